@@ -1,0 +1,68 @@
+"""Stochastic optimisation that uses every core: lock-free solvers behind scikit-learn's faces.
+
+Names are imported when they are first used, so that ``import hogshare`` and the command line's
+``--help`` need neither Numba nor scikit-learn.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from hogshare._version import __version__
+
+if TYPE_CHECKING:
+    from hogshare import problems
+    from hogshare.engine.rules import SGD
+    from hogshare.engine.steps import StepSize
+    from hogshare.engine.stops import Stop
+    from hogshare.estimators import SGDClassifier, SGDRegressor
+    from hogshare.planes.shared import Shared
+    from hogshare.problems.model import Model
+    from hogshare.report import Report
+    from hogshare.shm.sharing import share
+    from hogshare.solvers import asysg_incon, solve
+
+_PLACES = {
+    "Model": "hogshare.problems.model",
+    "Report": "hogshare.report",
+    "SGD": "hogshare.engine.rules",
+    "SGDClassifier": "hogshare.estimators",
+    "SGDRegressor": "hogshare.estimators",
+    "Shared": "hogshare.planes.shared",
+    "StepSize": "hogshare.engine.steps",
+    "Stop": "hogshare.engine.stops",
+    "asysg_incon": "hogshare.solvers",
+    "problems": "hogshare.problems",
+    "share": "hogshare.shm.sharing",
+    "solve": "hogshare.solvers",
+}
+
+__all__ = [
+    "SGD",
+    "Model",
+    "Report",
+    "SGDClassifier",
+    "SGDRegressor",
+    "Shared",
+    "StepSize",
+    "Stop",
+    "__version__",
+    "asysg_incon",
+    "problems",
+    "share",
+    "solve",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'hogshare' has no attribute {name!r}")
+    module = importlib.import_module(_PLACES[name])
+    value = module if name == "problems" else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

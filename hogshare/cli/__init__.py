@@ -1,0 +1,1 @@
+"""The ``hogshare`` command. Nothing heavy is imported before a command runs."""

@@ -1,0 +1,119 @@
+"""``hogshare bench``: measurements that a user can repeat. So far one, ``speedup``."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hogshare.cli import console, options, rows
+
+SPEEDUP = """\
+Run the same problem with several numbers of workers and compare what each needs to come down to a
+target objective: iterations (steps on --batch rows, all workers together) and seconds. With p
+workers the iteration speedup is p * iterations(1) / iterations(p): it tells what asynchrony costs
+in progress per step. The time speedup is seconds(1) / seconds(p): it tells what a user gains.
+Crossings are interpolated on a trace finer than an epoch, whose objective is evaluated after each
+run. Medians over repeats, with the worker counts in turn. Compiling and starting workers happen in
+a warm-up run, which is told apart and not counted."""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command and its only measurement to the parser."""
+    parser = commands.add_parser("bench", help="measure speedups")
+    kinds = parser.add_subparsers(title="measurements", metavar="WHAT", required=True)
+    speedup = kinds.add_parser(
+        "speedup",
+        help="iteration speedup and time speedup over the number of workers",
+        description=SPEEDUP,
+        epilog="example: hogshare bench speedup --data zipf --workers 1,2 --exchange none",
+    )
+    add_options(speedup)
+    speedup.set_defaults(run=run_speedup)
+
+
+def add_options(parser: Any) -> None:
+    """Add the options of ``speedup``."""
+    parser.add_argument(
+        "--data", default="zipf-small", help=f"{options.DATA_HELP} (default: %(default)s)"
+    )
+    options.add_data_options(parser)
+    options.add_loss_options(parser, "log_loss", "log_loss")
+    parser.add_argument(
+        "--exchange",
+        type=options.exchange,
+        default="auto",
+        help="auto: private copies, exchanged as often as is best; a number: after so many rows; "
+        "none: one vector for all workers, the lock-free algorithm (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--adds",
+        choices=("plain", "atomic"),
+        default="plain",
+        help="how workers add to the one vector of --exchange none (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--batch", type=options.positive_int, default=1, help="rows of a step (default: 1)"
+    )
+    parser.add_argument(
+        "--workers",
+        type=options.worker_counts,
+        help="such as 1,2,4; speedups are against the smallest (default: 1, 2, 4, ... cores)",
+    )
+    parser.add_argument(
+        "--runtime",
+        choices=("threads", "processes"),
+        default="threads",
+        help="who runs the workers (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--epochs", type=options.positive_int, default=10, help="of a run (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--target",
+        type=options.finite,
+        help="objective to come down to, penalty included (default: where the smallest number of "
+        "workers has made 99%% of its gain, in its worst repeat; larger numbers then may run half "
+        "as many epochs again)",
+    )
+    parser.add_argument(
+        "--repeats", type=options.positive_int, default=5, help="(default: %(default)s)"
+    )
+    parser.add_argument(
+        "--points",
+        type=options.positive_int,
+        default=8,
+        help="points of the trace in an epoch (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--seed", type=options.seed, default=0, help="of the first repeat (default: 0)"
+    )
+    parser.add_argument("--json", metavar="FILE", help="write everything measured; -: print it")
+    parser.add_argument("--plot", metavar="FILE", help="draw it (needs matplotlib)")
+
+
+def run_speedup(args: Any) -> int:
+    """Measure, print, and store what was asked for."""
+    from hogshare import figures
+    from hogshare.cli import speedup
+
+    if args.plot:
+        figures.pyplot()  # fail before the work, not after it
+    X, y = rows.load(args, args.data)
+    y = rows.need_labels(y, args.data)
+    settings = {name: value for name, value in vars(args).items() if name in speedup.SETTINGS}
+    settings["workers"] = args.workers or speedup.default_workers()
+    for warning in speedup.machine_warnings(settings["workers"]):
+        console.say(f"hogshare: warning: {warning}")
+    result = speedup.measure(X, y, settings)
+    for warning in speedup.noise_warnings(result):
+        console.say(f"hogshare: warning: {warning}")
+    if args.json == "-":
+        console.out(json.dumps(result, indent=2, allow_nan=False))
+    else:
+        speedup.show(result)
+    if args.json not in (None, "-"):
+        with open(args.json, "w", encoding="utf-8") as file:
+            json.dump(result, file, indent=2, allow_nan=False)
+    if args.plot:
+        figures.save_speedup(result, args.plot)
+    return 0

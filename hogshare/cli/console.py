@@ -1,0 +1,94 @@
+"""What the command prints: data on standard output, messages and progress on standard error.
+
+The only place that imports rich, and only where a terminal would show it. Without rich, or into a
+pipe or a file, everything is plain text without colour.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol, TextIO
+
+from hogshare import tables
+
+SECONDS_BETWEEN_LINES = 5.0
+
+
+def say(message: str) -> None:
+    """Print a message for the user on standard error."""
+    print(message, file=sys.stderr, flush=True)
+
+
+def out(text: str) -> None:
+    """Print data on standard output."""
+    print(text, flush=True)
+
+
+def show_table(header: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> None:
+    """Print a table on standard output, as plain text unless a terminal reads it."""
+    rows = [list(row) for row in rows]
+    if not _fancy(sys.stdout):
+        out((f"{title}\n" if title else "") + tables.text_table(header, rows))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title or None, title_justify="left")
+    for i, name in enumerate(header):
+        words = any(isinstance(row[i], str) for row in rows)
+        table.add_column(name, justify="left" if words else "right")
+    for row in rows:
+        table.add_row(*(tables.cell(value) for value in row))
+    Console(file=sys.stdout).print(table)
+
+
+class Progress(Protocol):
+    """Something that is told of each piece of work done."""
+
+    def advance(self, what: str = "") -> None:
+        """Count one more piece, and name the one that comes next."""
+
+
+@contextmanager
+def progress(total: int, what: str) -> Iterator[Progress]:
+    """Show on standard error how far a long piece of work is.
+
+    A bar where a terminal and rich are there, else a line every few seconds.
+    """
+    if not _fancy(sys.stderr):
+        yield _Lines(total, what)
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Bars
+
+    with Bars(console=Console(file=sys.stderr), transient=True) as bars:
+        yield _Bar(bars, bars.add_task(what, total=total), what)
+
+
+class _Bar:
+    def __init__(self, bars: Any, task: Any, what: str) -> None:
+        self.bars, self.task, self.what = bars, task, what
+
+    def advance(self, what: str = "") -> None:
+        self.bars.update(self.task, advance=1, description=f"{self.what} {what}".rstrip())
+
+
+class _Lines:
+    def __init__(self, total: int, what: str) -> None:
+        self.total, self.what = total, what
+        self.done = 0
+        self.last = time.monotonic()
+
+    def advance(self, what: str = "") -> None:
+        self.done += 1
+        if time.monotonic() - self.last >= SECONDS_BETWEEN_LINES:
+            say(f"{self.what}: {self.done} of {self.total} {what}".rstrip())
+            self.last = time.monotonic()
+
+
+def _fancy(stream: TextIO) -> bool:
+    return stream.isatty() and importlib.util.find_spec("rich") is not None

@@ -1,0 +1,93 @@
+"""Parse the command line, run one command, and turn whatever goes wrong into one sentence.
+
+Exit codes: 0 done, 1 something went wrong, 2 the command line was, 130 stopped by Ctrl-C. Data go
+to standard output, everything else to standard error. ``HOGSHARE_DEBUG=1`` shows tracebacks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from hogshare._version import __version__
+from hogshare.cli import bench, console, fit, info, predict
+
+DESCRIPTION = "Stochastic gradient descent for one model on every core."
+EXAMPLES = """\
+examples:
+  hogshare bench speedup --data zipf --workers 1,2,4 --plot speedup.png
+  hogshare fit train.svm.xz --model model.npz --loss log_loss
+  hogshare predict model.npz test.svm.xz --out labels.txt
+  hogshare info --json
+"""
+
+# what users meet in the ordinary course: their sentence is enough
+EXPECTED = (ValueError, OSError, MemoryError, ImportError)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command; every command adds its own part."""
+    parser = argparse.ArgumentParser(
+        prog="hogshare",
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"hogshare {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for module in (bench, fit, predict, info):
+        module.add_parser(commands)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code.
+
+    Parameters
+    ----------
+    argv : sequence of str, default=None
+        The arguments, without the program's name; None takes those of the process.
+
+    Returns
+    -------
+    int
+    """
+    try:
+        args = build_parser().parse_args(argv)
+    except SystemExit as leaving:  # --help, --version, or a command line that is wrong
+        return leaving.code if isinstance(leaving.code, int) else 2
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("default")
+            warnings.showwarning = _say_warning
+            return int(args.run(args))
+    except KeyboardInterrupt:
+        console.say("hogshare: stopped by Ctrl-C; nothing more was written")
+        return 130
+    except BrokenPipeError:
+        # the reader of our output has gone: nobody is left to tell
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except Exception as error:
+        if os.environ.get("HOGSHARE_DEBUG", "0") not in ("", "0"):
+            raise
+        console.say(f"hogshare: error: {sentence(error)}")
+        return 1
+
+
+def sentence(error: Exception) -> str:
+    """What went wrong, on one line."""
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    text = " ".join(str(error).split()) or type(error).__name__
+    if isinstance(error, EXPECTED):
+        return text
+    return f"unexpected {type(error).__name__}: {text} (HOGSHARE_DEBUG=1 shows where)"
+
+
+def _say_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+    console.say(f"hogshare: warning: {' '.join(str(message).split())}")

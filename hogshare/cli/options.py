@@ -1,0 +1,109 @@
+"""Command-line options that several commands share, and the types of their values.
+
+A value of the wrong kind is argparse's business: one sentence and exit code 2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+LOSSES = {
+    "classification": (
+        *("hinge", "log_loss", "modified_huber", "squared_hinge", "perceptron"),
+        *("squared_error", "huber", "epsilon_insensitive", "squared_epsilon_insensitive"),
+    ),
+    "regression": (
+        *("squared_error", "huber", "epsilon_insensitive", "squared_epsilon_insensitive"),
+    ),
+}
+RUNTIMES = ("auto", "caller", "threads", "processes")
+DATA_HELP = (
+    "a file (LIBSVM text, plain, .gz, .bz2 or .xz; .npz; .npy) or the name of a data set: "
+    "zipf, zipf-small, breast_cancer, digits, rcv1, covtype, 20newsgroups, a9a, imdb, ..."
+)
+
+
+Number = TypeVar("Number", int, float)
+
+
+def number(
+    kind: Callable[[str], Number], accept: Callable[[Number], bool], words: str
+) -> Callable[[str], Number]:
+    """Make a type for argparse: a number that is accepted, or a sentence that says what is."""
+
+    def parse(text: str) -> Number:
+        try:
+            value = kind(text)
+        except ValueError:
+            value = None
+        if value is None or not accept(value):
+            raise argparse.ArgumentTypeError(f"{text!r} is not {words}")
+        return value
+
+    return parse
+
+
+positive_int = number(int, lambda n: n >= 1, "a whole number of at least 1")
+jobs = number(int, lambda n: n >= 1 or n == -1, "a number of workers, or -1 for every core")
+not_negative = number(float, lambda x: 0.0 <= x < math.inf, "a number of at least 0")
+finite = number(float, math.isfinite, "a finite number")
+share = number(float, lambda x: 0.0 <= x <= 1.0, "a number from 0 to 1")
+seed = number(int, lambda n: 0 <= n < 2**32, "a whole number from 0 to 4294967295")
+
+
+def worker_counts(text: str) -> list[int]:
+    """Parse worker counts with commas between, such as ``1,2,4``."""
+    return sorted({positive_int(part) for part in text.split(",")})
+
+
+def exchange(text: str) -> str | int | None:
+    """Parse ``auto``, ``none`` (one vector for all) or rows between exchanges."""
+    if text == "auto":
+        return "auto"
+    return None if text == "none" else positive_int(text)
+
+
+def tolerance(text: str) -> float | None:
+    """Parse a tolerance, where ``none`` means never to stop early."""
+    return None if text == "none" else not_negative(text)
+
+
+def add_data_options(parser: Any) -> None:
+    """Add what says where rows and labels come from."""
+    parser.add_argument(
+        "--data-home",
+        metavar="DIR",
+        help="folder of local data sets (default: the environment's HOGSHARE_DATA)",
+    )
+    parser.add_argument(
+        "--labels", metavar="FILE", help="labels as a .npy array, for rows that come without"
+    )
+    parser.add_argument(
+        "--dtype",
+        choices=("float32", "float64"),
+        default="float64",
+        help="precision of rows and model (default: %(default)s)",
+    )
+
+
+def add_loss_options(parser: Any, default: str | None, default_help: str) -> None:
+    """Add loss and penalty, with scikit-learn's names."""
+    parser.add_argument(
+        "--loss",
+        choices=LOSSES["classification"],
+        default=default,
+        metavar="LOSS",
+        help=f"{', '.join(LOSSES['classification'])} (default: {default_help})",
+    )
+    parser.add_argument(
+        "--penalty", choices=("l2", "l1", "elasticnet", "none"), default="l2", help="(default: l2)"
+    )
+    parser.add_argument(
+        "--alpha", type=not_negative, default=1e-4, help="strength of the penalty (default: 1e-4)"
+    )
+    parser.add_argument(
+        "--l1-ratio", type=share, default=0.15, help="share of l1 in elasticnet (default: 0.15)"
+    )

@@ -1,0 +1,75 @@
+"""``hogshare predict``: labels or probabilities of a stored model for the rows of a file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hogshare.cli import console, models, options, rows
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser(
+        "predict",
+        help="predict with a stored model",
+        description="Print one prediction a line. With --proba, the first line has the classes "
+        "and every other line their probabilities, with tabs between.",
+        epilog="example: hogshare predict a9a.npz a9a.t.xz --out labels.txt",
+    )
+    parser.add_argument("model", metavar="MODEL", help="model file, as hogshare fit writes it")
+    parser.add_argument("data", metavar="DATA", help=options.DATA_HELP)
+    parser.add_argument("--out", metavar="FILE", default="-", help="file to write (default: -)")
+    parser.add_argument("--proba", action="store_true", help="probabilities of all classes")
+    parser.add_argument(
+        "--data-home",
+        metavar="DIR",
+        help="folder of local data sets (default: the environment's HOGSHARE_DATA)",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: Any) -> int:
+    """Predict and print; tell the score where the rows have labels."""
+    from pathlib import Path
+
+    from hogshare import modelfile
+
+    saved = modelfile.load(args.model)
+    estimator = models.to_estimator(saved, args.model)
+    args.dtype = saved.arrays["coef_"].dtype.name
+    X, y = rows.load(args, args.data, n_features=saved.n_features)
+    text = "\n".join(lines(estimator, X, args.proba))
+    if args.out == "-":
+        console.out(text)
+    else:
+        modelfile.replace_file(Path(args.out), f"{text}\n".encode())
+    if y is not None:
+        say_score(estimator, X, y)
+    return 0
+
+
+def lines(estimator: Any, X: Any, proba: bool) -> list[str]:
+    """Return the lines to print."""
+    if not proba:
+        return [str(label) for label in estimator.predict(X).tolist()]
+    if not hasattr(estimator, "predict_proba"):
+        raise ValueError(
+            f"a model with loss {estimator.loss} has no probabilities; "
+            "fit a classification with --loss log_loss"
+        )
+    header = "\t".join(str(name) for name in estimator.classes_.tolist())
+    table = estimator.predict_proba(X).tolist()
+    return [header, *("\t".join(f"{value:.9g}" for value in row) for row in table)]
+
+
+def say_score(estimator: Any, X: Any, y: Any) -> None:
+    """Tell accuracy or R2 on standard error, unless the labels are of another kind."""
+    regression = not hasattr(estimator, "classes_")
+    if not regression:
+        y = rows.class_labels(y)
+        if y.dtype.kind != estimator.classes_.dtype.kind:
+            return
+    console.say(
+        f"{'R2' if regression else 'accuracy'} against the file's labels: "
+        f"{estimator.score(X, y):.4f}"
+    )

@@ -1,0 +1,263 @@
+"""Measure iteration speedup against time speedup.
+
+`measure` runs, `tabulate` turns runs into the table of the papers, `show` prints it. What passes
+between them is one dictionary of plain data, which is also the JSON output:
+
+    settings, data, versions, machine, warm_up_seconds, target,
+    runs   one for each repeat and number of workers, with its trace
+    table  one row for each number of workers: medians over repeats
+
+Definitions (Lian et al. 2015, section 6): with p workers, an iteration is one step on a mini-batch,
+counted over all workers; iteration speedup = p * iterations(1) / iterations(p); time speedup =
+seconds(1) / seconds(p), both up to the same objective. Departure: with private copies a step
+changes the copy, and many steps travel in one push, so iterations are counted as steps, not as
+pushes; on the one shared vector the two are the same.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from typing import Any
+
+import numpy as np
+
+from hogshare.cli import console
+from hogshare.report import Report, Trace
+
+SETTINGS = (
+    *("data", "loss", "penalty", "alpha", "l1_ratio", "dtype", "exchange", "adds", "batch"),
+    *("workers", "runtime", "epochs", "target", "repeats", "points", "seed"),
+)
+
+# a spread of the repeats' speed, (slowest - fastest) / median, above which medians say little
+LARGE_SPREAD = 0.3
+
+# share of the gain that the default target leaves out
+LAST_PART = 0.01
+
+
+def default_workers() -> list[int]:
+    """Return 1, 2, 4, ... and the number of usable cores."""
+    import joblib
+
+    cores = joblib.cpu_count()
+    return sorted({2**k for k in range(cores.bit_length()) if 2**k <= cores} | {cores})
+
+
+def machine_warnings(workers: list[int]) -> list[str]:
+    """Return what makes time speedups meaningless before anything has run."""
+    import joblib
+
+    cores = joblib.cpu_count()
+    if workers[-1] <= cores:
+        return []
+    return [
+        f"{workers[-1]} workers on {cores} usable core{'s' * (cores != 1)}: "
+        "iteration speedups stay meaningful, time speedups do not"
+    ]
+
+
+def measure(X: Any, y: Any, settings: dict[str, Any]) -> dict[str, Any]:
+    """Run every number of workers as often as asked for.
+
+    Parameters
+    ----------
+    X, y : array-like
+        Rows and labels.
+    settings : dict
+        The values of `SETTINGS`; a target of None is found from the runs themselves.
+
+    Returns
+    -------
+    dict
+        See the head of this file.
+    """
+    from hogshare import problems
+
+    problem = problems.linear(
+        X,
+        y,
+        loss=settings["loss"],
+        penalty=None if settings["penalty"] == "none" else settings["penalty"],
+        alpha=settings["alpha"],
+        l1_ratio=settings["l1_ratio"],
+    )
+    counts = settings["workers"]
+    runs: list[dict[str, Any]] = []
+    with console.progress(len(counts) * (settings["repeats"] + 1), "speedup") as progress:
+        begin = time.perf_counter()
+        for count in counts:
+            report = run_once(problem, settings, count, seed=settings["seed"], warm_up=True)
+            progress.advance("warming up")
+        warm_up = time.perf_counter() - begin
+        for repeat in range(settings["repeats"]):
+            # in turn, and beginning with another each time: a slow minute then hits all alike
+            shift = repeat % len(counts)
+            for count in counts[shift:] + counts[:shift]:
+                report = run_once(problem, settings, count, settings["seed"] + repeat)
+                runs.append(facts(report, count, repeat))
+                progress.advance(f"{count} workers, repeat {repeat + 1}")
+    result = {
+        "settings": settings,
+        "data": {"rows": problem.n_rows, "columns": problem.n_features, "nonzeros": problem.nnz},
+        "versions": report.versions,
+        "machine": report.machine,
+        "warm_up_seconds": warm_up,
+        "target": settings["target"],
+        "runs": sorted(runs, key=lambda run: (run["workers"], run["repeat"])),
+    }
+    if settings["target"] is None:
+        result["target"] = default_target(result["runs"])
+    result["table"] = tabulate(result)
+    return result
+
+
+def run_once(
+    problem: Any, settings: dict[str, Any], count: int, seed: int, warm_up: bool = False
+) -> Report:
+    """Solve once with a number of workers; a warm-up is one epoch."""
+    from hogshare import SGD, Shared, Stop, solve
+
+    epochs = settings["epochs"]
+    if settings["target"] is None and count != settings["workers"][0]:
+        # what more workers lose per epoch is then measured, instead of "not reached"
+        epochs += math.ceil(epochs / 2)
+    report: Report = solve(
+        problem,
+        rule=SGD(batch=settings["batch"]),
+        plane=Shared(exchange=settings["exchange"], adds=settings["adds"]),
+        runtime=settings["runtime"],
+        n_workers=count,
+        stop=Stop(epochs=1 if warm_up else epochs, tol=None),
+        seed=seed,
+        trace=settings["points"],
+    )
+    return report
+
+
+def facts(report: Report, count: int, repeat: int) -> dict[str, Any]:
+    """Return what is kept of a run."""
+    plain = report.to_dict()
+    return {
+        "workers": count,
+        "repeat": repeat,
+        "n_epochs": plain["n_epochs"],
+        "seconds": plain["seconds"],
+        "seconds_per_epoch": report.seconds["run"] / max(1, report.n_epochs),
+        "pushes": sum(int(worker.get("pushes") or 0) for worker in report.workers),
+        "staleness_mean": plain["staleness_mean"],
+        "staleness_p95": plain["staleness_p95"],
+        "staleness_max": plain["staleness_max"],
+        "trace": plain["trace"],
+        "notes": plain["notes"],
+    }
+
+
+def trace_of(run: dict[str, Any]) -> Trace:
+    """Return the trace of a run as `Trace`; what was not finite is NaN again."""
+    # a float array of None is one of NaN
+    return Trace(**{name: np.array(run["trace"][name], dtype=np.float64) for name in run["trace"]})
+
+
+def default_target(runs: list[dict[str, Any]]) -> float:
+    """Return where the smallest number of workers has gained all but a hundredth, at its worst.
+
+    The objective at the very end would be the natural choice, but where a run converges early it
+    lies on a flat tail, and when a flat tail crosses a value is chance.
+    """
+    fewest = min(run["workers"] for run in runs)
+    traces = [run["trace"]["objective"] for run in runs if run["workers"] == fewest]
+    if any(trace[0] is None or trace[-1] is None for trace in traces):
+        raise ValueError("the objective of the smallest number of workers is not finite")
+    return float(max(end + LAST_PART * (start - end) for start, *_, end in traces))
+
+
+def tabulate(result: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return one row for each number of workers: medians over its repeats, and speedups.
+
+    A run that does not reach the target counts as infinitely long, so a median is None when half
+    of the runs do not.
+    """
+    target, settings = result["target"], result["settings"]
+    table: list[dict[str, Any]] = []
+    for count in settings["workers"]:
+        runs = [run for run in result["runs"] if run["workers"] == count]
+        traces = [trace_of(run) for run in runs]
+        epochs = median([trace.first(target, "epochs") for trace in traces])
+        per_epoch = result["data"]["rows"] / settings["batch"]
+        row = {
+            "workers": count,
+            "epochs": epochs,
+            "iterations": None if epochs is None else epochs * per_epoch,
+            "seconds": median([trace.first(target, "seconds") for trace in traces]),
+            "seconds_per_epoch": median([run["seconds_per_epoch"] for run in runs]),
+            "staleness_mean": median([run["staleness_mean"] for run in runs]),
+            "staleness_max": max(run["staleness_max"] for run in runs),
+            "objective_at_end": median([run["trace"]["objective"][-1] for run in runs]),
+        }
+        base = table[0] if table else row
+        more = count / base["workers"]
+        row["iteration_speedup"] = ratio(base["epochs"], row["epochs"], more)
+        row["time_speedup"] = ratio(base["seconds"], row["seconds"])
+        table.append(row)
+    return table
+
+
+def median(values: list[float | None]) -> float | None:
+    """Return the median where None is infinite, and None for infinity."""
+    middle = statistics.median(math.inf if value is None else value for value in values)
+    return middle if math.isfinite(middle) else None
+
+
+def ratio(above: float | None, below: float | None, factor: float = 1.0) -> float | None:
+    """Return factor * above / below, or None where there is none."""
+    return None if above is None or not below else factor * above / below
+
+
+def noise_warnings(result: dict[str, Any]) -> list[str]:
+    """Return what makes the measured times doubtful: repeats that differ too much."""
+    found = []
+    for count in result["settings"]["workers"]:
+        times = [run["seconds_per_epoch"] for run in result["runs"] if run["workers"] == count]
+        spread = (max(times) - min(times)) / statistics.median(times)
+        if spread > LARGE_SPREAD:
+            found.append(
+                f"noisy machine: with {count} worker{'s' * (count != 1)} the repeats' speed "
+                f"differs by {spread:.0%}; close other programs, or ask for more --repeats"
+            )
+    return found
+
+
+def show(result: dict[str, Any]) -> None:
+    """Print the table, and below it what it is about."""
+    columns = {
+        "workers": "workers",
+        "iterations": "iterations",
+        "iteration_speedup": "iteration speedup",
+        "seconds": "seconds",
+        "time_speedup": "time speedup",
+        "staleness_mean": "staleness mean",
+        "staleness_max": "max",
+        "objective_at_end": "objective at end",
+    }
+    console.show_table(
+        list(columns.values()),
+        [[_rounded(row, key) for key in columns] for row in result["table"]],
+        title=f"to objective {result['target']:.6g}",
+    )
+    settings = result["settings"]
+    console.say(
+        f"{settings['loss']}, {settings['penalty']} {settings['alpha']:g}, exchange "
+        f"{settings['exchange'] or 'none'}, {settings['runtime']}; medians of "
+        f"{settings['repeats']} repeats; warm-up (compiling, starting workers) of "
+        f"{result['warm_up_seconds']:.1f} s not counted"
+    )
+    if any(row["seconds"] is None for row in result["table"]):
+        console.say("-: most runs did not reach the target; try more --epochs or a higher --target")
+
+
+def _rounded(row: dict[str, Any], key: str) -> Any:
+    value = row[key]
+    return round(value) if key == "iterations" and value is not None else value

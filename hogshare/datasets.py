@@ -1,0 +1,203 @@
+"""Data sets to run on: two generators, and one loader for names and files.
+
+>>> from hogshare import datasets
+>>> X, y = datasets.zipf_classification(n_samples=1000, n_features=500, nnz_per_row=20, seed=0)
+>>> X.shape
+(1000, 500)
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from hogshare import catalogue
+from hogshare.readers import read_file, read_libsvm
+
+__all__ = ["dense", "load", "names", "read_file", "read_libsvm", "zipf_classification"]
+
+# Mandelbrot's offset for words of English: rank r is drawn in proportion to 1 / (r + 2.7)
+ZIPF_OFFSET = 2.7
+
+
+def zipf_classification(
+    n_samples: int = 101_210,
+    n_features: int = 47_236,
+    nnz_per_row: float = 67.0,
+    seed: int = 0,
+    dtype: Any = np.float64,
+    noise: float = 0.3,
+) -> tuple[sparse.csr_array, np.ndarray]:
+    """Make a sparse set of two classes that looks like text: the shape of rcv1 by default.
+
+    A row is a bag of words. Word frequencies follow the law of Zipf and Mandelbrot, so that a few
+    columns occur in most rows and most columns in few: the case in which workers that share one
+    vector get into each other's way. Row lengths are log-normal, values are
+    scikit-learn's tf-idf (sublinear, smoothed) with rows of norm one, and columns are in
+    no order. Labels come from a sparse linear model with noise, about half of them of each class.
+
+    Parameters
+    ----------
+    n_samples, n_features : int
+        Shape.
+    nnz_per_row : float, default=67
+        Mean number of nonzeros of a row, before rounding.
+    seed : int, default=0
+        The same seed gives the same set, bit for bit.
+    dtype : dtype, default=float64
+        Of the values.
+    noise : float, default=0.3
+        Standard deviation of the noise in the labels' margin, in units of the margin's own.
+
+    Returns
+    -------
+    X : csr_array of shape (n_samples, n_features)
+        Sorted, without duplicates, indices int32.
+    y : ndarray of int64 of shape (n_samples,)
+        0 or 1.
+    """
+    rng = np.random.default_rng(seed)
+    share = 1.0 / (np.arange(n_features) + 1.0 + ZIPF_OFFSET)
+    share /= share.sum()
+    words = _words_per_row(rng, n_samples, nnz_per_row, share)
+    rank = np.searchsorted(np.cumsum(share), rng.random(int(words.sum())))
+    column_of_rank = rng.permutation(n_features)
+    column = column_of_rank[np.minimum(rank, n_features - 1)]
+    # one sort brings equal words of a row together, and rows and columns into CSR order
+    key = np.sort(np.repeat(np.arange(n_samples), words) * n_features + column)
+    first = np.flatnonzero(np.diff(key, prepend=-1))
+    count = np.diff(first, append=len(key))
+    rows, indices = np.divmod(key[first], n_features)
+    indptr = np.searchsorted(rows, np.arange(n_samples + 1)).astype(np.int32)
+    idf = np.log((1.0 + n_samples) / (1.0 + np.bincount(indices, minlength=n_features))) + 1.0
+    data = (1.0 + np.log(count)) * idf[indices]
+    norm = np.sqrt(np.add.reduceat(data * data, indptr[:-1]))
+    data /= np.repeat(norm, np.diff(indptr))
+    X = sparse.csr_array((data, indices.astype(np.int32), indptr), shape=(n_samples, n_features))
+    truth = np.zeros(n_features)
+    told = rng.choice(n_features, size=max(1, n_features // 20), replace=False, p=share)
+    truth[column_of_rank[told]] = rng.standard_normal(len(told))
+    margin = X @ truth
+    margin += noise * margin.std() * rng.standard_normal(n_samples)
+    return X.astype(dtype, copy=False), (margin > np.median(margin)).astype(np.int64)
+
+
+def _words_per_row(
+    rng: np.random.Generator, n_samples: int, nnz_per_row: float, share: np.ndarray
+) -> np.ndarray:
+    """How many words to draw for each row, so that the *different* ones have the wanted mean.
+
+    With W draws, word j is missing with probability (1 - share_j)^W; the expected number of
+    different words is inverted by interpolation on a grid of W.
+    """
+    sigma = 0.6
+    wanted = rng.lognormal(np.log(nnz_per_row) - 0.5 * sigma**2, sigma, n_samples)
+    grid = np.geomspace(1.0, 40.0 * max(2.0, nnz_per_row), 40)
+    different = -np.expm1(np.outer(grid, np.log1p(-np.minimum(share, 1 - 1e-12)))).sum(axis=1)
+    return np.maximum(1, np.rint(np.interp(wanted, different, grid))).astype(np.int64)
+
+
+def dense(
+    n_samples: int = 100_000,
+    n_features: int = 100,
+    task: str = "classification",
+    seed: int = 0,
+    dtype: Any = np.float64,
+    noise: float = 0.3,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Make a dense set of standardised, correlated columns with a linear truth.
+
+    Parameters
+    ----------
+    n_samples, n_features : int
+        Shape.
+    task : {"classification", "regression"}
+        Whether `y` is the class (0 or 1) or the noisy margin itself.
+    seed : int, default=0
+        The same seed gives the same set.
+    dtype : dtype, default=float64
+        Of `X`, and of `y` for regression.
+    noise : float, default=0.3
+        Standard deviation of the noise in the margin, in units of the margin's own.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, n_features)
+    y : ndarray of shape (n_samples,)
+    """
+    if task not in ("classification", "regression"):
+        raise ValueError(f"task must be 'classification' or 'regression', not {task!r}")
+    rng = np.random.default_rng(seed)
+    common = rng.standard_normal((n_samples, 1))
+    X = np.sqrt(0.8) * rng.standard_normal((n_samples, n_features)) + np.sqrt(0.2) * common
+    margin = X @ rng.standard_normal(n_features)
+    margin /= margin.std()
+    margin += noise * rng.standard_normal(n_samples)
+    y = (margin > 0).astype(np.int64) if task == "classification" else margin.astype(dtype)
+    return X.astype(dtype, copy=False), y
+
+
+def names() -> list[str]:
+    """Names that `load` knows, apart from files."""
+    return [*GENERATED, *catalogue.names()]
+
+
+GENERATED = ("zipf", "zipf-small")
+
+
+def load(
+    name: str | Path,
+    data_home: str | Path | None = None,
+    dtype: Any = np.float64,
+    n_features: int | None = None,
+) -> tuple[Any, np.ndarray | None]:
+    """Load a data set by name, or a file.
+
+    Parameters
+    ----------
+    name : str or Path
+        One of `names`, or a file: LIBSVM text (plain, ``.gz``, ``.bz2``, ``.xz``), ``.npz`` or
+        ``.npy``. A known name comes before a file of that name; write ``./digits`` for the file.
+    data_home : str or Path, default=None
+        Folder for the names that are local files, and for file names that are not found from
+        here; by default the environment's ``HOGSHARE_DATA``. What scikit-learn downloads
+        (``rcv1``, ``covtype``, ``20newsgroups``) is kept where scikit-learn keeps it.
+    dtype : dtype, default=float64
+        Of the rows.
+    n_features : int, default=None
+        Columns of a file of LIBSVM text; None takes the largest index that occurs.
+
+    Returns
+    -------
+    X : ndarray or csr_array
+    y : ndarray or None
+        None for a file without labels.
+
+    Raises
+    ------
+    ValueError
+        If there is neither a set nor a file of that name, or the file is damaged.
+    OSError
+        If a path leads to no file, or a download fails.
+    """
+    text = str(name)
+    home = data_home if data_home is not None else os.environ.get("HOGSHARE_DATA") or None
+    folder = None if home is None else Path(home)
+    if text == "zipf":
+        return zipf_classification(dtype=dtype)
+    if text == "zipf-small":
+        return zipf_classification(n_samples=40_000, n_features=20_000, dtype=dtype)
+    if text in catalogue.names():
+        X, y = catalogue.load(text, folder)
+        return X.astype(dtype, copy=False), y
+    for path in [Path(text), *([folder / text] if folder else [])]:
+        if path.is_file():
+            return read_file(path, n_features, dtype)
+    if os.sep in text or Path(text).suffix:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), text)
+    raise ValueError(f"no file and no data set is called {text!r}; known: {', '.join(names())}")

@@ -1,0 +1,80 @@
+"""The one worker loop: it says what it wants next and never waits.
+
+    join -> (claim, pull, step, push, tick: a turn) -> ... -> leave
+
+The loop is a generator. It yields `Compute` (call this, tell me what it answered and how long it
+took), `Wait` (nothing to claim: let time pass, tell me how much) and `Ended` (an epoch is over). A
+runtime drives it: threads and processes call, spin, yield and sleep; a simulator would advance a
+virtual clock. Turns of built-in planes run compiled, many blocks at a time; how many is adapted so
+that a turn takes a few milliseconds.
+
+Who writes: the driver's thread writes the time fields of the worker's own row in the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any
+
+from hogshare.engine.session import Worker
+from hogshare.kernels import layout
+
+TURN_NS = 4_000_000
+MAX_TURN_BLOCKS = 1 << 20
+
+
+@dataclass(frozen=True)
+class Compute:
+    """Run this; send back (answer, nanoseconds)."""
+
+    call: Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Let some time pass; send back the nanoseconds."""
+
+    attempts: int
+
+
+@dataclass(frozen=True)
+class Ended:
+    """An epoch has ended in this worker; send back anything."""
+
+
+Wish = Compute | Wait | Ended
+
+
+def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
+    """Drive one worker through a run; see the file's head."""
+    table = worker.table
+    joined, _ = yield Compute(worker.join)
+    if not joined:
+        return
+    n_blocks, attempts = 1, 0
+    while True:
+        table[layout.T_STATE] = layout.ACTIVE
+        answer, spent = yield Compute(lambda n=n_blocks: worker.turn(n))  # type: ignore[misc]
+        table[layout.T_BUSY] += spent
+        if answer == layout.TURN_DONE:
+            break
+        if answer == layout.TURN_WAIT:
+            table[layout.T_STATE] = layout.WAITING
+            table[layout.T_WAITING] += yield Wait(attempts)
+            attempts += 1
+            continue
+        attempts = 0
+        if answer == layout.TURN_RECORD:
+            yield Compute(worker.record)
+        elif answer == layout.TURN_EPOCH:
+            yield Ended()
+        else:
+            n_blocks = next_turn(n_blocks, spent)
+    yield Compute(worker.leave)
+
+
+def next_turn(n_blocks: int, spent_ns: int) -> int:
+    """Blocks of the next turn, from what the last one took; it grows by at most eight times."""
+    wanted = int(n_blocks * TURN_NS / max(spent_ns, 1))
+    return max(1, min(wanted, 8 * n_blocks, MAX_TURN_BLOCKS))

@@ -1,0 +1,402 @@
+"""One run's memory and the four things a worker does with it: join, take turns, record, leave.
+
+Who writes: as `hogshare.kernels.epochs` and `hogshare.kernels.exchange` say for the shared arrays;
+row `me` of every private array belongs to worker `me`. A snapshot's place is written by the worker
+whose block made it due. Who frees: whoever allocated (the runtime: private memory, or an arena).
+
+A session is arrays by name plus a few numbers, so that a process that is handed the arrays builds
+the same session from them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hogshare.engine.rules import SGD
+from hogshare.engine.steps import StepSize, optimal_start
+from hogshare.engine.stops import Stop
+from hogshare.kernels import layout, losses, penalties, schedules, sgd, turns
+from hogshare.kernels.epochs import Plan
+from hogshare.kernels.epochs import Shared as SharedArrays
+from hogshare.kernels.rows import Rows
+from hogshare.planes.shared import Shared, feature_curvature, feature_rarity
+from hogshare.problems.linear import LinearProblem, effective_l1_ratio
+from hogshare.problems.model import Model
+
+MAX_BLOCK_ROWS = 8192
+BLOCKS_PER_WORKER = 8  # per epoch: a slow worker delays its end by at most one block
+MAX_HISTORY = 100_000
+MAX_SNAPSHOT_BYTES = 2**31
+
+Shapes = dict[str, tuple[tuple[int, ...], str]]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Numbers that make a session out of arrays; plain data, so that they travel."""
+
+    rule: dict[str, Any]
+    plan: dict[str, Any]
+    width: int
+    n_features: int
+    n_columns: int
+    n_workers: int
+
+
+def _padded(count: int, itemsize: int) -> int:
+    """Elements of a row that ends on a 128-byte border, so that no two workers share a line."""
+    per_line = 128 // itemsize
+    return -(-max(count, 1) // per_line) * per_line
+
+
+class Session:
+    """The arrays of one run.
+
+    Parameters
+    ----------
+    arrays : mapping of str to ndarray
+        As `shapes` lists them, plus the rows' arrays.
+    settings : Settings
+    """
+
+    def __init__(self, arrays: Mapping[str, np.ndarray], settings: Settings) -> None:
+        self.arrays = arrays
+        self.settings = settings
+        self.rule = sgd.Rule(**settings.rule)
+        self.plan = Plan(**settings.plan)
+        rows = [arrays[name].view() for name in ROW_ARRAYS]
+        for view in rows:
+            view.flags.writeable = False
+        self.rows = Rows(rows[0], rows[1], rows[2], settings.width, rows[3], rows[4])
+        self.shared = SharedArrays(**{name: arrays[name] for name in SharedArrays._fields})
+        self.size = settings.n_features * settings.n_columns
+
+    def private(self, me: int) -> sgd.Private:
+        """Worker `me`'s own arrays."""
+        fields = {}
+        for name in ("copy", "base", "received", "lag"):
+            array = self.arrays[name]
+            fields[name] = array[me, : self.size] if array.shape[1] else array[me]
+        if self.plan.private == turns.ALONE:
+            fields["copy"] = self.shared.w
+        local = self.arrays["local"][me, : layout.N_LOCAL_FIELDS * self.settings.n_columns]
+        return sgd.Private(
+            fields["copy"],
+            fields["base"],
+            fields["received"],
+            fields["lag"],
+            local.reshape(layout.N_LOCAL_FIELDS, self.settings.n_columns),
+        )
+
+    def worker(self, me: int) -> Worker:
+        """What worker `me` calls."""
+        return Worker(self, me)
+
+    # -- words that the caller's side reads and writes ------------------------------------------
+
+    def word(self, place: int) -> int:
+        """A control word: an aligned load; what it orders is read after every worker has left."""
+        return int(self.shared.control[place])
+
+    def stop(self, reason: int = layout.STOPPED_BY_CALLER) -> None:
+        """Ask all workers to stop at their next block."""
+        if self.word(layout.STOP) == layout.RUNNING:
+            self.shared.control[layout.STOP] = reason
+
+    def model(self) -> Model:
+        """The shared model (exact once every worker has left), averages included."""
+        n_columns, shared = self.settings.n_columns, self.shared
+        w = shared.w.reshape(-1, n_columns)
+        coef = np.array(w.T, order="C")
+        intercept = shared.intercept.astype(shared.w.dtype)
+        t = self.rule.first_t + self.word(layout.EPOCHS) * float(shared.order.shape[1])
+        if not self.rule.average:
+            return Model(coef, intercept, t)
+        local = self._locals()
+        count = local[:, layout.L_AVERAGE_COUNT].sum(axis=0)
+        total = self.arrays["lag"][:, : self.size].sum(axis=0)
+        if self.plan.private == turns.LOCK_FREE:
+            total = total + np.tile(count, self.settings.n_features) * shared.w
+        before = max(0.0, self.rule.first_t - self.rule.average)
+        total = total.reshape(-1, n_columns).T + before * self.arrays["average_coef"]
+        bias = local[:, layout.L_AVERAGE_INTERCEPT].sum(axis=0)
+        bias = bias + before * self.arrays["average_intercept"]
+        share = 1.0 / np.maximum(count + before, 1.0)
+        return Model(
+            coef,
+            intercept,
+            t,
+            (total * share[:, None]).astype(coef.dtype),
+            (bias * share).astype(coef.dtype),
+        )
+
+    def _locals(self) -> np.ndarray:
+        n = layout.N_LOCAL_FIELDS * self.settings.n_columns
+        return self.arrays["local"][:, :n].reshape(
+            self.settings.n_workers, layout.N_LOCAL_FIELDS, self.settings.n_columns
+        )
+
+
+ROW_ARRAYS = ("row_data", "row_indices", "row_indptr", "row_y", "row_weight")
+
+
+class Worker:
+    """One worker's side of a session."""
+
+    def __init__(self, session: Session, me: int) -> None:
+        self.session = session
+        self.me = me
+        self.private = session.private(me)
+        self.table = session.shared.table[me]
+        self.scratch = session.arrays["scratch"][me]
+
+    def join(self) -> bool:
+        """Enter the run and pull for the first time; False if the run has been closed."""
+        s = self.session
+        return bool(turns.join(s.plan, s.shared, self.private, self.me))
+
+    def turn(self, n_blocks: int) -> int:
+        """Claim and compute up to `n_blocks` blocks; one of the ``TURN_`` answers."""
+        s = self.session
+        return turns.take_turn(
+            s.rows, s.rule, s.plan, s.shared, self.private, self.scratch, self.me, n_blocks
+        )
+
+    def leave(self) -> None:
+        """Push what is left."""
+        s = self.session
+        turns.leave(s.rule, s.plan, s.shared, self.private, self.me)
+
+    def record(self) -> None:
+        """Copy the model into the place of the snapshot that is due."""
+        s = self.session
+        completed = s.word(layout.COMPLETED)
+        slot = completed // s.plan.record_every - 1
+        if not 0 <= slot < len(s.arrays["snapshot_blocks"]):
+            return
+        intercept = s.shared.intercept
+        scale = np.ones(s.settings.n_columns)
+        if s.plan.private == turns.ALONE:
+            scale = self.private.local[layout.L_SCALE]
+            intercept = self.private.local[layout.L_INTERCEPT]
+        snapshot = s.arrays["snapshots"][slot]
+        np.multiply(
+            s.shared.w.reshape(-1, s.settings.n_columns),
+            scale.astype(snapshot.dtype),
+            out=snapshot.reshape(-1, s.settings.n_columns),
+        )
+        s.arrays["snapshot_intercepts"][slot] = intercept
+        s.arrays["snapshot_times"][slot] = time.perf_counter_ns()
+        s.arrays["snapshot_blocks"][slot] = completed
+
+    def model(self) -> Model:
+        """The model as this worker sees it between turns (the shared one, if there are several)."""
+        s = self.session
+        if s.plan.private != turns.ALONE:
+            return s.model()
+        local = self.private.local
+        n = s.settings.n_columns
+        coef = np.array((s.shared.w.reshape(-1, n) * local[layout.L_SCALE]).T, order="C")
+        return Model(
+            coef.astype(s.shared.w.dtype), local[layout.L_INTERCEPT].astype(s.shared.w.dtype)
+        )
+
+
+def block_rows(n_rows: int, n_workers: int, interval: int, per_epoch: int) -> int:
+    """Rows of a block: small enough for even work and for the trace, large enough to be cheap."""
+    limit = n_rows if n_workers == 1 else -(-n_rows // (BLOCKS_PER_WORKER * n_workers))
+    limit = min(limit, MAX_BLOCK_ROWS, -(-n_rows // max(1, per_epoch)))
+    return max(1, limit)
+
+
+def describe(
+    problem: LinearProblem,
+    *,
+    rule: SGD,
+    plane: Shared,
+    step: StepSize,
+    stop: Stop,
+    n_workers: int,
+    seed: int,
+    shuffle: bool,
+    first_t: float,
+    trace: int,
+    report_epochs: bool,
+    track: int,
+) -> tuple[Settings, Shapes]:
+    """Settle a run's numbers and list the arrays it needs."""
+    n_rows, m = problem.n_rows, problem.n_features * problem.n_columns
+    held_out = 0 if stop.validation is None else int(np.count_nonzero(stop.validation))
+    n_training = n_rows - held_out
+    if plane.exchange is None:
+        mode = turns.LOCK_FREE
+    else:
+        mode = turns.ALONE if n_workers == 1 else turns.EXCHANGE
+    interval = plane.interval(problem) if mode == turns.EXCHANGE else 0
+    rows_per_block = block_rows(n_training, n_workers, interval, trace)
+    n_blocks = -(-n_training // rows_per_block)
+    record_every = max(1, n_blocks // trace) if trace else 0
+    l1 = effective_l1_ratio(problem.penalty, problem.l1_ratio)
+    numbers = sgd.Rule(
+        loss=losses.CODES[problem.loss],
+        epsilon=problem.epsilon,
+        penalty=penalties.CODES[problem.penalty],
+        alpha=problem.alpha,
+        l1_ratio=l1,
+        schedule=schedules.CODES[step.kind],
+        eta0=float(step.eta0),
+        power_t=float(step.power_t),
+        optimal_init=optimal_start(problem.loss, problem.epsilon, problem.alpha),
+        average=rule.average,
+        fit_intercept=int(problem.fit_intercept),
+        # scikit-learn's smaller intercept step for sparse rows, whose features are small
+        intercept_decay=0.01 if problem.is_sparse else 1.0,
+        track=track,
+        batch=int(rule.batch),
+        first_t=float(first_t),
+    )
+    plan = Plan(
+        block_rows=rows_per_block,
+        n_blocks=n_blocks,
+        max_epochs=int(stop.epochs),
+        interval=interval,
+        private=mode,
+        atomic=int(plane.adds == "atomic"),
+        shuffle=int(shuffle),
+        seed=int(seed),
+        record_every=record_every,
+        report_epochs=int(report_epochs),
+        early_stopping=int(stop.validation is not None),
+        regression=int(problem.is_regression),
+        patience=int(stop.patience),
+        tol=-np.inf if stop.tol is None else float(stop.tol),
+    )
+    settings = Settings(
+        numbers._asdict(),
+        plan._asdict(),
+        problem.rows.width,
+        problem.n_features,
+        problem.n_columns,
+        n_workers,
+    )
+    return settings, shapes(problem, settings, n_training, trace)
+
+
+def shapes(problem: LinearProblem, settings: Settings, n_training: int, trace: int) -> Shapes:
+    """Names, shapes and dtypes of a run's arrays, the rows' own apart."""
+    plan, workers, columns = settings.plan, settings.n_workers, settings.n_columns
+    m = settings.n_features * columns
+    kind, word = problem.dtype.name, layout.WORD
+    mode = plan["private"]
+    padded = _padded(m, problem.dtype.itemsize)
+    l1 = settings.rule["l1_ratio"] > 0.0 and mode != turns.LOCK_FREE
+    average = settings.rule["average"] > 0
+    n_snapshots = plan["n_blocks"] // plan["record_every"] * plan["max_epochs"] if trace else 0
+    if n_snapshots * m * problem.dtype.itemsize > MAX_SNAPSHOT_BYTES:
+        raise ValueError(
+            f"A trace of {n_snapshots} snapshots of {m} coefficients would take more than "
+            f"{MAX_SNAPSHOT_BYTES >> 30} GiB; ask for fewer with trace=, or for fewer epochs."
+        )
+    n_segments = max(1, min(64, m * problem.dtype.itemsize // 16384))
+    return {
+        "w": ((m,), kind),
+        "intercept": ((columns,), "float64"),
+        "curvature": ((settings.n_features if mode == turns.EXCHANGE else 0,), "float32"),
+        "intercept_curvature": ((1,), "float64"),
+        "rarity": ((settings.n_features if mode == turns.LOCK_FREE else 0,), "float32"),
+        "segments": ((n_segments * word,), "int64"),
+        "control": ((layout.N_CONTROL * word,), "int64"),
+        "returned": ((workers * word,), "int64"),
+        "table": ((workers, word), "int64"),
+        "staleness": ((workers, layout.HISTOGRAM), "int64"),
+        "columns": ((layout.N_COLUMN_FIELDS, columns), "float64"),
+        "order": ((2, n_training), "int64"),
+        "permutation": ((problem.n_rows,), "int64"),
+        "held_out": ((problem.n_rows if n_training < problem.n_rows else 0,), "uint8"),
+        "done": ((2, plan["n_blocks"]), "int64"),
+        "remaining": ((2 * word,), "int64"),
+        "sums": ((2, 2 * columns), "float64"),
+        "history": ((min(plan["max_epochs"], MAX_HISTORY),), "float64"),
+        "copy": ((workers, padded if mode == turns.EXCHANGE else 0), kind),
+        "base": ((workers, padded if mode == turns.EXCHANGE else 0), kind),
+        "received": ((workers, padded if l1 else 0), kind),
+        "lag": ((workers, _padded(m, 8) if average else 0), "float64"),
+        "local": ((workers, _padded(layout.N_LOCAL_FIELDS * columns, 8)), "float64"),
+        "scratch": ((workers, _padded(settings.rule["batch"] * columns, 8)), "float64"),
+        "average_coef": ((columns, settings.n_features) if average else (0, 0), "float64"),
+        "average_intercept": ((columns,), "float64"),
+        "snapshots": ((n_snapshots, m), kind),
+        "snapshot_intercepts": ((n_snapshots, columns), "float64"),
+        "snapshot_times": ((n_snapshots,), "int64"),
+        "snapshot_blocks": ((n_snapshots,), "int64"),
+    }
+
+
+def fill(
+    session: Session, problem: LinearProblem, stop: Stop, step: StepSize, start: Model | None
+) -> None:
+    """Write a run's first values into fresh (zeroed) arrays, before any worker starts."""
+    a, plan = session.arrays, session.plan
+    columns = a["columns"]
+    columns[layout.C_ACTIVE] = 1.0
+    columns[layout.C_ETA] = step.eta0
+    columns[layout.C_BEST] = np.inf
+    columns[layout.C_POSITIVE] = problem.positive
+    columns[layout.C_NEGATIVE] = problem.negative
+    a["returned"][:] = layout.NO_BLOCK
+    a["table"][:, layout.T_BLOCK] = layout.NO_BLOCK
+    a["permutation"][:] = np.arange(problem.n_rows)
+    a["history"][:] = np.nan
+    if stop.validation is not None:
+        a["held_out"][:] = stop.validation
+    if start is not None:
+        a["w"][:] = np.asarray(start.coef).T.reshape(-1)
+        a["intercept"][:] = start.intercept
+        if start.average_coef is not None and a["average_coef"].size:
+            a["average_coef"][:] = start.average_coef
+            a["average_intercept"][:] = start.average_intercept
+    norms = session._locals()
+    norms[:, layout.L_SCALE] = 1.0
+    norms[:, layout.L_INTERCEPT] = a["intercept"]
+    w = a["w"].reshape(-1, session.settings.n_columns).astype(np.float64, copy=False)
+    if start is not None:
+        norms[:, layout.L_SQUARED_NORM] = np.square(w).sum(axis=0)
+        norms[:, layout.L_L1_NORM] = np.abs(w).sum(axis=0)
+    if plan.private == turns.LOCK_FREE and problem.penalty is not None:
+        a["rarity"][:] = feature_rarity(problem)
+    if plan.private == turns.EXCHANGE:
+        sample = np.random.default_rng(plan.seed).permutation(problem.n_rows)
+        a["curvature"][:] = feature_curvature(problem, sample)
+        bound = losses.CURVATURE[session.rule.loss]
+        a["intercept_curvature"][0] = bound * session.rule.intercept_decay
+
+
+def row_arrays(problem: LinearProblem) -> dict[str, np.ndarray]:
+    """The rows' own arrays by name."""
+    rows = problem.rows
+    parts = (rows.data, rows.indices, rows.indptr, rows.y, rows.weight)
+    return dict(zip(ROW_ARRAYS, parts, strict=True))
+
+
+Allocate = Callable[[Shapes], Mapping[str, np.ndarray]]
+
+
+def private_memory(specification: Shapes) -> dict[str, np.ndarray]:
+    """Allocate a run's arrays in this process."""
+    return {name: np.zeros(shape, kind) for name, (shape, kind) in specification.items()}
+
+
+__all__ = [
+    "Session",
+    "Settings",
+    "Worker",
+    "describe",
+    "fill",
+    "private_memory",
+    "row_arrays",
+]

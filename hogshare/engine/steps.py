@@ -1,0 +1,53 @@
+"""Step sizes: scikit-learn's schedules under scikit-learn's names."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from hogshare.kernels import losses, schedules
+
+
+@dataclass(frozen=True)
+class StepSize:
+    """Schedule of the step size (scikit-learn's ``learning_rate``).
+
+    Parameters
+    ----------
+    kind : {"optimal", "constant", "invscaling", "adaptive", "pa1", "pa2"}, default="optimal"
+        ``optimal``: 1 / (alpha (t0 + t - 1)), t0 by Bottou's heuristic; ``invscaling``:
+        eta0 / t^power_t; ``adaptive``: eta0, divided by 5 whenever the stop criterion is met;
+        ``pa1`` and ``pa2``: passive-aggressive (Crammer et al. 2006), with eta0 as their C.
+    eta0 : float, default=0.01
+        First step size.
+    power_t : float, default=0.5
+        Exponent of ``invscaling``.
+
+    Examples
+    --------
+    >>> from hogshare import StepSize
+    >>> StepSize("constant", eta0=0.1).kind
+    'constant'
+    """
+
+    kind: str = "optimal"
+    eta0: float = 0.01
+    power_t: float = 0.5
+
+    def __post_init__(self) -> None:
+        if self.kind not in schedules.CODES:
+            raise ValueError(f"kind must be one of {list(schedules.CODES)}; got {self.kind!r}.")
+        if not self.eta0 > 0.0:
+            raise ValueError(f"eta0 must be positive; got {self.eta0!r}.")
+
+
+def optimal_start(loss: str, epsilon: float, alpha: float) -> float:
+    """Bottou's t0: the first step moves a typical weight by about its own size.
+
+    Source: Bottou 2012, "Stochastic gradient descent tricks", as in scikit-learn.
+    """
+    if alpha == 0.0:
+        return 0.0
+    typical = math.sqrt(1.0 / math.sqrt(alpha))
+    slope = losses.loss_derivative(losses.CODES[loss], epsilon, 1.0, -typical)
+    return 1.0 / (typical / max(1.0, slope) * alpha)

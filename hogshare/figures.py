@@ -1,0 +1,115 @@
+"""Every picture that hogshare draws, and the only place that imports matplotlib.
+
+A figure is a view: each function takes plain data (a report's arrays, the dictionary that
+``hogshare bench speedup`` measured) and computes nothing that the data do not hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hogshare.report import Report, Trace
+
+
+def pyplot() -> Any:
+    """matplotlib.pyplot, or an ImportError that says how to get it."""
+    try:
+        import matplotlib.pyplot
+    except ImportError as error:
+        raise ImportError(
+            "drawing needs matplotlib: install it with pip install 'hogshare[plot]'"
+        ) from error
+    return matplotlib.pyplot
+
+
+def draw_report(report: Report, ax: Any = None) -> Any:
+    """Draw a report's trace and, beside it, its staleness histogram.
+
+    Parameters
+    ----------
+    report : Report
+    ax : matplotlib Axes or a pair of them, default=None
+        Where to draw. One Axes takes the trace alone; None makes a figure of two panels.
+
+    Returns
+    -------
+    list of matplotlib Axes
+        Those drawn on.
+    """
+    if ax is None:
+        figure, panels = pyplot().subplots(
+            1, 2, figsize=(9.0, 3.4), layout="constrained", squeeze=False
+        )
+        axes = list(panels[0])
+        figure.suptitle(report.headline())
+    else:
+        axes = list(ax) if isinstance(ax, Sequence) or hasattr(ax, "ravel") else [ax]
+    draw_trace(report.trace, axes[0], losses=report.epoch_losses)
+    if len(axes) > 1:
+        draw_staleness(report.staleness, axes[1])
+    return axes
+
+
+def draw_trace(trace: Trace | None, ax: Any, losses: Any = ()) -> None:
+    """Draw the objective against epochs; without a trace, the mean loss of each epoch."""
+    ax.set_xlabel("epochs")
+    if trace is not None and len(trace.epochs):
+        ax.plot(trace.epochs, trace.objective, marker=".")
+        ax.set_ylabel("objective")
+    else:
+        ax.plot(range(1, len(losses) + 1), losses, marker=".")
+        ax.set_ylabel("mean loss while passing")
+    ax.grid(alpha=0.3)
+
+
+def draw_staleness(histogram: Any, ax: Any) -> None:
+    """Draw the share of pushes at each staleness."""
+    total = histogram.sum()
+    used = int(histogram.nonzero()[0][-1]) + 1 if total else 1
+    shares = histogram[:used] / total if total else [0.0]
+    ax.bar(range(used), shares, width=0.9)
+    ax.set_xlabel("staleness (pushes by others between pull and push)")
+    ax.set_ylabel("share of pushes")
+    ax.grid(alpha=0.3, axis="y")
+
+
+def save_speedup(result: dict[str, Any], path: str | Path) -> None:
+    """Draw what ``hogshare bench speedup`` measured and write it to a file.
+
+    Three panels: objective against epochs, objective against seconds (first repeat of each
+    worker count, the target as a line), and both speedups against the number of workers.
+    """
+    plt = pyplot()
+    figure, (by_epoch, by_second, speedups) = plt.subplots(
+        1, 3, figsize=(13.0, 3.8), layout="constrained"
+    )
+    for run in result["runs"]:
+        if run["repeat"] == 0:
+            label = f"{run['workers']} worker" + ("s" if run["workers"] != 1 else "")
+            trace = run["trace"]
+            by_epoch.plot(trace["epochs"], trace["objective"], label=label)
+            by_second.plot(trace["seconds"], trace["objective"], label=label)
+    for ax, unit in ((by_epoch, "epochs"), (by_second, "seconds")):
+        ax.axhline(result["target"], color="black", linewidth=0.8, linestyle=":")
+        ax.set_xlabel(unit)
+        ax.set_ylabel("objective")
+        ax.set_yscale("log")
+        ax.legend()
+    rows = result["table"]
+    workers = [row["workers"] for row in rows]
+    speedups.plot(workers, workers, color="grey", linewidth=0.8, linestyle="--", label="ideal")
+    for key, label in (("iteration_speedup", "iterations"), ("time_speedup", "time")):
+        points = [(row["workers"], row[key]) for row in rows if row[key] is not None]
+        speedups.plot(
+            [count for count, _ in points], [gain for _, gain in points], marker="o", label=label
+        )
+    speedups.set_xticks(workers)
+    speedups.set_xlabel("workers")
+    speedups.set_ylabel("speedup")
+    speedups.legend()
+    figure.suptitle(f"{result['settings']['data']}, {result['settings']['loss']}")
+    figure.savefig(path)
+    plt.close(figure)

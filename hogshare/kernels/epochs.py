@@ -1,0 +1,203 @@
+"""Blocks are claimed, epochs are counted down, orders are prepared: the schedule in shared words.
+
+Who writes what, and in which order:
+
+- A worker writes its intent ``table[me, T_BLOCK] = ticket`` and then takes the ticket with a
+  compare-exchange, so a worker that dies at any instruction leaves its block's number behind.
+- Whoever completes a block exchanges ``done``; only the first to do so counts it down in
+  ``remaining``. A block that runs twice (its worker was taken for dead) counts once.
+- Once ``remaining`` is zero the epoch is ended by the holder of the ENDER word: it reads the loss
+  sums (all added before the count-down, which acquires), applies the stop criterion, then advances
+  EPOCHS (release). Epochs end in order.
+- Orders and sums stand in pairs, by the parity of the epoch: epoch e + 1 is prepared once epoch
+  e - 1 has ended, so at most two epochs are ever open.
+- The monitor, and nobody else, puts a dead worker's block into ``returned``.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hogshare.kernels import layout
+from hogshare.kernels.atomics import add_float, compare_exchange, exchange, fetch_add, load, store
+from hogshare.kernels.jit import helper, inlined
+from hogshare.kernels.streams import keep_training_rows, shuffle
+
+
+class Shared(NamedTuple):
+    """What all workers of a run share.
+
+    w : rows' dtype [n_features * n_columns], the shared vector
+    intercept : float64 [n_columns]
+    curvature : float32 [n_features], for the exchange (empty without)
+    intercept_curvature : float64 [1]
+    rarity : float32 [n_features], rows per row that has the feature (empty unless lock-free)
+    segments : int64 [n_segments * WORD], holder + 1 of each segment
+    control, returned, table, staleness, columns : see `layout`
+    order : int64 [2, n_training_rows], the row order by parity of the epoch
+    permutation : int64 [n_rows], what the next order is shuffled from
+    held_out : uint8 [n_rows] or empty, rows that are never claimed
+    done : int64 [2, n_blocks], epoch + 1 that completed the block
+    remaining : int64 [2 * WORD], blocks to complete
+    sums : float64 [2, 2 * n_columns], losses and criteria of the epoch so far
+    history : float64 [n_epochs kept], mean loss per epoch
+    """
+
+    w: np.ndarray
+    intercept: np.ndarray
+    curvature: np.ndarray
+    intercept_curvature: np.ndarray
+    rarity: np.ndarray
+    segments: np.ndarray
+    control: np.ndarray
+    returned: np.ndarray
+    table: np.ndarray
+    staleness: np.ndarray
+    columns: np.ndarray
+    order: np.ndarray
+    permutation: np.ndarray
+    held_out: np.ndarray
+    done: np.ndarray
+    remaining: np.ndarray
+    sums: np.ndarray
+    history: np.ndarray
+
+
+class Plan(NamedTuple):
+    """Integers of the schedule, constant during a run."""
+
+    block_rows: int
+    n_blocks: int
+    max_epochs: int
+    interval: int  # rows between exchanges; 0: the one vector is written directly
+    private: int  # 1: exchange; 2: a single worker on the vector itself; 0: lock-free vector
+    atomic: int
+    shuffle: int
+    seed: int
+    record_every: int  # blocks between snapshots; 0: never
+    report_epochs: int  # 1: leave the kernel at the end of an epoch
+    early_stopping: int
+    regression: int
+    patience: int
+    tol: float
+
+
+@helper
+def prepare_order(shared, plan, epoch, me):
+    """Shuffle the order of `epoch` if nobody else does and its place is free."""
+    control = shared.control
+    if compare_exchange(control, layout.PREPARER, 0, me + 1) != 0:
+        return
+    if load(control, layout.READY) == epoch and load(control, layout.EPOCHS) >= epoch - 1:
+        if plan.shuffle:
+            shuffle(shared.permutation, plan.seed)
+        keep_training_rows(shared.permutation, shared.held_out, shared.order[epoch % 2])
+        shared.remaining[(epoch % 2) * layout.WORD] = plan.n_blocks
+        for c in range(shared.sums.shape[1]):
+            shared.sums[epoch % 2, c] = 0.0
+        store(control, layout.READY, epoch + 1)
+    store(control, layout.PREPARER, 0)
+
+
+@helper
+def take_returned(shared, me):
+    """Take a block that the monitor has put back; NO_BLOCK if there is none."""
+    for k in range(shared.returned.shape[0] // layout.WORD):
+        block = load(shared.returned, k * layout.WORD)
+        if block != layout.NO_BLOCK:
+            if block >= 0:
+                shared.table[me, layout.T_BLOCK] = block
+            if compare_exchange(shared.returned, k * layout.WORD, block, layout.NO_BLOCK) == block:
+                fetch_add(shared.control, layout.RETURNED, -1)
+                return block
+    return layout.NO_BLOCK
+
+
+@helper
+def claim(shared, plan, me):
+    """Take the next block.
+
+    Returns its ticket (epoch * n_blocks + block), or FINISH_EPOCH, or NO_BLOCK when there is
+    nothing to claim now (or ever: `control[STOP]` and `control[EPOCHS]` tell).
+    """
+    control = shared.control
+    if load(control, layout.RETURNED) > 0:
+        block = take_returned(shared, me)
+        if block != layout.NO_BLOCK:
+            return block
+    while True:
+        ticket = load(control, layout.TICKET)
+        epoch = ticket // plan.n_blocks
+        if epoch >= plan.max_epochs:
+            return layout.NO_BLOCK
+        ready = load(control, layout.READY)
+        half = epoch + 1 if 2 * (ticket % plan.n_blocks) >= plan.n_blocks - 1 else epoch
+        if ready <= half and half < plan.max_epochs and load(control, layout.EPOCHS) >= ready - 1:
+            # from the middle of an epoch on, somebody prepares the next one's order
+            prepare_order(shared, plan, ready, me)
+            ready = load(control, layout.READY)
+        if ready <= epoch:
+            return layout.NO_BLOCK
+        # a block of this epoch may only start once the one before the last has ended: see above
+        shared.table[me, layout.T_BLOCK] = ticket
+        if compare_exchange(control, layout.TICKET, ticket, ticket + 1) == ticket:
+            return ticket
+
+
+@inlined
+def stop_now(control, reason):
+    """Ask everybody to stop; the first reason stands."""
+    compare_exchange(control, layout.STOP, layout.RUNNING, reason)
+
+
+@helper
+def apply_criterion(shared, plan, schedule_is_adaptive, criterion, score, epoch):
+    """scikit-learn's stop rule, column by column; returns True when no column learns any more.
+
+    criterion : float64[n_columns], mean of losses and penalties, or nothing when scores are given
+    score : float64[n_columns], validation scores (used when early stopping)
+    """
+    columns = shared.columns
+    alive = False
+    for c in range(columns.shape[1]):
+        if columns[layout.C_ACTIVE, c] == 0.0:
+            continue
+        columns[layout.C_EPOCHS, c] = epoch + 1
+        # both are made "smaller is better", so that one rule serves
+        value = -score[c] if plan.early_stopping else criterion[c]
+        if plan.tol > -np.inf and value > columns[layout.C_BEST, c] - plan.tol:
+            columns[layout.C_PATIENCE, c] += 1.0
+        else:
+            columns[layout.C_PATIENCE, c] = 0.0
+        if value < columns[layout.C_BEST, c]:
+            columns[layout.C_BEST, c] = value
+        if columns[layout.C_PATIENCE, c] >= plan.patience:
+            if schedule_is_adaptive and columns[layout.C_ETA, c] > 1e-6:
+                columns[layout.C_ETA, c] /= 5.0
+                columns[layout.C_PATIENCE, c] = 0.0
+            else:
+                columns[layout.C_ACTIVE, c] = 0.0
+                continue
+        alive = True
+    return not alive
+
+
+@helper
+def complete(shared, plan, ticket, local):
+    """Count a block as completed and add its sums.
+
+    Returns whether it was its epoch's last, and the number of blocks completed so far (0 for a
+    block that somebody else had completed already).
+    """
+    epoch = ticket // plan.n_blocks
+    parity = epoch % 2
+    n_columns = local.shape[1]
+    done = shared.done[parity]
+    if exchange(done, ticket % plan.n_blocks, epoch + 1) == epoch + 1:
+        return False, 0
+    sums = shared.sums[parity]
+    for c in range(n_columns):
+        add_float(sums, c, local[layout.L_LOSS, c])
+        add_float(sums, n_columns + c, local[layout.L_CRITERION, c])
+    completed = fetch_add(shared.control, layout.COMPLETED, 1) + 1
+    return fetch_add(shared.remaining, parity * layout.WORD, -1) == 1, completed

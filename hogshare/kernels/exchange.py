@@ -1,0 +1,159 @@
+"""Folding a worker's private copy into the shared vector, and the shared vector back.
+
+Who writes: each worker its own private arrays; the shared vector, segment by segment, the worker
+that holds the segment's word. Who reads: the same. Order: the word is taken with an acquiring
+compare-exchange and given back with a releasing store, so a segment is never half read. Nobody
+waits: a segment that is taken is left for the next exchange, and nothing is lost, because its
+change stays in the private copy (copy minus base). The monitor frees the words of a dead worker;
+what that worker had not folded is gone, and nothing else.
+
+The weight. Near the optimum a coordinate of curvature h contracts by about rho = 1 / (1 + z),
+z = eta h B, in the B rows between two exchanges. P workers that start from the same point e each
+propose the change -(1 - rho) e, where P B rows of one worker would give -(1 - rho^P) e. So the sum
+of the proposals has to be multiplied by
+
+    c(z) = (1 - rho^P) / (P (1 - rho)),
+
+which is 1 for cold coordinates (add: the workers' steps are disjoint), 1 / P for hot ones (average)
+and, for P = 2, exactly (1 + rho) / 2. For more workers the form used is
+1/P + (1 - 1/P) / (1 + P z / 2): the same limits and the same slope at z = 0, without powers.
+`docs/exchange.md` has what else was tried.
+"""
+
+import numpy as np
+
+from hogshare.kernels import layout
+from hogshare.kernels.atomics import compare_exchange, fetch_add, load, store
+from hogshare.kernels.jit import helper, inlined
+from hogshare.kernels.sgd import fold_scale
+
+
+@inlined
+def exchange_weight(z, n_workers):
+    """Share of a coordinate's change that is folded; see the file's head."""
+    even = 1.0 / n_workers
+    return even + (1.0 - even) / (1.0 + 0.5 * n_workers * z)
+
+
+@inlined
+def fold_segment(shared, private, curvature, first, last, n_columns, n_workers, rows, decay, l1):
+    """Exchange features ``first:last`` of every column; the segment's word is held."""
+    local = private.local
+    w = private.w
+    base = private.base
+    kind = w.dtype.type
+    even = kind(1.0 / n_workers)
+    rest = kind(1.0 - 1.0 / n_workers)
+    one = kind(1.0)
+    for c in range(n_columns):
+        scale = kind(local[layout.L_SCALE, c])
+        # z = eta * rows * (curvature + decay), times n_workers / 2
+        reach = kind(0.5 * n_workers * rows * local[layout.L_ETA, c])
+        shrink = kind(decay)
+        for f in range(np.uint64(first), np.uint64(last)):
+            j = f * np.uint64(n_columns) + np.uint64(c)
+            mine = scale * w[j]
+            change = mine - base[j]
+            weight = even + rest / (one + reach * (kind(curvature[f]) + shrink))
+            before = shared[j]
+            after = before + weight * change
+            if l1 and mine == kind(0.0) and before * after < kind(0.0):
+                # clipped to zero here and there: two such changes must not cross zero
+                after = kind(0.0)
+            shared[j] = after
+            w[j] = after
+            base[j] = after
+
+
+@helper
+def fold_intercept(shared_intercept, private, curvature, n_workers, rows):
+    """Exchange the intercepts; the first segment's word is held."""
+    local = private.local
+    for c in range(local.shape[1]):
+        z = local[layout.L_ETA, c] * rows * curvature
+        change = local[layout.L_INTERCEPT, c] - local[layout.L_INTERCEPT_BASE, c]
+        after = shared_intercept[c] + exchange_weight(z, n_workers) * change
+        shared_intercept[c] = after
+        local[layout.L_INTERCEPT, c] = after
+        local[layout.L_INTERCEPT_BASE, c] = after
+
+
+@helper
+def exchange(shared, private, me, decay, l1, must):
+    """Fold the worker's copy into the shared vector and the shared vector into the copy.
+
+    must : wait for segments that others hold (the last flush of a worker)
+    """
+    local = private.local
+    n_columns = local.shape[1]
+    n_features = shared.curvature.shape[0]
+    n_segments = shared.segments.shape[0] // layout.WORD
+    n_workers = np.float64(max(1, load(shared.control, layout.LIVE)))
+    rows = np.float64(shared.table[me, layout.T_UNEXCHANGED])
+    if private.lag.shape[0] > 0:
+        for c in range(n_columns):
+            fold_scale(private, c)
+    size = (n_features + n_segments - 1) // n_segments
+    turn = (me * n_segments) // max(1, shared.table.shape[0])
+    for s in range(n_segments):
+        segment = (turn + s) % n_segments
+        first = segment * size
+        last = min(n_features, first + size)
+        word = segment * layout.WORD
+        free = compare_exchange(shared.segments, word, 0, me + 1) == 0
+        while must and not free:
+            free = compare_exchange(shared.segments, word, 0, me + 1) == 0
+        if free:
+            fold_segment(
+                shared.w,
+                private,
+                shared.curvature,
+                first,
+                last,
+                n_columns,
+                n_workers,
+                rows,
+                decay,
+                l1,
+            )
+            if segment == 0:
+                fold_intercept(
+                    shared.intercept, private, shared.intercept_curvature[0], n_workers, rows
+                )
+            store(shared.segments, word, 0)
+        else:
+            for c in range(n_columns):
+                scale = private.w.dtype.type(local[layout.L_SCALE, c])
+                for f in range(first, last):
+                    private.w[f * n_columns + c] *= scale
+    for c in range(n_columns):
+        local[layout.L_SCALE, c] = 1.0
+    shared.table[me, layout.T_UNEXCHANGED] = 0
+
+
+@helper
+def record_push(shared, me):
+    """Count one push; its staleness is the number of pushes by others since this worker's pull."""
+    table = shared.table
+    version = fetch_add(shared.control, layout.VERSION, 1)
+    staleness = version - table[me, layout.T_VERSION]
+    shared.staleness[me, min(staleness, layout.HISTOGRAM - 1)] += 1
+    table[me, layout.T_STALENESS] = staleness
+    table[me, layout.T_PUSHES] += 1
+    table[me, layout.T_VERSION] = version + 1
+
+
+@helper
+def adopt_shared(shared, private, me):
+    """Start from the shared vector: a worker's first pull. Segments may be a few pushes apart."""
+    local = private.local
+    for j in range(private.w.shape[0]):
+        value = shared.w[j]
+        private.w[j] = value
+        private.base[j] = value
+    for c in range(local.shape[1]):
+        local[layout.L_SCALE, c] = 1.0
+        local[layout.L_INTERCEPT, c] = shared.intercept[c]
+        local[layout.L_INTERCEPT_BASE, c] = shared.intercept[c]
+    shared.table[me, layout.T_VERSION] = load(shared.control, layout.VERSION)
+    shared.table[me, layout.T_UNEXCHANGED] = 0

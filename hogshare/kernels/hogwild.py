@@ -1,0 +1,127 @@
+"""Gradient steps on the one vector that all workers read and write without locks.
+
+Who writes: every worker, any coordinate, at any moment; who reads: the same, without order: a read
+may mix versions (the "inconsistent read"). With plain adds an update may be lost when two workers
+meet on a coordinate; with atomic adds none is.
+
+Source: Niu, Recht, Re and Wright (2011), "Hogwild!"; Lian et al. (2015), AsySG-incon with the
+mini-batch form of section 4: read and compute `batch` times, then write once (a sum of the
+gradients, not a mean). Departures: all coordinates of a row are written, as in Hogwild!, not one;
+the penalties act on a row's support, scaled by how rare each feature is (Hogwild!'s
+``lambda x_u^2 / d_u``), because a scale factor common to all workers would itself be a hot word.
+"""
+
+import numpy as np
+
+from hogshare.kernels import layout, losses, penalties, schedules
+from hogshare.kernels.atomics import add_float
+from hogshare.kernels.jit import helper
+from hogshare.kernels.rows import column_of, margins, prefetch_row, row_bounds, squared_norm
+from hogshare.kernels.sgd import PREFETCH_ROWS, TRACK_NOTHING, gradient_step, target
+
+
+@helper
+def write_row(rows, rule, shared, private, start, end, steps, eta, t, atomic, columns):
+    """Add one row's gradient step and the penalties on its support to the shared vector."""
+    n_columns = steps.shape[0]
+    kind = shared.w.dtype.type
+    l1 = rule.penalty == penalties.L1 or rule.penalty == penalties.ELASTICNET
+    l2_share = 1.0 - rule.l1_ratio if rule.penalty >= penalties.L2 else 0.0
+    averaging = 0 < rule.average <= t
+    for k in range(start, end):
+        f = column_of(rows, start, k)
+        x = np.float64(rows.data[k])
+        rarity = np.float64(shared.rarity[f]) if rule.penalty != penalties.NONE else 0.0
+        for c in range(n_columns):
+            if columns[layout.C_ACTIVE, c] == 0.0:
+                continue
+            j = f * np.uint64(n_columns) + np.uint64(c)
+            before = np.float64(shared.w[j])
+            change = x * steps[c]
+            if rule.penalty != penalties.NONE:
+                change -= min(1.0, l2_share * eta * rule.alpha * rarity) * before
+                if l1:
+                    due = rule.l1_ratio * eta * rule.alpha * rarity
+                    after = before + change
+                    if after > 0.0:
+                        change = max(0.0, after - due) - before
+                    else:
+                        change = min(0.0, after + due) - before
+            if change != 0.0:
+                if atomic:
+                    add_float(shared.w, j, kind(change))
+                else:
+                    shared.w[j] += kind(change)
+                if averaging:
+                    # the sum of N iterates is N w - sum over changes of (iterates before) * change
+                    private.lag[j] -= (t - max(rule.first_t, rule.average)) * change
+
+
+@helper
+def hogwild_rows(rows, rule, order, first, last, t, shared, private, columns, scratch, atomic):
+    """Take one step per row ``order[first:last]``, `rule.batch` rows from one read.
+
+    scratch : float64[batch * n_columns], steps of the mini-batch in hand
+    """
+    local = private.local
+    n_columns = local.shape[1]
+    margin = local[layout.L_MARGIN]
+    passive = rule.schedule == schedules.PA1 or rule.schedule == schedules.PA2
+    i = first
+    while i < last:
+        stop = min(last, i + rule.batch)
+        for b in range(i, stop):
+            r = order[b]
+            if b + PREFETCH_ROWS < last:
+                prefetch_row(rows, order[b + PREFETCH_ROWS])
+            start, end = row_bounds(rows, r)
+            margins(rows, start, end, shared.w, margin)
+            weight = np.float64(rows.weight[r])
+            norm2 = squared_norm(rows, start, end) if passive else 0.0
+            eta_t = schedules.step_size(
+                rule.schedule, rule.eta0, rule.power_t, rule.alpha, rule.optimal_init, t + (b - i)
+            )
+            for c in range(n_columns):
+                eta = columns[layout.C_ETA, c] if rule.schedule == schedules.ADAPTIVE else eta_t
+                local[layout.L_ETA, c] = eta
+                p = margin[c] + shared.intercept[c]
+                y = target(rule.loss, rows.y[r], c, n_columns)
+                if rule.track != TRACK_NOTHING:
+                    loss = losses.loss_value(rule.loss, rule.epsilon, y, p)
+                    local[layout.L_LOSS, c] += loss
+                    local[layout.L_CRITERION, c] += loss
+                update = gradient_step(rule, y, p, eta, norm2) * weight
+                update *= (
+                    columns[layout.C_POSITIVE, c] if y > 0.0 else columns[layout.C_NEGATIVE, c]
+                )
+                if columns[layout.C_ACTIVE, c] == 0.0:
+                    update = 0.0
+                scratch[(b - i) * n_columns + c] = update
+        for b in range(i, stop):
+            start, end = row_bounds(rows, order[b])
+            steps = scratch[(b - i) * n_columns : (b - i + 1) * n_columns]
+            write_row(
+                rows,
+                rule,
+                shared,
+                private,
+                start,
+                end,
+                steps,
+                local[layout.L_ETA, 0],
+                t,
+                atomic,
+                columns,
+            )
+            for c in range(n_columns):
+                change = steps[c] * rule.intercept_decay
+                if rule.fit_intercept and change != 0.0:
+                    if atomic:
+                        add_float(shared.intercept, c, change)
+                    else:
+                        shared.intercept[c] += change
+                if 0 < rule.average <= t and columns[layout.C_ACTIVE, c] != 0.0:
+                    local[layout.L_AVERAGE_INTERCEPT, c] += shared.intercept[c]
+                    local[layout.L_AVERAGE_COUNT, c] += 1.0
+            t += 1.0
+        i = stop

@@ -1,0 +1,130 @@
+"""The one place that decides how kernels are compiled and where their machine code is kept.
+
+Flags, each with its reason:
+
+- ``nogil``: workers are threads of one process as often as processes, and the thread that
+  waits for Ctrl-C must run while a kernel does.
+- ``fastmath`` without ``nnan`` and ``ninf``: reductions may be reassociated (1.35 times faster
+  dot products), but a diverging run *is* NaN and infinity, so these must stay defined.
+- ``error_model="numpy"``: a division by zero gives infinity, as in NumPy, instead of a branch
+  and an exception in the middle of a lock-free update.
+- ``_nrt=False``: no reference counts. Numba would count the arrays of a tuple, atomically, at every
+  call; two threads counting one array hand its cache line back and forth at every row. So kernels
+  allocate nothing: scratch is handed in.
+- ``cache``: a kernel takes seconds to compile and milliseconds to load.
+
+The cache folder is our own. Numba's key for a cached kernel covers the kernel's own file only, so
+an edit of a helper in another file, or another flag, would silently run the old code; here the
+folder's name is a digest of every file of this package, Numba's version and the flags. The folder
+is owner-only, because loading a cached kernel runs whatever it holds. The setting is made while
+one of our kernels is decorated and undone at once: the user's own cached functions are not moved.
+"""
+
+import contextlib
+import hashlib
+import os
+import stat
+import sys
+import tempfile
+from pathlib import Path
+
+import numba
+from numba.core import config
+
+BOUNDSCHECK = bool(config.BOUNDSCHECK)
+JIT_DISABLED = bool(config.DISABLE_JIT)
+
+FLAGS = {
+    "nogil": True,
+    "fastmath": {"reassoc", "contract", "nsz", "arcp"},
+    "error_model": "numpy",
+    "_nrt": False,
+    "boundscheck": BOUNDSCHECK,
+}
+
+
+def _digest() -> str:
+    """Name this version of the kernels: their source, Numba, the flags."""
+    h = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        h.update(path.name.encode())
+        h.update(path.read_bytes())
+    flags = sorted((k, sorted(v) if isinstance(v, set) else v) for k, v in FLAGS.items())
+    h.update(f"{numba.__version__} {sys.version_info[:2]} {flags}".encode())
+    return h.hexdigest()[:16]
+
+
+def _root() -> Path:
+    """The folder that holds one cache folder per version of the kernels."""
+    if chosen := os.environ.get("HOGSHARE_CACHE_DIR"):
+        return Path(chosen)
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or str(Path.home())
+    elif sys.platform == "darwin":
+        base = str(Path.home() / "Library" / "Caches")
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(base) / "hogshare"
+
+
+def cache_folder() -> Path | None:
+    """Return the writable, owner-only folder of this version's kernels, or None.
+
+    None means that nothing suitable is writable (a read-only home, say). The kernels then compile
+    anew in every process, which costs seconds but is correct.
+    """
+    try:
+        folder = _root() / _digest()
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if os.name == "posix":
+            status = folder.stat()
+            if status.st_uid != os.geteuid():
+                return None
+            if stat.S_IMODE(status.st_mode) & 0o022:
+                folder.chmod(0o700)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except (OSError, RuntimeError):  # RuntimeError: Path.home() of a user without a home
+        return None
+    return folder
+
+
+CACHE_FOLDER = None if JIT_DISABLED else cache_folder()
+
+
+@contextlib.contextmanager
+def _own_cache():
+    before = config.CACHE_DIR
+    config.CACHE_DIR = str(CACHE_FOLDER)
+    try:
+        yield
+    finally:
+        config.CACHE_DIR = before
+
+
+def kernel(function):
+    """Compile `function` lazily with the house's flags and cache."""
+    if JIT_DISABLED:
+        return function
+    if CACHE_FOLDER is None:
+        return numba.njit(**FLAGS)(function)
+    with _own_cache():
+        return numba.njit(cache=True, **FLAGS)(function)
+
+
+def helper(function):
+    """Compile a function that only kernels call: it lives in their machine code, not in the cache."""
+    if JIT_DISABLED:
+        return function
+    return numba.njit(**FLAGS)(function)
+
+
+def inlined(function):
+    """Compile a helper of the row loop into its callers.
+
+    A call costs a row's worth of time: Numba hands over every array of a tuple as seven words and
+    counts references atomically. Inlined, both vanish.
+    """
+    if JIT_DISABLED:
+        return function
+    return numba.njit(forceinline=True, **FLAGS)(function)

@@ -1,0 +1,90 @@
+"""Names for the places in the arrays that workers share: one list, used by kernels and views.
+
+Integer words that different workers write stand 16 words (128 bytes) apart, so that no two of them
+share a cache line or the line beside it, which processors fetch in pairs.
+"""
+
+WORD = 16  # int64 words between two control words: 128 bytes
+
+# control : int64[N_CONTROL * WORD], one word each, written by several workers (atomics only)
+TICKET = 0 * WORD  # next block to hand out, counted over all epochs
+STOP = 1 * WORD  # why to stop; 0 while running
+VERSION = 2 * WORD  # pushes so far
+EPOCHS = 3 * WORD  # finished epochs
+READY = 4 * WORD  # epochs whose row order is prepared
+PREPARER = 5 * WORD  # worker + 1 that prepares the next order; 0: nobody
+RETURNED = 6 * WORD  # number of blocks that the monitor has put back
+COMPLETED = 7 * WORD  # finished blocks
+LIVE = 8 * WORD  # workers that have joined and not left
+ENDER = 9 * WORD  # worker + 1 that is ending an epoch; 0: nobody
+N_CONTROL = 10
+
+# values of STOP
+RUNNING = 0
+STOPPED_BY_CRITERION = 1
+STOPPED_BY_CALLER = 2
+STOPPED_BY_DIVERGENCE = 3
+STOPPED_BY_LIMIT = 4
+
+# returned : int64[n_workers * WORD], blocks put back by the monitor, or one of
+NO_BLOCK = -1
+FINISH_EPOCH = -2  # not a block: somebody died between a block's end and its epoch's end
+
+# table : int64[n_workers, WORD], one row per worker, written by that worker (and by the monitor
+# once it is dead)
+T_STATE = 0
+T_CLOCK = 1  # blocks completed, as barriers see it
+T_BLOCKS = 2  # blocks completed, as work
+T_ROWS = 3
+T_BLOCK = 4  # ticket in hand, or NO_BLOCK
+T_VERSION = 5  # version read at the last pull
+T_STALENESS = 6  # staleness of the last push
+T_PUSHES = 7
+T_HEARTBEAT = 8  # time.monotonic_ns() at the last turn
+T_WAITING = 9  # nanoseconds waited
+T_BUSY = 10  # nanoseconds computed
+T_UNEXCHANGED = 11  # rows since the last exchange
+T_PROCESS = 12  # process id
+
+# values of T_STATE
+STARTING = 0
+ACTIVE = 1
+WAITING = 2
+DONE = 3
+DEAD = 4
+
+HISTOGRAM = 128  # bins of the staleness histogram; the last holds that much or more
+
+# columns : float64[N_COLUMN_FIELDS, n_columns], written by whoever ends an epoch
+C_ACTIVE = 0  # 1 while the column still learns
+C_ETA = 1  # step size of the adaptive schedule
+C_BEST = 2  # best criterion so far
+C_PATIENCE = 3  # epochs in a row without improvement
+C_EPOCHS = 4  # epochs in which the column learned
+C_POSITIVE = 5  # weight of rows of the column's class; constant
+C_NEGATIVE = 6  # weight of the others; constant
+N_COLUMN_FIELDS = 7
+
+# local : float64[N_LOCAL_FIELDS, n_columns], private to one worker
+L_SCALE = 0  # the model is scale * w
+L_INTERCEPT = 1
+L_INTERCEPT_BASE = 2  # shared intercept at the last exchange
+L_AVERAGE_SCALE = 3  # sum of scales since the last flush of the average
+L_AVERAGE_INTERCEPT = 4  # sum of intercepts
+L_PENALTY = 5  # cumulative l1 penalty that every feature should have received
+L_SQUARED_NORM = 6  # scikit-learn's running estimate, for its stop criterion
+L_L1_NORM = 7
+L_MARGIN = 8  # scratch of one row
+L_STEP = 9  # scratch of one row
+L_LOSS = 10  # sum of losses of the block in hand
+L_CRITERION = 11  # sum of losses and penalties of the block in hand
+L_ETA = 12  # last step size taken
+L_AVERAGE_COUNT = 13  # iterates in the sums
+N_LOCAL_FIELDS = 14
+
+# answers of a turn
+TURN_OVER = 0  # the quantum is used up; there is more to do
+TURN_WAIT = 1  # nothing to claim yet
+TURN_EPOCH = 2  # this worker ended an epoch and the caller asked to be told
+TURN_RECORD = 3  # a snapshot of the model is due
+TURN_DONE = 4  # nothing left

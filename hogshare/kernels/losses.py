@@ -1,0 +1,120 @@
+"""Losses as integer codes: a scalar value and a scalar derivative each.
+
+A kernel takes ``loss: int``. Passing a compiled function instead would miss Numba's disk cache in
+every new process. The formulas and their edge cases are scikit-learn's, so that one worker fits the
+same model; `y` is in {0, 1} for the log loss and in {-1, 1} for the other classification losses.
+"""
+
+import math
+
+from hogshare.kernels.jit import inlined
+
+LOG_LOSS = 0
+HINGE = 1
+SQUARED_HINGE = 2
+MODIFIED_HUBER = 3
+PERCEPTRON = 4
+SQUARED_ERROR = 5
+HUBER = 6
+EPSILON_INSENSITIVE = 7
+SQUARED_EPSILON_INSENSITIVE = 8
+
+CODES = {
+    "log_loss": LOG_LOSS,
+    "hinge": HINGE,
+    "squared_hinge": SQUARED_HINGE,
+    "modified_huber": MODIFIED_HUBER,
+    "perceptron": PERCEPTRON,
+    "squared_error": SQUARED_ERROR,
+    "huber": HUBER,
+    "epsilon_insensitive": EPSILON_INSENSITIVE,
+    "squared_epsilon_insensitive": SQUARED_EPSILON_INSENSITIVE,
+}
+
+# Upper bound of the second derivative in the prediction; for the losses with a kink, the change of
+# the derivative over a unit of margin, which plays the same part in how far a block of steps goes.
+CURVATURE = {
+    LOG_LOSS: 0.25,
+    HINGE: 1.0,
+    SQUARED_HINGE: 2.0,
+    MODIFIED_HUBER: 2.0,
+    PERCEPTRON: 1.0,
+    SQUARED_ERROR: 1.0,
+    HUBER: 1.0,
+    EPSILON_INSENSITIVE: 1.0,
+    SQUARED_EPSILON_INSENSITIVE: 2.0,
+}
+
+
+@inlined
+def loss_value(loss, epsilon, y, p):
+    """Loss of prediction `p` (float64) at target `y`."""
+    if loss == LOG_LOSS:
+        # log(1 + exp(p)) - y p, without overflow on either side
+        return max(p, 0.0) + math.log1p(math.exp(-abs(p))) - y * p
+    if loss == HINGE:
+        return max(0.0, 1.0 - p * y)
+    if loss == PERCEPTRON:
+        return max(0.0, -p * y)
+    if loss == SQUARED_HINGE:
+        z = max(0.0, 1.0 - p * y)
+        return z * z
+    if loss == MODIFIED_HUBER:
+        z = p * y
+        if z >= 1.0:
+            return 0.0
+        if z >= -1.0:
+            return (1.0 - z) * (1.0 - z)
+        return -4.0 * z
+    residual = p - y
+    if loss == SQUARED_ERROR:
+        return 0.5 * residual * residual
+    size = abs(residual)
+    if loss == HUBER:
+        if size <= epsilon:
+            return 0.5 * residual * residual
+        return epsilon * (size - 0.5 * epsilon)
+    excess = max(0.0, size - epsilon)
+    if loss == EPSILON_INSENSITIVE:
+        return excess
+    return excess * excess
+
+
+@inlined
+def loss_derivative(loss, epsilon, y, p):
+    """Derivative of the loss in the prediction `p`."""
+    if loss == LOG_LOSS:
+        if p > -37.0:
+            e = math.exp(-p)
+            return ((1.0 - y) - y * e) / (1.0 + e)
+        return math.exp(p) - y
+    if loss == HINGE:
+        return -y if p * y <= 1.0 else 0.0
+    if loss == PERCEPTRON:
+        return -y if p * y <= 0.0 else 0.0
+    if loss == SQUARED_HINGE:
+        z = 1.0 - p * y
+        return -2.0 * y * z if z > 0.0 else 0.0
+    if loss == MODIFIED_HUBER:
+        z = p * y
+        if z >= 1.0:
+            return 0.0
+        if z >= -1.0:
+            return -2.0 * y * (1.0 - z)
+        return -4.0 * y
+    residual = p - y
+    if loss == SQUARED_ERROR:
+        return residual
+    if loss == HUBER:
+        return min(max(residual, -epsilon), epsilon)
+    if loss == EPSILON_INSENSITIVE:
+        if residual > epsilon:
+            return 1.0
+        if residual < -epsilon:
+            return -1.0
+        return 0.0
+    if residual > epsilon:
+        return 2.0 * (residual - epsilon)
+    if residual < -epsilon:
+        return 2.0 * (residual + epsilon)
+    return 0.0

@@ -1,0 +1,32 @@
+"""How often and how strongly features occur: what the exchange and the lock-free penalty weigh by."""
+
+import numpy as np
+
+from hogshare.kernels.jit import kernel
+from hogshare.kernels.rows import column_of, row_bounds
+
+
+@kernel
+def add_interactions(rows, sample, out):
+    """``out[j] += |x_j| sum_i |x_i|`` over the rows ``sample``.
+
+    Divided by the number of rows and times the loss's curvature, this is the row sum of the
+    Hessian's absolute values: by Gershgorin an upper bound of the curvature along coordinate j
+    together with everything that moves with it.
+    """
+    for i in range(sample.shape[0]):
+        start, end = row_bounds(rows, sample[i])
+        total = 0.0
+        for k in range(start, end):
+            total += abs(np.float64(rows.data[k]))
+        for k in range(start, end):
+            out[column_of(rows, start, k)] += total * abs(np.float64(rows.data[k]))
+
+
+@kernel
+def count_nonzeros(rows, out):
+    """``out[j] +=`` number of rows that store feature j."""
+    for r in range(rows.y.shape[0]):
+        start, end = row_bounds(rows, r)
+        for k in range(start, end):
+            out[column_of(rows, start, k)] += 1.0

@@ -1,0 +1,43 @@
+"""Penalties as integer codes, and the lazy l1 penalty on one row's support.
+
+The l2 part is a scale factor on the whole vector; the l1 part is the cumulative penalty of
+Tsuruoka, Tsujii and Ananiadou (2009): every feature remembers how much of the penalty it has
+received, and catches up when a row touches it, so that a sparse row costs its nonzeros.
+"""
+
+import numpy as np
+
+from hogshare.kernels.jit import helper
+from hogshare.kernels.rows import column_of
+
+NONE = 0
+L1 = 1
+L2 = 2
+ELASTICNET = 3
+
+CODES = {None: NONE, "none": NONE, "l1": L1, "l2": L2, "elasticnet": ELASTICNET}
+
+
+@helper
+def clip_l1(rows, start, end, w, received, scale, due):
+    """Bring the support of one row up to the cumulative penalty `due[c]`.
+
+    received : as w, penalty that each coordinate has received so far
+    scale : float64[n_columns], the model is ``scale * w``
+    """
+    n_columns = due.shape[0]
+    kind = w.dtype.type
+    for k in range(start, end):
+        base = column_of(rows, start, k) * np.uint64(n_columns)
+        for c in range(n_columns):
+            j = base + np.uint64(c)
+            before = np.float64(w[j])
+            if before == 0.0:
+                # scikit-learn's update adds scale * (after - before), which is zero here too
+                continue
+            if before > 0.0:
+                after = max(0.0, before - (due[c] + received[j]) / scale[c])
+            else:
+                after = min(0.0, before + (due[c] - received[j]) / scale[c])
+            w[j] = kind(after)
+            received[j] += kind(scale[c] * (np.float64(w[j]) - before))

@@ -1,0 +1,43 @@
+"""What the monitor does for a worker that died: the only writes into a worker's place by another.
+
+Called by the caller's main thread alone, never inside a run's kernels.
+"""
+
+from hogshare.kernels import layout
+from hogshare.kernels.atomics import compare_exchange, fetch_add, load, store
+from hogshare.kernels.jit import kernel
+
+
+@kernel
+def refuse(table_row):
+    """Close a run to a worker that has not joined. False: it has joined, and must be waited for."""
+    before = compare_exchange(table_row, layout.T_STATE, layout.STARTING, layout.DONE)
+    return before == layout.STARTING
+
+
+@kernel
+def release_words(segments, control, dead):
+    """Free the segments and the schedule's words that worker `dead` held."""
+    for k in range(segments.shape[0] // layout.WORD):
+        compare_exchange(segments, k * layout.WORD, dead + 1, 0)
+    compare_exchange(control, layout.PREPARER, dead + 1, 0)
+    compare_exchange(control, layout.ENDER, dead + 1, 0)
+
+
+@kernel
+def bury(control, table_row):
+    """Mark a worker as dead; it no longer counts as live if it had joined."""
+    state = load(table_row, layout.T_STATE)
+    if state == layout.ACTIVE or state == layout.WAITING:
+        fetch_add(control, layout.LIVE, -1)
+    store(table_row, layout.T_STATE, layout.DEAD)
+
+
+@kernel
+def put_back(returned, control, place, block):
+    """Offer `block` (or FINISH_EPOCH) to whoever claims next. False: the place is still taken."""
+    place *= layout.WORD
+    if compare_exchange(returned, place, layout.NO_BLOCK, block) != layout.NO_BLOCK:
+        return False
+    fetch_add(control, layout.RETURNED, 1)
+    return True

@@ -1,0 +1,136 @@
+"""One view of a row for dense and CSR data, and the two loops that touch a row's features.
+
+A dense row is a stretch of `width` values; a CSR row is a stretch of values beside their columns.
+`margins` and `scatter` are the only loops that know the difference, so no algorithm is written
+twice. Columns are unsigned views: Numba then leaves out the test for negative indices, which is
+worth 1.35 times the speed. The arrays are read-only views, so that a caller's memory map and a
+private array compile to one signature.
+
+The model matrix (n_features, n_columns) is flat, contiguous in columns: feature j of column c is
+``w[j * n_columns + c]``.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hogshare.kernels.atomics import add_float, prefetch
+from hogshare.kernels.jit import inlined
+
+
+class Rows(NamedTuple):
+    """The data of a linear problem, as kernels see it.
+
+    data : float32 or float64 (nnz,) or (n_rows * width,), read-only
+    indices : uint32 or uint64 (nnz,), column of each value; empty where the rows are dense
+    indptr : int64 (n_rows + 1,), where each CSR row starts; empty where the rows are dense
+    width : int, number of features of a dense row; 0 says that the rows are CSR
+    y : as data (n_rows,), target, or class number where there are several columns
+    weight : as data (n_rows,), sample weights
+    """
+
+    data: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
+    width: int
+    y: np.ndarray
+    weight: np.ndarray
+
+
+@inlined
+def row_bounds(rows, r):
+    """Where row `r` starts and ends in ``rows.data``, unsigned."""
+    if rows.width > 0:
+        start = np.uint64(r) * np.uint64(rows.width)
+        return start, start + np.uint64(rows.width)
+    return np.uint64(rows.indptr[r]), np.uint64(rows.indptr[r + 1])
+
+
+@inlined
+def prefetch_labels(rows, r):
+    """Ask for what stands once per row: its start, target and weight."""
+    prefetch(rows.indptr, r)
+    prefetch(rows.y, r)
+    prefetch(rows.weight, r)
+
+
+@inlined
+def prefetch_row(rows, r):
+    """Ask for the first cache lines of a row that will be needed soon."""
+    start, end = row_bounds(rows, r)
+    step = np.uint64(64 // rows.data.itemsize)
+    limit = min(end, start + np.uint64(16) * step)
+    k = start
+    while k < limit:
+        prefetch(rows.data, k)
+        k += step
+    if rows.width == 0:
+        step = np.uint64(64 // rows.indices.itemsize)
+        limit = min(end, start + np.uint64(16) * step)
+        k = start
+        while k < limit:
+            prefetch(rows.indices, k)
+            k += step
+
+
+@inlined
+def margins(rows, start, end, w, out):
+    """``out[c] = sum_j x_j w[j, c]`` of one row, summed in float64."""
+    n_columns = out.shape[0]
+    if n_columns == 1:
+        total = 0.0
+        if rows.width > 0:
+            for j in range(np.uint64(rows.width)):
+                total += np.float64(w[j] * rows.data[start + j])
+        else:
+            for k in range(start, end):
+                total += np.float64(w[rows.indices[k]] * rows.data[k])
+        out[0] = total
+        return
+    for c in range(n_columns):
+        out[c] = 0.0
+    for k in range(start, end):
+        column = k - start if rows.width > 0 else np.uint64(rows.indices[k])
+        base = column * np.uint64(n_columns)
+        x = rows.data[k]
+        for c in range(n_columns):
+            out[c] += np.float64(x * w[base + np.uint64(c)])
+
+
+@inlined
+def scatter(rows, start, end, w, step):
+    """``w[j, c] += x_j step[c]`` for one row."""
+    n_columns = step.shape[0]
+    if n_columns == 1:
+        size = rows.data.dtype.type(step[0])
+        if rows.width > 0:
+            for j in range(np.uint64(rows.width)):
+                w[j] += size * rows.data[start + j]
+        else:
+            for k in range(start, end):
+                w[rows.indices[k]] += size * rows.data[k]
+        return
+    for k in range(start, end):
+        column = k - start if rows.width > 0 else np.uint64(rows.indices[k])
+        base = column * np.uint64(n_columns)
+        x = rows.data[k]
+        for c in range(n_columns):
+            w[base + np.uint64(c)] += rows.data.dtype.type(x * step[c])
+
+
+@inlined
+def column_of(rows, start, k):
+    """Feature of the value at position `k` of the row that starts at `start`."""
+    if rows.width > 0:
+        return np.uint64(k - start)
+    return np.uint64(rows.indices[k])
+
+
+@inlined
+def squared_norm(rows, start, end):
+    """Squared euclidean norm of one row."""
+    total = 0.0
+    for k in range(start, end):
+        x = np.float64(rows.data[k])
+        total += x * x
+    return total

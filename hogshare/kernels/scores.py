@@ -1,0 +1,64 @@
+"""What a model is worth on some rows: mean loss, accuracy, R squared."""
+
+import numpy as np
+
+from hogshare.kernels import layout, losses
+from hogshare.kernels.jit import helper, kernel
+from hogshare.kernels.rows import margins, row_bounds
+from hogshare.kernels.sgd import target
+
+
+@kernel
+def add_losses(rows, loss, epsilon, w, intercept, positive, negative, margin, out):
+    """``out[c] +=`` weighted sum of the losses of column `c` over all rows; `margin` is scratch."""
+    n_columns = intercept.shape[0]
+    n_rows = rows.y.shape[0]
+    for r in range(n_rows):
+        start, end = row_bounds(rows, r)
+        margins(rows, start, end, w, margin)
+        for c in range(n_columns):
+            y = target(loss, rows.y[r], c, n_columns)
+            size = positive[c] if y > 0.0 else negative[c]
+            value = losses.loss_value(loss, epsilon, y, margin[c] + intercept[c])
+            out[c] += np.float64(rows.weight[r]) * size * value
+
+
+@helper
+def held_out_scores(rows, rule, regression, held_out, w, local, out):
+    """Score each column on the rows that are never trained on, as scikit-learn's estimators do.
+
+    Weighted accuracy of the sign for classification, weighted R squared for regression.
+    """
+    n_columns = local.shape[1]
+    margin = local[layout.L_MARGIN]
+    for c in range(n_columns):
+        out[c] = 0.0
+    weights = 0.0
+    mean = 0.0
+    for r in range(held_out.shape[0]):
+        if held_out[r] != 0:
+            weights += np.float64(rows.weight[r])
+            mean += np.float64(rows.weight[r]) * np.float64(rows.y[r])
+    mean /= weights
+    spread = 0.0
+    for r in range(held_out.shape[0]):
+        if held_out[r] == 0:
+            continue
+        start, end = row_bounds(rows, r)
+        margins(rows, start, end, w, margin)
+        weight = np.float64(rows.weight[r])
+        spread += weight * (np.float64(rows.y[r]) - mean) ** 2
+        for c in range(n_columns):
+            p = margin[c] * local[layout.L_SCALE, c] + local[layout.L_INTERCEPT, c]
+            y = target(rule.loss, rows.y[r], c, n_columns)
+            if regression:
+                out[c] += weight * (y - p) * (y - p)
+            elif (p > 0.0) == (y > 0.0):
+                out[c] += weight
+    for c in range(n_columns):
+        if not regression:
+            out[c] /= weights
+        elif spread > 0.0:
+            out[c] = 1.0 - out[c] / spread
+        else:
+            out[c] = 1.0 if out[c] == 0.0 else 0.0

@@ -1,0 +1,249 @@
+"""Stochastic gradient steps on a vector that only one worker writes.
+
+The vector is the model itself with one worker, and a private copy of it with several (see
+`exchange`). Row by row this is what scikit-learn does (scale factor for l2, cumulative l1, decayed
+intercept step on sparse rows, clipped derivative, passive-aggressive steps), so that one worker
+fits scikit-learn's model.
+
+Averaging (Xu 2011; the sparse form of Bottou) keeps the *sum* of iterates: with the model
+``scale * w``, the sum of the iterates is ``A * w + lag``, where A is the sum of the scales and a
+change of w by delta adds ``-A * delta`` to lag. Departure: a float64 sum where scikit-learn keeps a
+running mean in the rows' dtype; a sum adds up over workers and over exchanges.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hogshare.kernels import layout, losses, penalties, schedules
+from hogshare.kernels.jit import helper, inlined
+from hogshare.kernels.rows import (
+    column_of,
+    margins,
+    prefetch_labels,
+    prefetch_row,
+    row_bounds,
+    scatter,
+    squared_norm,
+)
+
+MAX_DERIVATIVE = 1e12  # larger ones are clipped, against numerical blow-up
+PREFETCH_LABELS = 8  # their three lines come first, or fetching the row stalls on where it starts
+PREFETCH_ROWS = 2  # rows ahead; measured, see docs/performance.md
+TRACK_NOTHING = 0
+TRACK_LOSS = 1
+TRACK_CRITERION = 2  # losses and penalties, scikit-learn's stop criterion
+
+
+class Rule(NamedTuple):
+    """Scalars of the update, constant during a run. See `problems.linear` for their meaning."""
+
+    loss: int
+    epsilon: float
+    penalty: int
+    alpha: float
+    l1_ratio: float
+    schedule: int
+    eta0: float
+    power_t: float
+    optimal_init: float
+    average: int
+    fit_intercept: int
+    intercept_decay: float
+    track: int
+    batch: int
+    first_t: float
+
+
+class Private(NamedTuple):
+    """What one worker writes and nobody reads meanwhile.
+
+    w : rows' dtype [n_features * n_columns], the copy, to be multiplied by the scale
+    base : as w, the shared vector at the last exchange (empty with one worker)
+    received : as w, l1 penalty received by each coordinate (empty without l1)
+    lag : float64 [n_features * n_columns], see the file's head (empty without averaging)
+    local : float64 [layout.N_LOCAL_FIELDS, n_columns]
+    """
+
+    w: np.ndarray
+    base: np.ndarray
+    received: np.ndarray
+    lag: np.ndarray
+    local: np.ndarray
+
+
+@inlined
+def target(loss, label, column, n_columns):
+    """Target of a row for one column: the label itself, or one class against the rest."""
+    if n_columns == 1:
+        return np.float64(label)
+    if np.int64(label) == column:
+        return 1.0
+    return 0.0 if loss == losses.LOG_LOSS else -1.0
+
+
+@inlined
+def gradient_step(rule, y, p, eta, norm2):
+    """Multiple of the row by which a column moves, before row and class weights."""
+    if rule.schedule == schedules.PA1 or rule.schedule == schedules.PA2:
+        loss = losses.loss_value(rule.loss, rule.epsilon, y, p)
+        if rule.schedule == schedules.PA1:
+            if norm2 == 0.0:
+                return 0.0
+            size = min(rule.eta0, loss / norm2)
+        else:
+            size = loss / (norm2 + 0.5 / rule.eta0)
+        if rule.loss == losses.HINGE or rule.loss == losses.PERCEPTRON:
+            return size * y
+        return -size if y - p < 0.0 else size
+    derivative = losses.loss_derivative(rule.loss, rule.epsilon, y, p)
+    derivative = min(max(derivative, -MAX_DERIVATIVE), MAX_DERIVATIVE)
+    return -eta * derivative
+
+
+@helper
+def fold_scale(private, c):
+    """Multiply the scale of column `c` into the vector; the average's lag stays exact."""
+    local = private.local
+    n_columns = local.shape[1]
+    scale = local[layout.L_SCALE, c]
+    total = local[layout.L_AVERAGE_SCALE, c]
+    if private.lag.shape[0] > 0 and total != 0.0:
+        for j in range(c, private.w.shape[0], n_columns):
+            private.lag[j] += total * private.w[j]
+        local[layout.L_AVERAGE_SCALE, c] = 0.0
+    if scale != 1.0:
+        for j in range(c, private.w.shape[0], n_columns):
+            private.w[j] = private.w.dtype.type(scale * private.w[j])
+        local[layout.L_SCALE, c] = 1.0
+
+
+@helper
+def support_norms(rows, start, end, private):
+    """Norms of the model over one row's support: scikit-learn's estimate for its criterion."""
+    local = private.local
+    n_columns = local.shape[1]
+    for c in range(n_columns):
+        if local[layout.L_STEP, c] == 0.0:
+            continue
+        squares = 0.0
+        absolutes = 0.0
+        for k in range(start, end):
+            j = column_of(rows, start, k) * np.uint64(n_columns) + np.uint64(c)
+            value = np.float64(private.w[j])
+            squares += value * value
+            absolutes += abs(value)
+        scale = local[layout.L_SCALE, c]
+        local[layout.L_SQUARED_NORM, c] = squares * scale * scale
+        local[layout.L_L1_NORM, c] = absolutes * scale
+
+
+@helper
+def sgd_rows(rows, rule, order, first, last, t, private, columns):
+    """Take one SGD step per row ``order[first:last]``; the first row's step counter is `t`.
+
+    Adds the rows' losses to ``local[L_LOSS]`` and, where asked, losses and penalties to
+    ``local[L_CRITERION]`` (sums, not means).
+    """
+    local = private.local
+    n_columns = local.shape[1]
+    margin = local[layout.L_MARGIN]
+    step = local[layout.L_STEP]
+    l1 = rule.penalty == penalties.L1 or rule.penalty == penalties.ELASTICNET
+    l2_share = 1.0 - rule.l1_ratio
+    passive = rule.schedule == schedules.PA1 or rule.schedule == schedules.PA2
+    tiny = 1e-6 if rows.data.itemsize == 4 else 1e-9
+    for i in range(first, last):
+        r = order[i]
+        if i + PREFETCH_LABELS < last:
+            prefetch_labels(rows, order[i + PREFETCH_LABELS])
+        if i + PREFETCH_ROWS < last:
+            prefetch_row(rows, order[i + PREFETCH_ROWS])
+        start, end = row_bounds(rows, r)
+        margins(rows, start, end, private.w, margin)
+        label = rows.y[r]
+        weight = np.float64(rows.weight[r])
+        norm2 = squared_norm(rows, start, end) if passive else 0.0
+        eta_t = schedules.step_size(
+            rule.schedule, rule.eta0, rule.power_t, rule.alpha, rule.optimal_init, t
+        )
+        skip = rule.schedule == schedules.PA1 and norm2 == 0.0
+        for c in range(n_columns):
+            step[c] = 0.0
+            if columns[layout.C_ACTIVE, c] == 0.0:
+                continue
+            eta = columns[layout.C_ETA, c] if rule.schedule == schedules.ADAPTIVE else eta_t
+            local[layout.L_ETA, c] = eta
+            p = margin[c] * local[layout.L_SCALE, c] + local[layout.L_INTERCEPT, c]
+            y = target(rule.loss, label, c, n_columns)
+            if rule.track != TRACK_NOTHING:
+                loss = losses.loss_value(rule.loss, rule.epsilon, y, p)
+                local[layout.L_LOSS, c] += loss
+                if rule.track == TRACK_CRITERION and not passive:
+                    loss += rule.alpha * (
+                        l2_share * 0.5 * local[layout.L_SQUARED_NORM, c]
+                        + rule.l1_ratio * local[layout.L_L1_NORM, c]
+                    )
+                local[layout.L_CRITERION, c] += loss
+            if skip:
+                continue
+            update = gradient_step(rule, y, p, eta, norm2) * weight
+            if y > 0.0:
+                update *= columns[layout.C_POSITIVE, c]
+            else:
+                update *= columns[layout.C_NEGATIVE, c]
+            if rule.penalty >= penalties.L2:
+                # never to a negative scale: too large a step sets the weights to zero
+                shrink = max(0.0, 1.0 - l2_share * eta * rule.alpha)
+                scale = local[layout.L_SCALE, c] * shrink
+                local[layout.L_SCALE, c] = scale
+                if rule.track == TRACK_CRITERION:
+                    local[layout.L_SQUARED_NORM, c] *= shrink * shrink
+                    local[layout.L_L1_NORM, c] *= shrink
+                if scale < tiny:
+                    fold_scale(private, c)
+            step[c] = update / local[layout.L_SCALE, c]
+            if rule.fit_intercept:
+                local[layout.L_INTERCEPT, c] += update * rule.intercept_decay
+        if skip:
+            t += 1.0
+            continue
+        averaging = 0 < rule.average <= t
+        if averaging:
+            n = np.uint64(n_columns)
+            for k in range(start, end):
+                base = column_of(rows, start, k) * n
+                x = np.float64(rows.data[k])
+                for c in range(n_columns):
+                    private.lag[base + np.uint64(c)] -= (
+                        local[layout.L_AVERAGE_SCALE, c] * x * step[c]
+                    )
+        moved = False
+        for c in range(n_columns):
+            moved = moved or step[c] != 0.0
+        if moved:
+            scatter(rows, start, end, private.w, step)
+        if rule.track == TRACK_CRITERION and rule.penalty != penalties.NONE:
+            support_norms(rows, start, end, private)
+        if averaging:
+            for c in range(n_columns):
+                if columns[layout.C_ACTIVE, c] != 0.0:
+                    local[layout.L_AVERAGE_SCALE, c] += local[layout.L_SCALE, c]
+                    local[layout.L_AVERAGE_INTERCEPT, c] += local[layout.L_INTERCEPT, c]
+                    local[layout.L_AVERAGE_COUNT, c] += 1.0
+        if l1:
+            for c in range(n_columns):
+                if columns[layout.C_ACTIVE, c] != 0.0:
+                    local[layout.L_PENALTY, c] += (
+                        rule.l1_ratio * local[layout.L_ETA, c] * rule.alpha
+                    )
+            penalties.clip_l1(
+                rows,
+                start,
+                end,
+                private.w,
+                private.received,
+                local[layout.L_SCALE],
+                local[layout.L_PENALTY],
+            )
+        t += 1.0

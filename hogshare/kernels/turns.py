@@ -1,0 +1,211 @@
+"""Many blocks in one call: the compiled form of the worker's loop.
+
+A call of a kernel from Python costs microseconds and holds the interpreter's lock; an epoch of a
+small data set costs a millisecond. So a worker asks for a *turn*: claim, compute and push up to so
+many blocks without Python, watching the stop word at every block. The loop in Python
+(`hogshare.engine.loop`) is the same loop with turns as its computing step; waiting is never done
+here.
+"""
+
+import numpy as np
+
+from hogshare.kernels import layout, schedules
+from hogshare.kernels.atomics import compare_exchange, fetch_add, load, store
+from hogshare.kernels.epochs import apply_criterion, claim, complete, stop_now
+from hogshare.kernels.exchange import adopt_shared, exchange, record_push
+from hogshare.kernels.hogwild import hogwild_rows
+from hogshare.kernels.jit import helper, kernel
+from hogshare.kernels.penalties import ELASTICNET, L1
+from hogshare.kernels.scores import held_out_scores
+from hogshare.kernels.sgd import fold_scale, sgd_rows
+
+UNEXCHANGED = layout.T_UNEXCHANGED
+LOCK_FREE = 0
+EXCHANGE = 1
+ALONE = 2
+
+
+@helper
+def push_private(rule, shared, private, me, must):
+    """One exchange, counted."""
+    decay = (1.0 - rule.l1_ratio) * rule.alpha if rule.penalty != 0 else 0.0
+    l1 = rule.penalty == L1 or rule.penalty == ELASTICNET
+    exchange(shared, private, me, decay, l1, must)
+    record_push(shared, me)
+
+
+@helper
+def run_block(rows, rule, plan, shared, private, scratch, me, ticket):
+    """Compute one block and push what the plane wants pushed."""
+    epoch = ticket // plan.n_blocks
+    order = shared.order[epoch % 2]
+    n_rows = order.shape[0]
+    first = (ticket % plan.n_blocks) * plan.block_rows
+    last = min(n_rows, first + plan.block_rows)
+    t = rule.first_t + np.float64(epoch) * n_rows + first
+    table = shared.table
+    private.local[layout.L_LOSS, :] = 0.0
+    private.local[layout.L_CRITERION, :] = 0.0
+    if plan.private == LOCK_FREE:
+        table[me, layout.T_VERSION] = load(shared.control, layout.VERSION)
+        hogwild_rows(
+            rows, rule, order, first, last, t, shared, private, shared.columns, scratch,
+            plan.atomic != 0,
+        )
+        record_push(shared, me)
+    else:
+        i = first
+        while i < last:
+            room = last - i if plan.private == ALONE else plan.interval - table[me, UNEXCHANGED]
+            until = min(last, i + max(room, 1))
+            sgd_rows(rows, rule, order, i, until, t, private, shared.columns)
+            table[me, UNEXCHANGED] += until - i
+            t += until - i
+            i = until
+            if plan.private == EXCHANGE and table[me, UNEXCHANGED] >= plan.interval:
+                push_private(rule, shared, private, me, False)
+        if plan.private == ALONE:
+            record_push(shared, me)
+    table[me, layout.T_ROWS] += last - first
+
+
+@helper
+def any_nonfinite(private, shared, plan):
+    """Whether the model has left the floating-point range (every value is looked at)."""
+    w = shared.w if plan.private == LOCK_FREE else private.w
+    for j in range(w.shape[0]):
+        if not np.isfinite(w[j]):
+            return True
+    for c in range(shared.intercept.shape[0]):
+        intercept = (
+            shared.intercept[c]
+            if plan.private == LOCK_FREE
+            else private.local[layout.L_INTERCEPT, c]
+        )
+        if not np.isfinite(intercept):
+            return True
+    return False
+
+
+@helper
+def end_epoch(rows, rule, plan, shared, private, me, epoch):
+    """Decide whether learning goes on; the worker holds the ENDER word."""
+    control = shared.control
+    local = private.local
+    n_columns = local.shape[1]
+    n_rows = np.float64(shared.order.shape[1])
+    if any_nonfinite(private, shared, plan):
+        stop_now(control, layout.STOPPED_BY_DIVERGENCE)
+        store(control, layout.EPOCHS, epoch + 1)
+        return
+    if plan.private == EXCHANGE and (plan.early_stopping or plan.report_epochs):
+        push_private(rule, shared, private, me, False)
+    sums = shared.sums[epoch % 2]
+    if epoch < shared.history.shape[0]:
+        total = 0.0
+        for c in range(n_columns):
+            total += sums[c]
+        shared.history[epoch] = total / (n_rows * n_columns)
+    # the block's scratch is free here: its sums have been added to the epoch's
+    criterion = local[layout.L_STEP]
+    score = local[layout.L_LOSS]
+    for c in range(n_columns):
+        criterion[c] = sums[n_columns + c] / n_rows
+        score[c] = 0.0
+    if plan.early_stopping:
+        if plan.private == LOCK_FREE:
+            for c in range(n_columns):
+                local[layout.L_SCALE, c] = 1.0
+                local[layout.L_INTERCEPT, c] = shared.intercept[c]
+        w = shared.w if plan.private == LOCK_FREE else private.w
+        held_out_scores(rows, rule, plan.regression, shared.held_out, w, local, score)
+    adaptive = rule.schedule == schedules.ADAPTIVE
+    if apply_criterion(shared, plan, adaptive, criterion, score, epoch):
+        stop_now(control, layout.STOPPED_BY_CRITERION)
+    store(control, layout.EPOCHS, epoch + 1)
+
+
+@helper
+def epoch_is_over(shared, plan):
+    """Whether the oldest epoch that has not been ended has no block left."""
+    epoch = load(shared.control, layout.EPOCHS)
+    return (
+        epoch < plan.max_epochs
+        and load(shared.control, layout.READY) > epoch
+        and load(shared.remaining, (epoch % 2) * layout.WORD) == 0
+        and load(shared.control, layout.STOP) == layout.RUNNING
+    )
+
+
+@helper
+def end_epochs(rows, rule, plan, shared, private, me):
+    """End every epoch that is over, in order.
+
+    Two short epochs may be over before the first has been decided on, so this is not left to
+    whoever completes a last block: whoever does takes the ENDER word, or leaves the work to the
+    holder, who looks again after giving the word back.
+    """
+    control = shared.control
+    while epoch_is_over(shared, plan):
+        if compare_exchange(control, layout.ENDER, 0, me + 1) != 0:
+            return
+        if epoch_is_over(shared, plan):
+            epoch = load(control, layout.EPOCHS)
+            end_epoch(rows, rule, plan, shared, private, me, epoch)
+        store(control, layout.ENDER, 0)
+
+
+@kernel
+def join(plan, shared, private, me):
+    """Enter the run: count as live and pull for the first time. False: the run was closed first."""
+    state = shared.table[me]
+    if compare_exchange(state, layout.T_STATE, layout.STARTING, layout.ACTIVE) != layout.STARTING:
+        return False
+    fetch_add(shared.control, layout.LIVE, 1)
+    if plan.private == EXCHANGE:
+        adopt_shared(shared, private, me)
+    return True
+
+
+@kernel
+def leave(rule, plan, shared, private, me):
+    """Push what is left and count as gone; the state is the last word written."""
+    if plan.private == EXCHANGE:
+        push_private(rule, shared, private, me, True)
+    elif plan.private == ALONE:
+        for c in range(private.local.shape[1]):
+            fold_scale(private, c)
+            shared.intercept[c] = private.local[layout.L_INTERCEPT, c]
+    fetch_add(shared.control, layout.LIVE, -1)
+    store(shared.table[me], layout.T_STATE, layout.DONE)
+
+
+@kernel
+def take_turn(rows, rule, plan, shared, private, scratch, me, n_blocks):
+    """Claim and compute up to `n_blocks` blocks; returns one of the ``TURN_`` answers."""
+    control = shared.control
+    table = shared.table
+    for _ in range(n_blocks):
+        if load(control, layout.STOP) != layout.RUNNING:
+            return layout.TURN_DONE
+        ticket = claim(shared, plan, me)
+        if ticket == layout.NO_BLOCK:
+            table[me, layout.T_BLOCK] = layout.NO_BLOCK
+            if load(control, layout.EPOCHS) >= plan.max_epochs:
+                stop_now(control, layout.STOPPED_BY_LIMIT)
+                return layout.TURN_DONE
+            return layout.TURN_WAIT
+        last, completed = True, 0
+        if ticket != layout.FINISH_EPOCH:
+            run_block(rows, rule, plan, shared, private, scratch, me, ticket)
+            last, completed = complete(shared, plan, ticket, private.local)
+            table[me, layout.T_BLOCK] = layout.NO_BLOCK
+            table[me, layout.T_BLOCKS] += 1
+            store(table[me], layout.T_CLOCK, table[me, layout.T_CLOCK] + 1)
+        if last:
+            end_epochs(rows, rule, plan, shared, private, me)
+        if plan.record_every > 0 and completed % plan.record_every == 0 and completed > 0:
+            return layout.TURN_RECORD
+        if last and plan.report_epochs:
+            return layout.TURN_EPOCH
+    return layout.TURN_OVER

@@ -1,0 +1,22 @@
+"""Loads kernels before they are needed: in the fork helper, and for ``hogshare info``."""
+
+from __future__ import annotations
+
+from hogshare.kernels import turns
+
+KERNELS = (turns.take_turn, turns.join, turns.leave)
+
+
+def preload() -> None:
+    """Load what the disk cache holds; compile nothing.
+
+    A worker process forked afterwards has the machine code already. What is not cached is compiled
+    by whoever needs it first.
+    """
+    for dispatcher in KERNELS:
+        cache = getattr(dispatcher, "_cache", None)
+        if cache is None or not hasattr(cache, "_cache_file"):
+            continue
+        index = cache._cache_file._load_index()
+        for signature, _ in index:
+            dispatcher.compile(signature)

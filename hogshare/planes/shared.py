@@ -1,0 +1,101 @@
+"""The shared plane: one vector that all workers use, directly or through private copies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hogshare.kernels import losses
+from hogshare.kernels.moments import add_interactions, count_nonzeros
+from hogshare.problems.linear import LinearProblem
+
+SAMPLE_ROWS = 2048  # rows looked at to tell hot features from cold ones
+SEGMENT_BYTES = 16384  # of the shared vector under one word; a worker holds it for microseconds
+
+
+@dataclass(frozen=True)
+class Shared:
+    """One vector in shared memory.
+
+    Parameters
+    ----------
+    exchange : "auto", int or None, default="auto"
+        None: every worker reads and writes the one vector, row by row and without locks. This is
+        Hogwild! and AsySG-incon as published; on sparse data with hot features it is slower than
+        one worker, because the hot cache lines travel between the cores.
+        An int: every worker has a private copy and folds it into the shared vector every so many
+        rows, each coordinate weighted by how far a block of rows moves it (see
+        `hogshare.kernels.exchange`). "auto" chooses the number.
+    adds : {"plain", "atomic"}, default="plain"
+        With ``exchange=None``: plain adds may lose an update when two workers meet on a
+        coordinate; atomic ones do not, and cost several times as much.
+
+    Examples
+    --------
+    >>> from hogshare import Shared
+    >>> Shared(exchange=None, adds="atomic")
+    Shared(exchange=None, adds='atomic')
+    """
+
+    exchange: str | int | None = "auto"
+    adds: str = "plain"
+
+    def __post_init__(self) -> None:
+        if self.adds not in ("plain", "atomic"):
+            raise ValueError(f"adds must be 'plain' or 'atomic'; got {self.adds!r}.")
+        is_count = isinstance(self.exchange, (int, np.integer)) and not isinstance(
+            self.exchange, bool
+        )
+        if not (self.exchange is None or self.exchange == "auto" or is_count):
+            raise ValueError(
+                f"exchange must be 'auto', a number of rows, or None; got {self.exchange!r}."
+            )
+        if is_count and int(self.exchange) < 1:  # type: ignore[arg-type]
+            raise ValueError(f"exchange must be at least 1 row; got {self.exchange!r}.")
+
+    def interval(self, problem: LinearProblem) -> int:
+        """Rows between two exchanges of one worker; 0 where there is no exchange."""
+        if self.exchange is None:
+            return 0
+        if self.exchange != "auto":
+            return int(self.exchange)
+        return exchange_interval(problem)
+
+
+def exchange_interval(problem: LinearProblem) -> int:
+    """Rows after which an exchange costs about a twentieth of the rows' own time.
+
+    An exchange streams three vectors of the model's size (about 1 ns per coordinate) and fetches
+    the shared one's lines from another core (about 2 microseconds at the least); a row gathers and
+    scatters its nonzeros (about 3 ns each, 0.5 ns where rows are dense) and costs 25 ns besides.
+    """
+    per_row = problem.nnz / max(1, problem.n_rows) * problem.n_columns
+    row_ns = 25.0 + per_row * (3.0 if problem.is_sparse else 0.5)
+    exchange_ns = 2000.0 + 1.0 * problem.n_features * problem.n_columns
+    return int(np.clip(20.0 * exchange_ns / row_ns, 64, 8192))
+
+
+def feature_curvature(problem: LinearProblem, permutation: np.ndarray) -> np.ndarray:
+    """Estimate how curved the objective is along each feature, from a sample of rows.
+
+    Returns
+    -------
+    ndarray of shape (n_features,), float32
+        Loss curvature times the mean of ``|x_j| sum_i |x_i|``. A feature too rare to be in the
+        sample gets 0, which is right for the exchange: its changes are added.
+    """
+    sample = np.ascontiguousarray(permutation[:SAMPLE_ROWS], dtype=np.int64)
+    total = np.zeros(problem.n_features)
+    add_interactions(problem.rows, sample, total)
+    bound = losses.CURVATURE[losses.CODES[problem.loss]]
+    return (bound * total / max(1, len(sample))).astype(np.float32)
+
+
+def feature_rarity(problem: LinearProblem) -> np.ndarray:
+    """Rows per row that has the feature (1 for dense rows); float32 of shape (n_features,)."""
+    if not problem.is_sparse:
+        return np.ones(problem.n_features, np.float32)
+    counts = np.zeros(problem.n_features)
+    count_nonzeros(problem.rows, counts)
+    return (problem.n_rows / np.maximum(counts, 1.0)).astype(np.float32)

@@ -1,0 +1,298 @@
+"""Linear models: a loss of a row's prediction plus a penalty on the coefficients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import _check_sample_weight, check_X_y
+
+from hogshare.kernels import losses, penalties
+from hogshare.kernels.rows import Rows
+from hogshare.kernels.scores import add_losses
+from hogshare.problems.rows import as_rows, check_csr
+
+REGRESSION_LOSSES = (
+    "squared_error",
+    "huber",
+    "epsilon_insensitive",
+    "squared_epsilon_insensitive",
+)
+
+
+@dataclass(frozen=True)
+class LinearProblem:
+    """A linear model to be fitted; make one with `hogshare.problems.linear`.
+
+    The objective is ``sum_i weight_i loss(y_i, p_i) / n + alpha ((1 - l1_ratio) |w|^2 / 2 +
+    l1_ratio |w|_1)``, summed over columns, with the intercept not penalised.
+
+    Attributes
+    ----------
+    rows : Rows
+        Data as the kernels see it (read-only views).
+    n_features, n_columns : int
+        The model matrix is (n_features, n_columns): one column, or one per class.
+    classes : ndarray or None
+        Labels in the order of the columns; None for regression.
+    positive, negative : ndarray of shape (n_columns,)
+        Weights of a column's own class and of the rest.
+    """
+
+    rows: Rows
+    n_features: int
+    n_columns: int
+    classes: np.ndarray | None
+    loss: str
+    epsilon: float
+    penalty: str | None
+    alpha: float
+    l1_ratio: float
+    fit_intercept: bool
+    positive: np.ndarray = field(repr=False)
+    negative: np.ndarray = field(repr=False)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.rows.y)
+
+    @property
+    def nnz(self) -> int:
+        """Number of stored values."""
+        return len(self.rows.data)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Floating-point type of rows and model."""
+        return self.rows.data.dtype
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the rows are CSR."""
+        return self.rows.width == 0
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether targets are numbers, not classes."""
+        return self.classes is None
+
+    def objective(self, coef: np.ndarray, intercept: np.ndarray) -> float:
+        """Objective at a model.
+
+        Parameters
+        ----------
+        coef : ndarray of shape (n_columns, n_features)
+        intercept : ndarray of shape (n_columns,)
+
+        Returns
+        -------
+        float
+            Mean weighted loss plus penalty, summed over columns.
+        """
+        coef = np.asarray(coef, dtype=np.float64).reshape(self.n_columns, self.n_features)
+        intercept = np.asarray(intercept, dtype=np.float64).reshape(self.n_columns)
+        total = np.zeros(self.n_columns)
+        add_losses(
+            self.rows,
+            losses.CODES[self.loss],
+            float(self.epsilon),
+            np.ascontiguousarray(coef.T).reshape(-1).astype(self.dtype),
+            intercept,
+            self.positive,
+            self.negative,
+            np.empty(self.n_columns),
+            total,
+        )
+        value = float(total.sum()) / self.n_rows
+        if self.penalty is not None:
+            ratio = effective_l1_ratio(self.penalty, self.l1_ratio)
+            squares = 0.5 * float(np.square(coef).sum())
+            value += self.alpha * ((1.0 - ratio) * squares + ratio * float(np.abs(coef).sum()))
+        return value
+
+
+def effective_l1_ratio(penalty: str | None, l1_ratio: float) -> float:
+    """Share of l1 in a penalty."""
+    return {"l1": 1.0, "elasticnet": float(l1_ratio)}.get(penalty or "", 0.0)
+
+
+def encode_labels(
+    y: np.ndarray, classes: np.ndarray, loss: str, dtype: np.dtype
+) -> tuple[np.ndarray, int]:
+    """Targets as the kernels want them, and the number of columns.
+
+    Two classes make one column with targets {0, 1} (log loss) or {-1, 1}; more make one column
+    each, and the target is the class's number.
+    """
+    number = np.searchsorted(classes, y)
+    if len(classes) > 2:
+        return number.astype(dtype), len(classes)
+    low = 0.0 if loss == "log_loss" else -1.0
+    return np.where(number == 1, 1.0, low).astype(dtype), 1
+
+
+def build(
+    X: Any,
+    y: np.ndarray,
+    *,
+    loss: str,
+    penalty: str | None,
+    alpha: float,
+    l1_ratio: float,
+    fit_intercept: bool,
+    epsilon: float,
+    sample_weight: np.ndarray,
+    class_weight: np.ndarray | None,
+    classes: np.ndarray | None,
+) -> LinearProblem:
+    """Assemble a problem from input that scikit-learn has validated (finite, matching shapes).
+
+    Only what scikit-learn does not look at is checked here: the structure of a CSR matrix.
+    """
+    if sp.issparse(X):
+        X = check_csr(X)
+    dtype = X.dtype
+    n_columns = 1
+    if classes is None:
+        target = np.asarray(y).astype(dtype, copy=False)
+        weights = np.ones(1)
+        positive = negative = np.ones(1)
+    else:
+        target, n_columns = encode_labels(y, classes, loss, dtype)
+        weights = np.ones(len(classes)) if class_weight is None else np.asarray(class_weight)
+        # as in scikit-learn: one against the rest gives the rest weight one
+        positive = weights[1:2].copy() if n_columns == 1 else weights.copy()
+        negative = weights[0:1].copy() if n_columns == 1 else np.ones(n_columns)
+    return LinearProblem(
+        rows=as_rows(X, target, sample_weight.astype(dtype, copy=False)),
+        n_features=X.shape[1],
+        n_columns=n_columns,
+        classes=classes,
+        loss=loss,
+        epsilon=float(epsilon),
+        penalty=penalty,
+        alpha=float(alpha),
+        l1_ratio=float(l1_ratio),
+        fit_intercept=bool(fit_intercept),
+        positive=positive.astype(np.float64),
+        negative=negative.astype(np.float64),
+    )
+
+
+def _in_range(name: str, value: float, low: float, high: float) -> None:
+    if not (np.isscalar(value) and low <= value <= high):
+        raise ValueError(f"{name} must be a number between {low} and {high}; got {value!r}.")
+
+
+def linear(
+    X: Any,
+    y: Any,
+    *,
+    loss: str = "log_loss",
+    penalty: str | None = "l2",
+    alpha: float = 1e-4,
+    l1_ratio: float = 0.15,
+    fit_intercept: bool = True,
+    epsilon: float = 0.1,
+    sample_weight: Any = None,
+    class_weight: Any = None,
+    classes: Any = None,
+    task: str | None = None,
+) -> LinearProblem:
+    """State a linear classification or regression problem.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_rows, n_features)
+        float32 and float64 are kept; anything else becomes float64. CSR is used as it is.
+    y : array-like of shape (n_rows,)
+        Labels, or numbers for a regression.
+    loss : str, default="log_loss"
+        ``log_loss``, ``hinge``, ``squared_hinge``, ``modified_huber``, ``perceptron``,
+        ``squared_error``, ``huber``, ``epsilon_insensitive`` or ``squared_epsilon_insensitive``.
+    penalty : {"l2", "l1", "elasticnet", None}, default="l2"
+        Penalty on the coefficients (never on the intercept).
+    alpha : float, default=1e-4
+        Factor of the penalty.
+    l1_ratio : float, default=0.15
+        Share of l1 in ``elasticnet``.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept.
+    epsilon : float, default=0.1
+        Threshold of ``huber`` and of the epsilon-insensitive losses.
+    sample_weight : array-like of shape (n_rows,), default=None
+        Weights of the rows; None means one each.
+    class_weight : array-like of shape (n_classes,), default=None
+        Weights of the classes, in the order of `classes`.
+    classes : array-like of shape (n_classes,), default=None
+        Sorted labels; by default those that occur in `y`.
+    task : {"classification", "regression", None}, default=None
+        By default the loss decides: the last four of the list are for regression.
+
+    Returns
+    -------
+    LinearProblem
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range, `X` or `y` holds NaN or infinity, lengths differ, a CSR
+        matrix is damaged, or there is only one class.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from hogshare import problems
+    >>> problem = problems.linear(*load_breast_cancer(return_X_y=True), loss="hinge")
+    >>> problem.n_rows, problem.n_features, problem.n_columns
+    (569, 30, 1)
+    """
+    if loss not in losses.CODES:
+        raise ValueError(f"loss must be one of {sorted(losses.CODES)}; got {loss!r}.")
+    if penalty not in penalties.CODES:
+        raise ValueError(f"penalty must be 'l2', 'l1', 'elasticnet' or None; got {penalty!r}.")
+    if task not in (None, "classification", "regression"):
+        raise ValueError(f"task must be 'classification', 'regression' or None; got {task!r}.")
+    _in_range("alpha", alpha, 0.0, np.inf)
+    _in_range("l1_ratio", l1_ratio, 0.0, 1.0)
+    _in_range("epsilon", epsilon, 0.0, np.inf)
+    regression = task == "regression" or (task is None and loss in REGRESSION_LOSSES)
+    if regression and loss not in REGRESSION_LOSSES:
+        raise ValueError(f"loss={loss!r} needs classes; for a regression use {REGRESSION_LOSSES}.")
+    if sp.issparse(X) and X.format == "csr":
+        check_csr(X)
+    X, y = check_X_y(
+        X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", y_numeric=regression
+    )
+    weight = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
+    if regression:
+        labels = None
+    else:
+        labels = np.unique(y) if classes is None else np.asarray(classes)
+        if len(labels) < 2:
+            raise ValueError(
+                f"A classification needs at least two classes; y holds only {labels[0]!r}."
+            )
+        if not np.isin(y, labels).all():
+            raise ValueError("y holds labels that are not in `classes`.")
+        if class_weight is not None and np.shape(class_weight) != labels.shape:
+            raise ValueError(
+                f"class_weight must hold one weight per class ({len(labels)}); "
+                f"got shape {np.shape(class_weight)}."
+            )
+    return build(
+        X,
+        y,
+        loss=loss,
+        penalty=None if penalty == "none" else penalty,
+        alpha=alpha,
+        l1_ratio=l1_ratio,
+        fit_intercept=fit_intercept,
+        epsilon=epsilon,
+        sample_weight=weight,
+        class_weight=class_weight,
+        classes=labels,
+    )

@@ -1,0 +1,34 @@
+"""A linear model's state: what a run starts from and what it returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Model:
+    """Coefficients of a linear model and the step counter that belongs to them.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (n_columns, n_features)
+        Last iterate; one row for a binary or regression problem, one per class otherwise.
+    intercept : ndarray of shape (n_columns,)
+        Last iterate.
+    t : float
+        Step counter: 1 plus the number of rows visited so far.
+    average_coef, average_intercept : ndarray or None
+        Mean of the iterates since averaging began, where it was asked for.
+    """
+
+    coef: np.ndarray
+    intercept: np.ndarray
+    t: float = 1.0
+    average_coef: np.ndarray | None = None
+    average_intercept: np.ndarray | None = None
+
+    def is_finite(self) -> bool:
+        """Whether every number of the last iterate is finite."""
+        return bool(np.isfinite(self.coef).all() and np.isfinite(self.intercept).all())

@@ -1,0 +1,79 @@
+"""From a caller's matrix to the arrays that kernels read, without a copy where one can be avoided."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from hogshare.kernels.rows import Rows
+
+
+def _frozen(array: np.ndarray) -> np.ndarray:
+    """A read-only, aligned, contiguous view (a copy only where the layout demands one)."""
+    array = np.require(array, requirements=["C", "A"]).view()
+    array.flags.writeable = False
+    return array
+
+
+def check_csr(X: Any) -> Any:
+    """Return a CSR matrix that a kernel may trust.
+
+    `sklearn.utils.check_array` lets a column index of ten million pass in a matrix of ten columns;
+    a kernel would then write anywhere. Rows with repeated or unsorted columns are legal: they are
+    brought into canonical form in a copy, and the caller's arrays stay as they are.
+
+    Raises
+    ------
+    ValueError
+        If the row pointers decrease, do not match the data, or a column index is out of range.
+    """
+    indptr, n_rows = X.indptr, X.shape[0]
+    if len(indptr) != n_rows + 1 or indptr[0] != 0:
+        raise ValueError(
+            f"The CSR matrix is damaged: indptr has {len(indptr)} entries starting at "
+            f"{indptr[0] if len(indptr) else 'nothing'}, and {n_rows} rows need {n_rows + 1} "
+            "entries starting at 0. Rebuild the matrix, for example with X.tocoo().tocsr()."
+        )
+    if len(X.indices) != len(X.data) or indptr[-1] > len(X.data):
+        raise ValueError(
+            f"The CSR matrix is damaged: indptr ends at {indptr[-1]}, but there are "
+            f"{len(X.indices)} indices and {len(X.data)} values. Rebuild the matrix."
+        )
+    try:
+        X.check_format(full_check=True)
+    except ValueError as error:
+        raise ValueError(
+            f"The CSR matrix is damaged: {error}. Rebuild it, for example from (row, column, "
+            "value) triplets with scipy.sparse.coo_array."
+        ) from error
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def as_rows(X: Any, y: np.ndarray, weight: np.ndarray) -> Rows:
+    """View a checked matrix, its targets and its weights as kernels see them."""
+    if sp.issparse(X):
+        nnz = int(X.indptr[-1])
+        indices = X.indices[:nnz]
+        unsigned = np.uint32 if indices.dtype.itemsize == 4 else np.uint64
+        return Rows(
+            _frozen(X.data[:nnz]),
+            _frozen(indices.view(unsigned)),
+            _frozen(X.indptr.astype(np.int64, copy=False)),
+            0,
+            _frozen(y),
+            _frozen(weight),
+        )
+    X = np.require(X, requirements=["C", "A"])
+    return Rows(
+        _frozen(X.reshape(-1)),
+        _frozen(np.empty(0, np.uint32)),
+        _frozen(np.empty(0, np.int64)),
+        X.shape[1],
+        _frozen(y),
+        _frozen(weight),
+    )

@@ -1,0 +1,321 @@
+"""What a run returns: the model, how it came about, and views of that (JSON, table, plot).
+
+Everything in a report is plain data or a NumPy array, taken when the run was over. Nothing in it
+is shared with a worker, so a report may be kept, pickled and compared.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hogshare import figures, tables
+
+
+@dataclass
+class Trace:
+    """The objective along a run, at snapshots of the model.
+
+    All four arrays have one length. The objective was evaluated after the run, on copies of the
+    model, so that its cost is in none of the times.
+
+    Parameters
+    ----------
+    epochs : ndarray of float
+        Passes over the rows, not whole numbers where a snapshot was taken inside an epoch.
+    blocks : ndarray of float
+        Blocks completed by all workers together.
+    seconds : ndarray of float
+        Wall time since the first worker began; without set-up and without the objective.
+    objective : ndarray of float
+        Mean loss plus penalty over all training rows.
+    """
+
+    epochs: np.ndarray
+    blocks: np.ndarray
+    seconds: np.ndarray
+    objective: np.ndarray
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "blocks", "seconds", "objective"):
+            setattr(self, name, np.asarray(getattr(self, name), dtype=np.float64))
+        if (
+            len({self.epochs.shape, self.blocks.shape, self.seconds.shape, self.objective.shape})
+            > 1
+        ):
+            raise ValueError("the arrays of a trace must have one length")
+
+    def first(self, objective: float, axis: str = "epochs") -> float | None:
+        """Where on an axis the objective first comes down to a value.
+
+        Between the two snapshots around the crossing the objective is taken as a straight line.
+
+        Parameters
+        ----------
+        objective : float
+            The value to come down to.
+        axis : {"epochs", "blocks", "seconds"}, default="epochs"
+
+        Returns
+        -------
+        float or None
+            None if no snapshot is that low.
+        """
+        reached = np.flatnonzero(self.objective <= objective)
+        if not reached.size:
+            return None
+        x = getattr(self, axis)
+        i = int(reached[0])
+        if i == 0 or not np.isfinite(self.objective[i - 1]):
+            return float(x[i])
+        drop = self.objective[i - 1] - self.objective[i]
+        share = (self.objective[i - 1] - objective) / drop
+        return float(x[i - 1] + share * (x[i] - x[i - 1]))
+
+
+@dataclass(kw_only=True)
+class Report:
+    """What :func:`hogshare.solve` returns.
+
+    Parameters
+    ----------
+    model : Model
+        The model: ``coef``, ``intercept``, their averages if asked for, and the step counter ``t``.
+    settings : dict
+        Rule, plane, runtime, workers, step, stop, seed and block size, as they were used.
+    versions : dict
+        Versions of hogshare, Python and the libraries that did the work.
+    machine : dict
+        System, processor and usable cores.
+    n_epochs : int
+        Epochs that were finished.
+    converged : bool
+        Whether a stop criterion was met before the epochs ran out.
+    stop_reason : str
+        Why the run ended, in words.
+    epoch_losses : ndarray of shape (n_epochs,)
+        Mean training loss of each epoch, seen while passing: each row's before its own step.
+    trace : Trace or None
+        The objective along the run, if it was asked for.
+    workers : list of dict
+        For each worker ``worker``, ``state``, ``blocks``, ``rows``, ``pushes``,
+        ``waiting_seconds``, ``mean_block_seconds`` and ``pid``.
+    staleness : ndarray of int
+        Histogram: ``staleness[s]`` pushes had staleness ``s``, which is how many pushes of others
+        came between their pull and their push. The last bin holds that or more.
+    seconds : dict
+        Wall time: ``setup``, ``run`` and ``total``.
+    notes : list of str
+        What was chosen and why, which workers died, and of what.
+
+    Examples
+    --------
+    >>> report = solve(problem, n_workers=2, trace=4)        # doctest: +SKIP
+    >>> print(report)                                        # doctest: +SKIP
+    >>> report.to_json("run.json")                           # doctest: +SKIP
+    """
+
+    model: Any
+    settings: dict[str, Any] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    machine: dict[str, Any] = field(default_factory=dict)
+    n_epochs: int = 0
+    converged: bool = False
+    stop_reason: str = ""
+    epoch_losses: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    trace: Trace | None = None
+    workers: list[dict[str, Any]] = field(default_factory=list)
+    staleness: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
+    seconds: dict[str, float] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def staleness_mean(self) -> float:
+        """Mean staleness of a push; 0.0 if nothing was pushed."""
+        pushes = int(self.staleness.sum())
+        if not pushes:
+            return 0.0
+        return float(self.staleness @ np.arange(len(self.staleness)) / pushes)
+
+    @property
+    def staleness_p95(self) -> int:
+        """The smallest staleness that 95 of 100 pushes do not exceed."""
+        cumulated = np.cumsum(self.staleness)
+        return int(np.searchsorted(cumulated, 0.95 * cumulated[-1])) if len(cumulated) else 0
+
+    @property
+    def staleness_max(self) -> int:
+        """The largest staleness seen; a lower bound if it is the histogram's last bin."""
+        seen = np.flatnonzero(self.staleness)
+        return int(seen[-1]) if seen.size else 0
+
+    def epochs_to(self, objective: float) -> float | None:
+        """Epochs until the objective came down to a value, interpolated on the trace.
+
+        Returns None if it was not reached; raises ValueError if the run kept no trace.
+        """
+        return self._traced().first(objective, "epochs")
+
+    def seconds_to(self, objective: float) -> float | None:
+        """Seconds of the run until the objective came down to a value; see `epochs_to`."""
+        return self._traced().first(objective, "seconds")
+
+    def _traced(self) -> Trace:
+        if self.trace is None:
+            raise ValueError("this run kept no trace: call solve(..., trace=4) to have one")
+        return self.trace
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the model's coefficients, as data that JSON can hold.
+
+        Of the model only shape, type and step counter are given; NaN and infinity become None.
+        """
+        parts = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "model"}
+        parts["trace"] = None if self.trace is None else vars(self.trace)
+        parts["model"] = _model_facts(self.model)
+        parts["staleness_mean"] = self.staleness_mean
+        parts["staleness_p95"] = self.staleness_p95
+        parts["staleness_max"] = self.staleness_max
+        plain: dict[str, Any] = _plain(parts)
+        return plain
+
+    def to_json(self, path: str | Path | None = None, indent: int | None = 2) -> str:
+        """Return `to_dict` as JSON text, and write it to a file if one is named.
+
+        Parameters
+        ----------
+        path : str or Path, default=None
+            File to write.
+        indent : int or None, default=2
+            As in :func:`json.dumps`.
+
+        Returns
+        -------
+        str
+        """
+        text = json.dumps(self.to_dict(), indent=indent, allow_nan=False)
+        if path is not None:
+            Path(path).write_text(text + "\n", encoding="utf-8")
+        return text
+
+    def headline(self) -> str:
+        """One line: workers, epochs, seconds, and how the run ended."""
+        count = len(self.workers)
+        run = self.seconds.get("run")
+        words = [
+            f"{count} worker" + ("" if count == 1 else "s"),
+            f"{self.n_epochs} epoch" + ("" if self.n_epochs == 1 else "s"),
+        ]
+        if run is not None:
+            words.append(f"{run:.3g} s")
+        if self.stop_reason:
+            words.append(self.stop_reason)
+        return ", ".join(words)
+
+    def facts(self) -> list[tuple[str, Any]]:
+        """Name and value of what a reader wants first: settings, times, loss, staleness."""
+        rows: list[tuple[str, Any]] = [(str(k), _short(v)) for k, v in self.settings.items()]
+        rows += [(f"seconds: {name}", float(value)) for name, value in self.seconds.items()]
+        if len(self.epoch_losses):
+            rows.append(("mean loss of the last epoch", float(self.epoch_losses[-1])))
+        if self.trace is not None and len(self.trace.objective):
+            rows.append(("objective at the end", float(self.trace.objective[-1])))
+        rows.append(
+            (
+                "staleness mean, p95, max",
+                f"{self.staleness_mean:.3g}, {self.staleness_p95}, {self.staleness_max}",
+            )
+        )
+        return rows
+
+    def table(self) -> str:
+        """Plain text: the headline, the facts, one row per worker, the notes."""
+        parts = [self.headline(), tables.text_table(("what", "value"), _as_text(self.facts()))]
+        if self.workers:
+            parts.append(tables.text_table(*_worker_rows(self.workers)))
+        if self.notes:
+            parts.append("\n".join(f"note: {note}" for note in self.notes))
+        return "\n\n".join(parts)
+
+    def __str__(self) -> str:
+        return self.table()
+
+    def __repr__(self) -> str:
+        return f"<Report: {self.headline()}>"
+
+    def _repr_html_(self) -> str:
+        parts = [
+            f"<p><b>{html.escape(self.headline())}</b></p>",
+            tables.html_table(("what", "value"), self.facts()),
+        ]
+        if self.workers:
+            parts.append(tables.html_table(*_worker_rows(self.workers)))
+        notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
+        return "<div>" + "".join(parts) + (f"<ul>{notes}</ul>" if notes else "") + "</div>"
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the trace and the staleness histogram (needs matplotlib).
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or a pair of them, default=None
+            Where to draw. One Axes takes the trace alone; None makes a figure of two panels.
+
+        Returns
+        -------
+        list of matplotlib Axes
+        """
+        return figures.draw_report(self, ax)
+
+
+def _worker_rows(workers: list[dict[str, Any]]) -> tuple[list[str], list[list[Any]]]:
+    names = list(dict.fromkeys(name for worker in workers for name in worker))
+    header = [name.replace("_", " ") for name in names]
+    return header, [[_plain(worker.get(name)) for name in names] for worker in workers]
+
+
+def _as_text(rows: list[tuple[str, Any]]) -> list[tuple[str, str]]:
+    """Both columns as words: a column of mixed kinds reads best from the left."""
+    return [(name, tables.cell(value)) for name, value in rows]
+
+
+def _short(value: Any) -> Any:
+    """A setting as one cell: an inner dictionary as ``name=value`` pairs."""
+    if isinstance(value, dict):
+        return ", ".join(f"{k}={tables.cell(v)}" for k, v in value.items()) or "-"
+    return value if isinstance(value, (bool, int, float, str, type(None))) else str(value)
+
+
+def _model_facts(model: Any) -> dict[str, Any]:
+    coef = getattr(model, "coef", None)
+    if coef is None:
+        return {}
+    return {
+        "coef_shape": list(coef.shape),
+        "dtype": str(coef.dtype),
+        "nonzero_coefs": int(np.count_nonzero(coef)),
+        "t": getattr(model, "t", None),
+    }
+
+
+def _plain(value: Any) -> Any:
+    """The same as what JSON knows: no NumPy types, no NaN, and text for the rest."""
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    return str(value)

@@ -1,0 +1,1 @@
+"""Who runs the workers: the only place that starts, waits or sleeps."""

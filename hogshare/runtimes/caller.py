@@ -1,0 +1,34 @@
+"""One worker on the calling thread. Ctrl-C is noticed between turns, a few milliseconds apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from hogshare.engine.loop import worker_loop
+from hogshare.engine.session import Session, Shapes, private_memory
+from hogshare.runtimes.driver import drive
+from hogshare.runtimes.hooks import EpochHook, OnEpoch
+
+
+class Caller:
+    """The runtime of one worker: no thread, no process, the caller's own arrays."""
+
+    name = "caller"
+
+    def allocate(
+        self, shapes: Shapes, rows: Mapping[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        """Private memory; the rows as they are."""
+        return {**private_memory(shapes), **rows}
+
+    def run(self, session: Session, on_epoch: OnEpoch | None) -> list[str]:
+        """Run to the end; returns notes for the report."""
+        hook = EpochHook(session, on_epoch)
+        worker = session.worker(0)
+        drive(worker_loop(worker), lambda: hook.poll(worker.model))
+        return []
+
+    def close(self) -> None:
+        """Nothing to free."""

@@ -1,0 +1,92 @@
+"""How many workers, and which runtime: what pays, in a sentence that goes into the report."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from typing import Any
+
+import joblib
+
+from hogshare.problems.linear import LinearProblem
+from hogshare.runtimes.caller import Caller
+from hogshare.runtimes.threads import Threads
+from hogshare.shm import sharing
+
+RUNTIMES = ("auto", "caller", "threads", "processes")
+WORTHWHILE_SECONDS = 0.004  # of computing per worker, below which a thread costs more than it gives
+WORTHWHILE_EXCHANGES = 4  # per worker and epoch, below which copies drift apart
+EXPECTED_EPOCHS = 10  # where only a limit is known
+
+
+def usable_workers(n_jobs: int | None) -> int:
+    """Workers that `n_jobs` stands for here.
+
+    None is 1 (or what a surrounding joblib context says), -1 all usable cores. In a worker of a
+    parallel joblib call the count is the smaller of joblib's and the limit that joblib put into
+    the environment, because joblib's own answer would start cores times cores workers there.
+
+    Raises
+    ------
+    ValueError
+        If `n_jobs` is 0.
+    """
+    if n_jobs == 0:
+        raise ValueError("n_jobs == 0 has no meaning; use None or 1 for one worker, -1 for all.")
+    count = int(joblib.effective_n_jobs(n_jobs))
+    nested = multiprocessing.parent_process() is not None or "LOKY_WORKER" in os.environ
+    nested = nested or "Loky" in type(multiprocessing.current_process()).__name__
+    if nested and (limit := os.environ.get("OMP_NUM_THREADS", "")).isdigit():
+        count = min(count, max(1, int(limit)))
+    return max(1, count)
+
+
+def worthwhile_workers(problem: LinearProblem, ceiling: int, epochs: int, interval: int) -> int:
+    """Workers up to `ceiling` that this problem keeps busy; 1 if a crew cannot pay."""
+    per_value = 3e-9 if problem.is_sparse else 0.5e-9
+    per_epoch = problem.n_rows * 25e-9 + problem.nnz * problem.n_columns * per_value
+    seconds = per_epoch * min(epochs, EXPECTED_EPOCHS)
+    by_time = int(seconds / WORTHWHILE_SECONDS)
+    by_exchange = int(problem.n_rows / max(1, WORTHWHILE_EXCHANGES * max(1, interval)))
+    return max(1, min(ceiling, by_time, by_exchange))
+
+
+def choose(
+    problem: LinearProblem, runtime: str, n_workers: int | None, epochs: int, interval: int
+) -> tuple[int, Any, list[str]]:
+    """Settle the number of workers and the runtime.
+
+    With ``runtime="auto"`` `n_workers` is a ceiling, with a runtime named it is an order.
+
+    Returns
+    -------
+    n_workers, runtime, notes
+    """
+    if runtime not in RUNTIMES:
+        raise ValueError(f"runtime must be one of {RUNTIMES}; got {runtime!r}.")
+    ceiling = usable_workers(n_workers)
+    if runtime == "auto":
+        count = worthwhile_workers(problem, ceiling, epochs, interval)
+        if count == 1:
+            reason = "one worker was asked for" if ceiling == 1 else "more would not pay here"
+            return 1, Caller(), [f"runtime: caller, because {reason}"]
+        if problem.rows.data.size and sharing.find(problem.rows.data) is not None:
+            return count, _processes(), ["runtime: processes, because the rows are shared already"]
+        return count, Threads(), ["runtime: threads, because the rows need no copy then"]
+    if runtime == "caller":
+        if ceiling > 1:
+            raise ValueError(
+                f"runtime='caller' runs one worker; got n_workers={n_workers}. "
+                "Use runtime='threads' or 'processes'."
+            )
+        return 1, Caller(), []
+    if runtime == "threads":
+        return ceiling, Threads(), []
+    return ceiling, _processes(), []
+
+
+def _processes() -> Any:
+    """The runtime of processes, imported where it is used: it is the dear one to import."""
+    from hogshare.runtimes.processes import Processes
+
+    return Processes()

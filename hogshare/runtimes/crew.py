@@ -1,0 +1,565 @@
+"""The crew: worker processes that start in milliseconds and are kept between fits.
+
+Ownership. One crew per process id, made at first use; one lock guards it, its members and its
+helper, held for microseconds (milliseconds while the helper is started), never while waiting for
+a member. A hired member belongs to whoever hired it until it is released; only the crew touches
+idle ones. The caller makes every socket pair, sends one end to the fork helper and closes its own
+copy, so that the member alone holds it and end of file means that the member is gone. Tasks stay
+here until the member says that it is up: a fit that is over before then takes its task back, and
+the member is there for the next one.
+
+After a fork of this process by anybody else, the child closes its copies of all these sockets (it
+would hide the caller's death from the members) and makes a crew of its own when it needs one.
+See `hogshare.runtimes.fork_helper` for the other side, and for why pickles are safe here.
+"""
+
+from __future__ import annotations
+
+import atexit
+import collections
+import contextlib
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hogshare.runtimes import fork_helper
+from hogshare.runtimes.fork_helper import encode, select_readable
+
+BACKLOG = 1 << 26  # bytes that may wait for a member to read them
+BATCH = 100  # members per request to the helper; below the kernel's 253 descriptors
+STATUS_WAIT = 0.2  # seconds to wait for the helper's report on a death
+HUNG = 5.0  # seconds after its release that a task may still run
+
+_lock = threading.RLock()
+_current: Crew | None = None
+
+
+@dataclass(frozen=True)
+class TaskFailed:
+    """Stands among a member's messages for an exception that its task raised."""
+
+    summary: str
+    traceback: str
+
+
+class Member:
+    """One process of the crew, hired to run tasks; usable before it is up.
+
+    Only `poll` reads from the member; the properties say what was known after the last `poll`, so
+    that no news is lost to whoever waits for `fileno`.
+    """
+
+    def __init__(self, number: int, helper: _Helper, sock: socket.socket) -> None:
+        self.number = number
+        self._helper = helper
+        self._sock: socket.socket | None = sock
+        self._frames = fork_helper.Frames()
+        self._inbox: collections.deque[tuple[bytes, bytes]] = collections.deque()
+        self._outgoing: collections.deque[tuple[memoryview, list[int]]] = collections.deque()
+        self._pid: int | None = None
+        self._up = False
+        self._open_tasks = 0
+        self._stale_tasks = 0  # those of the open ones that were posted before the last release
+        self._lost = False  # the other end is closed
+        self._exit: int | str | None = None  # exit code as subprocess has it, or why no fork
+        self._death: str | None = None
+        self.idle_since = 0.0
+
+    def post(self, task: tuple[str, dict[str, Any]], fds: Sequence[int] = ()) -> None:
+        """Give the member a task, without waiting; if it is not up yet, `poll` hands it over.
+
+        Parameters
+        ----------
+        task : ("module:function", kwargs)
+            The member calls ``function(channel, fds, **kwargs)``; tasks run one after another.
+        fds : sequence of int
+            Descriptors for the task, which gets duplicates. The caller's stay open, and the
+            member closes its own after the task.
+
+        Raises
+        ------
+        BufferError
+            If more than 64 MiB wait for the member: data belongs in an arena.
+        """
+        if len(fds) > fork_helper.MAX_FDS:
+            raise ValueError(f"A task takes at most {fork_helper.MAX_FDS} descriptors.")
+        with _lock:
+            self._open_tasks += 1
+            self._send(encode(fork_helper.TASK, task, len(fds)), fds)
+
+    def poll(self) -> list[Any]:
+        """Return what the member's tasks have sent since the last call; never waits.
+
+        An exception in a task arrives as a `TaskFailed`; the member lives on.
+        """
+        with _lock:
+            self._pump()
+            frames, self._inbox = self._inbox, collections.deque()
+        messages = []
+        for kind, body in frames:
+            content = pickle.loads(body)
+            messages.append(TaskFailed(*content) if kind == fork_helper.FAILED else content)
+        return messages
+
+    def fileno(self) -> int:
+        """Return the descriptor that is readable when `poll` has news, also of an end or death."""
+        if self._sock is None:
+            raise ValueError("This member was released.")
+        return self._sock.fileno()
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process runs, or is about to."""
+        return not self._lost and self._sock is not None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a posted task has not ended yet."""
+        return self._open_tasks > 0
+
+    @property
+    def pid(self) -> int | None:
+        """The process id; None until the member is up."""
+        return self._pid
+
+    @property
+    def death(self) -> str | None:
+        """How the process ended, as "signal 9 (SIGKILL)" or "exit status 3"; None if it has not.
+
+        Waits at most 0.2 s for the helper to tell, then says "unknown".
+        """
+        if self._death is not None or not self._lost:
+            return self._death
+        self._helper.wait_until(lambda: self._exit is not None, STATUS_WAIT)
+        with _lock:
+            self._death = self._describe_death()
+        return self._death
+
+    def _describe_death(self) -> str:
+        if isinstance(self._exit, str):
+            return f"could not be started: {self._exit}"
+        if self._exit is not None:
+            return describe_exit(self._exit)
+        if self._helper.death is None:
+            return "unknown"
+        if self._pid is None:
+            return f"never started: its fork helper died of {self._helper.death}"
+        return f"unknown: its fork helper, which could tell, died of {self._helper.death}"
+
+    def _reported(self, pid: int | None, how: int | str) -> None:
+        self._pid = self._pid or pid
+        self._exit = how
+
+    def _hired(self) -> None:
+        self._send(encode(fork_helper.HIRED, None))
+
+    def _released(self, idle_seconds: float) -> None:
+        self._inbox.clear()
+        told = not self._up and self.idle_since > 0
+        self.idle_since = time.monotonic()
+        if not self._up:
+            self._drop_outgoing()
+            self._open_tasks = 0
+        self._stale_tasks = self._open_tasks
+        idle = encode(fork_helper.IDLE, idle_seconds)
+        if self._up:
+            self._send(idle)
+        elif not told and self._sock is not None:
+            # waits in the socket, so that a member whom nobody polls any more leaves in time
+            with contextlib.suppress(OSError):
+                self._sock.send(idle)
+
+    def _send(self, data: bytes, fds: Sequence[int] = ()) -> None:
+        if self._sock is None or self._lost:
+            return  # poll() and death tell
+        if sum(len(rest) for rest, _ in self._outgoing) + len(data) > BACKLOG:
+            raise BufferError(
+                f"More than {BACKLOG >> 20} MiB wait for worker process {self._pid}; "
+                "pass large arrays in an arena."
+            )
+        self._outgoing.append((memoryview(data), _duplicates(fds)))
+        self._flush()
+
+    def _flush(self) -> None:
+        assert self._sock is not None
+        while self._outgoing and self._up:
+            data, fds = self._outgoing[0]
+            try:
+                if fds:
+                    sent = socket.send_fds(self._sock, [data], fds)
+                else:
+                    sent = self._sock.send(data)
+            except BlockingIOError:
+                return
+            except (BrokenPipeError, ConnectionResetError):
+                self._drop_outgoing()
+                return
+            _close_all(fds)
+            if sent == len(data):
+                self._outgoing.popleft()
+            else:
+                self._outgoing[0] = (data[sent:], [])
+
+    def _drop_outgoing(self) -> None:
+        for _, fds in self._outgoing:
+            _close_all(fds)
+        self._outgoing.clear()
+
+    def _pump(self) -> None:
+        """Send what waits, take in what has come."""
+        if self._sock is None or self._lost:
+            return
+        for _ in range(64):  # a member that floods must not keep us here
+            try:
+                data = self._sock.recv(1 << 16)
+            except BlockingIOError:
+                break
+            except ConnectionResetError:
+                data = b""
+            if not data:
+                self._lost = True
+                self._drop_outgoing()
+                break
+            self._frames.feed(data)
+        for kind, _, body in self._frames:
+            self._take(kind, body)
+        if not self._lost:
+            self._flush()
+
+    def _take(self, kind: bytes, body: bytes) -> None:
+        if kind == fork_helper.UP:
+            self._pid = pickle.loads(body)
+            self._up = True
+            return
+        stale = self._stale_tasks > 0
+        if kind in (fork_helper.ENDED, fork_helper.FAILED):
+            self._open_tasks -= 1
+            self._stale_tasks -= stale
+        if kind != fork_helper.ENDED and not stale:
+            self._inbox.append((kind, body))
+
+    def _close(self) -> None:
+        if self._sock is not None:
+            self._drop_outgoing()
+            self._sock.close()
+            self._sock = None
+
+
+class _Helper:
+    """The caller's side of one fork helper process."""
+
+    def __init__(self) -> None:
+        if sys.platform != "linux" or not sys.executable:
+            raise RuntimeError(
+                "Worker processes need Linux and a Python executable to start; "
+                'use runtime="threads".'
+            )
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._control.setblocking(False)
+        self.members: weakref.WeakValueDictionary[int, Member] = weakref.WeakValueDictionary()
+        self.last_request = time.monotonic()
+        self.death: str | None = None
+        self._ready = False
+        try:
+            with theirs:
+                self._process = _start(theirs.fileno())
+        except BaseException:
+            self._control.close()
+            raise
+
+    def request(self, members: Sequence[Member], ends: Sequence[int], idle: float) -> None:
+        """Ask for forks; a member whose request is lost sees end of file."""
+        path = [os.path.abspath(entry) for entry in sys.path]
+        packet = pickle.dumps(([m.number for m in members], path, idle))
+        self.last_request = time.monotonic()
+        self.members.update({m.number: m for m in members})
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            socket.send_fds(self._control, [packet], list(ends))
+
+    def read_reports(self) -> None:
+        """Take in what the helper has told, its own end included; never waits for more."""
+        while self.death is None:
+            try:
+                packet = self._control.recv(1 << 16)
+            except BlockingIOError:
+                return
+            except OSError:
+                packet = b""
+            if not packet:
+                self.stop()
+            elif (report := pickle.loads(packet)) == "ready":
+                self._ready = True
+            elif (member := self.members.get(report[0])) is not None:
+                member._reported(*report[1:])
+
+    def wait_until(self, condition: Any, seconds: float) -> None:
+        """Read reports until the condition holds, the time is over or the helper is gone."""
+        deadline = time.monotonic() + seconds
+        while True:
+            with _lock:
+                self.read_reports()
+                if condition() or self.death is not None:
+                    return
+            rest = deadline - time.monotonic()
+            if rest <= 0:
+                return
+            with contextlib.suppress(OSError, ValueError):  # closed by another thread
+                select_readable(self._control, min(rest, 0.02))
+
+    def stop(self) -> None:
+        """Let the helper end with its members, or make it; at most about two seconds."""
+        self._control.close()
+        if not self._ready:
+            self._process.kill()  # it has no member yet, and may be importing for a while
+        try:
+            code = self._process.wait(fork_helper.EXIT_GRACE + 0.5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            code = self._process.wait()
+        self.death = describe_exit(code)
+
+    def abandon(self) -> None:
+        """Forget the helper in a forked child, whose it is not."""
+        self._control.close()
+        self._process.returncode = 0  # subprocess would warn of a child that still runs
+        self.death = "unknown"
+
+
+class Crew:
+    """The worker processes of this process; get it from `current_crew`."""
+
+    def __init__(self) -> None:
+        self.process = os.getpid()
+        self.idle_seconds = 60.0
+        self._helper: _Helper | None = None
+        self._hired: set[Member] = set()
+        self._idle: list[Member] = []
+        self._count = 0
+
+    def hire(self, n: int) -> list[Member]:
+        """Return n members at once; those that are new start meanwhile.
+
+        Parameters
+        ----------
+        n : int
+            How many. Idle members come first.
+
+        Returns
+        -------
+        list of Member
+            Nobody else's until they are given to `release`, which must not be forgotten.
+        """
+        with _lock:
+            self.idle_seconds = _idle_seconds()
+            for member in self._idle:
+                member._pump()
+            self._drop_stale()
+            # first those who wait, then those about to end a task, then those about to be up
+            kept = sorted(self._idle, key=lambda m: (not m._up, m.busy))[: max(n, 0)]
+            for member in kept:
+                self._idle.remove(member)
+                member._hired()
+            hired = kept + self._fork(n - len(kept))
+            self._hired.update(hired)
+            return hired
+
+    def release(self, members: Iterable[Member]) -> None:
+        """Take members back: the healthy ones wait for the next hire, the dead are forgotten.
+
+        A task that still runs should be about to end: what it sends from now on is dropped, and
+        its member is ended by the first hire that finds it running five seconds later.
+        """
+        with _lock:
+            for member in self._taken(members):
+                member._pump()
+                if member.alive and not (member._up and member._outgoing):
+                    member._released(self.idle_seconds)
+                    self._idle.append(member)
+                else:
+                    member._close()
+
+    def dismiss(self, members: Iterable[Member]) -> None:
+        """Take members back and end their processes, in the middle of a task too."""
+        with _lock:
+            for member in self._taken(members):
+                member._close()
+
+    def shutdown(self) -> None:
+        """End all members and the helper. The crew can be used again."""
+        with _lock:
+            for member in (*self._hired, *self._idle):
+                member._close()
+            self._hired.clear()
+            self._idle.clear()
+            helper, self._helper = self._helper, None
+            if helper is not None:
+                helper.read_reports()  # is it ready?
+                if helper.death is None:
+                    helper.stop()
+
+    def _taken(self, members: Iterable[Member]) -> list[Member]:
+        ours = [m for m in members if m in self._hired]
+        self._hired.difference_update(ours)
+        return ours
+
+    def _drop_stale(self) -> None:
+        """Close idle members that have left, or may be about to, or hang."""
+        now = time.monotonic()
+        for member in list(self._idle):
+            rested = now - member.idle_since
+            hangs = member.busy and rested > HUNG
+            if hangs or not member.alive or rested > self.idle_seconds:
+                self._idle.remove(member)
+                member._close()
+
+    def _fork(self, n: int) -> list[Member]:
+        if n <= 0:
+            return []
+        helper = self._ready_helper()
+        members = []
+        for start in range(0, n, BATCH):
+            pairs = [socket.socketpair() for _ in range(min(BATCH, n - start))]
+            batch = []
+            for ours, _ in pairs:
+                ours.setblocking(False)
+                self._count += 1
+                batch.append(Member(self._count, helper, ours))
+            helper.request(batch, [end.fileno() for _, end in pairs], self.idle_seconds)
+            for _, end in pairs:
+                end.close()
+            members += batch
+        return members
+
+    def _ready_helper(self) -> _Helper:
+        """Return a helper that serves the next request, another one if need be."""
+        helper = self._helper
+        if helper is not None:
+            helper.read_reports()
+            rested = time.monotonic() - helper.last_request > self.idle_seconds
+            if helper.death is None and rested and not any(m.alive for m in self._of(helper)):
+                helper.stop()  # it leaves when idle, perhaps while our request is on its way
+            if helper.death is not None:
+                helper = None
+        if helper is None:
+            helper = self._helper = _Helper()
+        return helper
+
+    def _of(self, helper: _Helper) -> list[Member]:
+        return [m for m in (*self._hired, *self._idle) if m._helper is helper]
+
+    def _abandon(self) -> None:
+        for member in (*self._hired, *self._idle):
+            member._close()
+        if self._helper is not None:
+            self._helper.abandon()
+
+
+def current_crew() -> Crew:
+    """Return the crew of this process, which threads share."""
+    global _current
+    with _lock:
+        if _current is not None and _current.process != os.getpid():  # a fork unseen by Python
+            _current._abandon()
+            _current = None
+        if _current is None:
+            _current = Crew()
+        return _current
+
+
+def describe_exit(code: int) -> str:
+    """Say in words how a process ended, given its exit code as subprocess has it."""
+    if code >= 0:
+        return f"exit status {code}"
+    with contextlib.suppress(ValueError):
+        return f"signal {-code} ({signal.Signals(-code).name})"
+    return f"signal {-code}"
+
+
+def _start(fd: int) -> subprocess.Popen[bytes]:
+    """Start the helper without waiting for it.
+
+    It gets the caller's module path (-P: and nothing before it), its own session, so that the
+    terminal's signals pass it by, and one thread for the numerical libraries, because the crew
+    has a process per core and a forking process must have one thread.
+    """
+    own_path = os.environ.get("PYTHONPATH")
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(os.path.abspath(entry) for entry in sys.path),
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+    }
+    command = [sys.executable, "-P", "-m", "hogshare.runtimes.fork_helper", str(fd)]
+    if own_path is not None:
+        command.append(own_path)
+    return subprocess.Popen(
+        command,
+        pass_fds=[fd],
+        stdin=subprocess.DEVNULL,
+        env=environment,
+        start_new_session=True,
+    )
+
+
+def _idle_seconds() -> float:
+    text = os.environ.get("HOGSHARE_IDLE_SECONDS", "60")
+    try:
+        seconds = float(text)
+        if not 0 <= seconds < 1e6:
+            raise ValueError
+    except ValueError:
+        raise ValueError(
+            f"HOGSHARE_IDLE_SECONDS is {text!r}; set it to a number of seconds, 0 or more."
+        ) from None
+    return seconds
+
+
+def _duplicates(fds: Sequence[int]) -> list[int]:
+    copies: list[int] = []
+    try:
+        for fd in fds:
+            copies.append(os.dup(fd))
+    except OSError:
+        _close_all(copies)
+        raise
+    return copies
+
+
+def _close_all(fds: Iterable[int]) -> None:
+    for fd in fds:
+        os.close(fd)
+
+
+def _after_fork_in_child() -> None:
+    global _current
+    crew, _current = _current, None
+    try:
+        if crew is not None:
+            crew._abandon()
+    finally:
+        _lock.release()
+
+
+def _at_exit() -> None:
+    if _current is not None and _current.process == os.getpid():
+        _current.shutdown()
+
+
+# Held across a fork, so that no other thread is halfway through a hire in what the child copies.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_lock.acquire,
+        after_in_parent=_lock.release,
+        after_in_child=_after_fork_in_child,
+    )
+atexit.register(_at_exit)

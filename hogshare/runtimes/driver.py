@@ -1,0 +1,44 @@
+"""Drives a worker's loop in real time: calls, and waits by spinning, yielding, then sleeping."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator
+from typing import Any
+
+from hogshare.engine.loop import Compute, Wait, Wish
+
+YIELDS = 64
+LONGEST_SLEEP = 0.002
+
+
+def back_off(attempts: int) -> int:
+    """Wait a little, longer the more often nothing has come of it; return nanoseconds."""
+    start = time.perf_counter_ns()
+    if attempts < YIELDS:
+        time.sleep(0)
+    else:
+        time.sleep(min(5e-5 * 2 ** min(attempts - YIELDS, 10), LONGEST_SLEEP))
+    return time.perf_counter_ns() - start
+
+
+def drive(
+    loop: Generator[Wish, Any, None], on_ended: Callable[[], None] | None = None
+) -> None:
+    """Run a worker's loop to its end in the calling thread."""
+    reply: Any = None
+    while True:
+        try:
+            wish = loop.send(reply)
+        except StopIteration:
+            return
+        if isinstance(wish, Compute):
+            start = time.perf_counter_ns()
+            answer = wish.call()
+            reply = (answer, time.perf_counter_ns() - start)
+        elif isinstance(wish, Wait):
+            reply = back_off(wish.attempts)
+        else:
+            reply = None
+            if on_ended is not None:
+                on_ended()

@@ -1,0 +1,66 @@
+"""Keeps a run going when workers die: their words are freed, their block is put back.
+
+Runs in the caller's main thread. Writes into shared words only through `hogshare.kernels.repair`.
+A dead worker loses what it had not yet folded into the shared vector, and nothing else.
+"""
+
+from __future__ import annotations
+
+from hogshare.engine.session import Session
+from hogshare.kernels import layout, repair
+
+
+class Monitor:
+    """Watches the progress table of one session on behalf of dead workers."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self._dead: list[int] = []
+        self._owed: dict[int, int] = {}  # dead worker -> block it held
+        self._stalled = 0
+
+    def bury(self, worker: int) -> None:
+        """Take note of a death."""
+        s = self.session.shared
+        repair.bury(s.control, s.table[worker])
+        repair.release_words(s.segments, s.control, worker)
+        self._dead.append(worker)
+        block = int(s.table[worker, layout.T_BLOCK])
+        if block >= 0:
+            self._owed[worker] = block
+
+    def tick(self) -> None:
+        """Put blocks back, and end an epoch whose last worker died in between."""
+        if not self._dead:
+            return
+        for worker in list(self._owed):
+            self._settle(worker)
+        self._unstall()
+
+    def _settle(self, worker: int) -> None:
+        s, plan = self.session.shared, self.session.plan
+        block = self._owed[worker]
+        epoch, place = divmod(block, plan.n_blocks)
+        done = s.done[epoch % 2, place] == epoch + 1
+        claimed = block < self.session.word(layout.TICKET)
+        if done or not claimed:
+            del self._owed[worker]
+            return
+        live = [k for k in range(len(s.table)) if s.table[k, layout.T_STATE] < layout.DONE]
+        if any(s.table[k, layout.T_BLOCK] == block for k in live):
+            return  # somebody else has it in hand, or is just failing to take it: look again
+        if repair.put_back(s.returned, s.control, worker, block):
+            del self._owed[worker]
+
+    def _unstall(self) -> None:
+        """A worker may die after its block is counted and before the epoch's end is declared."""
+        s = self.session.shared
+        epoch = self.session.word(layout.EPOCHS)
+        states = s.table[:, layout.T_STATE]
+        idle = not (states == layout.ACTIVE).any() and (states == layout.WAITING).any()
+        over = bool((s.done[epoch % 2] == epoch + 1).all())
+        nothing_offered = self.session.word(layout.RETURNED) == 0
+        self._stalled = self._stalled + 1 if idle and over and nothing_offered else 0
+        if self._stalled >= 3:
+            self._stalled = 0
+            repair.put_back(s.returned, s.control, self._dead[-1], layout.FINISH_EPOCH)

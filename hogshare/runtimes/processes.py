@@ -1,0 +1,218 @@
+"""Workers as processes of the crew, over one arena; worker 0 is a thread of the caller.
+
+Nobody waits for a process to start: worker 0 begins at once, the others join while it works, and a
+run that is over before they arrive is closed to them. The calling thread watches the members'
+sockets and the progress table. A member that dies is a warning that names it and its signal; the
+run finishes on the rest.
+
+Who writes: see `hogshare.engine.session`. Who frees: the caller closes its handle of the arena at
+the end of the run; a member drops its mapping when its task returns; the memory has no name, so
+nothing can be left behind.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Mapping
+from dataclasses import asdict
+from multiprocessing.connection import wait as wait_for
+from typing import Any
+
+import numpy as np
+
+from hogshare.engine.loop import worker_loop
+from hogshare.engine.session import ROW_ARRAYS, Session, Settings, Shapes
+from hogshare.kernels import layout, repair
+from hogshare.runtimes.crew import Member, TaskFailed, current_crew
+from hogshare.runtimes.driver import drive
+from hogshare.runtimes.hooks import EpochHook, OnEpoch
+from hogshare.runtimes.monitor import Monitor
+from hogshare.runtimes.threads import Crowd
+from hogshare.shm import sharing
+from hogshare.shm.arena import Arena
+
+TICK_SECONDS = 0.02
+GRACE_SECONDS = 0.3  # for members to see the stop word after Ctrl-C
+
+
+class WorkerDied(RuntimeWarning):
+    """A worker process died; the run goes on without it."""
+
+
+class Processes:
+    """The runtime of processes."""
+
+    name = "processes"
+
+    def __init__(self) -> None:
+        self.arena: Arena | None = None
+        self.borrowed: dict[str, tuple[Arena, int, str, int]] = {}
+
+    def allocate(
+        self, shapes: Shapes, rows: Mapping[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        """One arena for everything that is not in shared memory already.
+
+        Rows made by `hogshare.share` are used where they are; others are copied.
+        """
+        shapes, copied = dict(shapes), {}
+        for name, array in rows.items():
+            found = sharing.find(array) if array.size else None
+            if found is None:
+                shapes[name] = (array.shape, array.dtype.name)
+                copied[name] = array
+            else:
+                self.borrowed[name] = (found[0], found[1], array.dtype.name, array.size)
+        self.arena = Arena.create(shapes)
+        arrays = {name: self.arena[name] for name in shapes}
+        for name, array in copied.items():
+            arrays[name][...] = array
+        arrays.update({name: rows[name] for name in self.borrowed})
+        return arrays
+
+    def close(self) -> None:
+        """Drop this process's handle of the run's memory."""
+        if self.arena is not None:
+            self.arena.close()
+            self.arena = None
+        self.borrowed = {}
+
+    def run(self, session: Session, on_epoch: OnEpoch | None) -> list[str]:
+        """Run to the end; returns notes for the report."""
+        crew = current_crew()
+        members = dict(enumerate(crew.hire(session.settings.n_workers - 1), start=1))
+        watch = Watch(session, members)
+        hook = EpochHook(session, on_epoch)
+        crowd = Crowd(session, range(1))
+        try:
+            crowd.start()
+            for me, member in members.items():
+                self._post(session, member, me)
+            while crowd.running or watch.anyone_working():
+                watch.look(TICK_SECONDS)
+                hook.poll()
+                if not crowd.running:
+                    watch.refuse_late()
+        except BaseException:
+            session.stop()
+            crowd.finish()
+            watch.refuse_late()
+            watch.give_grace(GRACE_SECONDS)
+            raise
+        finally:
+            crew.release(members.values())
+        crowd.finish()
+        hook.poll()
+        watch.raise_failures()
+        return watch.notes
+
+    def _post(self, session: Session, member: Member, me: int) -> None:
+        """Hand a member its task and the memory's descriptors."""
+        assert self.arena is not None
+        fds, lent, seen = [self.arena.fileno()], {}, {}
+        for name, (arena, offset, kind, size) in self.borrowed.items():
+            if id(arena) not in seen:
+                seen[id(arena)] = len(fds)
+                fds.append(arena.fileno())
+            lent[name] = (seen[id(arena)], arena.describe(), offset, kind, size)
+        task = {
+            "arena": self.arena.describe(),
+            "lent": lent,
+            "settings": asdict(session.settings),
+            "me": me,
+        }
+        member.post(("hogshare.runtimes.processes:work", task), fds)
+
+
+class Watch:
+    """Follows the members of one run: who joined, who died, who failed."""
+
+    def __init__(self, session: Session, members: Mapping[int, Member]) -> None:
+        self.session = session
+        self.members = dict(members)
+        self.monitor = Monitor(session)
+        self.notes: list[str] = []
+        self.failures: list[TaskFailed] = []
+        self.finished: set[int] = set()
+
+    def anyone_working(self) -> bool:
+        """Whether a member has joined and not left."""
+        state = self.session.shared.table[:, layout.T_STATE]
+        return any(state[k] in (layout.ACTIVE, layout.WAITING) for k in self.members)
+
+    def look(self, seconds: float) -> None:
+        """Wait for news from members, or that long, and act on them."""
+        alive = {m.fileno(): k for k, m in self.members.items() if m.alive}
+        if alive:
+            wait_for(list(alive), seconds)
+        else:
+            time.sleep(seconds)
+        for k in alive.values():
+            self._hear(k)
+        self.monitor.tick()
+
+    def _hear(self, k: int) -> None:
+        member = self.members[k]
+        for message in member.poll():
+            if isinstance(message, TaskFailed):
+                self.failures.append(message)
+                self.session.stop()
+        if member.alive:
+            return
+        del self.members[k]
+        death = member.death
+        state = int(self.session.shared.table[k, layout.T_STATE])
+        self.monitor.bury(k)
+        if state == layout.DONE:
+            return
+        sentence = (
+            f"worker {k} (process {member.pid}) died by {death}; the fit goes on without it, and "
+            "only its last few hundred rows' steps are lost"
+        )
+        self.notes.append(sentence)
+        warnings.warn(sentence, WorkerDied, stacklevel=6)
+
+    def refuse_late(self) -> None:
+        """Close the run to members that have not joined yet."""
+        for k in self.members:
+            repair.refuse(self.session.shared.table[k])
+
+    def give_grace(self, seconds: float) -> None:
+        """After an interruption: let members see the stop word, but not for long."""
+        deadline = time.monotonic() + seconds
+        while self.anyone_working() and time.monotonic() < deadline:
+            self.look(TICK_SECONDS / 4)
+
+    def raise_failures(self) -> None:
+        """Raise what a member's task raised."""
+        if self.failures:
+            failure = self.failures[0]
+            raise RuntimeError(
+                f"A worker process failed: {failure.summary}\n{failure.traceback}"
+            )
+
+
+def work(
+    channel: Any,
+    fds: list[int],
+    *,
+    arena: dict[str, Any],
+    lent: dict[str, tuple[int, dict[str, Any], int, str, int]],
+    settings: dict[str, Any],
+    me: int,
+) -> None:
+    """Be worker `me` of a run; called in a member of the crew."""
+    own = Arena.attach(fds[0], arena)
+    arrays: dict[str, np.ndarray] = {name: own[name] for name in own.names}
+    others: dict[int, Arena] = {}
+    for name, (number, description, offset, kind, size) in lent.items():
+        if number not in others:
+            others[number] = Arena.attach(fds[number], description)
+        arrays[name] = others[number].view(offset, kind, size)
+    assert set(ROW_ARRAYS) <= set(arrays)
+    session = Session(arrays, Settings(**settings))
+    drive(worker_loop(session.worker(me)))
+
+
+__all__ = ["Processes", "WorkerDied", "work"]

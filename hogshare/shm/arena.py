@@ -1,0 +1,279 @@
+"""One anonymous shared-memory mapping that holds named arrays.
+
+Ownership. The arena's creator writes its layout once; nobody changes it afterwards. Who reads and
+writes the arrays, and in which order, is the business of whoever laid them out. The memory has no
+name, so nothing can be left behind: it is freed by the kernel when the last mapping and the last
+descriptor in any process are gone, also after SIGKILL.
+
+Inside one process the mapping belongs to its views: every array keeps it (and its descriptor)
+alive, so that an array outlives its arena and a view never points at unmapped memory. The size is
+sealed, so that no process can cut the memory away under another. Processes of the same user can
+open each other's descriptors through procfs; the user is the boundary of trust.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import math
+import mmap
+import os
+import threading
+import weakref
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ALIGNMENT = 128  # two cache lines: processors fetch them in pairs
+PIECE = 1 << 28  # bytes per posix_fallocate: a signal then repeats one piece, not everything
+
+_live: weakref.WeakValueDictionary[int, _Mapping] = weakref.WeakValueDictionary()
+_live_lock = threading.Lock()
+
+
+class _Mapping(mmap.mmap):
+    """The mapping with its descriptor; lives as long as the last view."""
+
+    layout: dict[str, Any]
+    address: int
+    handle: weakref.ref[Arena]
+    fd: int = -1  # -1: closed, or memory that cannot be handed on
+    close_fd: weakref.finalize | None = None
+
+
+class Arena:
+    """Named arrays in one piece of memory that other processes can map.
+
+    Made by `Arena.create` or `Arena.attach`. ``arena["w"]`` is an array on the memory itself.
+    """
+
+    def __init__(self, mapping: _Mapping) -> None:
+        self._mapping: _Mapping | None = mapping
+        self._layout = mapping.layout
+        mapping.handle = weakref.ref(self)
+
+    @classmethod
+    def create(cls, arrays: Mapping[str, tuple[Any, Any]], zero: bool = True) -> Arena:
+        """Make an arena of new arrays.
+
+        Parameters
+        ----------
+        arrays : dict of str to (shape, dtype)
+            What to hold. Every array starts on a multiple of 128 bytes.
+        zero : bool
+            Whether the arrays must start as zeros. Memory fresh from the kernel always does, so
+            False costs no less today; it says that the caller writes everything anyway.
+
+        Raises
+        ------
+        MemoryError
+            If the machine (or its memory limit) cannot hold that much. Asked for at once, so that
+            no later touch of the memory can fail.
+        """
+        layout = _lay_out(arrays)
+        nbytes = layout["nbytes"]
+        _require_memory(nbytes)
+        if not hasattr(os, "memfd_create"):
+            return cls(_map(-1, layout))
+        fd = os.memfd_create("hogshare", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        try:
+            import fcntl  # Unix only
+
+            _allocate(fd, nbytes)
+            fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
+            return cls(_map(fd, layout))
+        except BaseException:
+            os.close(fd)
+            raise
+
+    @classmethod
+    def attach(cls, fd: int, layout: dict[str, Any]) -> Arena:
+        """Map an arena that another process made.
+
+        Parameters
+        ----------
+        fd : int
+            Its descriptor, received from that process. It is duplicated: the caller still closes
+            the one that it has.
+        layout : dict
+            What `describe` returned there.
+        """
+        have = os.fstat(fd).st_size
+        if have < layout["nbytes"]:
+            raise ValueError(
+                f"The descriptor holds {have} bytes, but the layout needs {layout['nbytes']}: "
+                "they belong to different arenas."
+            )
+        copy = os.dup(fd)
+        try:
+            return cls(_map(copy, layout))
+        except BaseException:
+            os.close(copy)
+            raise
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The arrays, in the order of their places."""
+        return tuple(self._layout["arrays"])
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the memory, padding included."""
+        return self._layout["nbytes"]
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        offset, shape, dtype = self._layout["arrays"][name]
+        return self.view(offset, dtype, shape)
+
+    def view(self, offset: int, dtype: Any, shape: int | tuple[int, ...]) -> np.ndarray:
+        """Return an array on any place of the memory, such as one that `find` has told.
+
+        Parameters
+        ----------
+        offset : int
+            Where it starts, in bytes.
+        dtype : dtype
+            Of its elements.
+        shape : int or tuple of int
+            Its shape, in C order. What does not fit into the memory is a ValueError.
+        """
+        sizes = (shape,) if isinstance(shape, int) else shape
+        # frombuffer exports the mapping's buffer, so that nothing can unmap it under the array
+        return np.frombuffer(self._open(), dtype, math.prod(sizes), offset).reshape(sizes)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the layout: plain data to pickle, from which `attach` finds the arrays."""
+        return self._layout
+
+    def fileno(self) -> int:
+        """Return the descriptor to hand to other processes; it stays the arena's."""
+        fd = self._open().fd
+        if fd < 0:
+            raise OSError(
+                errno.ENOTSUP,
+                "This system has no memfd_create, so an arena cannot be handed to another "
+                'process; use runtime="threads"',
+            )
+        return fd
+
+    def close(self) -> None:
+        """Give the descriptor back; the memory goes once no array lies in it any more."""
+        if self._mapping is not None:
+            with _live_lock:
+                _live.pop(self._mapping.address, None)
+            if self._mapping.close_fd is not None:
+                self._mapping.fd = -1
+                self._mapping.close_fd()
+            self._mapping = None
+
+    def _open(self) -> _Mapping:
+        if self._mapping is None:
+            raise ValueError("The arena is closed.")
+        return self._mapping
+
+
+def find_arena(low: int, high: int) -> tuple[Arena, int] | None:
+    """Return the live arena that holds the addresses low to high, and the offset of `low`."""
+    with _live_lock:
+        mappings = list(_live.values())
+    for mapping in mappings:
+        if mapping.address <= low and high <= mapping.address + len(mapping):
+            return mapping.handle() or Arena(mapping), low - mapping.address
+    return None
+
+
+def _lay_out(arrays: Mapping[str, tuple[Any, Any]]) -> dict[str, Any]:
+    places = {}
+    end = 0
+    for name, (shape, dtype) in arrays.items():
+        kind = np.dtype(dtype)
+        if kind.hasobject:
+            raise ValueError(f"{name!r} has dtype {kind}: Python objects cannot be shared.")
+        sizes = tuple(int(n) for n in (shape if np.iterable(shape) else (shape,)))
+        if any(n < 0 for n in sizes):
+            raise ValueError(f"{name!r} has shape {sizes}: a size cannot be negative.")
+        offset = -(-end // ALIGNMENT) * ALIGNMENT
+        places[name] = (offset, sizes, kind.str if kind.names is None else kind.descr)
+        end = offset + math.prod(sizes) * kind.itemsize
+    nbytes = max(-(-end // mmap.PAGESIZE), 1) * mmap.PAGESIZE
+    return {"nbytes": nbytes, "arrays": places}
+
+
+def _map(fd: int, layout: dict[str, Any]) -> _Mapping:
+    mapping = _Mapping(fd, layout["nbytes"])  # keeps a duplicate of fd, which we cannot get at
+    mapping.layout = layout
+    mapping.address = np.frombuffer(mapping, np.uint8).ctypes.data
+    if fd >= 0:
+        mapping.fd = fd
+        mapping.close_fd = weakref.finalize(mapping, os.close, fd)
+        mapping.close_fd.atexit = False
+        with _live_lock:
+            _live[mapping.address] = mapping
+    return mapping
+
+
+def _allocate(fd: int, nbytes: int) -> None:
+    """Give the file its pages now: ftruncate would succeed and the first touch die of SIGBUS."""
+    try:
+        for start in range(0, nbytes, PIECE):
+            os.posix_fallocate(fd, start, min(PIECE, nbytes - start))
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.ENOMEM, errno.EFBIG):
+            raise MemoryError(_too_much(nbytes, _available_bytes())) from error
+        raise
+
+
+def _require_memory(nbytes: int) -> None:
+    # A memfd counts as memory in use, so allocating more than there is ends in the kernel killing
+    # some process, not in an error.
+    available = _available_bytes()
+    if available is not None and nbytes > available:
+        raise MemoryError(_too_much(nbytes, available))
+
+
+def _too_much(nbytes: int, available: int | None) -> str:
+    rest = "is available" if available is None else f"{available / 2**30:,.2f} GiB is available"
+    less = "no more than that " if available is None else "only "
+    return (
+        f"Shared memory of {nbytes / 2**30:,.2f} GiB was asked for, but {less}{rest}. "
+        "Use fewer rows, float32 instead of float64, or more memory."
+    )
+
+
+def _available_bytes() -> int | None:
+    """Return what the machine and the control group still offer; None where neither tells."""
+    offers = []
+    with contextlib.suppress(OSError, ValueError, KeyError):
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        kib = {name: int(rest.split()[0]) for name, rest in (x.split(":", 1) for x in lines)}
+        offers.append(1024 * (kib["MemAvailable"] + kib["SwapFree"]))
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/cgroup").read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            if controllers == "":
+                folder, names = Path("/sys/fs/cgroup"), ("memory.max", "memory.current")
+            elif "memory" in controllers.split(","):
+                folder = Path("/sys/fs/cgroup/memory")
+                names = ("memory.limit_in_bytes", "memory.usage_in_bytes")
+            else:
+                continue
+            here = folder / path.lstrip("/")
+            offers += [
+                room
+                for group in (here, *here.parents)
+                if group.is_relative_to(folder) and (room := _room(group, *names)) is not None
+            ]
+    return min(offers) if offers else None
+
+
+def _room(group: Path, limit: str, usage: str) -> int | None:
+    """Return the bytes left under a control group's limit, its droppable file cache included."""
+    try:
+        top = int((group / limit).read_text())  # "max" is no number: no limit
+        used = int((group / usage).read_text())
+        stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+    except (OSError, ValueError):
+        return None
+    return max(0, top - used + int(stat.get("total_inactive_file", stat.get("inactive_file", 0))))

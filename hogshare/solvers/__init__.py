@@ -1,0 +1,6 @@
+"""`solve` and the papers' algorithms as compositions of the five choices."""
+
+from hogshare.solvers.asysg import asysg_incon
+from hogshare.solvers.solve import solve
+
+__all__ = ["asysg_incon", "solve"]

@@ -1,0 +1,158 @@
+"""From a finished session to the plain data of a report."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from dataclasses import asdict
+from importlib.metadata import version
+from typing import Any
+
+import joblib
+import numpy as np
+
+from hogshare._version import __version__
+from hogshare.engine.rules import SGD
+from hogshare.engine.session import Session
+from hogshare.engine.steps import StepSize
+from hogshare.engine.stops import Stop
+from hogshare.kernels import layout
+from hogshare.planes.shared import Shared
+from hogshare.problems.linear import LinearProblem
+from hogshare.problems.model import Model
+from hogshare.report import Trace
+
+REASONS = {
+    layout.RUNNING: "the run was cut short",
+    layout.STOPPED_BY_CRITERION: "the stop criterion was met",
+    layout.STOPPED_BY_CALLER: "the caller asked for it",
+    layout.STOPPED_BY_DIVERGENCE: "the model left the floating-point range",
+    layout.STOPPED_BY_LIMIT: "all epochs were done",
+}
+
+STATES = {
+    layout.STARTING: "starting",
+    layout.ACTIVE: "running",
+    layout.WAITING: "waiting",
+    layout.DONE: "done",
+    layout.DEAD: "dead",
+}
+
+
+def settings(
+    problem: LinearProblem,
+    rule: SGD,
+    plane: Shared,
+    runtime: str,
+    session: Session,
+    step: StepSize,
+    stop: Stop,
+    seed: Any,
+) -> dict[str, Any]:
+    """What was solved and how, as plain data."""
+    plan = session.plan
+    return {
+        "problem": {
+            "loss": problem.loss,
+            "penalty": problem.penalty,
+            "alpha": problem.alpha,
+            "l1_ratio": problem.l1_ratio,
+            "fit_intercept": problem.fit_intercept,
+            "rows": problem.n_rows,
+            "features": problem.n_features,
+            "columns": problem.n_columns,
+            "nonzeros": problem.nnz,
+            "dtype": problem.dtype.name,
+            "format": "csr" if problem.is_sparse else "dense",
+        },
+        "rule": asdict(rule),
+        "plane": asdict(plane),
+        "runtime": runtime,
+        "n_workers": session.settings.n_workers,
+        "step": asdict(step),
+        "stop": {"epochs": stop.epochs, "tol": stop.tol, "patience": stop.patience},
+        "seed": seed if isinstance(seed, (int, np.integer)) else None,
+        "block_rows": plan.block_rows,
+        "exchange_rows": plan.interval,
+    }
+
+
+def versions() -> dict[str, str]:
+    """Versions of what did the work."""
+    from numba import __version__ as numba_version
+
+    return {
+        "hogshare": __version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "numba": numba_version,
+        "scikit-learn": _scikit_learn(),
+    }
+
+
+def _scikit_learn() -> str:
+    module = sys.modules.get("sklearn")
+    return getattr(module, "__version__", "") or version("scikit-learn")
+
+
+def machine() -> dict[str, Any]:
+    """What it ran on."""
+    return {
+        "system": f"{platform.system()} {platform.release()}",
+        "processor": platform.machine(),
+        "cores": os.cpu_count(),
+        "usable_cores": joblib.cpu_count(),
+    }
+
+
+def epoch_losses(session: Session) -> np.ndarray:
+    """Mean loss of each finished epoch; empty where losses were not tracked."""
+    if session.rule.track == 0:
+        return np.zeros(0)
+    return session.shared.history[: session.word(layout.EPOCHS)].copy()
+
+
+def staleness(session: Session) -> np.ndarray:
+    """Histogram over all workers, without the empty end."""
+    total = session.shared.staleness.sum(axis=0)
+    used = np.flatnonzero(total)
+    return total[: used[-1] + 1] if used.size else total[:1]
+
+
+def workers(session: Session) -> list[dict[str, Any]]:
+    """One line per worker."""
+    lines = []
+    for k, row in enumerate(session.shared.table):
+        blocks = int(row[layout.T_BLOCKS])
+        lines.append(
+            {
+                "worker": k,
+                "state": STATES[int(row[layout.T_STATE])],
+                "blocks": blocks,
+                "rows": int(row[layout.T_ROWS]),
+                "pushes": int(row[layout.T_PUSHES]),
+                "waiting_seconds": float(row[layout.T_WAITING]) * 1e-9,
+                "mean_block_seconds": float(row[layout.T_BUSY]) * 1e-9 / max(1, blocks),
+                "pid": int(row[layout.T_PROCESS]),
+            }
+        )
+    return lines
+
+
+def trace(
+    session: Session, problem: LinearProblem, began: float, start: Model | None
+) -> Trace:
+    """Evaluate the objective at the start and on every snapshot that was taken."""
+    a, n = session.arrays, session.settings.n_columns
+    coef = np.zeros((n, problem.n_features)) if start is None else start.coef
+    intercept = np.zeros(n) if start is None else start.intercept
+    points = [(0.0, 0.0, 0.0, problem.objective(coef, intercept))]
+    for slot in np.flatnonzero(a["snapshot_blocks"]):
+        blocks = float(a["snapshot_blocks"][slot])
+        seconds = a["snapshot_times"][slot] * 1e-9 - began
+        coef = a["snapshots"][slot].reshape(-1, n).T
+        value = problem.objective(coef, a["snapshot_intercepts"][slot])
+        points.append((blocks / session.plan.n_blocks, blocks, seconds, value))
+    columns = np.array(sorted(points)).T
+    return Trace(*columns)

@@ -1,0 +1,212 @@
+"""`solve`: one problem, one rule, one plane, one runtime, one report."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from hogshare.engine import session as sessions
+from hogshare.engine.rules import SGD
+from hogshare.engine.session import Session
+from hogshare.engine.steps import StepSize
+from hogshare.engine.stops import Stop
+from hogshare.kernels import layout, sgd
+from hogshare.planes.shared import Shared
+from hogshare.problems.linear import LinearProblem
+from hogshare.problems.model import Model
+from hogshare.report import Report
+from hogshare.runtimes.choice import choose
+from hogshare.runtimes.hooks import OnEpoch
+from hogshare.solvers import outcome
+
+
+def solve(
+    problem: LinearProblem,
+    *,
+    rule: SGD | None = None,
+    plane: Shared | None = None,
+    runtime: str = "auto",
+    n_workers: int | None = None,
+    step: StepSize | None = None,
+    stop: Stop | None = None,
+    shuffle: bool = True,
+    seed: Any = None,
+    start: Model | None = None,
+    trace: int | None = None,
+    on_epoch: OnEpoch | None = None,
+) -> Report:
+    """Minimise a problem with any number of workers.
+
+    Parameters
+    ----------
+    problem : LinearProblem
+        From `hogshare.problems.linear`.
+    rule : SGD, default=SGD()
+        How a block of rows becomes a step.
+    plane : Shared, default=Shared()
+        Where the model lives.
+    runtime : {"auto", "caller", "threads", "processes"}, default="auto"
+        Who runs the workers. "auto" uses as many of `n_workers` as pay, as threads (no copy of the
+        rows), or as processes if the rows come from `hogshare.share`. A runtime named makes
+        `n_workers` an order.
+    n_workers : int or None, default=None
+        None is one, -1 all usable cores (`joblib.effective_n_jobs`).
+    step : StepSize, default=StepSize("optimal")
+        Step sizes.
+    stop : Stop, default=Stop(epochs=10)
+        When to end.
+    shuffle : bool, default=True
+        Whether each epoch visits the rows in a new order.
+    seed : int, RandomState or None, default=None
+        Of the row order. With one worker the same seed gives the same model bit for bit; with more
+        the run depends on their timing.
+    start : Model, default=None
+        Where to start: coefficients, intercept, averages and step counter.
+    trace : int or None, default=None
+        Snapshots of the model per epoch, for the report's curves. The objective is evaluated on
+        them after the run.
+    on_epoch : callable, default=None
+        ``on_epoch(epoch, snapshot) -> bool`` is called in the calling thread after each epoch
+        (counted from 1); ``snapshot()`` gives the model; True stops the run.
+
+    Returns
+    -------
+    Report
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range, or if the run diverges.
+    MemoryError
+        If the run's memory does not fit.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from hogshare import Stop, problems, solve
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> report = solve(problems.linear(scale(X), y), stop=Stop(epochs=5), seed=0)
+    >>> report.n_epochs, report.model.coef.shape
+    (5, (1, 30))
+    """
+    rule, plane = rule or SGD(), plane or Shared()
+    step, stop = step or StepSize(), stop or Stop()
+    began = time.perf_counter()
+    check(problem, rule, plane, step, stop, start, trace)
+    workers, runner, notes = choose(
+        problem, runtime, n_workers, stop.epochs, plane.interval(problem)
+    )
+    first_t = 1.0 if start is None else start.t
+    track = sgd.TRACK_CRITERION if stop.tol is not None else sgd.TRACK_NOTHING
+    settings, shapes = sessions.describe(
+        problem,
+        rule=rule,
+        plane=plane,
+        step=step,
+        stop=stop,
+        n_workers=workers,
+        seed=shuffle_seed(seed),
+        shuffle=shuffle,
+        first_t=first_t,
+        trace=trace or 0,
+        report_epochs=on_epoch is not None,
+        track=track,
+    )
+    arrays = runner.allocate(shapes, sessions.row_arrays(problem))
+    try:
+        session = Session(arrays, settings)
+        sessions.fill(session, problem, stop, step, start)
+        ready = time.perf_counter()
+        with np.errstate(all="ignore"):
+            notes += runner.run(session, on_epoch)
+        over = time.perf_counter()
+        reason = session.word(layout.STOP)
+        model = session.model()
+        if reason == layout.STOPPED_BY_DIVERGENCE or not model.is_finite():
+            raise diverged(session.word(layout.EPOCHS))
+        report = Report(
+            model=model,
+            settings=outcome.settings(problem, rule, plane, runner.name, session, step, stop, seed),
+            versions=outcome.versions(),
+            machine=outcome.machine(),
+            n_epochs=session.word(layout.EPOCHS),
+            converged=reason == layout.STOPPED_BY_CRITERION,
+            stop_reason=outcome.REASONS[reason],
+            epoch_losses=outcome.epoch_losses(session),
+            trace=outcome.trace(session, problem, ready, start) if trace else None,
+            workers=outcome.workers(session),
+            staleness=outcome.staleness(session),
+            seconds={"setup": ready - began, "run": over - ready, "total": over - began},
+            notes=notes,
+        )
+    finally:
+        runner.close()
+    return report
+
+
+def shuffle_seed(seed: Any) -> int:
+    """Seed of the row order, drawn as scikit-learn draws it: the second number of the generator."""
+    random_state = check_random_state(seed)
+    random_state.randint(1, np.iinfo(np.int32).max)
+    return int(random_state.randint(np.iinfo(np.int32).max))
+
+
+def diverged(epoch: int) -> ValueError:
+    """The error of a run whose model left the floating-point range."""
+    return ValueError(
+        f"Floating-point under-/overflow occurred at epoch #{epoch}. The steps are too large for "
+        "this data: scaling input data with StandardScaler or MinMaxScaler might help, or a "
+        "smaller step size (eta0), or a larger alpha with the 'optimal' schedule."
+    )
+
+
+def check(
+    problem: LinearProblem,
+    rule: SGD,
+    plane: Shared,
+    step: StepSize,
+    stop: Stop,
+    start: Model | None,
+    trace: int | None,
+) -> None:
+    """Refuse combinations that do not make sense, before anything is allocated."""
+    if rule.batch > 1 and plane.exchange is not None:
+        raise ValueError(
+            f"SGD(batch={rule.batch}) computes a mini-batch from one read of a vector that others "
+            "write meanwhile; that needs Shared(exchange=None). With private copies use batch=1."
+        )
+    if step.kind == "optimal" and problem.alpha == 0.0:
+        raise ValueError(
+            "alpha must be > 0 since the step size is 'optimal', which is computed from alpha; "
+            "use another StepSize."
+        )
+    wanted = {"pa1": "hinge", "pa2": "hinge"} if not problem.is_regression else {}
+    if problem.is_regression:
+        wanted = {"pa1": "epsilon_insensitive", "pa2": "epsilon_insensitive"}
+    if step.kind in wanted and problem.loss != wanted[step.kind]:
+        raise ValueError(
+            f"StepSize({step.kind!r}) works with loss={wanted[step.kind]!r} only; "
+            f"got {problem.loss!r}."
+        )
+    if stop.validation is not None:
+        held_out = int(np.count_nonzero(stop.validation))
+        if len(stop.validation) != problem.n_rows or not 0 < held_out < problem.n_rows:
+            raise ValueError(
+                f"Stop.validation must mark some but not all of the {problem.n_rows} rows; it has "
+                f"{len(stop.validation)} entries and marks {held_out}."
+            )
+    if trace is not None and trace < 1:
+        raise ValueError(f"trace must be at least 1 snapshot per epoch; got {trace}.")
+    if start is not None:
+        shape = (problem.n_columns, problem.n_features)
+        if np.shape(start.coef) != shape or np.shape(start.intercept) != shape[:1]:
+            raise ValueError(
+                f"The start model has coef of shape {np.shape(start.coef)} and intercept of shape "
+                f"{np.shape(start.intercept)}; this problem needs {shape} and {shape[:1]}."
+            )
+        if not start.is_finite():
+            raise ValueError("The start model holds NaN or infinity.")

@@ -1,0 +1,438 @@
+"""The command, mostly through main([...]); once as a process of its own."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from hogshare import modelfile
+from hogshare.cli import console, speedup
+from hogshare.cli.main import main, sentence
+from hogshare.report import Report
+
+
+@pytest.fixture(autouse=True)
+def plain_environment(monkeypatch):
+    monkeypatch.delenv("HOGSHARE_DEBUG", raising=False)
+    monkeypatch.delenv("HOGSHARE_DATA", raising=False)
+
+
+@pytest.fixture
+def rows_file(tmp_path):
+    """Separable LIBSVM text: the label is the sign of the first column."""
+    rng = np.random.default_rng(0)
+    lines = []
+    for x in rng.standard_normal((200, 3)):
+        values = " ".join(f"{j + 1}:{value:.6f}" for j, value in enumerate(x))
+        lines.append(f"{1 if x[0] > 0 else -1} {values}\n")
+    path = tmp_path / "rows.svm"
+    path.write_text("".join(lines))
+    return path
+
+
+def run(capsys, *arguments):
+    code = main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+# -- the frame
+
+
+def test_help_imports_nothing_heavy():
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "hogshare", "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "examples:" in done.stdout
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    heavy = {"numpy", "numba", "sklearn", "scipy", "joblib", "rich", "matplotlib"}
+    assert not heavy & {name.split(".")[0] for name in imported}
+
+
+def test_help_and_version(capsys):
+    assert run(capsys, "--help")[0] == 0
+    code, out, _ = run(capsys, "--version")
+    assert (code, out.split()[0]) == (0, "hogshare")
+    for command in (["bench", "speedup"], ["fit"], ["predict"], ["info"]):
+        code, out, _ = run(capsys, *command, "--help")
+        assert code == 0
+        assert out.startswith(f"usage: hogshare {' '.join(command)}")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["nonsense"],
+        ["bench"],
+        ["fit", "x"],
+        ["bench", "speedup", "--workers", "0"],
+        ["bench", "speedup", "--workers", "1,b"],
+        ["bench", "speedup", "--exchange", "sometimes"],
+        ["bench", "speedup", "--target", "nan"],
+        ["fit", "x", "--model", "m", "--alpha", "-1"],
+        ["fit", "x", "--model", "m", "--n-jobs", "0"],
+        ["fit", "x", "--model", "m", "--epochs", "1.5"],
+        ["fit", "x", "--model", "m", "--tol", "-1"],
+        ["fit", "x", "--model", "m", "--l1-ratio", "2"],
+    ],
+)
+def test_a_wrong_command_line_is_2(capsys, arguments):
+    code, out, err = run(capsys, *arguments)
+    assert (code, out) == (2, "")
+    assert "error:" in err
+    assert "positive_int" not in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["bench", "speedup", "--data", "nope"], "no data set is called 'nope'"),
+        (["fit", "missing.svm", "--model", "m"], "missing.svm: No such file"),
+        (["predict", "missing.npz", "rows"], "missing.npz: No such file"),
+    ],
+)
+def test_what_goes_wrong_is_one_sentence_and_1(capsys, arguments, words):
+    code, out, err = run(capsys, *arguments)
+    assert (code, out) == (1, "")
+    assert words in err
+    assert err.startswith("hogshare: error: ")
+    assert err.count("\n") == 1
+
+
+def test_debug_shows_the_traceback(monkeypatch):
+    monkeypatch.setenv("HOGSHARE_DEBUG", "1")
+    with pytest.raises(ValueError, match="nope"):
+        main(["fit", "nope", "--model", "m"])
+
+
+def test_errors_in_words():
+    assert sentence(ValueError("a\n  b")) == "a b"
+    assert sentence(MemoryError()) == "MemoryError"
+    assert sentence(OSError(28, "No space left on device", "m.npz")) == (
+        "m.npz: No space left on device"
+    )
+    assert "unexpected KeyError" in sentence(KeyError("x"))
+
+
+def test_ctrl_c_is_130(capsys, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("hogshare.cli.info.gather", interrupted)
+    code, out, err = run(capsys, "info")
+    assert (code, out) == (130, "")
+    assert "Ctrl-C" in err
+    assert "Traceback" not in err
+
+
+def test_warnings_are_sentences(capsys, monkeypatch):
+    import warnings
+
+    def warn():
+        warnings.warn("worker 1 died", RuntimeWarning, stacklevel=2)
+        return {"a": 1}
+
+    monkeypatch.setattr("hogshare.cli.info.gather", warn)
+    code, _, err = run(capsys, "info")
+    assert (code, err) == (0, "hogshare: warning: worker 1 died\n")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a pipe that its reader closes")
+def test_a_reader_that_leaves_is_no_traceback():
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as closed:
+        done = subprocess.run(
+            [sys.executable, "-m", "hogshare", "info"],
+            stdout=closed,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+# -- info
+
+
+def test_info(capsys):
+    code, out, err = run(capsys, "info")
+    assert (code, err) == (0, "")
+    assert "usable cores" in out
+    code, out, _ = run(capsys, "info", "--json")
+    facts = json.loads(out)
+    assert facts["numpy"] == np.__version__
+    assert facts["usable cores"] >= 1
+    assert "folder of compiled kernels" in facts
+
+
+# -- what is printed where
+
+
+class Terminal:
+    """Standard output that says it is a terminal."""
+
+    def __init__(self, stream):
+        self.stream = stream
+
+    def __getattr__(self, name):
+        return getattr(self.stream, name)
+
+    def isatty(self):
+        return True
+
+
+def test_tables_are_plain_in_a_pipe_and_rich_on_a_terminal(capsys, monkeypatch):
+    console.show_table(("a", "b"), [(1, "x")], title="t")
+    plain = capsys.readouterr().out
+    assert plain.isascii()
+    assert plain.splitlines()[0] == "t"
+    pytest.importorskip("rich")
+    monkeypatch.setattr(sys, "stdout", Terminal(sys.stdout))
+    console.show_table(("a", "b"), [(1, "x")], title="t")
+    assert not capsys.readouterr().out.isascii()
+
+
+def test_progress_goes_to_standard_error(capsys, monkeypatch):
+    monkeypatch.setattr(console, "SECONDS_BETWEEN_LINES", 0.0)
+    with console.progress(2, "work") as progress:
+        progress.advance("one")
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", "work: 1 of 2 one\n")
+    pytest.importorskip("rich")
+    monkeypatch.setattr(sys, "stderr", Terminal(sys.stderr))
+    with console.progress(2, "work") as progress:
+        progress.advance("one")
+    assert capsys.readouterr().out == ""
+
+
+# -- the sums of bench speedup, on runs that are made up
+
+
+def a_run(workers, repeat, objective, seconds=1.0, staleness=0):
+    count = len(objective)
+    return {
+        "workers": workers,
+        "repeat": repeat,
+        "seconds_per_epoch": seconds,
+        "staleness_mean": float(staleness),
+        "staleness_max": staleness,
+        "trace": {
+            "epochs": list(range(count)),
+            "blocks": list(range(count)),
+            "seconds": [seconds * k for k in range(count)],
+            "objective": objective,
+        },
+    }
+
+
+def a_result(runs, workers=(1, 2), target=0.5, **changes):
+    settings = {"workers": list(workers), "batch": 1, "epochs": 2, "target": target}
+    return {
+        "settings": settings | changes,
+        "data": {"rows": 100, "columns": 3, "nonzeros": 300},
+        "target": target,
+        "runs": runs,
+    }
+
+
+def test_speedups_by_their_definition():
+    runs = [
+        a_run(1, 0, [1.0, 0.5, 0.25], seconds=1.0),
+        a_run(2, 0, [1.0, 0.75, 0.5], seconds=0.5, staleness=3),
+    ]
+    one, two = speedup.tabulate(a_result(runs))
+    assert (one["iterations"], one["seconds"]) == (100, 1.0)
+    assert (one["iteration_speedup"], one["time_speedup"]) == (1.0, 1.0)
+    assert (two["iterations"], two["seconds"]) == (200, 1.0)
+    # twice the iterations with two workers: nothing gained in either
+    assert (two["iteration_speedup"], two["time_speedup"]) == (1.0, 1.0)
+    assert two["staleness_max"] == 3
+
+
+def test_speedups_are_medians_and_interpolated():
+    runs = [a_run(1, r, [1.0, 0.0], seconds=s) for r, s in enumerate([1.0, 2.0, 9.0])]
+    runs += [a_run(2, r, [1.0, 0.0], seconds=s) for r, s in enumerate([0.5, 1.0, 7.0])]
+    one, two = speedup.tabulate(a_result(runs))
+    assert one["seconds"] == 1.0
+    assert two["seconds"] == 0.5
+    assert (two["iteration_speedup"], two["time_speedup"]) == (2.0, 2.0)
+
+
+def test_mini_batches_make_fewer_iterations():
+    (row,) = speedup.tabulate(a_result([a_run(1, 0, [1.0, 0.5])], workers=[1], batch=10))
+    assert row["iterations"] == 10
+
+
+def test_speedups_against_the_smallest_count():
+    runs = [a_run(2, 0, [1.0, 0.5]), a_run(4, 0, [1.0, 0.5], seconds=0.5)]
+    _, four = speedup.tabulate(a_result(runs, workers=[2, 4]))
+    assert (four["iteration_speedup"], four["time_speedup"]) == (2.0, 2.0)
+
+
+def test_a_target_that_was_not_reached(capsys):
+    runs = [a_run(1, 0, [1.0, 0.5]), a_run(2, 0, [1.0, None])]
+    result = a_result(runs)
+    result["table"] = speedup.tabulate(result)
+    assert result["table"][1]["seconds"] is None
+    assert result["table"][1]["time_speedup"] is None
+    result["settings"] |= {
+        "loss": "hinge",
+        "penalty": "l2",
+        "alpha": 1e-4,
+        "exchange": None,
+        "runtime": "threads",
+        "repeats": 1,
+    }
+    result["warm_up_seconds"] = 1.0
+    speedup.show(result)
+    captured = capsys.readouterr()
+    assert "time speedup" in captured.out
+    assert "did not reach the target" in captured.err
+
+
+def test_default_target_is_reached_by_every_run_of_one_worker():
+    runs = [a_run(1, 0, [1.0, 0.4]), a_run(1, 1, [1.0, 0.5]), a_run(2, 0, [1.0, 0.9])]
+    assert speedup.default_target(runs) == pytest.approx(0.505)
+    runs[1]["trace"]["objective"][-1] = None
+    with pytest.raises(ValueError, match="not finite"):
+        speedup.default_target(runs)
+
+
+def test_a_noisy_machine_is_told():
+    runs = [a_run(1, r, [1.0], seconds=s) for r, s in enumerate([1.0, 1.05, 1.1])]
+    assert speedup.noise_warnings(a_result(runs, workers=[1])) == []
+    runs[0]["seconds_per_epoch"] = 2.0
+    (warning,) = speedup.noise_warnings(a_result(runs, workers=[1]))
+    assert "noisy machine" in warning
+
+
+def test_more_workers_than_cores_are_told(monkeypatch):
+    import joblib
+
+    monkeypatch.setattr(joblib, "cpu_count", lambda: 3)
+    assert speedup.machine_warnings([1, 2, 3]) == []
+    (warning,) = speedup.machine_warnings([1, 4])
+    assert "4 workers on 3 usable cores" in warning
+    assert speedup.default_workers() == [1, 2, 3]
+
+
+# -- the commands that compute
+
+
+def test_bench_speedup(capsys, tmp_path, rows_file):
+    pytest.importorskip("matplotlib").use("Agg")
+    code, out, err = run(
+        *(capsys, "bench", "speedup", "--data", rows_file, "--workers", "1,2", "--epochs", 3),
+        *("--repeats", 2, "--json", tmp_path / "s.json", "--plot", tmp_path / "s.png"),
+    )
+    assert code == 0, err
+    assert "iteration speedup" in out
+    assert "warm-up" in err
+    result = json.loads((tmp_path / "s.json").read_text())
+    assert [row["workers"] for row in result["table"]] == [1, 2]
+    assert result["table"][0]["time_speedup"] == 1.0
+    assert len(result["runs"]) == 4
+    assert result["data"]["rows"] == 200
+    assert result["versions"]
+    assert result["machine"]
+    assert (tmp_path / "s.png").stat().st_size > 1000
+
+
+def test_bench_speedup_prints_json_alone(capsys, rows_file):
+    code, out, err = run(
+        *(capsys, "bench", "speedup", "--data", rows_file, "--workers", "1", "--repeats", 1),
+        *("--exchange", "none", "--adds", "atomic", "--epochs", 2, "--json", "-"),
+    )
+    assert code == 0, err
+    assert json.loads(out)["settings"]["exchange"] is None
+
+
+def test_fit_and_predict_classes(capsys, tmp_path, rows_file):
+    model, report = tmp_path / "m.npz", tmp_path / "r.json"
+    code, out, err = run(
+        *(capsys, "fit", rows_file, "--model", model, "--loss", "log_loss", "--seed", 0),
+        *("--epochs", 30, "--n-jobs", 1, "--json", report, "--dtype", "float32"),
+    )
+    assert code == 0, err
+    assert "training accuracy" in out
+    assert json.loads(report.read_text())["n_epochs"] >= 1
+    saved = modelfile.load(model)
+    assert saved.class_name == "SGDClassifier"
+    assert saved.arrays["coef_"].dtype == np.float32
+    code, out, err = run(capsys, "predict", model, rows_file)
+    assert code == 0
+    labels = [line.split()[0] for line in rows_file.read_text().splitlines()]
+    assert np.mean(np.array(out.split()) == labels) > 0.95
+    assert "accuracy against the file's labels: 0.9" in err or "1.0000" in err
+    code, out, _ = run(capsys, "predict", model, rows_file, "--proba")
+    lines = out.splitlines()
+    assert (code, lines[0]) == (0, "-1\t1")
+    assert sum(map(float, lines[1].split("\t"))) == pytest.approx(1.0)
+    code, out, _ = run(capsys, "predict", model, rows_file, "--out", tmp_path / "labels")
+    assert (code, out) == (0, "")
+    assert len((tmp_path / "labels").read_text().splitlines()) == 200
+
+
+def test_fit_and_predict_numbers(capsys, tmp_path):
+    X = np.random.default_rng(0).standard_normal((200, 4))
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", X @ [1.0, 2.0, 0.0, -1.0] + 0.5)
+    model = tmp_path / "m.npz"
+    code, _, err = run(capsys, "fit", tmp_path / "X.npy", "--model", model)
+    assert code == 1
+    assert "--labels" in err
+    code, out, err = run(
+        *(capsys, "fit", tmp_path / "X.npy", "--labels", tmp_path / "y.npy", "--model", model),
+        *("--epochs", 50, "--seed", 0),
+    )
+    assert code == 0, err
+    assert "training R2" in out
+    code, out, err = run(capsys, "predict", model, tmp_path / "X.npy")
+    assert code == 0
+    np.testing.assert_allclose(np.array(out.split(), float), np.load(tmp_path / "y.npy"), atol=0.1)
+    code, _, err = run(capsys, "predict", model, tmp_path / "X.npy", "--proba")
+    assert code == 1
+    assert "no probabilities" in err
+
+
+def test_predict_with_other_columns(capsys, tmp_path, rows_file):
+    model = tmp_path / "m.npz"
+    assert run(capsys, "fit", rows_file, "--model", model, "--epochs", 5, "--tol", "none")[0] == 0
+    (tmp_path / "wide.svm").write_text("1 9:1\n")
+    code, _, err = run(capsys, "predict", model, tmp_path / "wide.svm")
+    assert code == 1
+    assert "9 columns where 3 were expected" in err
+
+
+def test_a_loss_of_the_other_task(capsys, tmp_path, rows_file):
+    code, _, err = run(
+        *(capsys, "fit", rows_file, "--model", tmp_path / "m", "--loss", "hinge"),
+        *("--task", "regression"),
+    )
+    assert code == 1
+    assert "--loss hinge is not for regression" in err
+
+
+def test_a_model_of_an_unknown_class(capsys, tmp_path, rows_file):
+    modelfile.save(
+        tmp_path / "m.npz",
+        modelfile.SavedModel(class_name="os", n_features=3, arrays={"coef_": np.ones((1, 3))}),
+    )
+    code, _, err = run(capsys, "predict", tmp_path / "m.npz", rows_file)
+    assert code == 1
+    assert "unknown class 'os'" in err
+
+
+def test_a_report_is_what_the_bench_reads():
+    report = Report(model=None, n_epochs=2, seconds={"run": 1.0}, workers=[{"pushes": 3}, {}])
+    kept = speedup.facts(report, 2, 0)
+    assert kept["seconds_per_epoch"] == 0.5
+    assert kept["pushes"] == 3

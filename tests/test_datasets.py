@@ -1,0 +1,361 @@
+import bz2
+import gzip
+import lzma
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from hogshare import catalogue, datasets, readers
+
+TEXT = b"1 1:0.5 3:2\n-1 2:1.25\n1\n"
+DENSE = np.array([[0.5, 0, 2], [0, 1.25, 0], [0, 0, 0]])
+COMPRESS = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
+
+
+def small_zipf(**changes):
+    values = {"n_samples": 2000, "n_features": 1500, "nnz_per_row": 30.0}
+    return datasets.zipf_classification(**(values | changes))
+
+
+# -- generators
+
+
+def test_zipf_is_a_valid_csr_matrix():
+    X, y = small_zipf(dtype=np.float32)
+    X.check_format(full_check=True)
+    assert X.has_canonical_format
+    assert (X.shape, X.dtype, X.indices.dtype, X.indptr.dtype) == (
+        (2000, 1500),
+        np.float32,
+        np.int32,
+        np.int32,
+    )
+    np.testing.assert_allclose(sparse.linalg.norm(X, axis=1), 1.0, rtol=1e-5)
+    assert X.data.min() > 0
+    assert set(np.unique(y)) == {0, 1}
+    assert abs(y.mean() - 0.5) < 0.01
+
+
+def test_zipf_has_the_shape_it_was_asked_for():
+    X, _ = small_zipf()
+    lengths = np.diff(X.indptr)
+    assert lengths.mean() == pytest.approx(30.0, rel=0.05)
+    assert lengths.min() >= 1
+    assert lengths.max() > 60  # log-normal: some rows are long
+    frequency = np.sort(np.bincount(X.indices, minlength=1500))[::-1] / 2000
+    assert frequency[0] > 0.5
+    assert np.median(frequency) < 0.02
+    # Zipf: frequency falls like 1 / (rank + offset) where it is not near one
+    tail = frequency[50] / frequency[500]
+    assert tail == pytest.approx((501 + 2.7) / (51 + 2.7), rel=0.35)
+
+
+def test_zipf_hot_columns_are_scattered():
+    X, _ = small_zipf()
+    hottest = np.argsort(np.bincount(X.indices, minlength=1500))[-20:]
+    assert np.ptp(hottest) > 500
+
+
+def test_zipf_goes_by_its_seed():
+    (A, a), (B, b), (C, _) = small_zipf(seed=1), small_zipf(seed=1), small_zipf(seed=2)
+    assert (A != B).nnz == 0
+    np.testing.assert_array_equal(a, b)
+    assert (A != C).nnz > 0
+
+
+def test_zipf_can_be_learnt_but_not_by_heart():
+    from sklearn.linear_model import SGDClassifier
+
+    X, y = small_zipf(n_samples=6000)
+    model = SGDClassifier(loss="log_loss", random_state=0).fit(X[:4500], y[:4500])
+    assert 0.75 < model.score(X[4500:], y[4500:]) < 0.99
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 50), (50, 1), (3, 2)])
+def test_zipf_of_tiny_shapes(shape):
+    X, y = datasets.zipf_classification(*shape, nnz_per_row=2.0)
+    assert X.shape == shape
+    assert y.shape == shape[:1]
+    X.check_format(full_check=True)
+
+
+def test_dense():
+    X, y = datasets.dense(5000, 20, dtype=np.float32)
+    assert (X.shape, X.dtype, y.dtype) == ((5000, 20), np.float32, np.int64)
+    np.testing.assert_allclose(X.std(axis=0), 1.0, atol=0.05)
+    assert np.corrcoef(X.T)[0, 1:].mean() == pytest.approx(0.2, abs=0.05)
+    _, target = datasets.dense(5000, 20, task="regression", dtype=np.float32)
+    assert target.dtype == np.float32
+    assert len(np.unique(target)) > 4000
+    with pytest.raises(ValueError, match="task"):
+        datasets.dense(task="ranking")
+
+
+# -- names
+
+
+@pytest.mark.parametrize("name", ["breast_cancer", "diabetes", "digits", "iris", "wine"])
+def test_bundled_sets(name):
+    X, y = datasets.load(name, dtype=np.float32)
+    assert X.dtype == np.float32
+    assert len(X) == len(y)
+    assert np.isfinite(X).all()
+
+
+def test_unknown_names_and_missing_files(tmp_path):
+    with pytest.raises(ValueError, match=r"no data set is called 'nope'; known: zipf"):
+        datasets.load("nope")
+    with pytest.raises(FileNotFoundError):
+        datasets.load(tmp_path / "nope.npz")
+
+
+def test_local_names_need_their_folder(tmp_path, monkeypatch):
+    monkeypatch.delenv("HOGSHARE_DATA", raising=False)
+    with pytest.raises(ValueError, match="HOGSHARE_DATA"):
+        datasets.load("a9a")
+    with pytest.raises(ValueError, match="no file a9a"):
+        datasets.load("a9a", data_home=tmp_path)
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
+def test_local_set_by_environment(tmp_path, monkeypatch, suffix):
+    (tmp_path / f"heart_scale{suffix}").write_bytes(COMPRESS[suffix](TEXT))
+    monkeypatch.setenv("HOGSHARE_DATA", str(tmp_path))
+    X, y = datasets.load("heart")
+    assert X.shape == (3, 13)
+    np.testing.assert_array_equal(y, [1, -1, 1])
+
+
+def test_file_of_the_data_folder(tmp_path):
+    (tmp_path / "mine.svm").write_bytes(TEXT)
+    X, _ = datasets.load("mine.svm", data_home=tmp_path, n_features=7)
+    assert X.shape == (3, 7)
+
+
+def test_word_counts_become_tf_idf(tmp_path):
+    from sklearn.feature_extraction.text import TfidfTransformer
+
+    rng = np.random.default_rng(0)
+    for stem, rows in (("imdb_train_counts", 40), ("imdb_test_counts", 20)):
+        counts = sparse.csr_array(rng.poisson(0.5, (rows, 12)).astype(np.uint8))
+        labels = np.arange(rows, dtype=np.int8) // (rows // 2)
+        np.savez(
+            tmp_path / f"{stem}.npz",
+            data=counts.data,
+            indices=counts.indices.astype(np.uint16),
+            indptr=counts.indptr,
+            shape=counts.shape,
+            y=labels,
+        )
+    transformer = TfidfTransformer().fit(readers.read_npz(tmp_path / "imdb_train_counts.npz")[0])
+    for name, stem in (("imdb", "imdb_train_counts"), ("imdb-test", "imdb_test_counts")):
+        X, y = datasets.load(name, data_home=tmp_path)
+        counts, labels = readers.read_npz(tmp_path / f"{stem}.npz")
+        order = np.random.default_rng(0).permutation(len(labels))
+        want = transformer.transform(counts)[order]
+        np.testing.assert_allclose(X.toarray(), want.toarray(), atol=1e-12)
+        np.testing.assert_array_equal(y, labels[order])
+        assert (np.diff(y) != 0).any()
+
+
+def test_tables_of_numbers(tmp_path):
+    rng = np.random.default_rng(0)
+    table = np.column_stack([rng.integers(0, 9, (30, 54)), rng.integers(1, 8, 30)])
+    text = "\n".join(",".join(map(str, row)) for row in table) + "\n"
+    (tmp_path / "covtype.20k.data.xz").write_bytes(lzma.compress(text.encode()))
+    X, y = datasets.load("covtype-20k", data_home=tmp_path)
+    np.testing.assert_allclose(X.mean(axis=0), 0, atol=1e-12)
+    assert y.sum() == (table[:, -1] == 2).sum()
+    (tmp_path / "covtype.20k.data.xz").write_bytes(lzma.compress(text.encode())[:-20])
+    with pytest.raises(ValueError, match=r"covtype\.20k\.data\.xz"):
+        datasets.load("covtype-20k", data_home=tmp_path)
+
+
+def test_constant_columns_do_not_divide_by_zero():
+    X = np.array([[1.0, 2.0], [1.0, 4.0]])
+    np.testing.assert_array_equal(catalogue.standardised(X), [[0, -1], [0, 1]])
+
+
+def test_idx_files(tmp_path):
+    folder = tmp_path / "mnist"
+    folder.mkdir()
+    pixels = np.arange(2 * 3 * 3, dtype=np.uint8)
+    head = b"\x00\x00\x08\x03" + np.array([2, 3, 3], ">u4").tobytes()
+    images = folder / "train-images-idx3-ubyte.gz"
+    images.write_bytes(gzip.compress(head + pixels.tobytes()))
+    labels = b"\x00\x00\x08\x01" + np.array([2], ">u4").tobytes() + b"\x00\x07"
+    (folder / "train-labels-idx1-ubyte").write_bytes(labels)
+    X, y = datasets.load("mnist", data_home=tmp_path)
+    np.testing.assert_allclose(X, pixels.reshape(2, 9) / 255)
+    np.testing.assert_array_equal(y, [1, 0])
+    for content in (
+        b"",
+        b"hello",
+        gzip.compress(b"\x00\x00\x08\x03\x00"),
+        gzip.compress(head),
+        images.read_bytes()[:-9],
+    ):
+        images.write_bytes(content)
+        with pytest.raises(ValueError, match="images"):
+            datasets.load("mnist", data_home=tmp_path)
+
+
+# -- files
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
+def test_libsvm(tmp_path, suffix):
+    path = tmp_path / f"rows.svm{suffix}"
+    path.write_bytes(COMPRESS[suffix](TEXT))
+    X, y = readers.read_file(path, dtype=np.float32)
+    np.testing.assert_array_equal(X.toarray(), DENSE)
+    np.testing.assert_array_equal(y, [1, -1, 1])
+    assert X.dtype == np.float32
+    assert X.indices.dtype == X.indptr.dtype == np.int32
+    assert readers.read_file(path, n_features=5)[0].shape == (3, 5)
+    with pytest.raises(ValueError, match="3 columns where 2"):
+        readers.read_file(path, n_features=2)
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
+def test_truncated_libsvm(tmp_path, suffix):
+    path = tmp_path / f"rows.svm{suffix}"
+    whole = COMPRESS[suffix](TEXT * 20)
+    for end in range(len(whole)):
+        path.write_bytes(whole[:end])
+        if not suffix and whole[:end].endswith(b"\n"):
+            continue  # cut between two rows: nothing tells
+        with pytest.raises(ValueError, match=r"rows\.svm"):
+            readers.read_file(path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"# only a comment\n",
+        b"1 1:2 1:3\n",
+        b"1 3:1 2:1\n",
+        b"1 -1:3\n",
+        b"1 99999999999999999999:1\n",
+        b"a 1:2\n",
+        b"1 a:2\n",
+        b"1 1:b\n",
+        b"1 1\n",
+        b"1,2,3\n",
+        b"\x00\xff\x80\n",
+    ],
+)
+def test_malformed_libsvm(tmp_path, content):
+    path = tmp_path / "rows.svm"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"rows\.svm: "):
+        readers.read_file(path)
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz"])
+def test_plain_text_under_a_compressed_name(tmp_path, suffix):
+    path = tmp_path / f"rows{suffix}"
+    path.write_bytes(TEXT)
+    with pytest.raises(ValueError, match=r"rows\."):
+        readers.read_file(path)
+
+
+def test_npz_of_every_kind(tmp_path):
+    y = np.array([0, 1, 0])
+    X = sparse.csr_array(DENSE)
+    np.savez(tmp_path / "dense.npz", X=DENSE, y=y)
+    parts = {"data": X.data, "indptr": X.indptr.astype(np.uint8), "shape": X.shape}
+    np.savez(tmp_path / "parts.npz", indices=X.indices.astype(np.uint16), y=y, **parts)
+    for name in ("dense.npz", "parts.npz"):
+        rows, labels = readers.read_file(tmp_path / name, dtype=np.float32)
+        np.testing.assert_array_equal(
+            rows.toarray() if sparse.issparse(rows) else rows, DENSE.astype(np.float32)
+        )
+        np.testing.assert_array_equal(labels, y)
+        assert rows.dtype == np.float32
+    assert readers.read_file(tmp_path / "parts.npz")[0].indices.dtype == np.int32
+    for kind in ("csr", "csc", "coo"):
+        sparse.save_npz(tmp_path / "scipy.npz", X.asformat(kind))
+        rows, labels = readers.read_file(tmp_path / "scipy.npz")
+        np.testing.assert_array_equal(rows.toarray(), DENSE)
+        assert labels is None
+
+
+def test_npy(tmp_path):
+    np.save(tmp_path / "rows.npy", DENSE)
+    X, y = datasets.load(tmp_path / "rows.npy")
+    np.testing.assert_array_equal(X, DENSE)
+    assert y is None
+
+
+CSR = {
+    "data": np.ones(2),
+    "indices": np.array([0, 1]),
+    "indptr": np.array([0, 1, 2]),
+    "shape": np.array([2, 3]),
+}
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        CSR | {"indices": np.array([0, 9])},
+        CSR | {"indices": np.array([0, -1])},
+        CSR | {"indices": np.array([0, 2**40])},
+        CSR | {"indices": np.array([0.0, 1.0])},
+        CSR | {"indices": np.array([[0, 1]])},
+        CSR | {"indptr": np.array([0, 2, 1])},
+        CSR | {"indptr": np.array([-1, 1, 2])},
+        CSR | {"indptr": np.array([0, 1])},
+        CSR | {"shape": np.array([2, 3, 4])},
+        CSR | {"shape": np.array([2, -3])},
+        CSR | {"data": np.array(["a", "b"])},
+        CSR | {"data": np.ones(3)},
+        CSR | {"format": np.array([1, 2])},
+        CSR | {"format": np.array(b"nope")},
+        {"X": np.eye(3), "y": np.arange(2)},
+        {"X": np.array(["a"])},
+        {"X": np.ones(3)},
+        {"X": np.array([{}], dtype=object)},
+        {"z": np.ones(2)},
+        {},
+    ],
+)
+def test_malformed_npz(tmp_path, arrays):
+    path = tmp_path / "rows.npz"
+    np.savez(path, **arrays)
+    with pytest.raises(ValueError, match=r"rows\.npz: "):
+        readers.read_file(path)
+
+
+def test_damaged_archives_never_crash(tmp_path):
+    path = tmp_path / "rows.npz"
+    np.savez_compressed(path, y=np.arange(2), **CSR)
+    content = path.read_bytes()
+    rng = np.random.default_rng(0)
+    for end in range(0, len(content), 29):
+        path.write_bytes(content[:end])
+        with pytest.raises(ValueError, match=r"rows\.npz"):
+            readers.read_file(path)
+    for _ in range(200):
+        broken = bytearray(content)
+        for place in rng.integers(0, len(content), 3):
+            broken[place] = rng.integers(256)
+        path.write_bytes(broken)
+        try:
+            X, _ = readers.read_file(path)
+        except (ValueError, MemoryError) as error:
+            assert "rows.npz" in str(error)
+        else:
+            X.check_format(full_check=True)
+
+
+def test_nothing_is_unpickled(tmp_path):
+    np.save(tmp_path / "rows.npy", np.array([{}], dtype=object))
+    (tmp_path / "pickled.npy").write_bytes(b"\x80\x04N.")
+    for name in ("rows.npy", "pickled.npy"):
+        with pytest.raises(ValueError, match=name) as caught:
+            readers.read_file(tmp_path / name)
+        assert "unsafely" not in str(caught.value)

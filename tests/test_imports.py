@@ -1,0 +1,140 @@
+"""Imports flow one way, and what is optional is imported in one place."""
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "hogshare"
+
+# what a room may import: rooms of a lower number, and of its own only itself
+LEVELS = {
+    "_version": 0,
+    "errors": 0,
+    "kernels": 0,
+    "tables": 0,
+    "figures": 1,
+    "shm": 1,
+    "readers": 1,
+    "catalogue": 2,
+    "barriers": 2,
+    "modelfile": 2,
+    "planes": 2,
+    "problems": 2,
+    "report": 2,
+    "topology": 2,
+    "datasets": 3,
+    "engine": 3,
+    "runtimes": 4,
+    "solvers": 5,
+    "estimators": 6,
+    "cli": 7,
+    "__main__": 8,
+}
+
+KERNELS_MAY = {"numpy", "numba", "llvmlite"} | set(sys.stdlib_module_names)
+
+FILES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
+
+
+def room(module):
+    """The room of hogshare.<room>..., or None for the package itself."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else None
+
+
+def module_name(path):
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def is_module(name):
+    base = PACKAGE.parent.joinpath(*name.split("."))
+    return base.is_dir() or base.with_suffix(".py").is_file()
+
+
+def for_types_only(node):
+    return isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+
+
+def imports(tree, package):
+    """Yield (module, is it inside a function) for everything that runs when it is reached."""
+
+    def walk(node, inside):
+        if for_types_only(node):
+            return
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, inside) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                stem = package.split(".")
+                base = ".".join([*stem[: len(stem) - node.level + 1], *base.split(".")]).rstrip(".")
+            for alias in node.names:
+                full = f"{base}.{alias.name}"
+                yield (full if base.startswith("hogshare") and is_module(full) else base), inside
+        inside = inside or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        for child in ast.iter_child_nodes(node):
+            yield from walk(child, inside)
+
+    yield from walk(tree, False)
+
+
+def imports_of(path):
+    name = module_name(path)
+    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    return list(imports(ast.parse(path.read_text(encoding="utf-8")), package))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_flow_one_way(path):
+    here = room(module_name(path))
+    assert here in LEVELS, f"{here} is a new room: give it a level here"
+    for module, _ in imports_of(path):
+        if module.split(".")[0] != "hogshare":
+            continue
+        there = room(module)
+        if there is None:
+            assert LEVELS[here] >= LEVELS["cli"], f"{path}: public names are for cli and users"
+        elif there != here:
+            assert LEVELS[there] < LEVELS[here], f"{path}: {here} imports {there} ({module})"
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "kernels").glob("*.py")), ids=lambda p: p.name)
+def test_kernels_know_numpy_and_numba_only(path):
+    for module, _ in imports_of(path):
+        top = module.split(".")[0]
+        assert top in KERNELS_MAY or module.startswith("hogshare.kernels"), f"{path}: {module}"
+
+
+@pytest.mark.parametrize(
+    "path", sorted((PACKAGE / "planes").glob("[!_]*.py")), ids=lambda p: p.name
+)
+def test_planes_do_not_import_each_other(path):
+    for module, _ in imports_of(path):
+        assert not module.startswith("hogshare.planes."), f"{path}: {module}"
+
+
+@pytest.mark.parametrize("library", ["matplotlib", "rich", "mpi4py", "torch"])
+def test_optional_libraries_have_one_door(library):
+    doors = set()
+    for path in FILES:
+        for module, inside in imports_of(path):
+            if module.split(".")[0] == library:
+                doors.add(path.name)
+                assert inside, f"{path} imports {library} before it is needed"
+    assert len(doors) <= 1, f"{library} is imported in {sorted(doors)}"
+
+
+def test_a_relative_import_is_understood():
+    tree = ast.parse("from ..kernels import losses\nfrom . import loop\n")
+    assert [module for module, _ in imports(tree, "hogshare.engine")] == [
+        "hogshare.kernels.losses",
+        "hogshare.engine.loop" if is_module("hogshare.engine.loop") else "hogshare.engine",
+    ]
+
+
+def test_what_only_types_need_is_left_out():
+    tree = ast.parse("if TYPE_CHECKING:\n    import torch\ndef f():\n    import rich\n")
+    assert list(imports(tree, "hogshare.cli")) == [("rich", True)]

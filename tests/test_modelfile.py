@@ -1,0 +1,196 @@
+import errno
+import json
+import os
+
+import numpy as np
+import pytest
+
+from hogshare import modelfile
+from hogshare.modelfile import SavedModel
+
+
+def a_model(**changes):
+    values = {
+        "class_name": "SGDClassifier",
+        "n_features": 3,
+        "params": {"loss": "log_loss", "alpha": 1e-4, "penalty": None},
+        "arrays": {
+            "coef_": np.array([[1.0, 2.0, np.pi]], np.float32),
+            "intercept_": np.zeros(1, np.float32),
+            "classes_": np.array(["no", "yes"]),
+        },
+        "attributes": {"t_": 11.0, "n_iter_": 2},
+        "versions": {"numpy": "2"},
+    }
+    return SavedModel(**(values | changes))
+
+
+def test_round_trip(tmp_path):
+    path = tmp_path / "model.npz"
+    modelfile.save(path, a_model())
+    back = modelfile.load(path)
+    want = a_model()
+    for name, array in want.arrays.items():
+        np.testing.assert_array_equal(back.arrays[name], array)
+        assert back.arrays[name].dtype == array.dtype
+    for name in ("class_name", "n_features", "params", "attributes", "versions"):
+        assert getattr(back, name) == getattr(want, name)
+    assert os.listdir(tmp_path) == ["model.npz"]
+
+
+def test_any_name_is_kept(tmp_path):
+    modelfile.save(tmp_path / "model", a_model())
+    assert modelfile.load(tmp_path / "model").n_features == 3
+
+
+def test_permissions_are_those_of_a_new_file(tmp_path):
+    (tmp_path / "plain").write_text("")
+    modelfile.save(tmp_path / "model", a_model())
+    assert (tmp_path / "model").stat().st_mode == (tmp_path / "plain").stat().st_mode
+    (tmp_path / "model").chmod(0o600)
+    modelfile.save(tmp_path / "model", a_model())
+    assert (tmp_path / "model").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("broken", ["write", "fsync", "replace"])
+def test_full_disk_leaves_the_old_file(tmp_path, monkeypatch, broken):
+    path = tmp_path / "model.npz"
+    modelfile.save(path, a_model())
+    before = path.read_bytes()
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    if broken == "write":
+        real = os.fdopen
+
+        def fdopen(descriptor, mode):
+            file = real(descriptor, mode, buffering=0)
+            return FullFile(file)
+
+        monkeypatch.setattr(os, "fdopen", fdopen)
+    else:
+        monkeypatch.setattr(os, broken, full)
+    with pytest.raises(OSError, match="No space"):
+        modelfile.save(path, a_model(n_features=3, attributes={"t_": 99.0}))
+    monkeypatch.undo()
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["model.npz"]
+
+
+class FullFile:
+    def __init__(self, file):
+        self.file = file
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.file.close()
+
+    def write(self, content):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a process with a limit of its own")
+def test_a_limit_of_the_system_is_an_oserror(tmp_path):
+    """A real refusal by the kernel: a process that may write no file beyond 1000 bytes."""
+    import subprocess
+    import sys
+
+    path = tmp_path / "model.npz"
+    modelfile.save(path, a_model())
+    before = path.read_bytes()
+    script = f"""
+import resource, signal
+import numpy as np
+from hogshare import modelfile
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+model = modelfile.SavedModel(class_name="x", n_features=999, arrays={{"coef_": np.ones((1, 999))}})
+try:
+    modelfile.save({str(path)!r}, model)
+except OSError as error:
+    print("refused", error.errno)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"refused {errno.EFBIG}\n"
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["model.npz"]
+
+
+def test_interrupted_write_leaves_nothing(tmp_path, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        modelfile.save(tmp_path / "model.npz", a_model())
+    assert os.listdir(tmp_path) == []
+
+
+def test_what_is_no_model(tmp_path):
+    whole = tmp_path / "model.npz"
+    modelfile.save(whole, a_model())
+    content = whole.read_bytes()
+    path = tmp_path / "other"
+    cases = [b"", b"hello", content[:50], content[:-30], b"PK\x03\x04" + bytes(100)]
+    for case in cases:
+        path.write_bytes(case)
+        with pytest.raises(ValueError, match=r"other: not a hogshare model") as caught:
+            modelfile.load(path)
+        assert "unsafely" not in str(caught.value)
+    np.savez(tmp_path / "data.npz", X=np.eye(2))
+    with pytest.raises(ValueError, match="not a hogshare model"):
+        modelfile.load(tmp_path / "data.npz")
+    np.savez(tmp_path / "objects.npz", header=np.array([{}], dtype=object))
+    with pytest.raises(ValueError, match="never loaded"):
+        modelfile.load(tmp_path / "objects.npz")
+    with pytest.raises(FileNotFoundError):
+        modelfile.load(tmp_path / "nothing.npz")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"format_version": 99}, "update hogshare"),
+        ({"format": "other"}, "header says"),
+        ({"params": None}, "not a hogshare model"),
+        ({"n_features": 4}, "coefficients"),
+    ],
+)
+def test_headers_that_do_not_fit(tmp_path, change, words):
+    path = tmp_path / "model.npz"
+    modelfile.save(path, a_model())
+    with np.load(path) as archive:
+        parts = dict(archive)
+    header = json.loads(parts.pop("header").tobytes()) | change
+    np.savez(path, header=np.frombuffer(json.dumps(header).encode(), np.uint8), **parts)
+    with pytest.raises(ValueError, match=words):
+        modelfile.load(path)
+
+
+def test_damaged_bytes_never_crash(tmp_path):
+    path = tmp_path / "model.npz"
+    modelfile.save(path, a_model())
+    content = path.read_bytes()
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        broken = bytearray(content)
+        for place in rng.integers(0, len(content), 3):
+            broken[place] = rng.integers(256)
+        path.write_bytes(broken)
+        try:
+            modelfile.load(path)
+        except ValueError as error:
+            assert "model.npz" in str(error)
+
+
+def test_what_cannot_be_stored(tmp_path):
+    with pytest.raises(ValueError, match="parameter"):
+        modelfile.save(tmp_path / "m", a_model(params={"plane": object()}))
+    with pytest.raises(ValueError, match="classes_ holds objects"):
+        modelfile.save(tmp_path / "m", a_model(arrays={"classes_": np.array(["a"], object)}))
+    assert os.listdir(tmp_path) == []
