@@ -90,7 +90,7 @@ def measure(X: Any, y: Any, settings: dict[str, Any]) -> dict[str, Any]:
         begin = time.perf_counter()
         for count in counts:
             report = run_once(problem, settings, count, seed=settings["seed"], warm_up=True)
-            progress.advance("warming up")
+            progress.advance("(warming up)")
         warm_up = time.perf_counter() - begin
         for repeat in range(settings["repeats"]):
             # in turn, and beginning with another each time: a slow minute then hits all alike
@@ -98,7 +98,7 @@ def measure(X: Any, y: Any, settings: dict[str, Any]) -> dict[str, Any]:
             for count in counts[shift:] + counts[:shift]:
                 report = run_once(problem, settings, count, settings["seed"] + repeat)
                 runs.append(facts(report, count, repeat))
-                progress.advance(f"{count} workers, repeat {repeat + 1}")
+                progress.advance(f"(repeat {repeat + 1}, workers: {count})")
     result = {
         "settings": settings,
         "data": {"rows": problem.n_rows, "columns": problem.n_features, "nonzeros": problem.nnz},
@@ -239,7 +239,7 @@ def show(result: dict[str, Any]) -> None:
         "seconds": "seconds",
         "time_speedup": "time speedup",
         "staleness_mean": "staleness mean",
-        "staleness_max": "max",
+        "staleness_max": "staleness max",
         "objective_at_end": "objective at end",
     }
     console.show_table(

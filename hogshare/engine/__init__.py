@@ -1,1 +1,1 @@
-"""The worker loop, the rules, step sizes and stop criteria. Nothing here starts, waits or sleeps."""
+"""The worker loop, rules, step sizes and stop criteria. Nothing here starts, waits or sleeps."""

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numba import typeof
 
 from hogshare.engine.rules import SGD
 from hogshare.engine.steps import StepSize, optimal_start
@@ -23,6 +24,7 @@ from hogshare.engine.stops import Stop
 from hogshare.kernels import layout, losses, penalties, schedules, sgd, turns
 from hogshare.kernels.epochs import Plan
 from hogshare.kernels.epochs import Shared as SharedArrays
+from hogshare.kernels.jit import JIT_DISABLED
 from hogshare.kernels.rows import Rows
 from hogshare.planes.shared import Shared, feature_curvature, feature_rarity
 from hogshare.problems.linear import LinearProblem, effective_l1_ratio
@@ -109,19 +111,30 @@ class Session:
             self.shared.control[layout.STOP] = reason
 
     def model(self) -> Model:
-        """The shared model (exact once every worker has left), averages included."""
+        """The model as it stands, averages included (exact once every worker has left)."""
         n_columns, shared = self.settings.n_columns, self.shared
-        w = shared.w.reshape(-1, n_columns)
-        coef = np.array(w.T, order="C")
-        intercept = shared.intercept.astype(shared.w.dtype)
+        local = self._locals()
+        coef = shared.w.reshape(-1, n_columns)
+        intercept = shared.intercept
+        if self.plan.private == turns.ALONE:
+            # the one worker's scale and intercept stand beside the vector until it leaves
+            coef = (coef * local[0, layout.L_SCALE]).astype(shared.w.dtype)
+            intercept = local[0, layout.L_INTERCEPT]
+        coef = np.array(coef.T, order="C")
+        intercept = intercept.astype(shared.w.dtype)
         t = self.rule.first_t + self.word(layout.EPOCHS) * float(shared.order.shape[1])
         if not self.rule.average:
             return Model(coef, intercept, t)
-        local = self._locals()
-        count = local[:, layout.L_AVERAGE_COUNT].sum(axis=0)
+        counts = local[:, layout.L_AVERAGE_COUNT]
+        count = counts.sum(axis=0)
         total = self.arrays["lag"][:, : self.size].sum(axis=0)
-        if self.plan.private == turns.LOCK_FREE:
-            total = total + np.tile(count, self.settings.n_features) * shared.w
+        # what is not in the lag yet: see `hogshare.kernels.sgd`
+        weights = (
+            counts if self.plan.private == turns.LOCK_FREE else local[:, layout.L_AVERAGE_SCALE]
+        )
+        for k in np.flatnonzero(weights.any(axis=1)):
+            w = shared.w if self.plan.private == turns.LOCK_FREE else self.private(int(k)).w
+            total = total + np.tile(weights[k], self.settings.n_features) * w
         before = max(0.0, self.rule.first_t - self.rule.average)
         total = total.reshape(-1, n_columns).T + before * self.arrays["average_coef"]
         bias = local[:, layout.L_AVERAGE_INTERCEPT].sum(axis=0)
@@ -142,6 +155,7 @@ class Session:
         )
 
 
+_PREPARED: set[tuple[str, str]] = set()  # types whose kernels this process has loaded
 ROW_ARRAYS = ("row_data", "row_indices", "row_indptr", "row_y", "row_weight")
 
 
@@ -154,6 +168,18 @@ class Worker:
         self.private = session.private(me)
         self.table = session.shared.table[me]
         self.scratch = session.arrays["scratch"][me]
+
+    def prepare(self) -> None:
+        """Load or compile the kernels for this session's types; a run does nothing else before."""
+        s = self.session
+        key = (s.shared.w.dtype.name, s.rows.indices.dtype.name)
+        if key in _PREPARED or JIT_DISABLED:
+            return
+        turn = (s.rows, s.rule, s.plan, s.shared, self.private, self.scratch, self.me, 0)
+        turns.take_turn.compile(tuple(map(typeof, turn)))
+        turns.join.compile(tuple(map(typeof, (s.plan, s.shared, self.private, self.me))))
+        turns.leave.compile(tuple(map(typeof, (s.rule, s.plan, s.shared, self.private, self.me))))
+        _PREPARED.add(key)
 
     def join(self) -> bool:
         """Enter the run and pull for the first time; False if the run has been closed."""
@@ -195,16 +221,8 @@ class Worker:
         s.arrays["snapshot_blocks"][slot] = completed
 
     def model(self) -> Model:
-        """The model as this worker sees it between turns (the shared one, if there are several)."""
-        s = self.session
-        if s.plan.private != turns.ALONE:
-            return s.model()
-        local = self.private.local
-        n = s.settings.n_columns
-        coef = np.array((s.shared.w.reshape(-1, n) * local[layout.L_SCALE]).T, order="C")
-        return Model(
-            coef.astype(s.shared.w.dtype), local[layout.L_INTERCEPT].astype(s.shared.w.dtype)
-        )
+        """The model as it stands between this worker's turns."""
+        return self.session.model()
 
 
 def block_rows(n_rows: int, n_workers: int, interval: int, per_epoch: int) -> int:
@@ -230,7 +248,7 @@ def describe(
     track: int,
 ) -> tuple[Settings, Shapes]:
     """Settle a run's numbers and list the arrays it needs."""
-    n_rows, m = problem.n_rows, problem.n_features * problem.n_columns
+    n_rows = problem.n_rows
     held_out = 0 if stop.validation is None else int(np.count_nonzero(stop.validation))
     n_training = n_rows - held_out
     if plane.exchange is None:

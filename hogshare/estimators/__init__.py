@@ -1,1 +1,6 @@
 """scikit-learn's faces: they validate, build a problem, call `solve`, and set attributes."""
+
+from hogshare.estimators.classifier import SGDClassifier
+from hogshare.estimators.regressor import SGDRegressor
+
+__all__ = ["SGDClassifier", "SGDRegressor"]

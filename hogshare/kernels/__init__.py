@@ -1,1 +1,1 @@
-"""Numba kernels: pure functions over arrays. No classes with state, no I/O, no clocks, no sibling packages."""
+"""Numba kernels: pure functions over arrays. No state, no I/O, no clocks, no sibling packages."""

@@ -132,7 +132,8 @@ def claim(shared, plan, me):
             return layout.NO_BLOCK
         ready = load(control, layout.READY)
         half = epoch + 1 if 2 * (ticket % plan.n_blocks) >= plan.n_blocks - 1 else epoch
-        if ready <= half and half < plan.max_epochs and load(control, layout.EPOCHS) >= ready - 1:
+        wanted = min(half, plan.max_epochs - 1)
+        if ready <= wanted and load(control, layout.EPOCHS) >= ready - 1:
             # from the middle of an epoch on, somebody prepares the next one's order
             prepare_order(shared, plan, ready, me)
             ready = load(control, layout.READY)

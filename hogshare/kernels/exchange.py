@@ -36,7 +36,7 @@ def exchange_weight(z, n_workers):
 
 
 @inlined
-def fold_segment(shared, private, curvature, first, last, n_columns, n_workers, rows, decay, l1):
+def fold_segment(shared, private, curvature, first, last, n_columns, n_workers, rows, decay):
     """Exchange features ``first:last`` of every column; the segment's word is held."""
     local = private.local
     w = private.w
@@ -57,9 +57,6 @@ def fold_segment(shared, private, curvature, first, last, n_columns, n_workers, 
             weight = even + rest / (one + reach * (kind(curvature[f]) + shrink))
             before = shared[j]
             after = before + weight * change
-            if l1 and mine == kind(0.0) and before * after < kind(0.0):
-                # clipped to zero here and there: two such changes must not cross zero
-                after = kind(0.0)
             shared[j] = after
             w[j] = after
             base[j] = after
@@ -79,7 +76,7 @@ def fold_intercept(shared_intercept, private, curvature, n_workers, rows):
 
 
 @helper
-def exchange(shared, private, me, decay, l1, must):
+def exchange(shared, private, me, decay, must):
     """Fold the worker's copy into the shared vector and the shared vector into the copy.
 
     must : wait for segments that others hold (the last flush of a worker)
@@ -114,7 +111,6 @@ def exchange(shared, private, me, decay, l1, must):
                 n_workers,
                 rows,
                 decay,
-                l1,
             )
             if segment == 0:
                 fold_intercept(

@@ -113,7 +113,7 @@ def kernel(function):
 
 
 def helper(function):
-    """Compile a function that only kernels call: it lives in their machine code, not in the cache."""
+    """Compile a function that only kernels call: it is part of their code, not of the cache."""
     if JIT_DISABLED:
         return function
     return numba.njit(**FLAGS)(function)

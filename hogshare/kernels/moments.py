@@ -1,4 +1,4 @@
-"""How often and how strongly features occur: what the exchange and the lock-free penalty weigh by."""
+"""How often and how strongly features occur: what exchange and lock-free penalty weigh by."""
 
 import numpy as np
 

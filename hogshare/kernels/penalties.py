@@ -27,17 +27,15 @@ def clip_l1(rows, start, end, w, received, scale, due):
     """
     n_columns = due.shape[0]
     kind = w.dtype.type
-    for k in range(start, end):
-        base = column_of(rows, start, k) * np.uint64(n_columns)
-        for c in range(n_columns):
-            j = base + np.uint64(c)
+    for c in range(n_columns):
+        inverse = 1.0 / scale[c]
+        for k in range(start, end):
+            j = column_of(rows, start, k) * np.uint64(n_columns) + np.uint64(c)
             before = np.float64(w[j])
-            if before == 0.0:
-                # scikit-learn's update adds scale * (after - before), which is zero here too
-                continue
-            if before > 0.0:
-                after = max(0.0, before - (due[c] + received[j]) / scale[c])
-            else:
-                after = min(0.0, before + (due[c] - received[j]) / scale[c])
-            w[j] = kind(after)
-            received[j] += kind(scale[c] * (np.float64(w[j]) - before))
+            owed = np.float64(received[j])
+            lower = max(0.0, before - (due[c] + owed) * inverse)
+            upper = min(0.0, before + (due[c] - owed) * inverse)
+            # a zero stays zero, as in scikit-learn
+            after = kind(lower if before > 0.0 else (upper if before < 0.0 else 0.0))
+            w[j] = after
+            received[j] += kind(scale[c] * (np.float64(after) - before))

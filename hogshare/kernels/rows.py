@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hogshare.kernels.atomics import add_float, prefetch
+from hogshare.kernels.atomics import prefetch
 from hogshare.kernels.jit import inlined
 
 

@@ -1,6 +1,7 @@
 """Row orders. The generator and the shuffle are scikit-learn's, so that the same seed visits the
 same rows in the same order: epoch by epoch one permutation is shuffled further, always from the
-same seed."""
+same seed.
+"""
 
 import numpy as np
 
@@ -35,7 +36,7 @@ def shuffle(permutation, seed):
 
 @helper
 def keep_training_rows(permutation, held_out, order):
-    """Copy into `order` the rows of `permutation` that may be trained on; `held_out` may be empty."""
+    """Copy the rows of `permutation` that are not held out; `held_out` may be empty."""
     if held_out.shape[0] == 0:
         for i in range(permutation.shape[0]):
             order[i] = permutation[i]

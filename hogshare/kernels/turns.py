@@ -15,7 +15,6 @@ from hogshare.kernels.epochs import apply_criterion, claim, complete, stop_now
 from hogshare.kernels.exchange import adopt_shared, exchange, record_push
 from hogshare.kernels.hogwild import hogwild_rows
 from hogshare.kernels.jit import helper, kernel
-from hogshare.kernels.penalties import ELASTICNET, L1
 from hogshare.kernels.scores import held_out_scores
 from hogshare.kernels.sgd import fold_scale, sgd_rows
 
@@ -29,8 +28,7 @@ ALONE = 2
 def push_private(rule, shared, private, me, must):
     """One exchange, counted."""
     decay = (1.0 - rule.l1_ratio) * rule.alpha if rule.penalty != 0 else 0.0
-    l1 = rule.penalty == L1 or rule.penalty == ELASTICNET
-    exchange(shared, private, me, decay, l1, must)
+    exchange(shared, private, me, decay, must)
     record_push(shared, me)
 
 
@@ -49,7 +47,16 @@ def run_block(rows, rule, plan, shared, private, scratch, me, ticket):
     if plan.private == LOCK_FREE:
         table[me, layout.T_VERSION] = load(shared.control, layout.VERSION)
         hogwild_rows(
-            rows, rule, order, first, last, t, shared, private, shared.columns, scratch,
+            rows,
+            rule,
+            order,
+            first,
+            last,
+            t,
+            shared,
+            private,
+            shared.columns,
+            scratch,
             plan.atomic != 0,
         )
         record_push(shared, me)

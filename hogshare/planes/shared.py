@@ -11,7 +11,8 @@ from hogshare.kernels.moments import add_interactions, count_nonzeros
 from hogshare.problems.linear import LinearProblem
 
 SAMPLE_ROWS = 2048  # rows looked at to tell hot features from cold ones
-SEGMENT_BYTES = 16384  # of the shared vector under one word; a worker holds it for microseconds
+EXCHANGE_SHARE = 6.0  # rows' time per exchange, in exchanges
+CAUTION = 4.0  # factor on the estimated curvature: averaging too much costs less than too little
 
 
 @dataclass(frozen=True)
@@ -64,16 +65,18 @@ class Shared:
 
 
 def exchange_interval(problem: LinearProblem) -> int:
-    """Rows after which an exchange costs about a twentieth of the rows' own time.
+    """Rows after which an exchange costs about a sixth of the rows' own time.
 
-    An exchange streams three vectors of the model's size (about 1 ns per coordinate) and fetches
-    the shared one's lines from another core (about 2 microseconds at the least); a row gathers and
-    scatters its nonzeros (about 3 ns each, 0.5 ns where rows are dense) and costs 25 ns besides.
+    By a cautious estimate an exchange streams three vectors of the model's size (about 1 ns per coordinate) and fetches
+    the shared one's lines from another core (about 10 ns each, as they are streamed); a row gathers
+    and scatters its nonzeros (about 3 ns each, 0.5 ns where rows are dense) and costs 25 ns
+    besides. Fewer rows make the copies agree better, and cost more; see `docs/exchange.md`.
     """
     per_row = problem.nnz / max(1, problem.n_rows) * problem.n_columns
     row_ns = 25.0 + per_row * (3.0 if problem.is_sparse else 0.5)
-    exchange_ns = 2000.0 + 1.0 * problem.n_features * problem.n_columns
-    return int(np.clip(20.0 * exchange_ns / row_ns, 64, 8192))
+    size = problem.n_features * problem.n_columns
+    exchange_ns = 100.0 + size * (1.0 + 10.0 * problem.dtype.itemsize / 64.0)
+    return int(np.clip(EXCHANGE_SHARE * exchange_ns / row_ns, 16, 8192))
 
 
 def feature_curvature(problem: LinearProblem, permutation: np.ndarray) -> np.ndarray:
@@ -89,7 +92,7 @@ def feature_curvature(problem: LinearProblem, permutation: np.ndarray) -> np.nda
     total = np.zeros(problem.n_features)
     add_interactions(problem.rows, sample, total)
     bound = losses.CURVATURE[losses.CODES[problem.loss]]
-    return (bound * total / max(1, len(sample))).astype(np.float32)
+    return (CAUTION * bound * total / max(1, len(sample))).astype(np.float32)
 
 
 def feature_rarity(problem: LinearProblem) -> np.ndarray:

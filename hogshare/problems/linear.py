@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.utils.validation import _check_sample_weight, check_X_y
 
 from hogshare.kernels import losses, penalties
 from hogshare.kernels.rows import Rows
 from hogshare.kernels.scores import add_losses
-from hogshare.problems.rows import as_rows, check_csr
+from hogshare.problems.rows import as_rows, check_csr, is_sparse
 
 REGRESSION_LOSSES = (
     "squared_error",
@@ -152,7 +152,7 @@ def build(
 
     Only what scikit-learn does not look at is checked here: the structure of a CSR matrix.
     """
-    if sp.issparse(X):
+    if is_sparse(X):
         X = check_csr(X)
     dtype = X.dtype
     n_columns = 1
@@ -182,8 +182,8 @@ def build(
     )
 
 
-def _in_range(name: str, value: float, low: float, high: float) -> None:
-    if not (np.isscalar(value) and low <= value <= high):
+def _in_range(name: str, value: Any, low: float, high: float) -> None:
+    if not (isinstance(value, Real) and low <= value <= high):
         raise ValueError(f"{name} must be a number between {low} and {high}; got {value!r}.")
 
 
@@ -262,7 +262,7 @@ def linear(
     regression = task == "regression" or (task is None and loss in REGRESSION_LOSSES)
     if regression and loss not in REGRESSION_LOSSES:
         raise ValueError(f"loss={loss!r} needs classes; for a regression use {REGRESSION_LOSSES}.")
-    if sp.issparse(X) and X.format == "csr":
+    if is_sparse(X) and X.format == "csr":
         check_csr(X)
     X, y = check_X_y(
         X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", y_numeric=regression

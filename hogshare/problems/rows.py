@@ -1,4 +1,4 @@
-"""From a caller's matrix to the arrays that kernels read, without a copy where one can be avoided."""
+"""From a caller's matrix to the arrays that kernels read, with as few copies as can be."""
 
 from __future__ import annotations
 
@@ -15,6 +15,11 @@ def _frozen(array: np.ndarray) -> np.ndarray:
     array = np.require(array, requirements=["C", "A"]).view()
     array.flags.writeable = False
     return array
+
+
+def is_sparse(X: Any) -> bool:
+    """Whether `X` is a SciPy sparse matrix or array."""
+    return bool(sp.issparse(X))
 
 
 def check_csr(X: Any) -> Any:
@@ -56,7 +61,7 @@ def check_csr(X: Any) -> Any:
 
 def as_rows(X: Any, y: np.ndarray, weight: np.ndarray) -> Rows:
     """View a checked matrix, its targets and its weights as kernels see them."""
-    if sp.issparse(X):
+    if is_sparse(X):
         nnz = int(X.indptr[-1])
         indices = X.indices[:nnz]
         unsigned = np.uint32 if indices.dtype.itemsize == 4 else np.uint64

@@ -17,9 +17,7 @@ class Caller:
 
     name = "caller"
 
-    def allocate(
-        self, shapes: Shapes, rows: Mapping[str, np.ndarray]
-    ) -> dict[str, np.ndarray]:
+    def allocate(self, shapes: Shapes, rows: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Private memory; the rows as they are."""
         return {**private_memory(shapes), **rows}
 

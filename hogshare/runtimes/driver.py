@@ -22,9 +22,7 @@ def back_off(attempts: int) -> int:
     return time.perf_counter_ns() - start
 
 
-def drive(
-    loop: Generator[Wish, Any, None], on_ended: Callable[[], None] | None = None
-) -> None:
+def drive(loop: Generator[Wish, Any, None], on_ended: Callable[[], None] | None = None) -> None:
     """Run a worker's loop to its end in the calling thread."""
     reply: Any = None
     while True:

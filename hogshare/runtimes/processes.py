@@ -49,9 +49,7 @@ class Processes:
         self.arena: Arena | None = None
         self.borrowed: dict[str, tuple[Arena, int, str, int]] = {}
 
-    def allocate(
-        self, shapes: Shapes, rows: Mapping[str, np.ndarray]
-    ) -> dict[str, np.ndarray]:
+    def allocate(self, shapes: Shapes, rows: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """One arena for everything that is not in shared memory already.
 
         Rows made by `hogshare.share` are used where they are; others are copied.
@@ -188,9 +186,7 @@ class Watch:
         """Raise what a member's task raised."""
         if self.failures:
             failure = self.failures[0]
-            raise RuntimeError(
-                f"A worker process failed: {failure.summary}\n{failure.traceback}"
-            )
+            raise RuntimeError(f"A worker process failed: {failure.summary}\n{failure.traceback}")
 
 
 def work(

@@ -73,9 +73,7 @@ class Threads:
 
     name = "threads"
 
-    def allocate(
-        self, shapes: Shapes, rows: Mapping[str, np.ndarray]
-    ) -> dict[str, np.ndarray]:
+    def allocate(self, shapes: Shapes, rows: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Private memory; the rows as they are."""
         return {**private_memory(shapes), **rows}
 

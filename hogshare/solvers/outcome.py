@@ -140,9 +140,7 @@ def workers(session: Session) -> list[dict[str, Any]]:
     return lines
 
 
-def trace(
-    session: Session, problem: LinearProblem, began: float, start: Model | None
-) -> Trace:
+def trace(session: Session, problem: LinearProblem, began: float, start: Model | None) -> Trace:
     """Evaluate the objective at the start and on every snapshot that was taken."""
     a, n = session.arrays, session.settings.n_columns
     coef = np.zeros((n, problem.n_features)) if start is None else start.coef

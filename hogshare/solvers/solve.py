@@ -120,6 +120,8 @@ def solve(
     try:
         session = Session(arrays, settings)
         sessions.fill(session, problem, stop, step, start)
+        filled = time.perf_counter()
+        session.worker(0).prepare()
         ready = time.perf_counter()
         with np.errstate(all="ignore"):
             notes += runner.run(session, on_epoch)
@@ -140,7 +142,12 @@ def solve(
             trace=outcome.trace(session, problem, ready, start) if trace else None,
             workers=outcome.workers(session),
             staleness=outcome.staleness(session),
-            seconds={"setup": ready - began, "run": over - ready, "total": over - began},
+            seconds={
+                "setup": filled - began,
+                "compile": ready - filled,
+                "run": over - ready,
+                "total": over - began,
+            },
             notes=notes,
         )
     finally:
@@ -148,8 +155,14 @@ def solve(
     return report
 
 
+class OrderSeed(int):
+    """A seed of the row order itself: as `seed` of `solve` it is used as it is, not drawn from."""
+
+
 def shuffle_seed(seed: Any) -> int:
     """Seed of the row order, drawn as scikit-learn draws it: the second number of the generator."""
+    if isinstance(seed, OrderSeed):
+        return int(seed)
     random_state = check_random_state(seed)
     random_state.randint(1, np.iinfo(np.int32).max)
     return int(random_state.randint(np.iinfo(np.int32).max))
@@ -158,9 +171,9 @@ def shuffle_seed(seed: Any) -> int:
 def diverged(epoch: int) -> ValueError:
     """The error of a run whose model left the floating-point range."""
     return ValueError(
-        f"Floating-point under-/overflow occurred at epoch #{epoch}. The steps are too large for "
-        "this data: scaling input data with StandardScaler or MinMaxScaler might help, or a "
-        "smaller step size (eta0), or a larger alpha with the 'optimal' schedule."
+        f"Floating-point under-/overflow occurred at epoch #{epoch}. Scaling input data with "
+        "StandardScaler or MinMaxScaler might help. The steps are too large for this data: a "
+        "smaller step size (eta0) might help too, or a larger alpha with the 'optimal' schedule."
     )
 
 

@@ -1,0 +1,371 @@
+"""`SGDClassifier`: scikit-learn's, with every core for one model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import _fit_context
+from sklearn.linear_model import SGDClassifier as _SGDClassifier
+from sklearn.utils import check_random_state, compute_class_weight
+from sklearn.utils.multiclass import _check_partial_fit_first_call
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from hogshare.estimators.common import MAX_INT, WORKER_CONSTRAINTS, SGDMixin
+
+
+class SGDClassifier(SGDMixin, _SGDClassifier):
+    """Linear classifier fitted by stochastic gradient descent, on every core.
+
+    A drop-in replacement of `sklearn.linear_model.SGDClassifier`, and a subclass of it: the same
+    parameters with the same meaning and defaults, the same attributes, plus `n_jobs` for one
+    model, `plane`, `runtime` and `report_`. See scikit-learn's page for the losses and schedules.
+
+    Parameters
+    ----------
+    loss : {'hinge', 'log_loss', 'modified_huber', 'squared_hinge', 'perceptron', \
+            'squared_error', 'huber', 'epsilon_insensitive', 'squared_epsilon_insensitive'}, \
+            default='hinge'
+        'hinge' is a linear support vector machine, 'log_loss' logistic regression. 'log_loss' and
+        'modified_huber' give probabilities.
+
+    penalty : {'l2', 'l1', 'elasticnet', None}, default='l2'
+        The penalty on the coefficients (never on the intercept). 'l1' and 'elasticnet' set
+        coefficients to exactly zero.
+
+    alpha : float, default=0.0001
+        Factor of the penalty; the 'optimal' learning rate is computed from it too.
+
+    l1_ratio : float or None, default=0.15
+        Share of l1 in 'elasticnet', between 0 and 1. None is possible with other penalties.
+
+    fit_intercept : bool, default=True
+        Whether to fit an intercept.
+
+    max_iter : int, default=1000
+        Passes over the rows (epochs) at the most, in `fit`.
+
+    tol : float or None, default=1e-3
+        Stop when an epoch's mean loss plus penalty (with `early_stopping` the score on held-out
+        rows) has not improved by `tol` for `n_iter_no_change` epochs in a row. None: never.
+
+    shuffle : bool, default=True
+        Whether each epoch visits the rows in a new order.
+
+    verbose : int, default=0
+        If positive, print the model's norm, nonzeros, intercept and objective after each epoch.
+
+    epsilon : float, default=0.1
+        Threshold of 'huber' and of the epsilon-insensitive losses.
+
+    n_jobs : int or None, default=None
+        Workers that fit the model together, for any number of classes. None is one (or what a
+        surrounding joblib context says), -1 all usable cores. With ``runtime="auto"`` it is a
+        ceiling, and one worker is used where more cannot pay; with a runtime named it is an order.
+
+    random_state : int, RandomState or None, default=None
+        Of the row order and of the split for early stopping. With one worker an int gives the
+        same model bit for bit in every call; with more workers the model depends on their timing.
+
+    learning_rate : str, default='optimal'
+        The schedule of the step size: 'constant' (eta0), 'optimal' (``1 / (alpha (t + t0))``, t0
+        by Bottou's heuristic), 'invscaling' (``eta0 / t**power_t``), 'adaptive' (eta0, divided by
+        5 whenever the stop criterion is met), 'pa1' and 'pa2' (passive-aggressive, with
+        ``loss='hinge'`` only).
+
+    eta0 : float, default=0.01
+        The step size of 'constant', the first of 'invscaling' and 'adaptive', and C of 'pa1' and
+        'pa2'.
+
+    power_t : float, default=0.5
+        Exponent of 'invscaling'. Negative values are deprecated, as in scikit-learn.
+
+    early_stopping : bool, default=False
+        Whether to hold out a stratified fraction of the rows and stop when the score on them no longer
+        improves; see `tol`.
+
+    validation_fraction : float, default=0.1
+        Fraction of the rows to hold out for early stopping.
+
+    n_iter_no_change : int, default=5
+        Epochs without improvement to wait for.
+
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes; "balanced" is ``n_samples / (n_classes * np.bincount(y))``.
+
+    warm_start : bool, default=False
+        Whether `fit` starts from the last fit's solution. The step counter starts anew;
+        `partial_fit` goes on with it.
+
+    average : bool or int, default=False
+        Whether `coef_` is the average of the iterates; an int above 1 begins to average after
+        so many rows.
+
+    plane : "shared", Shared or None, default="shared"
+        Where the model lives while several workers fit it. "shared" (and None) is
+        ``hogshare.Shared()``: private copies that are exchanged now and then;
+        ``Shared(exchange=None)`` is Hogwild!, one vector that all write without locks.
+
+    runtime : {"auto", "caller", "threads", "processes"}, default="auto"
+        Who runs the workers. "auto" takes threads, or processes if the rows come from
+        `hogshare.share`.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Coefficients, in the dtype of `X` (float32 and float64 are kept).
+
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Intercepts.
+
+    n_iter_ : int
+        Epochs that were finished; with several classes, by the class that took the longest.
+
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+
+    t_ : float
+        Step counter: 1 plus rows times epochs.
+
+    n_features_in_ : int
+        Number of features seen during `fit`.
+
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features seen during `fit`, where `X` has names that are all strings.
+
+    report_ : Report
+        How the last fit (or `partial_fit`) went: workers, staleness, seconds, settings.
+
+    See Also
+    --------
+    SGDRegressor : The same for regression.
+    hogshare.solve : The solver underneath, with all its settings.
+
+    Notes
+    -----
+    One worker does per row exactly what scikit-learn does, and a binary fit with the same int
+    `random_state` gives scikit-learn's coefficients up to rounding. Where this class departs:
+
+    - With more than one worker a fit is not reproducible: workers meet as they are scheduled. The
+      tag ``non_deterministic`` says so.
+    - All classes are fitted in one pass over a row, so they share one row order; scikit-learn
+      draws one per class.
+    - Averages are sums in float64; scikit-learn keeps a running mean in the dtype of `X`. After
+      averaging has begun, `partial_fit` goes on from the last iterate's intercept too, which
+      scikit-learn 1.9 forgets.
+    - The accuracy that decides early stopping counts both classes, on the model as it stands.
+      scikit-learn 1.9.1 compares predictions in {-1, 1} with labels in {0, 1} for the log loss,
+      and leaves out the scale factor of an l2 penalty.
+    - `verbose` prints one group of lines per epoch for all classes, and the objective of the model
+      at the end of the epoch.
+    - Matrices with 64-bit indices are accepted.
+    - scikit-learn's callbacks (``set_callbacks``) are supported in `fit`, with a task per epoch; a
+      hook that asks to stop ends the fit after its epoch.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from hogshare import SGDClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = make_pipeline(StandardScaler(), SGDClassifier(n_jobs=-1, random_state=0))
+    >>> bool(model.fit(X, y).score(X, y) > 0.95)
+    True
+    """
+
+    _parameter_constraints: dict = {  # noqa: RUF012  (scikit-learn's way)
+        **_SGDClassifier._parameter_constraints,
+        **WORKER_CONSTRAINTS,
+    }
+
+    def __init__(
+        self,
+        loss: str = "hinge",
+        *,
+        penalty: str | None = "l2",
+        alpha: float = 0.0001,
+        l1_ratio: float | None = 0.15,
+        fit_intercept: bool = True,
+        max_iter: int = 1000,
+        tol: float | None = 1e-3,
+        shuffle: bool = True,
+        verbose: int = 0,
+        epsilon: float = 0.1,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        learning_rate: str = "optimal",
+        eta0: float = 0.01,
+        power_t: float = 0.5,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
+        class_weight: Any = None,
+        warm_start: bool = False,
+        average: bool | int = False,
+        plane: Any = "shared",
+        runtime: str = "auto",
+    ) -> None:
+        super().__init__(
+            loss=loss,
+            penalty=penalty,
+            alpha=alpha,
+            l1_ratio=l1_ratio,
+            fit_intercept=fit_intercept,
+            max_iter=max_iter,
+            tol=tol,
+            shuffle=shuffle,
+            verbose=verbose,
+            epsilon=epsilon,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            learning_rate=learning_rate,
+            eta0=eta0,
+            power_t=power_t,
+            early_stopping=early_stopping,
+            validation_fraction=validation_fraction,
+            n_iter_no_change=n_iter_no_change,
+            class_weight=class_weight,
+            warm_start=warm_start,
+            average=average,
+        )
+        self.plane = plane
+        self.runtime = runtime
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        coef_init: Any = None,
+        intercept_init: Any = None,
+        sample_weight: Any = None,
+    ) -> SGDClassifier:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows. float32 and float64, dense in C order or CSR, are used without a copy.
+        y : array-like of shape (n_samples,)
+            Labels.
+        coef_init : ndarray of shape (n_classes, n_features), default=None
+            Coefficients to start from.
+        intercept_init : ndarray of shape (n_classes,), default=None
+            Intercepts to start from.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, multiplied with those of the classes.
+
+        Returns
+        -------
+        self : SGDClassifier
+
+        Raises
+        ------
+        ValueError
+            If the input or a parameter is not valid, or if the run diverges.
+        """
+        self._check_settings()
+        y = validate_data(self, y=y)
+        if self.warm_start and hasattr(self, "coef_"):
+            coef_init = self.coef_ if coef_init is None else coef_init
+            intercept_init = self.intercept_ if intercept_init is None else intercept_init
+        if hasattr(self, "classes_"):
+            del self.classes_
+        self._pass(X, y, np.unique(y), sample_weight, self.max_iter, (coef_init, intercept_init))
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> SGDClassifier:
+        """Go on for one epoch on the given rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Labels.
+        classes : array-like of shape (n_classes,), default=None
+            All labels that will ever occur; needed in the first call.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        self : SGDClassifier
+        """
+        if not hasattr(self, "classes_"):
+            self._check_settings(for_partial_fit=True)
+            if self.class_weight == "balanced":
+                raise ValueError(
+                    "class_weight 'balanced' is not supported for partial_fit. In order to use "
+                    "'balanced' weights, use compute_class_weight('balanced', classes=classes, "
+                    "y=y). In place of y you can use a large enough sample of the full training "
+                    "set target to properly estimate the class frequency distributions. Pass the "
+                    "resulting weights as the class_weight parameter."
+                )
+        init = None if getattr(self, "coef_", None) is not None else (None, None)
+        self._pass(X, y, classes, sample_weight, None, init)
+        return self
+
+    def _pass(
+        self,
+        X: Any,
+        y: Any,
+        classes: Any,
+        sample_weight: Any,
+        max_iter: int | None,
+        init: tuple[Any, Any] | None,
+    ) -> None:
+        """Validate and learn; `init` None goes on from the present model."""
+        X, y = self._check_rows(X, y, reset=not hasattr(self, "classes_"))
+        _check_partial_fit_first_call(self, classes)
+        n_classes = len(self.classes_)
+        class_weight = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
+        weight = _check_sample_weight(
+            # with early stopping a better message comes from the split
+            sample_weight,
+            X,
+            dtype=X.dtype,
+            allow_all_zero_weights=self.early_stopping,
+        )
+        shape = (1 if n_classes <= 2 else n_classes, X.shape[1])
+        start = (
+            self._last_model(shape) if init is None else self._first_model(shape, X.dtype, *init)
+        )
+        if n_classes < 2:
+            raise ValueError(
+                "The number of classes has to be greater than one; "
+                f"got {n_classes} class{'' if n_classes == 1 else 'es'}."
+            )
+        validation, seed = self._draw(y, weight)
+        self._learn(
+            X,
+            y,
+            start=start,
+            sample_weight=weight,
+            class_weight=class_weight,
+            classes=self.classes_,
+            validation=validation,
+            seed=seed,
+            max_iter=max_iter,
+            metadata=None if sample_weight is None else {"sample_weight": sample_weight},
+        )
+
+    def _draw(self, y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray | None, int]:
+        """Split and seed of the row order, drawn in scikit-learn's order.
+
+        With several classes the order is the one that scikit-learn has for the first of them.
+        """
+        if len(self.classes_) > 2:
+            validation = self._held_out(y, weight)
+            seeds = check_random_state(self.random_state).randint(MAX_INT, size=len(self.classes_))
+            generator = np.random.RandomState(seeds[0])
+            generator.randint(1, MAX_INT)
+        else:
+            generator = check_random_state(self.random_state)
+            generator.randint(1, MAX_INT)
+            validation = self._held_out(y, weight)
+        return validation, int(generator.randint(MAX_INT))

@@ -1,0 +1,263 @@
+"""What both SGD estimators share: checks of their settings, the start, the run, the attributes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import is_classifier
+from sklearn.callback import CallbackSupportMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import validate_data
+
+from hogshare.engine.rules import SGD
+from hogshare.engine.steps import StepSize
+from hogshare.engine.stops import Stop
+from hogshare.estimators.epochs import EpochTasks
+from hogshare.planes.shared import Shared
+from hogshare.problems.linear import LinearProblem, build
+from hogshare.problems.model import Model
+from hogshare.problems.rows import check_csr
+from hogshare.report import Report
+from hogshare.runtimes.choice import RUNTIMES
+from hogshare.solvers.solve import OrderSeed, solve
+
+MAX_INT = np.iinfo(np.int32).max
+WORKER_CONSTRAINTS: dict[str, list[Any]] = {
+    "plane": [StrOptions({"shared"}), Shared, None],
+    "runtime": [StrOptions(set(RUNTIMES))],
+}
+
+
+class SGDMixin(CallbackSupportMixin):
+    """Fitting by `hogshare.solve` for an estimator with scikit-learn's SGD parameters."""
+
+    def _check_settings(self, for_partial_fit: bool = False) -> None:
+        """Refuse combinations of parameters; each by itself has been checked already."""
+        est: Any = self
+        if est.early_stopping and for_partial_fit:
+            raise ValueError("early_stopping should be False with partial_fit")
+        if est.learning_rate == "optimal" and est.alpha == 0:
+            raise ValueError(
+                "alpha must be > 0 since learning_rate is 'optimal'. "
+                "alpha is used to compute the optimal learning rate."
+            )
+        wanted = "hinge" if is_classifier(self) else "epsilon_insensitive"
+        if est.learning_rate in ("pa1", "pa2") and est.loss != wanted:
+            raise ValueError(
+                f"Learning rate '{est.learning_rate}' only works with loss '{wanted}'."
+            )
+        if est.penalty == "elasticnet" and est.l1_ratio is None:
+            raise ValueError("l1_ratio must be set when penalty is 'elasticnet'")
+
+    def _check_rows(self, X: Any, y: Any, reset: bool) -> tuple[Any, np.ndarray]:
+        """Validate as scikit-learn does; the structure of compressed formats before it is used."""
+        if sp.issparse(X):
+            if X.format == "csr":
+                check_csr(X)
+            elif X.format == "csc":
+                X.check_format(full_check=True)
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            order="C",
+            reset=reset,
+        )
+        return X, y
+
+    def _held_out(self, y: np.ndarray, sample_weight: np.ndarray) -> np.ndarray | None:
+        """Mask of the rows that early stopping scores; None without early stopping."""
+        est: Any = self
+        if not est.early_stopping:
+            return None
+        splitter = StratifiedShuffleSplit if is_classifier(self) else ShuffleSplit
+        split = splitter(test_size=est.validation_fraction, random_state=est.random_state)
+        training, held_out = next(split.split(np.zeros((len(y), 1)), y))
+        if not np.any(sample_weight[held_out] > 0):
+            raise ValueError(
+                "The sample weights for validation set are all zero, consider using a "
+                "different random state."
+            )
+        if len(training) == 0 or len(held_out) == 0:
+            raise ValueError(
+                f"Splitting {len(y)} samples into a train set and a validation set with "
+                f"validation_fraction={est.validation_fraction!r} led to an empty set "
+                f"({len(training)} and {len(held_out)} samples). Please either change "
+                "validation_fraction, increase number of samples, or disable early_stopping."
+            )
+        mask = np.zeros(len(y), dtype=bool)
+        mask[held_out] = True
+        return mask
+
+    def _first_model(
+        self, shape: tuple[int, int], dtype: np.dtype, coef_init: Any, intercept_init: Any
+    ) -> Model:
+        """Where `fit` starts: at zero, or where it was told to."""
+        n_columns, n_features = shape
+        coef, intercept = np.zeros(shape, dtype), np.zeros(n_columns, dtype)
+        if coef_init is not None:
+            coef_init = coef_init.toarray() if sp.issparse(coef_init) else coef_init
+            coef_init = np.asarray(coef_init, dtype=dtype)
+            fits = coef_init.size == n_features if n_columns == 1 else coef_init.shape == shape
+            if not fits:
+                raise ValueError(
+                    f"Provided coef_init does not match dataset. Its shape is {coef_init.shape}; "
+                    f"needed is {shape if n_columns > 1 else (n_features,)}."
+                )
+            coef = coef_init.reshape(shape).copy()
+        if intercept_init is not None:
+            intercept_init = np.asarray(intercept_init, dtype=dtype)
+            if intercept_init.shape != (n_columns,) and (n_columns > 1 or intercept_init.shape):
+                raise ValueError(
+                    "Provided intercept_init does not match dataset. Its shape is "
+                    f"{intercept_init.shape}; needed is {(n_columns,)}."
+                )
+            intercept = intercept_init.reshape(n_columns).copy()
+        return Model(coef, intercept, 1.0)
+
+    def _last_model(self, shape: tuple[int, int]) -> Model:
+        """Where `partial_fit` goes on."""
+        est: Any = self
+        coef, intercept = _dense(est.coef_, shape), np.atleast_1d(est.intercept_)
+        t = float(getattr(self, "t_", 1.0))
+        if not est.average:
+            return Model(coef, intercept, t)
+        if getattr(self, "_average_coef", None) is None:
+            # averaging was switched on meanwhile: the model so far stands for its own average
+            return Model(coef, intercept, t, coef, intercept)
+        return Model(
+            _dense(est._standard_coef, shape),
+            est._standard_intercept,
+            t,
+            _dense(est._average_coef, shape),
+            est._average_intercept,
+        )
+
+    def _learn(
+        self,
+        X: Any,
+        y: np.ndarray,
+        *,
+        start: Model,
+        sample_weight: np.ndarray,
+        class_weight: np.ndarray | None,
+        classes: np.ndarray | None,
+        validation: np.ndarray | None,
+        seed: int,
+        max_iter: int | None,
+        metadata: dict[str, Any] | None,
+    ) -> None:
+        """Run the solver and set the attributes. `max_iter` None is `partial_fit`'s one epoch."""
+        est: Any = self
+        problem = build(
+            X,
+            y,
+            loss=est.loss,
+            penalty=est.penalty,
+            alpha=est.alpha,
+            l1_ratio=est.l1_ratio or 0.0,
+            fit_intercept=est.fit_intercept,
+            epsilon=est.epsilon,
+            sample_weight=sample_weight,
+            class_weight=class_weight,
+            classes=classes,
+        )
+
+        def attributes(model: Model) -> dict[str, Any]:
+            return self._fitted(model, start.t + (model.t - start.t) / n_training * len(y))
+
+        n_training = len(y) if validation is None else int(np.count_nonzero(~validation))
+        tasks = EpochTasks(self, problem, X, y, metadata, max_iter, attributes)
+        plane = est.plane if isinstance(est.plane, Shared) else Shared()
+        tasks.begin(start)
+        report = solve(
+            problem,
+            rule=SGD(average=est.average),
+            plane=plane,
+            runtime=est.runtime,
+            n_workers=est.n_jobs,
+            step=StepSize(est.learning_rate, eta0=est.eta0, power_t=est.power_t),
+            stop=Stop(
+                epochs=max_iter or 1,
+                # a single epoch needs no criterion, and is cheaper without
+                tol=est.tol if max_iter else None,
+                patience=est.n_iter_no_change,
+                validation=validation,
+            ),
+            shuffle=est.shuffle,
+            seed=OrderSeed(seed),
+            start=start,
+            on_epoch=tasks if tasks.wanted else None,
+        )
+        self._keep(report, attributes)
+        tasks.end(report)
+        if max_iter:
+            self._warn(report, max_iter)
+
+    def _fitted(self, model: Model, t: float) -> dict[str, Any]:
+        """Fitted attributes that belong to a model."""
+        est: Any = self
+        coef, intercept = model.coef, model.intercept
+        # counted in the rows that were trained on: with early stopping `t` counts the others too
+        if est.average and est.average <= model.t - 1.0 and model.average_coef is not None:
+            assert model.average_intercept is not None
+            coef, intercept = model.average_coef, model.average_intercept
+        return {"coef_": self._shaped(coef), "intercept_": intercept, "t_": t}
+
+    def _shaped(self, coef: np.ndarray) -> np.ndarray:
+        """The engine's coefficients in the shape of `coef_`."""
+        return coef
+
+    def _keep(self, report: Report, attributes: Callable[[Model], dict[str, Any]]) -> None:
+        model = report.model
+        for name, value in {**attributes(model), "n_iter_": report.n_epochs}.items():
+            setattr(self, name, value)
+        self.report_ = report
+        if getattr(self, "average", 0):
+            # scikit-learn's names and shapes: what partial_fit goes on from
+            flat = model.coef.shape[0] == 1
+            self._standard_coef = model.coef.ravel() if flat else model.coef
+            self._standard_intercept = model.intercept
+            self._average_coef = model.average_coef.ravel() if flat else model.average_coef
+            self._average_intercept = model.average_intercept
+
+    def _warn(self, report: Report, max_iter: int) -> None:
+        """Warnings of `fit`, in scikit-learn's words."""
+        est: Any = self
+        if est.tol is not None and report.n_epochs == max_iter:
+            warnings.warn(
+                "Maximum number of iteration reached before convergence. Consider increasing "
+                "max_iter to improve the fit.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        if est.power_t < 0:
+            warnings.warn(
+                "Negative values for `power_t` are deprecated in version 1.8 and will raise an "
+                "error in 1.10. Use values in the range [0.0, inf) instead.",
+                FutureWarning,
+                stacklevel=4,
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        est: Any = self
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.sparse = True
+        tags.non_deterministic = est.n_jobs not in (None, 1)
+        return tags
+
+
+def _dense(coef: Any, shape: tuple[int, int]) -> np.ndarray:
+    """Coefficients as the engine has them, also after `sparsify`."""
+    return np.asarray(coef.toarray() if sp.issparse(coef) else coef).reshape(shape)
+
+
+__all__ = ["LinearProblem", "SGDMixin"]

@@ -1,0 +1,120 @@
+"""A fit as callbacks and `verbose` see it: one task per epoch."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from hogshare.problems.linear import LinearProblem
+from hogshare.problems.model import Model
+from hogshare.report import Report
+
+
+class EpochTasks:
+    """Calls the hooks of scikit-learn's callbacks and prints what `verbose` asks for.
+
+    An instance is the `on_epoch` of `hogshare.solve`, so everything here runs in the thread that
+    called `fit`. The task of an epoch begins when the one before it ends; where a run stops before
+    its last epoch, the task that had begun ends empty, as scikit-learn's own do.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its callbacks are called.
+    problem : LinearProblem
+        For the objective that `verbose` prints.
+    X, y, metadata
+        What hooks are given.
+    max_iter : int or None
+        Epochs at the most; None for `partial_fit`, which calls no hooks.
+    attributes : callable
+        Fitted attributes that belong to a model.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        problem: LinearProblem,
+        X: Any,
+        y: np.ndarray,
+        metadata: dict[str, Any] | None,
+        max_iter: int | None,
+        attributes: Callable[[Model], dict[str, Any]],
+    ) -> None:
+        self.estimator = estimator
+        self.problem = problem
+        self.data: dict[str, Any] = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
+        self.max_iter = max_iter
+        self.attributes = attributes
+        self.calls = max_iter is not None and bool(getattr(estimator, "_skl_callbacks", None))
+        self.root: Any = None
+        self.task: Any = None
+        self.began = time.perf_counter()
+
+    @property
+    def wanted(self) -> bool:
+        """Whether anybody wants to hear of epochs; they cost a return from the kernel each."""
+        return self.calls or bool(self.estimator.verbose)
+
+    def begin(self, start: Model) -> None:
+        """The fit begins."""
+        if self.max_iter is None:
+            return
+        # without callbacks too: a meta-estimator's tree of tasks is linked here
+        self.root = self.estimator._init_callback_context(max_subtasks=self.max_iter)
+        self.root.call_on_fit_task_begin(**self.data)
+        if self.calls:
+            self._begin_epoch(lambda: start)
+
+    def _begin_epoch(self, snapshot: Callable[[], Model]) -> None:
+        self.task = self.root.subcontext(task_name="epoch")
+        self.task.call_on_fit_task_begin(
+            **self.data, reconstruction_attributes=lambda: self.attributes(snapshot())
+        )
+
+    def __call__(self, epoch: int, snapshot: Callable[[], Model]) -> bool:
+        """An epoch has ended; True stops the run."""
+        kept: list[Model] = []
+
+        def model() -> Model:
+            if not kept:
+                kept.append(snapshot())
+            return kept[0]
+
+        if self.estimator.verbose:
+            self._print(epoch, model())
+        if not self.calls:
+            return False
+        stop = self.task.call_on_fit_task_end(
+            **self.data, reconstruction_attributes=lambda: self.attributes(model())
+        )
+        self.task = None
+        if not stop and epoch < self.max_iter:  # type: ignore[operator]
+            self._begin_epoch(model)
+        return bool(stop)
+
+    def end(self, report: Report) -> None:
+        """The fit is over."""
+        if self.estimator.verbose and report.converged:
+            seconds = time.perf_counter() - self.began
+            print(f"Convergence after {report.n_epochs} epochs took {seconds:.2f} seconds")  # noqa: T201
+        if self.root is None:
+            return
+        if self.task is not None:
+            self.task.call_on_fit_task_end(estimator=self.estimator)
+        self.root.call_on_fit_task_end(**self.data, reconstruction_attributes={})
+
+    def _print(self, epoch: int, model: Model) -> None:
+        """scikit-learn's lines. The objective is the model's, not the mean along the epoch."""
+        objective = self.problem.objective(model.coef, model.intercept)
+        bias = ", ".join(f"{value:.6f}" for value in model.intercept)
+        seconds = time.perf_counter() - self.began
+        print(  # noqa: T201
+            f"-- Epoch {epoch}\n"
+            f"Norm: {np.linalg.norm(model.coef):.2f}, NNZs: {np.count_nonzero(model.coef)}, "
+            f"Bias: {bias}, T: {int(model.t) - 1}, Objective: {objective:f}\n"
+            f"Total training time: {seconds:.2f} seconds."
+        )

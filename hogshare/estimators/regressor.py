@@ -1,0 +1,325 @@
+"""`SGDRegressor`: scikit-learn's, with every core."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.base import _fit_context
+from sklearn.linear_model import SGDRegressor as _SGDRegressor
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight
+
+from hogshare.estimators.common import MAX_INT, WORKER_CONSTRAINTS, SGDMixin
+
+
+class SGDRegressor(SGDMixin, _SGDRegressor):
+    """Linear regression fitted by stochastic gradient descent, on every core.
+
+    A drop-in replacement of `sklearn.linear_model.SGDRegressor`, and a subclass of it: the same
+    parameters with the same meaning and defaults, the same attributes, plus `n_jobs`, `plane`,
+    `runtime` and `report_`. See scikit-learn's page for the losses and schedules.
+
+    Parameters
+    ----------
+    loss : {'squared_error', 'huber', 'epsilon_insensitive', 'squared_epsilon_insensitive'}, \
+            default='squared_error'
+        The loss of a row.
+
+    penalty : {'l2', 'l1', 'elasticnet', None}, default='l2'
+        The penalty on the coefficients (never on the intercept). 'l1' and 'elasticnet' set
+        coefficients to exactly zero.
+
+    alpha : float, default=0.0001
+        Factor of the penalty; the 'optimal' learning rate is computed from it too.
+
+    l1_ratio : float or None, default=0.15
+        Share of l1 in 'elasticnet', between 0 and 1. None is possible with other penalties.
+
+    fit_intercept : bool, default=True
+        Whether to fit an intercept.
+
+    max_iter : int, default=1000
+        Passes over the rows (epochs) at the most, in `fit`.
+
+    tol : float or None, default=1e-3
+        Stop when an epoch's mean loss plus penalty (with `early_stopping` the score on held-out
+        rows) has not improved by `tol` for `n_iter_no_change` epochs in a row. None: never.
+
+    shuffle : bool, default=True
+        Whether each epoch visits the rows in a new order.
+
+    verbose : int, default=0
+        If positive, print the model's norm, nonzeros, intercept and objective after each epoch.
+
+    epsilon : float, default=0.1
+        Threshold of 'huber' and of the epsilon-insensitive losses.
+
+    n_jobs : int or None, default=None
+        Workers that fit the model together. None is one (or what a
+        surrounding joblib context says), -1 all usable cores. With ``runtime="auto"`` it is a
+        ceiling, and one worker is used where more cannot pay; with a runtime named it is an order.
+
+    random_state : int, RandomState or None, default=None
+        Of the row order and of the split for early stopping. With one worker an int gives the
+        same model bit for bit in every call; with more workers the model depends on their timing.
+
+    learning_rate : str, default='invscaling'
+        The schedule of the step size: 'constant' (eta0), 'optimal' (``1 / (alpha (t + t0))``, t0
+        by Bottou's heuristic), 'invscaling' (``eta0 / t**power_t``), 'adaptive' (eta0, divided by
+        5 whenever the stop criterion is met), 'pa1' and 'pa2' (passive-aggressive, with
+        ``loss='epsilon_insensitive'`` only).
+
+    eta0 : float, default=0.01
+        The step size of 'constant', the first of 'invscaling' and 'adaptive', and C of 'pa1' and
+        'pa2'.
+
+    power_t : float, default=0.25
+        Exponent of 'invscaling'. Negative values are deprecated, as in scikit-learn.
+
+    early_stopping : bool, default=False
+        Whether to hold out a fraction of the rows and stop when the score on them no longer
+        improves; see `tol`.
+
+    validation_fraction : float, default=0.1
+        Fraction of the rows to hold out for early stopping.
+
+    n_iter_no_change : int, default=5
+        Epochs without improvement to wait for.
+
+    warm_start : bool, default=False
+        Whether `fit` starts from the last fit's solution. The step counter starts anew;
+        `partial_fit` goes on with it.
+
+    average : bool or int, default=False
+        Whether `coef_` is the average of the iterates; an int above 1 begins to average after
+        so many rows.
+
+    plane : "shared", Shared or None, default="shared"
+        Where the model lives while several workers fit it. "shared" (and None) is
+        ``hogshare.Shared()``: private copies that are exchanged now and then;
+        ``Shared(exchange=None)`` is Hogwild!, one vector that all write without locks.
+
+    runtime : {"auto", "caller", "threads", "processes"}, default="auto"
+        Who runs the workers. "auto" takes threads, or processes if the rows come from
+        `hogshare.share`.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Coefficients, in the dtype of `X` (float32 and float64 are kept).
+
+    intercept_ : ndarray of shape (1,)
+        Intercept.
+
+    n_iter_ : int
+        Epochs that were finished.
+
+    t_ : float
+        Step counter: 1 plus rows times epochs.
+
+    n_features_in_ : int
+        Number of features seen during `fit`.
+
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features seen during `fit`, where `X` has names that are all strings.
+
+    report_ : Report
+        How the last fit (or `partial_fit`) went: workers, staleness, seconds, settings.
+
+    See Also
+    --------
+    SGDClassifier : The same for classification.
+    hogshare.solve : The solver underneath, with all its settings.
+
+    Notes
+    -----
+    One worker does per row exactly what scikit-learn does, and a fit with the same int
+    `random_state` gives scikit-learn's coefficients up to rounding. Where this class departs:
+
+    - With more than one worker a fit is not reproducible: workers meet as they are scheduled. The
+      tag ``non_deterministic`` says so.
+    - Averages are sums in float64; scikit-learn keeps a running mean in the dtype of `X`.
+    - The score that decides early stopping is that of the model as it stands; scikit-learn 1.9.1
+      leaves out the scale factor of an l2 penalty.
+    - `coef_init` and `intercept_init` count with ``warm_start=True`` too.
+    - `verbose` prints the objective of the model at the end of the epoch.
+    - Matrices with 64-bit indices are accepted.
+    - scikit-learn's callbacks (``set_callbacks``) are supported in `fit`, with a task per epoch; a
+      hook that asks to stop ends the fit after its epoch.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from hogshare import SGDRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = make_pipeline(StandardScaler(), SGDRegressor(n_jobs=-1, random_state=0))
+    >>> bool(model.fit(X, y).score(X, y) > 0.5)
+    True
+    """
+
+    _parameter_constraints: dict = {  # noqa: RUF012  (scikit-learn's way)
+        **_SGDRegressor._parameter_constraints,
+        **WORKER_CONSTRAINTS,
+        "n_jobs": [Integral, None],
+    }
+
+    def __init__(
+        self,
+        loss: str = "squared_error",
+        *,
+        penalty: str | None = "l2",
+        alpha: float = 0.0001,
+        l1_ratio: float | None = 0.15,
+        fit_intercept: bool = True,
+        max_iter: int = 1000,
+        tol: float | None = 1e-3,
+        shuffle: bool = True,
+        verbose: int = 0,
+        epsilon: float = 0.1,
+        random_state: Any = None,
+        learning_rate: str = "invscaling",
+        eta0: float = 0.01,
+        power_t: float = 0.25,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
+        warm_start: bool = False,
+        average: bool | int = False,
+        n_jobs: int | None = None,
+        plane: Any = "shared",
+        runtime: str = "auto",
+    ) -> None:
+        super().__init__(
+            loss=loss,
+            penalty=penalty,
+            alpha=alpha,
+            l1_ratio=l1_ratio,
+            fit_intercept=fit_intercept,
+            max_iter=max_iter,
+            tol=tol,
+            shuffle=shuffle,
+            verbose=verbose,
+            epsilon=epsilon,
+            random_state=random_state,
+            learning_rate=learning_rate,
+            eta0=eta0,
+            power_t=power_t,
+            early_stopping=early_stopping,
+            validation_fraction=validation_fraction,
+            n_iter_no_change=n_iter_no_change,
+            warm_start=warm_start,
+            average=average,
+        )
+        self.n_jobs = n_jobs
+        self.plane = plane
+        self.runtime = runtime
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        coef_init: Any = None,
+        intercept_init: Any = None,
+        sample_weight: Any = None,
+    ) -> SGDRegressor:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows. float32 and float64, dense in C order or CSR, are used without a copy.
+        y : array-like of shape (n_samples,)
+            Targets.
+        coef_init : ndarray of shape (n_features,), default=None
+            Coefficients to start from.
+        intercept_init : ndarray of shape (1,), default=None
+            Intercept to start from.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        self : SGDRegressor
+
+        Raises
+        ------
+        ValueError
+            If the input or a parameter is not valid, or if the run diverges.
+        """
+        self._check_settings()
+        warm = self.warm_start and getattr(self, "coef_", None) is not None
+        if warm:
+            # as in scikit-learn, a regressor goes on from the last iterate, not from the average
+            averaged = self.average and hasattr(self, "_standard_coef")
+            coef = self._standard_coef if averaged else self.coef_
+            intercept = self._standard_intercept if averaged else self.intercept_
+            coef_init = coef if coef_init is None else coef_init
+            intercept_init = intercept if intercept_init is None else intercept_init
+        self._pass(X, y, sample_weight, self.max_iter, not warm, (coef_init, intercept_init))
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> SGDRegressor:
+        """Go on for one epoch on the given rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        self : SGDRegressor
+        """
+        first = getattr(self, "coef_", None) is None
+        if first:
+            self._check_settings(for_partial_fit=True)
+        self._pass(X, y, sample_weight, None, first, (None, None) if first else None)
+        return self
+
+    def _pass(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        max_iter: int | None,
+        reset: bool,
+        init: tuple[Any, Any] | None,
+    ) -> None:
+        """Validate and learn; `init` None goes on from the present model."""
+        X, y = self._check_rows(X, y, reset=reset)
+        y = y.astype(X.dtype, copy=False)
+        weight = _check_sample_weight(sample_weight, X, dtype=X.dtype)
+        shape = (1, X.shape[1])
+        start = (
+            self._last_model(shape) if init is None else self._first_model(shape, X.dtype, *init)
+        )
+        validation = self._held_out(y, weight)
+        # drawn in scikit-learn's order: of its two numbers the first is the row order's seed
+        generator = check_random_state(self.random_state)
+        seed = int(generator.randint(MAX_INT))
+        generator.randint(1, MAX_INT)
+        self._learn(
+            X,
+            y,
+            start=start,
+            sample_weight=weight,
+            class_weight=None,
+            classes=None,
+            validation=validation,
+            seed=seed,
+            max_iter=max_iter,
+            metadata=None if sample_weight is None else {"sample_weight": sample_weight},
+        )
+
+    def _shaped(self, coef: np.ndarray) -> np.ndarray:
+        return coef.ravel()

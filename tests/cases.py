@@ -1,0 +1,124 @@
+"""Small problems and sessions that several test modules use."""
+
+import numpy as np
+import scipy.sparse as sp
+
+import naive
+from hogshare.engine import session as sessions
+from hogshare.engine.rules import SGD
+from hogshare.engine.steps import StepSize
+from hogshare.engine.stops import Stop
+from hogshare.kernels import layout, sgd
+from hogshare.planes.shared import Shared
+from hogshare.problems.linear import linear
+
+
+def matrix(n_rows=23, n_features=7, seed=0, density=0.5):
+    """A dense float64 matrix with zeros and one row without any feature."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_rows, n_features)) * (rng.random((n_rows, n_features)) < density)
+    X[n_rows // 2] = 0.0
+    return X.round(3)
+
+
+def as_form(X, form):
+    """`X` as "dense", "csr" (int32 indices) or "csr64"."""
+    if form == "dense":
+        return X
+    X = sp.csr_array(X)
+    if form == "csr64":
+        X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    return X
+
+
+def problem(form="csr", dtype="float64", columns=1, task="classification", seed=0, **settings):
+    """A problem and what the twins need of it: dense X, targets Y and row weights."""
+    X = matrix(seed=seed).astype(dtype)
+    rng = np.random.default_rng(seed + 1)
+    signal = X @ rng.standard_normal((X.shape[1], columns)) + 0.3 * rng.standard_normal(columns)
+    if task == "regression":
+        y = signal[:, 0]
+        settings.setdefault("loss", "squared_error")
+    else:
+        y = signal.argmax(axis=1) if columns > 1 else (signal[:, 0] > 0).astype(int)
+        settings.setdefault("loss", "log_loss")
+    if settings.pop("weighted", False):
+        settings["sample_weight"] = rng.uniform(0.5, 2.0, len(X))
+        if task == "classification":
+            settings["class_weight"] = rng.uniform(0.5, 2.0, max(2, columns))
+    made = linear(as_form(X, form), y, **settings)
+    Y = naive.targets(made.rows.y, made.loss, made.n_columns)
+    return made, X.astype(float), Y, made.rows.weight.astype(float)
+
+
+def session(
+    problem,
+    *,
+    rule=None,
+    plane=None,
+    step=None,
+    stop=None,
+    n_workers=1,
+    seed=12345,
+    shuffle=True,
+    first_t=1.0,
+    trace=0,
+    report_epochs=False,
+    track=sgd.TRACK_CRITERION,
+    start=None,
+):
+    """A filled session in this process's memory."""
+    step, stop = step or StepSize("constant", eta0=0.1), stop or Stop(epochs=3)
+    settings, shapes = sessions.describe(
+        problem,
+        rule=rule or SGD(),
+        plane=plane or Shared(),
+        step=step,
+        stop=stop,
+        n_workers=n_workers,
+        seed=seed,
+        shuffle=shuffle,
+        first_t=first_t,
+        trace=trace,
+        report_epochs=report_epochs,
+        track=track,
+    )
+    arrays = {**sessions.private_memory(shapes), **sessions.row_arrays(problem)}
+    made = sessions.Session(arrays, settings)
+    sessions.fill(made, problem, stop, step, start)
+    return made
+
+
+def run(session, turns=1000, blocks=64):
+    """Let all workers take turns in this thread until the run is over."""
+    workers = [session.worker(k) for k in range(session.settings.n_workers)]
+    for worker in workers:
+        assert worker.join()
+    live = list(workers)
+    for _ in range(turns):
+        live = [w for w in live if w.turn(blocks) != layout.TURN_DONE]
+        if not live:
+            break
+    assert not live, "the run does not end"
+    for worker in workers:
+        worker.leave()
+    return session
+
+
+def twin_columns(session):
+    """The twins' columns, as the session starts."""
+    fields = session.shared.columns
+    return naive.Columns.start(
+        session.settings.n_columns,
+        fields[layout.C_ETA],
+        fields[layout.C_POSITIVE],
+        fields[layout.C_NEGATIVE],
+    )
+
+
+def tolerance(dtype):
+    """How far a kernel of that dtype may be from its float64 twin on these sizes."""
+    return {"rtol": 2e-4, "atol": 2e-5} if np.dtype(dtype) == np.float32 else {
+        "rtol": 1e-9,
+        "atol": 1e-11,
+    }

@@ -1,0 +1,153 @@
+"""One view of dense and CSR rows, and the loops over a row's features."""
+
+import numpy as np
+import pytest
+
+import cases
+import naive
+from hogshare.kernels import penalties
+from hogshare.kernels.jit import kernel
+from hogshare.kernels.moments import add_interactions, count_nonzeros
+from hogshare.kernels.rows import (
+    column_of,
+    margins,
+    prefetch_labels,
+    prefetch_row,
+    row_bounds,
+    scatter,
+    squared_norm,
+)
+from hogshare.kernels.scores import add_losses
+
+FORMS = [
+    ("dense", "float32"),
+    ("dense", "float64"),
+    ("csr", "float32"),
+    ("csr", "float64"),
+    ("csr64", "float64"),
+]
+COLUMNS = [1, 3]
+
+
+@kernel
+def look(rows, w, step, margin, out, squares, dense):
+    """Margins of every row before any is scattered, then all rows scattered."""
+    n_rows = rows.y.shape[0]
+    for r in range(n_rows):
+        start, end = row_bounds(rows, r)
+        prefetch_labels(rows, r)
+        prefetch_row(rows, r)
+        margins(rows, start, end, w, margin)
+        for c in range(margin.shape[0]):
+            out[r, c] = margin[c]
+        squares[r] = squared_norm(rows, start, end)
+        for k in range(start, end):
+            dense[r, column_of(rows, start, k)] += rows.data[k]
+    for r in range(n_rows):
+        start, end = row_bounds(rows, r)
+        scatter(rows, start, end, w, step)
+
+
+@kernel
+def clip(rows, w, received, scale, due):
+    for r in range(rows.y.shape[0]):
+        start, end = row_bounds(rows, r)
+        penalties.clip_l1(rows, start, end, w, received, scale, due)
+
+
+@pytest.mark.parametrize("columns", COLUMNS)
+@pytest.mark.parametrize(("form", "dtype"), FORMS)
+def test_row_loops(form, dtype, columns):
+    problem, X, _, _ = cases.problem(form, dtype, columns)
+    n, m = X.shape
+    rng = np.random.default_rng(2)
+    W = rng.standard_normal((m, columns)).astype(dtype)
+    w, step = W.reshape(-1).copy(), rng.standard_normal(columns)
+    out, squares, dense = np.empty((n, columns)), np.empty(n), np.zeros((n, m))
+    look(problem.rows, w, step, np.empty(columns), out, squares, dense)
+    close = cases.tolerance(dtype)
+    np.testing.assert_allclose(out, X @ W, **close)
+    np.testing.assert_allclose(squares, np.square(X).sum(axis=1), **close)
+    np.testing.assert_array_equal(dense, X)
+    np.testing.assert_allclose(
+        w.reshape(m, columns), W + X.sum(axis=0)[:, None] * step, **close
+    )
+
+
+@pytest.mark.parametrize("columns", COLUMNS)
+@pytest.mark.parametrize(("form", "dtype"), FORMS)
+def test_clip_l1(form, dtype, columns):
+    problem, X, _, _ = cases.problem(form, dtype, columns)
+    rng = np.random.default_rng(3)
+    m = X.shape[1]
+    scale, due = rng.uniform(0.2, 1.0, columns), rng.uniform(0.1, 0.4, columns)
+    V = rng.standard_normal((m, columns)).astype(dtype)
+    V[1] = 0.0
+    received = (0.05 * rng.standard_normal((m, columns))).astype(dtype)
+    w, q = (V / scale).astype(dtype).reshape(-1), received.reshape(-1).copy()
+    clip(problem.rows, w, q, scale, due)
+    expected, owed = V.astype(float), received.astype(float)
+    for x in X:
+        # a dense row's zeros are clipped as well: scikit-learn's dense rows have every feature
+        support = np.arange(m) if form == "dense" else np.flatnonzero(x)
+        for j in support:
+            for c in range(columns):
+                expected[j, c], owed[j, c] = naive.clip_l1(expected[j, c], owed[j, c], due[c])
+    close = cases.tolerance(dtype)
+    np.testing.assert_allclose(w.reshape(m, columns) * scale, expected, **close)
+    np.testing.assert_allclose(q.reshape(m, columns), owed, **close)
+    assert (w.reshape(m, columns)[1] == 0.0).all()
+
+
+@pytest.mark.parametrize(("form", "dtype"), FORMS)
+def test_moments(form, dtype):
+    problem, X, _, _ = cases.problem(form, dtype)
+    sample = np.array([4, 0, 9, 4])
+    out = np.zeros(X.shape[1])
+    add_interactions(problem.rows, sample, out)
+    np.testing.assert_allclose(out, naive.interactions(X[sample]), rtol=1e-6)
+    if form != "dense":
+        counts = np.zeros(X.shape[1])
+        count_nonzeros(problem.rows, counts)
+        np.testing.assert_array_equal(counts, (X != 0).sum(axis=0))
+
+
+def test_interactions_bound_the_hessian():
+    """By Gershgorin: the row sums of |H| are never below its largest eigenvalue's reach."""
+    _, X, _, _ = cases.problem("dense")
+    hessian = X.T @ X
+    row_sums = naive.interactions(X)
+    assert (row_sums >= np.abs(hessian).sum(axis=1) - 1e-9).all()
+    assert np.linalg.eigvalsh(np.diag(row_sums) - hessian).min() >= -1e-9
+
+
+@pytest.mark.parametrize("loss", ["log_loss", "hinge", "squared_error", "huber"])
+@pytest.mark.parametrize("columns", COLUMNS)
+@pytest.mark.parametrize(("form", "dtype"), FORMS)
+def test_add_losses_and_objective(form, dtype, columns, loss):
+    task = "regression" if loss in ("squared_error", "huber") else "classification"
+    if task == "regression" and columns > 1:
+        pytest.skip("a regression has one column")
+    problem, X, Y, weight = cases.problem(
+        form, dtype, columns, task, loss=loss, weighted=True, penalty="elasticnet", alpha=0.01
+    )
+    rng = np.random.default_rng(4)
+    W = rng.standard_normal((X.shape[1], columns)).astype(dtype)
+    b = rng.standard_normal(columns)
+    out = np.zeros(columns)
+    add_losses(
+        problem.rows,
+        naive.losses.CODES[loss],
+        0.1,
+        W.reshape(-1),
+        b,
+        problem.positive,
+        problem.negative,
+        np.empty(columns),
+        out,
+    )
+    args = (X, Y, weight, loss, 0.1, W.astype(float), b, problem.positive, problem.negative)
+    close = cases.tolerance(dtype)
+    np.testing.assert_allclose(out, naive.sum_of_losses(*args), **close)
+    value = naive.objective(*args, 0.01, 0.15)
+    assert problem.objective(W.T, b) == pytest.approx(value, rel=close["rtol"])

@@ -1,0 +1,336 @@
+"""Slow, plain NumPy twins of the kernels: what each computes, without how it is made fast.
+
+Everything is float64 and dense. Where the kernels carry a scale factor, a lag or a running penalty,
+the twins keep the model itself, so that an error in such a trick shows.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hogshare.kernels import layout, losses, penalties, schedules
+
+LOSS_NAMES = {code: name for name, code in losses.CODES.items()}
+SCHEDULE_NAMES = {code: name for name, code in schedules.CODES.items()}
+
+
+def loss_value(loss, epsilon, y, p):
+    r = p - y
+    return {
+        "log_loss": lambda: np.logaddexp(0.0, p) - y * p,
+        "hinge": lambda: max(0.0, 1.0 - p * y),
+        "perceptron": lambda: max(0.0, -p * y),
+        "squared_hinge": lambda: max(0.0, 1.0 - p * y) ** 2,
+        "modified_huber": lambda: -4.0 * p * y if p * y < -1.0 else max(0.0, 1.0 - p * y) ** 2,
+        "squared_error": lambda: 0.5 * r * r,
+        "huber": lambda: 0.5 * r * r if abs(r) <= epsilon else epsilon * (abs(r) - 0.5 * epsilon),
+        "epsilon_insensitive": lambda: max(0.0, abs(r) - epsilon),
+        "squared_epsilon_insensitive": lambda: max(0.0, abs(r) - epsilon) ** 2,
+    }[loss]()
+
+
+def loss_derivative(loss, epsilon, y, p):
+    """In the prediction; at a kink the side that scikit-learn takes."""
+    r, z = p - y, p * y
+    excess = np.sign(r) * max(0.0, abs(r) - epsilon)
+    return {
+        "log_loss": lambda: np.exp(-np.logaddexp(0.0, -p)) - y,
+        "hinge": lambda: -y if z <= 1.0 else 0.0,
+        "perceptron": lambda: -y if z <= 0.0 else 0.0,
+        "squared_hinge": lambda: -2.0 * y * max(0.0, 1.0 - z),
+        "modified_huber": lambda: -4.0 * y if z < -1.0 else -2.0 * y * max(0.0, 1.0 - z),
+        "squared_error": lambda: r,
+        "huber": lambda: np.clip(r, -epsilon, epsilon),
+        "epsilon_insensitive": lambda: np.sign(excess),
+        "squared_epsilon_insensitive": lambda: 2.0 * excess,
+    }[loss]()
+
+
+def step_size(kind, eta0, power_t, alpha, optimal_init, t):
+    if kind == "optimal":
+        return 1.0 / (alpha * (optimal_init + t - 1.0))
+    if kind == "invscaling":
+        return eta0 / t**power_t
+    return eta0
+
+
+def passive_step(kind, loss, epsilon, y, p, eta0, squares):
+    """Multiple of the row in a passive-aggressive step (Crammer et al. 2006, their C is eta0)."""
+    size = loss_value(loss, epsilon, y, p)
+    if kind == "pa1":
+        size = min(eta0, size / squares) if squares > 0.0 else 0.0
+    else:
+        size = size / (squares + 0.5 / eta0)
+    return size * y if loss == "hinge" else size * (-1.0 if y < p else 1.0)
+
+
+def clip_l1(v, received, due):
+    """Tsuruoka's cumulative penalty on one weight; the weight and what it has received now."""
+    if v > 0.0:
+        after = max(0.0, v - (due + received))
+    elif v < 0.0:
+        after = min(0.0, v + (due - received))
+    else:
+        after = v
+    return after, received + after - v
+
+
+def xorshift(state):
+    state ^= (state << 13) & 0xFFFFFFFF
+    state ^= state >> 17
+    return state ^ ((state << 5) & 0xFFFFFFFF)
+
+
+def shuffle(permutation, seed):
+    """Scikit-learn's shuffle, on a list, in place."""
+    state, n = seed or 1, len(permutation)
+    for i in range(n - 1):
+        state = xorshift(state)
+        j = i + (state % 2**31) % (n - i)
+        permutation[i], permutation[j] = permutation[j], permutation[i]
+    return permutation
+
+
+def training_rows(permutation, held_out):
+    return [r for r in permutation if not (len(held_out) and held_out[r])]
+
+
+def targets(y, loss, n_columns):
+    """One column of targets per class; `y` itself where there is one column."""
+    if n_columns == 1:
+        return np.asarray(y, float)[:, None]
+    other = 0.0 if loss == "log_loss" else -1.0
+    return np.where(np.asarray(y)[:, None] == np.arange(n_columns), 1.0, other)
+
+
+@dataclass
+class State:
+    """A model and what its optimiser remembers; arrays have one entry per column (last axis)."""
+
+    coef: np.ndarray
+    intercept: np.ndarray
+    received: np.ndarray
+    due: np.ndarray
+    squares: np.ndarray
+    absolutes: np.ndarray
+    total: np.ndarray
+    total_intercept: np.ndarray
+    count: np.ndarray
+    reach: np.ndarray
+    losses: np.ndarray
+    criteria: np.ndarray
+    eta: np.ndarray
+
+    @classmethod
+    def zeros(cls, n_features, n_columns):
+        matrix, line = np.zeros((n_features, n_columns)), np.zeros(n_columns)
+        long = ("coef", "received", "total")
+        return cls(**{f: (matrix if f in long else line).copy() for f in cls.__annotations__})
+
+    def clear_sums(self):
+        self.losses[:] = self.criteria[:] = 0.0
+
+
+@dataclass
+class Columns:
+    """What the stop criterion keeps per column."""
+
+    active: np.ndarray
+    eta: np.ndarray
+    best: np.ndarray
+    bad: np.ndarray
+    epochs: np.ndarray
+    positive: np.ndarray
+    negative: np.ndarray
+
+    @classmethod
+    def start(cls, n_columns, eta0, positive=1.0, negative=1.0):
+        values = (1.0, eta0, np.inf, 0.0, 0.0, positive, negative)
+        return cls(*(np.full(n_columns, v, float) for v in values))
+
+
+def update_size(rule, columns, c, eta, y, p, squares):
+    """Multiple of the row by which column `c` moves, before the row's weight."""
+    loss, kind = LOSS_NAMES[rule.loss], SCHEDULE_NAMES[rule.schedule]
+    if kind in ("pa1", "pa2"):
+        size = passive_step(kind, loss, rule.epsilon, y, p, rule.eta0, squares)
+    else:
+        size = -eta * np.clip(loss_derivative(loss, rule.epsilon, y, p), -1e12, 1e12)
+    return size * (columns.positive[c] if y > 0.0 else columns.negative[c])
+
+
+def eta_of(rule, columns, c, t):
+    kind = SCHEDULE_NAMES[rule.schedule]
+    if kind == "adaptive":
+        return columns.eta[c]
+    return step_size(kind, rule.eta0, rule.power_t, rule.alpha, rule.optimal_init, t)
+
+
+def sgd_rows(X, Y, weight, rule, order, t, state, columns):
+    """Scikit-learn's SGD, row by row and column by column; adds to the state's sums of losses."""
+    l1 = rule.penalty in (penalties.L1, penalties.ELASTICNET)
+    passive = rule.schedule in (schedules.PA1, schedules.PA2)
+    loss = LOSS_NAMES[rule.loss]
+    for r in order:
+        x, squares = X[r], float(X[r] @ X[r])
+        support = np.flatnonzero(x)
+        for c in np.flatnonzero(columns.active):
+            v = state.coef[:, c]
+            eta = state.eta[c] = eta_of(rule, columns, c, t)
+            y, p = Y[r, c], float(x @ v) + state.intercept[c]
+            value = loss_value(loss, rule.epsilon, y, p)
+            state.losses[c] += value
+            penalty = (1.0 - rule.l1_ratio) * 0.5 * state.squares[c]
+            penalty += rule.l1_ratio * state.absolutes[c]
+            state.criteria[c] += value + (0.0 if passive else rule.alpha * penalty)
+            if rule.schedule == schedules.PA1 and squares == 0.0:
+                continue
+            size = update_size(rule, columns, c, eta, y, p, squares) * weight[r]
+            if rule.penalty >= penalties.L2:
+                shrink = max(0.0, 1.0 - (1.0 - rule.l1_ratio) * eta * rule.alpha)
+                v *= shrink
+                state.reach[c] /= shrink
+                state.squares[c] *= shrink**2
+                state.absolutes[c] *= shrink
+            v += size * x
+            if size != 0.0:
+                # scikit-learn's estimate of the norms looks at this row's features only
+                state.squares[c] = np.square(v[support]).sum()
+                state.absolutes[c] = np.abs(v[support]).sum()
+            if rule.fit_intercept:
+                state.intercept[c] += size * rule.intercept_decay
+            if 0 < rule.average <= t:
+                state.total[:, c] += v
+                state.total_intercept[c] += state.intercept[c]
+                state.count[c] += 1.0
+                state.reach[c] += 1.0
+            if l1:
+                state.due[c] += rule.l1_ratio * eta * rule.alpha
+                for j in support:
+                    before = v[j]
+                    v[j], state.received[j, c] = clip_l1(v[j], state.received[j, c], state.due[c])
+                    # as in scikit-learn, the sum of iterates moves along with a clipped weight
+                    state.total[j, c] += state.reach[c] * (v[j] - before)
+        t += 1.0
+
+
+def hogwild_rows(X, Y, weight, rule, order, t, state, columns, rarity):
+    """Read, compute `batch` steps, then write them; penalties on a row's support, by rarity."""
+    order = list(order)
+    l2 = 1.0 - rule.l1_ratio if rule.penalty >= penalties.L2 else 0.0
+    for first in range(0, len(order), rule.batch):
+        batch = order[first : first + rule.batch]
+        sizes = np.zeros((len(batch), Y.shape[1]))
+        etas = np.zeros(Y.shape[1])
+        for b, r in enumerate(batch):
+            for c in range(Y.shape[1]):
+                etas[c] = eta_of(rule, columns, c, t + b)
+                y, p = Y[r, c], float(X[r] @ state.coef[:, c]) + state.intercept[c]
+                value = loss_value(LOSS_NAMES[rule.loss], rule.epsilon, y, p)
+                state.losses[c] += value
+                state.criteria[c] += value
+                size = update_size(rule, columns, c, etas[c], y, p, float(X[r] @ X[r]))
+                sizes[b, c] = size * weight[r] * columns.active[c]
+        for b, r in enumerate(batch):
+            for c in np.flatnonzero(columns.active):
+                for j in np.flatnonzero(X[r]):
+                    strength = etas[0] * rule.alpha * rarity[j]
+                    v = state.coef[j, c]
+                    v = v - min(1.0, l2 * strength) * v + X[r, j] * sizes[b, c]
+                    if rule.penalty in (penalties.L1, penalties.ELASTICNET):
+                        v = np.sign(v) * max(0.0, abs(v) - rule.l1_ratio * strength)
+                    state.coef[j, c] = v
+                if rule.fit_intercept:
+                    state.intercept[c] += sizes[b, c] * rule.intercept_decay
+                if 0 < rule.average <= t:
+                    state.total[:, c] += state.coef[:, c]
+                    state.total_intercept[c] += state.intercept[c]
+                    state.count[c] += 1.0
+            t += 1.0
+
+
+def exchange_weight(z, n_workers):
+    return 1.0 / n_workers + (1.0 - 1.0 / n_workers) / (1.0 + 0.5 * n_workers * z)
+
+
+def fold(shared, mine, base, curvature, eta, rows, n_workers):
+    """What the shared vector, the copy and its base all are after an exchange."""
+    return shared + exchange_weight(eta * rows * curvature, n_workers) * (mine - base)
+
+
+def apply_criterion(columns, values, epoch, *, tol, patience, adaptive):
+    """Scikit-learn's rule for one epoch's values (smaller is better); whether none learns on."""
+    for c in np.flatnonzero(columns.active):
+        columns.epochs[c] = epoch + 1
+        worse = np.isfinite(tol) and values[c] > columns.best[c] - tol
+        columns.bad[c] = columns.bad[c] + 1 if worse else 0
+        columns.best[c] = min(columns.best[c], values[c])
+        if columns.bad[c] >= patience:
+            if adaptive and columns.eta[c] > 1e-6:
+                columns.eta[c] /= 5.0
+                columns.bad[c] = 0
+            else:
+                columns.active[c] = 0
+    return not columns.active.any()
+
+
+def accuracy(P, Y, weight):
+    return np.average((P > 0.0) == (Y > 0.0), axis=0, weights=weight)
+
+
+def r_squared(P, Y, weight):
+    """As sklearn.metrics.r2_score, without its case of a constant target."""
+    mean = np.average(Y, axis=0, weights=weight)
+    return 1.0 - weight @ (Y - P) ** 2 / (weight @ (Y - mean) ** 2)
+
+
+def fit(X, Y, weight, rule, plan, state, columns, held_out=(), rarity=None):
+    """A whole run of one worker; returns the mean loss of each epoch."""
+    permutation, history = list(range(len(X))), []
+    held_out = np.asarray(held_out, bool)
+    for epoch in range(plan.max_epochs):
+        if plan.shuffle:
+            shuffle(permutation, plan.seed)
+        order = training_rows(permutation, held_out)
+        state.clear_sums()
+        t = rule.first_t + epoch * len(order)
+        if rarity is None:
+            sgd_rows(X, Y, weight, rule, order, t, state, columns)
+        else:
+            hogwild_rows(X, Y, weight, rule, order, t, state, columns, rarity)
+        history.append(state.losses.sum() / (len(order) * Y.shape[1]))
+        values = state.criteria / len(order)
+        if plan.early_stopping:
+            score = r_squared if plan.regression else accuracy
+            P = X[held_out] @ state.coef + state.intercept
+            values = -score(P, Y[held_out], weight[held_out])
+        adaptive = rule.schedule == schedules.ADAPTIVE
+        if apply_criterion(
+            columns, values, epoch, tol=plan.tol, patience=plan.patience, adaptive=adaptive
+        ):
+            break
+    return np.array(history)
+
+
+def sum_of_losses(X, Y, weight, loss, epsilon, coef, intercept, positive, negative):
+    """Per column, weighted by row and class."""
+    total = np.zeros(Y.shape[1])
+    P = X @ coef + intercept
+    for (r, c), y in np.ndenumerate(Y):
+        size = positive[c] if y > 0.0 else negative[c]
+        total[c] += weight[r] * size * loss_value(loss, epsilon, y, P[r, c])
+    return total
+
+
+def objective(X, Y, weight, loss, epsilon, coef, intercept, positive, negative, alpha, ratio):
+    value = sum_of_losses(X, Y, weight, loss, epsilon, coef, intercept, positive, negative).sum()
+    penalty = (1.0 - ratio) * 0.5 * np.square(coef).sum() + ratio * np.abs(coef).sum()
+    return value / len(X) + alpha * penalty
+
+
+def interactions(X):
+    return np.abs(X).T @ np.abs(X).sum(axis=1)
+
+
+def staleness_bin(staleness):
+    return min(staleness, layout.HISTOGRAM - 1)

@@ -1,0 +1,169 @@
+"""Runs scikit-learn's own tests of SGDClassifier and SGDRegressor with hogshare's classes instead.
+
+    python tests/sklearn_conformance.py                              # one worker
+    python tests/sklearn_conformance.py --n-jobs 2 --runtime threads # two forced workers
+
+The tests are those installed with scikit-learn (`sklearn/linear_model/tests/test_sgd.py`). They run
+in a pytest of their own; this file is its plugin too, which puts hogshare's classes into
+`sklearn.linear_model` before the tests are collected, changes their defaults of `n_jobs` and
+`runtime`, and takes note of the tests that make an instance of them (the others concern
+SGDOneClassSVM and scikit-learn's private losses). The exit code is 1 if a test fails that is not in
+the list of known failures, or if a known one passes in the run with one worker.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+MODULE = "sklearn.linear_model.tests.test_sgd"
+ROOT = Path(__file__).resolve().parent.parent
+
+PRIVATE = "replaces a private class of scikit-learn's (_ValidationScoreCallback) and expects its use"
+
+# test, or the beginning of its id -> why it may fail
+KNOWN_ONE_WORKER = {
+    "test_validation_mask_correctly_subsets": PRIVATE,
+}
+KNOWN_MORE_WORKERS: dict[str, str] = {
+    **KNOWN_ONE_WORKER,
+}
+
+
+# -- the plugin ----------------------------------------------------------------------------------
+
+
+class Plugin:
+    """Replaces the classes, and keeps what became of each test."""
+
+    def __init__(self, config) -> None:
+        from sklearn import linear_model
+
+        import hogshare
+
+        self.path = config.getoption("--hogshare-results")
+        self.results: dict[str, dict] = {}
+        self.ours: set[str] = set()
+        self.now = ""
+        for name in ("SGDClassifier", "SGDRegressor"):
+            klass = getattr(hogshare, name)
+            klass.__init__.__kwdefaults__["n_jobs"] = config.getoption("--hogshare-n-jobs")
+            klass.__init__.__kwdefaults__["runtime"] = config.getoption("--hogshare-runtime")
+            klass.__new__ = self.noting()
+            setattr(linear_model, name, klass)
+
+    def noting(self):
+        def new(cls, *args, **kwargs):
+            self.ours.add(self.now)
+            return object.__new__(cls)
+
+        return new
+
+    def pytest_runtest_setup(self, item) -> None:
+        self.now = item.nodeid
+
+    def pytest_runtest_logreport(self, report) -> None:
+        if report.when == "call" or report.outcome != "passed":
+            reason = ""
+            if report.failed:
+                crash = getattr(report.longrepr, "reprcrash", None)
+                reason = crash.message if crash else str(report.longrepr)
+            self.results[report.nodeid] = {"outcome": report.outcome, "reason": reason}
+
+    def pytest_sessionfinish(self) -> None:
+        rows = [
+            {"test": name.split("::")[-1], "ours": name in self.ours, **result}
+            for name, result in self.results.items()
+        ]
+        Path(self.path).write_text(json.dumps(rows))
+
+
+def pytest_addoption(parser) -> None:
+    parser.addoption("--hogshare-n-jobs", type=int, default=None)
+    parser.addoption("--hogshare-runtime", default="auto")
+    parser.addoption("--hogshare-results")
+
+
+def pytest_configure(config) -> None:
+    if config.getoption("--hogshare-results"):
+        config.pluginmanager.register(Plugin(config))
+
+
+# -- the script ----------------------------------------------------------------------------------
+
+
+def run(n_jobs: int | None, runtime: str, select: str = "", timeout: float = 900.0) -> list[dict]:
+    """Run the tests in a process of their own; returns one dict per test."""
+    with tempfile.TemporaryDirectory() as folder:
+        results = Path(folder) / "results.json"
+        config = Path(folder) / "pytest.ini"
+        config.write_text("[pytest]\n")
+        command = [sys.executable, "-m", "pytest", "-q", "-p"]
+        command += ["sklearn_conformance", "-p", "no:cacheprovider", "-c", str(config)]
+        command += ["--rootdir", folder, "--hogshare-results", str(results)]
+        command += ["--hogshare-runtime", runtime, "--pyargs", MODULE]
+        command += ["--hogshare-n-jobs", str(n_jobs)] if n_jobs is not None else []
+        command += ["-k", select] if select else []
+        paths = [str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+        done = subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, text=True, timeout=timeout
+        )
+        if not results.exists():
+            raise RuntimeError(f"pytest did not run:\n{done.stdout}\n{done.stderr}")
+        return json.loads(results.read_text())
+
+
+def why_known(test: str, known: dict[str, str]) -> str | None:
+    return next((reason for name, reason in known.items() if test.startswith(name)), None)
+
+
+def judge(rows: list[dict], known: dict[str, str]) -> dict[str, list[dict]]:
+    """Sort the tests that concern the two classes into passed, skipped, known and unexpected."""
+    sorted_rows: dict[str, list[dict]] = {k: [] for k in ("passed", "skipped", "known", "unexpected")}
+    for row in rows:
+        if not row["ours"] and row["outcome"] != "failed":
+            continue
+        if row["outcome"] == "failed":
+            row["known"] = why_known(row["test"], known)
+            sorted_rows["known" if row["known"] else "unexpected"].append(row)
+        else:
+            sorted_rows[row["outcome"]].append(row)
+    return sorted_rows
+
+
+def known_failures(n_jobs: int | None) -> dict[str, str]:
+    return KNOWN_ONE_WORKER if n_jobs in (None, 1) else KNOWN_MORE_WORKERS
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--n-jobs", type=int, default=None)
+    parser.add_argument("--runtime", default="auto")
+    parser.add_argument("--select", default="", help="pytest's -k")
+    parser.add_argument("--verbose", action="store_true", help="list the tests that passed, too")
+    options = parser.parse_args(arguments)
+    rows = run(options.n_jobs, options.runtime, options.select)
+    found = judge(rows, known_failures(options.n_jobs))
+    if options.verbose:
+        counts = Counter(row["test"].split("[")[0] for row in found["passed"])
+        for name, count in counts.items():
+            print(f"passed      {count:3d}  {name}")
+    for kind in ("skipped", "known", "unexpected"):
+        for row in found[kind]:
+            first = row["reason"].strip().splitlines()[0] if row["reason"].strip() else ""
+            print(f"{kind:11s} {row['test']}\n              {row.get('known') or first}")
+    others = sum(not row["ours"] for row in rows)
+    counts = ", ".join(f"{len(found[kind])} {kind}" for kind in found)
+    print(f"{len(rows) - others} tests concern the two classes: {counts}; {others} do not.")
+    return 1 if found["unexpected"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
