@@ -7,6 +7,7 @@ the twins keep the model itself, so that an error in such a trick shows.
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import expit
 
 from hogshare.kernels import layout, losses, penalties, schedules
 
@@ -34,7 +35,7 @@ def loss_derivative(loss, epsilon, y, p):
     r, z = p - y, p * y
     excess = np.sign(r) * max(0.0, abs(r) - epsilon)
     return {
-        "log_loss": lambda: np.exp(-np.logaddexp(0.0, -p)) - y,
+        "log_loss": lambda: (1.0 - y) * expit(p) - y * expit(-p),
         "hinge": lambda: -y if z <= 1.0 else 0.0,
         "perceptron": lambda: -y if z <= 0.0 else 0.0,
         "squared_hinge": lambda: -2.0 * y * max(0.0, 1.0 - z),
@@ -166,14 +167,19 @@ def eta_of(rule, columns, c, t):
     return step_size(kind, rule.eta0, rule.power_t, rule.alpha, rule.optimal_init, t)
 
 
-def sgd_rows(X, Y, weight, rule, order, t, state, columns):
+def stored(x, dense):
+    """Features that a row stores: all of them where rows are dense."""
+    return np.arange(len(x)) if dense else np.flatnonzero(x)
+
+
+def sgd_rows(X, Y, weight, rule, order, t, state, columns, dense=False):
     """Scikit-learn's SGD, row by row and column by column; adds to the state's sums of losses."""
     l1 = rule.penalty in (penalties.L1, penalties.ELASTICNET)
     passive = rule.schedule in (schedules.PA1, schedules.PA2)
     loss = LOSS_NAMES[rule.loss]
     for r in order:
         x, squares = X[r], float(X[r] @ X[r])
-        support = np.flatnonzero(x)
+        support = stored(x, dense)
         for c in np.flatnonzero(columns.active):
             v = state.coef[:, c]
             eta = state.eta[c] = eta_of(rule, columns, c, t)
@@ -182,14 +188,15 @@ def sgd_rows(X, Y, weight, rule, order, t, state, columns):
             state.losses[c] += value
             penalty = (1.0 - rule.l1_ratio) * 0.5 * state.squares[c]
             penalty += rule.l1_ratio * state.absolutes[c]
-            state.criteria[c] += value + (0.0 if passive else rule.alpha * penalty)
+            penalised = rule.penalty != penalties.NONE and not passive
+            state.criteria[c] += value + (rule.alpha * penalty if penalised else 0.0)
             if rule.schedule == schedules.PA1 and squares == 0.0:
                 continue
             size = update_size(rule, columns, c, eta, y, p, squares) * weight[r]
             if rule.penalty >= penalties.L2:
                 shrink = max(0.0, 1.0 - (1.0 - rule.l1_ratio) * eta * rule.alpha)
                 v *= shrink
-                state.reach[c] /= shrink
+                state.reach[c] = state.reach[c] / shrink if shrink > 0.0 else 0.0
                 state.squares[c] *= shrink**2
                 state.absolutes[c] *= shrink
             v += size * x
@@ -214,7 +221,7 @@ def sgd_rows(X, Y, weight, rule, order, t, state, columns):
         t += 1.0
 
 
-def hogwild_rows(X, Y, weight, rule, order, t, state, columns, rarity):
+def hogwild_rows(X, Y, weight, rule, order, t, state, columns, rarity, dense=False):
     """Read, compute `batch` steps, then write them; penalties on a row's support, by rarity."""
     order = list(order)
     l2 = 1.0 - rule.l1_ratio if rule.penalty >= penalties.L2 else 0.0
@@ -233,7 +240,7 @@ def hogwild_rows(X, Y, weight, rule, order, t, state, columns, rarity):
                 sizes[b, c] = size * weight[r] * columns.active[c]
         for b, r in enumerate(batch):
             for c in np.flatnonzero(columns.active):
-                for j in np.flatnonzero(X[r]):
+                for j in stored(X[r], dense):
                     strength = etas[0] * rule.alpha * rarity[j]
                     v = state.coef[j, c]
                     v = v - min(1.0, l2 * strength) * v + X[r, j] * sizes[b, c]
@@ -284,7 +291,7 @@ def r_squared(P, Y, weight):
     return 1.0 - weight @ (Y - P) ** 2 / (weight @ (Y - mean) ** 2)
 
 
-def fit(X, Y, weight, rule, plan, state, columns, held_out=(), rarity=None):
+def fit(X, Y, weight, rule, plan, state, columns, held_out=(), rarity=None, dense=False):
     """A whole run of one worker; returns the mean loss of each epoch."""
     permutation, history = list(range(len(X))), []
     held_out = np.asarray(held_out, bool)
@@ -295,9 +302,9 @@ def fit(X, Y, weight, rule, plan, state, columns, held_out=(), rarity=None):
         state.clear_sums()
         t = rule.first_t + epoch * len(order)
         if rarity is None:
-            sgd_rows(X, Y, weight, rule, order, t, state, columns)
+            sgd_rows(X, Y, weight, rule, order, t, state, columns, dense)
         else:
-            hogwild_rows(X, Y, weight, rule, order, t, state, columns, rarity)
+            hogwild_rows(X, Y, weight, rule, order, t, state, columns, rarity, dense)
         history.append(state.losses.sum() / (len(order) * Y.shape[1]))
         values = state.criteria / len(order)
         if plan.early_stopping:

@@ -10,6 +10,7 @@ the same session from them.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -184,14 +185,20 @@ class Worker:
     def join(self) -> bool:
         """Enter the run and pull for the first time; False if the run has been closed."""
         s = self.session
-        return bool(turns.join(s.plan, s.shared, self.private, self.me))
+        joined = bool(turns.join(s.plan, s.shared, self.private, self.me))
+        if joined:
+            self.table[layout.T_PROCESS] = os.getpid()
+            self.table[layout.T_JOINED] = time.perf_counter_ns()
+        return joined
 
     def turn(self, n_blocks: int) -> int:
         """Claim and compute up to `n_blocks` blocks; one of the ``TURN_`` answers."""
         s = self.session
-        return turns.take_turn(
+        answer = turns.take_turn(
             s.rows, s.rule, s.plan, s.shared, self.private, self.scratch, self.me, n_blocks
         )
+        self.table[layout.T_HEARTBEAT] = time.perf_counter_ns()
+        return int(answer)
 
     def leave(self) -> None:
         """Push what is left."""

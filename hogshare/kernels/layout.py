@@ -40,11 +40,12 @@ T_BLOCK = 4  # ticket in hand, or NO_BLOCK
 T_VERSION = 5  # version read at the last pull
 T_STALENESS = 6  # staleness of the last push
 T_PUSHES = 7
-T_HEARTBEAT = 8  # time.monotonic_ns() at the last turn
+T_HEARTBEAT = 8  # time.perf_counter_ns() at the end of the last turn
 T_WAITING = 9  # nanoseconds waited
 T_BUSY = 10  # nanoseconds computed
 T_UNEXCHANGED = 11  # rows since the last exchange
 T_PROCESS = 12  # process id
+T_JOINED = 13  # time.perf_counter_ns() when the worker entered the run
 
 # values of T_STATE
 STARTING = 0

@@ -67,10 +67,11 @@ class Shared:
 def exchange_interval(problem: LinearProblem) -> int:
     """Rows after which an exchange costs about a sixth of the rows' own time.
 
-    By a cautious estimate an exchange streams three vectors of the model's size (about 1 ns per coordinate) and fetches
-    the shared one's lines from another core (about 10 ns each, as they are streamed); a row gathers
-    and scatters its nonzeros (about 3 ns each, 0.5 ns where rows are dense) and costs 25 ns
-    besides. Fewer rows make the copies agree better, and cost more; see `docs/exchange.md`.
+    By a cautious estimate an exchange streams three vectors of the model's size (about 1 ns per
+    coordinate) and fetches the shared one's lines from another core (about 10 ns each, as they are
+    streamed); a row gathers and scatters its nonzeros (about 3 ns each, 0.5 ns where rows are
+    dense) and costs 25 ns besides. Fewer rows make the copies agree better, and cost more; see
+    `docs/exchange.md`.
     """
     per_row = problem.nnz / max(1, problem.n_rows) * problem.n_columns
     row_ns = 25.0 + per_row * (3.0 if problem.is_sparse else 0.5)
@@ -92,7 +93,9 @@ def feature_curvature(problem: LinearProblem, permutation: np.ndarray) -> np.nda
     total = np.zeros(problem.n_features)
     add_interactions(problem.rows, sample, total)
     bound = losses.CURVATURE[losses.CODES[problem.loss]]
-    return (CAUTION * bound * total / max(1, len(sample))).astype(np.float32)
+    curvature = CAUTION * bound * total / max(1, len(sample))
+    # unscaled data may exceed float32, where a number as large as it has says the same
+    return np.minimum(curvature, np.finfo(np.float32).max).astype(np.float32)
 
 
 def feature_rarity(problem: LinearProblem) -> np.ndarray:

@@ -120,8 +120,8 @@ def staleness(session: Session) -> np.ndarray:
     return total[: used[-1] + 1] if used.size else total[:1]
 
 
-def workers(session: Session) -> list[dict[str, Any]]:
-    """One line per worker."""
+def workers(session: Session, began: float) -> list[dict[str, Any]]:
+    """One line per worker; `joined_seconds` counts from the run's beginning."""
     lines = []
     for k, row in enumerate(session.shared.table):
         blocks = int(row[layout.T_BLOCKS])
@@ -134,6 +134,9 @@ def workers(session: Session) -> list[dict[str, Any]]:
                 "pushes": int(row[layout.T_PUSHES]),
                 "waiting_seconds": float(row[layout.T_WAITING]) * 1e-9,
                 "mean_block_seconds": float(row[layout.T_BUSY]) * 1e-9 / max(1, blocks),
+                "joined_seconds": float(row[layout.T_JOINED]) * 1e-9 - began
+                if row[layout.T_JOINED]
+                else None,
                 "pid": int(row[layout.T_PROCESS]),
             }
         )

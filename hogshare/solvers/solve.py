@@ -140,7 +140,7 @@ def solve(
             stop_reason=outcome.REASONS[reason],
             epoch_losses=outcome.epoch_losses(session),
             trace=outcome.trace(session, problem, ready, start) if trace else None,
-            workers=outcome.workers(session),
+            workers=outcome.workers(session, ready),
             staleness=outcome.staleness(session),
             seconds={
                 "setup": filled - began,

@@ -1,0 +1,98 @@
+"""Two workers against one at the same epochs, and test accuracy against scikit-learn.
+
+For each data set, loss, penalty and precision: the ratio of the objectives (with penalty) after 10
+epochs, median over paired seeds, and the difference in test accuracy to scikit-learn's class with
+the same parameters (alpha 1e-4, its default schedule). Usage::
+
+    python bench/agreement.py --data-home FOLDER --json bench/results/agreement.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.linear_model import SGDClassifier as ScikitSGD
+from sklearn.model_selection import train_test_split
+
+from hogshare import Stop, datasets, problems, solve
+
+EPOCHS = 10
+TESTS = {"a9a": "a9a-test", "imdb": "imdb-test"}
+
+
+def load(name: str, home: str | None) -> tuple[Any, ...]:
+    """Training and test rows; a fifth is held out where a set has no test part."""
+    base, _, form = name.partition(":")
+    X, y = datasets.load(base, data_home=home)
+    if base in TESTS:
+        X_test, y_test = datasets.load(TESTS[base], data_home=home)
+    else:
+        X, X_test, y, y_test = train_test_split(X, y, test_size=0.2, random_state=0)
+    if form == "dense":
+        X, X_test = X.toarray(), X_test.toarray()
+    return X, y, X_test, y_test
+
+
+def accuracy(report: Any, problem: Any, X: Any, y: np.ndarray) -> float:
+    """Share of rows on the right side."""
+    scores = np.asarray(X @ report.model.coef[0]) + report.model.intercept[0]
+    return float(np.mean(problem.classes[(scores > 0).astype(int)] == y))
+
+
+def compare(case: tuple[Any, ...], loss: str, penalty: str, seeds: int) -> dict[str, float]:
+    """One line of the table."""
+    X, y, X_test, y_test = case
+    problem = problems.linear(X, y, loss=loss, penalty=penalty)
+    ratios, ours, theirs = [], [], []
+    for seed in range(seeds):
+        values = []
+        for plan in ({"runtime": "caller"}, {"runtime": "threads", "n_workers": 2}):
+            report = solve(problem, stop=Stop(epochs=EPOCHS), seed=seed, **plan)
+            values.append(problem.objective(report.model.coef, report.model.intercept))
+        ratios.append(values[1] / values[0])
+        ours.append(accuracy(report, problem, X_test, y_test))
+        model = ScikitSGD(
+            loss=loss, penalty=penalty, max_iter=EPOCHS, tol=None, random_state=seed
+        ).fit(X, y)
+        theirs.append(float(model.score(X_test, y_test)))
+    return {
+        "objective ratio, median": float(np.median(ratios)),
+        "objective ratio, smallest": min(ratios),
+        "objective ratio, largest": max(ratios),
+        "accuracy, two workers": float(np.median(ours)),
+        "accuracy, scikit-learn": float(np.median(theirs)),
+    }
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", default="a9a,a9a:dense,imdb,covtype-20k,zipf")
+    parser.add_argument("--data-home", default=None)
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--json", default=None)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    results: dict[str, Any] = {}
+    for name in options.data.split(","):
+        X, y, X_test, y_test = load(name, options.data_home)
+        for kind, loss, penalty in itertools.product(
+            ("float32", "float64"), ("log_loss", "hinge"), ("l2", "elasticnet")
+        ):
+            case = (X.astype(kind), y, X_test.astype(kind), y_test)
+            line = compare(case, loss, penalty, options.seeds)
+            key = f"{name} {kind} {loss} {penalty}"
+            results[key] = line
+            print(f"{key:40s}", "  ".join(f"{v:.4f}" for v in line.values()), flush=True)
+    if options.json:
+        Path(options.json).write_text(json.dumps(results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""What a newcomer waits for: importing hogshare and fitting 1,000 rows in a fresh process.
+
+Each round starts two processes in turn: one imports Numba and scikit-learn and makes the first call
+of a trivial cached kernel, the other imports hogshare and fits. The difference is hogshare's own.
+Also: how soon the second fit's worker processes are at work. Usage::
+
+    python bench/first_result.py
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROUNDS = 9
+
+TRIVIAL = """
+import numba, numpy as np, sklearn.linear_model
+@numba.njit(cache=True, nogil=True)
+def total(x):
+    s = 0.0
+    for v in x:
+        s += v
+    return s
+"""
+
+BASE = (
+    "import sys; sys.path.insert(0, {folder!r}); import trivial; trivial.total(trivial.np.ones(9))"
+)
+
+FIT = """
+import numpy as np, hogshare
+rng = np.random.default_rng(0)
+X, y = rng.standard_normal((1000, 20)), np.arange(1000) % 2
+hogshare.SGDClassifier(random_state=0).fit(X, y)
+"""
+
+SECOND = """
+import numpy as np, time, warnings
+from hogshare import problems, solve, Stop
+rng = np.random.default_rng(0)
+X, y = rng.standard_normal((400_000, 20)), np.arange(400_000) % 2
+p = problems.linear(X, y)
+started = []
+for _ in range(4):
+    a = time.perf_counter()
+    report = solve(p, n_workers=2, runtime="processes", stop=Stop(epochs=60))
+    joined = report.workers[1]["joined_seconds"]
+    started.append(joined)
+print(*started)
+"""
+
+
+def seconds(code: str) -> float:
+    """Wall time of a fresh interpreter that runs `code`."""
+    start = time.perf_counter()
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
+    return time.perf_counter() - start
+
+
+def main() -> None:
+    """Measure and print."""
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "trivial.py").write_text(TRIVIAL)
+        base = BASE.format(folder=folder)
+        seconds(base), seconds(FIT)  # warm the caches
+        pairs = [(seconds(base), seconds(FIT)) for _ in range(ROUNDS)]
+    print(
+        f"numba, scikit-learn and a trivial kernel: {statistics.median(a for a, _ in pairs):.3f} s"
+    )
+    print(
+        f"hogshare and a fit of 1,000 rows:         {statistics.median(b for _, b in pairs):.3f} s"
+    )
+    print(
+        f"difference, median of pairs:              {statistics.median(b - a for a, b in pairs):.3f} s"
+    )
+    run = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", SECOND], check=True, capture_output=True, text=True
+    )
+    print("seconds until the second process joined, fit by fit:", run.stdout.strip())
+
+
+if __name__ == "__main__":
+    main()

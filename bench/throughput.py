@@ -1,0 +1,140 @@
+"""Time per epoch against scikit-learn, and two workers against one in time to the same objective.
+
+Everything is taken in one run, the contestants in turn, medians and spread over the rounds.
+Compiling and a warm-up run are excluded. Usage::
+
+    python bench/throughput.py --data-home FOLDER --json bench/results/throughput.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.linear_model import SGDClassifier as ScikitSGD
+
+import hogshare
+from hogshare import Shared, Stop, datasets, problems, solve
+
+EPOCHS = 10
+
+
+def rounds(contestants: dict[str, Callable[[], float]], n: int) -> dict[str, list[float]]:
+    """Run the contestants in turn, `n` rounds after one that does not count."""
+    seconds: dict[str, list[float]] = {name: [] for name in contestants}
+    for k in range(n + 1):
+        for name, run in contestants.items():
+            took = run()
+            if k:
+                seconds[name].append(took)
+    return seconds
+
+
+def per_epoch(X: Any, y: np.ndarray, n: int) -> dict[str, Any]:
+    """Whole fits of both estimators, per nonzero and epoch."""
+    settings = dict(loss="log_loss", max_iter=EPOCHS, tol=None, random_state=0)
+
+    def fit(kind: Any, **extra: Any) -> float:
+        start = time.perf_counter()
+        kind(**settings, **extra).fit(X, y)
+        return time.perf_counter() - start
+
+    seconds = rounds(
+        {
+            "scikit-learn": lambda: fit(ScikitSGD),
+            "hogshare, n_jobs=1": lambda: fit(hogshare.SGDClassifier),
+            "hogshare, n_jobs=2": lambda: fit(hogshare.SGDClassifier, n_jobs=2),
+        },
+        n,
+    )
+    nnz = getattr(X, "nnz", None) or X.size
+    return {name: [s / EPOCHS / nnz * 1e9 for s in runs] for name, runs in seconds.items()}
+
+
+def time_to_objective(X: Any, y: np.ndarray, n: int) -> dict[str, Any]:
+    """Seconds until the objective that one worker reaches after its epochs."""
+    problem = problems.linear(X, y)
+    plans = {
+        "one worker": {"runtime": "caller"},
+        "two threads": {"runtime": "threads", "n_workers": 2},
+        "two processes": {"runtime": "processes", "n_workers": 2},
+        "two threads, exchange=None": {
+            "runtime": "threads",
+            "n_workers": 2,
+            "plane": Shared(exchange=None),
+        },
+    }
+    goal = 0.0
+    for seed in range(3):
+        report = solve(problem, stop=Stop(epochs=EPOCHS), trace=8, seed=seed, runtime="caller")
+        # the sixth of seven eighths: not the very end, which noise decides
+        goal += float(np.sort(report.trace.objective)[len(report.trace.objective) // 6]) / 3
+    seeds = iter(range(10**6))
+
+    def run(plan: dict[str, Any]) -> float:
+        report = solve(problem, stop=Stop(epochs=2 * EPOCHS), trace=8, seed=next(seeds), **plan)
+        reached = report.seconds_to(goal)
+        return float("nan") if reached is None else reached
+
+    return {
+        name: runs
+        for name, runs in rounds(
+            {name: (lambda plan=plan: run(plan)) for name, plan in plans.items()}, n
+        ).items()
+    }
+
+
+def summary(runs: dict[str, list[float]], against: str) -> dict[str, dict[str, float]]:
+    """Median, spread, and the median of the ratios taken round by round."""
+    lines = {}
+    for name, values in runs.items():
+        ratios = [a / b for a, b in zip(runs[against], values, strict=True)]
+        lines[name] = {
+            "median": statistics.median(values),
+            "min": min(values),
+            "max": max(values),
+            f"times faster than {against}": statistics.median(ratios),
+        }
+    return lines
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", default="zipf,imdb,a9a,covtype-20k")
+    parser.add_argument("--data-home", default=None)
+    parser.add_argument("--dtype", default="float32")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--json", default=None)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    results: dict[str, Any] = {}
+    for name in options.data.split(","):
+        X, y = datasets.load(name, data_home=options.data_home)
+        X = X.astype(options.dtype)
+        results[name] = {
+            "ns per nonzero and epoch": summary(per_epoch(X, y, options.rounds), "scikit-learn"),
+            "seconds to the same objective": summary(
+                time_to_objective(X, y, options.rounds), "one worker"
+            ),
+        }
+        print(name)
+        for title, lines in results[name].items():
+            print(f"  {title}")
+            for line, numbers in lines.items():
+                print(f"    {line:28s}", "  ".join(f"{k} {v:.4g}" for k, v in numbers.items()))
+    if options.json:
+        report = solve(problems.linear(np.eye(4), [0, 1, 0, 1]), stop=Stop(epochs=1))
+        results["machine"], results["versions"] = report.machine, report.versions
+        Path(options.json).write_text(json.dumps(results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,323 @@
+"""Turns of one worker against the twins: the row kernels, the order, the epochs, the criterion."""
+
+import numpy as np
+import pytest
+
+import cases
+import naive
+from hogshare.engine.rules import SGD
+from hogshare.engine.steps import StepSize
+from hogshare.engine.stops import Stop
+from hogshare.kernels import layout, turns
+from hogshare.planes.shared import Shared, feature_rarity
+from hogshare.problems.model import Model
+
+FORMS = [
+    ("dense", "float32"),
+    ("dense", "float64"),
+    ("csr", "float32"),
+    ("csr", "float64"),
+    ("csr64", "float64"),
+]
+
+# problem settings, then what of the run differs from three epochs of constant steps
+RULES = {
+    "no penalty": ({"penalty": None}, {}),
+    "l2": ({"alpha": 0.01}, {}),
+    "l1": ({"penalty": "l1", "alpha": 0.01}, {}),
+    "elasticnet": ({"penalty": "elasticnet", "alpha": 0.02, "l1_ratio": 0.4}, {}),
+    "huge alpha": ({"alpha": 50.0}, {}),
+    "weights": ({"weighted": True}, {}),
+    "no intercept": ({"fit_intercept": False}, {}),
+    "average": ({"alpha": 0.01}, {"rule": SGD(average=1)}),
+    "late average": ({"alpha": 0.01}, {"rule": SGD(average=30)}),
+    "average of l1": ({"penalty": "elasticnet", "alpha": 0.02}, {"rule": SGD(average=True)}),
+    "optimal": ({"alpha": 0.01}, {"step": StepSize("optimal")}),
+    "invscaling": ({}, {"step": StepSize("invscaling", eta0=0.3, power_t=0.25)}),
+    "adaptive": (
+        {"alpha": 0.01},
+        {"step": StepSize("adaptive", eta0=0.9), "stop": Stop(epochs=8, tol=0.05, patience=1)},
+    ),
+    "tol": ({"alpha": 0.01}, {"stop": Stop(epochs=30, tol=0.01, patience=2)}),
+    "hinge": ({"loss": "hinge"}, {}),
+    "perceptron": ({"loss": "perceptron"}, {}),
+    "modified_huber": ({"loss": "modified_huber"}, {}),
+    "squared_hinge": ({"loss": "squared_hinge"}, {}),
+    "pa1": ({"loss": "hinge", "penalty": None}, {"step": StepSize("pa1", eta0=0.4)}),
+    "pa2": ({"loss": "hinge", "penalty": None}, {"step": StepSize("pa2", eta0=0.4)}),
+    "pa1 and l2": ({"loss": "hinge", "alpha": 0.01}, {"step": StepSize("pa1", eta0=0.4)}),
+    "no shuffle": ({}, {"shuffle": False}),
+    "later start": ({}, {"first_t": 24.0, "step": StepSize("optimal")}),
+}
+
+REGRESSIONS = {
+    "squared_error": {},
+    "huber": {"epsilon": 0.3},
+    "epsilon_insensitive": {},
+    "squared_epsilon_insensitive": {"penalty": "l1"},
+}
+
+
+def compare(session, state, columns, history, dtype, loose=1.0):
+    """Whether a finished session is where its twin is."""
+    close = {k: v * loose for k, v in cases.tolerance(dtype).items()}
+    model = session.model()
+    np.testing.assert_allclose(model.coef.T, state.coef, **close)
+    np.testing.assert_allclose(model.intercept, state.intercept, **close)
+    if model.average_coef is not None:
+        share = np.maximum(state.count, 1.0)
+        np.testing.assert_allclose(model.average_coef.T, state.total / share, **close)
+        np.testing.assert_allclose(model.average_intercept, state.total_intercept / share, **close)
+    epochs = session.word(layout.EPOCHS)
+    assert epochs == len(history)
+    np.testing.assert_allclose(session.shared.history[:epochs], history, **close)
+    fields = session.shared.columns
+    np.testing.assert_array_equal(fields[layout.C_EPOCHS], columns.epochs)
+    np.testing.assert_array_equal(fields[layout.C_ACTIVE], columns.active)
+    np.testing.assert_allclose(fields[layout.C_ETA], columns.eta, rtol=1e-12)
+    np.testing.assert_allclose(fields[layout.C_BEST], columns.best, **close)
+
+
+def run_both(problem, X, Y, weight, run, lock_free=False):
+    """The session and its twin, both finished."""
+    session = cases.session(problem, **run)
+    n_features = X.shape[1]
+    state, columns = naive.State.zeros(n_features, Y.shape[1]), cases.twin_columns(session)
+    stop = run.get("stop") or Stop()
+    held_out = () if stop.validation is None else stop.validation
+    rarity = feature_rarity(problem).astype(float) if lock_free else None
+    dense = not problem.is_sparse
+    history = naive.fit(
+        X, Y, weight, session.rule, session.plan, state, columns, held_out, rarity, dense
+    )
+    cases.run(session)
+    return session, state, columns, history
+
+
+@pytest.mark.parametrize("columns", [1, 3])
+@pytest.mark.parametrize("name", RULES)
+def test_one_worker_equals_the_twin(name, columns):
+    settings, run = RULES[name]
+    data = cases.problem("csr", "float64", columns, **settings)
+    compare(*run_both(*data, run), "float64")
+
+
+@pytest.mark.parametrize("name", ["l2", "elasticnet", "weights", "average", "tol", "pa1"])
+@pytest.mark.parametrize("columns", [1, 3])
+@pytest.mark.parametrize(("form", "dtype"), FORMS)
+def test_every_form_and_dtype(form, dtype, columns, name):
+    settings, run = RULES[name]
+    data = cases.problem(form, dtype, columns, **settings)
+    compare(*run_both(*data, run), dtype, loose=3.0)
+
+
+@pytest.mark.parametrize("loss", REGRESSIONS)
+@pytest.mark.parametrize(("form", "dtype"), FORMS[1:4])
+def test_regressions(form, dtype, loss):
+    settings = {"loss": loss, "weighted": True, **REGRESSIONS[loss]}
+    data = cases.problem(form, dtype, task="regression", **settings)
+    compare(*run_both(*data, {"step": StepSize("invscaling", eta0=0.05)}), dtype, loose=3.0)
+
+
+@pytest.mark.parametrize("kind", ["pa1", "pa2"])
+def test_passive_aggressive_regression(kind):
+    data = cases.problem(task="regression", loss="epsilon_insensitive", penalty=None)
+    compare(*run_both(*data, {"step": StepSize(kind, eta0=0.4)}), "float64")
+
+
+@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize("batch", [1, 4])
+def test_lock_free_equals_the_twin(name, batch):
+    settings, run = dict(RULES[name][0]), dict(RULES[name][1])
+    run["rule"] = SGD(average=getattr(run.get("rule"), "average", 0), batch=batch)
+    run["plane"] = Shared(exchange=None)
+    data = cases.problem("csr", "float64", 3, **settings)
+    compare(*run_both(*data, run, lock_free=True), "float64")
+
+
+@pytest.mark.parametrize("adds", ["plain", "atomic"])
+@pytest.mark.parametrize("columns", [1, 3])
+@pytest.mark.parametrize(("form", "dtype"), FORMS)
+def test_lock_free_in_every_form(form, dtype, columns, adds):
+    run = {"rule": SGD(average=1, batch=2), "plane": Shared(exchange=None, adds=adds)}
+    data = cases.problem(form, dtype, columns, penalty="elasticnet", alpha=0.02, weighted=True)
+    compare(*run_both(*data, run, lock_free=True), dtype, loose=3.0)
+
+
+@pytest.mark.parametrize("columns", [1, 3])
+@pytest.mark.parametrize("plane", [Shared(), Shared(exchange=None)])
+@pytest.mark.parametrize(("form", "dtype"), [("csr", "float32"), ("dense", "float64")])
+def test_scores_of_held_out_rows(form, dtype, plane, columns):
+    validation = np.arange(23) % 3 == 0
+    run = {"stop": Stop(epochs=6, tol=1e-3, patience=2, validation=validation), "plane": plane}
+    data = cases.problem(form, dtype, columns, alpha=0.01, weighted=True)
+    both = run_both(*data, run, lock_free=plane.exchange is None)
+    compare(*both, dtype, loose=3.0)
+
+
+@pytest.mark.parametrize("plane", [Shared(), Shared(exchange=None)])
+def test_r_squared_of_held_out_rows(plane):
+    metrics = pytest.importorskip("sklearn.metrics")
+    validation = np.arange(23) % 3 == 0
+    run = {"stop": Stop(epochs=1, tol=1e-3, validation=validation), "plane": plane}
+    problem, X, Y, weight = cases.problem("csr", task="regression", weighted=True)
+    session, state, *rest = run_both(
+        problem, X, Y, weight, run, lock_free=plane.exchange is None
+    )
+    compare(session, state, *rest, "float64")
+    P = X[validation] @ state.coef + state.intercept
+    theirs = metrics.r2_score(Y[validation], P, sample_weight=weight[validation])
+    assert -session.shared.columns[layout.C_BEST, 0] == pytest.approx(theirs)
+
+
+def test_warm_start_goes_on_where_a_run_has_ended():
+    """Two runs of one epoch without shuffling equal one of two."""
+    problem, *_ = cases.problem(alpha=0.01)
+    shared = {"step": StepSize("optimal"), "shuffle": False, "rule": SGD(average=1)}
+    whole = cases.run(cases.session(problem, stop=Stop(epochs=2), **shared)).model()
+    first = cases.run(cases.session(problem, stop=Stop(epochs=1), **shared)).model()
+    second = cases.session(
+        problem, stop=Stop(epochs=1), start=first, first_t=first.t, **shared
+    )
+    second = cases.run(second).model()
+    assert second.t == whole.t == 1.0 + 2 * problem.n_rows
+    np.testing.assert_allclose(second.coef, whole.coef, rtol=1e-12)
+    np.testing.assert_allclose(second.average_coef, whole.average_coef, rtol=1e-12)
+
+
+def test_a_model_that_overflows_ends_the_run():
+    problem, *_ = cases.problem(loss="squared_hinge", penalty=None)
+    session = cases.session(problem, step=StepSize("constant", eta0=1e300))
+    with np.errstate(all="ignore"):
+        cases.run(session)
+    assert session.word(layout.STOP) == layout.STOPPED_BY_DIVERGENCE
+
+
+@pytest.mark.parametrize("trace", [0, 1, 3, 23])
+@pytest.mark.parametrize("epochs", [1, 2, 5])
+def test_every_epoch_ends_however_few_blocks_it_has(epochs, trace):
+    """One block per epoch is the edge: its order is prepared by the block that uses it."""
+    problem, *_ = cases.problem()
+    session = cases.session(problem, stop=Stop(epochs=epochs), trace=trace)
+    cases.run(session, blocks=1)
+    assert session.word(layout.EPOCHS) == epochs
+    assert session.word(layout.COMPLETED) == epochs * session.plan.n_blocks
+    assert session.word(layout.STOP) == layout.STOPPED_BY_LIMIT
+    assert session.shared.table[0, layout.T_ROWS] == epochs * problem.n_rows
+
+
+def test_turns_tell_of_epochs_and_records():
+    problem, *_ = cases.problem()
+    session = cases.session(problem, stop=Stop(epochs=2), report_epochs=True)
+    worker = session.worker(0)
+    worker.join()
+    answers = [worker.turn(100) for _ in range(3)]
+    assert answers == [layout.TURN_EPOCH, layout.TURN_EPOCH, layout.TURN_DONE]
+    session = cases.session(problem, stop=Stop(epochs=1), trace=2)
+    worker = session.worker(0)
+    worker.join()
+    answers = [worker.turn(100) for _ in range(3)]
+    assert answers == [layout.TURN_RECORD, layout.TURN_RECORD, layout.TURN_DONE]
+
+
+def test_the_stop_word_ends_a_turn():
+    problem, *_ = cases.problem()
+    session = cases.session(problem)
+    worker = session.worker(0)
+    worker.join()
+    session.stop()
+    assert worker.turn(10) == layout.TURN_DONE
+    assert session.word(layout.COMPLETED) == 0
+    session.stop(layout.STOPPED_BY_DIVERGENCE)
+    assert session.word(layout.STOP) == layout.STOPPED_BY_CALLER, "the first reason stands"
+
+
+# -- several workers, taking turns in one thread -----------------------------------------------
+
+
+def interleaved(problem, X, Y, weight, n_workers, run):
+    """Workers take turns of one block; the twin exchanges after the same rows."""
+    session = cases.session(problem, n_workers=n_workers, **run)
+    rule, plan = session.rule, session.plan
+    assert plan.private == turns.EXCHANGE
+    workers = [session.worker(k) for k in range(n_workers)]
+    assert all(w.join() for w in workers)
+    start = naive.State.zeros(X.shape[1], Y.shape[1])
+    shared, intercept = start.coef.copy(), start.intercept.copy()
+    states = [naive.State.zeros(X.shape[1], Y.shape[1]) for _ in workers]
+    bases = [(shared.copy(), intercept.copy()) for _ in workers]
+    rows_since = [0] * n_workers
+    columns = cases.twin_columns(session)
+    decay = rule.alpha * (1.0 - rule.l1_ratio) if rule.penalty else 0.0
+    curvature = session.shared.curvature.astype(float)[:, None] + decay
+    bias_curvature = session.shared.intercept_curvature[0]
+    dense = not problem.is_sparse
+
+    def push(k, n_live):
+        nonlocal shared, intercept
+        s = states[k]
+        args = s.eta, rows_since[k], n_live
+        shared = naive.fold(shared, s.coef, bases[k][0], curvature, *args)
+        intercept = naive.fold(intercept, s.intercept, bases[k][1], bias_curvature, *args)
+        s.coef[:], s.intercept[:] = shared, intercept
+        bases[k] = shared.copy(), intercept.copy()
+        rows_since[k] = 0
+
+    ticket, order = 0, list(range(len(X)))
+    while session.word(layout.STOP) == layout.RUNNING:
+        for k, worker in enumerate(workers):
+            before = session.word(layout.COMPLETED)
+            worker.turn(1)
+            if session.word(layout.COMPLETED) == before:
+                continue
+            epoch, block = divmod(ticket, plan.n_blocks)
+            if block == 0:
+                naive.shuffle(order, plan.seed)
+            first = block * plan.block_rows
+            t = rule.first_t + epoch * len(X) + first
+            for r in order[first : first + plan.block_rows]:
+                naive.sgd_rows(X, Y, weight, rule, [r], t, states[k], columns, dense)
+                t += 1
+                rows_since[k] += 1
+                if rows_since[k] == plan.interval:
+                    push(k, n_workers)
+            ticket += 1
+    for k, worker in enumerate(workers):
+        worker.leave()
+        push(k, n_workers - k)
+    return session, shared, intercept
+
+
+@pytest.mark.parametrize("n_workers", [2, 3])
+@pytest.mark.parametrize("columns", [1, 3])
+@pytest.mark.parametrize(("form", "dtype"), FORMS)
+def test_exchange_equals_the_twin(form, dtype, columns, n_workers):
+    data = cases.problem(form, dtype, columns, penalty="elasticnet", alpha=0.02, weighted=True)
+    run = {"plane": Shared(exchange=3), "step": StepSize("optimal")}
+    session, shared, intercept = interleaved(*data, n_workers, run)
+    close = {k: 3.0 * v for k, v in cases.tolerance(dtype).items()}
+    # curvature is float32, and so are the weights of a float32 model
+    close["rtol"] = max(close["rtol"], 1e-6)
+    np.testing.assert_allclose(session.model().coef.T, shared, **close)
+    np.testing.assert_allclose(session.model().intercept, intercept, **close)
+    assert session.shared.table[:, layout.T_ROWS].sum() == 3 * len(data[1])
+    pushes = session.shared.table[:, layout.T_PUSHES]
+    assert pushes.sum() == session.word(layout.VERSION) == session.shared.staleness.sum()
+
+
+def test_staleness_is_the_pushes_by_others():
+    problem, *_ = cases.problem("csr")
+    session = cases.session(problem, n_workers=2, plane=Shared(exchange=1), stop=Stop(epochs=1))
+    a, b = session.worker(0), session.worker(1)
+    a.join()
+    b.join()
+    a.turn(1)
+    rows = session.plan.block_rows
+    b.turn(1)
+    expected = np.zeros((2, layout.HISTOGRAM), int)
+    expected[0, 0] = rows
+    expected[1, naive.staleness_bin(rows)] += 1
+    expected[1, 0] += rows - 1
+    np.testing.assert_array_equal(session.shared.staleness, expected)
+
+
