@@ -8,7 +8,7 @@ in a pytest of their own; this file is its plugin too, which puts hogshare's cla
 `sklearn.linear_model` before the tests are collected, changes their defaults of `n_jobs` and
 `runtime`, and takes note of the tests that make an instance of them (the others concern
 SGDOneClassSVM and scikit-learn's private losses). The exit code is 1 if a test fails that is not in
-the list of known failures, or if a known one passes in the run with one worker.
+the list of known failures. With several workers a known one may pass or fail, as they meet.
 """
 
 from __future__ import annotations
@@ -25,14 +25,47 @@ from pathlib import Path
 MODULE = "sklearn.linear_model.tests.test_sgd"
 ROOT = Path(__file__).resolve().parent.parent
 
-PRIVATE = "replaces a private class of scikit-learn's (_ValidationScoreCallback) and expects its use"
+PRIVATE = (
+    "replaces a private class of scikit-learn's (_ValidationScoreCallback) and expects its use"
+)
+SCALE = (
+    "scikit-learn scores held-out rows without the scale factor of its l2 penalty, so its score "
+    "settles early; ours is the model's own score, and settles when the model does"
+)
+TWICE = "compares two runs to many digits; runs of several workers differ"
+ORDER = "compares with the model of one particular order of steps"
+MARGIN = "decides on a point 0.002 away from the boundary of the sequential model"
+ZEROS = "an exchange mixes a zero with another worker's small value: zeros come out as nearly zero"
 
 # test, or the beginning of its id -> why it may fail
 KNOWN_ONE_WORKER = {
     "test_validation_mask_correctly_subsets": PRIVATE,
+    "test_multi_thread_multi_class_and_early_stopping": SCALE,
 }
-KNOWN_MORE_WORKERS: dict[str, str] = {
+KNOWN_MORE_WORKERS = {
     **KNOWN_ONE_WORKER,
+    "test_warm_start": TWICE,
+    "test_clone": TWICE,
+    "test_late_onset_averaging_not_reached": TWICE,
+    "test_late_onset_averaging_reached": ORDER,
+    "test_validation_set_not_used_for_training": TWICE,
+    "test_n_iter_no_change": TWICE,
+    "test_sgd_l1_ratio_not_used": TWICE,
+    "test_sgd_l1[": ZEROS,
+    "test_average_binary_computed_correctly": ORDER,
+    "test_sgd_multiclass_average": ORDER,
+    "test_class_weights": MARGIN,
+    "test_sample_weights": MARGIN,
+    "test_equal_class_weight": TWICE,
+    "test_weights_multiplied": TWICE,
+    "test_balanced_weight": TWICE,
+    "test_partial_fit_equal_fit": TWICE,
+    "test_sgd_averaged": ORDER,
+    "test_average_sparse": ORDER,
+    "test_l1_ratio": TWICE,
+    "test_SGDClassifier_fit_for_all_backends": TWICE,
+    "test_sgd_random_state": TWICE,
+    "test_sgd_numerical_consistency": TWICE,
 }
 
 
@@ -126,7 +159,8 @@ def why_known(test: str, known: dict[str, str]) -> str | None:
 
 def judge(rows: list[dict], known: dict[str, str]) -> dict[str, list[dict]]:
     """Sort the tests that concern the two classes into passed, skipped, known and unexpected."""
-    sorted_rows: dict[str, list[dict]] = {k: [] for k in ("passed", "skipped", "known", "unexpected")}
+    kinds = ("passed", "skipped", "known", "unexpected")
+    sorted_rows: dict[str, list[dict]] = {kind: [] for kind in kinds}
     for row in rows:
         if not row["ours"] and row["outcome"] != "failed":
             continue
@@ -159,6 +193,9 @@ def main(arguments: list[str] | None = None) -> int:
         for row in found[kind]:
             first = row["reason"].strip().splitlines()[0] if row["reason"].strip() else ""
             print(f"{kind:11s} {row['test']}\n              {row.get('known') or first}")
+    tally = Counter(row["known"] for row in found["known"])
+    for reason, count in tally.most_common():
+        print(f"{count:3d} known: {reason}")
     others = sum(not row["ours"] for row in rows)
     counts = ", ".join(f"{len(found[kind])} {kind}" for kind in found)
     print(f"{len(rows) - others} tests concern the two classes: {counts}; {others} do not.")

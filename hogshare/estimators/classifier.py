@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import _fit_context
 from sklearn.linear_model import SGDClassifier as _SGDClassifier
-from sklearn.utils import check_random_state, compute_class_weight
-from sklearn.utils.multiclass import _check_partial_fit_first_call
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import validate_data
 
-from hogshare.estimators.common import MAX_INT, WORKER_CONSTRAINTS, SGDMixin
+from hogshare.estimators.common import WORKER_CONSTRAINTS
+from hogshare.estimators.passes import ClassifierPass
 
 
-class SGDClassifier(SGDMixin, _SGDClassifier):
+class SGDClassifier(ClassifierPass, _SGDClassifier):
     """Linear classifier fitted by stochastic gradient descent, on every core.
 
     A drop-in replacement of `sklearn.linear_model.SGDClassifier`, and a subclass of it: the same
@@ -81,8 +80,8 @@ class SGDClassifier(SGDMixin, _SGDClassifier):
         Exponent of 'invscaling'. Negative values are deprecated, as in scikit-learn.
 
     early_stopping : bool, default=False
-        Whether to hold out a stratified fraction of the rows and stop when the score on them no longer
-        improves; see `tol`.
+        Whether to hold out a stratified fraction of the rows and stop when the score on them no
+        longer improves; see `tol`.
 
     validation_fraction : float, default=0.1
         Fraction of the rows to hold out for early stopping.
@@ -174,7 +173,7 @@ class SGDClassifier(SGDMixin, _SGDClassifier):
     True
     """
 
-    _parameter_constraints: dict = {  # noqa: RUF012  (scikit-learn's way)
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
         **_SGDClassifier._parameter_constraints,
         **WORKER_CONSTRAINTS,
     }
@@ -309,63 +308,3 @@ class SGDClassifier(SGDMixin, _SGDClassifier):
         init = None if getattr(self, "coef_", None) is not None else (None, None)
         self._pass(X, y, classes, sample_weight, None, init)
         return self
-
-    def _pass(
-        self,
-        X: Any,
-        y: Any,
-        classes: Any,
-        sample_weight: Any,
-        max_iter: int | None,
-        init: tuple[Any, Any] | None,
-    ) -> None:
-        """Validate and learn; `init` None goes on from the present model."""
-        X, y = self._check_rows(X, y, reset=not hasattr(self, "classes_"))
-        _check_partial_fit_first_call(self, classes)
-        n_classes = len(self.classes_)
-        class_weight = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
-        weight = _check_sample_weight(
-            # with early stopping a better message comes from the split
-            sample_weight,
-            X,
-            dtype=X.dtype,
-            allow_all_zero_weights=self.early_stopping,
-        )
-        shape = (1 if n_classes <= 2 else n_classes, X.shape[1])
-        start = (
-            self._last_model(shape) if init is None else self._first_model(shape, X.dtype, *init)
-        )
-        if n_classes < 2:
-            raise ValueError(
-                "The number of classes has to be greater than one; "
-                f"got {n_classes} class{'' if n_classes == 1 else 'es'}."
-            )
-        validation, seed = self._draw(y, weight)
-        self._learn(
-            X,
-            y,
-            start=start,
-            sample_weight=weight,
-            class_weight=class_weight,
-            classes=self.classes_,
-            validation=validation,
-            seed=seed,
-            max_iter=max_iter,
-            metadata=None if sample_weight is None else {"sample_weight": sample_weight},
-        )
-
-    def _draw(self, y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray | None, int]:
-        """Split and seed of the row order, drawn in scikit-learn's order.
-
-        With several classes the order is the one that scikit-learn has for the first of them.
-        """
-        if len(self.classes_) > 2:
-            validation = self._held_out(y, weight)
-            seeds = check_random_state(self.random_state).randint(MAX_INT, size=len(self.classes_))
-            generator = np.random.RandomState(seeds[0])
-            generator.randint(1, MAX_INT)
-        else:
-            generator = check_random_state(self.random_state)
-            generator.randint(1, MAX_INT)
-            validation = self._held_out(y, weight)
-        return validation, int(generator.randint(MAX_INT))

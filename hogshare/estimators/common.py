@@ -20,12 +20,12 @@ from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
 from hogshare.estimators.epochs import EpochTasks
 from hogshare.planes.shared import Shared
-from hogshare.problems.linear import LinearProblem, build
+from hogshare.problems.linear import build
 from hogshare.problems.model import Model
 from hogshare.problems.rows import check_csr
 from hogshare.report import Report
 from hogshare.runtimes.choice import RUNTIMES
-from hogshare.solvers.solve import OrderSeed, solve
+from hogshare.solvers.solving import OrderSeed, solve
 
 MAX_INT = np.iinfo(np.int32).max
 WORKER_CONSTRAINTS: dict[str, list[Any]] = {
@@ -57,11 +57,11 @@ class SGDMixin(CallbackSupportMixin):
 
     def _check_rows(self, X: Any, y: Any, reset: bool) -> tuple[Any, np.ndarray]:
         """Validate as scikit-learn does; the structure of compressed formats before it is used."""
-        if sp.issparse(X):
-            if X.format == "csr":
-                check_csr(X)
-            elif X.format == "csc":
-                X.check_format(full_check=True)
+        layout = getattr(X, "format", None) if sp.issparse(X) else None
+        if layout == "csr":
+            check_csr(X)
+        elif layout == "csc":
+            X.check_format(full_check=True)
         X, y = validate_data(
             self,
             X,
@@ -104,8 +104,7 @@ class SGDMixin(CallbackSupportMixin):
         n_columns, n_features = shape
         coef, intercept = np.zeros(shape, dtype), np.zeros(n_columns, dtype)
         if coef_init is not None:
-            coef_init = coef_init.toarray() if sp.issparse(coef_init) else coef_init
-            coef_init = np.asarray(coef_init, dtype=dtype)
+            coef_init = np.asarray(_unsparse(coef_init), dtype=dtype)
             fits = coef_init.size == n_features if n_columns == 1 else coef_init.shape == shape
             if not fits:
                 raise ValueError(
@@ -171,10 +170,12 @@ class SGDMixin(CallbackSupportMixin):
             classes=classes,
         )
 
-        def attributes(model: Model) -> dict[str, Any]:
-            return self._fitted(model, start.t + (model.t - start.t) / n_training * len(y))
-
         n_training = len(y) if validation is None else int(np.count_nonzero(~validation))
+
+        def attributes(model: Model) -> dict[str, Any]:
+            epochs = round((model.t - start.t) / n_training)
+            return self._fitted(model, start.t + epochs * len(y))
+
         tasks = EpochTasks(self, problem, X, y, metadata, max_iter, attributes)
         plane = est.plane if isinstance(est.plane, Shared) else Shared()
         tasks.begin(start)
@@ -249,7 +250,7 @@ class SGDMixin(CallbackSupportMixin):
 
     def __sklearn_tags__(self) -> Any:
         est: Any = self
-        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.non_deterministic = est.n_jobs not in (None, 1)
         return tags
@@ -257,7 +258,8 @@ class SGDMixin(CallbackSupportMixin):
 
 def _dense(coef: Any, shape: tuple[int, int]) -> np.ndarray:
     """Coefficients as the engine has them, also after `sparsify`."""
-    return np.asarray(coef.toarray() if sp.issparse(coef) else coef).reshape(shape)
+    return np.asarray(_unsparse(coef)).reshape(shape)
 
 
-__all__ = ["LinearProblem", "SGDMixin"]
+def _unsparse(coef: Any) -> Any:
+    return coef.toarray() if sp.issparse(coef) else coef

@@ -5,16 +5,14 @@ from __future__ import annotations
 from numbers import Integral
 from typing import Any
 
-import numpy as np
 from sklearn.base import _fit_context
 from sklearn.linear_model import SGDRegressor as _SGDRegressor
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight
 
-from hogshare.estimators.common import MAX_INT, WORKER_CONSTRAINTS, SGDMixin
+from hogshare.estimators.common import WORKER_CONSTRAINTS
+from hogshare.estimators.passes import RegressorPass
 
 
-class SGDRegressor(SGDMixin, _SGDRegressor):
+class SGDRegressor(RegressorPass, _SGDRegressor):
     """Linear regression fitted by stochastic gradient descent, on every core.
 
     A drop-in replacement of `sklearn.linear_model.SGDRegressor`, and a subclass of it: the same
@@ -161,7 +159,7 @@ class SGDRegressor(SGDMixin, _SGDRegressor):
     True
     """
 
-    _parameter_constraints: dict = {  # noqa: RUF012  (scikit-learn's way)
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
         **_SGDRegressor._parameter_constraints,
         **WORKER_CONSTRAINTS,
         "n_jobs": [Integral, None],
@@ -285,41 +283,3 @@ class SGDRegressor(SGDMixin, _SGDRegressor):
             self._check_settings(for_partial_fit=True)
         self._pass(X, y, sample_weight, None, first, (None, None) if first else None)
         return self
-
-    def _pass(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        max_iter: int | None,
-        reset: bool,
-        init: tuple[Any, Any] | None,
-    ) -> None:
-        """Validate and learn; `init` None goes on from the present model."""
-        X, y = self._check_rows(X, y, reset=reset)
-        y = y.astype(X.dtype, copy=False)
-        weight = _check_sample_weight(sample_weight, X, dtype=X.dtype)
-        shape = (1, X.shape[1])
-        start = (
-            self._last_model(shape) if init is None else self._first_model(shape, X.dtype, *init)
-        )
-        validation = self._held_out(y, weight)
-        # drawn in scikit-learn's order: of its two numbers the first is the row order's seed
-        generator = check_random_state(self.random_state)
-        seed = int(generator.randint(MAX_INT))
-        generator.randint(1, MAX_INT)
-        self._learn(
-            X,
-            y,
-            start=start,
-            sample_weight=weight,
-            class_weight=None,
-            classes=None,
-            validation=validation,
-            seed=seed,
-            max_iter=max_iter,
-            metadata=None if sample_weight is None else {"sample_weight": sample_weight},
-        )
-
-    def _shaped(self, coef: np.ndarray) -> np.ndarray:
-        return coef.ravel()

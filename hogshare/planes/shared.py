@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hogshare.kernels import losses
 from hogshare.kernels.moments import add_interactions, count_nonzeros
-from hogshare.problems.linear import LinearProblem
+
+if TYPE_CHECKING:
+    from hogshare.problems.linear import LinearProblem
 
 SAMPLE_ROWS = 2048  # rows looked at to tell hot features from cold ones
 EXCHANGE_SHARE = 6.0  # rows' time per exchange, in exchanges

@@ -183,7 +183,7 @@ def build(
 
 
 def _in_range(name: str, value: Any, low: float, high: float) -> None:
-    if not (isinstance(value, Real) and low <= value <= high):
+    if not (isinstance(value, Real) and low <= float(value) <= high):
         raise ValueError(f"{name} must be a number between {low} and {high}; got {value!r}.")
 
 

@@ -10,7 +10,7 @@ from hogshare.engine.stops import Stop
 from hogshare.planes.shared import Shared
 from hogshare.problems.linear import LinearProblem
 from hogshare.report import Report
-from hogshare.solvers.solve import solve
+from hogshare.solvers.solving import solve
 
 
 def asysg_incon(

@@ -47,7 +47,7 @@ RULES = {
     "pa2": ({"loss": "hinge", "penalty": None}, {"step": StepSize("pa2", eta0=0.4)}),
     "pa1 and l2": ({"loss": "hinge", "alpha": 0.01}, {"step": StepSize("pa1", eta0=0.4)}),
     "no shuffle": ({}, {"shuffle": False}),
-    "later start": ({}, {"first_t": 24.0, "step": StepSize("optimal")}),
+    "later start": ({"alpha": 0.01}, {"first_t": 24.0, "step": StepSize("optimal")}),
 }
 
 REGRESSIONS = {

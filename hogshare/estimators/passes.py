@@ -1,0 +1,125 @@
+"""One pass of an estimator: validate the rows, draw split and row order, learn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state, compute_class_weight
+from sklearn.utils.multiclass import _check_partial_fit_first_call
+from sklearn.utils.validation import _check_sample_weight
+
+from hogshare.estimators.common import MAX_INT, SGDMixin
+
+
+class ClassifierPass(SGDMixin):
+    """A pass with labels."""
+
+    classes_: np.ndarray
+    class_weight: Any
+    early_stopping: bool
+    random_state: Any
+
+    def _pass(
+        self,
+        X: Any,
+        y: Any,
+        classes: Any,
+        sample_weight: Any,
+        max_iter: int | None,
+        init: tuple[Any, Any] | None,
+    ) -> None:
+        """Validate and learn; `init` None goes on from the present model."""
+        X, y = self._check_rows(X, y, reset=not hasattr(self, "classes_"))
+        _check_partial_fit_first_call(self, classes)
+        n_classes = len(self.classes_)
+        class_weight = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
+        weight = _check_sample_weight(
+            # with early stopping a better message comes from the split
+            sample_weight,
+            X,
+            dtype=X.dtype,
+            allow_all_zero_weights=self.early_stopping,
+        )
+        shape = (1 if n_classes <= 2 else n_classes, X.shape[1])
+        start = (
+            self._last_model(shape) if init is None else self._first_model(shape, X.dtype, *init)
+        )
+        if n_classes < 2:
+            raise ValueError(
+                "The number of classes has to be greater than one; "
+                f"got {n_classes} class{'' if n_classes == 1 else 'es'}."
+            )
+        validation, seed = self._draw(y, weight)
+        self._learn(
+            X,
+            y,
+            start=start,
+            sample_weight=weight,
+            class_weight=class_weight,
+            classes=self.classes_,
+            validation=validation,
+            seed=seed,
+            max_iter=max_iter,
+            metadata=None if sample_weight is None else {"sample_weight": sample_weight},
+        )
+
+    def _draw(self, y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray | None, int]:
+        """Split and seed of the row order, drawn in scikit-learn's order.
+
+        With several classes the order is the one that scikit-learn has for the first of them.
+        """
+        if len(self.classes_) > 2:
+            validation = self._held_out(y, weight)
+            seeds = check_random_state(self.random_state).randint(MAX_INT, size=len(self.classes_))
+            generator = np.random.RandomState(seeds[0])
+            generator.randint(1, MAX_INT)
+        else:
+            generator = check_random_state(self.random_state)
+            generator.randint(1, MAX_INT)
+            validation = self._held_out(y, weight)
+        return validation, int(generator.randint(MAX_INT))
+
+
+class RegressorPass(SGDMixin):
+    """A pass with numbers."""
+
+    random_state: Any
+
+    def _pass(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        max_iter: int | None,
+        reset: bool,
+        init: tuple[Any, Any] | None,
+    ) -> None:
+        """Validate and learn; `init` None goes on from the present model."""
+        X, y = self._check_rows(X, y, reset=reset)
+        y = y.astype(X.dtype, copy=False)
+        weight = _check_sample_weight(sample_weight, X, dtype=X.dtype)
+        shape = (1, X.shape[1])
+        start = (
+            self._last_model(shape) if init is None else self._first_model(shape, X.dtype, *init)
+        )
+        validation = self._held_out(y, weight)
+        # drawn in scikit-learn's order: of its two numbers the first is the row order's seed
+        generator = check_random_state(self.random_state)
+        seed = int(generator.randint(MAX_INT))
+        generator.randint(1, MAX_INT)
+        self._learn(
+            X,
+            y,
+            start=start,
+            sample_weight=weight,
+            class_weight=None,
+            classes=None,
+            validation=validation,
+            seed=seed,
+            max_iter=max_iter,
+            metadata=None if sample_weight is None else {"sample_weight": sample_weight},
+        )
+
+    def _shaped(self, coef: np.ndarray) -> np.ndarray:
+        return coef.ravel()

@@ -1,0 +1,59 @@
+"""What all test modules share: the --soak option, and that no test leaves anything behind."""
+
+import gc
+import os
+import threading
+import time
+
+import pytest
+
+WATCHED = ("test_solve", "test_survival", "test_exchange")
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--soak",
+        action="store_true",
+        help="run all rounds of the survival and mutation tests, not a tenth of them",
+    )
+
+
+@pytest.fixture(scope="session")
+def rounds(request):
+    """``rounds(n)``: that many with --soak, a tenth of it otherwise."""
+    soak = request.config.getoption("--soak")
+    return lambda n: n if soak else max(1, n // 10)
+
+
+def holdings():
+    """Threads (by name) and descriptors that this process holds, the crew's apart."""
+    threads = sorted(t.name for t in threading.enumerate())
+    files = {}
+    for fd in os.listdir("/proc/self/fd"):
+        try:
+            files[fd] = os.readlink(f"/proc/self/fd/{fd}")
+        except OSError:  # the listing's own
+            continue
+    # the crew keeps one socket per process, and warm arenas up to its cap
+    kept = ("socket:", "anon_inode:", "/memfd:hogshare", "pipe:")
+    return threads, sorted(name for name in files.values() if not name.startswith(kept))
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(request):
+    """Fail a test of a fit that leaves a thread of ours or an open file."""
+    if request.module.__name__.rpartition(".")[2] not in WATCHED or not os.path.isdir("/proc/self"):
+        yield
+        return
+    before = holdings()
+    yield
+    deadline = time.monotonic() + 2.0
+    while True:
+        threads, files = holdings()
+        new = [t for t in threads if t.startswith("hogshare-") and t not in before[0]]
+        if (not new and len(files) <= len(before[1])) or time.monotonic() > deadline:
+            break
+        gc.collect()
+        time.sleep(0.05)
+    assert not new, f"threads are left: {new}"
+    assert len(files) <= len(before[1]), f"files are left open: {files}"

@@ -1,0 +1,228 @@
+"""The schedule's words: claims, count-downs, returned blocks, the stop criterion, repair."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+import cases
+import naive
+from hogshare.engine.stops import Stop
+from hogshare.kernels import epochs, exchange, layout, repair
+from hogshare.kernels.jit import JIT_DISABLED, kernel
+from hogshare.planes.shared import Shared
+
+
+@kernel
+def judge(shared, plan, adaptive, criterion, score, epoch):
+    return epochs.apply_criterion(shared, plan, adaptive, criterion, score, epoch)
+
+
+@kernel
+def fold_all(shared, private, me, decay, must):
+    exchange.exchange(shared, private, me, decay, must)
+
+
+def two_workers(epochs=2, **settings):
+    """A session of two workers that have joined, four or more blocks per epoch."""
+    problem, *_ = cases.problem("csr")
+    settings.setdefault("plane", Shared(exchange=4))
+    session = cases.session(problem, n_workers=2, stop=Stop(epochs=epochs), **settings)
+    workers = [session.worker(0), session.worker(1)]
+    assert all(w.join() for w in workers)
+    return session, workers
+
+
+@pytest.mark.parametrize("adaptive", [False, True])
+@pytest.mark.parametrize("early_stopping", [0, 1])
+@pytest.mark.parametrize("tol", [-np.inf, 0.0, 0.05])
+def test_criterion(tol, early_stopping, adaptive):
+    problem, *_ = cases.problem(columns=3)
+    session = cases.session(problem)
+    plan = session.plan._replace(tol=tol, patience=2, early_stopping=early_stopping)
+    fields = session.shared.columns
+    fields[layout.C_ETA] = [0.1, 1e-6, 5e-6]
+    columns = cases.twin_columns(session)
+    rng = np.random.default_rng(5)
+    values = np.array([1.0, 0.9, 0.8]) * np.array([1.0, 0.8, 0.79, 0.9, 0.95, 0.94, 0.7])[:, None]
+    values += 0.02 * rng.standard_normal(values.shape)
+    for epoch, line in enumerate(values):
+        criterion = np.full(3, np.nan) if early_stopping else line
+        score = -line if early_stopping else np.full(3, np.nan)
+        over = judge(session.shared, plan, adaptive, criterion, score, epoch)
+        expected = naive.apply_criterion(
+            columns, line, epoch, tol=tol, patience=2, adaptive=adaptive
+        )
+        assert over == expected
+        twin = (columns.active, columns.eta, columns.best, columns.bad, columns.epochs)
+        places = (
+            layout.C_ACTIVE,
+            layout.C_ETA,
+            layout.C_BEST,
+            layout.C_PATIENCE,
+            layout.C_EPOCHS,
+        )
+        for place, field in zip(places, twin, strict=True):
+            np.testing.assert_allclose(fields[place], field, rtol=1e-12)
+        if over:
+            break
+    assert (tol > -np.inf or not over), "no tolerance means no stop"
+
+
+def test_blocks_cover_every_epoch_once():
+    session, workers = two_workers(epochs=3)
+    n = session.plan.n_blocks
+    assert n > 4
+    seen = []
+    for _ in range(200):
+        for worker in workers:
+            before = session.word(layout.TICKET)
+            worker.turn(1)
+            seen += list(range(before, session.word(layout.TICKET)))
+            ready, ended = session.word(layout.READY), session.word(layout.EPOCHS)
+            assert ended <= ready <= ended + 2, "at most two epochs are open"
+    assert seen == list(range(3 * n))
+    assert session.word(layout.EPOCHS) == 3
+    assert session.word(layout.PREPARER) == session.word(layout.ENDER) == 0
+
+
+def test_an_open_block_holds_back_its_epoch_but_not_the_next():
+    """A worker that is slow with one block: the other may go one epoch ahead, and no further."""
+    session, (fast, slow) = two_workers(epochs=3)
+    n = session.plan.n_blocks
+    # `slow` claims ticket 0 and then does nothing
+    assert fast.turn(1) == layout.TURN_OVER
+    session.shared.done[0, 0] = 0
+    session.shared.remaining[0] += 1
+    for _ in range(50):
+        answer = fast.turn(100)
+    assert answer == layout.TURN_WAIT
+    assert session.word(layout.EPOCHS) == 0
+    assert session.word(layout.TICKET) == 2 * n
+    repair.put_back(session.shared.returned, session.shared.control, slow.me, 0)
+    for _ in range(50):
+        answer = fast.turn(100)
+    assert answer == layout.TURN_DONE
+    assert session.word(layout.EPOCHS) == 3
+    assert session.word(layout.COMPLETED) == 3 * n + 1, "one block was undone by this test"
+
+
+def test_a_block_that_runs_twice_counts_once():
+    session, (first, second) = two_workers(epochs=1)
+    first.turn(2)
+    assert repair.put_back(session.shared.returned, session.shared.control, 1, 1)
+    assert not repair.put_back(session.shared.returned, session.shared.control, 1, 0), "taken"
+    assert session.word(layout.RETURNED) == 1
+    second.turn(1)
+    assert session.word(layout.RETURNED) == 0
+    assert session.word(layout.COMPLETED) == 2
+    assert session.shared.remaining[0] == session.plan.n_blocks - 2
+
+
+def test_an_epoch_whose_ender_died_is_ended_by_another():
+    session, (first, second) = two_workers(epochs=1)
+    session.shared.control[layout.ENDER] = first.me + 1  # holds the word, and dies
+    for _ in range(20):
+        first.turn(100)
+    assert session.word(layout.EPOCHS) == 0
+    repair.bury(session.shared.control, session.shared.table[first.me])
+    repair.release_words(session.shared.segments, session.shared.control, first.me)
+    assert session.word(layout.LIVE) == 1
+    assert second.turn(100) == layout.TURN_WAIT
+    repair.put_back(session.shared.returned, session.shared.control, 0, layout.FINISH_EPOCH)
+    while second.turn(100) != layout.TURN_DONE:
+        pass
+    assert session.word(layout.EPOCHS) == 1
+
+
+def test_a_dead_preparer_holds_nobody_up():
+    session, (dead, live) = two_workers(epochs=2)
+    session.shared.control[layout.PREPARER] = dead.me + 1
+    assert live.turn(10) == layout.TURN_WAIT
+    repair.release_words(session.shared.segments, session.shared.control, dead.me)
+    for _ in range(50):
+        answer = live.turn(100)
+    assert answer == layout.TURN_DONE
+    assert session.word(layout.EPOCHS) == 2
+
+
+def test_only_who_has_not_joined_is_refused():
+    problem, *_ = cases.problem()
+    session = cases.session(problem, n_workers=2, plane=Shared(exchange=4))
+    early, late = session.worker(0), session.worker(1)
+    assert early.join()
+    table = session.shared.table
+    assert not repair.refuse(table[0])
+    assert repair.refuse(table[1])
+    assert not late.join()
+    assert table[1, layout.T_STATE] == layout.DONE
+    assert session.word(layout.LIVE) == 1
+    repair.bury(session.shared.control, table[1])
+    assert session.word(layout.LIVE) == 1, "who never joined was never live"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_held_segment_is_left_for_the_next_exchange(dtype):
+    problem, X, *_ = cases.problem("csr", dtype, 3, penalty=None)
+    session = cases.session(problem, n_workers=2, plane=Shared(exchange=4))
+    shared = session.shared
+    shared.curvature[:] = 0.0
+    shared.intercept_curvature[:] = 0.0
+    worker = session.worker(0)
+    worker.join()
+    rng = np.random.default_rng(6)
+    change = rng.integers(-8, 8, shared.w.shape).astype(dtype)
+    worker.private.w[:] += change
+    worker.private.local[layout.L_SCALE] = 0.5
+    worker.private.local[layout.L_INTERCEPT] += 1.0
+    shared.segments[0] = 2  # held by worker 1, and there is only one segment
+    fold_all(shared, worker.private, 0, 0.0, False)
+    assert not shared.w.any() and not shared.intercept.any()
+    np.testing.assert_array_equal(worker.private.w, 0.5 * change)
+    np.testing.assert_array_equal(worker.private.local[layout.L_SCALE], 1.0)
+    shared.w[:] = 1.0  # what worker 1 has folded meanwhile
+    repair.release_words(shared.segments, shared.control, 1)
+    fold_all(shared, worker.private, 0, 0.0, True)
+    np.testing.assert_array_equal(shared.w, 1.0 + 0.5 * change)
+    np.testing.assert_array_equal(worker.private.w, shared.w)
+    np.testing.assert_array_equal(worker.private.base[: shared.w.size], shared.w)
+    np.testing.assert_array_equal(shared.intercept, 1.0)
+    assert shared.segments[0] == 0
+
+
+OVERRUN = """
+    import numpy as np
+    from hogshare.kernels.jit import kernel
+
+    @kernel
+    def read(array, i):
+        return array[i]
+
+    big = np.arange(8.0)
+    read(big[:4], 3)
+    read(big[:4], 5)
+"""
+
+
+@pytest.mark.skipif(JIT_DISABLED, reason="plain Python checks every index")
+def test_a_planted_overrun_is_caught_by_bounds_checks(tmp_path):
+    """The suite under NUMBA_BOUNDSCHECK=1 would see a kernel that reads past an array."""
+    script = tmp_path / "overrun.py"
+    script.write_text(textwrap.dedent(OVERRUN))
+    path = os.pathsep.join(p for p in sys.path if p)
+    codes = {}
+    for check in ("0", "1"):
+        environment = {
+            **os.environ,
+            "NUMBA_BOUNDSCHECK": check,
+            "HOGSHARE_CACHE_DIR": str(tmp_path / check),
+            "PYTHONPATH": path,
+        }
+        codes[check] = subprocess.run(
+            [sys.executable, str(script)], env=environment, capture_output=True, text=True
+        )
+    assert codes["0"].returncode == 0, codes["0"].stderr
+    assert "IndexError" in codes["1"].stderr

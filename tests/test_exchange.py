@@ -1,0 +1,240 @@
+"""What workers fold into the shared vector adds up, whoever holds, skips or dies.
+
+Changes are whole numbers, so that sums are exact in any order. A broken twin of the exchange, which
+forgets to move the base, has to violate what the real one keeps.
+"""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import cases
+from hogshare.engine.stops import Stop
+from hogshare.kernels import layout
+from hogshare.kernels.atomics import compare_exchange, load, store
+from hogshare.kernels.exchange import exchange, fold_segment
+from hogshare.kernels.jit import JIT_DISABLED, kernel
+from hogshare.kernels.streams import next_random
+from hogshare.planes.shared import Shared
+from hogshare.problems.linear import linear
+from hogshare.runtimes.monitor import Monitor
+
+pytestmark = pytest.mark.skipif(JIT_DISABLED, reason="the stand-ins serve one thread only")
+
+FEATURES = 8192
+ROUNDS = 300
+
+
+@kernel
+def change_some(private, total, state):
+    for _ in range(256):
+        state = next_random(state)
+        j = np.int64(state % np.uint32(private.w.shape[0]))
+        change = np.float64(np.int64((state >> np.uint32(8)) % np.uint32(17)) - 8)
+        private.w[j] += change
+        total[j] += change
+    return state
+
+
+@kernel
+def work(shared, private, me, rounds, total):
+    """Change the copy and exchange it, many times, then flush."""
+    state = np.uint32(me + 1)
+    for _ in range(rounds):
+        state = change_some(private, total, state)
+        private.local[layout.L_INTERCEPT, 0] += 1.0
+        exchange(shared, private, me, 0.0, False)
+    exchange(shared, private, me, 0.0, True)
+
+
+@kernel
+def work_without_base(shared, private, me, rounds, total):
+    """The broken twin: what was folded is not noted in the base, and is folded again."""
+    state = np.uint32(me + 1)
+    n_segments = shared.segments.shape[0] // layout.WORD
+    size = shared.w.shape[0] // n_segments
+    for _ in range(rounds):
+        state = change_some(private, total, state)
+        for s in range(n_segments):
+            if compare_exchange(shared.segments, s * layout.WORD, 0, me + 1) == 0:
+                for j in range(s * size, (s + 1) * size):
+                    shared.w[j] += private.w[j] - private.base[j]
+                    private.w[j] = shared.w[j]
+                store(shared.segments, s * layout.WORD, 0)
+
+
+@kernel
+def get_in_the_way(shared, stop, held):
+    """Hold one segment after another for a while, as a slow worker would."""
+    n = shared.segments.shape[0] // layout.WORD
+    s = 0
+    while load(stop, 0) == 0:
+        s = (s + 1) % n
+        if compare_exchange(shared.segments, s * layout.WORD, 0, 99) == 0:
+            held[0] += 1
+            for _ in range(2000):
+                load(stop, 0)
+            store(shared.segments, s * layout.WORD, 0)
+
+
+def wide_session(n_workers=2, dtype="float64"):
+    """Several segments, no curvature, everyone joined: weights are one."""
+    X = sp.random_array((40, FEATURES), density=0.01, format="csr", rng=np.random.default_rng(0))
+    y = np.arange(40) % 2
+    problem = linear(X.astype(dtype), y, penalty=None)
+    session = cases.session(problem, n_workers=n_workers, plane=Shared(exchange=8))
+    session.shared.curvature[:] = 0.0
+    session.shared.intercept_curvature[:] = 0.0
+    assert len(session.shared.segments) >= 4 * layout.WORD // (2 if dtype == "float32" else 1)
+    workers = [session.worker(k) for k in range(n_workers)]
+    assert all(w.join() for w in workers)
+    return session, workers
+
+
+def in_threads(function, session, workers, rounds=ROUNDS):
+    """Let every worker run `function`; the sum of all changes to private copies."""
+    totals = np.zeros((len(workers), FEATURES))
+    threads = [
+        threading.Thread(
+            target=function, args=(session.shared, w.private, w.me, rounds, totals[w.me])
+        )
+        for w in workers
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return totals.sum(axis=0)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_the_shared_vector_is_the_sum_of_all_changes(dtype):
+    session, workers = wide_session(2, dtype)
+    total = in_threads(work, session, workers)
+    np.testing.assert_array_equal(session.shared.w, total)
+    np.testing.assert_array_equal(session.shared.intercept, 2.0 * ROUNDS)
+    assert not session.shared.segments.any()
+
+
+def test_a_start_is_kept():
+    session, workers = wide_session()
+    start = np.arange(FEATURES) % 7
+    for array in (session.shared.w, *(w.private.w for w in workers)):
+        array[:] = start
+    for w in workers:
+        w.private.base[:FEATURES] = start
+    total = in_threads(work, session, workers)
+    np.testing.assert_array_equal(session.shared.w, start + total)
+
+
+def test_segments_that_others_hold_lose_nothing():
+    session, workers = wide_session()
+    stop, held = np.zeros(1, np.int64), np.zeros(1, np.int64)
+    blocker = threading.Thread(target=get_in_the_way, args=(session.shared, stop, held))
+    blocker.start()
+    try:
+        total = in_threads(work, session, workers)
+    finally:
+        stop[0] = 1
+        blocker.join()
+    assert held[0] > 0
+    np.testing.assert_array_equal(session.shared.w, total)
+
+
+def test_the_twin_without_base_update_breaks_the_sum():
+    session, workers = wide_session()
+    total = in_threads(work_without_base, session, workers, rounds=5)
+    assert (session.shared.w != total).any()
+
+
+def test_a_scaled_copy_counts_with_its_scale():
+    session, (worker, _) = wide_session()
+    worker.private.w[:] = 6.0
+    worker.private.local[layout.L_SCALE] = 0.5
+    fold(session, worker)
+    np.testing.assert_array_equal(session.shared.w, 3.0)
+    np.testing.assert_array_equal(worker.private.w, 3.0)
+    assert worker.private.local[layout.L_SCALE, 0] == 1.0
+
+
+def fold(session, worker):
+    work(session.shared, worker.private, worker.me, 0, np.zeros(FEATURES))
+
+
+@kernel
+def fold_one(shared, private, curvature, n_workers, rows):
+    fold_segment(shared, private, curvature, 0, shared.shape[0], 1, n_workers, rows, 0.0)
+
+
+@pytest.mark.parametrize("n_workers", [1.0, 2.0, 4.0])
+def test_weights_add_cold_coordinates_and_average_hot_ones(n_workers):
+    session, (worker, _) = wide_session()
+    private = worker.private
+    private.local[layout.L_ETA] = 0.5
+    private.w[:] = 1.0
+    curvature = np.full(FEATURES, 0.25, np.float32)
+    curvature[:10], curvature[10:20] = 0.0, 1e12
+    fold_one(session.shared.w, private, curvature, n_workers, 16.0)
+    folded = session.shared.w
+    np.testing.assert_array_equal(folded[:10], 1.0)
+    np.testing.assert_allclose(folded[10:20], 1.0 / n_workers, rtol=1e-6)
+    if n_workers == 2.0:
+        rho = 1.0 / (1.0 + 0.5 * 16.0 * 0.25)
+        np.testing.assert_allclose(folded[20:], (1.0 + rho) / 2.0, rtol=1e-6)
+
+
+def test_a_dead_workers_segments_are_freed_and_the_run_goes_on():
+    session, (worker, dead) = wide_session()
+    session.shared.segments[0] = dead.me + 1  # died inside a fold
+    ended = threading.Event()
+
+    def run():
+        while worker.turn(10) != layout.TURN_DONE:
+            time.sleep(0.001)
+        worker.leave()
+        ended.set()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    assert not ended.wait(0.2), "the last flush waits for the segment"
+    monitor = Monitor(session)
+    monitor.bury(dead.me)
+    assert ended.wait(5.0)
+    thread.join()
+    assert session.word(layout.EPOCHS) == session.plan.max_epochs
+    assert np.isfinite(session.shared.w).all() and session.shared.w.any()
+
+
+@pytest.mark.parametrize("where", ["claimed", "counted"])
+def test_a_dead_workers_block_is_put_back(where):
+    """Dead with a block in hand, or just after its count-down: every epoch ends all the same."""
+    problem, *_ = cases.problem("csr")
+    session = cases.session(problem, n_workers=2, plane=Shared(exchange=4), stop=Stop(epochs=4))
+    live, dead = session.worker(0), session.worker(1)
+    assert live.join() and dead.join()
+    if where == "claimed":
+        ticket = session.word(layout.TICKET)
+        session.shared.done[0, 0] = 0
+        live.turn(1)  # prepares the order and takes block 0
+        session.shared.table[1, layout.T_BLOCK] = ticket + 1
+        session.shared.control[layout.TICKET] += 1
+    else:
+        while session.shared.remaining[0] > 1 or session.word(layout.TICKET) == 0:
+            live.turn(1)
+        session.shared.control[layout.ENDER] = 2
+        live.turn(1)
+    monitor = Monitor(session)
+    monitor.bury(1)
+    for _ in range(200):
+        answer = live.turn(10)
+        waits = answer == layout.TURN_WAIT
+        session.shared.table[0, layout.T_STATE] = layout.WAITING if waits else layout.ACTIVE
+        if answer == layout.TURN_DONE:
+            break
+        monitor.tick()
+    assert answer == layout.TURN_DONE
+    assert session.word(layout.EPOCHS) == 4
+    assert session.word(layout.COMPLETED) == 4 * session.plan.n_blocks
