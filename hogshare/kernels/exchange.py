@@ -36,27 +36,38 @@ def exchange_weight(z, n_workers):
 
 
 @inlined
-def fold_segment(shared, private, curvature, first, last, n_columns, n_workers, rows, decay):
+def fold_segment(shared, private, curvature, first, last, n_workers, rows, decay):
     """Exchange features ``first:last`` of every column; the segment's word is held."""
     local = private.local
     w = private.w
     base = private.base
+    n_columns = np.uint64(local.shape[1])
     kind = w.dtype.type
     even = kind(1.0 / n_workers)
     rest = kind(1.0 - 1.0 / n_workers)
     one = kind(1.0)
-    for c in range(n_columns):
-        scale = kind(local[layout.L_SCALE, c])
-        # z = eta * rows * (curvature + decay), times n_workers / 2
-        reach = kind(0.5 * n_workers * rows * local[layout.L_ETA, c])
-        shrink = kind(decay)
-        for f in range(np.uint64(first), np.uint64(last)):
-            j = f * np.uint64(n_columns) + np.uint64(c)
-            mine = scale * w[j]
-            change = mine - base[j]
-            weight = even + rest / (one + reach * (kind(curvature[f]) + shrink))
+    shrink = kind(decay)
+    half = kind(0.5 * n_workers * rows)
+    if n_columns == 1:
+        # the same as below with the column's numbers in registers, so that it is vectorised
+        scale = kind(local[layout.L_SCALE, 0])
+        eta = kind(local[layout.L_ETA, 0])
+        for j in range(np.uint64(first), np.uint64(last)):
+            z = half * eta * (kind(curvature[j]) + shrink)
             before = shared[j]
-            after = before + weight * change
+            after = before + (even + rest / (one + z)) * (scale * w[j] - base[j])
+            shared[j] = after
+            w[j] = after
+            base[j] = after
+        return
+    for f in range(np.uint64(first), np.uint64(last)):
+        curved = half * (kind(curvature[f]) + shrink)
+        for c in range(n_columns):
+            j = f * n_columns + c
+            # curved * eta is z * n_workers / 2
+            weight = even + rest / (one + curved * kind(local[layout.L_ETA, c]))
+            change = kind(local[layout.L_SCALE, c]) * w[j] - base[j]
+            after = shared[j] + weight * change
             shared[j] = after
             w[j] = after
             base[j] = after
@@ -88,8 +99,7 @@ def exchange(shared, private, me, decay, must):
     n_workers = np.float64(max(1, load(shared.control, layout.LIVE)))
     rows = np.float64(shared.table[me, layout.T_UNEXCHANGED])
     if private.lag.shape[0] > 0:
-        for c in range(n_columns):
-            fold_scale(private, c)
+        fold_scale(private, 0, n_columns)
     size = (n_features + n_segments - 1) // n_segments
     turn = (me * n_segments) // max(1, shared.table.shape[0])
     for s in range(n_segments):
@@ -101,17 +111,7 @@ def exchange(shared, private, me, decay, must):
         while must and not free:
             free = compare_exchange(shared.segments, word, 0, me + 1) == 0
         if free:
-            fold_segment(
-                shared.w,
-                private,
-                shared.curvature,
-                first,
-                last,
-                n_columns,
-                n_workers,
-                rows,
-                decay,
-            )
+            fold_segment(shared.w, private, shared.curvature, first, last, n_workers, rows, decay)
             if segment == 0:
                 fold_intercept(
                     shared.intercept, private, shared.intercept_curvature[0], n_workers, rows

@@ -102,19 +102,21 @@ def gradient_step(rule, y, p, eta, norm2):
 
 
 @helper
-def fold_scale(private, c):
-    """Multiply the scale of column `c` into the vector; the average's lag stays exact."""
+def fold_scale(private, first, last):
+    """Multiply the scales of columns ``first:last`` into the vector; the lag stays exact."""
     local = private.local
+    w = private.w
     n_columns = local.shape[1]
-    scale = local[layout.L_SCALE, c]
-    total = local[layout.L_AVERAGE_SCALE, c]
-    if private.lag.shape[0] > 0 and total != 0.0:
-        for j in range(c, private.w.shape[0], n_columns):
-            private.lag[j] += total * private.w[j]
+    kind = w.dtype.type
+    averaging = private.lag.shape[0] > 0
+    for base in range(0, w.shape[0], n_columns):
+        for c in range(first, last):
+            j = base + c
+            if averaging:
+                private.lag[j] += local[layout.L_AVERAGE_SCALE, c] * w[j]
+            w[j] = kind(local[layout.L_SCALE, c] * w[j])
+    for c in range(first, last):
         local[layout.L_AVERAGE_SCALE, c] = 0.0
-    if scale != 1.0:
-        for j in range(c, private.w.shape[0], n_columns):
-            private.w[j] = private.w.dtype.type(scale * private.w[j])
         local[layout.L_SCALE, c] = 1.0
 
 
@@ -201,7 +203,7 @@ def sgd_rows(rows, rule, order, first, last, t, private, columns):
                     local[layout.L_SQUARED_NORM, c] *= shrink * shrink
                     local[layout.L_L1_NORM, c] *= shrink
                 if scale < tiny:
-                    fold_scale(private, c)
+                    fold_scale(private, c, c + 1)
             step[c] = update / local[layout.L_SCALE, c]
             if rule.fit_intercept:
                 local[layout.L_INTERCEPT, c] += update * rule.intercept_decay

@@ -180,8 +180,8 @@ def leave(rule, plan, shared, private, me):
     if plan.private == EXCHANGE:
         push_private(rule, shared, private, me, True)
     elif plan.private == ALONE:
+        fold_scale(private, 0, private.local.shape[1])
         for c in range(private.local.shape[1]):
-            fold_scale(private, c)
             shared.intercept[c] = private.local[layout.L_INTERCEPT, c]
     fetch_add(shared.control, layout.LIVE, -1)
     store(shared.table[me], layout.T_STATE, layout.DONE)

@@ -67,17 +67,22 @@ class Shared:
         return exchange_interval(problem)
 
 
+def row_nanoseconds(problem: LinearProblem) -> float:
+    """Rough time of one row on one core; good enough to weigh costs against each other."""
+    per_value = (3.0 if problem.is_sparse else 0.5) + 1.2 * (problem.n_columns - 1)
+    return 25.0 + problem.nnz / max(1, problem.n_rows) * per_value
+
+
 def exchange_interval(problem: LinearProblem) -> int:
     """Rows after which an exchange costs about a sixth of the rows' own time.
 
     By a cautious estimate an exchange streams three vectors of the model's size (about 1 ns per
     coordinate) and fetches the shared one's lines from another core (about 10 ns each, as they are
     streamed); a row gathers and scatters its nonzeros (about 3 ns each, 0.5 ns where rows are
-    dense) and costs 25 ns besides. Fewer rows make the copies agree better, and cost more; see
-    `docs/exchange.md`.
+    dense, and 1.2 ns for each further column) and costs 25 ns besides. Fewer rows make the copies
+    agree better, and cost more; see `docs/exchange.md`.
     """
-    per_row = problem.nnz / max(1, problem.n_rows) * problem.n_columns
-    row_ns = 25.0 + per_row * (3.0 if problem.is_sparse else 0.5)
+    row_ns = row_nanoseconds(problem)
     size = problem.n_features * problem.n_columns
     exchange_ns = 100.0 + size * (1.0 + 10.0 * problem.dtype.itemsize / 64.0)
     return int(np.clip(EXCHANGE_SHARE * exchange_ns / row_ns, 16, 8192))

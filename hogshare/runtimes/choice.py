@@ -8,6 +8,7 @@ from typing import Any
 
 import joblib
 
+from hogshare.planes.shared import row_nanoseconds
 from hogshare.problems.linear import LinearProblem
 from hogshare.runtimes.caller import Caller
 from hogshare.runtimes.threads import Threads
@@ -43,8 +44,7 @@ def usable_workers(n_jobs: int | None) -> int:
 
 def worthwhile_workers(problem: LinearProblem, ceiling: int, epochs: int, interval: int) -> int:
     """Workers up to `ceiling` that this problem keeps busy; 1 if a crew cannot pay."""
-    per_value = 3e-9 if problem.is_sparse else 0.5e-9
-    per_epoch = problem.n_rows * 25e-9 + problem.nnz * problem.n_columns * per_value
+    per_epoch = problem.n_rows * row_nanoseconds(problem) * 1e-9
     seconds = per_epoch * min(epochs, EXPECTED_EPOCHS)
     by_time = int(seconds / WORTHWHILE_SECONDS)
     by_exchange = int(problem.n_rows / max(1, WORTHWHILE_EXCHANGES * max(1, interval)))
