@@ -46,6 +46,7 @@ def fold_segment(shared, private, curvature, first, last, n_workers, rows, decay
     even = kind(1.0 / n_workers)
     rest = kind(1.0 - 1.0 / n_workers)
     one = kind(1.0)
+    zero = kind(0.0)
     shrink = kind(decay)
     half = kind(0.5 * n_workers * rows)
     if n_columns == 1:
@@ -55,7 +56,10 @@ def fold_segment(shared, private, curvature, first, last, n_workers, rows, decay
         for j in range(np.uint64(first), np.uint64(last)):
             z = half * eta * (kind(curvature[j]) + shrink)
             before = shared[j]
-            after = before + (even + rest / (one + z)) * (scale * w[j] - base[j])
+            mine = scale * w[j]
+            after = before + (even + rest / (one + z)) * (mine - base[j])
+            if mine == zero and abs(before) <= abs(base[j]):
+                after = zero
             shared[j] = after
             w[j] = after
             base[j] = after
@@ -66,8 +70,12 @@ def fold_segment(shared, private, curvature, first, last, n_workers, rows, decay
             j = f * n_columns + c
             # curved * eta is z * n_workers / 2
             weight = even + rest / (one + curved * kind(local[layout.L_ETA, c]))
-            change = kind(local[layout.L_SCALE, c]) * w[j] - base[j]
-            after = shared[j] + weight * change
+            before = shared[j]
+            mine = kind(local[layout.L_SCALE, c]) * w[j]
+            after = before + weight * (mine - base[j])
+            if mine == zero and abs(before) <= abs(base[j]):
+                # what clipped the base to zero clips anything smaller: l1's zeros stay exact
+                after = zero
             shared[j] = after
             w[j] = after
             base[j] = after
@@ -86,6 +94,22 @@ def fold_intercept(shared_intercept, private, curvature, n_workers, rows):
         local[layout.L_INTERCEPT_BASE, c] = after
 
 
+@inlined
+def proposals(shared, me):
+    """How many proposals from about one point this push is one of.
+
+    Usually the number of live workers. A worker that was preempted for long pushes a change whose
+    starting point is far behind: `behind` others have pushed since, and it counts as one of that
+    many. Where nobody else has pushed between this worker's last two pulls, the others stand still,
+    and it counts as alone.
+    """
+    table = shared.table
+    behind = load(shared.control, layout.VERSION) - table[me, layout.T_VERSION]
+    if behind == 0 and table[me, layout.T_STALENESS] == 0:
+        return 1
+    return max(1 + behind, load(shared.control, layout.LIVE))
+
+
 @helper
 def exchange(shared, private, me, decay, must):
     """Fold the worker's copy into the shared vector and the shared vector into the copy.
@@ -96,7 +120,7 @@ def exchange(shared, private, me, decay, must):
     n_columns = local.shape[1]
     n_features = shared.curvature.shape[0]
     n_segments = shared.segments.shape[0] // layout.WORD
-    n_workers = np.float64(max(1, load(shared.control, layout.LIVE)))
+    n_workers = np.float64(proposals(shared, me))
     rows = np.float64(shared.table[me, layout.T_UNEXCHANGED])
     if private.lag.shape[0] > 0:
         fold_scale(private, 0, n_columns)
@@ -152,4 +176,5 @@ def adopt_shared(shared, private, me):
         local[layout.L_INTERCEPT, c] = shared.intercept[c]
         local[layout.L_INTERCEPT_BASE, c] = shared.intercept[c]
     shared.table[me, layout.T_VERSION] = load(shared.control, layout.VERSION)
+    shared.table[me, layout.T_STALENESS] = shared.table.shape[0] - 1  # expected, until measured
     shared.table[me, layout.T_UNEXCHANGED] = 0

@@ -40,6 +40,21 @@ STATES = {
 }
 
 
+ABSURD = (
+    "The fit has diverged: the model is finite only because derivatives are clipped, and its loss "
+    "is more than 1e8 times that of a model of zeros. The steps are too large for this data: scale "
+    "the input (StandardScaler), or use a smaller step size (eta0)."
+)
+
+
+def is_absurd(problem: LinearProblem, model: Model) -> bool:
+    """Whether a finite model is the end of a divergence; looks at the loss only if it may be."""
+    if np.abs(model.coef).max(initial=0.0) < 1e6:
+        return False
+    nothing = problem.objective(np.zeros_like(model.coef), np.zeros_like(model.intercept))
+    return problem.objective(model.coef, model.intercept) > 1e8 * (1.0 + nothing)
+
+
 def settings(
     problem: LinearProblem,
     rule: SGD,

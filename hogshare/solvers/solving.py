@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+import warnings
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from hogshare.engine import session as sessions
@@ -130,6 +132,9 @@ def solve(
         model = session.model()
         if reason == layout.STOPPED_BY_DIVERGENCE or not model.is_finite():
             raise diverged(session.word(layout.EPOCHS))
+        if outcome.is_absurd(problem, model):
+            warnings.warn(outcome.ABSURD, ConvergenceWarning, stacklevel=2)
+            notes.append(outcome.ABSURD)
         report = Report(
             model=model,
             settings=outcome.settings(problem, rule, plane, runner.name, session, step, stop, seed),
