@@ -116,9 +116,18 @@ class Report:
 
     Examples
     --------
-    >>> report = solve(problem, n_workers=2, trace=4)        # doctest: +SKIP
-    >>> print(report)                                        # doctest: +SKIP
-    >>> report.to_json("run.json")                           # doctest: +SKIP
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from hogshare import problems, solve
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> report = solve(problems.linear(scale(X), y), trace=4, seed=0)
+    >>> report
+    <Report: 1 worker, 10 epochs, ... s, all epochs were done>
+    >>> bool(report.trace.objective[-1] < report.trace.objective[0])
+    True
+    >>> report.epochs_to(0.0)  # None: no snapshot is that low
+    >>> report.to_dict()["model"]["coef_shape"]
+    [1, 30]
     """
 
     model: Any

@@ -1,9 +1,9 @@
 """Small problems and sessions that several test modules use."""
 
+import naive
 import numpy as np
 import scipy.sparse as sp
 
-import naive
 from hogshare.engine import session as sessions
 from hogshare.engine.rules import SGD
 from hogshare.engine.steps import StepSize
@@ -118,7 +118,11 @@ def twin_columns(session):
 
 def tolerance(dtype):
     """How far a kernel of that dtype may be from its float64 twin on these sizes."""
-    return {"rtol": 2e-4, "atol": 2e-5} if np.dtype(dtype) == np.float32 else {
-        "rtol": 1e-9,
-        "atol": 1e-11,
-    }
+    return (
+        {"rtol": 2e-4, "atol": 2e-5}
+        if np.dtype(dtype) == np.float32
+        else {
+            "rtol": 1e-9,
+            "atol": 1e-11,
+        }
+    )

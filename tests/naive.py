@@ -260,8 +260,18 @@ def exchange_weight(z, n_workers):
     return 1.0 / n_workers + (1.0 - 1.0 / n_workers) / (1.0 + 0.5 * n_workers * z)
 
 
+def proposals(behind, last_staleness, live):
+    """How many proposals a push is one of: alone if nobody else has pushed for two pulls."""
+    return 1 if behind == last_staleness == 0 else max(1 + behind, live)
+
+
 def fold(shared, mine, base, curvature, eta, rows, n_workers):
     """What the shared vector, the copy and its base all are after an exchange."""
+    after = shared + exchange_weight(eta * rows * curvature, n_workers) * (mine - base)
+    return np.where((mine == 0.0) & (np.abs(shared) <= np.abs(base)), 0.0, after)
+
+
+def fold_intercept(shared, mine, base, curvature, eta, rows, n_workers):
     return shared + exchange_weight(eta * rows * curvature, n_workers) * (mine - base)
 
 

@@ -151,7 +151,7 @@ def test_two_threads_lose_plain_adds():
         if counter.sum() < 2 * ROUNDS:
             return
     if (os.cpu_count() or 1) > 1 and len(os.sched_getaffinity(0)) > 1:
-        pytest.fail("plain adds lost nothing in 20 tries: this test cannot tell them from atomic ones")
+        pytest.fail("plain adds lost nothing in 20 tries: this test sees no difference")
 
 
 def test_every_ticket_is_drawn_once():

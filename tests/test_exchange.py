@@ -1,21 +1,22 @@
 """What workers fold into the shared vector adds up, whoever holds, skips or dies.
 
-Changes are whole numbers, so that sums are exact in any order. A broken twin of the exchange, which
-forgets to move the base, has to violate what the real one keeps.
+Changes are whole numbers, so that sums are exact in any order, and the start is far from zero: a
+copy that is exactly zero counts as clipped there by an l1 penalty. A broken twin of the exchange,
+which forgets to move the base, has to violate what the real one keeps.
 """
 
 import threading
 import time
 
+import cases
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import cases
 from hogshare.engine.stops import Stop
 from hogshare.kernels import layout
 from hogshare.kernels.atomics import compare_exchange, load, store
-from hogshare.kernels.exchange import exchange, fold_segment
+from hogshare.kernels.exchange import exchange
 from hogshare.kernels.jit import JIT_DISABLED, kernel
 from hogshare.kernels.streams import next_random
 from hogshare.planes.shared import Shared
@@ -25,6 +26,7 @@ from hogshare.runtimes.monitor import Monitor
 pytestmark = pytest.mark.skipif(JIT_DISABLED, reason="the stand-ins serve one thread only")
 
 FEATURES = 8192
+START = 100_000.0
 ROUNDS = 300
 
 
@@ -89,6 +91,7 @@ def wide_session(n_workers=2, dtype="float64"):
     session.shared.curvature[:] = 0.0
     session.shared.intercept_curvature[:] = 0.0
     assert len(session.shared.segments) >= 4 * layout.WORD // (2 if dtype == "float32" else 1)
+    session.shared.w[:] = START
     workers = [session.worker(k) for k in range(n_workers)]
     assert all(w.join() for w in workers)
     return session, workers
@@ -114,20 +117,9 @@ def in_threads(function, session, workers, rounds=ROUNDS):
 def test_the_shared_vector_is_the_sum_of_all_changes(dtype):
     session, workers = wide_session(2, dtype)
     total = in_threads(work, session, workers)
-    np.testing.assert_array_equal(session.shared.w, total)
+    np.testing.assert_array_equal(session.shared.w, START + total)
     np.testing.assert_array_equal(session.shared.intercept, 2.0 * ROUNDS)
     assert not session.shared.segments.any()
-
-
-def test_a_start_is_kept():
-    session, workers = wide_session()
-    start = np.arange(FEATURES) % 7
-    for array in (session.shared.w, *(w.private.w for w in workers)):
-        array[:] = start
-    for w in workers:
-        w.private.base[:FEATURES] = start
-    total = in_threads(work, session, workers)
-    np.testing.assert_array_equal(session.shared.w, start + total)
 
 
 def test_segments_that_others_hold_lose_nothing():
@@ -135,28 +127,29 @@ def test_segments_that_others_hold_lose_nothing():
     stop, held = np.zeros(1, np.int64), np.zeros(1, np.int64)
     blocker = threading.Thread(target=get_in_the_way, args=(session.shared, stop, held))
     blocker.start()
+    while held[0] == 0:
+        time.sleep(0.001)
     try:
         total = in_threads(work, session, workers)
     finally:
         stop[0] = 1
         blocker.join()
-    assert held[0] > 0
-    np.testing.assert_array_equal(session.shared.w, total)
+    np.testing.assert_array_equal(session.shared.w, START + total)
 
 
 def test_the_twin_without_base_update_breaks_the_sum():
     session, workers = wide_session()
     total = in_threads(work_without_base, session, workers, rounds=5)
-    assert (session.shared.w != total).any()
+    assert (session.shared.w != START + total).any()
 
 
 def test_a_scaled_copy_counts_with_its_scale():
     session, (worker, _) = wide_session()
-    worker.private.w[:] = 6.0
+    worker.private.w[:] = 2.0 * START + 6.0
     worker.private.local[layout.L_SCALE] = 0.5
     fold(session, worker)
-    np.testing.assert_array_equal(session.shared.w, 3.0)
-    np.testing.assert_array_equal(worker.private.w, 3.0)
+    np.testing.assert_array_equal(session.shared.w, START + 3.0)
+    np.testing.assert_array_equal(worker.private.w, START + 3.0)
     assert worker.private.local[layout.L_SCALE, 0] == 1.0
 
 
@@ -164,26 +157,35 @@ def fold(session, worker):
     work(session.shared, worker.private, worker.me, 0, np.zeros(FEATURES))
 
 
-@kernel
-def fold_one(shared, private, curvature, n_workers, rows):
-    fold_segment(shared, private, curvature, 0, shared.shape[0], 1, n_workers, rows, 0.0)
+def test_a_copy_clipped_to_zero_keeps_its_zero():
+    """Unless the shared weight has grown beyond what the copy's penalty has taken away."""
+    session, (worker, _) = wide_session()
+    shared, private = session.shared.w, worker.private
+    private.w[:], private.base[:FEATURES] = 0.0, 3.0
+    shared[: FEATURES // 2], shared[FEATURES // 2 :] = 2.0, 5.0
+    fold(session, worker)
+    np.testing.assert_array_equal(shared[: FEATURES // 2], 0.0)
+    np.testing.assert_array_equal(shared[FEATURES // 2 :], 2.0)
 
 
-@pytest.mark.parametrize("n_workers", [1.0, 2.0, 4.0])
+@pytest.mark.parametrize("n_workers", [1, 2, 4])
 def test_weights_add_cold_coordinates_and_average_hot_ones(n_workers):
     session, (worker, _) = wide_session()
     private = worker.private
     private.local[layout.L_ETA] = 0.5
-    private.w[:] = 1.0
-    curvature = np.full(FEATURES, 0.25, np.float32)
+    private.w[:] = START + 1.0
+    curvature = session.shared.curvature
+    curvature[:] = 0.25
     curvature[:10], curvature[10:20] = 0.0, 1e12
-    fold_one(session.shared.w, private, curvature, n_workers, 16.0)
-    folded = session.shared.w
+    session.shared.control[layout.LIVE] = n_workers
+    session.shared.table[0, layout.T_UNEXCHANGED] = 16
+    fold(session, worker)
+    folded = session.shared.w - START
     np.testing.assert_array_equal(folded[:10], 1.0)
-    np.testing.assert_allclose(folded[10:20], 1.0 / n_workers, rtol=1e-6)
-    if n_workers == 2.0:
+    np.testing.assert_allclose(folded[10:20], 1.0 / n_workers, rtol=1e-5)
+    if n_workers == 2:
         rho = 1.0 / (1.0 + 0.5 * 16.0 * 0.25)
-        np.testing.assert_allclose(folded[20:], (1.0 + rho) / 2.0, rtol=1e-6)
+        np.testing.assert_allclose(folded[20:], (1.0 + rho) / 2.0, rtol=1e-5)
 
 
 def test_a_dead_workers_segments_are_freed_and_the_run_goes_on():

@@ -109,7 +109,8 @@ class LinearProblem:
         value = float(total.sum()) / self.n_rows
         if self.penalty is not None:
             ratio = effective_l1_ratio(self.penalty, self.l1_ratio)
-            squares = 0.5 * float(np.square(coef).sum())
+            with np.errstate(over="ignore"):  # of a diverged model it is rightly infinite
+                squares = 0.5 * float(np.square(coef).sum())
             value += self.alpha * ((1.0 - ratio) * squares + ratio * float(np.abs(coef).sum()))
         return value
 

@@ -21,6 +21,13 @@ class Model:
         Step counter: 1 plus the number of rows visited so far.
     average_coef, average_intercept : ndarray or None
         Mean of the iterates since averaging began, where it was asked for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hogshare import Model
+    >>> Model(coef=np.zeros((1, 3)), intercept=np.zeros(1)).is_finite()
+    True
     """
 
     coef: np.ndarray

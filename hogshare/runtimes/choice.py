@@ -34,6 +34,8 @@ def usable_workers(n_jobs: int | None) -> int:
     """
     if n_jobs == 0:
         raise ValueError("n_jobs == 0 has no meaning; use None or 1 for one worker, -1 for all.")
+    if multiprocessing.current_process().daemon:
+        return 1  # joblib's answer too, but it would warn of a pool that is not wanted here
     count = int(joblib.effective_n_jobs(n_jobs))
     nested = multiprocessing.parent_process() is not None or "LOKY_WORKER" in os.environ
     nested = nested or "Loky" in type(multiprocessing.current_process()).__name__

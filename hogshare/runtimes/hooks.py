@@ -21,12 +21,11 @@ class EpochHook:
 
     def poll(self, snapshot: Callable[[], Model] | None = None) -> None:
         """Report the epochs that have ended since the last call."""
-        if self.on_epoch is None:
-            return
-        while self.seen < self.session.word(layout.EPOCHS):
+        while self.on_epoch is not None and self.seen < self.session.word(layout.EPOCHS):
             if self.session.word(layout.STOP) == layout.STOPPED_BY_DIVERGENCE:
                 return
             self.seen += 1
             if self.on_epoch(self.seen, snapshot or self.session.model):
                 self.session.stop()
+                self.on_epoch = None  # epochs that end before all have stopped are not reported
                 return

@@ -43,8 +43,9 @@ def share(X: Any) -> Any:
     --------
     >>> import numpy as np
     >>> from hogshare import share
-    >>> share(np.arange(6.0).reshape(2, 3)).sum()
-    np.float64(15.0)
+    >>> rows = share(np.arange(6.0).reshape(2, 3))
+    >>> rows.shape, float(rows.sum())
+    ((2, 3), 15.0)
     """
     if type(X) is np.ndarray or isinstance(X, np.memmap):
         shared = _shared_buffers({"rows": X})

@@ -1,10 +1,10 @@
 """Losses, step sizes, the exchange's weight and row orders: functions of numbers."""
 
+import naive
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 
-import naive
 from hogshare.engine.steps import optimal_start
 from hogshare.kernels import losses, schedules, streams
 from hogshare.kernels.exchange import exchange_weight

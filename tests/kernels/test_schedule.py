@@ -5,11 +5,11 @@ import subprocess
 import sys
 import textwrap
 
+import cases
+import naive
 import numpy as np
 import pytest
 
-import cases
-import naive
 from hogshare.engine.stops import Stop
 from hogshare.kernels import epochs, exchange, layout, repair
 from hogshare.kernels.jit import JIT_DISABLED, kernel
@@ -69,7 +69,7 @@ def test_criterion(tol, early_stopping, adaptive):
             np.testing.assert_allclose(fields[place], field, rtol=1e-12)
         if over:
             break
-    assert (tol > -np.inf or not over), "no tolerance means no stop"
+    assert tol > -np.inf or not over, "no tolerance means no stop"
 
 
 def test_blocks_cover_every_epoch_once():
@@ -166,7 +166,7 @@ def test_only_who_has_not_joined_is_refused():
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_held_segment_is_left_for_the_next_exchange(dtype):
-    problem, X, *_ = cases.problem("csr", dtype, 3, penalty=None)
+    problem, *_ = cases.problem("csr", dtype, 3, penalty=None)
     session = cases.session(problem, n_workers=2, plane=Shared(exchange=4))
     shared = session.shared
     shared.curvature[:] = 0.0

@@ -1,16 +1,15 @@
 """Turns of one worker against the twins: the row kernels, the order, the epochs, the criterion."""
 
+import cases
+import naive
 import numpy as np
 import pytest
 
-import cases
-import naive
 from hogshare.engine.rules import SGD
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
 from hogshare.kernels import layout, turns
 from hogshare.planes.shared import Shared, feature_rarity
-from hogshare.problems.model import Model
 
 FORMS = [
     ("dense", "float32"),
@@ -161,9 +160,7 @@ def test_r_squared_of_held_out_rows(plane):
     validation = np.arange(23) % 3 == 0
     run = {"stop": Stop(epochs=1, tol=1e-3, validation=validation), "plane": plane}
     problem, X, Y, weight = cases.problem("csr", task="regression", weighted=True)
-    session, state, *rest = run_both(
-        problem, X, Y, weight, run, lock_free=plane.exchange is None
-    )
+    session, state, *rest = run_both(problem, X, Y, weight, run, lock_free=plane.exchange is None)
     compare(session, state, *rest, "float64")
     P = X[validation] @ state.coef + state.intercept
     theirs = metrics.r2_score(Y[validation], P, sample_weight=weight[validation])
@@ -176,9 +173,7 @@ def test_warm_start_goes_on_where_a_run_has_ended():
     shared = {"step": StepSize("optimal"), "shuffle": False, "rule": SGD(average=1)}
     whole = cases.run(cases.session(problem, stop=Stop(epochs=2), **shared)).model()
     first = cases.run(cases.session(problem, stop=Stop(epochs=1), **shared)).model()
-    second = cases.session(
-        problem, stop=Stop(epochs=1), start=first, first_t=first.t, **shared
-    )
+    second = cases.session(problem, stop=Stop(epochs=1), start=first, first_t=first.t, **shared)
     second = cases.run(second).model()
     assert second.t == whole.t == 1.0 + 2 * problem.n_rows
     np.testing.assert_allclose(second.coef, whole.coef, rtol=1e-12)
@@ -253,14 +248,20 @@ def interleaved(problem, X, Y, weight, n_workers, run):
     bias_curvature = session.shared.intercept_curvature[0]
     dense = not problem.is_sparse
 
+    version, seen, staleness = 0, [0] * n_workers, [n_workers - 1] * n_workers
+
     def push(k, n_live):
-        nonlocal shared, intercept
+        nonlocal shared, intercept, version
         s = states[k]
-        args = s.eta, rows_since[k], n_live
+        behind = version - seen[k]
+        args = s.eta, rows_since[k], naive.proposals(behind, staleness[k], n_live)
+        version += 1
+        seen[k], staleness[k] = version, behind
         shared = naive.fold(shared, s.coef, bases[k][0], curvature, *args)
-        intercept = naive.fold(intercept, s.intercept, bases[k][1], bias_curvature, *args)
+        intercept = naive.fold_intercept(intercept, s.intercept, bases[k][1], bias_curvature, *args)
         s.coef[:], s.intercept[:] = shared, intercept
         bases[k] = shared.copy(), intercept.copy()
+        s.reach[:] = 0.0  # what the average holds by now moves with no weight any more
         rows_since[k] = 0
 
     ticket, order = 0, list(range(len(X)))
@@ -285,7 +286,7 @@ def interleaved(problem, X, Y, weight, n_workers, run):
     for k, worker in enumerate(workers):
         worker.leave()
         push(k, n_workers - k)
-    return session, shared, intercept
+    return session, shared, intercept, states
 
 
 @pytest.mark.parametrize("n_workers", [2, 3])
@@ -293,13 +294,20 @@ def interleaved(problem, X, Y, weight, n_workers, run):
 @pytest.mark.parametrize(("form", "dtype"), FORMS)
 def test_exchange_equals_the_twin(form, dtype, columns, n_workers):
     data = cases.problem(form, dtype, columns, penalty="elasticnet", alpha=0.02, weighted=True)
-    run = {"plane": Shared(exchange=3), "step": StepSize("optimal")}
-    session, shared, intercept = interleaved(*data, n_workers, run)
+    run = {"plane": Shared(exchange=3), "step": StepSize("optimal"), "rule": SGD(average=5)}
+    session, shared, intercept, states = interleaved(*data, n_workers, run)
     close = {k: 3.0 * v for k, v in cases.tolerance(dtype).items()}
     # curvature is float32, and so are the weights of a float32 model
     close["rtol"] = max(close["rtol"], 1e-6)
     np.testing.assert_allclose(session.model().coef.T, shared, **close)
     np.testing.assert_allclose(session.model().intercept, intercept, **close)
+    # the average is that of all workers' iterates over all their steps
+    count = sum(s.count for s in states)
+    assert count[0] == 3 * len(data[1]) - 4
+    average = sum(s.total for s in states) / count
+    np.testing.assert_allclose(session.model().average_coef.T, average, **close)
+    average = sum(s.total_intercept for s in states) / count
+    np.testing.assert_allclose(session.model().average_intercept, average, **close)
     assert session.shared.table[:, layout.T_ROWS].sum() == 3 * len(data[1])
     pushes = session.shared.table[:, layout.T_PUSHES]
     assert pushes.sum() == session.word(layout.VERSION) == session.shared.staleness.sum()
@@ -319,5 +327,3 @@ def test_staleness_is_the_pushes_by_others():
     expected[1, naive.staleness_bin(rows)] += 1
     expected[1, 0] += rows - 1
     np.testing.assert_array_equal(session.shared.staleness, expected)
-
-

@@ -1,0 +1,63 @@
+"""The examples in the docstrings of public names run, each by itself, and give what they say."""
+
+import doctest
+import inspect
+import sys
+
+import pytest
+
+import hogshare
+from hogshare import datasets, problems
+
+NO_EXAMPLE = {"__version__", "problems"}
+
+
+def public():
+    """Yield the dotted name of every public thing, and the thing."""
+    for name in hogshare.__all__:
+        yield f"hogshare.{name}", getattr(hogshare, name)
+    for module in (datasets, problems):
+        yield module.__name__, module
+        for name in module.__all__:
+            yield f"{module.__name__}.{name}", getattr(module, name)
+
+
+def documented(thing):
+    """Yield the thing itself or, for a class, all classes of ours that it takes methods from."""
+    if inspect.isclass(thing):
+        yield from (base for base in thing.__mro__ if base.__module__.startswith("hogshare"))
+    elif inspect.isfunction(thing):
+        yield thing
+
+
+def doctests():
+    """Every docstring that has an example, once, under its public name."""
+    finder = doctest.DocTestFinder()
+    found = {}
+    for name, thing in public():
+        if inspect.ismodule(thing):
+            test = doctest.DocTestParser().get_doctest(thing.__doc__, {}, name, thing.__file__, 0)
+            found[thing.__doc__] = test
+        for part in documented(thing):
+            # no names of the module: an example imports what it uses
+            for test in finder.find(part, name, module=sys.modules[part.__module__], globs={}):
+                found.setdefault(test.docstring, test)
+    return [test for test in found.values() if test.examples]
+
+
+TESTS = doctests()
+
+
+@pytest.mark.timeout(300)  # kernels may have to be compiled
+@pytest.mark.parametrize("test", TESTS, ids=lambda test: test.name)
+def test_example_runs(test):
+    printed = []
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    result = runner.run(test, out=printed.append)
+    assert not result.failed, "".join(printed)
+    assert result.attempted > getattr(result, "skipped", 0)
+
+
+@pytest.mark.parametrize("name", sorted(set(hogshare.__all__) - NO_EXAMPLE))
+def test_public_name_has_an_example(name):
+    assert f"hogshare.{name}" in {test.name for test in TESTS}

@@ -1,0 +1,269 @@
+"""Whatever dies, a fit ends well and nothing is left behind."""
+
+import contextlib
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+import scipy.sparse as sp
+
+from hogshare import Shared, Stop, problems, share, solve
+from hogshare.runtimes.crew import current_crew
+from hogshare.runtimes.processes import WorkerDied
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
+
+ROOT = Path(__file__).parent.parent
+PATIENCE = 60  # seconds after which something that should have happened has not
+
+
+def rows(n=20_000, m=500, seed=0):
+    rng = np.random.default_rng(seed)
+    X = sp.random_array((n, m), density=0.05, format="csr", rng=rng)
+    signal = X @ rng.standard_normal(m)
+    return X, ((signal > 0) ^ (rng.random(n) < 0.05)).astype(int)
+
+
+@pytest.fixture(scope="module")
+def problem():
+    X, y = rows()
+    return problems.linear(share(X), y, alpha=1e-3)
+
+
+def value(problem, report):
+    return problem.objective(report.model.coef, report.model.intercept)
+
+
+def workers_of(process=None):
+    """The member processes of the crew: children of the fork helper."""
+    found = []
+    with contextlib.suppress(psutil.NoSuchProcess):
+        for helper in (process or psutil.Process()).children():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if "hogshare.runtimes.fork_helper" in " ".join(helper.cmdline()):
+                    found += helper.children()
+    return found
+
+
+@pytest.fixture(scope="module")
+def epochs(problem):
+    """As many as take three workers about half a second here."""
+    run = {"runtime": "processes", "n_workers": 3, "seed": 0}
+    solve(problem, stop=Stop(epochs=20), **run)
+    took = solve(problem, stop=Stop(epochs=50), **run).seconds["run"]
+    return int(np.clip(50 * 0.5 / took, 50, 5000))
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("plane", [Shared(), Shared(exchange=None)], ids=["exchange", "lock-free"])
+def test_a_fit_survives_the_death_of_any_worker_at_any_moment(problem, epochs, rounds, plane):
+    run = {"runtime": "processes", "n_workers": 3, "plane": plane, "stop": Stop(epochs=epochs)}
+    whole = solve(problem, seed=0, **run)
+    best, took = value(problem, whole), whole.seconds["run"]
+    rng = random.Random(0)
+    killed, warned = [], 0
+    for k in range(rounds(100)):
+
+        def kill(delay):
+            time.sleep(delay)
+            candidates = workers_of()
+            if candidates:
+                victim = rng.choice(candidates)
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    victim.kill()
+                    killed.append(victim.pid)
+
+        killer = threading.Thread(target=kill, args=(rng.uniform(0.0, took),), name="killer")
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            killer.start()
+            report = solve(problem, seed=k, **run)
+            killer.join()
+        assert report.n_epochs == epochs
+        assert sum(w["blocks"] for w in report.workers) >= epochs  # a dead one's count with it
+        assert value(problem, report) <= best * 1.02
+        deaths = [w for w in caught if issubclass(w.category, WorkerDied)]
+        assert len(deaths) == len(caught), [str(w.message) for w in caught]
+        # a worker that was killed between two fits may be noticed in the second
+        for death in deaths:
+            pid = re.search(r"worker \d+ \(process (\d+)\) died by .*SIGKILL", str(death.message))
+            assert int(pid[1]) in killed
+            killed.remove(int(pid[1]))
+            assert str(death.message) in report.notes
+        assert sum(w["state"] == "dead" for w in report.workers) == len(deaths)
+        warned += len(deaths)
+    assert warned > 0, "no kill hit a fit: this test has seen nothing"
+
+
+def test_a_fit_survives_the_death_of_all_other_workers(problem, epochs):
+    run = {"runtime": "processes", "n_workers": 3, "stop": Stop(epochs=epochs), "seed": 0}
+    best = value(problem, solve(problem, **run))
+
+    def kill():
+        time.sleep(0.1)
+        for victim in workers_of():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                victim.kill()
+
+    killer = threading.Thread(target=kill, name="killer")
+    killer.start()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        report = solve(problem, **run)
+    killer.join()
+    assert {w.category for w in caught} == {WorkerDied} and len(caught) == 2
+    assert report.n_epochs == epochs
+    assert value(problem, report) <= best * 1.02
+    again = solve(problem, **run)
+    assert [w["state"] for w in again.workers].count("dead") == 0
+
+
+SCRIPT = """
+    import sys, threading, time
+    sys.path.insert(0, {tests!r})
+    from test_survival import rows
+    from hogshare import Stop, problems, solve
+
+    X, y = rows(5_000)
+    problem = problems.linear(X, y)
+    run = dict(runtime={runtime!r}, n_workers=2, seed=0)
+    solve(problem, stop=Stop(epochs=3), **run)
+    print("ready", flush=True)
+"""
+
+INTERRUPTED = (
+    SCRIPT
+    + """
+    try:
+        solve(problem, stop=Stop(epochs=10_000_000), **run)
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+    report = solve(problem, stop=Stop(epochs=3), **run)
+    print("then", report.n_epochs, flush=True)
+"""
+)
+
+ENDLESS = (
+    SCRIPT
+    + """
+    solve(problem, stop=Stop(epochs=10_000_000), **run)
+"""
+)
+
+
+def start(tmp_path, text, runtime):
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(text.format(tests=str(ROOT / "tests"), runtime=runtime)))
+    path = os.pathsep.join(p for p in [str(ROOT), *sys.path] if p)
+    process = subprocess.Popen(
+        [sys.executable, str(script)],
+        env={**os.environ, "PYTHONPATH": path},
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout.readline().strip() == "ready"
+    time.sleep(0.4)  # well inside the long fit
+    return process
+
+
+@pytest.mark.parametrize("runtime", ["threads", "processes"])
+def test_ctrl_c_ends_a_fit_at_once_and_the_next_one_works(tmp_path, runtime):
+    process = start(tmp_path, INTERRUPTED, runtime)
+    began = time.monotonic()
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to every process of the group
+    assert process.stdout.readline().strip() == "interrupted"
+    assert time.monotonic() - began < 2.0, "0.5 s where the machine is quiet"
+    assert process.stdout.readline().strip() == "then 3"
+    process.stdout.close()
+    assert process.wait(PATIENCE) == 0
+
+
+def anonymous_memory():
+    """Names under /dev/shm and temporary files of ours."""
+    return {p for folder in ("/dev/shm", "/tmp") for p in Path(folder).glob("*hogshare*")}
+
+
+def test_nothing_is_left_when_everything_is_killed(tmp_path):
+    before, shm = anonymous_memory(), set(os.listdir("/dev/shm"))
+    process = start(tmp_path, ENDLESS, "processes")
+    deadline = time.monotonic() + PATIENCE
+    while len(family := psutil.Process(process.pid).children(recursive=True)) < 2:
+        assert time.monotonic() < deadline, "a helper and a worker should be up"
+        time.sleep(0.05)
+    process.kill()
+    process.stdout.close()
+    process.wait(PATIENCE)
+    _, alive = psutil.wait_procs(family, timeout=5.0)
+    assert not alive
+    assert anonymous_memory() <= before
+    assert set(os.listdir("/dev/shm")) <= shm
+
+
+def possessions():
+    """Descriptors, threads, processes, resident bytes of this process."""
+    me = psutil.Process()
+    return me.num_fds(), me.num_threads(), len(me.children(recursive=True)), me.memory_info().rss
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("runtime", ["caller", "threads", "processes"])
+def test_many_fits_leak_nothing(rounds, runtime):
+    X, y = rows(2_000, 200)
+    problem = problems.linear(X, y)
+    n_workers = 1 if runtime == "caller" else 2
+    run = {"runtime": runtime, "n_workers": n_workers, "stop": Stop(epochs=2)}
+    current_crew().shutdown()  # what earlier tests hired may still be starting
+    for _ in range(10):
+        solve(problem, **run)
+    if runtime == "processes":
+        deadline = time.monotonic() + PATIENCE
+        while possessions()[2] < 2 and time.monotonic() < deadline:
+            solve(problem, **run)
+    fds, threads, processes, memory = possessions()
+    for _ in range(rounds(1000)):
+        solve(problem, **run)
+    deadline = time.monotonic() + 5.0
+    while True:  # a joined thread may take a moment to be gone from the system's view
+        after = possessions()
+        if after[1] <= threads or time.monotonic() > deadline:
+            break
+        time.sleep(0.05)
+    assert after[0] <= fds + 2
+    assert after[1] <= threads
+    assert after[2] <= processes
+    assert after[3] <= memory + 20e6
+
+
+def test_fits_in_several_threads_at_once(problem):
+    """Two fits share the crew; an error in one leaves the other alone."""
+    outcomes = {}
+
+    def fit(k):
+        try:
+            outcomes[k] = solve(
+                problem, runtime="processes", n_workers=2, stop=Stop(epochs=30), seed=k
+            )
+        except BaseException as error:
+            outcomes[k] = error
+
+    threads = [threading.Thread(target=fit, args=(k,), name=f"fit-{k}") for k in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    values = [value(problem, outcomes[k]) for k in range(3)]
+    assert max(values) <= 1.02 * min(values)
