@@ -69,15 +69,11 @@ def main() -> None:
         base = BASE.format(folder=folder)
         seconds(base), seconds(FIT)  # warm the caches
         pairs = [(seconds(base), seconds(FIT)) for _ in range(ROUNDS)]
-    print(
-        f"numba, scikit-learn and a trivial kernel: {statistics.median(a for a, _ in pairs):.3f} s"
-    )
-    print(
-        f"hogshare and a fit of 1,000 rows:         {statistics.median(b for _, b in pairs):.3f} s"
-    )
-    print(
-        f"difference, median of pairs:              {statistics.median(b - a for a, b in pairs):.3f} s"
-    )
+    base_s, fit_s = (statistics.median(column) for column in zip(*pairs, strict=True))
+    extra = statistics.median(b - a for a, b in pairs)
+    print(f"numba, scikit-learn and a trivial kernel: {base_s:.3f} s")
+    print(f"hogshare and a fit of 1,000 rows:         {fit_s:.3f} s")
+    print(f"difference, median of pairs:              {extra:.3f} s")
     run = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", SECOND], check=True, capture_output=True, text=True
     )

@@ -39,7 +39,7 @@ def rounds(contestants: dict[str, Callable[[], float]], n: int) -> dict[str, lis
 
 def per_epoch(X: Any, y: np.ndarray, n: int) -> dict[str, Any]:
     """Whole fits of both estimators, per nonzero and epoch."""
-    settings = dict(loss="log_loss", max_iter=EPOCHS, tol=None, random_state=0)
+    settings = {"loss": "log_loss", "max_iter": EPOCHS, "tol": None, "random_state": 0}
 
     def fit(kind: Any, **extra: Any) -> float:
         start = time.perf_counter()
@@ -83,12 +83,8 @@ def time_to_objective(X: Any, y: np.ndarray, n: int) -> dict[str, Any]:
         reached = report.seconds_to(goal)
         return float("nan") if reached is None else reached
 
-    return {
-        name: runs
-        for name, runs in rounds(
-            {name: (lambda plan=plan: run(plan)) for name, plan in plans.items()}, n
-        ).items()
-    }
+    contestants = {name: (lambda plan=plan: run(plan)) for name, plan in plans.items()}
+    return rounds(contestants, n)
 
 
 def summary(runs: dict[str, list[float]], against: str) -> dict[str, dict[str, float]]:

@@ -404,12 +404,30 @@ def past_the_end(X):
     X.indptr[-1] = len(X.data) + 1000
 
 
+def wrapping(X):
+    X.indptr[-1] = -(2**31)  # a difference of int32 wraps around here
+
+
+def empty_by_its_last_pointer(X):
+    X.indptr[-1] = 0  # scipy's full check takes this for a matrix without values
+
+
 def late_start(X):
     X.indptr[0] = 1
 
 
 @pytest.mark.parametrize(
-    "change", [out_of_range, negative_index, decreasing, negative_pointer, past_the_end, late_start]
+    "change",
+    [
+        out_of_range,
+        negative_index,
+        decreasing,
+        negative_pointer,
+        past_the_end,
+        empty_by_its_last_pointer,
+        wrapping,
+        late_start,
+    ],
 )
 def test_a_damaged_csr_matrix_is_a_sentence(change):
     with pytest.raises(ValueError, match="damaged"):
@@ -640,7 +658,8 @@ def mutate(X, y, rng):
             part = rng.permutation(part)
         else:
             kinds = {"data": "f4 f8 i4 c8", "y": "f8 i8 U3 O"}.get(name, "i4 i8")
-            part = part.astype(rng.choice(kinds.split()))
+            kind = rng.choice(kinds.split())
+            part = part.astype(kind) if part.dtype.kind not in "UO" else part
         parts[name] = np.array(part)
     made = sp.csr_matrix((23, 7))
     made.data, made.indices, made.indptr = (parts[k] for k in ("data", "indices", "indptr"))

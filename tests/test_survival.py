@@ -199,11 +199,13 @@ def anonymous_memory():
 def test_nothing_is_left_when_everything_is_killed(tmp_path):
     before, shm = anonymous_memory(), set(os.listdir("/dev/shm"))
     process = start(tmp_path, ENDLESS, "processes")
-    deadline = time.monotonic() + PATIENCE
-    while len(family := psutil.Process(process.pid).children(recursive=True)) < 2:
-        assert time.monotonic() < deadline, "a helper and a worker should be up"
-        time.sleep(0.05)
-    process.kill()
+    try:
+        deadline = time.monotonic() + PATIENCE
+        while len(family := psutil.Process(process.pid).children(recursive=True)) < 2:
+            assert time.monotonic() < deadline, "a helper and a worker should be up"
+            time.sleep(0.05)
+    finally:
+        process.kill()
     process.stdout.close()
     process.wait(PATIENCE)
     _, alive = psutil.wait_procs(family, timeout=5.0)
