@@ -241,7 +241,7 @@ def hogwild_rows(X, Y, weight, rule, order, t, state, columns, rarity, dense=Fal
         for b, r in enumerate(batch):
             for c in np.flatnonzero(columns.active):
                 for j in stored(X[r], dense):
-                    strength = etas[0] * rule.alpha * rarity[j]
+                    strength = etas[c] * rule.alpha * rarity[j]
                     v = state.coef[j, c]
                     v = v - min(1.0, l2 * strength) * v + X[r, j] * sizes[b, c]
                     if rule.penalty in (penalties.L1, penalties.ELASTICNET):

@@ -21,7 +21,7 @@ from hogshare.kernels.sgd import PREFETCH_ROWS, TRACK_NOTHING, gradient_step, ta
 
 
 @helper
-def write_row(rows, rule, shared, private, start, end, steps, eta, t, atomic, columns):
+def write_row(rows, rule, shared, private, start, end, steps, etas, t, atomic, columns):
     """Add one row's gradient step and the penalties on its support to the shared vector."""
     n_columns = steps.shape[0]
     kind = shared.w.dtype.type
@@ -39,9 +39,9 @@ def write_row(rows, rule, shared, private, start, end, steps, eta, t, atomic, co
             before = np.float64(shared.w[j])
             change = x * steps[c]
             if rule.penalty != penalties.NONE:
-                change -= min(1.0, l2_share * eta * rule.alpha * rarity) * before
+                change -= min(1.0, l2_share * etas[c] * rule.alpha * rarity) * before
                 if l1:
-                    due = rule.l1_ratio * eta * rule.alpha * rarity
+                    due = rule.l1_ratio * etas[c] * rule.alpha * rarity
                     after = before + change
                     if after > 0.0:
                         change = max(0.0, after - due) - before
@@ -108,7 +108,7 @@ def hogwild_rows(rows, rule, order, first, last, t, shared, private, columns, sc
                 start,
                 end,
                 steps,
-                local[layout.L_ETA, 0],
+                local[layout.L_ETA],
                 t,
                 atomic,
                 columns,

@@ -111,7 +111,11 @@ class LinearProblem:
             ratio = effective_l1_ratio(self.penalty, self.l1_ratio)
             with np.errstate(over="ignore"):  # of a diverged model it is rightly infinite
                 squares = 0.5 * float(np.square(coef).sum())
-            value += self.alpha * ((1.0 - ratio) * squares + ratio * float(np.abs(coef).sum()))
+                absolutes = float(np.abs(coef).sum())
+            if ratio < 1.0:
+                value += self.alpha * (1.0 - ratio) * squares
+            if ratio > 0.0:
+                value += self.alpha * ratio * absolutes
         return value
 
 

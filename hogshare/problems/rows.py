@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -41,11 +42,18 @@ def check_csr(X: Any) -> Any:
             f"{indptr[0] if len(indptr) else 'nothing'}, and {n_rows} rows need {n_rows + 1} "
             "entries starting at 0. Rebuild the matrix, for example with X.tocoo().tocsr()."
         )
+    if (indptr[1:] < indptr[:-1]).any():
+        # looked at here because SciPy's own check looks at nothing where the last pointer is 0
+        raise ValueError(
+            "The CSR matrix is damaged: indptr decreases. Rebuild the matrix, for example with "
+            "X.tocoo().tocsr()."
+        )
     if len(X.indices) != len(X.data) or indptr[-1] > len(X.data):
         raise ValueError(
             f"The CSR matrix is damaged: indptr ends at {indptr[-1]}, but there are "
             f"{len(X.indices)} indices and {len(X.data)} values. Rebuild the matrix."
         )
+    X = copy.copy(X)  # shallow: checking may trim a matrix's arrays, which are the caller's
     try:
         X.check_format(full_check=True)
     except ValueError as error:

@@ -51,8 +51,10 @@ def is_absurd(problem: LinearProblem, model: Model) -> bool:
     """Whether a finite model is the end of a divergence; looks at the loss only if it may be."""
     if np.abs(model.coef).max(initial=0.0) < 1e6:
         return False
-    nothing = problem.objective(np.zeros_like(model.coef), np.zeros_like(model.intercept))
-    return problem.objective(model.coef, model.intercept) > 1e8 * (1.0 + nothing)
+    with np.errstate(all="ignore"):
+        nothing = problem.objective(np.zeros_like(model.coef), np.zeros_like(model.intercept))
+        # "not below" rather than "above": the objective itself may be NaN
+        return not problem.objective(model.coef, model.intercept) <= 1e8 * (1.0 + nothing)
 
 
 def settings(
