@@ -10,6 +10,7 @@ the same session from them.
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -31,6 +32,7 @@ from hogshare.planes.shared import Shared, feature_curvature, feature_rarity
 from hogshare.problems.linear import LinearProblem, effective_l1_ratio
 from hogshare.problems.model import Model
 
+LINES = 128  # bytes: a cache line and the one fetched with it
 MAX_BLOCK_ROWS = 8192
 BLOCKS_PER_WORKER = 8  # per epoch: a slow worker delays its end by at most one block
 MAX_HISTORY = 100_000
@@ -53,7 +55,7 @@ class Settings:
 
 def _padded(count: int, itemsize: int) -> int:
     """Elements of a row that ends on a 128-byte border, so that no two workers share a line."""
-    per_line = 128 // itemsize
+    per_line = LINES // itemsize
     return -(-max(count, 1) // per_line) * per_line
 
 
@@ -412,8 +414,18 @@ Allocate = Callable[[Shapes], Mapping[str, np.ndarray]]
 
 
 def private_memory(specification: Shapes) -> dict[str, np.ndarray]:
-    """Allocate a run's arrays in this process."""
-    return {name: np.zeros(shape, kind) for name, (shape, kind) in specification.items()}
+    """Allocate a run's arrays in this process, each on cache lines of its own.
+
+    The allocator puts small arrays side by side. A word that one worker writes at every exchange
+    would then share its line with one that the other reads at every row.
+    """
+    arrays = {}
+    for name, (shape, kind) in specification.items():
+        n_bytes = math.prod(shape) * np.dtype(kind).itemsize
+        room = np.zeros(n_bytes + 2 * LINES, np.uint8)
+        start = -room.ctypes.data % LINES
+        arrays[name] = room[start : start + n_bytes].view(kind).reshape(shape)
+    return arrays
 
 
 __all__ = [

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hogshare.problems.linear import LinearProblem
 
 SAMPLE_ROWS = 2048  # rows looked at to tell hot features from cold ones
-EXCHANGE_SHARE = 6.0  # rows' time per exchange, in exchanges
+EXCHANGE_SHARE = 12.0  # rows' time per exchange, in exchanges
 CAUTION = 4.0  # factor on the estimated curvature: averaging too much costs less than too little
 
 
@@ -74,7 +74,7 @@ def row_nanoseconds(problem: LinearProblem) -> float:
 
 
 def exchange_interval(problem: LinearProblem) -> int:
-    """Rows after which an exchange costs about a sixth of the rows' own time.
+    """Rows after which an exchange costs about a twelfth of the rows' own time.
 
     By a cautious estimate an exchange streams three vectors of the model's size (about 1 ns per
     coordinate) and fetches the shared one's lines from another core (about 10 ns each, as they are
@@ -84,7 +84,7 @@ def exchange_interval(problem: LinearProblem) -> int:
     """
     row_ns = row_nanoseconds(problem)
     size = problem.n_features * problem.n_columns
-    exchange_ns = 100.0 + size * (1.0 + 10.0 * problem.dtype.itemsize / 64.0)
+    exchange_ns = 20.0 + size * (1.0 + 10.0 * problem.dtype.itemsize / 64.0)
     return int(np.clip(EXCHANGE_SHARE * exchange_ns / row_ns, 16, 8192))
 
 
