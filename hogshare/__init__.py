@@ -7,6 +7,7 @@ Names are imported when they are first used, so that ``import hogshare`` and the
 from __future__ import annotations
 
 import importlib
+import logging
 from typing import TYPE_CHECKING, Any
 
 from hogshare._version import __version__
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from hogshare.report import Report
     from hogshare.shm.sharing import share
     from hogshare.solvers import asysg_incon, solve
+
+# a library says nothing unless its user listens
+logging.getLogger("hogshare").addHandler(logging.NullHandler())
 
 _PLACES = {
     "Model": "hogshare.problems.model",

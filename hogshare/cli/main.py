@@ -7,6 +7,7 @@ to standard output, everything else to standard error. ``HOGSHARE_DEBUG=1`` show
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import sys
 import warnings
@@ -27,6 +28,19 @@ examples:
 
 # what users meet in the ordinary course: their sentence is enough
 EXPECTED = (ValueError, OSError, MemoryError, ImportError)
+
+
+class _SayHandler(logging.Handler):
+    """Messages of the library, such as that kernels are being compiled, on standard error."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        console.say(f"hogshare: {record.getMessage()}")
+
+    def __eq__(self, other: object) -> bool:
+        # a second call of `main` in one process adds no second handler
+        return isinstance(other, _SayHandler)
+
+    __hash__ = logging.Handler.__hash__
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -60,6 +74,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         args = build_parser().parse_args(argv)
     except SystemExit as leaving:  # --help, --version, or a command line that is wrong
         return leaving.code if isinstance(leaving.code, int) else 2
+    logging.getLogger("hogshare").addHandler(_SayHandler())
+    logging.getLogger("hogshare").setLevel(logging.INFO)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("default")

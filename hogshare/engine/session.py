@@ -10,6 +10,7 @@ the same session from them.
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import time
@@ -26,11 +27,13 @@ from hogshare.engine.stops import Stop
 from hogshare.kernels import layout, losses, penalties, schedules, sgd, turns
 from hogshare.kernels.epochs import Plan
 from hogshare.kernels.epochs import Shared as SharedArrays
-from hogshare.kernels.jit import JIT_DISABLED
+from hogshare.kernels.jit import JIT_DISABLED, is_cached
 from hogshare.kernels.rows import Rows
 from hogshare.planes.shared import Shared, feature_curvature, feature_rarity
 from hogshare.problems.linear import LinearProblem, effective_l1_ratio
 from hogshare.problems.model import Model
+
+log = logging.getLogger("hogshare")
 
 LINES = 128  # bytes: a cache line and the one fetched with it
 MAX_BLOCK_ROWS = 8192
@@ -178,6 +181,8 @@ class Worker:
         key = (s.shared.w.dtype.name, s.rows.indices.dtype.name)
         if key in _PREPARED or JIT_DISABLED:
             return
+        if not is_cached("turns.take_turn"):
+            log.info("compiling the kernels; this takes some seconds, once per type of number")
         turn = (s.rows, s.rule, s.plan, s.shared, self.private, self.scratch, self.me, 0)
         turns.take_turn.compile(tuple(map(typeof, turn)))
         turns.join.compile(tuple(map(typeof, (s.plan, s.shared, self.private, self.me))))

@@ -92,6 +92,11 @@ def cache_folder() -> Path | None:
 CACHE_FOLDER = None if JIT_DISABLED else cache_folder()
 
 
+def is_cached(name: str) -> bool:
+    """Whether any machine code of ``module.kernel`` lies in the cache folder."""
+    return CACHE_FOLDER is not None and any(CACHE_FOLDER.rglob(f"{name}-*.nbc"))
+
+
 @contextlib.contextmanager
 def _own_cache():
     before = config.CACHE_DIR

@@ -70,7 +70,9 @@ def choose(
     if runtime == "auto":
         count = worthwhile_workers(problem, ceiling, epochs, interval)
         if count == 1:
-            reason = "one worker was asked for" if ceiling == 1 else "more would not pay here"
+            asked = n_workers in (None, 1)
+            alone = "one worker was asked for" if asked else "one core is usable here"
+            reason = alone if ceiling == 1 else "more would not pay here"
             return 1, Caller(), [f"runtime: caller, because {reason}"]
         if problem.rows.data.size and sharing.find(problem.rows.data) is not None:
             return count, _processes(), ["runtime: processes, because the rows are shared already"]
