@@ -246,7 +246,8 @@ def test_many_fits_leak_nothing(rounds, runtime):
         time.sleep(0.05)
     assert after[0] <= fds + 2
     assert after[1] <= threads
-    assert after[2] <= processes
+    # a member that is still leaving its last run is not hired again: a spare one may be forked
+    assert after[2] <= processes + 2
     assert after[3] <= memory + 20e6
 
 

@@ -22,7 +22,7 @@ from hogshare.estimators.epochs import EpochTasks
 from hogshare.planes.shared import Shared
 from hogshare.problems.linear import build
 from hogshare.problems.model import Model
-from hogshare.problems.rows import check_csr
+from hogshare.problems.rows import check_sparse
 from hogshare.report import Report
 from hogshare.runtimes.choice import RUNTIMES
 from hogshare.solvers.solving import OrderSeed, solve
@@ -57,11 +57,7 @@ class SGDMixin(CallbackSupportMixin):
 
     def _check_rows(self, X: Any, y: Any, reset: bool) -> tuple[Any, np.ndarray]:
         """Validate as scikit-learn does; the structure of compressed formats before it is used."""
-        layout = getattr(X, "format", None) if sp.issparse(X) else None
-        if layout == "csr":
-            check_csr(X)
-        elif layout == "csc":
-            X.check_format(full_check=True)
+        check_sparse(X)
         X, y = validate_data(
             self,
             X,

@@ -12,7 +12,7 @@ from sklearn.utils.validation import _check_sample_weight, check_X_y
 from hogshare.kernels import losses, penalties
 from hogshare.kernels.rows import Rows
 from hogshare.kernels.scores import add_losses
-from hogshare.problems.rows import as_rows, check_csr, is_sparse
+from hogshare.problems.rows import as_rows, canonical, check_sparse, is_sparse
 
 REGRESSION_LOSSES = (
     "squared_error",
@@ -153,12 +153,12 @@ def build(
     class_weight: np.ndarray | None,
     classes: np.ndarray | None,
 ) -> LinearProblem:
-    """Assemble a problem from input that scikit-learn has validated (finite, matching shapes).
+    """Assemble a problem from validated input.
 
-    Only what scikit-learn does not look at is checked here: the structure of a CSR matrix.
+    Finite, of matching shapes (scikit-learn sees to that), and a sparse matrix has passed `check_sparse`.
     """
     if is_sparse(X):
-        X = check_csr(X)
+        X = canonical(X)
     dtype = X.dtype
     n_columns = 1
     if classes is None:
@@ -267,8 +267,7 @@ def linear(
     regression = task == "regression" or (task is None and loss in REGRESSION_LOSSES)
     if regression and loss not in REGRESSION_LOSSES:
         raise ValueError(f"loss={loss!r} needs classes; for a regression use {REGRESSION_LOSSES}.")
-    if is_sparse(X) and X.format == "csr":
-        check_csr(X)
+    check_sparse(X)
     X, y = check_X_y(
         X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", y_numeric=regression
     )

@@ -23,12 +23,21 @@ def is_sparse(X: Any) -> bool:
     return bool(sp.issparse(X))
 
 
-def check_csr(X: Any) -> Any:
-    """Return a CSR matrix that a kernel may trust.
+def check_sparse(X: Any) -> None:
+    """Refuse a damaged compressed matrix; anything else passes. See `check_csr`."""
+    if not is_sparse(X):
+        return
+    if X.format == "csr":
+        check_csr(X)
+    elif X.format == "csc":
+        X.check_format(full_check=True)
+
+
+def check_csr(X: Any) -> None:
+    """Refuse a CSR matrix that a kernel must not see; call it before anything else uses `X`.
 
     `sklearn.utils.check_array` lets a column index of ten million pass in a matrix of ten columns;
-    a kernel would then write anywhere. Rows with repeated or unsorted columns are legal: they are
-    brought into canonical form in a copy, and the caller's arrays stay as they are.
+    a kernel would then write anywhere.
 
     Raises
     ------
@@ -61,6 +70,14 @@ def check_csr(X: Any) -> Any:
             f"The CSR matrix is damaged: {error}. Rebuild it, for example from (row, column, "
             "value) triplets with scipy.sparse.coo_array."
         ) from error
+
+
+def canonical(X: Any) -> Any:
+    """Return a checked CSR matrix with sorted columns, each once per row.
+
+    Rows with repeated or unsorted columns are legal: they are brought into canonical form in a
+    copy, and the caller's arrays stay as they are.
+    """
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
