@@ -155,7 +155,8 @@ def build(
 ) -> LinearProblem:
     """Assemble a problem from validated input.
 
-    Finite, of matching shapes (scikit-learn sees to that), and a sparse matrix has passed `check_sparse`.
+    Finite and of matching shapes (scikit-learn sees to that); a sparse matrix has passed
+    `check_sparse`.
     """
     if is_sparse(X):
         X = canonical(X)
