@@ -190,7 +190,15 @@ def read_npz(path: str | Path, dtype: Any = np.float64) -> tuple[Any, np.ndarray
         return _numbers(path, parts["X"], dtype), y
     if "format" in parts and parts["format"].tobytes().rstrip(b"\0") != b"csr":
         try:
-            return sparse.csr_array(sparse.load_npz(path)).astype(dtype), y
+            loaded = sparse.load_npz(path)
+            if loaded.format in ("csc", "bsr"):
+                # converting a damaged matrix would read and write anywhere
+                _require_increasing(loaded.indptr)
+                loaded.check_format(full_check=True)
+            elif loaded.format == "csr":
+                X = _csr(path, loaded.data, loaded.indices, loaded.indptr, loaded.shape)
+                return X.astype(dtype), y
+            return sparse.csr_array(loaded).astype(dtype), y
         except (ValueError, KeyError, TypeError, NotImplementedError) as error:
             raise ValueError(f"{path}: not a sparse matrix of SciPy ({error})") from error
     missing = {"data", "indices", "indptr", "shape"} - parts.keys()
@@ -201,6 +209,12 @@ def read_npz(path: str | Path, dtype: Any = np.float64) -> tuple[Any, np.ndarray
         )
     data = _numbers(path, parts["data"], dtype)
     return _csr(path, data, parts["indices"], parts["indptr"], parts["shape"]), y
+
+
+def _require_increasing(indptr: np.ndarray) -> None:
+    """SciPy's own check looks at nothing where the last pointer is 0."""
+    if len(indptr) == 0 or indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():
+        raise ValueError("indptr decreases, or does not start at 0")
 
 
 def _numbers(path: str | Path, array: np.ndarray, dtype: Any) -> np.ndarray:
@@ -219,6 +233,7 @@ def _csr(path: str | Path, data: Any, indices: Any, indptr: Any, shape: Any) -> 
             # before the cast, which would wrap a number that does not fit
             if part.dtype.kind not in "iu" or (len(part) and part.max() > np.iinfo(index).max):
                 raise ValueError("indices are not whole numbers, or are out of range")
+        _require_increasing(indptr)
         X = sparse.csr_array(
             (data, indices.astype(index), indptr.astype(index)), shape=(rows, columns)
         )

@@ -1,7 +1,7 @@
 """What a run returns: the model, how it came about, and views of that (JSON, table, plot).
 
 Everything in a report is plain data or a NumPy array, taken when the run was over. Nothing in it
-is shared with a worker, so a report may be kept, pickled and compared.
+is shared with a worker, so a report may be kept and pickled.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Report:
         Histogram: ``staleness[s]`` pushes had staleness ``s``, which is how many pushes of others
         came between their pull and their push. The last bin holds that or more.
     seconds : dict
-        Wall time: ``setup``, ``run`` and ``total``.
+        Wall time: ``setup``, ``compile``, ``run`` and ``total``.
     notes : list of str
         What was chosen and why, which workers died, and of what.
 

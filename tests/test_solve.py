@@ -715,3 +715,39 @@ def test_seconds_are_those_of_the_call(cancer):
     setup, run, total = (report.seconds[k] for k in ("setup", "run", "total"))
     assert run > 0.0 and setup > 0.0
     assert setup + run <= total <= spent
+
+
+# -- combinations that once went wrong ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("trace", [1, 3])
+@pytest.mark.parametrize(("runtime", "n_workers"), [("caller", 1), ("threads", 2)])
+def test_epochs_are_reported_also_when_a_snapshot_falls_on_their_end(trace, runtime, n_workers):
+    problem, *_ = cases.problem("csr", alpha=0.01)
+    seen = []
+    run = {"runtime": runtime, "n_workers": n_workers, "seed": 0, "trace": trace}
+    solve(problem, stop=Stop(epochs=4), on_epoch=lambda e, s: seen.append(e), **run)
+    assert seen == [1, 2, 3, 4]
+
+
+def test_a_trace_lasts_to_the_end():
+    problem, *_ = cases.problem("csr", alpha=0.01)
+    for trace in (1, 2, 3, 5):
+        report = solve(problem, stop=Stop(epochs=7), trace=trace, seed=0)
+        assert report.trace.epochs[-1] > 6.5
+
+
+@pytest.mark.parametrize("kind", [sp.csc_array, sp.bsr_array])
+def test_other_damaged_compressed_matrices_are_a_sentence(kind):
+    X = kind(cases.matrix())
+    X.indptr[-1] = 0
+    with pytest.raises(ValueError, match="damaged"):
+        problems.linear(X, np.arange(X.shape[0]) % 2)
+
+
+def test_classes_must_be_sorted_and_belong_to_a_classification():
+    X = cases.matrix()
+    with pytest.raises(ValueError, match="sorted"):
+        problems.linear(X, np.arange(len(X)) % 2, classes=[1, 0])
+    with pytest.raises(ValueError, match="classification"):
+        problems.linear(X, np.arange(len(X)) * 1.0, loss="squared_error", classes=[0, 1])

@@ -67,9 +67,9 @@ def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
         attempts = 0
         if answer == layout.TURN_RECORD:
             yield Compute(worker.record)
-        elif answer == layout.TURN_EPOCH:
-            yield Ended()
-        else:
+        if answer == layout.TURN_EPOCH or worker.session.plan.report_epochs:
+            yield Ended()  # a record may fall on an epoch's end; the hook counts epochs itself
+        if answer == layout.TURN_OVER:
             n_blocks = next_turn(n_blocks, spent)
     yield Compute(worker.leave)
 

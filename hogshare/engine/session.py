@@ -14,7 +14,7 @@ import logging
 import math
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -239,7 +239,7 @@ class Worker:
         return self.session.model()
 
 
-def block_rows(n_rows: int, n_workers: int, interval: int, per_epoch: int) -> int:
+def block_rows(n_rows: int, n_workers: int, per_epoch: int) -> int:
     """Rows of a block: small enough for even work and for the trace, large enough to be cheap."""
     limit = n_rows if n_workers == 1 else -(-n_rows // (BLOCKS_PER_WORKER * n_workers))
     limit = min(limit, MAX_BLOCK_ROWS, -(-n_rows // max(1, per_epoch)))
@@ -270,7 +270,10 @@ def describe(
     else:
         mode = turns.ALONE if n_workers == 1 else turns.EXCHANGE
     interval = plane.interval(problem) if mode == turns.EXCHANGE else 0
-    rows_per_block = block_rows(n_training, n_workers, interval, trace)
+    rows_per_block = block_rows(n_training, n_workers, trace)
+    # whole mini-batches: a block's end cuts one short
+    batch = min(int(rule.batch), n_training)
+    rows_per_block = min(n_training, -(-rows_per_block // batch) * batch)
     n_blocks = -(-n_training // rows_per_block)
     record_every = max(1, n_blocks // trace) if trace else 0
     l1 = effective_l1_ratio(problem.penalty, problem.l1_ratio)
@@ -289,7 +292,7 @@ def describe(
         # scikit-learn's smaller intercept step for sparse rows, whose features are small
         intercept_decay=0.01 if problem.is_sparse else 1.0,
         track=track,
-        batch=int(rule.batch),
+        batch=batch,
         first_t=float(first_t),
     )
     plan = Plan(
@@ -328,7 +331,7 @@ def shapes(problem: LinearProblem, settings: Settings, n_training: int, trace: i
     padded = _padded(m, problem.dtype.itemsize)
     l1 = settings.rule["l1_ratio"] > 0.0 and mode != turns.LOCK_FREE
     average = settings.rule["average"] > 0
-    n_snapshots = plan["n_blocks"] // plan["record_every"] * plan["max_epochs"] if trace else 0
+    n_snapshots = plan["n_blocks"] * plan["max_epochs"] // plan["record_every"] if trace else 0
     if n_snapshots * m * problem.dtype.itemsize > MAX_SNAPSHOT_BYTES:
         raise ValueError(
             f"A trace of {n_snapshots} snapshots of {m} coefficients would take more than "
@@ -413,9 +416,6 @@ def row_arrays(problem: LinearProblem) -> dict[str, np.ndarray]:
     rows = problem.rows
     parts = (rows.data, rows.indices, rows.indptr, rows.y, rows.weight)
     return dict(zip(ROW_ARRAYS, parts, strict=True))
-
-
-Allocate = Callable[[Shapes], Mapping[str, np.ndarray]]
 
 
 def private_memory(specification: Shapes) -> dict[str, np.ndarray]:

@@ -34,6 +34,9 @@ WORKER_CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
+AVERAGES = ("_standard_coef", "_standard_intercept", "_average_coef", "_average_intercept")
+
+
 class SGDMixin(CallbackSupportMixin):
     """Fitting by `hogshare.solve` for an estimator with scikit-learn's SGD parameters."""
 
@@ -225,6 +228,10 @@ class SGDMixin(CallbackSupportMixin):
             self._standard_intercept = model.intercept
             self._average_coef = model.average_coef.ravel() if flat else model.average_coef
             self._average_intercept = model.average_intercept
+        else:
+            # an earlier fit's must not be what a later partial_fit with averaging goes on from
+            for name in AVERAGES:
+                self.__dict__.pop(name, None)
 
     def _warn(self, report: Report, max_iter: int) -> None:
         """Warnings of `fit`, in scikit-learn's words."""

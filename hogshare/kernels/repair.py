@@ -34,6 +34,12 @@ def bury(control, table_row):
 
 
 @kernel
+def close_epoch(remaining, parity):
+    """Make good the count-down that a worker owed when it died: every block is marked as done."""
+    store(remaining, parity * layout.WORD, 0)
+
+
+@kernel
 def put_back(returned, control, place, block):
     """Offer `block` (or FINISH_EPOCH) to whoever claims next. False: the place is still taken."""
     place *= layout.WORD

@@ -1,4 +1,4 @@
-"""Loads kernels before they are needed: in the fork helper, and for ``hogshare info``."""
+"""Loads kernels before they are needed, in the fork helper."""
 
 from __future__ import annotations
 

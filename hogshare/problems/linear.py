@@ -274,9 +274,15 @@ def linear(
     )
     weight = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
     if regression:
+        if classes is not None or class_weight is not None:
+            raise ValueError("classes and class_weight are for a classification.")
         labels = None
     else:
         labels = np.unique(y) if classes is None else np.asarray(classes)
+        if labels.ndim != 1 or (labels[1:] <= labels[:-1]).any():
+            raise ValueError("classes must be a sorted list of distinct labels.")
+        if len(labels) == 0:
+            raise ValueError("A classification needs at least two classes; classes is empty.")
         if len(labels) < 2:
             raise ValueError(
                 f"A classification needs at least two classes; y holds only {labels[0]!r}."

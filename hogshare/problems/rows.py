@@ -24,42 +24,37 @@ def is_sparse(X: Any) -> bool:
 
 
 def check_sparse(X: Any) -> None:
-    """Refuse a damaged compressed matrix; anything else passes. See `check_csr`."""
-    if not is_sparse(X):
-        return
-    if X.format == "csr":
-        check_csr(X)
-    elif X.format == "csc":
-        X.check_format(full_check=True)
-
-
-def check_csr(X: Any) -> None:
-    """Refuse a CSR matrix that a kernel must not see; call it before anything else uses `X`.
+    """Refuse a damaged compressed matrix before anything uses it; anything else passes.
 
     `sklearn.utils.check_array` lets a column index of ten million pass in a matrix of ten columns;
-    a kernel would then write anywhere.
+    a kernel would then write anywhere, and so would SciPy's conversions.
 
     Raises
     ------
     ValueError
-        If the row pointers decrease, do not match the data, or a column index is out of range.
+        If the pointers decrease or do not match the data, or an index is out of range.
     """
-    indptr, n_rows = X.indptr, X.shape[0]
-    if len(indptr) != n_rows + 1 or indptr[0] != 0:
+    if not is_sparse(X) or X.format not in ("csr", "csc", "bsr"):
+        return
+    name, indptr = X.format.upper(), X.indptr
+    lines = X.shape[X.format == "csc"]
+    if X.format == "bsr":
+        lines //= X.blocksize[0]
+    if len(indptr) != lines + 1 or indptr[0] != 0:
         raise ValueError(
-            f"The CSR matrix is damaged: indptr has {len(indptr)} entries starting at "
-            f"{indptr[0] if len(indptr) else 'nothing'}, and {n_rows} rows need {n_rows + 1} "
+            f"The {name} matrix is damaged: indptr has {len(indptr)} entries starting at "
+            f"{indptr[0] if len(indptr) else 'nothing'}, and {lines} lines need {lines + 1} "
             "entries starting at 0. Rebuild the matrix, for example with X.tocoo().tocsr()."
         )
     if (indptr[1:] < indptr[:-1]).any():
         # looked at here because SciPy's own check looks at nothing where the last pointer is 0
         raise ValueError(
-            "The CSR matrix is damaged: indptr decreases. Rebuild the matrix, for example with "
+            f"The {name} matrix is damaged: indptr decreases. Rebuild the matrix, for example with "
             "X.tocoo().tocsr()."
         )
     if len(X.indices) != len(X.data) or indptr[-1] > len(X.data):
         raise ValueError(
-            f"The CSR matrix is damaged: indptr ends at {indptr[-1]}, but there are "
+            f"The {name} matrix is damaged: indptr ends at {indptr[-1]}, but there are "
             f"{len(X.indices)} indices and {len(X.data)} values. Rebuild the matrix."
         )
     X = copy.copy(X)  # shallow: checking may trim a matrix's arrays, which are the caller's
@@ -67,7 +62,7 @@ def check_csr(X: Any) -> None:
         X.check_format(full_check=True)
     except ValueError as error:
         raise ValueError(
-            f"The CSR matrix is damaged: {error}. Rebuild it, for example from (row, column, "
+            f"The {name} matrix is damaged: {error}. Rebuild it, for example from (row, column, "
             "value) triplets with scipy.sparse.coo_array."
         ) from error
 

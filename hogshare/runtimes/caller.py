@@ -26,6 +26,7 @@ class Caller:
         hook = EpochHook(session, on_epoch)
         worker = session.worker(0)
         drive(worker_loop(worker), lambda: hook.poll(worker.model))
+        hook.poll()
         return []
 
     def close(self) -> None:

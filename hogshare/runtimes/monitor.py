@@ -6,6 +6,8 @@ A dead worker loses what it had not yet folded into the shared vector, and nothi
 
 from __future__ import annotations
 
+import numpy as np
+
 from hogshare.engine.session import Session
 from hogshare.kernels import layout, repair
 
@@ -23,6 +25,9 @@ class Monitor:
         """Take note of a death."""
         s = self.session.shared
         repair.bury(s.control, s.table[worker])
+        if int(s.control[layout.PREPARER]) == worker + 1:
+            # it may have died between the two stores of a swap: start from a whole permutation
+            s.permutation[:] = np.arange(len(s.permutation))
         repair.release_words(s.segments, s.control, worker)
         self._dead.append(worker)
         block = int(s.table[worker, layout.T_BLOCK])
@@ -63,4 +68,5 @@ class Monitor:
         self._stalled = self._stalled + 1 if idle and over and nothing_offered else 0
         if self._stalled >= 3:
             self._stalled = 0
+            repair.close_epoch(s.remaining, epoch % 2)
             repair.put_back(s.returned, s.control, self._dead[-1], layout.FINISH_EPOCH)

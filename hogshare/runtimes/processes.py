@@ -94,9 +94,10 @@ class Processes:
                     watch.refuse_late()
         except BaseException:
             session.stop()
-            crowd.finish()
             watch.refuse_late()
             watch.give_grace(GRACE_SECONDS)
+            while crowd.running:  # worker 0 may wait for a segment of a member that died
+                watch.look(TICK_SECONDS / 4)
             raise
         finally:
             crew.release(members.values())
@@ -134,6 +135,9 @@ class Watch:
         self.failures: list[TaskFailed] = []
         self.finished: set[int] = set()
 
+    def _state(self, worker: int) -> int:
+        return int(self.session.shared.table[worker, layout.T_STATE])
+
     def anyone_working(self) -> bool:
         """Whether a member has joined and not left."""
         state = self.session.shared.table[:, layout.T_STATE]
@@ -154,19 +158,23 @@ class Watch:
         member = self.members[k]
         for message in member.poll():
             if isinstance(message, TaskFailed):
+                # the process lives on, but its worker does not: nobody must wait for it
                 self.failures.append(message)
                 self.session.stop()
+                if self._state(k) != layout.DONE:
+                    self.monitor.bury(k)
+                del self.members[k]
+                return
         if member.alive:
             return
         del self.members[k]
-        death = member.death
-        state = int(self.session.shared.table[k, layout.T_STATE])
-        self.monitor.bury(k)
-        if state == layout.DONE:
+        if self._state(k) == layout.DONE:
             return
+        self.monitor.bury(k)  # before asking how it died, which may take a moment: others may wait
+        death = member.death
         sentence = (
             f"worker {k} (process {member.pid}) died by {death}; the fit goes on without it, and "
-            "only its last few hundred rows' steps are lost"
+            "only steps that it had not exchanged yet are lost"
         )
         self.notes.append(sentence)
         warnings.warn(sentence, WorkerDied, stacklevel=6)
