@@ -100,7 +100,8 @@ class Report:
     stop_reason : str
         Why the run ended, in words.
     epoch_losses : ndarray of shape (n_epochs,)
-        Mean training loss of each epoch, seen while passing: each row's before its own step.
+        Mean training loss of each epoch, seen while passing: each row's before its own step. Empty
+        where nothing needed it, which is where ``Stop.tol`` is None.
     trace : Trace or None
         The objective along the run, if it was asked for.
     workers : list of dict

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
 import time
@@ -193,7 +194,9 @@ def test_ctrl_c_ends_a_fit_at_once_and_the_next_one_works(tmp_path, runtime):
 
 def anonymous_memory():
     """Names under /dev/shm and temporary files of ours."""
-    return {p for folder in ("/dev/shm", "/tmp") for p in Path(folder).glob("*hogshare*")}
+    return {
+        p for folder in ("/dev/shm", tempfile.gettempdir()) for p in Path(folder).glob("*hogshare*")
+    }
 
 
 def test_nothing_is_left_when_everything_is_killed(tmp_path):

@@ -4,7 +4,7 @@
 
 The loop is a generator. It yields `Compute` (call this, tell me what it answered and how long it
 took), `Wait` (nothing to claim: let time pass, tell me how much) and `Ended` (an epoch is over). A
-runtime drives it: threads and processes call, spin, yield and sleep; a simulator would advance a
+runtime drives it: threads and processes call, yield and sleep; a simulator would advance a
 virtual clock. Turns of built-in planes run compiled, many blocks at a time; how many is adapted so
 that a turn takes a few milliseconds.
 

@@ -225,11 +225,12 @@ class Worker:
             scale = self.private.local[layout.L_SCALE]
             intercept = self.private.local[layout.L_INTERCEPT]
         snapshot = s.arrays["snapshots"][slot]
-        np.multiply(
-            s.shared.w.reshape(-1, s.settings.n_columns),
-            scale.astype(snapshot.dtype),
-            out=snapshot.reshape(-1, s.settings.n_columns),
-        )
+        with np.errstate(all="ignore"):  # a diverging run may overflow here; it is told at the end
+            np.multiply(
+                s.shared.w.reshape(-1, s.settings.n_columns),
+                scale.astype(snapshot.dtype),
+                out=snapshot.reshape(-1, s.settings.n_columns),
+            )
         s.arrays["snapshot_intercepts"][slot] = intercept
         s.arrays["snapshot_times"][slot] = time.perf_counter_ns()
         s.arrays["snapshot_blocks"][slot] = completed

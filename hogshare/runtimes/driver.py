@@ -1,4 +1,4 @@
-"""Drives a worker's loop in real time: calls, and waits by spinning, yielding, then sleeping."""
+"""Drives a worker's loop in real time: calls, and waits by yielding, then sleeping."""
 
 from __future__ import annotations
 

@@ -217,6 +217,10 @@ def check(
                 f"Stop.validation must mark some but not all of the {problem.n_rows} rows; it has "
                 f"{len(stop.validation)} entries and marks {held_out}."
             )
+        if not problem.rows.weight[np.asarray(stop.validation)].any():
+            raise ValueError(
+                "Stop.validation marks only rows of weight 0; their score is undefined."
+            )
     if trace is not None and trace < 1:
         raise ValueError(f"trace must be at least 1 snapshot per epoch; got {trace}.")
     if start is not None:
