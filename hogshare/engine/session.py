@@ -135,11 +135,10 @@ class Session:
         count = counts.sum(axis=0)
         total = self.arrays["lag"][:, : self.size].sum(axis=0)
         # what is not in the lag yet: see `hogshare.kernels.sgd`
-        weights = (
-            counts if self.plan.private == turns.LOCK_FREE else local[:, layout.L_AVERAGE_SCALE]
-        )
+        lock_free = self.plan.private == turns.LOCK_FREE
+        weights = counts if lock_free else local[:, layout.L_AVERAGE_SCALE]
         for k in np.flatnonzero(weights.any(axis=1)):
-            w = shared.w if self.plan.private == turns.LOCK_FREE else self.private(int(k)).w
+            w = shared.w if lock_free else self.private(int(k)).w
             total = total + np.tile(weights[k], self.settings.n_features) * w
         before = max(0.0, self.rule.first_t - self.rule.average)
         total = total.reshape(-1, n_columns).T + before * self.arrays["average_coef"]

@@ -31,8 +31,7 @@ MAX_DERIVATIVE = 1e12  # larger ones are clipped, against numerical blow-up
 PREFETCH_LABELS = 8  # their three lines come first, or fetching the row stalls on where it starts
 PREFETCH_ROWS = 2  # rows ahead; measured, see docs/performance.md
 TRACK_NOTHING = 0
-TRACK_LOSS = 1
-TRACK_CRITERION = 2  # losses and penalties, scikit-learn's stop criterion
+TRACK_CRITERION = 1  # losses and penalties, scikit-learn's stop criterion
 
 
 class Rule(NamedTuple):

@@ -55,16 +55,13 @@ class Arena:
         mapping.handle = weakref.ref(self)
 
     @classmethod
-    def create(cls, arrays: Mapping[str, tuple[Any, Any]], zero: bool = True) -> Arena:
-        """Make an arena of new arrays.
+    def create(cls, arrays: Mapping[str, tuple[Any, Any]]) -> Arena:
+        """Make an arena of new arrays, all zeros: memory fresh from the kernel is.
 
         Parameters
         ----------
         arrays : dict of str to (shape, dtype)
             What to hold. Every array starts on a multiple of 128 bytes.
-        zero : bool
-            Whether the arrays must start as zeros. Memory fresh from the kernel always does, so
-            False costs no less today; it says that the caller writes everything anyway.
 
         Raises
         ------

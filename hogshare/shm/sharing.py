@@ -108,7 +108,7 @@ def _shared_buffers(parts: dict[str, np.ndarray]) -> dict[str, np.ndarray] | Non
     for name, part in parts.items():
         if part.dtype.hasobject:
             raise TypeError(f"share() needs numbers, but {name} has dtype {part.dtype}.")
-    arena = Arena.create({k: (part.shape, part.dtype) for k, part in parts.items()}, zero=False)
+    arena = Arena.create({k: (part.shape, part.dtype) for k, part in parts.items()})
     copies = {name: arena[name] for name in parts}
     for name, part in parts.items():
         copies[name][...] = part
