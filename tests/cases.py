@@ -48,7 +48,8 @@ def problem(form="csr", dtype="float64", columns=1, task="classification", seed=
             settings["class_weight"] = rng.uniform(0.5, 2.0, max(2, columns))
     made = linear(as_form(X, form), y, **settings)
     Y = naive.targets(made.rows.y, made.loss, made.n_columns)
-    return made, X.astype(float), Y, made.rows.weight.astype(float)
+    weight = made.rows.weight if made.rows.weight.size else np.ones(len(Y))
+    return made, X.astype(float), Y, weight.astype(float)
 
 
 def session(

@@ -69,6 +69,11 @@ def work_without_base(shared, private, me, rounds, total):
 
 
 @kernel
+def exchange_once(shared, private, me):
+    exchange(shared, private, me, 0.0, False)
+
+
+@kernel
 def get_in_the_way(shared, stop, held):
     """Hold one segment after another for a while, as a slow worker would."""
     n = shared.segments.shape[0] // layout.WORD
@@ -186,6 +191,28 @@ def test_weights_add_cold_coordinates_and_average_hot_ones(n_workers):
     if n_workers == 2:
         rho = 1.0 / (1.0 + 0.5 * 16.0 * 0.25)
         np.testing.assert_allclose(folded[20:], (1.0 + rho) / 2.0, rtol=1e-5)
+
+
+def test_a_segment_that_was_skipped_is_weighted_by_all_its_rows():
+    session, (worker, _) = wide_session()
+    private, table = worker.private, session.shared.table
+    n_segments = len(session.shared.segments) // layout.WORD
+    size = -(-FEATURES // n_segments)
+    private.local[layout.L_ETA] = 0.5
+    private.w[:] = START + 1.0
+    session.shared.curvature[:] = 0.25
+    session.shared.segments[layout.WORD] = 99  # somebody else holds the second segment
+    table[0, layout.T_UNEXCHANGED] = 16
+    exchange_once(session.shared, private, 0)
+    assert private.pending[0] == 0 and private.pending[1] == 16
+    np.testing.assert_array_equal(session.shared.w[size : 2 * size], START)
+    session.shared.segments[layout.WORD] = 0
+    table[0, layout.T_UNEXCHANGED] = 8
+    exchange_once(session.shared, private, 0)
+    for segment, rows in ((0, 16.0), (1, 24.0)):
+        rho = 1.0 / (1.0 + 0.5 * rows * 0.25)
+        folded = session.shared.w[segment * size] - START
+        np.testing.assert_allclose(folded, (1.0 + rho) / 2.0, rtol=1e-5)
 
 
 def test_a_dead_workers_segments_are_freed_and_the_run_goes_on():

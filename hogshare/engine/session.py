@@ -99,6 +99,7 @@ class Session:
             fields["received"],
             fields["lag"],
             local.reshape(layout.N_LOCAL_FIELDS, self.settings.n_columns),
+            self.arrays["pending"][me],
         )
 
     def worker(self, me: int) -> Worker:
@@ -362,6 +363,7 @@ def shapes(problem: LinearProblem, settings: Settings, n_training: int, trace: i
         "received": ((workers, padded if l1 else 0), kind),
         "lag": ((workers, _padded(m, 8) if average else 0), "float64"),
         "local": ((workers, _padded(layout.N_LOCAL_FIELDS * columns, 8)), "float64"),
+        "pending": ((workers, _padded(n_segments, 8)), "int64"),
         "scratch": ((workers, _padded(settings.rule["batch"] * columns, 8)), "float64"),
         "average_coef": ((columns, settings.n_features) if average else (0, 0), "float64"),
         "average_intercept": ((columns,), "float64"),

@@ -4,8 +4,8 @@ Who writes: each worker its own private arrays; the shared vector, segment by se
 that holds the segment's word. Who reads: the same. Order: the word is taken with an acquiring
 compare-exchange and given back with a releasing store, so a segment is never half read. Nobody
 waits: a segment that is taken is left for the next exchange, and nothing is lost, because its
-change stays in the private copy (copy minus base). The monitor frees the words of a dead worker;
-what that worker had not folded is gone, and nothing else.
+change stays in the private copy (copy minus base) and its rows in `pending`. The monitor frees the
+words of a dead worker; what that worker had not folded is gone, and nothing else.
 
 The weight. Near the optimum a coordinate of curvature h contracts by about rho = 1 / (1 + z),
 z = eta h B, in the B rows between two exchanges. P workers that start from the same point e each
@@ -121,7 +121,6 @@ def exchange(shared, private, me, decay, must):
     n_features = shared.curvature.shape[0]
     n_segments = shared.segments.shape[0] // layout.WORD
     n_workers = np.float64(proposals(shared, me))
-    rows = np.float64(shared.table[me, layout.T_UNEXCHANGED])
     if private.lag.shape[0] > 0:
         fold_scale(private, 0, n_columns)
     size = (n_features + n_segments - 1) // n_segments
@@ -131,10 +130,13 @@ def exchange(shared, private, me, decay, must):
         first = segment * size
         last = min(n_features, first + size)
         word = segment * layout.WORD
+        private.pending[segment] += shared.table[me, layout.T_UNEXCHANGED]
         free = compare_exchange(shared.segments, word, 0, me + 1) == 0
         while must and not free:
             free = compare_exchange(shared.segments, word, 0, me + 1) == 0
         if free:
+            rows = np.float64(private.pending[segment])
+            private.pending[segment] = 0
             fold_segment(shared.w, private, shared.curvature, first, last, n_workers, rows, decay)
             if segment == 0:
                 fold_intercept(

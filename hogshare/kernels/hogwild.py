@@ -16,7 +16,14 @@ import numpy as np
 from hogshare.kernels import layout, losses, penalties, schedules
 from hogshare.kernels.atomics import add_float
 from hogshare.kernels.jit import helper
-from hogshare.kernels.rows import column_of, margins, prefetch_row, row_bounds, squared_norm
+from hogshare.kernels.rows import (
+    column_of,
+    margins,
+    prefetch_row,
+    row_bounds,
+    row_weight,
+    squared_norm,
+)
 from hogshare.kernels.sgd import PREFETCH_ROWS, TRACK_NOTHING, gradient_step, target
 
 
@@ -76,7 +83,7 @@ def hogwild_rows(rows, rule, order, first, last, t, shared, private, columns, sc
                 prefetch_row(rows, order[b + PREFETCH_ROWS])
             start, end = row_bounds(rows, r)
             margins(rows, start, end, shared.w, margin)
-            weight = np.float64(rows.weight[r])
+            weight = row_weight(rows, r)
             norm2 = squared_norm(rows, start, end) if passive else 0.0
             eta_t = schedules.step_size(
                 rule.schedule, rule.eta0, rule.power_t, rule.alpha, rule.optimal_init, t + (b - i)

@@ -81,7 +81,8 @@ L_LOSS = 10  # sum of losses of the block in hand
 L_CRITERION = 11  # sum of losses and penalties of the block in hand
 L_ETA = 12  # last step size taken
 L_AVERAGE_COUNT = 13  # iterates in the sums
-N_LOCAL_FIELDS = 14
+L_GAIN = 14  # scratch of one row
+N_LOCAL_FIELDS = 15
 
 # answers of a turn
 TURN_OVER = 0  # the quantum is used up; there is more to do

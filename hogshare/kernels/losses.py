@@ -31,6 +31,8 @@ CODES = {
     "squared_epsilon_insensitive": SQUARED_EPSILON_INSENSITIVE,
 }
 
+MAX_DERIVATIVE = 1e12
+
 # Upper bound of the second derivative in the prediction; for the losses with a kink, the change of
 # the derivative over a unit of margin, which plays the same part in how far a block of steps goes.
 CURVATURE = {
@@ -81,8 +83,17 @@ def loss_value(loss, epsilon, y, p):
 
 
 @inlined
+def clipped(derivative):
+    """Bound a derivative that may be without bound, against numerical blow-up."""
+    return min(max(derivative, -MAX_DERIVATIVE), MAX_DERIVATIVE)
+
+
+@inlined
 def loss_derivative(loss, epsilon, y, p):
-    """Derivative of the loss in the prediction `p`."""
+    """Derivative of the loss in the prediction `p`, at most 1e12 in size.
+
+    Only the losses that need it pay for the bound: from row to row everything here is waited for.
+    """
     if loss == LOG_LOSS:
         if p > -37.0:
             e = math.exp(-p)
@@ -94,7 +105,7 @@ def loss_derivative(loss, epsilon, y, p):
         return -y if p * y <= 0.0 else 0.0
     if loss == SQUARED_HINGE:
         z = 1.0 - p * y
-        return -2.0 * y * z if z > 0.0 else 0.0
+        return clipped(-2.0 * y * z) if z > 0.0 else 0.0
     if loss == MODIFIED_HUBER:
         z = p * y
         if z >= 1.0:
@@ -104,9 +115,9 @@ def loss_derivative(loss, epsilon, y, p):
         return -4.0 * y
     residual = p - y
     if loss == SQUARED_ERROR:
-        return residual
+        return clipped(residual)
     if loss == HUBER:
-        return min(max(residual, -epsilon), epsilon)
+        return clipped(min(max(residual, -epsilon), epsilon))
     if loss == EPSILON_INSENSITIVE:
         if residual > epsilon:
             return 1.0
@@ -114,7 +125,7 @@ def loss_derivative(loss, epsilon, y, p):
             return -1.0
         return 0.0
     if residual > epsilon:
-        return 2.0 * (residual - epsilon)
+        return clipped(2.0 * (residual - epsilon))
     if residual < -epsilon:
-        return 2.0 * (residual + epsilon)
+        return clipped(2.0 * (residual + epsilon))
     return 0.0

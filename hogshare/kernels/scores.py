@@ -4,7 +4,7 @@ import numpy as np
 
 from hogshare.kernels import layout, losses
 from hogshare.kernels.jit import helper, kernel
-from hogshare.kernels.rows import margins, row_bounds
+from hogshare.kernels.rows import margins, row_bounds, row_weight
 from hogshare.kernels.sgd import target
 
 
@@ -20,7 +20,7 @@ def add_losses(rows, loss, epsilon, w, intercept, positive, negative, margin, ou
             y = target(loss, rows.y[r], c, n_columns)
             size = positive[c] if y > 0.0 else negative[c]
             value = losses.loss_value(loss, epsilon, y, margin[c] + intercept[c])
-            out[c] += np.float64(rows.weight[r]) * size * value
+            out[c] += row_weight(rows, r) * size * value
 
 
 @helper
@@ -37,8 +37,8 @@ def held_out_scores(rows, rule, regression, held_out, w, local, out):
     mean = 0.0
     for r in range(held_out.shape[0]):
         if held_out[r] != 0:
-            weights += np.float64(rows.weight[r])
-            mean += np.float64(rows.weight[r]) * np.float64(rows.y[r])
+            weights += row_weight(rows, r)
+            mean += row_weight(rows, r) * np.float64(rows.y[r])
     mean /= weights
     spread = 0.0
     for r in range(held_out.shape[0]):
@@ -46,7 +46,7 @@ def held_out_scores(rows, rule, regression, held_out, w, local, out):
             continue
         start, end = row_bounds(rows, r)
         margins(rows, start, end, w, margin)
-        weight = np.float64(rows.weight[r])
+        weight = row_weight(rows, r)
         spread += weight * (np.float64(rows.y[r]) - mean) ** 2
         for c in range(n_columns):
             p = margin[c] * local[layout.L_SCALE, c] + local[layout.L_INTERCEPT, c]

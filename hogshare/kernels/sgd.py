@@ -23,11 +23,12 @@ from hogshare.kernels.rows import (
     prefetch_labels,
     prefetch_row,
     row_bounds,
+    row_weight,
     scatter,
     squared_norm,
 )
 
-MAX_DERIVATIVE = 1e12  # larger ones are clipped, against numerical blow-up
+NEGLIGIBLE = 1e-30  # a smaller step changes nothing, and denormal numbers are slow
 PREFETCH_LABELS = 8  # their three lines come first, or fetching the row stalls on where it starts
 PREFETCH_ROWS = 2  # rows ahead; measured, see docs/performance.md
 TRACK_NOTHING = 0
@@ -62,6 +63,7 @@ class Private(NamedTuple):
     received : as w, l1 penalty received by each coordinate (empty without l1)
     lag : float64 [n_features * n_columns], see the file's head (empty without averaging)
     local : float64 [layout.N_LOCAL_FIELDS, n_columns]
+    pending : int64 [n_segments], rows whose changes of a segment have not been folded
     """
 
     w: np.ndarray
@@ -69,6 +71,7 @@ class Private(NamedTuple):
     received: np.ndarray
     lag: np.ndarray
     local: np.ndarray
+    pending: np.ndarray
 
 
 @inlined
@@ -95,9 +98,7 @@ def gradient_step(rule, y, p, eta, norm2):
         if rule.loss == losses.HINGE or rule.loss == losses.PERCEPTRON:
             return size * y
         return -size if y - p < 0.0 else size
-    derivative = losses.loss_derivative(rule.loss, rule.epsilon, y, p)
-    derivative = min(max(derivative, -MAX_DERIVATIVE), MAX_DERIVATIVE)
-    return -eta * derivative
+    return -eta * losses.loss_derivative(rule.loss, rule.epsilon, y, p)
 
 
 @helper
@@ -163,7 +164,7 @@ def sgd_rows(rows, rule, order, first, last, t, private, columns):
         start, end = row_bounds(rows, r)
         margins(rows, start, end, private.w, margin)
         label = rows.y[r]
-        weight = np.float64(rows.weight[r])
+        weight = row_weight(rows, r)
         norm2 = squared_norm(rows, start, end) if passive else 0.0
         eta_t = schedules.step_size(
             rule.schedule, rule.eta0, rule.power_t, rule.alpha, rule.optimal_init, t
@@ -188,11 +189,6 @@ def sgd_rows(rows, rule, order, first, last, t, private, columns):
                 local[layout.L_CRITERION, c] += loss
             if skip:
                 continue
-            update = gradient_step(rule, y, p, eta, norm2) * weight
-            if y > 0.0:
-                update *= columns[layout.C_POSITIVE, c]
-            else:
-                update *= columns[layout.C_NEGATIVE, c]
             if rule.penalty >= penalties.L2:
                 # never to a negative scale: too large a step sets the weights to zero
                 shrink = max(0.0, 1.0 - l2_share * eta * rule.alpha)
@@ -203,9 +199,17 @@ def sgd_rows(rows, rule, order, first, last, t, private, columns):
                     local[layout.L_L1_NORM, c] *= shrink
                 if scale < tiny:
                     fold_scale(private, c, c + 1)
-            step[c] = update / local[layout.L_SCALE, c]
+            # Both class weights are read, so that nothing branches on the label, which is hard to
+            # foresee. The division does not wait for the margin, as the step itself does; stored,
+            # it is not moved behind it by the compiler.
+            positive = columns[layout.C_POSITIVE, c]
+            negative = columns[layout.C_NEGATIVE, c]
+            scale = local[layout.L_SCALE, c]
+            gain = weight * (positive if y > 0.0 else negative) / scale
+            local[layout.L_GAIN, c] = gain
+            step[c] = gradient_step(rule, y, p, eta, norm2) * gain
             if rule.fit_intercept:
-                local[layout.L_INTERCEPT, c] += update * rule.intercept_decay
+                local[layout.L_INTERCEPT, c] += step[c] * scale * rule.intercept_decay
         if skip:
             t += 1.0
             continue
@@ -221,7 +225,7 @@ def sgd_rows(rows, rule, order, first, last, t, private, columns):
                     )
         moved = False
         for c in range(n_columns):
-            moved = moved or step[c] != 0.0
+            moved = moved or abs(step[c]) > NEGLIGIBLE
         if moved:
             scatter(rows, start, end, private.w, step)
         if rule.track == TRACK_CRITERION and rule.penalty != penalties.NONE:

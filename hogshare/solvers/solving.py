@@ -217,7 +217,8 @@ def check(
                 f"Stop.validation must mark some but not all of the {problem.n_rows} rows; it has "
                 f"{len(stop.validation)} entries and marks {held_out}."
             )
-        if not problem.rows.weight[np.asarray(stop.validation)].any():
+        weight = problem.rows.weight
+        if weight.size and not weight[np.asarray(stop.validation)].any():
             raise ValueError(
                 "Stop.validation marks only rows of weight 0; their score is undefined."
             )
