@@ -16,6 +16,7 @@ from hogshare.engine.session import Session, Shapes, private_memory
 from hogshare.kernels import layout
 from hogshare.runtimes.driver import drive
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
+from hogshare.runtimes.placement import SETTLED_SECONDS, Placement
 
 POLL_SECONDS = 0.05
 
@@ -27,6 +28,7 @@ class Crowd:
         self.session = session
         self.news = threading.Event()
         self.errors: list[BaseException] = []
+        self._placement = Placement(len(workers))
         self._running = len(workers)
         self._lock = threading.Lock()
         self._threads = [
@@ -41,6 +43,7 @@ class Crowd:
 
     def _work(self, me: int) -> None:
         try:
+            self._placement.bind(me)
             drive(worker_loop(self.session.worker(me)), self.news.set)
         except BaseException as error:
             self.errors.append(error)
@@ -60,10 +63,16 @@ class Crowd:
         self.news.wait(seconds)
         self.news.clear()
 
+    def settle(self) -> None:
+        """Give the threads the time to find a core each; they are free afterwards."""
+        self.wait(SETTLED_SECONDS)
+        self._placement.free()
+
     def finish(self) -> None:
         """Join the threads and raise what one of them raised."""
         for thread in self._threads:
             thread.join()
+        self._placement.free()
         if self.errors:
             raise self.errors[0]
 
@@ -83,9 +92,10 @@ class Threads:
         crowd = Crowd(session, range(session.settings.n_workers))
         crowd.start()
         try:
+            crowd.settle()
             while crowd.running:
-                crowd.wait(POLL_SECONDS)
                 hook.poll()
+                crowd.wait(POLL_SECONDS)
         except BaseException:
             session.stop(layout.STOPPED_BY_CALLER)
             raise
