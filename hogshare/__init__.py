@@ -14,7 +14,7 @@ from hogshare._version import __version__
 
 if TYPE_CHECKING:
     from hogshare import problems
-    from hogshare.engine.rules import SGD
+    from hogshare.engine.rules import SDCA, SGD
     from hogshare.engine.steps import StepSize
     from hogshare.engine.stops import Stop
     from hogshare.estimators import SGDClassifier, SGDRegressor
@@ -30,6 +30,7 @@ logging.getLogger("hogshare").addHandler(logging.NullHandler())
 _PLACES = {
     "Model": "hogshare.problems.model",
     "Report": "hogshare.report",
+    "SDCA": "hogshare.engine.rules",
     "SGD": "hogshare.engine.rules",
     "SGDClassifier": "hogshare.estimators",
     "SGDRegressor": "hogshare.estimators",
@@ -43,6 +44,7 @@ _PLACES = {
 }
 
 __all__ = [
+    "SDCA",
     "SGD",
     "Model",
     "Report",

@@ -1,4 +1,6 @@
-"""What all test modules share: the --soak option, and that no test leaves anything behind."""
+"""What all test modules share: the --soak option, default constants of the machine, and that no
+test leaves anything behind.
+"""
 
 import gc
 import os
@@ -6,6 +8,8 @@ import threading
 import time
 
 import pytest
+
+from hogshare import machine
 
 WATCHED = ("test_solve", "test_survival", "test_exchange")
 
@@ -23,6 +27,16 @@ def rounds(request):
     """``rounds(n)``: that many with --soak, a tenth of it otherwise."""
     soak = request.config.getoption("--soak")
     return lambda n: n if soak else max(1, n // 10)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def default_machine(tmp_path_factory):
+    """What has been measured on this machine is not the tests' business; processes inherit it."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("machine")
+        patch.setenv("HOGSHARE_MACHINE", str(folder / "not measured.json"))
+        machine.load.cache_clear()
+        yield
 
 
 def holdings():

@@ -351,3 +351,105 @@ def interactions(X):
 
 def staleness_bin(staleness):
     return min(staleness, layout.HISTOGRAM - 1)
+
+
+# -- dual coordinate ascent ---------------------------------------------------------------------
+
+
+def proximal_point(loss, epsilon, y, z, size):
+    """Where ``size * loss + (u - z)^2 / 2`` is smallest: the zero of a slope that only rises."""
+
+    def slope(u):
+        return u - z + size * loss_derivative(loss, epsilon, y, u)
+
+    low, high = z - 1.0, z + 1.0
+    while slope(low) > 0.0:
+        low -= 2.0 * (high - low)
+    while slope(high) < 0.0:
+        high += 2.0 * (high - low)
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if slope(middle) > 0.0 else (middle, high)
+    return 0.5 * (low + high)
+
+
+def soft(v, threshold):
+    return np.sign(v) * np.maximum(np.abs(v) - threshold, 0.0)
+
+
+@dataclass
+class DualState:
+    """A worker's vector, intercept and mean of the dual variables, one entry per column."""
+
+    v: np.ndarray
+    intercept: np.ndarray
+    mean: np.ndarray
+    eta: np.ndarray
+    losses: np.ndarray
+
+    @classmethod
+    def zeros(cls, n_features, n_columns):
+        return cls(np.zeros((n_features, n_columns)), *(np.zeros(n_columns) for _ in range(4)))
+
+
+def dual_rows(X, Y, weight, rule, order, dual, state, columns):
+    """One step of dual coordinate ascent per row and column; `dual` is (n_rows, n_columns)."""
+    loss = LOSS_NAMES[rule.loss]
+    for r in order:
+        x = X[r]
+        margins = x @ soft(state.v, rule.threshold)
+        reach = x @ x / rule.dual_scale + rule.intercept_step
+        for c in range(Y.shape[1]):
+            y, p = Y[r, c], margins[c] + state.intercept[c]
+            state.losses[c] += loss_value(loss, rule.epsilon, y, p)
+            if reach == 0.0:
+                continue
+            size = weight[r] * (columns.positive[c] if y > 0.0 else columns.negative[c])
+            state.eta[c] = size / (rule.dual_scale * (1.0 + rule.curvature * reach * size))
+            if loss == "log_loss" and reach * size <= 2.0:
+                slope = size * loss_derivative(loss, rule.epsilon, y, p)
+                change = -(dual[r, c] + slope) / (1.0 + 0.25 * reach * size)
+            else:
+                z = p - reach * dual[r, c]
+                change = (proximal_point(loss, rule.epsilon, y, z, reach * size) - p) / reach
+            dual[r, c] += change
+            state.v[:, c] += change * x / rule.dual_scale
+            if rule.fit_intercept:
+                state.intercept[c] += rule.intercept_step * (change + state.mean[c])
+                state.mean[c] += change / rule.dual_rows
+
+
+def fold_and_keep(shared, mine, base, curvature, eta, rows, n_workers):
+    """The shared vector and the copy after an exchange that keeps what it does not fold."""
+    change = mine - base
+    folded = exchange_weight(eta * rows * curvature, n_workers) * change
+    return shared + folded, shared + folded + (change - folded)
+
+
+def hand_over(word, first, stride, rounds):
+    """The word after that many hand-overs in which nobody else had to have a turn."""
+    for i in range(rounds):
+        assert word == first + i * stride
+        word += 1
+    return word
+
+
+def dense_rows(w, data, step):
+    margin = 0.0
+    for x in data:
+        margin = w @ x
+        w = w + step * margin * x
+    return w, margin
+
+
+def gather_scatter(w, indices, value):
+    after = w.copy()
+    np.add.at(after, indices, value)
+    return after
+
+
+def chase(chain, position, steps):
+    visited = [position]
+    while len(visited) <= steps:
+        visited.append(chain[visited[-1]])
+    return visited[steps]

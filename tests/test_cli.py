@@ -436,3 +436,47 @@ def test_a_report_is_what_the_bench_reads():
     kept = speedup.facts(report, 2, 0)
     assert kept["seconds_per_epoch"] == 0.5
     assert kept["pushes"] == 3
+
+
+# -- the machine's constants
+
+
+def test_info_tells_the_constants(capsys):
+    code, out, _ = run(capsys, "info")
+    assert code == 0
+    assert "0.85 (default)" in out
+    assert "floor of sparse float32 rows, ns per nonzero: 1 thread" in out
+    facts = json.loads(run(capsys, "info", "--json")[1])
+    assert facts["constants"]["gather_scatter_ns"] == {"value": 0.85, "source": "default"}
+
+
+def test_info_probe_measures_and_stores(capsys, monkeypatch, tmp_path):
+    from hogshare import machine
+
+    quick = machine.Machine(miss_ns=90.0, measured=("miss_ns",))
+    monkeypatch.setattr("hogshare.cli.info.probe", lambda: quick)
+    monkeypatch.setenv("HOGSHARE_MACHINE", str(tmp_path / "machine.json"))
+    try:
+        code, out, err = run(capsys, "info", "--probe", "--json")
+        assert (code, err) == (0, "")
+        assert json.loads(out)["constants"]["miss_ns"] == {"value": 90.0, "source": "measured"}
+        out = run(capsys, "info")[1]
+        assert "90 (measured)" in out
+        assert "25 (default)" in out
+    finally:
+        monkeypatch.undo()
+        machine.load.cache_clear()
+
+
+def test_info_probe_that_cannot_be_stored_is_printed_and_1(capsys, monkeypatch, tmp_path):
+    from hogshare import machine
+
+    quick = machine.Machine(miss_ns=90.0, measured=("miss_ns",))
+    monkeypatch.setattr("hogshare.cli.info.probe", lambda: quick)
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("HOGSHARE_MACHINE", str(tmp_path / "file" / "machine.json"))
+    code, out, err = run(capsys, "info", "--probe")
+    assert code == 1
+    assert "90 (measured)" in out
+    assert err.startswith("hogshare: error: the machine's constants could not be stored: ")
+    assert err.count("\n") == 1

@@ -48,8 +48,8 @@ def work(shared, private, me, rounds, total):
     for _ in range(rounds):
         state = change_some(private, total, state)
         private.local[layout.L_INTERCEPT, 0] += 1.0
-        exchange(shared, private, me, 0.0, False)
-    exchange(shared, private, me, 0.0, True)
+        exchange(shared, private, me, 0.0, 0.0, False)
+    exchange(shared, private, me, 0.0, 0.0, True)
 
 
 @kernel
@@ -70,7 +70,7 @@ def work_without_base(shared, private, me, rounds, total):
 
 @kernel
 def exchange_once(shared, private, me):
-    exchange(shared, private, me, 0.0, False)
+    exchange(shared, private, me, 0.0, 0.0, False)
 
 
 @kernel

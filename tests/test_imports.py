@@ -15,6 +15,7 @@ LEVELS = {
     "kernels": 0,
     "tables": 0,
     "figures": 1,
+    "machine": 1,
     "shm": 1,
     "readers": 1,
     "catalogue": 2,

@@ -19,7 +19,7 @@ import psutil
 import pytest
 import scipy.sparse as sp
 
-from hogshare import Shared, Stop, problems, share, solve
+from hogshare import SDCA, SGD, Shared, Stop, problems, share, solve
 from hogshare.runtimes.crew import current_crew
 from hogshare.runtimes.processes import WorkerDied
 
@@ -68,9 +68,14 @@ def epochs(problem):
 
 @pytest.mark.soak
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("plane", [Shared(), Shared(exchange=None)], ids=["exchange", "lock-free"])
-def test_a_fit_survives_the_death_of_any_worker_at_any_moment(problem, epochs, rounds, plane):
-    run = {"runtime": "processes", "n_workers": 3, "plane": plane, "stop": Stop(epochs=epochs)}
+@pytest.mark.parametrize(
+    ("plane", "rule"),
+    [(Shared(), SGD()), (Shared(exchange=None), SGD()), (Shared(), SDCA())],
+    ids=["exchange", "lock-free", "dual"],
+)
+def test_a_fit_survives_the_death_of_any_worker_at_any_moment(problem, epochs, rounds, plane, rule):
+    run = {"runtime": "processes", "n_workers": 3, "stop": Stop(epochs=epochs)}
+    run |= {"plane": plane, "rule": rule}
     whole = solve(problem, seed=0, **run)
     best, took = value(problem, whole), whole.seconds["run"]
     rng = random.Random(0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 
 @dataclass(frozen=True)
@@ -34,3 +35,33 @@ class SGD:
             raise ValueError(f"average must not be negative; got {self.average}.")
         if self.batch < 1:
             raise ValueError(f"batch must be at least 1 row; got {self.batch}.")
+
+
+@dataclass(frozen=True)
+class SDCA:
+    """Stochastic dual coordinate ascent, row by row: no step size, and no noise that stays.
+
+    Every row keeps one number per column, its dual variable. A step on a row solves the row's own
+    part of the problem with everything else held fixed. Needs an l2 part in the penalty (its
+    strength takes the step size's place) and starts from zero. Fast where
+    ``mean |x|^2 / (alpha n)`` is at most some tens, as on text with rows of length 1.
+
+    Source: Shalev-Shwartz and Zhang 2013 (SDCA) and 2014 (Prox-SDCA, for the elastic net). With
+    several workers: private copies with exchange, where what an exchange holds back is kept.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from hogshare import SDCA, Stop, problems, solve
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> report = solve(problems.linear(scale(X), y, alpha=0.1), rule=SDCA(), stop=Stop(epochs=20))
+    >>> report.settings["rule"]["name"]
+    'SDCA'
+    """
+
+    average: ClassVar[int] = 0
+    batch: ClassVar[int] = 1
+
+
+Rule = SGD | SDCA

@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 from numba import typeof
 
-from hogshare.engine.rules import SGD
+from hogshare.engine.rules import SDCA, Rule
 from hogshare.engine.steps import StepSize, optimal_start
 from hogshare.engine.stops import Stop
-from hogshare.kernels import layout, losses, penalties, schedules, sgd, turns
+from hogshare.kernels import dual, layout, losses, penalties, schedules, sgd, turns
 from hogshare.kernels.epochs import Plan
 from hogshare.kernels.epochs import Shared as SharedArrays
 from hogshare.kernels.jit import JIT_DISABLED, is_cached
@@ -127,7 +127,7 @@ class Session:
             # the one worker's scale and intercept stand beside the vector until it leaves
             coef = (coef * local[0, layout.L_SCALE]).astype(shared.w.dtype)
             intercept = local[0, layout.L_INTERCEPT]
-        coef = np.array(coef.T, order="C")
+        coef = shrunk(np.array(coef.T, order="C"), self.rule.threshold)
         intercept = intercept.astype(shared.w.dtype)
         t = self.rule.first_t + self.word(layout.EPOCHS) * float(shared.order.shape[1])
         if not self.rule.average:
@@ -154,11 +154,24 @@ class Session:
             (bias * share).astype(coef.dtype),
         )
 
+    def restore_sum(self) -> None:
+        """Make the vector the sum of the dual variables again, after a worker has died."""
+        shared = self.shared
+        dual.sum_of_duals(self.rows, shared.dual, self.rule.dual_scale, shared.w)
+
     def _locals(self) -> np.ndarray:
         n = layout.N_LOCAL_FIELDS * self.settings.n_columns
         return self.arrays["local"][:, :n].reshape(
             self.settings.n_workers, layout.N_LOCAL_FIELDS, self.settings.n_columns
         )
+
+
+def shrunk(coef: np.ndarray, threshold: float) -> np.ndarray:
+    """Move every coefficient towards zero: from the dual rule's vector to its model."""
+    if threshold == 0.0:
+        return coef
+    sizes = np.maximum(np.abs(coef) - coef.dtype.type(threshold), 0.0)
+    return np.copysign(sizes, coef).astype(coef.dtype)
 
 
 _PREPARED: set[tuple[str, str]] = set()  # types whose kernels this process has loaded
@@ -231,6 +244,7 @@ class Worker:
                 scale.astype(snapshot.dtype),
                 out=snapshot.reshape(-1, s.settings.n_columns),
             )
+            snapshot[:] = shrunk(snapshot, s.rule.threshold)
         s.arrays["snapshot_intercepts"][slot] = intercept
         s.arrays["snapshot_times"][slot] = time.perf_counter_ns()
         s.arrays["snapshot_blocks"][slot] = completed
@@ -250,7 +264,7 @@ def block_rows(n_rows: int, n_workers: int, per_epoch: int) -> int:
 def describe(
     problem: LinearProblem,
     *,
-    rule: SGD,
+    rule: Rule,
     plane: Shared,
     step: StepSize,
     stop: Stop,
@@ -295,6 +309,7 @@ def describe(
         track=track,
         batch=batch,
         first_t=float(first_t),
+        **_dual_numbers(rule, problem, l1, n_training),
     )
     plan = Plan(
         block_rows=rows_per_block,
@@ -323,6 +338,33 @@ def describe(
     return settings, shapes(problem, settings, n_training, trace)
 
 
+def _dual_numbers(rule: Rule, problem: LinearProblem, l1: float, n_rows: int) -> dict[str, Any]:
+    """The dual rule's part of the numbers; neutral for the other rules."""
+    if not isinstance(rule, SDCA):
+        return {
+            "method": sgd.GRADIENT,
+            "dual_scale": 1.0,
+            "dual_rows": 1.0,
+            "intercept_step": 0.0,
+            "threshold": 0.0,
+            "curvature": 0.0,
+        }
+    curvature = losses.CURVATURE[losses.CODES[problem.loss]]
+    largest = float(problem.rows.weight.max(initial=0.0)) if problem.rows.weight.size else 1.0
+    largest *= float(max(problem.positive.max(), problem.negative.max()))
+    return {
+        "method": sgd.DUAL,
+        "dual_scale": (1.0 - l1) * problem.alpha * n_rows,
+        "dual_rows": float(n_rows),
+        # SAGA's step for the one coordinate that has no penalty: 1 / (3 L)
+        "intercept_step": 1.0 / (3.0 * curvature * max(largest, 1e-300))
+        if problem.fit_intercept
+        else 0.0,
+        "threshold": l1 / (1.0 - l1),
+        "curvature": curvature,
+    }
+
+
 def shapes(problem: LinearProblem, settings: Settings, n_training: int, trace: int) -> Shapes:
     """Names, shapes and dtypes of a run's arrays, the rows' own apart."""
     plan, workers, columns = settings.plan, settings.n_workers, settings.n_columns
@@ -330,7 +372,8 @@ def shapes(problem: LinearProblem, settings: Settings, n_training: int, trace: i
     kind, word = problem.dtype.name, layout.WORD
     mode = plan["private"]
     padded = _padded(m, problem.dtype.itemsize)
-    l1 = settings.rule["l1_ratio"] > 0.0 and mode != turns.LOCK_FREE
+    is_dual = settings.rule["method"] == sgd.DUAL
+    l1 = settings.rule["l1_ratio"] > 0.0 and mode != turns.LOCK_FREE and not is_dual
     average = settings.rule["average"] > 0
     n_snapshots = plan["n_blocks"] * plan["max_epochs"] // plan["record_every"] if trace else 0
     if n_snapshots * m * problem.dtype.itemsize > MAX_SNAPSHOT_BYTES:
@@ -344,6 +387,8 @@ def shapes(problem: LinearProblem, settings: Settings, n_training: int, trace: i
         "intercept": ((columns,), "float64"),
         "curvature": ((settings.n_features if mode == turns.EXCHANGE else 0,), "float32"),
         "intercept_curvature": ((1,), "float64"),
+        "dual": ((problem.n_rows * (1 + columns) if is_dual else 0,), kind),
+        "dual_mean": ((columns,), "float64"),
         "rarity": ((settings.n_features if mode == turns.LOCK_FREE else 0,), "float32"),
         "segments": ((n_segments * word,), "int64"),
         "control": ((layout.N_CONTROL * word,), "int64"),
@@ -410,7 +455,8 @@ def fill(
         sample = np.random.default_rng(plan.seed).permutation(problem.n_rows)
         a["curvature"][:] = feature_curvature(problem, sample)
         bound = losses.CURVATURE[session.rule.loss]
-        a["intercept_curvature"][0] = bound * session.rule.intercept_decay
+        is_dual = session.rule.method == sgd.DUAL
+        a["intercept_curvature"][0] = bound * (1.0 if is_dual else session.rule.intercept_decay)
 
 
 def row_arrays(problem: LinearProblem) -> dict[str, np.ndarray]:

@@ -9,7 +9,7 @@ from sklearn.base import _fit_context
 from sklearn.linear_model import SGDClassifier as _SGDClassifier
 from sklearn.utils.validation import validate_data
 
-from hogshare.estimators.common import WORKER_CONSTRAINTS
+from hogshare.estimators.common import LEARNING_RATES, WORKER_CONSTRAINTS
 from hogshare.estimators.passes import ClassifierPass
 
 
@@ -70,7 +70,9 @@ class SGDClassifier(ClassifierPass, _SGDClassifier):
         The schedule of the step size: 'constant' (eta0), 'optimal' (``1 / (alpha (t + t0))``, t0
         by Bottou's heuristic), 'invscaling' (``eta0 / t**power_t``), 'adaptive' (eta0, divided by
         5 whenever the stop criterion is met), 'pa1' and 'pa2' (passive-aggressive, with
-        ``loss='hinge'`` only).
+        ``loss='hinge'`` only). Not in scikit-learn: 'auto' needs no tuning and converges to the
+        optimum instead of hovering around it. It is dual coordinate ascent (`hogshare.SDCA`), so
+        the penalty must have an l2 part, and averaging, warm starts and `partial_fit` are refused.
 
     eta0 : float, default=0.01
         The step size of 'constant', the first of 'invscaling' and 'adaptive', and C of 'pa1' and
@@ -176,6 +178,7 @@ class SGDClassifier(ClassifierPass, _SGDClassifier):
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
         **_SGDClassifier._parameter_constraints,
         **WORKER_CONSTRAINTS,
+        "learning_rate": LEARNING_RATES,
     }
 
     def __init__(

@@ -15,10 +15,11 @@ from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import validate_data
 
-from hogshare.engine.rules import SGD
+from hogshare.engine.rules import SDCA, SGD
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
 from hogshare.estimators.epochs import EpochTasks
+from hogshare.kernels import schedules
 from hogshare.planes.shared import Shared
 from hogshare.problems.linear import build
 from hogshare.problems.model import Model
@@ -34,6 +35,7 @@ WORKER_CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
+LEARNING_RATES: list[Any] = [StrOptions({"auto", *schedules.CODES})]
 AVERAGES = ("_standard_coef", "_standard_intercept", "_average_coef", "_average_intercept")
 
 
@@ -45,6 +47,8 @@ class SGDMixin(CallbackSupportMixin):
         est: Any = self
         if est.early_stopping and for_partial_fit:
             raise ValueError("early_stopping should be False with partial_fit")
+        if est.learning_rate == "auto":
+            self._check_auto(for_partial_fit)
         if est.learning_rate == "optimal" and est.alpha == 0:
             raise ValueError(
                 "alpha must be > 0 since learning_rate is 'optimal'. "
@@ -57,6 +61,25 @@ class SGDMixin(CallbackSupportMixin):
             )
         if est.penalty == "elasticnet" and est.l1_ratio is None:
             raise ValueError("l1_ratio must be set when penalty is 'elasticnet'")
+
+    def _check_auto(self, for_partial_fit: bool) -> None:
+        """Refuse what dual coordinate ascent cannot do, in this class's own words."""
+        est: Any = self
+        l2 = est.penalty == "l2" or (est.penalty == "elasticnet" and (est.l1_ratio or 0.0) < 1.0)
+        if not l2 or est.alpha == 0:
+            raise ValueError(
+                "learning_rate='auto' needs an l2 part in the penalty, which takes the step "
+                "size's place: use penalty='l2', or 'elasticnet' with l1_ratio < 1, and alpha > 0."
+            )
+        if est.average:
+            raise ValueError(
+                "learning_rate='auto' leaves no noise to average away; use average=False."
+            )
+        if for_partial_fit or est.warm_start:
+            raise ValueError(
+                "learning_rate='auto' keeps a number for every row of one fit and cannot go on "
+                "from an earlier model: use fit with warm_start=False, or another learning_rate."
+            )
 
     def _check_rows(self, X: Any, y: Any, reset: bool) -> tuple[Any, np.ndarray]:
         """Validate as scikit-learn does; the structure of compressed formats before it is used."""
@@ -124,6 +147,8 @@ class SGDMixin(CallbackSupportMixin):
     def _last_model(self, shape: tuple[int, int]) -> Model:
         """Where `partial_fit` goes on."""
         est: Any = self
+        if est.learning_rate == "auto":
+            self._check_auto(for_partial_fit=True)
         coef, intercept = _dense(est.coef_, shape), np.atleast_1d(est.intercept_)
         t = float(getattr(self, "t_", 1.0))
         if not est.average:
@@ -177,14 +202,15 @@ class SGDMixin(CallbackSupportMixin):
 
         tasks = EpochTasks(self, problem, X, y, metadata, max_iter, attributes)
         plane = est.plane if isinstance(est.plane, Shared) else Shared()
+        automatic = est.learning_rate == "auto"
         tasks.begin(start)
         report = solve(
             problem,
-            rule=SGD(average=est.average),
+            rule=SDCA() if automatic else SGD(average=est.average),
             plane=plane,
             runtime=est.runtime,
             n_workers=est.n_jobs,
-            step=StepSize(est.learning_rate, eta0=est.eta0, power_t=est.power_t),
+            step=None if automatic else self._step_size(),
             stop=Stop(
                 epochs=max_iter or 1,
                 # a single epoch needs no criterion, and is cheaper without
@@ -201,6 +227,10 @@ class SGDMixin(CallbackSupportMixin):
         tasks.end(report)
         if max_iter:
             self._warn(report, max_iter)
+
+    def _step_size(self) -> StepSize:
+        est: Any = self
+        return StepSize(est.learning_rate, eta0=est.eta0, power_t=est.power_t)
 
     def _fitted(self, model: Model, t: float) -> dict[str, Any]:
         """Fitted attributes that belong to a model."""

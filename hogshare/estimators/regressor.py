@@ -8,7 +8,7 @@ from typing import Any
 from sklearn.base import _fit_context
 from sklearn.linear_model import SGDRegressor as _SGDRegressor
 
-from hogshare.estimators.common import WORKER_CONSTRAINTS
+from hogshare.estimators.common import LEARNING_RATES, WORKER_CONSTRAINTS
 from hogshare.estimators.passes import RegressorPass
 
 
@@ -162,6 +162,7 @@ class SGDRegressor(RegressorPass, _SGDRegressor):
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
         **_SGDRegressor._parameter_constraints,
         **WORKER_CONSTRAINTS,
+        "learning_rate": LEARNING_RATES,
         "n_jobs": [Integral, None],
     }
 

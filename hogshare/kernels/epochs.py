@@ -31,6 +31,8 @@ class Shared(NamedTuple):
     intercept : float64 [n_columns]
     curvature : float32 [n_features], for the exchange (empty without)
     intercept_curvature : float64 [1]
+    dual : rows' dtype [n_rows * (1 + n_columns)], see `dual` (empty without the dual rule)
+    dual_mean : float64 [n_columns], mean of the dual variables
     rarity : float32 [n_features], rows per row that has the feature (empty unless lock-free)
     segments : int64 [n_segments * WORD], holder + 1 of each segment
     control, returned, table, staleness, columns : see `layout`
@@ -47,6 +49,8 @@ class Shared(NamedTuple):
     intercept: np.ndarray
     curvature: np.ndarray
     intercept_curvature: np.ndarray
+    dual: np.ndarray
+    dual_mean: np.ndarray
     rarity: np.ndarray
     segments: np.ndarray
     control: np.ndarray

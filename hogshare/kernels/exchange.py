@@ -18,6 +18,11 @@ which is 1 for cold coordinates (add: the workers' steps are disjoint), 1 / P fo
 and, for P = 2, exactly (1 + rho) / 2. For more workers the form used is
 1/P + (1 - 1/P) / (1 + P z / 2): the same limits and the same slope at z = 0, without powers.
 `docs/exchange.md` has what else was tried.
+
+The dual rule needs more: its vector must remain the sum of the rows' dual variables. There the part
+that the weight holds back stays in the copy, on top of the shared vector, and is offered again at
+the next exchange (`keep`): shared vector plus all copies' changes is always the whole sum, and a
+worker's last flush folds all of its part.
 """
 
 import numpy as np
@@ -36,8 +41,11 @@ def exchange_weight(z, n_workers):
 
 
 @inlined
-def fold_segment(shared, private, curvature, first, last, n_workers, rows, decay):
-    """Exchange features ``first:last`` of every column; the segment's word is held."""
+def fold_segment(shared, private, curvature, first, last, n_workers, rows, decay, keep):
+    """Exchange features ``first:last`` of every column; the segment's word is held.
+
+    keep : 1.0 leaves what is not folded in the copy, to be folded later; 0.0 drops it
+    """
     local = private.local
     w = private.w
     base = private.base
@@ -49,6 +57,7 @@ def fold_segment(shared, private, curvature, first, last, n_workers, rows, decay
     zero = kind(0.0)
     shrink = kind(decay)
     half = kind(0.5 * n_workers * rows)
+    kept = kind(keep)
     if n_columns == 1:
         # the same as below with the column's numbers in registers, so that it is vectorised
         scale = kind(local[layout.L_SCALE, 0])
@@ -57,11 +66,13 @@ def fold_segment(shared, private, curvature, first, last, n_workers, rows, decay
             z = half * eta * (kind(curvature[j]) + shrink)
             before = shared[j]
             mine = scale * w[j]
-            after = before + (even + rest / (one + z)) * (mine - base[j])
-            if mine == zero and abs(before) <= abs(base[j]):
+            change = mine - base[j]
+            folded = (even + rest / (one + z)) * change
+            after = before + folded
+            if mine == zero and kept == zero and abs(before) <= abs(base[j]):
                 after = zero
             shared[j] = after
-            w[j] = after
+            w[j] = after + kept * (change - folded)
             base[j] = after
         return
     for f in range(np.uint64(first), np.uint64(last)):
@@ -72,18 +83,19 @@ def fold_segment(shared, private, curvature, first, last, n_workers, rows, decay
             weight = even + rest / (one + curved * kind(local[layout.L_ETA, c]))
             before = shared[j]
             mine = kind(local[layout.L_SCALE, c]) * w[j]
-            after = before + weight * (mine - base[j])
-            if mine == zero and abs(before) <= abs(base[j]):
+            change = mine - base[j]
+            after = before + weight * change
+            if mine == zero and kept == zero and abs(before) <= abs(base[j]):
                 # what clipped the base to zero clips anything smaller: l1's zeros stay exact
                 after = zero
             shared[j] = after
-            w[j] = after
+            w[j] = after + kept * (change - weight * change)
             base[j] = after
 
 
 @helper
-def fold_intercept(shared_intercept, private, curvature, n_workers, rows):
-    """Exchange the intercepts; the first segment's word is held."""
+def fold_intercept(shared_intercept, dual_mean, private, curvature, n_workers, rows):
+    """Exchange the intercepts and the means of the duals; the first segment's word is held."""
     local = private.local
     for c in range(local.shape[1]):
         z = local[layout.L_ETA, c] * rows * curvature
@@ -92,6 +104,10 @@ def fold_intercept(shared_intercept, private, curvature, n_workers, rows):
         shared_intercept[c] = after
         local[layout.L_INTERCEPT, c] = after
         local[layout.L_INTERCEPT_BASE, c] = after
+        after = dual_mean[c] + local[layout.L_DUAL_MEAN, c] - local[layout.L_DUAL_MEAN_BASE, c]
+        dual_mean[c] = after
+        local[layout.L_DUAL_MEAN, c] = after
+        local[layout.L_DUAL_MEAN_BASE, c] = after
 
 
 @inlined
@@ -111,16 +127,17 @@ def proposals(shared, me):
 
 
 @helper
-def exchange(shared, private, me, decay, must):
+def exchange(shared, private, me, decay, keep, must):
     """Fold the worker's copy into the shared vector and the shared vector into the copy.
 
+    keep : see `fold_segment`; what is kept is folded whole by the last flush
     must : wait for segments that others hold (the last flush of a worker)
     """
     local = private.local
     n_columns = local.shape[1]
     n_features = shared.curvature.shape[0]
     n_segments = shared.segments.shape[0] // layout.WORD
-    n_workers = np.float64(proposals(shared, me))
+    n_workers = 1.0 if must and keep > 0.0 else np.float64(proposals(shared, me))
     if private.lag.shape[0] > 0:
         fold_scale(private, 0, n_columns)
     size = (n_features + n_segments - 1) // n_segments
@@ -137,10 +154,17 @@ def exchange(shared, private, me, decay, must):
         if free:
             rows = np.float64(private.pending[segment])
             private.pending[segment] = 0
-            fold_segment(shared.w, private, shared.curvature, first, last, n_workers, rows, decay)
+            fold_segment(
+                shared.w, private, shared.curvature, first, last, n_workers, rows, decay, keep
+            )
             if segment == 0:
                 fold_intercept(
-                    shared.intercept, private, shared.intercept_curvature[0], n_workers, rows
+                    shared.intercept,
+                    shared.dual_mean,
+                    private,
+                    shared.intercept_curvature[0],
+                    n_workers,
+                    rows,
                 )
             store(shared.segments, word, 0)
         else:
@@ -177,6 +201,8 @@ def adopt_shared(shared, private, me):
         local[layout.L_SCALE, c] = 1.0
         local[layout.L_INTERCEPT, c] = shared.intercept[c]
         local[layout.L_INTERCEPT_BASE, c] = shared.intercept[c]
+        local[layout.L_DUAL_MEAN, c] = shared.dual_mean[c]
+        local[layout.L_DUAL_MEAN_BASE, c] = shared.dual_mean[c]
     shared.table[me, layout.T_VERSION] = load(shared.control, layout.VERSION)
     shared.table[me, layout.T_STALENESS] = shared.table.shape[0] - 1  # expected, until measured
     shared.table[me, layout.T_UNEXCHANGED] = 0

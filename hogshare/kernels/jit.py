@@ -54,8 +54,15 @@ def _digest() -> str:
     return h.hexdigest()[:16]
 
 
-def _root() -> Path:
-    """The folder that holds one cache folder per version of the kernels."""
+def cache_root() -> Path:
+    """The user's folder of all that is kept: one cache folder per version of the kernels, and what
+    the machine's constants were measured to be.
+
+    Raises
+    ------
+    RuntimeError
+        If the user has no home.
+    """
     if chosen := os.environ.get("HOGSHARE_CACHE_DIR"):
         return Path(chosen)
     if sys.platform == "win32":
@@ -74,7 +81,7 @@ def cache_folder() -> Path | None:
     anew in every process, which costs seconds but is correct.
     """
     try:
-        folder = _root() / _digest()
+        folder = cache_root() / _digest()
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if os.name == "posix":
             status = folder.stat()

@@ -82,7 +82,9 @@ L_CRITERION = 11  # sum of losses and penalties of the block in hand
 L_ETA = 12  # last step size taken
 L_AVERAGE_COUNT = 13  # iterates in the sums
 L_GAIN = 14  # scratch of one row
-N_LOCAL_FIELDS = 15
+L_DUAL_MEAN = 15  # mean of the dual variables, as this worker knows it
+L_DUAL_MEAN_BASE = 16  # the shared one at the last exchange
+N_LOCAL_FIELDS = 17
 
 # answers of a turn
 TURN_OVER = 0  # the quantum is used up; there is more to do

@@ -3,6 +3,7 @@
 import numpy as np
 
 from hogshare.kernels import layout, losses
+from hogshare.kernels.dual import soft_margins
 from hogshare.kernels.jit import helper, kernel
 from hogshare.kernels.rows import margins, row_bounds, row_weight
 from hogshare.kernels.sgd import target
@@ -45,7 +46,10 @@ def held_out_scores(rows, rule, regression, held_out, w, local, out):
         if held_out[r] == 0:
             continue
         start, end = row_bounds(rows, r)
-        margins(rows, start, end, w, margin)
+        if rule.threshold > 0.0:
+            soft_margins(rows, start, end, w, rule.threshold, margin)
+        else:
+            margins(rows, start, end, w, margin)
         weight = row_weight(rows, r)
         spread += weight * (np.float64(rows.y[r]) - mean) ** 2
         for c in range(n_columns):

@@ -31,12 +31,17 @@ from hogshare.kernels.rows import (
 NEGLIGIBLE = 1e-30  # a smaller step changes nothing, and denormal numbers are slow
 PREFETCH_LABELS = 8  # their three lines come first, or fetching the row stalls on where it starts
 PREFETCH_ROWS = 2  # rows ahead; measured, see docs/performance.md
+GRADIENT = 0  # values of Rule.method
+DUAL = 1
 TRACK_NOTHING = 0
 TRACK_CRITERION = 1  # losses and penalties, scikit-learn's stop criterion
 
 
 class Rule(NamedTuple):
-    """Scalars of the update, constant during a run. See `problems.linear` for their meaning."""
+    """Scalars of the update, constant during a run. See `problems.linear` for their meaning.
+
+    Those from `method` on are the dual rule's; see `hogshare.kernels.dual`.
+    """
 
     loss: int
     epsilon: float
@@ -53,6 +58,12 @@ class Rule(NamedTuple):
     track: int
     batch: int
     first_t: float
+    method: int
+    dual_scale: float  # strength of l2 times rows
+    dual_rows: float
+    intercept_step: float
+    threshold: float  # of l1, 0 without
+    curvature: float  # of the loss, at most
 
 
 class Private(NamedTuple):

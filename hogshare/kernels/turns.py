@@ -9,8 +9,9 @@ here.
 
 import numpy as np
 
-from hogshare.kernels import layout, schedules
+from hogshare.kernels import layout, schedules, sgd
 from hogshare.kernels.atomics import compare_exchange, fetch_add, load, store
+from hogshare.kernels.dual import dual_rows, half_squares
 from hogshare.kernels.epochs import apply_criterion, claim, complete, stop_now
 from hogshare.kernels.exchange import adopt_shared, exchange, record_push
 from hogshare.kernels.hogwild import hogwild_rows
@@ -28,7 +29,8 @@ ALONE = 2
 def push_private(rule, shared, private, me, must):
     """One exchange, counted."""
     decay = (1.0 - rule.l1_ratio) * rule.alpha if rule.penalty != 0 else 0.0
-    exchange(shared, private, me, decay, must)
+    keep = 1.0 if rule.method == sgd.DUAL else 0.0
+    exchange(shared, private, me, decay, keep, must)
     record_push(shared, me)
 
 
@@ -65,7 +67,12 @@ def run_block(rows, rule, plan, shared, private, scratch, me, ticket):
         while i < last:
             room = last - i if plan.private == ALONE else plan.interval - table[me, UNEXCHANGED]
             until = min(last, i + max(room, 1))
-            sgd_rows(rows, rule, order, i, until, t, private, shared.columns)
+            if rule.method == sgd.DUAL:
+                alone = plan.private == ALONE
+                dual = shared.dual
+                dual_rows(rows, rule, order, i, until, dual, private, shared.columns, alone)
+            else:
+                sgd_rows(rows, rule, order, i, until, t, private, shared.columns)
             table[me, UNEXCHANGED] += until - i
             t += until - i
             i = until
@@ -118,6 +125,10 @@ def end_epoch(rows, rule, plan, shared, private, me, epoch):
     score = local[layout.L_LOSS]
     for c in range(n_columns):
         criterion[c] = sums[n_columns + c] / n_rows
+        if rule.method == sgd.DUAL:
+            squares, absolutes = half_squares(private.w, rule.threshold, n_columns, c)
+            l2 = (1.0 - rule.l1_ratio) * squares
+            criterion[c] += rule.alpha * (l2 + rule.l1_ratio * absolutes)
         score[c] = 0.0
     if plan.early_stopping:
         if plan.private == LOCK_FREE:

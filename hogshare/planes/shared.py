@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hogshare import machine
 from hogshare.kernels import losses
 from hogshare.kernels.moments import add_interactions, count_nonzeros
 
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
 SAMPLE_ROWS = (256, 2048)  # fewest and most rows looked at to tell hot features from cold ones
 SAMPLE_VALUES = 1 << 17  # values of those rows, about: a quarter of a millisecond
 EXCHANGE_SHARE = 12.0  # rows' time per exchange, in exchanges
+EXCHANGE_NS = 20.0  # of an exchange besides its coordinates
+EXCHANGE_BYTES = 24.0  # read and written per coordinate, in float32
+LINE_TRANSFERS = 2.0  # of each line of the shared vector per exchange
+LINE_BYTES = 64.0
+SPARSE_CAUTION = 2.0  # a sparse value's time, in that of its parts
 
 
 @dataclass(frozen=True)
@@ -68,24 +74,35 @@ class Shared:
 
 
 def row_nanoseconds(problem: LinearProblem) -> float:
-    """Rough time of one row on one core; good enough to weigh costs against each other."""
-    per_value = (3.0 if problem.is_sparse else 0.5) + 1.2 * (problem.n_columns - 1)
-    return 25.0 + problem.nnz / max(1, problem.n_rows) * per_value
+    """Rough time of one row on one core; good enough to weigh costs against each other.
+
+    A value of a sparse row is streamed, its coordinate read for the margin, then read and written
+    for the step. It takes about twice what the parts of that do by themselves.
+    """
+    costs = machine.load()
+    per_value = costs.dense_value_ns
+    if problem.is_sparse:
+        streamed = machine.NONZERO_BYTES / costs.stream_gb_per_second
+        per_value = SPARSE_CAUTION * (streamed + costs.gather_ns + costs.gather_scatter_ns)
+    per_value += costs.column_value_ns * (problem.n_columns - 1)
+    return costs.row_ns + problem.nnz / max(1, problem.n_rows) * per_value
 
 
 def exchange_interval(problem: LinearProblem) -> int:
     """Rows after which an exchange costs about a twelfth of the rows' own time.
 
-    By a cautious estimate an exchange streams three vectors of the model's size (about 1 ns per
-    coordinate) and fetches the shared one's lines from another core (about 10 ns each, as they are
-    streamed); a row gathers and scatters its nonzeros (about 3 ns each, 0.5 ns where rows are
-    dense, and 1.2 ns for each further column) and costs 25 ns besides. Fewer rows make the copies
-    agree better, and cost more; see `docs/exchange.md`.
+    By a cautious estimate an exchange streams three vectors of the model's size in and out (24
+    bytes per coordinate) and fetches the shared one's lines from another core twice, to read and to
+    write them; a row costs `row_nanoseconds`. With the machine's default constants that is 1 ns per
+    coordinate, 10 ns per line, 3 ns per value of a sparse row. Fewer rows make the copies agree
+    better, and cost more; see `docs/exchange.md`.
     """
-    row_ns = row_nanoseconds(problem)
-    size = problem.n_features * problem.n_columns
-    exchange_ns = 20.0 + size * (1.0 + 10.0 * problem.dtype.itemsize / 64.0)
-    return int(np.clip(EXCHANGE_SHARE * exchange_ns / row_ns, 16, 8192))
+    costs = machine.load()
+    line_share = problem.dtype.itemsize / LINE_BYTES
+    per_coordinate = EXCHANGE_BYTES / costs.stream_gb_per_second
+    per_coordinate += LINE_TRANSFERS * costs.line_transfer_ns * line_share
+    exchange_ns = EXCHANGE_NS + problem.n_features * problem.n_columns * per_coordinate
+    return int(np.clip(EXCHANGE_SHARE * exchange_ns / row_nanoseconds(problem), 16, 8192))
 
 
 def feature_curvature(problem: LinearProblem, permutation: np.ndarray) -> np.ndarray:

@@ -8,6 +8,7 @@ from typing import Any
 
 import joblib
 
+from hogshare import machine
 from hogshare.planes.shared import row_nanoseconds
 from hogshare.problems.linear import LinearProblem
 from hogshare.runtimes.caller import Caller
@@ -15,7 +16,9 @@ from hogshare.runtimes.threads import Threads
 from hogshare.shm import sharing
 
 RUNTIMES = ("auto", "caller", "threads", "processes")
-WORTHWHILE_SECONDS = 0.004  # of computing per worker, below which a thread costs more than it gives
+# of computing per worker, in starts of a thread (4 ms by the machine's default constants), below
+# which a thread costs more than it gives
+WORTHWHILE_STARTS = 40
 WORTHWHILE_EXCHANGES = 4  # per worker and epoch, below which copies drift apart
 EXPECTED_EPOCHS = 10  # where only a limit is known
 
@@ -46,9 +49,9 @@ def usable_workers(n_jobs: int | None) -> int:
 
 def worthwhile_workers(problem: LinearProblem, ceiling: int, epochs: int, interval: int) -> int:
     """Workers up to `ceiling` that this problem keeps busy; 1 if a crew cannot pay."""
-    per_epoch = problem.n_rows * row_nanoseconds(problem) * 1e-9
-    seconds = per_epoch * min(epochs, EXPECTED_EPOCHS)
-    by_time = int(seconds / WORTHWHILE_SECONDS)
+    per_epoch = problem.n_rows * row_nanoseconds(problem)
+    nanoseconds = per_epoch * min(epochs, EXPECTED_EPOCHS)
+    by_time = int(nanoseconds / (WORTHWHILE_STARTS * machine.load().thread_start_ns))
     by_exchange = int(problem.n_rows / max(1, WORTHWHILE_EXCHANGES * max(1, interval)))
     return max(1, min(ceiling, by_time, by_exchange))
 

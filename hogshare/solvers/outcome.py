@@ -13,7 +13,7 @@ import joblib
 import numpy as np
 
 from hogshare._version import __version__
-from hogshare.engine.rules import SGD
+from hogshare.engine.rules import SDCA, Rule
 from hogshare.engine.session import Session
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
@@ -59,7 +59,7 @@ def is_absurd(problem: LinearProblem, model: Model) -> bool:
 
 def settings(
     problem: LinearProblem,
-    rule: SGD,
+    rule: Rule,
     plane: Shared,
     runtime: str,
     session: Session,
@@ -83,11 +83,11 @@ def settings(
             "dtype": problem.dtype.name,
             "format": "csr" if problem.is_sparse else "dense",
         },
-        "rule": asdict(rule),
+        "rule": {"name": type(rule).__name__, **asdict(rule)},
         "plane": asdict(plane),
         "runtime": runtime,
         "n_workers": session.settings.n_workers,
-        "step": asdict(step),
+        "step": None if isinstance(rule, SDCA) else asdict(step),
         "stop": {"epochs": stop.epochs, "tol": stop.tol, "patience": stop.patience},
         "seed": seed if isinstance(seed, (int, np.integer)) else None,
         "block_rows": plan.block_rows,

@@ -11,13 +11,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from hogshare.engine import session as sessions
-from hogshare.engine.rules import SGD
+from hogshare.engine.rules import SDCA, SGD, Rule
 from hogshare.engine.session import Session
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
 from hogshare.kernels import layout, sgd
 from hogshare.planes.shared import Shared
-from hogshare.problems.linear import LinearProblem
+from hogshare.problems.linear import LinearProblem, effective_l1_ratio
 from hogshare.problems.model import Model
 from hogshare.report import Report
 from hogshare.runtimes.choice import choose
@@ -28,7 +28,7 @@ from hogshare.solvers import outcome
 def solve(
     problem: LinearProblem,
     *,
-    rule: SGD | None = None,
+    rule: Rule | None = None,
     plane: Shared | None = None,
     runtime: str = "auto",
     n_workers: int | None = None,
@@ -46,7 +46,7 @@ def solve(
     ----------
     problem : LinearProblem
         From `hogshare.problems.linear`.
-    rule : SGD, default=SGD()
+    rule : SGD or SDCA, default=SGD()
         How a block of rows becomes a step.
     plane : Shared, default=Shared()
         Where the model lives.
@@ -57,7 +57,7 @@ def solve(
     n_workers : int or None, default=None
         None is one, -1 all usable cores (`joblib.effective_n_jobs`).
     step : StepSize, default=StepSize("optimal")
-        Step sizes.
+        Step sizes of `SGD`; `SDCA` has none.
     stop : Stop, default=Stop(epochs=10)
         When to end.
     shuffle : bool, default=True
@@ -96,8 +96,11 @@ def solve(
     (5, (1, 30))
     """
     rule, plane = rule or SGD(), plane or Shared()
-    step, stop = step or StepSize(), stop or Stop()
     began = time.perf_counter()
+    if isinstance(rule, SDCA):
+        check_dual(problem, plane, step, start)
+        step = StepSize("constant")
+    step, stop = step or StepSize(), stop or Stop()
     check(problem, rule, plane, step, stop, start, trace)
     workers, runner, notes = choose(
         problem, runtime, n_workers, stop.epochs, plane.interval(problem)
@@ -128,6 +131,11 @@ def solve(
         with np.errstate(all="ignore"):
             notes += runner.run(session, on_epoch)
         over = time.perf_counter()
+        if (
+            isinstance(rule, SDCA)
+            and (session.shared.table[:, layout.T_STATE] == layout.DEAD).any()
+        ):
+            session.restore_sum()
         reason = session.word(layout.STOP)
         model = session.model()
         if reason == layout.STOPPED_BY_DIVERGENCE or not model.is_finite():
@@ -182,9 +190,30 @@ def diverged(epoch: int) -> ValueError:
     )
 
 
+def check_dual(
+    problem: LinearProblem, plane: Shared, step: StepSize | None, start: Model | None
+) -> None:
+    """Refuse what dual coordinate ascent cannot do."""
+    if step is not None:
+        raise ValueError("SDCA has no step size; leave `step` out.")
+    if plane.exchange is None:
+        raise ValueError("SDCA needs private copies: use Shared() instead of exchange=None.")
+    l2 = problem.alpha * (1.0 - effective_l1_ratio(problem.penalty, problem.l1_ratio))
+    if problem.penalty is None or l2 == 0.0:
+        raise ValueError(
+            "SDCA needs an l2 part in the penalty: use penalty='l2', or 'elasticnet' with "
+            "l1_ratio < 1, and alpha > 0."
+        )
+    if start is not None and (np.any(start.coef) or np.any(start.intercept)):
+        raise ValueError(
+            "SDCA starts from zero: its model is a sum over the rows' dual variables, which a "
+            "start model does not have."
+        )
+
+
 def check(
     problem: LinearProblem,
-    rule: SGD,
+    rule: Rule,
     plane: Shared,
     step: StepSize,
     stop: Stop,

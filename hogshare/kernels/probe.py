@@ -1,0 +1,79 @@
+"""Loops that measure the machine: each does one thing that a fit does many times.
+
+The clock is the caller's (`hogshare.runtimes.probing`). What a loop reads it returns in some form,
+or the compiler would leave the loop out.
+"""
+
+import numpy as np
+
+from hogshare.kernels.atomics import load, store
+from hogshare.kernels.jit import kernel
+
+
+@kernel
+def stream(values):
+    """Sum of a vector, read in order. In its own precision: float64 sums would be the limit."""
+    total = values.dtype.type(0.0)
+    for k in range(values.shape[0]):
+        total += values[k]
+    return total
+
+
+@kernel
+def overwrite(values, value):
+    """Write one value everywhere."""
+    for k in range(values.shape[0]):
+        values[k] = value
+
+
+@kernel
+def gather(w, indices):
+    """Sum of the coordinates that `indices` (unsigned, as in rows) names; summed in float64."""
+    total = 0.0
+    for k in range(indices.shape[0]):
+        total += np.float64(w[indices[k]])
+    return total
+
+
+@kernel
+def gather_scatter(w, indices, value):
+    """Add a value to the coordinates that `indices` names, one after the other."""
+    size = w.dtype.type(value)
+    for k in range(indices.shape[0]):
+        w[indices[k]] += size
+
+
+@kernel
+def dense_rows(w, data, step):
+    """Per row of `data` (n_rows, w.size): ``w += step (x . w) x``; returns the last ``x . w``."""
+    margin = 0.0
+    for r in range(data.shape[0]):
+        x = data[r]
+        margin = 0.0
+        for j in range(w.shape[0]):
+            margin += np.float64(w[j] * x[j])
+        size = w.dtype.type(step * margin)
+        for j in range(w.shape[0]):
+            w[j] += size * x[j]
+    return margin
+
+
+@kernel
+def chase(chain, position, steps):
+    """Go from a position to the one written there, `steps` times; every load waits for the last."""
+    for _ in range(steps):
+        position = chain[position]
+    return position
+
+
+@kernel
+def hand_over(word, first, stride, rounds):
+    """Wait for the word to be `first`, count it on, and so again `stride` later.
+
+    Two threads with ``first`` 0 and 1 and a stride of 2 hand the word's cache line to and fro.
+    """
+    for i in range(rounds):
+        mine = first + i * stride
+        while load(word, 0) != mine:
+            pass
+        store(word, 0, mine + 1)

@@ -1,0 +1,74 @@
+"""Proximal points of the losses: where a prediction goes that weighs its loss against staying.
+
+``proximal_point`` is ``argmin_u size * loss(y, u) + (u - z)^2 / 2``, in closed form for every loss
+but the log loss, whose equation is solved by Newton's method inside a bracket that shrinks.
+"""
+
+import math
+
+from hogshare.kernels import losses
+from hogshare.kernels.jit import helper, inlined
+
+NEWTON_STEPS = 60  # never needed: the bracket halves at worst
+CLOSE = 0.1  # the last step is shorter, so that Newton's error is far below; rows come again
+
+
+@helper
+def logistic_point(y, z, size, guess, close):
+    """Proximal point of the log loss, `y` in {0, 1}; Newton's method starts at `guess`."""
+    low = z - size * (1.0 - y)
+    high = z + size * y
+    u = min(max(guess, low), high)
+    for _ in range(NEWTON_STEPS):
+        e = math.exp(-abs(u))
+        probability = 1.0 / (1.0 + e) if u >= 0.0 else e / (1.0 + e)
+        slope = u - z + size * (probability - y)
+        if slope > 0.0:
+            high = u
+        else:
+            low = u
+        step = slope / (1.0 + size * probability * (1.0 - probability))
+        u -= step
+        if abs(step) <= close:
+            break
+        if not low < u < high:
+            u = 0.5 * (low + high)
+    return u
+
+
+@inlined
+def shrunk(size, room):
+    """`size` moved towards zero by `room`, and no further."""
+    if size > room:
+        return size - room
+    return size + room if size < -room else 0.0
+
+
+@inlined
+def proximal_point(loss, epsilon, y, z, size, guess):
+    """Proximal point of ``size * loss`` at `z`, about `guess`; see the file's head."""
+    if loss == losses.LOG_LOSS:
+        return logistic_point(y, z, size, guess, CLOSE)
+    if loss <= losses.PERCEPTRON:
+        m = y * z  # y is -1 or 1: the margin stands for the prediction
+        if loss == losses.HINGE:
+            m = m if m >= 1.0 else min(m + size, 1.0)
+        elif loss == losses.PERCEPTRON:
+            m = m if m >= 0.0 else min(m + size, 0.0)
+        elif m < 1.0:
+            after = (m + 2.0 * size) / (1.0 + 2.0 * size)
+            if loss == losses.MODIFIED_HUBER and after < -1.0:
+                after = m + 4.0 * size
+            m = after
+        return y * m
+    residual = z - y
+    if loss == losses.SQUARED_ERROR:
+        return y + residual / (1.0 + size)
+    if loss == losses.HUBER:
+        if abs(residual) <= epsilon * (1.0 + size):
+            return y + residual / (1.0 + size)
+        return z - size * epsilon if residual > 0.0 else z + size * epsilon
+    excess = shrunk(residual, epsilon)
+    if loss == losses.EPSILON_INSENSITIVE:
+        return z - (excess - shrunk(excess, size))
+    return z - excess * (2.0 * size / (1.0 + 2.0 * size))

@@ -1,0 +1,181 @@
+"""What this machine's memory and threads cost, measured or assumed.
+
+`hogshare info --probe` measures (`hogshare.runtimes.probing`) and stores; the automatic choices
+load. A file is good for one processor, one number of cores and one minor version of hogshare;
+whatever else is found is as good as nothing, and the defaults hold. The environment's
+``HOGSHARE_MACHINE`` names another file than the one in the cache folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import json
+import os
+import platform
+import tempfile
+from dataclasses import dataclass, fields
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from hogshare._version import __version__
+from hogshare.kernels.jit import cache_root
+
+NONZERO_BYTES = 8  # of a CSR row: a float32 and its column
+LARGEST = 1e12  # a constant beyond is no measurement
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Constants of a machine; the defaults are rounded from a server's (2 cores, Sapphire Rapids).
+
+    Parameters
+    ----------
+    gather_ns : float
+        Reading one float32 by a random index out of 47,236 (rcv1's features).
+    gather_scatter_ns, gather_scatter_many_ns : float
+        Reading it, adding to it and writing it back; by one thread, and by each of as many threads
+        as there are usable cores, with a vector each.
+    stream_gb_per_second, stream_many_gb_per_second : float
+        Reading 64 MB in order; likewise.
+    dense_value_ns : float
+        One value of a dense row of 54 (covtype's features): dot product and update.
+    miss_ns : float
+        Latency of a random cache line out of 64 MB.
+    line_transfer_ns : float
+        Fetching a cache line that another core has just written, in a row of many.
+    hand_over_ns : float
+        From a store by one core to another's that has waited for it.
+    thread_start_ns : float
+        Starting a thread on another core, and waiting for its end.
+    row_ns : float
+        Cost of a row besides its values. Not measured.
+    column_value_ns : float
+        Cost of a value for each column of the model beyond the first. Not measured.
+    measured : tuple of str
+        Which of these have been measured.
+    """
+
+    gather_ns: float = 0.25
+    gather_scatter_ns: float = 0.85
+    gather_scatter_many_ns: float = 0.85
+    stream_gb_per_second: float = 24.0
+    stream_many_gb_per_second: float = 25.0
+    dense_value_ns: float = 0.45
+    miss_ns: float = 160.0
+    line_transfer_ns: float = 5.0
+    hand_over_ns: float = 80.0
+    thread_start_ns: float = 100_000.0
+    row_ns: float = 25.0
+    column_value_ns: float = 1.2
+    measured: tuple[str, ...] = ()
+
+    def constants(self) -> dict[str, float]:
+        """All of them by name."""
+        return {name: getattr(self, name) for name in NAMES}
+
+    def floor_ns(self, n_threads: int) -> float:
+        """Least time per nonzero that SGD can take on sparse float32 rows.
+
+        The nonzero is streamed, its coordinate read, changed and written; all else is hidden. For
+        one thread, or for as many as there are usable cores: then per nonzero of all threads.
+        """
+        if n_threads == 1:
+            return NONZERO_BYTES / self.stream_gb_per_second + self.gather_scatter_ns
+        streamed = NONZERO_BYTES / self.stream_many_gb_per_second
+        return (streamed + self.gather_scatter_many_ns) / n_threads
+
+
+NAMES = tuple(field.name for field in fields(Machine) if field.name != "measured")
+
+
+@functools.cache
+def load() -> Machine:
+    """The constants of this machine as stored, else the defaults; read once per process."""
+    try:
+        content = json.loads(_path().read_text(encoding="utf-8"))
+    except (OSError, ValueError, RuntimeError):  # RuntimeError: no home, or nested too deeply
+        return Machine()
+    if not isinstance(content, dict) or content.get("key") != key():
+        return Machine()
+    constants = content.get("constants")
+    if not isinstance(constants, dict) or not all(map(_is_constant, constants.items())):
+        return Machine()
+    return Machine(**constants, measured=tuple(constants))
+
+
+def store(machine: Machine) -> None:
+    """Keep what has been measured, for this user only; from now on `load` returns it.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written.
+    """
+    kept = {name: getattr(machine, name) for name in machine.measured}
+    content = json.dumps({"key": key(), "constants": kept}, indent=2)
+    try:
+        path = _path()
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _replace(path, content)
+    except (OSError, RuntimeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise OSError(f"the machine's constants could not be stored: {reason}") from error
+    load.cache_clear()
+
+
+def key() -> dict[str, Any]:
+    """What a stored file has to agree with."""
+    return {
+        "hogshare": ".".join(__version__.split(".")[:2]),
+        "machine": platform.machine(),
+        "processor": _processor(),
+        "cores": _cores(),
+    }
+
+
+def _is_constant(item: tuple[str, Any]) -> bool:
+    name, value = item
+    return name in NAMES and type(value) in (int, float) and 0.0 < value < LARGEST
+
+
+def _path() -> Path:
+    """The file of this kind of machine: a home may be shared by several."""
+    if chosen := os.environ.get("HOGSHARE_MACHINE"):
+        return Path(chosen)
+    digest = hashlib.sha256(json.dumps(key()).encode()).hexdigest()[:16]
+    return cache_root() / f"machine-{digest}.json"
+
+
+def _replace(path: Path, content: str) -> None:
+    """Write a file that nobody else may read and nobody sees half of."""
+    descriptor, temporary = tempfile.mkstemp(
+        prefix=f".{path.name}.", suffix=".tmp", dir=path.parent
+    )
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(content)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def _processor() -> str:
+    """Model name of the processor; on Linux `platform` does not know it."""
+    with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8") as lines:
+        # the first processor's part only: with many cores the file is slow to read
+        for line in islice(lines, 32):
+            name, _, value = line.partition(":")
+            if name.strip() in ("model name", "CPU part"):
+                return value.strip()
+    return platform.processor()
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

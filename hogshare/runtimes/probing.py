@@ -1,0 +1,225 @@
+"""Measure the machine's constants: about a second, once the loops are compiled.
+
+Every number is a median over repeats, so that a moment in which the machine does something else
+does not count; what is busy all the time is measured busy. Threads that measure together are bound
+to a core each, meet at a barrier, and share what they only read; each has a vector of its own to
+write. Word and vector of a hand-over have one writer at a time: whoever's turn the word says it is.
+"""
+
+from __future__ import annotations
+
+import logging
+import statistics
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from hogshare.kernels import probe as loops
+from hogshare.kernels.jit import JIT_DISABLED, is_cached
+from hogshare.machine import Machine
+from hogshare.runtimes.choice import usable_workers
+from hogshare.runtimes.placement import Placement
+
+REPEATS = 31
+FEATURES = 47_236  # rcv1's
+INDICES = 1 << 18
+LINE_VALUES = 16  # float32 values in a cache line
+BIG_BYTES = 1 << 26  # no core's own cache holds that
+MOST_BYTES = 1 << 28  # that many threads stream through together
+DENSE_FEATURES = 54  # covtype's
+DENSE_ROWS = 1 << 16
+CHASE_STEPS = 20_000
+HAND_OVERS = 1_000
+PATIENCE_SECONDS = 60.0  # for threads to start
+
+log = logging.getLogger("hogshare")
+
+
+def probe(repeats: int = REPEATS) -> Machine:
+    """Measure this machine.
+
+    Parameters
+    ----------
+    repeats : int, default=31
+        How often each loop runs.
+
+    Returns
+    -------
+    Machine
+        What needs a second core has its default where there is one usable core.
+    """
+    _prepare()
+    n_threads = usable_workers(-1)
+    rng = np.random.default_rng(0)
+    indices = rng.integers(0, FEATURES, INDICES, dtype=np.uint32)
+    big = np.ones(min(MOST_BYTES, n_threads * BIG_BYTES) // 4, np.float32)
+    constants = {**_alone(indices, big, repeats), "miss_ns": _miss_ns(rng, repeats)}
+    constants["thread_start_ns"] = _thread_start_ns(2 * repeats)
+    if n_threads > 1:
+        constants |= _all_at_once(n_threads, indices, big, repeats)
+        constants["hand_over_ns"] = _hand_over_ns(repeats)
+        constants["line_transfer_ns"] = _line_transfer_ns(2 * repeats)
+    return Machine(**constants, measured=tuple(constants))
+
+
+def _prepare() -> None:
+    """Compile or load every loop with the types that it will meet."""
+    if not (JIT_DISABLED or is_cached("probe.hand_over")):
+        log.info("compiling the probe's loops; this takes some seconds, once")
+    values = np.zeros(1, np.float32)
+    loops.stream(values)
+    loops.overwrite(values, 0.0)
+    loops.gather(values, np.zeros(1, np.uint32))
+    loops.gather_scatter(values, np.zeros(1, np.uint32), 0.0)
+    loops.dense_rows(values, values.reshape(1, 1), 0.0)
+    loops.chase(np.zeros(1, np.int64), 0, 1)
+    loops.hand_over(_word(), 0, 1, 1)
+
+
+def _times(call: Callable[[], Any], repeats: int) -> list[int]:
+    times = []
+    for _ in range(repeats):
+        begin = time.perf_counter_ns()
+        call()
+        times.append(time.perf_counter_ns() - begin)
+    return times
+
+
+def _median_ns(call: Callable[[], Any], repeats: int) -> float:
+    return float(statistics.median(_times(call, repeats)))
+
+
+def _alone(indices: np.ndarray, big: np.ndarray, repeats: int) -> dict[str, float]:
+    """What one thread needs for streaming and for the values of rows."""
+    w = np.zeros(FEATURES, np.float32)
+    v = np.zeros(DENSE_FEATURES, np.float32)
+    rows = big[: DENSE_ROWS * DENSE_FEATURES].reshape(-1, DENSE_FEATURES)
+    streamed = big[: BIG_BYTES // 4]
+    return {
+        "gather_ns": _median_ns(lambda: loops.gather(w, indices), repeats) / INDICES,
+        "gather_scatter_ns": (
+            _median_ns(lambda: loops.gather_scatter(w, indices, 1.0), repeats) / INDICES
+        ),
+        "stream_gb_per_second": (
+            streamed.nbytes / _median_ns(lambda: loops.stream(streamed), repeats)
+        ),
+        "dense_value_ns": _median_ns(lambda: loops.dense_rows(v, rows, 0.5), repeats) / rows.size,
+    }
+
+
+def _miss_ns(rng: np.random.Generator, repeats: int) -> float:
+    """Follow a path that visits the lines of 64 MB in random order, on and on."""
+    step = 8  # int64 values in a cache line
+    n_lines = BIG_BYTES // 64
+    order = step * rng.permutation(n_lines)
+    path = np.zeros(step * n_lines, np.int64)
+    path[order] = np.roll(order, -1)
+    position = 0
+
+    def go_on() -> None:
+        nonlocal position
+        position = loops.chase(path, position, CHASE_STEPS)
+
+    return _median_ns(go_on, repeats) / CHASE_STEPS
+
+
+def _thread_start_ns(repeats: int) -> float:
+    """Start a thread on another core, which may have to wake up first, and wait for its end.
+
+    Bound, because where an unbound thread starts is decided anew each time: on the core that
+    starts it it took a third of the time.
+    """
+    placement = Placement(2)
+
+    def start() -> None:
+        thread = threading.Thread(target=placement.bind, args=(1,), name="hogshare-probe")
+        thread.start()
+        thread.join()
+
+    def start_some(me: int) -> list[int]:
+        placement.bind(me)
+        return _times(start, repeats)
+
+    (times,) = _together(1, start_some)
+    return float(statistics.median(times))
+
+
+def _all_at_once(
+    n_threads: int, indices: np.ndarray, big: np.ndarray, repeats: int
+) -> dict[str, float]:
+    """What each of many threads needs while the others do the same."""
+    size = big.size // n_threads
+
+    def scatter(me: int) -> list[int]:
+        w = np.zeros(FEATURES, np.float32)
+        return _times(lambda: loops.gather_scatter(w, indices, 1.0), 10 * repeats)
+
+    def stream(me: int) -> list[int]:
+        mine = big[me * size : (me + 1) * size]
+        return _times(lambda: loops.stream(mine), 2 * repeats)
+
+    def median_ns(work: Callable[[int], list[int]]) -> float:
+        return float(statistics.median(chain.from_iterable(_together(n_threads, work))))
+
+    return {
+        "gather_scatter_many_ns": median_ns(scatter) / INDICES,
+        "stream_many_gb_per_second": 4 * size / median_ns(stream),
+    }
+
+
+def _hand_over_ns(repeats: int) -> float:
+    words = [_word() for _ in range(repeats)]
+
+    def take_turns(me: int) -> list[int]:
+        turns = iter(words)
+        return _times(lambda: loops.hand_over(next(turns), me, 2, HAND_OVERS), repeats)
+
+    first, _ = _together(2, take_turns)
+    return statistics.median(first) / (2 * HAND_OVERS)
+
+
+def _line_transfer_ns(repeats: int) -> float:
+    """One thread writes a vector and spins, as busy as in a fit; the other reads it."""
+    vector = np.zeros(FEATURES, np.float32)
+    word = _word()
+
+    def pass_on(turn: int) -> None:
+        loops.hand_over(word, turn, 1, 1)
+
+    def write_or_read(me: int) -> list[int]:
+        times = []
+        for turn in range(2 * me, 4 * repeats, 4):
+            pass_on(turn)
+            if me == 0:
+                loops.overwrite(vector, 1.0)
+            else:
+                times += _times(lambda: loops.stream(vector), 1)
+            pass_on(turn + 1)
+        return times
+
+    _, times = _together(2, write_or_read)
+    return statistics.median(times) / (FEATURES / LINE_VALUES)
+
+
+def _together(n_threads: int, work: Callable[[int], list[int]]) -> list[list[int]]:
+    """Call ``work(k)`` in that many threads at the same time; their answers."""
+    barrier = threading.Barrier(n_threads, timeout=PATIENCE_SECONDS)
+    placement = Placement(n_threads)
+
+    def run(me: int) -> list[int]:
+        placement.bind(me)
+        barrier.wait()
+        return work(me)
+
+    with ThreadPoolExecutor(n_threads, thread_name_prefix="hogshare-probe") as pool:
+        return list(pool.map(run, range(n_threads)))
+
+
+def _word() -> np.ndarray:
+    """A word for two threads that shares its cache line with nothing else."""
+    return np.zeros(24, np.int64)[8:16]

@@ -1,0 +1,230 @@
+"""The machine's constants: kept, found again, ignored where they do not fit; what they decide."""
+
+import json
+import math
+import os
+import stat
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from hogshare import machine, problems
+from hogshare.machine import Machine
+from hogshare.planes.shared import exchange_interval, row_nanoseconds
+from hogshare.runtimes import choice, probing
+
+MEASURED = Machine(gather_ns=0.5, miss_ns=90.0, measured=("gather_ns", "miss_ns"))
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch):
+    path = tmp_path / "new" / "machine.json"
+    monkeypatch.setenv("HOGSHARE_MACHINE", str(path))
+    machine.load.cache_clear()
+    yield path
+    machine.load.cache_clear()
+
+
+def write(path, content):
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(content)
+
+
+# -- the file
+
+
+def test_nothing_stored_is_the_defaults(file):
+    assert machine.load() == Machine()
+    assert machine.load().measured == ()
+    assert not file.parent.exists()
+
+
+def test_what_is_stored_is_loaded(file):
+    assert machine.load() == Machine()
+    machine.store(MEASURED)
+    assert machine.load() == MEASURED
+    assert machine.load() is machine.load()
+    if os.name == "posix":
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+    machine.store(replace(MEASURED, gather_ns=0.7))
+    assert machine.load().gather_ns == 0.7
+    assert os.listdir(file.parent) == [file.name]
+
+
+def test_constants_that_were_not_measured_are_not_kept(file):
+    machine.store(replace(MEASURED, row_ns=1.0))
+    assert machine.load().row_ns == Machine().row_ns
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "{",
+        "[]",
+        "null",
+        "[" * 100_000,
+        '{"key": 1}',
+        "KEY",
+        "KEY: []",
+        'KEY: {"gather_ns": -1.0}',
+        'KEY: {"gather_ns": 0}',
+        'KEY: {"gather_ns": NaN}',
+        'KEY: {"gather_ns": Infinity}',
+        'KEY: {"gather_ns": 1e400}',
+        'KEY: {"gather_ns": true}',
+        'KEY: {"gather_ns": "1"}',
+        'KEY: {"measured": 1.0}',
+        'KEY: {"gather_ns": 1.0, "unknown_ns": 1.0}',
+    ],
+)
+def test_a_damaged_file_is_ignored(file, content):
+    if content.startswith("KEY"):
+        constants = content.partition(": ")[2]
+        rest = f', "constants": {constants}' if constants else ""
+        content = f'{{"key": {json.dumps(machine.key())}{rest}}}'
+    write(file, content)
+    assert machine.load() == Machine()
+
+
+def test_a_file_that_is_no_text_is_ignored(file):
+    file.mkdir(parents=True)
+    assert machine.load() == Machine()
+    file.rmdir()
+    file.write_bytes(b"\xff\xfe\x00")
+    machine.load.cache_clear()
+    assert machine.load() == Machine()
+
+
+@pytest.mark.parametrize("part", ["hogshare", "machine", "processor", "cores"])
+def test_the_file_of_another_machine_is_ignored(file, monkeypatch, part):
+    machine.store(MEASURED)
+    other = machine.key() | {part: "another"}
+    monkeypatch.setattr(machine, "key", lambda: other)
+    assert machine.load() == Machine()
+
+
+def test_each_kind_of_machine_has_its_file(file, tmp_path, monkeypatch):
+    monkeypatch.delenv("HOGSHARE_MACHINE")
+    monkeypatch.setattr(machine, "cache_root", lambda: tmp_path)
+    machine.store(MEASURED)
+    assert machine.load() == MEASURED
+    here = machine.key()
+    monkeypatch.setattr(machine, "key", lambda: here | {"cores": 1_000})
+    machine.load.cache_clear()
+    assert machine.load() == Machine()
+    machine.store(replace(MEASURED, miss_ns=80.0))
+    monkeypatch.setattr(machine, "key", lambda: here)
+    machine.load.cache_clear()
+    assert machine.load() == MEASURED
+    assert len(list(tmp_path.glob("machine-*.json"))) == 2
+
+
+def test_an_unwritable_folder_is_a_sentence(file):
+    file.parent.write_text("not a folder")
+    with pytest.raises(OSError, match="constants could not be stored: "):
+        machine.store(MEASURED)
+    assert machine.load() == Machine()
+
+
+def test_a_user_without_a_home_has_the_defaults(file, monkeypatch):
+    def homeless():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("HOGSHARE_MACHINE")
+    monkeypatch.setattr(machine, "cache_root", homeless)
+    assert machine.load() == Machine()
+    with pytest.raises(OSError, match="home directory"):
+        machine.store(MEASURED)
+
+
+def test_the_processor_has_a_name():
+    key = machine.key()
+    assert key["cores"] >= 1
+    assert isinstance(key["processor"], str)
+    assert len(json.dumps(key)) < 1_000
+
+
+# -- what follows from the constants
+
+
+def test_floor():
+    costs = Machine(
+        gather_scatter_ns=1.0,
+        gather_scatter_many_ns=2.0,
+        stream_gb_per_second=16.0,
+        stream_many_gb_per_second=8.0,
+    )
+    assert costs.floor_ns(1) == 1.5
+    assert costs.floor_ns(4) == 0.75
+
+
+def a_problem(form="csr", dtype="float32", classes=2):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 40)).astype(dtype)
+    X = sp.csr_array(X * (rng.random(X.shape) < 0.5)) if form == "csr" else X
+    return problems.linear(X, np.arange(60) % classes, loss="log_loss")
+
+
+@pytest.mark.parametrize("form", ["csr", "dense"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("classes", [2, 5])
+def test_default_constants_give_the_costs_that_the_intervals_were_tuned_with(form, dtype, classes):
+    problem = a_problem(form, dtype, classes)
+    per_value = (3.0 if form == "csr" else 0.5) + 1.2 * (problem.n_columns - 1)
+    row_ns = 25.0 + problem.nnz / problem.n_rows * per_value
+    assert row_nanoseconds(problem) == pytest.approx(row_ns, rel=0.1)
+    size = problem.n_features * problem.n_columns
+    exchange_ns = 20.0 + size * (1.0 + 10.0 * problem.dtype.itemsize / 64.0)
+    interval = max(16.0, 12.0 * exchange_ns / row_ns)
+    assert exchange_interval(problem) == pytest.approx(interval, rel=0.1, abs=1.0)
+
+
+def test_measured_constants_decide(file):
+    problem = a_problem()
+    row_ns, interval = row_nanoseconds(problem), exchange_interval(problem)
+    workers = choice.worthwhile_workers(problem, 100, 1_000, 0)
+    assert workers == 1
+    machine.store(
+        Machine(
+            gather_scatter_ns=10.0,
+            line_transfer_ns=1_000.0,
+            thread_start_ns=100.0,
+            measured=("gather_scatter_ns", "line_transfer_ns", "thread_start_ns"),
+        )
+    )
+    assert row_nanoseconds(problem) > 2.0 * row_ns
+    assert exchange_interval(problem) > 2.0 * interval
+    assert choice.worthwhile_workers(problem, 100, 1_000, 0) > workers
+
+
+# -- the measurement
+
+
+@pytest.mark.timeout(300)  # loops may have to be compiled
+def test_a_short_probe_gives_plausible_numbers():
+    measured = probing.probe(repeats=2)
+    never = {"row_ns", "column_value_ns"}
+    if choice.usable_workers(-1) > 1:
+        assert set(measured.measured) == set(machine.NAMES) - never
+    for name, value in measured.constants().items():
+        assert math.isfinite(value) and value > 0.0, name
+
+
+def test_one_core_measures_what_it_can(monkeypatch):
+    monkeypatch.setattr(probing, "usable_workers", lambda n_jobs: 1)
+    measured = probing.probe(repeats=1)
+    assert "gather_ns" in measured.measured
+    assert "hand_over_ns" not in measured.measured
+    assert measured.hand_over_ns == Machine().hand_over_ns
+
+
+def test_a_thread_that_fails_is_told():
+    def work(me):
+        raise MemoryError(f"thread {me}")
+
+    with pytest.raises(MemoryError):
+        probing._together(2, work)
