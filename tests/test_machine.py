@@ -179,7 +179,7 @@ def test_default_constants_give_the_costs_that_the_intervals_were_tuned_with(for
     assert row_nanoseconds(problem) == pytest.approx(row_ns, rel=0.1)
     size = problem.n_features * problem.n_columns
     exchange_ns = 20.0 + size * (1.0 + 10.0 * problem.dtype.itemsize / 64.0)
-    interval = max(16.0, 12.0 * exchange_ns / row_ns)
+    interval = max(16.0, 6.0 * exchange_ns / row_ns)
     assert exchange_interval(problem) == pytest.approx(interval, rel=0.1, abs=1.0)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from hogshare.kernels.atomics import prefetch
 from hogshare.kernels.jit import inlined
 
-PREFETCH_LINES = 16  # of a row; what follows, the processor foresees by itself
+PREFETCH_LINES = 64  # of a row; what follows, the processor foresees by itself
 
 
 class Rows(NamedTuple):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 SAMPLE_ROWS = (256, 2048)  # fewest and most rows looked at to tell hot features from cold ones
 SAMPLE_VALUES = 1 << 17  # values of those rows, about: a quarter of a millisecond
-EXCHANGE_SHARE = 12.0  # rows' time per exchange, in exchanges
+EXCHANGE_SHARE = 6.0  # rows' time per exchange, in exchanges
 EXCHANGE_NS = 20.0  # of an exchange besides its coordinates
 EXCHANGE_BYTES = 24.0  # read and written per coordinate, in float32
 LINE_TRANSFERS = 2.0  # of each line of the shared vector per exchange
@@ -89,7 +89,7 @@ def row_nanoseconds(problem: LinearProblem) -> float:
 
 
 def exchange_interval(problem: LinearProblem) -> int:
-    """Rows after which an exchange costs about a twelfth of the rows' own time.
+    """Rows after which an exchange costs about a sixth of the rows' own time.
 
     By a cautious estimate an exchange streams three vectors of the model's size in and out (24
     bytes per coordinate) and fetches the shared one's lines from another core twice, to read and to
