@@ -1,11 +1,12 @@
 """Every picture that hogshare draws, and the only place that imports matplotlib.
 
 A figure is a view: each function takes plain data (a report's arrays, the dictionary that
-``hogshare bench speedup`` measured) and computes nothing that the data do not hold.
+``hogshare bench`` measured) and computes nothing that the data do not hold.
 """
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -113,3 +114,53 @@ def save_speedup(result: dict[str, Any], path: str | Path) -> None:
     figure.suptitle(f"{result['settings']['data']}, {result['settings']['loss']}")
     figure.savefig(path)
     plt.close(figure)
+
+
+def save_race(result: dict[str, Any], path: str | Path) -> None:
+    """Draw what ``hogshare bench rivals`` measured and write it to a file.
+
+    Distance from the optimum against seconds and, for contestants that count epochs, against
+    epochs: medians over rounds for each budget, with the setting that each kept for the tightest
+    target it reached.
+    """
+    plt = pyplot()
+    figure, (by_second, by_epoch) = plt.subplots(1, 2, figsize=(12.0, 5.0), layout="constrained")
+    lines = [f"C{colour}{dash}" for dash in ("-", "--", ":") for colour in range(10)]
+    for i, who in enumerate(who for who in result["contestants"] if who["kept"]):
+        curve = race_curve(result["runs"], who)
+        style = {"marker": ".", "label": who["name"]}
+        line = lines[i % len(lines)]
+        by_second.plot([p[1] for p in curve], [p[2] for p in curve], line, **style)
+        if who["unit"] == "epochs":
+            by_epoch.plot([p[0] for p in curve], [p[2] for p in curve], line, **style)
+    for ax, unit in ((by_second, "seconds"), (by_epoch, "epochs")):
+        for target in result["settings"]["targets"]:
+            ax.axhline(target, color="black", linewidth=0.8, linestyle=":")
+        ax.set_xlabel(unit)
+        ax.set_ylabel("(F - F*) / F*")
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+        ax.grid(alpha=0.3)
+    figure.legend(*by_second.get_legend_handles_labels(), loc="outside right upper", fontsize=8)
+    figure.suptitle(f"{result['settings']['data']}, {result['settings']['loss']}")
+    figure.savefig(path)
+    plt.close(figure)
+
+
+def race_curve(runs: Sequence[dict[str, Any]], who: dict[str, Any]) -> list[tuple[float, ...]]:
+    """Budget, seconds and distance of a contestant: medians over rounds, in order of work."""
+    setting = min(who["kept"], key=lambda kept: float(kept["target"]))["setting"]
+    budgets: dict[float, list[dict[str, Any]]] = {}
+    for run in runs:
+        ours = run["contestant"] == who["name"] and run["setting"] == setting
+        if ours and run["round"] >= 0 and run["suboptimality"] is not None:
+            budgets.setdefault(run["budget"], []).append(run)
+    return [
+        (
+            budget,
+            statistics.median(run["seconds"] for run in fits),
+            # at the optimum itself a logarithm has no place
+            max(1e-12, statistics.median(run["suboptimality"] for run in fits)),
+        )
+        for budget, fits in budgets.items()
+    ]

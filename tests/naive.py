@@ -92,6 +92,25 @@ def shuffle(permutation, seed):
     return permutation
 
 
+def shuffle_windows(n, held_out, window, seed, epoch):
+    """Rows in random windows of neighbours, in random order within each."""
+    state = (seed + epoch * 2654435769) % 2**32 or 1
+
+    def part(numbers):
+        nonlocal state
+        for i in range(len(numbers) - 1):
+            state = xorshift(state)
+            j = i + (state % 2**31) % (len(numbers) - i)
+            numbers[i], numbers[j] = numbers[j], numbers[i]
+        return numbers
+
+    windows, order = part(list(range(-(-n // window)))), []
+    for w in windows:
+        rows = range(w * window, min(n, (w + 1) * window))
+        order += part([r for r in rows if not (len(held_out) and held_out[r])])
+    return order
+
+
 def training_rows(permutation, held_out):
     return [r for r in permutation if not (len(held_out) and held_out[r])]
 

@@ -30,8 +30,9 @@ LEVELS = {
     "runtimes": 4,
     "solvers": 5,
     "estimators": 6,
-    "cli": 7,
-    "__main__": 8,
+    "rivals": 7,
+    "cli": 8,
+    "__main__": 9,
 }
 
 KERNELS_MAY = {"numpy", "numba", "llvmlite"} | set(sys.stdlib_module_names)
@@ -117,7 +118,10 @@ def test_planes_do_not_import_each_other(path):
         assert not module.startswith("hogshare.planes."), f"{path}: {module}"
 
 
-@pytest.mark.parametrize("library", ["matplotlib", "rich", "mpi4py", "torch"])
+@pytest.mark.parametrize(
+    "library",
+    ["matplotlib", "rich", "mpi4py", "torch", "snapml", "liblinear", "tick", "vowpalwabbit"],
+)
 def test_optional_libraries_have_one_door(library):
     doors = set()
     for path in FILES:

@@ -15,6 +15,7 @@ from sklearn.preprocessing import scale
 
 from hogshare import SGD, Shared, StepSize, Stop, asysg_incon, problems, solve
 from hogshare.kernels import losses
+from hogshare.problems import rows
 from hogshare.problems.linear import REGRESSION_LOSSES
 from hogshare.solvers.solving import OrderSeed
 
@@ -751,3 +752,34 @@ def test_classes_must_be_sorted_and_belong_to_a_classification():
         problems.linear(X, np.arange(len(X)) % 2, classes=[1, 0])
     with pytest.raises(ValueError, match="classification"):
         problems.linear(X, np.arange(len(X)) * 1.0, loss="squared_error", classes=[0, 1])
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_rows_in_a_file_larger_than_memory_are_read_in_windows(tmp_path, monkeypatch, sparse):
+    """The order has neighbours together, and every row is still visited once per epoch."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 20)).astype(np.float32)
+    y = (X[:, 0] + 0.1 * rng.standard_normal(400) > 0).astype(int)
+    form = sp.csr_matrix(X) if sparse else X
+    parts = {"data": form.data, "indices": form.indices} if sparse else {"data": X}
+    for name, array in parts.items():
+        np.save(tmp_path / f"{name}.npy", array)
+    loaded = {name: np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in parts}
+    mapped = loaded["data"]
+    if sparse:
+        mapped = sp.csr_matrix((loaded["data"], loaded["indices"], form.indptr), shape=X.shape)
+    usual = solve(problems.linear(mapped, y, alpha=0.01), seed=0)
+    private = solve(problems.linear(form, y, alpha=0.01), seed=0)
+    np.testing.assert_array_equal(usual.model.coef, private.model.coef)
+
+    monkeypatch.setattr(rows, "available_memory", lambda: 1000)
+    monkeypatch.setattr(rows, "WINDOW_BYTES", X.nbytes // 10)
+    problem = problems.linear(mapped, y, alpha=0.01)
+    assert 0 < rows.window_rows(problem.rows, problem.n_rows) <= 40
+    for run in ({}, {"runtime": "threads", "n_workers": 2}):
+        report = solve(problem, seed=0, **run)
+        assert sum(w["rows"] for w in report.workers) == 10 * 400
+        assert problem.objective(
+            report.model.coef, report.model.intercept
+        ) < 1.1 * problem.objective(usual.model.coef, usual.model.intercept)
+    assert (report.model.coef != usual.model.coef).any()

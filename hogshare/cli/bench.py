@@ -1,4 +1,4 @@
-"""``hogshare bench``: measurements that a user can repeat. So far one, ``speedup``."""
+"""``hogshare bench``: measurements that a user can repeat."""
 
 from __future__ import annotations
 
@@ -16,10 +16,16 @@ Crossings are interpolated on a trace finer than an epoch, whose objective is ev
 run. Medians over repeats, with the worker counts in turn. Compiling and starting workers happen in
 a warm-up run, which is told apart and not counted."""
 
+RIVALS = """\
+Race against other libraries to a relative distance from the optimum, (F(w) - F*) / F*, where F(w) =
+mean loss + alpha / 2 |w|^2, without an intercept. Each contestant is warmed up, tries its settings
+once, and then takes its turn in every round: fits from scratch with growing budgets, each timed
+alone. Medians over rounds. A library that is not installed, or fails, is told with the reason."""
+
 
 def add_parser(commands: Any) -> None:
-    """Add the command and its only measurement to the parser."""
-    parser = commands.add_parser("bench", help="measure speedups")
+    """Add the command and its measurements to the parser."""
+    parser = commands.add_parser("bench", help="measure speedups, race against other libraries")
     kinds = parser.add_subparsers(title="measurements", metavar="WHAT", required=True)
     speedup = kinds.add_parser(
         "speedup",
@@ -27,11 +33,19 @@ def add_parser(commands: Any) -> None:
         description=SPEEDUP,
         epilog="example: hogshare bench speedup --data zipf --workers 1,2 --exchange none",
     )
-    add_options(speedup)
+    add_speedup_options(speedup)
     speedup.set_defaults(run=run_speedup)
+    rivals = kinds.add_parser(
+        "rivals",
+        help="time to sub-optimality against other libraries",
+        description=RIVALS,
+        epilog="example: hogshare bench rivals --data zipf --workers 2 --only hogshare,sklearn",
+    )
+    add_rivals_options(rivals)
+    rivals.set_defaults(run=run_rivals, dtype="float32")
 
 
-def add_options(parser: Any) -> None:
+def add_speedup_options(parser: Any) -> None:
     """Add the options of ``speedup``."""
     parser.add_argument(
         "--data", default="zipf-small", help=f"{options.DATA_HELP} (default: %(default)s)"
@@ -87,6 +101,57 @@ def add_options(parser: Any) -> None:
     parser.add_argument(
         "--seed", type=options.seed, default=0, help="of the first repeat (default: 0)"
     )
+    add_output_options(parser)
+
+
+def add_rivals_options(parser: Any) -> None:
+    """Add the options of ``rivals``."""
+    parser.add_argument(
+        "--data", default="zipf-small", help=f"{options.DATA_HELP} (default: %(default)s)"
+    )
+    options.add_data_options(parser)
+    parser.add_argument(
+        "--loss", choices=("log_loss", "hinge"), default="log_loss", help="(default: %(default)s)"
+    )
+    parser.add_argument(
+        "--alpha",
+        type=options.positive,
+        help="strength of the l2 penalty (default: 1 / number of rows)",
+    )
+    parser.add_argument(
+        "--targets",
+        type=options.targets,
+        default="1e-1,1e-2,1e-3",
+        help="relative distances from the optimum (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--workers",
+        type=options.positive_int,
+        help="threads or processes that contestants may use (default: usable cores)",
+    )
+    parser.add_argument(
+        "--rounds", type=options.positive_int, default=5, help="(default: %(default)s)"
+    )
+    parser.add_argument(
+        "--limit",
+        metavar="SECONDS",
+        type=options.positive,
+        default=20.0,
+        help="of a contestant's tuning, and again of its rounds (default: %(default)g)",
+    )
+    parser.add_argument(
+        "--only",
+        metavar="NAME,...",
+        type=options.names,
+        default=(),
+        help="contestants whose names contain one of these (default: all)",
+    )
+    parser.add_argument("--seed", type=options.seed, default=0, help="(default: 0)")
+    add_output_options(parser)
+
+
+def add_output_options(parser: Any) -> None:
+    """Add where results go besides the table."""
     parser.add_argument("--json", metavar="FILE", help="write everything measured; -: print it")
     parser.add_argument("--plot", metavar="FILE", help="draw it (needs matplotlib)")
 
@@ -107,13 +172,34 @@ def run_speedup(args: Any) -> int:
     result = speedup.measure(X, y, settings)
     for warning in speedup.noise_warnings(result):
         console.say(f"hogshare: warning: {warning}")
+    store(args, result, speedup.show, figures.save_speedup)
+    return 0
+
+
+def run_rivals(args: Any) -> int:
+    """Race, print, and store what was asked for."""
+    from hogshare import figures
+    from hogshare.cli import rivals
+    from hogshare.rivals import contestants
+
+    kinds = contestants.select(args.only, args.loss)  # fail before the work, not after it
+    if args.plot:
+        figures.pyplot()
+    X, y = rows.load(args, args.data)
+    y = rows.need_labels(y, args.data)
+    result = rivals.measure(X, y, kinds, args)
+    store(args, result, rivals.show, figures.save_race)
+    return 0
+
+
+def store(args: Any, result: dict[str, Any], show: Any, draw: Any) -> None:
+    """Print a result, as a table or as JSON, and write the files that were asked for."""
     if args.json == "-":
         console.out(json.dumps(result, indent=2, allow_nan=False))
     else:
-        speedup.show(result)
+        show(result)
     if args.json not in (None, "-"):
         with open(args.json, "w", encoding="utf-8") as file:
             json.dump(result, file, indent=2, allow_nan=False)
     if args.plot:
-        figures.save_speedup(result, args.plot)
-    return 0
+        draw(result, args.plot)

@@ -49,6 +49,7 @@ def number(
 positive_int = number(int, lambda n: n >= 1, "a whole number of at least 1")
 jobs = number(int, lambda n: n >= 1 or n == -1, "a number of workers, or -1 for every core")
 not_negative = number(float, lambda x: 0.0 <= x < math.inf, "a number of at least 0")
+positive = number(float, lambda x: 0.0 < x < math.inf, "a number above 0")
 finite = number(float, math.isfinite, "a finite number")
 share = number(float, lambda x: 0.0 <= x <= 1.0, "a number from 0 to 1")
 seed = number(int, lambda n: 0 <= n < 2**32, "a whole number from 0 to 4294967295")
@@ -57,6 +58,16 @@ seed = number(int, lambda n: 0 <= n < 2**32, "a whole number from 0 to 429496729
 def worker_counts(text: str) -> list[int]:
     """Parse worker counts with commas between, such as ``1,2,4``."""
     return sorted({positive_int(part) for part in text.split(",")})
+
+
+def targets(text: str) -> tuple[float, ...]:
+    """Parse distances from the optimum with commas between, such as ``1e-1,1e-2``."""
+    return tuple(sorted({positive(part) for part in text.split(",")}, reverse=True))
+
+
+def names(text: str) -> list[str]:
+    """Parse names with commas between."""
+    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def exchange(text: str) -> str | int | None:

@@ -32,6 +32,7 @@ from hogshare.kernels.rows import Rows
 from hogshare.planes.shared import Shared, feature_curvature, feature_rarity
 from hogshare.problems.linear import LinearProblem, effective_l1_ratio
 from hogshare.problems.model import Model
+from hogshare.problems.rows import window_rows
 
 log = logging.getLogger("hogshare")
 
@@ -319,6 +320,7 @@ def describe(
         private=mode,
         atomic=int(plane.adds == "atomic"),
         shuffle=int(shuffle),
+        window=window_rows(problem.rows, problem.n_rows),
         seed=int(seed),
         record_every=record_every,
         report_epochs=int(report_epochs),
@@ -452,8 +454,7 @@ def fill(
     if plan.private == turns.LOCK_FREE and problem.penalty is not None:
         a["rarity"][:] = feature_rarity(problem)
     if plan.private == turns.EXCHANGE:
-        sample = np.random.default_rng(plan.seed).permutation(problem.n_rows)
-        a["curvature"][:] = feature_curvature(problem, sample)
+        a["curvature"][:] = feature_curvature(problem, np.random.default_rng(plan.seed))
         bound = losses.CURVATURE[session.rule.loss]
         is_dual = session.rule.method == sgd.DUAL
         a["intercept_curvature"][0] = bound * (1.0 if is_dual else session.rule.intercept_decay)

@@ -21,7 +21,7 @@ import numpy as np
 from hogshare.kernels import layout
 from hogshare.kernels.atomics import add_float, compare_exchange, exchange, fetch_add, load, store
 from hogshare.kernels.jit import helper, inlined
-from hogshare.kernels.streams import keep_training_rows, shuffle
+from hogshare.kernels.streams import keep_training_rows, shuffle, shuffle_windows
 
 
 class Shared(NamedTuple):
@@ -77,6 +77,7 @@ class Plan(NamedTuple):
     private: int  # 1: exchange; 2: a single worker on the vector itself; 0: lock-free vector
     atomic: int
     shuffle: int
+    window: int  # rows read together in a shuffled order; 0: none, the order is wholly random
     seed: int
     record_every: int  # blocks between snapshots; 0: never
     report_epochs: int  # 1: leave the kernel at the end of an epoch
@@ -93,9 +94,15 @@ def prepare_order(shared, plan, epoch, me):
     if compare_exchange(control, layout.PREPARER, 0, me + 1) != 0:
         return
     if load(control, layout.READY) == epoch and load(control, layout.EPOCHS) >= epoch - 1:
-        if plan.shuffle:
-            shuffle(shared.permutation, plan.seed)
-        keep_training_rows(shared.permutation, shared.held_out, shared.order[epoch % 2])
+        order = shared.order[epoch % 2]
+        if plan.shuffle and plan.window > 0:
+            shuffle_windows(
+                shared.permutation, shared.held_out, order, plan.window, plan.seed, epoch
+            )
+        else:
+            if plan.shuffle:
+                shuffle(shared.permutation, plan.seed)
+            keep_training_rows(shared.permutation, shared.held_out, order)
         shared.remaining[(epoch % 2) * layout.WORD] = plan.n_blocks
         for c in range(shared.sums.shape[1]):
             shared.sums[epoch % 2, c] = 0.0

@@ -19,19 +19,51 @@ def next_random(state):
 
 
 @helper
+def shuffle_part(numbers, first, last, state):
+    """Fisher and Yates on ``numbers[first:last]``, in place; returns the generator's state."""
+    for i in range(first, last - 1):
+        state = next_random(state)
+        draw = np.int64(state % np.uint32(RAND_MAX + 1))
+        j = i + draw % (last - i)
+        swapped = numbers[i]
+        numbers[i] = numbers[j]
+        numbers[j] = swapped
+    return state
+
+
+@helper
 def shuffle(permutation, seed):
     """Fisher and Yates, in place."""
-    n = permutation.shape[0]
     state = np.uint32(seed)
     if state == 0:
         state = np.uint32(1)
-    for i in range(n - 1):
-        state = next_random(state)
-        draw = np.int64(state % np.uint32(RAND_MAX + 1))
-        j = i + draw % (n - i)
-        swapped = permutation[i]
-        permutation[i] = permutation[j]
-        permutation[j] = swapped
+    shuffle_part(permutation, 0, permutation.shape[0], state)
+
+
+@helper
+def shuffle_windows(permutation, held_out, order, window, seed, epoch):
+    """An order that reads `window` rows in a row of the data: windows at random, rows within too.
+
+    For rows that do not fit in memory: visiting them wholly at random would read a page of the disk
+    per row. `permutation` is scratch; rows that are held out are left out.
+    """
+    n_rows = permutation.shape[0]
+    n_windows = (n_rows + window - 1) // window
+    state = np.uint32(np.uint32(seed) + np.uint32(epoch) * np.uint32(2654435769))
+    if state == 0:
+        state = np.uint32(1)
+    for i in range(n_windows):
+        permutation[i] = i
+    state = shuffle_part(permutation, 0, n_windows, state)
+    k = 0
+    for i in range(n_windows):
+        first = permutation[i] * window
+        start = k
+        for r in range(first, min(n_rows, first + window)):
+            if held_out.shape[0] == 0 or held_out[r] == 0:
+                order[k] = r
+                k += 1
+        state = shuffle_part(order, start, k, state)
 
 
 @helper

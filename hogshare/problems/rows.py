@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from hogshare.kernels.rows import Rows
+
+WINDOW_BYTES = 1 << 25  # of neighbouring rows that are read together
 
 
 def _frozen(array: np.ndarray) -> np.ndarray:
@@ -104,3 +107,37 @@ def as_rows(X: Any, y: np.ndarray, weight: np.ndarray) -> Rows:
         _frozen(y),
         _frozen(weight),
     )
+
+
+def is_mapped(array: Any) -> bool:
+    """Whether an array is a view of a memory-mapped file."""
+    while array is not None:
+        if isinstance(array, np.memmap):
+            return True
+        array = getattr(array, "base", None)
+    return False
+
+
+def available_memory() -> int | None:
+    """Bytes that can be used without swapping, as Linux tells; None elsewhere."""
+    try:
+        text = Path("/proc/meminfo").read_text()
+    except OSError:
+        return None
+    sizes = [line.split()[1] for line in text.splitlines() if line.startswith("MemAvailable:")]
+    return int(sizes[0]) * 1024 if sizes else None
+
+
+def window_rows(rows: Rows, n_rows: int) -> int:
+    """Rows of a window of the shuffled order; 0 where the order may be wholly random.
+
+    Rows in a memory-mapped file of more than half the available memory are visited in windows of
+    32 MB, since a row at random would cost a read of the disk.
+    """
+    if not is_mapped(rows.data):
+        return 0
+    memory = available_memory()
+    n_bytes = rows.data.nbytes + rows.indices.nbytes
+    if memory is None or n_bytes <= memory // 2:
+        return 0
+    return max(1, WINDOW_BYTES * n_rows // n_bytes)

@@ -13,6 +13,7 @@ import pytest
 from hogshare.engine.stops import Stop
 from hogshare.kernels import epochs, exchange, layout, repair
 from hogshare.kernels.jit import JIT_DISABLED, kernel
+from hogshare.kernels.streams import shuffle_windows
 from hogshare.planes.shared import Shared
 
 
@@ -87,6 +88,29 @@ def test_blocks_cover_every_epoch_once():
     assert seen == list(range(3 * n))
     assert session.word(layout.EPOCHS) == 3
     assert session.word(layout.PREPARER) == session.word(layout.ENDER) == 0
+
+
+@kernel
+def windows(permutation, held_out, order, window, seed, epoch):
+    shuffle_windows(permutation, held_out, order, window, seed, epoch)
+
+
+@pytest.mark.parametrize("held", [False, True])
+@pytest.mark.parametrize(("n", "window"), [(1, 1), (10, 3), (23, 5), (23, 100), (64, 8), (7, 1)])
+def test_windows_of_neighbours(n, window, held):
+    held_out = (np.arange(n) % 4 == 1).astype(np.uint8) if held else np.empty(0, np.uint8)
+    training = np.flatnonzero(held_out == 0) if held else np.arange(n)
+    orders = []
+    for epoch in range(3):
+        order = np.full(len(training), -1, np.int64)
+        windows(np.arange(n), held_out, order, window, 77, epoch)
+        assert order.tolist() == naive.shuffle_windows(n, held_out, window, 77, epoch)
+        np.testing.assert_array_equal(np.sort(order), training)
+        changes = np.count_nonzero(np.diff(order // window))
+        assert changes <= -(-n // window) - 1, "a window is read to its end"
+        orders.append(order.tolist())
+    if n > 10:
+        assert orders[0] != orders[1] != orders[2]
 
 
 def test_an_open_block_holds_back_its_epoch_but_not_the_next():

@@ -1,0 +1,80 @@
+"""What a contestant is: a library's way to fit the problem, its settings and its budgets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+Setting = dict[str, Any]
+
+# epochs or iterations: steps of a quarter to a third, so that nobody has to do much too many
+COUNTS = (
+    *(1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25, 32, 40, 50, 65, 80, 100, 130, 160, 200),
+    *(250, 320, 400, 500, 650, 800, 1000, 1300, 1600, 2000, 3000, 4000, 6000, 8000, 10000),
+)
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is to be minimised, as far as a contestant has to know before it sees the rows.
+
+    `mean_square` is the mean squared norm of a row: step sizes are stated in units of its inverse.
+    """
+
+    loss: str
+    alpha: float
+    workers: int
+    n_rows: int
+    n_columns: int
+    mean_square: float
+
+    @property
+    def C(self) -> float:
+        """The factor before the summed loss in C sum(loss) + |w|^2 / 2, which is F / alpha."""
+        return 1.0 / (self.alpha * self.n_rows)
+
+
+class Contestant:
+    """One rival. Subclasses say how rows are prepared and how a fit is done.
+
+    `library` is the distribution that it needs, `unit` what a budget counts: "epochs" (passes over
+    the rows), "iterations", or "tolerance", where a smaller budget is more work.
+    """
+
+    name: ClassVar[str]
+    library: ClassVar[str]
+    losses: ClassVar[tuple[str, ...]] = ("log_loss", "hinge")
+    unit: ClassVar[str] = "epochs"
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+
+    def refusal(self) -> str:
+        """Why it does not take part in this task; empty if it does."""
+        return ""
+
+    def grid(self) -> list[Setting]:
+        """The settings that are tried; the first is the one it is warmed up with."""
+        return [{}]
+
+    def ladder(self) -> Sequence[float]:
+        """Budgets, from little work to much."""
+        return COUNTS
+
+    def prepare(self, X: Any, y: np.ndarray) -> Any:
+        """Bring rows and labels (-1.0 or 1.0) into the library's own format; not timed."""
+        return X, y
+
+    def fit(self, prepared: Any, setting: Setting, budget: float, seed: int) -> Any:
+        """Fit from scratch: what is timed, and nothing else is."""
+        raise NotImplementedError
+
+    def coef(self, fitted: Any) -> np.ndarray:
+        """Take the coefficients from what `fit` returned; not timed."""
+        return np.ravel(fitted.coef_).astype(np.float64)
+
+    def close(self, prepared: Any) -> None:
+        """Give back what `prepare` has taken from the system."""

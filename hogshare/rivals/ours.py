@@ -1,0 +1,59 @@
+"""Our own estimators. Their only settings are those of a user who tunes nothing."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from hogshare.rivals.contestant import Contestant, Setting
+
+
+class HogshareSGD(Contestant):
+    """`hogshare.SGDClassifier` as it comes."""
+
+    name = "hogshare SGD"
+    library = "hogshare"
+    extra: ClassVar[Setting] = {}
+
+    def prepare(self, X: Any, y: np.ndarray) -> Any:
+        # the estimators import Numba: not before somebody races
+        from hogshare.estimators import SGDClassifier
+        from hogshare.planes.shared import Shared
+
+        return X, y, SGDClassifier, Shared
+
+    def fit(self, prepared: Any, setting: Setting, budget: float, seed: int) -> Any:
+        X, y, kind, _ = prepared
+        return self.model(kind, budget, seed, **self.extra).fit(X, y)
+
+    def model(self, kind: Any, budget: float, seed: int, **extra: Any) -> Any:
+        """Make an estimator that runs all its epochs."""
+        return kind(
+            loss=self.task.loss,
+            alpha=self.task.alpha,
+            fit_intercept=False,
+            max_iter=int(budget),
+            tol=None,
+            n_jobs=self.task.workers,
+            random_state=seed,
+            **extra,
+        )
+
+
+class HogshareAuto(HogshareSGD):
+    """The same with the step size that it chooses by itself."""
+
+    name = "hogshare auto"
+    extra: ClassVar[Setting] = {"learning_rate": "auto"}
+
+
+class HogshareOneVector(HogshareSGD):
+    """One vector that all workers write without locks: Hogwild! as published."""
+
+    name = "hogshare exchange=None"
+
+    def fit(self, prepared: Any, setting: Setting, budget: float, seed: int) -> Any:
+        X, y, kind, Shared = prepared
+        extra = {"plane": Shared(exchange=None), "runtime": "threads"}
+        return self.model(kind, budget, seed, **extra).fit(X, y)

@@ -1,0 +1,290 @@
+"""The race: who comes first within a relative distance of the optimum.
+
+    warm-up   a fit of each contestant (compiling, loading, starting threads), told apart
+    tuning    each setting of each grid climbs a coarse ladder of budgets once; for each target the
+              setting that was first is kept
+    rounds    the contestants take turns; each climbs its whole ladder with the settings that it
+              has kept, every fit from scratch and timed alone
+
+Sub-optimality is (F(w) - F*) / F*. The time to a target in a round is that of the fastest fit that
+reached it; a table row has the median over rounds, the fastest and the slowest. What the stages
+hand on is plain data, which is also the JSON output. Nothing here knows a library.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from threadpoolctl import threadpool_limits
+
+from hogshare.rivals import optimum, standings
+from hogshare.rivals.contestant import Contestant, Task
+from hogshare.rivals.objective import Objective, signs
+
+# tuning climbs every second rung
+COARSE = 2
+
+Run = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to race.
+
+    `targets` from easy to tight; `limit` in seconds, for a contestant's tuning and again for its
+    rounds; `alpha` None is one over the number of rows.
+    """
+
+    loss: str = "log_loss"
+    alpha: float | None = None
+    targets: tuple[float, ...] = (1e-1, 1e-2, 1e-3)
+    workers: int = 2
+    rounds: int = 5
+    limit: float = 30.0
+    seed: int = 0
+
+
+@dataclass
+class Entry:
+    """A contestant in this race and what became of it; an empty `reason` means it races."""
+
+    contestant: Contestant
+    reason: str = ""
+    prepared: Any = None
+    prepare_seconds: float | None = None
+    warm_up_seconds: float | None = None
+    kept: dict[float, int] = field(default_factory=dict)
+    spent: float = 0.0
+    rounds: int = 0
+
+    def __post_init__(self) -> None:
+        self.grid = self.contestant.grid()
+
+
+class Race:
+    """Objective, optimum and every fit so far."""
+
+    def __init__(self, X: Any, y: np.ndarray, plan: Plan, tell: Callable[[str], None]) -> None:
+        alpha = 1.0 / X.shape[0] if plan.alpha is None else plan.alpha
+        self.plan = plan
+        self.objective = Objective(X, y, plan.loss, alpha)
+        self.tell = tell
+        tell("optimum")
+        self.optimum = optimum.find(self.objective)
+        if not self.optimum.value > 0.0:
+            raise ValueError("the optimum is zero, so there is no relative sub-optimality")
+        self.lowest = self.optimum.value
+        self.runs: list[Run] = []
+
+    def distance(self, run: Run) -> float:
+        """Relative sub-optimality of a fit; infinity if it failed or left the numbers."""
+        if run["objective"] is None:
+            return math.inf
+        return float(run["objective"] / self.lowest - 1.0)
+
+    def reaches(self, run: Run, target: float) -> bool:
+        """Whether a fit is within the target."""
+        return self.distance(run) <= target
+
+    def fit(self, entry: Entry, setting: int, budget: float, round_: int) -> Run:
+        """Fit once, timed, and judge the model; an exception becomes part of the run."""
+        contestant, seed = entry.contestant, self.plan.seed + round_ + 1
+        run: Run = {
+            "contestant": contestant.name,
+            "round": round_,  # -1 is tuning
+            "setting": setting,
+            "budget": budget,
+            "seconds": None,
+            "objective": None,
+            "error": None,
+        }
+        try:
+            begin = time.perf_counter()
+            fitted = contestant.fit(entry.prepared, entry.grid[setting], budget, seed)
+            run["seconds"] = time.perf_counter() - begin
+            value = self.objective(contestant.coef(fitted))
+        except Exception as error:  # of a stranger's code: part of its result
+            run["error"] = sentence(error)
+            return run
+        if math.isfinite(value):
+            run["objective"] = value
+            self.lowest = min(self.lowest, value)
+        return run
+
+    def climb(
+        self,
+        entry: Entry,
+        setting: int,
+        round_: int,
+        ladder: Sequence[float],
+        target: float,
+        allowance: float,
+    ) -> Iterator[Run]:
+        """Fit with growing budgets until the target is reached, or time is up."""
+        begin = time.perf_counter()
+        for i, budget in enumerate(ladder):
+            run = self.fit(entry, setting, budget, round_)
+            self.runs.append(run)
+            yield run
+            if run["error"] or self.reaches(run, target) or i + 1 == len(ladder):
+                return
+            growth = 1.0 if entry.contestant.unit == "tolerance" else ladder[i + 1] / budget
+            if time.perf_counter() - begin + growth * run["seconds"] > allowance:
+                return
+
+
+def race(
+    X: Any,
+    y: Any,
+    kinds: Sequence[type[Contestant]],
+    plan: Plan,
+    tell: Callable[[str], None] = lambda _: None,
+) -> dict[str, Any]:
+    """Race, and return everything that was measured.
+
+    Parameters
+    ----------
+    X : ndarray or CSR
+        In the precision that the contestants get.
+    y : array-like
+        Labels of two classes.
+    kinds : sequence of Contestant classes
+    plan : Plan
+    tell : callable, default=nothing
+        Told in a few words what is being done.
+
+    Returns
+    -------
+    dict
+        settings, data, reference, versions, machine, contestants, runs, table, notes.
+
+    Raises
+    ------
+    ValueError
+        If the labels are not of two classes, or nobody can race.
+    """
+    y = signs(y)
+    # whether somebody has converged is seen from the objective
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        course = Race(X, y, plan, tell)
+        task = task_of(X, plan, course.objective.alpha)
+        entries = [Entry(kind(task)) for kind in kinds]
+        try:
+            for entry in entries:
+                start(course, entry, X, y)
+            with threadpool_limits(plan.workers):
+                for entry in racing(entries):
+                    tune(course, entry)
+                for k in range(plan.rounds):
+                    # in turn, and beginning with another each time: a slow minute hits all alike
+                    shift = k % len(entries)
+                    for entry in racing(entries[shift:] + entries[:shift]):
+                        run_round(course, entry, k)
+        finally:
+            for entry in entries:
+                if entry.prepared is not None:
+                    entry.contestant.close(entry.prepared)
+    if not course.runs:
+        raise ValueError(
+            "nobody can race: " + "; ".join(f"{e.contestant.name}: {e.reason}" for e in entries)
+        )
+    return standings.result(course, entries, X)
+
+
+def racing(entries: Sequence[Entry]) -> list[Entry]:
+    """Those that are still in the race."""
+    return [entry for entry in entries if not entry.reason]
+
+
+def task_of(X: Any, plan: Plan, alpha: float) -> Task:
+    """Describe the problem to a contestant."""
+    squares = X.multiply(X).sum() if sparse.issparse(X) else np.einsum("ij,ij->", X, X)
+    return Task(
+        loss=plan.loss,
+        alpha=alpha,
+        workers=plan.workers,
+        n_rows=X.shape[0],
+        n_columns=X.shape[1],
+        mean_square=max(float(squares) / X.shape[0], 1e-300),
+    )
+
+
+def start(course: Race, entry: Entry, X: Any, y: np.ndarray) -> None:
+    """Prepare the rows and warm up, with the first setting that works."""
+    course.tell(f"warm-up of {entry.contestant.name}")
+    entry.reason = entry.contestant.refusal()
+    if entry.reason:
+        return
+    begin = time.perf_counter()
+    try:
+        entry.prepared = entry.contestant.prepare(X, y)
+    except ImportError as error:
+        entry.reason = f"{entry.contestant.library} is not installed ({sentence(error)})"
+        return
+    except Exception as error:
+        entry.reason = f"failed to prepare: {sentence(error)}"
+        return
+    entry.prepare_seconds = time.perf_counter() - begin
+    begin = time.perf_counter()
+    first = entry.contestant.ladder()[0]
+    for setting in range(len(entry.grid)):
+        run = course.fit(entry, setting, first, -1)
+        if run["error"] is None:
+            entry.warm_up_seconds = time.perf_counter() - begin
+            entry.reason = ""
+            return
+        entry.reason = f"failed: {run['error']}"
+
+
+def tune(course: Race, entry: Entry) -> None:
+    """Try the grid, and keep for each target the setting that reaches it first."""
+    course.tell(f"tuning of {entry.contestant.name}")
+    targets, ladder = course.plan.targets, entry.contestant.ladder()[::COARSE]
+    best: dict[float, float] = {}
+    closest = math.inf
+    for setting in range(len(entry.grid)):
+        allowance = course.plan.limit / len(entry.grid)
+        for run in course.climb(entry, setting, -1, ladder, targets[-1], allowance):
+            if run["error"]:
+                break
+            closest = min(closest, course.distance(run))
+            for target in targets:
+                if course.reaches(run, target) and run["seconds"] < best.get(target, math.inf):
+                    best[target] = run["seconds"]
+                    entry.kept[target] = setting
+            if run["seconds"] > best.get(targets[-1], math.inf):
+                break  # more work cannot be faster
+    if not entry.kept:
+        near = f"closest {closest:.2g}" if closest < math.inf else "no finite model"
+        entry.reason = f"reached no target within {course.plan.limit:g} s of tuning ({near})"
+
+
+def run_round(course: Race, entry: Entry, k: int) -> None:
+    """Climb once with each setting that is kept, unless the time for that is used up."""
+    if entry.spent + entry.spent / max(1, entry.rounds) > course.plan.limit:
+        return
+    course.tell(f"round {k + 1} of {entry.contestant.name}")
+    begin = time.perf_counter()
+    tightest = {
+        entry.kept[target]: target for target in course.plan.targets if target in entry.kept
+    }
+    for setting, target in tightest.items():
+        left = course.plan.limit - entry.spent - (time.perf_counter() - begin)
+        for _ in course.climb(entry, setting, k, entry.contestant.ladder(), target, left):
+            pass
+    entry.spent += time.perf_counter() - begin
+    entry.rounds += 1
+
+
+def sentence(error: Exception) -> str:
+    """What an exception says, on one line that fits into a table."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= 200 else text[:197] + "..."
