@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import sys
 from typing import Any
 
 import joblib
@@ -69,6 +70,11 @@ def choose(
     """
     if runtime not in RUNTIMES:
         raise ValueError(f"runtime must be one of {RUNTIMES}; got {runtime!r}.")
+    if runtime == "auto" and n_workers:
+        # counting usable cores reads the system's limits: a fifth of a millisecond
+        paying = worthwhile_workers(problem, sys.maxsize, epochs, interval)
+        if paying == 1 and n_workers != 1:
+            return 1, Caller(), ["runtime: caller, because more would not pay here"]
     ceiling = usable_workers(n_workers)
     if runtime == "auto":
         count = worthwhile_workers(problem, ceiling, epochs, interval)
