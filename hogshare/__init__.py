@@ -14,7 +14,7 @@ from hogshare._version import __version__
 
 if TYPE_CHECKING:
     from hogshare import problems
-    from hogshare.engine.rules import SDCA, SGD
+    from hogshare.engine.rules import SAGA, SDCA, SGD
     from hogshare.engine.steps import StepSize
     from hogshare.engine.stops import Stop
     from hogshare.estimators import SGDClassifier, SGDRegressor
@@ -30,6 +30,7 @@ logging.getLogger("hogshare").addHandler(logging.NullHandler())
 _PLACES = {
     "Model": "hogshare.problems.model",
     "Report": "hogshare.report",
+    "SAGA": "hogshare.engine.rules",
     "SDCA": "hogshare.engine.rules",
     "SGD": "hogshare.engine.rules",
     "SGDClassifier": "hogshare.estimators",
@@ -44,6 +45,7 @@ _PLACES = {
 }
 
 __all__ = [
+    "SAGA",
     "SDCA",
     "SGD",
     "Model",

@@ -472,3 +472,45 @@ def chase(chain, position, steps):
     while len(visited) <= steps:
         visited.append(chain[visited[-1]])
     return visited[steps]
+
+
+# -- SAGA ---------------------------------------------------------------------------------------
+
+
+@dataclass
+class SagaState:
+    """A worker's vector, intercept and averages, one entry per column."""
+
+    w: np.ndarray
+    intercept: np.ndarray
+    average: np.ndarray
+    mean: np.ndarray
+    losses: np.ndarray
+
+    @classmethod
+    def zeros(cls, n_features, n_columns):
+        shape = n_features, n_columns
+        return cls(np.zeros(shape), np.zeros(n_columns), np.zeros(shape), *np.zeros((2, n_columns)))
+
+
+def saga_rows(X, Y, weight, rule, order, table, state, columns, rarity, dense=False):
+    """One SAGA step per row; `table` is (n_rows, n_columns), `rarity` the diagonal D."""
+    loss, step = LOSS_NAMES[rule.loss], rule.saga_step
+    l2, l1 = rule.alpha * (1.0 - rule.l1_ratio), rule.alpha * rule.l1_ratio
+    for r in order:
+        x, support = X[r], stored(X[r], dense)
+        for c in range(Y.shape[1]):
+            y, p = Y[r, c], float(x @ state.w[:, c]) + state.intercept[c]
+            state.losses[c] += loss_value(loss, rule.epsilon, y, p)
+            size = weight[r] * (columns.positive[c] if y > 0.0 else columns.negative[c])
+            change = size * loss_derivative(loss, rule.epsilon, y, p) - table[r, c]
+            table[r, c] += change
+            if rule.fit_intercept:
+                state.intercept[c] -= step * (change + state.mean[c])
+                state.mean[c] += change / rule.dual_rows
+            for j in support:
+                rare = step * rarity[j]
+                v = state.w[j, c]
+                v -= step * change * x[j] + rare * (state.average[j, c] + l2 * v)
+                state.w[j, c] = soft(v, rare * l1)
+                state.average[j, c] += change * x[j] / rule.dual_rows

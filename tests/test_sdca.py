@@ -221,7 +221,7 @@ def test_going_on_is_refused(cancer):
 def test_solve_refuses_what_the_rule_cannot_do(cancer):
     problem = problems.linear(*cancer)
     start = hogshare.Model(np.ones((1, 30)), np.zeros(1))
-    with pytest.raises(ValueError, match="no step size"):
+    with pytest.raises(ValueError, match="schedule of step sizes"):
         solve(problem, rule=SDCA(), step=StepSize())
     with pytest.raises(ValueError, match="starts from zero"):
         solve(problem, rule=SDCA(), start=start)

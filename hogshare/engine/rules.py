@@ -64,4 +64,40 @@ class SDCA:
     batch: ClassVar[int] = 1
 
 
-Rule = SGD | SDCA
+@dataclass(frozen=True)
+class SAGA:
+    """Stochastic average gradients, row by row: a constant step, and no noise that stays.
+
+    Every row remembers the derivative of its loss when it was last visited. For smooth losses, with
+    any penalty. Ahead of `SDCA` where ``mean |x|^2 / (alpha n)`` is more than a few; see
+    ``docs/dual.md``.
+
+    Source: Defazio et al. 2014; on sparse rows Leblond et al. 2017 (ASAGA) and Pedregosa et al.
+    2017 (ProxASAGA), with private copies and an exchange instead of one shared vector.
+
+    Parameters
+    ----------
+    step : float or None, default=None
+        Step size. None: 1 / (3 L) with L of the mean row, but at most 1 / L of the largest.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from hogshare import SAGA, Stop, problems, solve
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> report = solve(problems.linear(scale(X), y, alpha=0.01), rule=SAGA(), stop=Stop(epochs=20))
+    >>> report.settings["rule"]["name"]
+    'SAGA'
+    """
+
+    step: float | None = None
+    average: ClassVar[int] = 0
+    batch: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        if self.step is not None and not self.step > 0.0:
+            raise ValueError(f"step must be positive or None; got {self.step!r}.")
+
+
+Rule = SGD | SDCA | SAGA

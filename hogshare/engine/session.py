@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 from numba import typeof
 
-from hogshare.engine.rules import SDCA, Rule
+from hogshare.engine.rules import SAGA, SDCA, Rule
 from hogshare.engine.steps import StepSize, optimal_start
 from hogshare.engine.stops import Stop
-from hogshare.kernels import dual, layout, losses, penalties, schedules, sgd, turns
+from hogshare.kernels import dual, layout, losses, penalties, saga, schedules, sgd, turns
 from hogshare.kernels.epochs import Plan
 from hogshare.kernels.epochs import Shared as SharedArrays
 from hogshare.kernels.jit import JIT_DISABLED, is_cached
@@ -88,11 +88,12 @@ class Session:
     def private(self, me: int) -> sgd.Private:
         """Worker `me`'s own arrays."""
         fields = {}
-        for name in ("copy", "base", "received", "lag"):
+        for name in ("copy", "base", "received", "lag", "average_copy", "average_base"):
             array = self.arrays[name]
             fields[name] = array[me, : self.size] if array.shape[1] else array[me]
         if self.plan.private == turns.ALONE:
             fields["copy"] = self.shared.w
+            fields["average_copy"] = self.shared.average
         local = self.arrays["local"][me, : layout.N_LOCAL_FIELDS * self.settings.n_columns]
         return sgd.Private(
             fields["copy"],
@@ -101,6 +102,8 @@ class Session:
             fields["lag"],
             local.reshape(layout.N_LOCAL_FIELDS, self.settings.n_columns),
             self.arrays["pending"][me],
+            fields["average_copy"],
+            fields["average_base"],
         )
 
     def worker(self, me: int) -> Worker:
@@ -156,8 +159,13 @@ class Session:
         )
 
     def restore_sum(self) -> None:
-        """Make the vector the sum of the dual variables again, after a worker has died."""
+        """Make the dual rule's vector the sum of the dual variables again, if a worker has died."""
         shared = self.shared
+        if (
+            self.rule.method != sgd.DUAL
+            or not (shared.table[:, layout.T_STATE] == layout.DEAD).any()
+        ):
+            return
         dual.sum_of_duals(self.rows, shared.dual, self.rule.dual_scale, shared.w)
 
     def _locals(self) -> np.ndarray:
@@ -310,7 +318,7 @@ def describe(
         track=track,
         batch=batch,
         first_t=float(first_t),
-        **_dual_numbers(rule, problem, l1, n_training),
+        **_memory_numbers(rule, problem, l1, n_training),
     )
     plan = Plan(
         block_rows=rows_per_block,
@@ -340,31 +348,44 @@ def describe(
     return settings, shapes(problem, settings, n_training, trace)
 
 
-def _dual_numbers(rule: Rule, problem: LinearProblem, l1: float, n_rows: int) -> dict[str, Any]:
-    """The dual rule's part of the numbers; neutral for the other rules."""
-    if not isinstance(rule, SDCA):
-        return {
-            "method": sgd.GRADIENT,
-            "dual_scale": 1.0,
-            "dual_rows": 1.0,
-            "intercept_step": 0.0,
-            "threshold": 0.0,
-            "curvature": 0.0,
-        }
-    curvature = losses.CURVATURE[losses.CODES[problem.loss]]
+def _memory_numbers(rule: Rule, problem: LinearProblem, l1: float, n_rows: int) -> dict[str, Any]:
+    """Numbers of the rules that remember rows; neutral for the others."""
+    numbers = {
+        "method": sgd.GRADIENT,
+        "dual_scale": 1.0,
+        "dual_rows": float(n_rows),
+        "intercept_step": 0.0,
+        "threshold": 0.0,
+        "curvature": losses.CURVATURE[losses.CODES[problem.loss]],
+        "saga_step": 0.0,
+    }
     largest = float(problem.rows.weight.max(initial=0.0)) if problem.rows.weight.size else 1.0
     largest *= float(max(problem.positive.max(), problem.negative.max()))
-    return {
-        "method": sgd.DUAL,
-        "dual_scale": (1.0 - l1) * problem.alpha * n_rows,
-        "dual_rows": float(n_rows),
-        # SAGA's step for the one coordinate that has no penalty: 1 / (3 L)
-        "intercept_step": 1.0 / (3.0 * curvature * max(largest, 1e-300))
-        if problem.fit_intercept
-        else 0.0,
-        "threshold": l1 / (1.0 - l1),
-        "curvature": curvature,
-    }
+    smoothness = max(numbers["curvature"] * largest, 1e-300)
+    if isinstance(rule, SDCA):
+        numbers["method"] = sgd.DUAL
+        numbers["dual_scale"] = (1.0 - l1) * problem.alpha * n_rows
+        numbers["threshold"] = l1 / (1.0 - l1)
+        if problem.fit_intercept:
+            # SAGA's step for the one coordinate that has no penalty: 1 / (3 L)
+            numbers["intercept_step"] = 1.0 / (3.0 * smoothness)
+    if isinstance(rule, SAGA):
+        numbers["method"] = sgd.SAGA
+        numbers["saga_step"] = rule.step or saga_step(problem, smoothness)
+    return numbers
+
+
+def saga_step(problem: LinearProblem, smoothness: float) -> float:
+    """1 / (3 L) with L of the mean row, but at most 1 / L of the largest.
+
+    1 / (3 L) with the largest row's L is what the theory asks for; where norms differ much it is
+    too cautious by as much. No single row's step overshoots with this one.
+    """
+    mean, largest = saga.norms_of(problem.rows, 1)
+    penalty = problem.alpha * (1.0 - effective_l1_ratio(problem.penalty, problem.l1_ratio))
+    one = float(problem.fit_intercept)
+    steps = 3.0 * (smoothness * (mean + one) + penalty), smoothness * (largest + one) + penalty
+    return 1.0 / max(*steps, 1e-300)
 
 
 def shapes(problem: LinearProblem, settings: Settings, n_training: int, trace: int) -> Shapes:
@@ -375,8 +396,10 @@ def shapes(problem: LinearProblem, settings: Settings, n_training: int, trace: i
     mode = plan["private"]
     padded = _padded(m, problem.dtype.itemsize)
     is_dual = settings.rule["method"] == sgd.DUAL
-    l1 = settings.rule["l1_ratio"] > 0.0 and mode != turns.LOCK_FREE and not is_dual
+    is_saga = settings.rule["method"] == sgd.SAGA
+    l1 = settings.rule["l1_ratio"] > 0.0 and mode != turns.LOCK_FREE and not (is_dual or is_saga)
     average = settings.rule["average"] > 0
+    copied_average = _padded(m, 8) if is_saga and mode == turns.EXCHANGE else 0
     n_snapshots = plan["n_blocks"] * plan["max_epochs"] // plan["record_every"] if trace else 0
     if n_snapshots * m * problem.dtype.itemsize > MAX_SNAPSHOT_BYTES:
         raise ValueError(
@@ -391,7 +414,12 @@ def shapes(problem: LinearProblem, settings: Settings, n_training: int, trace: i
         "intercept_curvature": ((1,), "float64"),
         "dual": ((problem.n_rows * (1 + columns) if is_dual else 0,), kind),
         "dual_mean": ((columns,), "float64"),
-        "rarity": ((settings.n_features if mode == turns.LOCK_FREE else 0,), "float32"),
+        "gradients": ((problem.n_rows * columns if is_saga else 0,), kind),
+        "average": ((m if is_saga else 0,), "float64"),
+        "rarity": (
+            (settings.n_features if mode == turns.LOCK_FREE or is_saga else 0,),
+            "float32",
+        ),
         "segments": ((n_segments * word,), "int64"),
         "control": ((layout.N_CONTROL * word,), "int64"),
         "returned": ((workers * word,), "int64"),
@@ -410,6 +438,8 @@ def shapes(problem: LinearProblem, settings: Settings, n_training: int, trace: i
         "received": ((workers, padded if l1 else 0), kind),
         "lag": ((workers, _padded(m, 8) if average else 0), "float64"),
         "local": ((workers, _padded(layout.N_LOCAL_FIELDS * columns, 8)), "float64"),
+        "average_copy": ((workers, copied_average), "float64"),
+        "average_base": ((workers, copied_average), "float64"),
         "pending": ((workers, _padded(n_segments, 8)), "int64"),
         "scratch": ((workers, _padded(settings.rule["batch"] * columns, 8)), "float64"),
         "average_coef": ((columns, settings.n_features) if average else (0, 0), "float64"),
@@ -451,13 +481,14 @@ def fill(
     if start is not None:
         norms[:, layout.L_SQUARED_NORM] = np.square(w).sum(axis=0)
         norms[:, layout.L_L1_NORM] = np.abs(w).sum(axis=0)
-    if plan.private == turns.LOCK_FREE and problem.penalty is not None:
+    is_saga = session.rule.method == sgd.SAGA
+    if is_saga or (plan.private == turns.LOCK_FREE and problem.penalty is not None):
         a["rarity"][:] = feature_rarity(problem)
     if plan.private == turns.EXCHANGE:
         a["curvature"][:] = feature_curvature(problem, np.random.default_rng(plan.seed))
         bound = losses.CURVATURE[session.rule.loss]
-        is_dual = session.rule.method == sgd.DUAL
-        a["intercept_curvature"][0] = bound * (1.0 if is_dual else session.rule.intercept_decay)
+        is_sgd = session.rule.method == sgd.GRADIENT
+        a["intercept_curvature"][0] = bound * (session.rule.intercept_decay if is_sgd else 1.0)
 
 
 def row_arrays(problem: LinearProblem) -> dict[str, np.ndarray]:

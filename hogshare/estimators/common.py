@@ -15,7 +15,8 @@ from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import validate_data
 
-from hogshare.engine.rules import SDCA, SGD
+from hogshare.engine.automatic import automatic_rule
+from hogshare.engine.rules import SGD
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
 from hogshare.estimators.epochs import EpochTasks
@@ -63,14 +64,8 @@ class SGDMixin(CallbackSupportMixin):
             raise ValueError("l1_ratio must be set when penalty is 'elasticnet'")
 
     def _check_auto(self, for_partial_fit: bool) -> None:
-        """Refuse what dual coordinate ascent cannot do, in this class's own words."""
+        """Refuse what the rules that remember rows cannot do, in this class's own words."""
         est: Any = self
-        l2 = est.penalty == "l2" or (est.penalty == "elasticnet" and (est.l1_ratio or 0.0) < 1.0)
-        if not l2 or est.alpha == 0:
-            raise ValueError(
-                "learning_rate='auto' needs an l2 part in the penalty, which takes the step "
-                "size's place: use penalty='l2', or 'elasticnet' with l1_ratio < 1, and alpha > 0."
-            )
         if est.average:
             raise ValueError(
                 "learning_rate='auto' leaves no noise to average away; use average=False."
@@ -206,7 +201,7 @@ class SGDMixin(CallbackSupportMixin):
         tasks.begin(start)
         report = solve(
             problem,
-            rule=SDCA() if automatic else SGD(average=est.average),
+            rule=automatic_rule(problem) if automatic else SGD(average=est.average),
             plane=plane,
             runtime=est.runtime,
             n_workers=est.n_jobs,

@@ -32,8 +32,10 @@ class Shared(NamedTuple):
     curvature : float32 [n_features], for the exchange (empty without)
     intercept_curvature : float64 [1]
     dual : rows' dtype [n_rows * (1 + n_columns)], see `dual` (empty without the dual rule)
-    dual_mean : float64 [n_columns], mean of the dual variables
-    rarity : float32 [n_features], rows per row that has the feature (empty unless lock-free)
+    dual_mean : float64 [n_columns], mean of the dual variables, or of SAGA's gradients
+    gradients : rows' dtype [n_rows * n_columns], SAGA's table (empty without)
+    average : float64 [n_features * n_columns], its average (empty without)
+    rarity : float32 [n_features], rows per row that has the feature (only lock-free and SAGA)
     segments : int64 [n_segments * WORD], holder + 1 of each segment
     control, returned, table, staleness, columns : see `layout`
     order : int64 [2, n_training_rows], the row order by parity of the epoch
@@ -51,6 +53,8 @@ class Shared(NamedTuple):
     intercept_curvature: np.ndarray
     dual: np.ndarray
     dual_mean: np.ndarray
+    gradients: np.ndarray
+    average: np.ndarray
     rarity: np.ndarray
     segments: np.ndarray
     control: np.ndarray

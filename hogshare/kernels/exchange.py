@@ -22,7 +22,8 @@ and, for P = 2, exactly (1 + rho) / 2. For more workers the form used is
 The dual rule needs more: its vector must remain the sum of the rows' dual variables. There the part
 that the weight holds back stays in the copy, on top of the shared vector, and is offered again at
 the next exchange (`keep`): shared vector plus all copies' changes is always the whole sum, and a
-worker's last flush folds all of its part.
+worker's last flush folds all of its part. SAGA's average must remain the mean of its table, so its
+changes are added whole; the vector itself is bound to nothing and folded as above.
 """
 
 import numpy as np
@@ -111,6 +112,19 @@ def fold_intercept(shared_intercept, dual_mean, private, curvature, n_workers, r
 
 
 @inlined
+def fold_average(shared, private, first, last):
+    """Exchange SAGA's average of features ``first:last``: changes are added, none is weighted."""
+    n_columns = private.local.shape[1]
+    average = private.average
+    base = private.average_base
+    for j in range(np.uint64(first * n_columns), np.uint64(last * n_columns)):
+        after = shared[j] + (average[j] - base[j])
+        shared[j] = after
+        average[j] = after
+        base[j] = after
+
+
+@inlined
 def proposals(shared, me):
     """How many proposals from about one point this push is one of.
 
@@ -157,6 +171,8 @@ def exchange(shared, private, me, decay, keep, must):
             fold_segment(
                 shared.w, private, shared.curvature, first, last, n_workers, rows, decay, keep
             )
+            if private.average.shape[0] > 0:
+                fold_average(shared.average, private, first, last)
             if segment == 0:
                 fold_intercept(
                     shared.intercept,
@@ -197,6 +213,9 @@ def adopt_shared(shared, private, me):
         value = shared.w[j]
         private.w[j] = value
         private.base[j] = value
+    for j in range(private.average.shape[0]):
+        private.average[j] = shared.average[j]
+        private.average_base[j] = shared.average[j]
     for c in range(local.shape[1]):
         local[layout.L_SCALE, c] = 1.0
         local[layout.L_INTERCEPT, c] = shared.intercept[c]

@@ -33,6 +33,7 @@ PREFETCH_LABELS = 8  # their three lines come first, or fetching the row stalls 
 PREFETCH_ROWS = 2  # rows ahead; measured, see docs/performance.md
 GRADIENT = 0  # values of Rule.method
 DUAL = 1
+SAGA = 2
 TRACK_NOTHING = 0
 TRACK_CRITERION = 1  # losses and penalties, scikit-learn's stop criterion
 
@@ -40,7 +41,8 @@ TRACK_CRITERION = 1  # losses and penalties, scikit-learn's stop criterion
 class Rule(NamedTuple):
     """Scalars of the update, constant during a run. See `problems.linear` for their meaning.
 
-    Those from `method` on are the dual rule's; see `hogshare.kernels.dual`.
+    Those from `method` on belong to the rules that remember rows; see `hogshare.kernels.dual` and
+    `hogshare.kernels.saga`.
     """
 
     loss: int
@@ -64,6 +66,7 @@ class Rule(NamedTuple):
     intercept_step: float
     threshold: float  # of l1, 0 without
     curvature: float  # of the loss, at most
+    saga_step: float
 
 
 class Private(NamedTuple):
@@ -75,6 +78,8 @@ class Private(NamedTuple):
     lag : float64 [n_features * n_columns], see the file's head (empty without averaging)
     local : float64 [layout.N_LOCAL_FIELDS, n_columns]
     pending : int64 [n_segments], rows whose changes of a segment have not been folded
+    average : float64 [n_features * n_columns], copy of SAGA's average (empty without)
+    average_base : as average, the shared one at the last exchange (empty with one worker)
     """
 
     w: np.ndarray
@@ -83,6 +88,8 @@ class Private(NamedTuple):
     lag: np.ndarray
     local: np.ndarray
     pending: np.ndarray
+    average: np.ndarray
+    average_base: np.ndarray
 
 
 @inlined

@@ -16,6 +16,7 @@ from hogshare.kernels.epochs import apply_criterion, claim, complete, stop_now
 from hogshare.kernels.exchange import adopt_shared, exchange, record_push
 from hogshare.kernels.hogwild import hogwild_rows
 from hogshare.kernels.jit import helper, kernel
+from hogshare.kernels.saga import saga_rows
 from hogshare.kernels.scores import held_out_scores
 from hogshare.kernels.sgd import fold_scale, sgd_rows
 
@@ -71,6 +72,20 @@ def run_block(rows, rule, plan, shared, private, scratch, me, ticket):
                 alone = plan.private == ALONE
                 dual = shared.dual
                 dual_rows(rows, rule, order, i, until, dual, private, shared.columns, alone)
+            elif rule.method == sgd.SAGA:
+                alone = plan.private == ALONE
+                saga_rows(
+                    rows,
+                    rule,
+                    order,
+                    i,
+                    until,
+                    shared.gradients,
+                    shared.rarity,
+                    private,
+                    shared.columns,
+                    alone,
+                )
             else:
                 sgd_rows(rows, rule, order, i, until, t, private, shared.columns)
             table[me, UNEXCHANGED] += until - i
@@ -125,7 +140,7 @@ def end_epoch(rows, rule, plan, shared, private, me, epoch):
     score = local[layout.L_LOSS]
     for c in range(n_columns):
         criterion[c] = sums[n_columns + c] / n_rows
-        if rule.method == sgd.DUAL:
+        if rule.method != sgd.GRADIENT:
             squares, absolutes = half_squares(private.w, rule.threshold, n_columns, c)
             l2 = (1.0 - rule.l1_ratio) * squares
             criterion[c] += rule.alpha * (l2 + rule.l1_ratio * absolutes)

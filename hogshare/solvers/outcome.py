@@ -13,7 +13,7 @@ import joblib
 import numpy as np
 
 from hogshare._version import __version__
-from hogshare.engine.rules import SDCA, Rule
+from hogshare.engine.rules import SGD, Rule
 from hogshare.engine.session import Session
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
@@ -87,7 +87,7 @@ def settings(
         "plane": asdict(plane),
         "runtime": runtime,
         "n_workers": session.settings.n_workers,
-        "step": None if isinstance(rule, SDCA) else asdict(step),
+        "step": asdict(step) if isinstance(rule, SGD) else None,
         "stop": {"epochs": stop.epochs, "tol": stop.tol, "patience": stop.patience},
         "seed": seed if isinstance(seed, (int, np.integer)) else None,
         "block_rows": plan.block_rows,

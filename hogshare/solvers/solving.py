@@ -11,7 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from hogshare.engine import session as sessions
-from hogshare.engine.rules import SDCA, SGD, Rule
+from hogshare.engine.automatic import UNSMOOTH
+from hogshare.engine.rules import SAGA, SDCA, SGD, Rule
 from hogshare.engine.session import Session
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
@@ -46,7 +47,7 @@ def solve(
     ----------
     problem : LinearProblem
         From `hogshare.problems.linear`.
-    rule : SGD or SDCA, default=SGD()
+    rule : SGD, SDCA or SAGA, default=SGD()
         How a block of rows becomes a step.
     plane : Shared, default=Shared()
         Where the model lives.
@@ -57,7 +58,7 @@ def solve(
     n_workers : int or None, default=None
         None is one, -1 all usable cores (`joblib.effective_n_jobs`).
     step : StepSize, default=StepSize("optimal")
-        Step sizes of `SGD`; `SDCA` has none.
+        Step sizes of `SGD`; the other rules have none.
     stop : Stop, default=Stop(epochs=10)
         When to end.
     shuffle : bool, default=True
@@ -97,9 +98,11 @@ def solve(
     """
     rule, plane = rule or SGD(), plane or Shared()
     began = time.perf_counter()
-    if isinstance(rule, SDCA):
-        check_dual(problem, plane, step, start)
+    if not isinstance(rule, SGD):
+        check_memory(problem, rule, plane, step)
         step = StepSize("constant")
+    if isinstance(rule, SDCA):
+        check_dual_start(start)
     step, stop = step or StepSize(), stop or Stop()
     check(problem, rule, plane, step, stop, start, trace)
     workers, runner, notes = choose(
@@ -131,11 +134,7 @@ def solve(
         with np.errstate(all="ignore"):
             notes += runner.run(session, on_epoch)
         over = time.perf_counter()
-        if (
-            isinstance(rule, SDCA)
-            and (session.shared.table[:, layout.T_STATE] == layout.DEAD).any()
-        ):
-            session.restore_sum()
+        session.restore_sum()
         reason = session.word(layout.STOP)
         model = session.model()
         if reason == layout.STOPPED_BY_DIVERGENCE or not model.is_finite():
@@ -190,20 +189,31 @@ def diverged(epoch: int) -> ValueError:
     )
 
 
-def check_dual(
-    problem: LinearProblem, plane: Shared, step: StepSize | None, start: Model | None
+def check_memory(
+    problem: LinearProblem, rule: SDCA | SAGA, plane: Shared, step: StepSize | None
 ) -> None:
-    """Refuse what dual coordinate ascent cannot do."""
+    """Refuse what the rules that remember rows cannot do."""
+    name = type(rule).__name__
     if step is not None:
-        raise ValueError("SDCA has no step size; leave `step` out.")
+        raise ValueError(f"{name} has no schedule of step sizes; leave `step` out.")
     if plane.exchange is None:
-        raise ValueError("SDCA needs private copies: use Shared() instead of exchange=None.")
+        raise ValueError(f"{name} needs private copies: use Shared() instead of exchange=None.")
+    if isinstance(rule, SAGA):
+        if problem.loss in UNSMOOTH:
+            raise ValueError(
+                f"SAGA needs a smooth loss, which {problem.loss!r} is not; use SDCA() or SGD()."
+            )
+        return
     l2 = problem.alpha * (1.0 - effective_l1_ratio(problem.penalty, problem.l1_ratio))
     if problem.penalty is None or l2 == 0.0:
         raise ValueError(
             "SDCA needs an l2 part in the penalty: use penalty='l2', or 'elasticnet' with "
-            "l1_ratio < 1, and alpha > 0."
+            "l1_ratio < 1, and alpha > 0; or SAGA() where the loss is smooth."
         )
+
+
+def check_dual_start(start: Model | None) -> None:
+    """The dual rule's vector is bound to its dual variables, which a model does not have."""
     if start is not None and (np.any(start.coef) or np.any(start.intercept)):
         raise ValueError(
             "SDCA starts from zero: its model is a sum over the rows' dual variables, which a "

@@ -142,6 +142,9 @@ def test_the_sum_is_restored_from_the_rows():
     whole = session.shared.w.copy()
     session.shared.w[:] = 5.0
     session.restore_sum()
+    assert (session.shared.w == 5.0).all(), "nobody has died"
+    session.shared.table[1, layout.T_STATE] = layout.DEAD
+    session.restore_sum()
     np.testing.assert_allclose(session.shared.w, whole, atol=1e-12)
     total = X.T @ dual_of(session, 3) / session.rule.dual_scale
     np.testing.assert_allclose(whole.reshape(-1, 3), total, atol=1e-12)

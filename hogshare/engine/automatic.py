@@ -1,0 +1,37 @@
+"""Which rule needs no tuning on a given problem: what ``learning_rate="auto"`` stands for."""
+
+from __future__ import annotations
+
+from hogshare.engine.rules import SAGA, SDCA
+from hogshare.kernels import losses
+from hogshare.kernels.saga import norms_of
+from hogshare.problems.linear import LinearProblem, effective_l1_ratio
+
+UNSMOOTH = ("hinge", "perceptron", "epsilon_insensitive")
+SAMPLE_ROWS = 2048
+LONG = 1.0  # curvature of the loss times mean |x|^2 / (alpha n) from which SAGA is ahead
+UNEVEN = 16.0  # largest squared norm over the mean from which SAGA's one step size fits badly
+
+
+def automatic_rule(problem: LinearProblem) -> SDCA | SAGA:
+    """SDCA where rows are short beside the penalty, or uneven; SAGA where they are long.
+
+    Raises
+    ------
+    ValueError
+        If the loss has kinks and the penalty no l2 part: neither rule can do that.
+    """
+    l2 = problem.alpha * (1.0 - effective_l1_ratio(problem.penalty, problem.l1_ratio))
+    if problem.penalty is None or l2 == 0.0:
+        if problem.loss in UNSMOOTH:
+            raise ValueError(
+                f"learning_rate='auto' with loss={problem.loss!r} needs an l2 part in the penalty, "
+                "which takes the step size's place: use penalty='l2', or 'elasticnet' with "
+                "l1_ratio < 1, and alpha > 0."
+            )
+        return SAGA()
+    if problem.loss in UNSMOOTH:
+        return SDCA()
+    mean, largest = norms_of(problem.rows, max(1, problem.n_rows // SAMPLE_ROWS))
+    reach = losses.CURVATURE[losses.CODES[problem.loss]] * mean / (l2 * problem.n_rows)
+    return SDCA() if reach <= LONG or largest > UNEVEN * mean else SAGA()

@@ -1,0 +1,116 @@
+"""SAGA as a user meets it: it reaches the optimum, alone and with others; what "auto" chooses."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.linear_model import Lasso, LogisticRegression
+from sklearn.preprocessing import scale
+
+from hogshare import (
+    SAGA,
+    SDCA,
+    SGDClassifier,
+    SGDRegressor,
+    Shared,
+    StepSize,
+    Stop,
+    problems,
+    solve,
+)
+from hogshare.engine.automatic import automatic_rule
+
+RUNTIMES = [("caller", 1), ("threads", 2), ("threads", 4), ("processes", 2)]
+
+
+@pytest.fixture(scope="module")
+def cancer():
+    X, y = load_breast_cancer(return_X_y=True)
+    return scale(X), y
+
+
+@pytest.fixture(scope="module")
+def diabetes():
+    X, y = load_diabetes(return_X_y=True)
+    return scale(X), (y - y.mean()) / y.std()
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize(("runtime", "n_workers"), RUNTIMES)
+def test_logistic_regression_to_the_optimum(cancer, runtime, n_workers, sparse):
+    X, y = cancer
+    if sparse:
+        X = np.where(np.abs(X) < 0.5, 0.0, X)
+    theirs = LogisticRegression(C=1.0 / (0.02 * len(y)), solver="newton-cholesky", tol=1e-12)
+    theirs.fit(X, y)
+    problem = problems.linear(sp.csr_matrix(X) if sparse else X, y, alpha=0.02)
+    run = {"runtime": runtime, "n_workers": n_workers, "stop": Stop(epochs=1500), "seed": 0}
+    model = solve(problem, rule=SAGA(), **run).model
+    np.testing.assert_allclose(model.coef, theirs.coef_, atol=1e-7)
+    np.testing.assert_allclose(model.intercept, theirs.intercept_, atol=1e-7)
+
+
+@pytest.mark.parametrize(("runtime", "n_workers"), RUNTIMES)
+def test_lasso_with_the_same_zeros(diabetes, runtime, n_workers):
+    X, y = diabetes
+    theirs = Lasso(alpha=0.1, tol=1e-12, max_iter=100_000).fit(X, y)
+    problem = problems.linear(X, y, loss="squared_error", penalty="l1", alpha=0.1)
+    run = {"runtime": runtime, "n_workers": n_workers, "stop": Stop(epochs=1500), "seed": 0}
+    coef = solve(problem, rule=SAGA(), **run).model.coef[0]
+    np.testing.assert_allclose(coef, theirs.coef_, atol=1e-6)
+    assert (theirs.coef_ == 0.0).any()
+    np.testing.assert_array_equal(coef == 0.0, theirs.coef_ == 0.0)
+
+
+def test_it_goes_on_from_a_model(cancer):
+    problem = problems.linear(*cancer, alpha=0.02)
+    first = solve(problem, rule=SAGA(), stop=Stop(epochs=1500), seed=0).model
+    again = solve(problem, rule=SAGA(), stop=Stop(epochs=1), start=first, seed=0).model
+    begun = solve(problem, rule=SAGA(), stop=Stop(epochs=1), seed=0).model
+    best, near, far = (problem.objective(m.coef, m.intercept) for m in (first, again, begun))
+    assert best <= near < far
+
+
+@pytest.mark.parametrize(
+    ("settings", "rule"),
+    [
+        ({"alpha": 1.0}, SDCA),
+        ({"alpha": 1e-4}, SAGA),
+        ({"alpha": 1e-4, "loss": "hinge"}, SDCA),
+        ({"alpha": 1e-4, "penalty": "l1"}, SAGA),
+        ({"alpha": 0.0, "penalty": None}, SAGA),
+    ],
+)
+def test_what_auto_chooses(cancer, settings, rule):
+    assert isinstance(automatic_rule(problems.linear(*cancer, **settings)), rule)
+
+
+def test_uneven_rows_are_left_to_the_dual(cancer):
+    X, y = cancer
+    X = X.copy()
+    X[0] *= 100.0
+    assert isinstance(automatic_rule(problems.linear(X, y, alpha=1e-4)), SDCA)
+
+
+def test_the_estimators_take_it_where_it_is_ahead(cancer, diabetes):
+    X, y = cancer
+    ours = SGDClassifier("log_loss", penalty="l1", alpha=0.01, learning_rate="auto", random_state=0)
+    ours.fit(X, y)
+    assert ours.report_.settings["rule"]["name"] == "SAGA"
+    assert ours.score(X, y) > 0.97
+    assert (ours.coef_ == 0.0).any()
+    regressor = SGDRegressor(penalty=None, learning_rate="auto", random_state=0).fit(*diabetes)
+    assert regressor.report_.settings["rule"]["name"] == "SAGA"
+    assert regressor.score(*diabetes) == pytest.approx(0.5177, abs=1e-3)  # least squares
+
+
+def test_what_cannot_be_done_is_refused(cancer):
+    problem = problems.linear(*cancer)
+    with pytest.raises(ValueError, match="smooth loss"):
+        solve(problems.linear(*cancer, loss="hinge"), rule=SAGA())
+    with pytest.raises(ValueError, match="schedule of step sizes"):
+        solve(problem, rule=SAGA(), step=StepSize())
+    with pytest.raises(ValueError, match="private copies"):
+        solve(problem, rule=SAGA(), plane=Shared(exchange=None))
+    with pytest.raises(ValueError, match="step must be positive"):
+        SAGA(step=0.0)
