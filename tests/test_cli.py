@@ -381,6 +381,29 @@ def test_fit_and_predict_classes(capsys, tmp_path, rows_file):
     assert len((tmp_path / "labels").read_text().splitlines()) == 200
 
 
+def test_fit_without_a_step_size_to_tune(capsys, tmp_path, rows_file):
+    model, report = tmp_path / "m.npz", tmp_path / "r.json"
+    code, _, err = run(
+        *(capsys, "fit", rows_file, "--model", model, "--loss", "log_loss", "--seed", 0),
+        *("--learning-rate", "auto", "--json", report),
+    )
+    assert code == 0, err
+    assert json.loads(report.read_text())["settings"]["rule"]["name"] in ("SDCA", "SAGA")
+    code, _, err = run(
+        *(capsys, "fit", rows_file, "--model", model, "--penalty", "l1"),
+        *("--learning-rate", "auto"),
+    )
+    assert code == 1
+    assert "needs an l2 part" in err
+
+
+def test_the_schedules_on_offer_are_the_estimators():
+    from hogshare.cli.options import LEARNING_RATES
+    from hogshare.kernels import schedules
+
+    assert set(LEARNING_RATES) == {"auto", *schedules.CODES}
+
+
 def test_fit_and_predict_numbers(capsys, tmp_path):
     X = np.random.default_rng(0).standard_normal((200, 4))
     np.save(tmp_path / "X.npy", X)

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.linear_model import Lasso, LogisticRegression
-from sklearn.preprocessing import scale
+from sklearn.preprocessing import normalize, scale
 
 from hogshare import (
     SAGA,
@@ -74,7 +74,7 @@ def test_it_goes_on_from_a_model(cancer):
 @pytest.mark.parametrize(
     ("settings", "rule"),
     [
-        ({"alpha": 1.0}, SDCA),
+        ({"alpha": 0.1}, SDCA),
         ({"alpha": 1e-4}, SAGA),
         ({"alpha": 1e-4, "loss": "hinge"}, SDCA),
         ({"alpha": 1e-4, "penalty": "l1"}, SAGA),
@@ -82,13 +82,15 @@ def test_it_goes_on_from_a_model(cancer):
     ],
 )
 def test_what_auto_chooses(cancer, settings, rule):
-    assert isinstance(automatic_rule(problems.linear(*cancer, **settings)), rule)
+    X, y = cancer
+    problem = problems.linear(normalize(X) * 3.0, y, **settings)
+    assert isinstance(automatic_rule(problem), rule)
 
 
 def test_uneven_rows_are_left_to_the_dual(cancer):
     X, y = cancer
-    X = X.copy()
-    X[0] *= 100.0
+    X = normalize(X) * 3.0
+    X[0] *= 10.0
     assert isinstance(automatic_rule(problems.linear(X, y, alpha=1e-4)), SDCA)
 
 

@@ -34,6 +34,12 @@ def add_parser(commands: Any) -> None:
         default=1e-3,
         help="stop when five epochs gain less than this; none: never (default: %(default)s)",
     )
+    parser.add_argument(
+        "--learning-rate",
+        choices=options.LEARNING_RATES,
+        help="auto: nothing to tune; the others are scikit-learn's schedules with its first steps "
+        "(default: optimal for classification, invscaling for regression)",
+    )
     parser.add_argument("--average", action="store_true", help="average the model over all steps")
     parser.add_argument(
         "--n-jobs", type=options.jobs, default=-1, help="workers at most; -1: every usable core"
@@ -75,7 +81,9 @@ def parameters(args: Any, task: str) -> dict[str, Any]:
         raise ValueError(
             f"--loss {loss} is not for {task}; choose from {', '.join(options.LOSSES[task])}"
         )
+    schedule = {} if args.learning_rate is None else {"learning_rate": args.learning_rate}
     return {
+        **schedule,
         "loss": loss,
         "penalty": None if args.penalty == "none" else args.penalty,
         "alpha": args.alpha,

@@ -19,6 +19,7 @@ LOSSES = {
         *("squared_error", "huber", "epsilon_insensitive", "squared_epsilon_insensitive"),
     ),
 }
+LEARNING_RATES = ("auto", "constant", "optimal", "invscaling", "adaptive", "pa1", "pa2")
 RUNTIMES = ("auto", "caller", "threads", "processes")
 DATA_HELP = (
     "a file (LIBSVM text, plain, .gz, .bz2 or .xz; .npz; .npy) or the name of a data set: "

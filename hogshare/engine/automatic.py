@@ -10,7 +10,7 @@ from hogshare.problems.linear import LinearProblem, effective_l1_ratio
 UNSMOOTH = ("hinge", "perceptron", "epsilon_insensitive")
 SAMPLE_ROWS = 2048
 LONG = 1.0  # curvature of the loss times mean |x|^2 / (alpha n) from which SAGA is ahead
-UNEVEN = 16.0  # largest squared norm over the mean from which SAGA's one step size fits badly
+UNEVEN = 2.0  # largest squared norm over the mean from which SAGA's one step size fits badly
 
 
 def automatic_rule(problem: LinearProblem) -> SDCA | SAGA:

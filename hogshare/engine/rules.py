@@ -70,7 +70,7 @@ class SAGA:
 
     Every row remembers the derivative of its loss when it was last visited. For smooth losses, with
     any penalty. Ahead of `SDCA` where ``mean |x|^2 / (alpha n)`` is more than a few; see
-    ``docs/dual.md``.
+    ``docs/auto.md``.
 
     Source: Defazio et al. 2014; on sparse rows Leblond et al. 2017 (ASAGA) and Pedregosa et al.
     2017 (ProxASAGA), with private copies and an exchange instead of one shared vector.

@@ -71,8 +71,9 @@ class SGDClassifier(ClassifierPass, _SGDClassifier):
         by Bottou's heuristic), 'invscaling' (``eta0 / t**power_t``), 'adaptive' (eta0, divided by
         5 whenever the stop criterion is met), 'pa1' and 'pa2' (passive-aggressive, with
         ``loss='hinge'`` only). Not in scikit-learn: 'auto' needs no tuning and converges to the
-        optimum instead of hovering around it. It is dual coordinate ascent (`hogshare.SDCA`), so
-        the penalty must have an l2 part, and averaging, warm starts and `partial_fit` are refused.
+        optimum instead of hovering around it. It is `hogshare.SDCA` or `hogshare.SAGA`, whichever
+        suits the rows; losses with kinks then need an l2 part in the penalty. Averaging, warm
+        starts and `partial_fit` are refused.
 
     eta0 : float, default=0.01
         The step size of 'constant', the first of 'invscaling' and 'adaptive', and C of 'pa1' and

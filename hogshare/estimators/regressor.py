@@ -67,7 +67,10 @@ class SGDRegressor(RegressorPass, _SGDRegressor):
         The schedule of the step size: 'constant' (eta0), 'optimal' (``1 / (alpha (t + t0))``, t0
         by Bottou's heuristic), 'invscaling' (``eta0 / t**power_t``), 'adaptive' (eta0, divided by
         5 whenever the stop criterion is met), 'pa1' and 'pa2' (passive-aggressive, with
-        ``loss='epsilon_insensitive'`` only).
+        ``loss='epsilon_insensitive'`` only). Not in scikit-learn: 'auto' needs no tuning and
+        converges to the optimum instead of hovering around it. It is `hogshare.SDCA` or
+        `hogshare.SAGA`, whichever suits the rows; losses with kinks then need an l2 part in the
+        penalty. Averaging, warm starts and `partial_fit` are refused.
 
     eta0 : float, default=0.01
         The step size of 'constant', the first of 'invscaling' and 'adaptive', and C of 'pa1' and

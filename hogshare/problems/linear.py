@@ -132,11 +132,11 @@ def encode_labels(
     Two classes make one column with targets {0, 1} (log loss) or {-1, 1}; more make one column
     each, and the target is the class's number.
     """
-    number = np.searchsorted(classes, y)
     if len(classes) > 2:
-        return number.astype(dtype), len(classes)
-    low = 0.0 if loss == "log_loss" else -1.0
-    return np.where(number == 1, 1.0, low).astype(dtype), 1
+        return np.searchsorted(classes, y).astype(dtype), len(classes)
+    target = np.full(len(y), 0.0 if loss == "log_loss" else -1.0, dtype)
+    target[np.asarray(y == classes[-1])] = 1.0
+    return target, 1
 
 
 def build(
