@@ -49,7 +49,8 @@ def shuffle_windows(permutation, held_out, order, window, seed, epoch):
     """
     n_rows = permutation.shape[0]
     n_windows = (n_rows + window - 1) // window
-    state = np.uint32(np.uint32(seed) + np.uint32(epoch) * np.uint32(2654435769))
+    # in 64 bits, so that nothing overflows without the JIT either
+    state = np.uint32((np.int64(seed) + np.int64(epoch) * 2654435769) % 4294967296)
     if state == 0:
         state = np.uint32(1)
     for i in range(n_windows):
