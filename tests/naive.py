@@ -496,7 +496,8 @@ class SagaState:
 def saga_rows(X, Y, weight, rule, order, table, state, columns, rarity, dense=False):
     """One SAGA step per row; `table` is (n_rows, n_columns), `rarity` the diagonal D."""
     loss, step = LOSS_NAMES[rule.loss], rule.saga_step
-    l2, l1 = rule.alpha * (1.0 - rule.l1_ratio), rule.alpha * rule.l1_ratio
+    alpha = rule.alpha if rule.penalty else 0.0
+    l2, l1 = alpha * (1.0 - rule.l1_ratio), alpha * rule.l1_ratio
     for r in order:
         x, support = X[r], stored(X[r], dense)
         for c in range(Y.shape[1]):
@@ -511,6 +512,6 @@ def saga_rows(X, Y, weight, rule, order, table, state, columns, rarity, dense=Fa
             for j in support:
                 rare = step * rarity[j]
                 v = state.w[j, c]
-                v -= step * change * x[j] + rare * (state.average[j, c] + l2 * v)
-                state.w[j, c] = soft(v, rare * l1)
+                v -= step * change * x[j] + rare * state.average[j, c]
+                state.w[j, c] = soft(v, rare * l1) / (1.0 + rare * l2)
                 state.average[j, c] += change * x[j] / rule.dual_rows

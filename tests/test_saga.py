@@ -62,6 +62,37 @@ def test_lasso_with_the_same_zeros(diabetes, runtime, n_workers):
     np.testing.assert_array_equal(coef == 0.0, theirs.coef_ == 0.0)
 
 
+def test_without_a_penalty_alpha_does_not_matter(cancer):
+    models = [
+        solve(problems.linear(*cancer, penalty=None, alpha=a), rule=SAGA(), seed=0).model
+        for a in (0.0, 10.0)
+    ]
+    np.testing.assert_array_equal(models[0].coef, models[1].coef)
+
+
+def test_rare_features_and_a_strong_penalty():
+    """A gradient step on the penalty, scaled by rarity, would overshoot more at every visit."""
+    rng = np.random.default_rng(0)
+    X = sp.random_array((2000, 200), density=0.001, format="csr", rng=rng)
+    X = sp.csr_matrix(sp.hstack([X, np.ones((2000, 1))]))
+    y = np.arange(2000) % 2
+    for alpha in (1e-2, 1.0):
+        problem = problems.linear(X, y, alpha=alpha)
+        report = solve(problem, rule=SAGA(), stop=Stop(epochs=100), seed=0)
+        best = solve(problem, rule=SDCA(), stop=Stop(epochs=200), seed=0)
+        ours, theirs = (problem.objective(r.model.coef, r.model.intercept) for r in (report, best))
+        assert ours == pytest.approx(theirs, rel=1e-3)
+
+
+def test_long_rows_converge_though_they_are_uneven():
+    """Rows of normal numbers, as everybody has them: far beyond what SDCA does in few epochs."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 5))
+    y = X @ np.arange(5.0) + 3.0
+    model = SGDRegressor(learning_rate="auto", random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.99
+
+
 def test_it_goes_on_from_a_model(cancer):
     problem = problems.linear(*cancer, alpha=0.02)
     first = solve(problem, rule=SAGA(), stop=Stop(epochs=1500), seed=0).model
@@ -91,7 +122,8 @@ def test_uneven_rows_are_left_to_the_dual(cancer):
     X, y = cancer
     X = normalize(X) * 3.0
     X[0] *= 10.0
-    assert isinstance(automatic_rule(problems.linear(X, y, alpha=1e-4)), SDCA)
+    assert isinstance(automatic_rule(problems.linear(X, y, alpha=1e-3)), SDCA)
+    assert isinstance(automatic_rule(problems.linear(X, y, alpha=1e-5)), SAGA), "too long for it"
 
 
 def test_the_estimators_take_it_where_it_is_ahead(cancer, diabetes):

@@ -10,6 +10,7 @@ from hogshare.problems.linear import LinearProblem, effective_l1_ratio
 UNSMOOTH = ("hinge", "perceptron", "epsilon_insensitive")
 SAMPLE_ROWS = 2048
 LONG = 1.0  # curvature of the loss times mean |x|^2 / (alpha n) from which SAGA is ahead
+TOO_LONG = 30.0  # the same, from which SDCA takes too many epochs to be of use
 UNEVEN = 2.0  # largest squared norm over the mean from which SAGA's one step size fits badly
 
 
@@ -33,5 +34,8 @@ def automatic_rule(problem: LinearProblem) -> SDCA | SAGA:
     if problem.loss in UNSMOOTH:
         return SDCA()
     mean, largest = norms_of(problem.rows, max(1, problem.n_rows // SAMPLE_ROWS))
-    reach = losses.CURVATURE[losses.CODES[problem.loss]] * mean / (l2 * problem.n_rows)
-    return SDCA() if reach <= LONG or largest > UNEVEN * mean else SAGA()
+    weight = float(problem.rows.weight.mean()) if problem.rows.weight.size else 1.0
+    curvature = losses.CURVATURE[losses.CODES[problem.loss]] * weight
+    reach = curvature * mean / (l2 * problem.n_rows)
+    uneven = largest > UNEVEN * mean and reach <= TOO_LONG
+    return SDCA() if reach <= LONG or uneven else SAGA()

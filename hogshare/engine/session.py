@@ -382,9 +382,8 @@ def saga_step(problem: LinearProblem, smoothness: float) -> float:
     too cautious by as much. No single row's step overshoots with this one.
     """
     mean, largest = saga.norms_of(problem.rows, 1)
-    penalty = problem.alpha * (1.0 - effective_l1_ratio(problem.penalty, problem.l1_ratio))
     one = float(problem.fit_intercept)
-    steps = 3.0 * (smoothness * (mean + one) + penalty), smoothness * (largest + one) + penalty
+    steps = 3.0 * smoothness * (mean + one), smoothness * (largest + one)
     return 1.0 / max(*steps, 1e-300)
 
 

@@ -66,6 +66,11 @@ class SGDMixin(CallbackSupportMixin):
     def _check_auto(self, for_partial_fit: bool) -> None:
         """Refuse what the rules that remember rows cannot do, in this class's own words."""
         est: Any = self
+        if isinstance(est.plane, Shared) and est.plane.exchange is None:
+            raise ValueError(
+                "learning_rate='auto' needs private copies: use plane=Shared() instead of "
+                "exchange=None."
+            )
         if est.average:
             raise ValueError(
                 "learning_rate='auto' leaves no noise to average away; use average=False."

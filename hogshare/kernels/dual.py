@@ -118,11 +118,16 @@ def dual_rows(rows, rule, order, first, last, dual, private, columns, alone):
             size = weight * (positive if y > 0.0 else negative)
             before = np.float64(dual[place + 1 + c])
             wanted = dual_change(rule.loss, rule.epsilon, y, p, before, reach, size)
-            damping = 1.0 + rule.curvature * reach * size
-            local[layout.L_ETA, c] = size / (rule.dual_scale * damping)
+            if size > 0.0:
+                damping = 1.0 + rule.curvature * reach * size
+                local[layout.L_ETA, c] = size / (rule.dual_scale * damping)
             # what is stored is what is added to v, to the last bit
             change = np.float64(kind(before + wanted)) - before
-            if abs(change) > NEGLIGIBLE:
+            if not alone:
+                change = np.float64(kind(change))
+            if abs(change) * reach <= NEGLIGIBLE:
+                change = 0.0
+            else:
                 moved = True
                 if alone:
                     dual[place + 1 + c] = kind(before + change)

@@ -20,7 +20,7 @@ A worker that is killed leaves the average off by what it had not exchanged.
 
 import numpy as np
 
-from hogshare.kernels import layout, losses
+from hogshare.kernels import layout, losses, penalties
 from hogshare.kernels.atomics import add_float, prefetch
 from hogshare.kernels.jit import helper, inlined, kernel
 from hogshare.kernels.proximal import shrunk
@@ -38,7 +38,11 @@ from hogshare.kernels.sgd import PREFETCH_LABELS, PREFETCH_ROWS, TRACK_NOTHING, 
 
 @inlined
 def saga_step(rows, start, end, rarity, private, change, step, share, l2, l1):
-    """Move one row's features by ``-step (change x + D (average + l2 w))``, then shrink for l1."""
+    """Move one row's features by ``-step (change x + D average)``, then shrink for l1 and l2.
+
+    The penalties act by their proximal operator, times D: a gradient step on l2 would overshoot
+    where a feature is so rare that ``step D l2`` is above 2.
+    """
     w = private.w
     average = private.average
     kind = w.dtype.type
@@ -51,8 +55,9 @@ def saga_step(rows, start, end, rarity, private, change, step, share, l2, l1):
             toward = moved * np.float64(rows.data[k])
             before = np.float64(w[j])
             old = average[j]
-            pull = np.float64(rarity[j]) * (old + l2 * before)
-            w[j] = kind(before - step * (toward + pull))
+            rare = np.float64(rarity[j])
+            after = before - step * (toward + rare * old)
+            w[j] = kind(after / (1.0 + step * rare * l2))
             average[j] = old + toward * share
         return
     for k in range(start, end):
@@ -62,10 +67,10 @@ def saga_step(rows, start, end, rarity, private, change, step, share, l2, l1):
         for c in range(n_columns):
             j = f * n_columns + c
             before = np.float64(w[j])
-            after = before - step * change[c] * x - rare * (average[j] + l2 * before)
+            after = before - step * change[c] * x - rare * average[j]
             if l1 > 0.0:
                 after = shrunk(after, rare * l1)
-            w[j] = kind(after)
+            w[j] = kind(after / (1.0 + rare * l2))
             average[j] += change[c] * x * share
 
 
@@ -83,8 +88,9 @@ def saga_rows(rows, rule, order, first, last, gradients, rarity, private, column
     change = local[layout.L_STEP]
     kind = gradients.dtype.type
     share = 1.0 / rule.dual_rows
-    l2 = (1.0 - rule.l1_ratio) * rule.alpha
-    l1 = rule.l1_ratio * rule.alpha
+    alpha = 0.0 if rule.penalty == penalties.NONE else rule.alpha
+    l2 = (1.0 - rule.l1_ratio) * alpha
+    l1 = rule.l1_ratio * alpha
     for i in range(first, last):
         r = order[i]
         if i + PREFETCH_LABELS < last:

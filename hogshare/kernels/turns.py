@@ -9,7 +9,7 @@ here.
 
 import numpy as np
 
-from hogshare.kernels import layout, schedules, sgd
+from hogshare.kernels import layout, penalties, schedules, sgd
 from hogshare.kernels.atomics import compare_exchange, fetch_add, load, store
 from hogshare.kernels.dual import dual_rows, half_squares
 from hogshare.kernels.epochs import apply_criterion, claim, complete, stop_now
@@ -140,7 +140,7 @@ def end_epoch(rows, rule, plan, shared, private, me, epoch):
     score = local[layout.L_LOSS]
     for c in range(n_columns):
         criterion[c] = sums[n_columns + c] / n_rows
-        if rule.method != sgd.GRADIENT:
+        if rule.method != sgd.GRADIENT and rule.penalty != penalties.NONE:
             squares, absolutes = half_squares(private.w, rule.threshold, n_columns, c)
             l2 = (1.0 - rule.l1_ratio) * squares
             criterion[c] += rule.alpha * (l2 + rule.l1_ratio * absolutes)

@@ -16,7 +16,7 @@ PENALTIES = {
     "l2": {"alpha": 0.05},
     "l1": {"penalty": "l1", "alpha": 0.02},
     "elasticnet": {"penalty": "elasticnet", "alpha": 0.05, "l1_ratio": 0.3},
-    "none": {"penalty": None, "alpha": 0.0},
+    "none": {"penalty": None, "alpha": 0.7},
 }
 
 
