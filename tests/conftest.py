@@ -8,6 +8,8 @@ import threading
 import time
 
 import pytest
+from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.preprocessing import scale
 
 from hogshare import machine
 
@@ -37,6 +39,18 @@ def default_machine(tmp_path_factory):
         patch.setenv("HOGSHARE_MACHINE", str(folder / "not measured.json"))
         machine.load.cache_clear()
         yield
+
+
+@pytest.fixture(scope="session")
+def cancer():
+    X, y = load_breast_cancer(return_X_y=True)
+    return scale(X), y
+
+
+@pytest.fixture(scope="session")
+def diabetes():
+    X, y = load_diabetes(return_X_y=True)
+    return scale(X), (y - y.mean()) / y.std()
 
 
 def holdings():

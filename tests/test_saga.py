@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.linear_model import Lasso, LogisticRegression
-from sklearn.preprocessing import normalize, scale
+from sklearn.preprocessing import normalize
 
 from hogshare import (
     SAGA,
@@ -21,18 +20,6 @@ from hogshare import (
 from hogshare.engine.automatic import automatic_rule
 
 RUNTIMES = [("caller", 1), ("threads", 2), ("threads", 4), ("processes", 2)]
-
-
-@pytest.fixture(scope="module")
-def cancer():
-    X, y = load_breast_cancer(return_X_y=True)
-    return scale(X), y
-
-
-@pytest.fixture(scope="module")
-def diabetes():
-    X, y = load_diabetes(return_X_y=True)
-    return scale(X), (y - y.mean()) / y.std()
 
 
 @pytest.mark.parametrize("sparse", [False, True])

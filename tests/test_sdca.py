@@ -3,27 +3,14 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
+from sklearn.datasets import load_digits
 from sklearn.linear_model import ElasticNet, LinearRegression, LogisticRegression
-from sklearn.preprocessing import scale
 from sklearn.svm import LinearSVC
 
 import hogshare
 from hogshare import SDCA, SGDClassifier, SGDRegressor, Shared, StepSize, Stop, problems, solve
 
 RUNTIMES = [("caller", 1), ("threads", 2), ("threads", 4), ("processes", 2)]
-
-
-@pytest.fixture(scope="module")
-def cancer():
-    X, y = load_breast_cancer(return_X_y=True)
-    return scale(X), y
-
-
-@pytest.fixture(scope="module")
-def diabetes():
-    X, y = load_diabetes(return_X_y=True)
-    return scale(X), (y - y.mean()) / y.std()
 
 
 def optimum(X, y, alpha):

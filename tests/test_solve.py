@@ -8,7 +8,7 @@ import cases
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
+from sklearn.datasets import load_diabetes, load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import SGDClassifier, SGDRegressor
 from sklearn.preprocessing import scale
@@ -22,12 +22,6 @@ from hogshare.solvers.solving import OrderSeed
 RUNTIMES = [("caller", 1), ("threads", 1), ("processes", 1)]
 WORKERS = [("caller", 1), ("threads", 2), ("processes", 2)]
 CONSTANT = StepSize("constant", eta0=0.01)
-
-
-@pytest.fixture(scope="module")
-def cancer():
-    X, y = load_breast_cancer(return_X_y=True)
-    return scale(X), y
 
 
 @pytest.fixture(scope="module")

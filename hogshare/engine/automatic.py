@@ -5,7 +5,7 @@ from __future__ import annotations
 from hogshare.engine.rules import SAGA, SDCA
 from hogshare.kernels import losses
 from hogshare.kernels.saga import norms_of
-from hogshare.problems.linear import LinearProblem, effective_l1_ratio
+from hogshare.problems.linear import LinearProblem
 
 UNSMOOTH = ("hinge", "perceptron", "epsilon_insensitive")
 SAMPLE_ROWS = 2048
@@ -22,8 +22,7 @@ def automatic_rule(problem: LinearProblem) -> SDCA | SAGA:
     ValueError
         If the loss has kinks and the penalty no l2 part: neither rule can do that.
     """
-    l2 = problem.alpha * (1.0 - effective_l1_ratio(problem.penalty, problem.l1_ratio))
-    if problem.penalty is None or l2 == 0.0:
+    if problem.l2 == 0.0:
         if problem.loss in UNSMOOTH:
             raise ValueError(
                 f"learning_rate='auto' with loss={problem.loss!r} needs an l2 part in the penalty, "
@@ -36,6 +35,6 @@ def automatic_rule(problem: LinearProblem) -> SDCA | SAGA:
     mean, largest = norms_of(problem.rows, max(1, problem.n_rows // SAMPLE_ROWS))
     weight = float(problem.rows.weight.mean()) if problem.rows.weight.size else 1.0
     curvature = losses.CURVATURE[losses.CODES[problem.loss]] * weight
-    reach = curvature * mean / (l2 * problem.n_rows)
+    reach = curvature * mean / (problem.l2 * problem.n_rows)
     uneven = largest > UNEVEN * mean and reach <= TOO_LONG
     return SDCA() if reach <= LONG or uneven else SAGA()

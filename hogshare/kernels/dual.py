@@ -27,14 +27,19 @@ from hogshare.kernels.proximal import proximal_point, shrunk
 from hogshare.kernels.rows import (
     column_of,
     margins,
-    prefetch_labels,
-    prefetch_row,
     row_bounds,
     row_weight,
     scatter,
     squared_norm,
 )
-from hogshare.kernels.sgd import NEGLIGIBLE, PREFETCH_LABELS, PREFETCH_ROWS, TRACK_NOTHING, target
+from hogshare.kernels.sgd import (
+    NEGLIGIBLE,
+    PREFETCH_LABELS,
+    count_loss,
+    look_ahead,
+    target,
+    weight_of,
+)
 
 SHORT = 2.0
 
@@ -83,12 +88,9 @@ def dual_rows(rows, rule, order, first, last, dual, private, columns, alone):
     share = 1.0 / rule.dual_rows
     for i in range(first, last):
         r = order[i]
+        look_ahead(rows, order, i, last)
         if i + PREFETCH_LABELS < last:
-            ahead = order[i + PREFETCH_LABELS]
-            prefetch_labels(rows, ahead)
-            prefetch(dual, ahead * width)
-        if i + PREFETCH_ROWS < last:
-            prefetch_row(rows, order[i + PREFETCH_ROWS])
+            prefetch(dual, order[i + PREFETCH_LABELS] * width)
         start, end = row_bounds(rows, r)
         if rule.threshold > 0.0:
             soft_margins(rows, start, end, private.w, rule.threshold, margin)
@@ -107,15 +109,10 @@ def dual_rows(rows, rule, order, first, last, dual, private, columns, alone):
                 continue
             p = margin[c] + local[layout.L_INTERCEPT, c]
             y = target(rule.loss, label, c, n_columns)
-            if rule.track != TRACK_NOTHING:
-                loss = losses.loss_value(rule.loss, rule.epsilon, y, p)
-                local[layout.L_LOSS, c] += loss
-                local[layout.L_CRITERION, c] += loss
+            count_loss(rule, local, c, y, p)
             if reach == 0.0:
                 continue  # an empty row and no intercept
-            positive = columns[layout.C_POSITIVE, c]
-            negative = columns[layout.C_NEGATIVE, c]
-            size = weight * (positive if y > 0.0 else negative)
+            size = weight_of(columns, c, y, weight)
             before = np.float64(dual[place + 1 + c])
             wanted = dual_change(rule.loss, rule.epsilon, y, p, before, reach, size)
             if size > 0.0:

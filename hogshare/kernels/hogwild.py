@@ -13,7 +13,7 @@ the penalties act on a row's support, scaled by how rare each feature is (Hogwil
 
 import numpy as np
 
-from hogshare.kernels import layout, losses, penalties, schedules
+from hogshare.kernels import layout, penalties, schedules
 from hogshare.kernels.atomics import add_float
 from hogshare.kernels.jit import helper
 from hogshare.kernels.rows import (
@@ -24,7 +24,7 @@ from hogshare.kernels.rows import (
     row_weight,
     squared_norm,
 )
-from hogshare.kernels.sgd import PREFETCH_ROWS, TRACK_NOTHING, gradient_step, target
+from hogshare.kernels.sgd import PREFETCH_ROWS, count_loss, gradient_step, target
 
 
 @helper
@@ -93,10 +93,7 @@ def hogwild_rows(rows, rule, order, first, last, t, shared, private, columns, sc
                 local[layout.L_ETA, c] = eta
                 p = margin[c] + shared.intercept[c]
                 y = target(rule.loss, rows.y[r], c, n_columns)
-                if rule.track != TRACK_NOTHING:
-                    loss = losses.loss_value(rule.loss, rule.epsilon, y, p)
-                    local[layout.L_LOSS, c] += loss
-                    local[layout.L_CRITERION, c] += loss
+                count_loss(rule, local, c, y, p)
                 update = gradient_step(rule, y, p, eta, norm2) * weight
                 update *= (
                     columns[layout.C_POSITIVE, c] if y > 0.0 else columns[layout.C_NEGATIVE, c]

@@ -27,13 +27,11 @@ from hogshare.kernels.proximal import shrunk
 from hogshare.kernels.rows import (
     column_of,
     margins,
-    prefetch_labels,
-    prefetch_row,
     row_bounds,
     row_weight,
     squared_norm,
 )
-from hogshare.kernels.sgd import PREFETCH_LABELS, PREFETCH_ROWS, TRACK_NOTHING, target
+from hogshare.kernels.sgd import PREFETCH_LABELS, count_loss, look_ahead, target, weight_of
 
 
 @inlined
@@ -93,12 +91,9 @@ def saga_rows(rows, rule, order, first, last, gradients, rarity, private, column
     l1 = rule.l1_ratio * alpha
     for i in range(first, last):
         r = order[i]
+        look_ahead(rows, order, i, last)
         if i + PREFETCH_LABELS < last:
-            ahead = order[i + PREFETCH_LABELS]
-            prefetch_labels(rows, ahead)
-            prefetch(gradients, ahead * n_columns)
-        if i + PREFETCH_ROWS < last:
-            prefetch_row(rows, order[i + PREFETCH_ROWS])
+            prefetch(gradients, order[i + PREFETCH_LABELS] * n_columns)
         start, end = row_bounds(rows, r)
         margins(rows, start, end, private.w, margin)
         label = rows.y[r]
@@ -111,13 +106,8 @@ def saga_rows(rows, rule, order, first, last, gradients, rarity, private, column
             active = True
             p = margin[c] + local[layout.L_INTERCEPT, c]
             y = target(rule.loss, label, c, n_columns)
-            if rule.track != TRACK_NOTHING:
-                loss = losses.loss_value(rule.loss, rule.epsilon, y, p)
-                local[layout.L_LOSS, c] += loss
-                local[layout.L_CRITERION, c] += loss
-            positive = columns[layout.C_POSITIVE, c]
-            negative = columns[layout.C_NEGATIVE, c]
-            size = weight * (positive if y > 0.0 else negative)
+            count_loss(rule, local, c, y, p)
+            size = weight_of(columns, c, y, weight)
             before = np.float64(gradients[r * n_columns + c])
             after = kind(size * losses.loss_derivative(rule.loss, rule.epsilon, y, p))
             # what is stored is what goes into the average, to the last bit

@@ -103,6 +103,35 @@ def target(loss, label, column, n_columns):
 
 
 @inlined
+def look_ahead(rows, order, i, last):
+    """Ask for what rows soon after ``order[i]`` need; `last` ends the stretch in hand."""
+    if i + PREFETCH_LABELS < last:
+        prefetch_labels(rows, order[i + PREFETCH_LABELS])
+    if i + PREFETCH_ROWS < last:
+        prefetch_row(rows, order[i + PREFETCH_ROWS])
+
+
+@inlined
+def weight_of(columns, c, y, weight):
+    """Weight of a row times its class's.
+
+    Both class weights are read, so that nothing branches on the label, which is hard to foresee.
+    """
+    positive = columns[layout.C_POSITIVE, c]
+    negative = columns[layout.C_NEGATIVE, c]
+    return weight * (positive if y > 0.0 else negative)
+
+
+@inlined
+def count_loss(rule, local, c, y, p):
+    """Add a row's loss to the block's sums, where they are asked for."""
+    if rule.track != TRACK_NOTHING:
+        loss = losses.loss_value(rule.loss, rule.epsilon, y, p)
+        local[layout.L_LOSS, c] += loss
+        local[layout.L_CRITERION, c] += loss
+
+
+@inlined
 def gradient_step(rule, y, p, eta, norm2):
     """Multiple of the row by which a column moves, before row and class weights."""
     if rule.schedule == schedules.PA1 or rule.schedule == schedules.PA2:
@@ -175,10 +204,7 @@ def sgd_rows(rows, rule, order, first, last, t, private, columns):
     tiny = 1e-6 if rows.data.itemsize == 4 else 1e-9
     for i in range(first, last):
         r = order[i]
-        if i + PREFETCH_LABELS < last:
-            prefetch_labels(rows, order[i + PREFETCH_LABELS])
-        if i + PREFETCH_ROWS < last:
-            prefetch_row(rows, order[i + PREFETCH_ROWS])
+        look_ahead(rows, order, i, last)
         start, end = row_bounds(rows, r)
         margins(rows, start, end, private.w, margin)
         label = rows.y[r]
@@ -217,13 +243,10 @@ def sgd_rows(rows, rule, order, first, last, t, private, columns):
                     local[layout.L_L1_NORM, c] *= shrink
                 if scale < tiny:
                     fold_scale(private, c, c + 1)
-            # Both class weights are read, so that nothing branches on the label, which is hard to
-            # foresee. The division does not wait for the margin, as the step itself does; stored,
-            # it is not moved behind it by the compiler.
-            positive = columns[layout.C_POSITIVE, c]
-            negative = columns[layout.C_NEGATIVE, c]
+            # The division does not wait for the margin, as the step itself does; stored, it is not
+            # moved behind it by the compiler.
             scale = local[layout.L_SCALE, c]
-            gain = weight * (positive if y > 0.0 else negative) / scale
+            gain = weight_of(columns, c, y, weight) / scale
             local[layout.L_GAIN, c] = gain
             step[c] = gradient_step(rule, y, p, eta, norm2) * gain
             if rule.fit_intercept:

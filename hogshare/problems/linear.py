@@ -75,6 +75,13 @@ class LinearProblem:
         return self.rows.width == 0
 
     @property
+    def l2(self) -> float:
+        """Strength of the penalty's l2 part; 0 without one."""
+        if self.penalty is None:
+            return 0.0
+        return self.alpha * (1.0 - effective_l1_ratio(self.penalty, self.l1_ratio))
+
+    @property
     def is_regression(self) -> bool:
         """Whether targets are numbers, not classes."""
         return self.classes is None

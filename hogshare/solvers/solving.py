@@ -18,7 +18,7 @@ from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
 from hogshare.kernels import layout, sgd
 from hogshare.planes.shared import Shared
-from hogshare.problems.linear import LinearProblem, effective_l1_ratio
+from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
 from hogshare.report import Report
 from hogshare.runtimes.choice import choose
@@ -99,10 +99,8 @@ def solve(
     rule, plane = rule or SGD(), plane or Shared()
     began = time.perf_counter()
     if not isinstance(rule, SGD):
-        check_memory(problem, rule, plane, step)
+        check_memory(problem, rule, plane, step, start)
         step = StepSize("constant")
-    if isinstance(rule, SDCA):
-        check_dual_start(start)
     step, stop = step or StepSize(), stop or Stop()
     check(problem, rule, plane, step, stop, start, trace)
     workers, runner, notes = choose(
@@ -190,7 +188,11 @@ def diverged(epoch: int) -> ValueError:
 
 
 def check_memory(
-    problem: LinearProblem, rule: SDCA | SAGA, plane: Shared, step: StepSize | None
+    problem: LinearProblem,
+    rule: SDCA | SAGA,
+    plane: Shared,
+    step: StepSize | None,
+    start: Model | None,
 ) -> None:
     """Refuse what the rules that remember rows cannot do."""
     name = type(rule).__name__
@@ -204,16 +206,11 @@ def check_memory(
                 f"SAGA needs a smooth loss, which {problem.loss!r} is not; use SDCA() or SGD()."
             )
         return
-    l2 = problem.alpha * (1.0 - effective_l1_ratio(problem.penalty, problem.l1_ratio))
-    if problem.penalty is None or l2 == 0.0:
+    if problem.l2 == 0.0:
         raise ValueError(
             "SDCA needs an l2 part in the penalty: use penalty='l2', or 'elasticnet' with "
             "l1_ratio < 1, and alpha > 0; or SAGA() where the loss is smooth."
         )
-
-
-def check_dual_start(start: Model | None) -> None:
-    """The dual rule's vector is bound to its dual variables, which a model does not have."""
     if start is not None and (np.any(start.coef) or np.any(start.intercept)):
         raise ValueError(
             "SDCA starts from zero: its model is a sum over the rows' dual variables, which a "
