@@ -29,6 +29,7 @@ class Crowd:
         self.news = threading.Event()
         self.errors: list[BaseException] = []
         self._placement = Placement(len(workers))
+        self._gate = threading.Event()
         self._running = len(workers)
         self._lock = threading.Lock()
         self._threads = [
@@ -37,13 +38,21 @@ class Crowd:
         ]
 
     def start(self) -> None:
-        """Start the threads."""
-        for thread in self._threads:
-            thread.start()
+        """Start the threads; none computes before all are there.
+
+        The first would take the core that this thread needs in order to start the others: they
+        came 2 ms late.
+        """
+        try:
+            for thread in self._threads:
+                thread.start()
+        finally:
+            self._gate.set()
 
     def _work(self, me: int) -> None:
         try:
             self._placement.bind(me)
+            self._gate.wait()
             drive(worker_loop(self.session.worker(me)), self.news.set)
         except BaseException as error:
             self.errors.append(error)
@@ -71,7 +80,8 @@ class Crowd:
     def finish(self) -> None:
         """Join the threads and raise what one of them raised."""
         for thread in self._threads:
-            thread.join()
+            if thread.ident is not None:  # else the system had no room for one more
+                thread.join()
         self._placement.free()
         if self.errors:
             raise self.errors[0]
@@ -90,8 +100,8 @@ class Threads:
         """Run to the end; returns notes for the report."""
         hook = EpochHook(session, on_epoch)
         crowd = Crowd(session, range(session.settings.n_workers))
-        crowd.start()
         try:
+            crowd.start()
             crowd.settle()
             while crowd.running:
                 hook.poll()
