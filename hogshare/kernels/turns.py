@@ -15,11 +15,12 @@ from hogshare.kernels.dual import dual_rows, half_squares
 from hogshare.kernels.epochs import apply_criterion, claim, complete, stop_now
 from hogshare.kernels.exchange import adopt_shared, exchange, record_push
 from hogshare.kernels.hogwild import hogwild_rows
-from hogshare.kernels.jit import helper, kernel
+from hogshare.kernels.jit import helper, inlined, kernel
 from hogshare.kernels.saga import saga_rows
 from hogshare.kernels.scores import held_out_scores
 from hogshare.kernels.sgd import fold_scale, sgd_rows
 
+FIRST_INTERVAL = 128
 UNEXCHANGED = layout.T_UNEXCHANGED
 LOCK_FREE = 0
 EXCHANGE = 1
@@ -33,6 +34,12 @@ def push_private(rule, shared, private, me, must):
     keep = 1.0 if rule.method == sgd.DUAL else 0.0
     exchange(shared, private, me, decay, keep, must)
     record_push(shared, me)
+
+
+@inlined
+def interval_now(plan, rows_done):
+    """Rows between exchanges: few at first, when the model moves fast."""
+    return min(plan.interval, max(FIRST_INTERVAL, rows_done))
 
 
 @helper
@@ -66,7 +73,8 @@ def run_block(rows, rule, plan, shared, private, scratch, me, ticket):
     else:
         i = first
         while i < last:
-            room = last - i if plan.private == ALONE else plan.interval - table[me, UNEXCHANGED]
+            interval = interval_now(plan, table[me, layout.T_ROWS] + i - first)
+            room = last - i if plan.private == ALONE else interval - table[me, UNEXCHANGED]
             until = min(last, i + max(room, 1))
             if rule.method == sgd.DUAL:
                 alone = plan.private == ALONE
@@ -91,7 +99,7 @@ def run_block(rows, rule, plan, shared, private, scratch, me, ticket):
             table[me, UNEXCHANGED] += until - i
             t += until - i
             i = until
-            if plan.private == EXCHANGE and table[me, UNEXCHANGED] >= plan.interval:
+            if plan.private == EXCHANGE and table[me, UNEXCHANGED] >= interval:
                 push_private(rule, shared, private, me, False)
         if plan.private == ALONE:
             record_push(shared, me)

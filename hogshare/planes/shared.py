@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 SAMPLE_ROWS = (256, 2048)  # fewest and most rows looked at to tell hot features from cold ones
 SAMPLE_VALUES = 1 << 16  # values of those rows, about: a fifth of a millisecond
-EXCHANGE_SHARE = 6.0  # rows' time per exchange, in exchanges
+EXCHANGE_SHARE = 4.0  # rows' time per exchange, in exchanges
 EXCHANGE_NS = 20.0  # of an exchange besides its coordinates
 EXCHANGE_BYTES = 24.0  # read and written per coordinate, in float32
 LINE_TRANSFERS = 2.0  # of each line of the shared vector per exchange

@@ -6,8 +6,10 @@ reports epochs. Who frees: nobody needs to; the arrays are ordinary.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 import numpy as np
 
@@ -19,6 +21,17 @@ from hogshare.runtimes.hooks import EpochHook, OnEpoch
 from hogshare.runtimes.placement import SETTLED_SECONDS, Placement
 
 POLL_SECONDS = 0.05
+MAX_THREADS = 4096  # of all runs at one time; none is started while one is idle
+_pools: dict[int, ThreadPoolExecutor] = {}  # by process id: a fork has none of its parent's threads
+
+
+def pool() -> ThreadPoolExecutor:
+    """This process's threads, kept between runs: waking two takes 0.06 ms, starting them 0.4 ms."""
+    process = os.getpid()
+    if process not in _pools:
+        _pools.clear()
+        _pools[process] = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="hogshare")
+    return _pools[process]
 
 
 class Crowd:
@@ -30,23 +43,22 @@ class Crowd:
         self.errors: list[BaseException] = []
         self._placement = Placement(len(workers))
         self._gate = threading.Event()
-        self._running = len(workers)
+        self._running = 0
         self._lock = threading.Lock()
-        self._threads = [
-            threading.Thread(target=self._work, args=(k,), name=f"hogshare-{k}", daemon=True)
-            for k in workers
-        ]
+        self._workers = workers
+        self._tasks: list[Future[None]] = []
 
     def start(self) -> None:
-        """Start the threads; none computes before all are there.
+        """Start the workers; none computes before all are there.
 
-        The first would take the core that this thread needs in order to start the others: they
+        A first one might take the core that this thread needs in order to start the others: they
         came 2 ms late.
         """
         try:
-            for thread in self._threads:
-                thread.start()
+            for k in self._workers:
+                self._tasks.append(pool().submit(self._work, k))
         finally:
+            self._running = len(self._tasks)
             self._gate.set()
 
     def _work(self, me: int) -> None:
@@ -78,10 +90,8 @@ class Crowd:
         self._placement.free()
 
     def finish(self) -> None:
-        """Join the threads and raise what one of them raised."""
-        for thread in self._threads:
-            if thread.ident is not None:  # else the system had no room for one more
-                thread.join()
+        """Wait for the workers and raise what one of them raised."""
+        wait(self._tasks)
         self._placement.free()
         if self.errors:
             raise self.errors[0]
