@@ -88,8 +88,8 @@ def dual_rows(rows, rule, order, first, last, dual, private, columns, alone):
     share = 1.0 / rule.dual_rows
     for i in range(first, last):
         r = order[i]
-        look_ahead(rows, order, i, last)
-        if i + PREFETCH_LABELS < last:
+        look_ahead(rows, order, i)
+        if i + PREFETCH_LABELS < order.shape[0]:
             prefetch(dual, order[i + PREFETCH_LABELS] * width)
         start, end = row_bounds(rows, r)
         if rule.threshold > 0.0:

@@ -91,8 +91,8 @@ def saga_rows(rows, rule, order, first, last, gradients, rarity, private, column
     l1 = rule.l1_ratio * alpha
     for i in range(first, last):
         r = order[i]
-        look_ahead(rows, order, i, last)
-        if i + PREFETCH_LABELS < last:
+        look_ahead(rows, order, i)
+        if i + PREFETCH_LABELS < order.shape[0]:
             prefetch(gradients, order[i + PREFETCH_LABELS] * n_columns)
         start, end = row_bounds(rows, r)
         margins(rows, start, end, private.w, margin)

@@ -103,8 +103,13 @@ def target(loss, label, column, n_columns):
 
 
 @inlined
-def look_ahead(rows, order, i, last):
-    """Ask for what rows soon after ``order[i]`` need; `last` ends the stretch in hand."""
+def look_ahead(rows, order, i):
+    """Ask for what rows soon after ``order[i]`` need.
+
+    Past the end of the stretch in hand too: what follows an exchange is most often the next stretch
+    of the same block, whose first rows would otherwise be waited for.
+    """
+    last = order.shape[0]
     if i + PREFETCH_LABELS < last:
         prefetch_labels(rows, order[i + PREFETCH_LABELS])
     if i + PREFETCH_ROWS < last:
@@ -204,7 +209,7 @@ def sgd_rows(rows, rule, order, first, last, t, private, columns):
     tiny = 1e-6 if rows.data.itemsize == 4 else 1e-9
     for i in range(first, last):
         r = order[i]
-        look_ahead(rows, order, i, last)
+        look_ahead(rows, order, i)
         start, end = row_bounds(rows, r)
         margins(rows, start, end, private.w, margin)
         label = rows.y[r]

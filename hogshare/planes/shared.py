@@ -89,7 +89,7 @@ def row_nanoseconds(problem: LinearProblem) -> float:
 
 
 def exchange_interval(problem: LinearProblem) -> int:
-    """Rows after which an exchange costs about a sixth of the rows' own time.
+    """Rows after which an exchange costs about a quarter of the rows' own time.
 
     By a cautious estimate an exchange streams three vectors of the model's size in and out (24
     bytes per coordinate) and fetches the shared one's lines from another core twice, to read and to

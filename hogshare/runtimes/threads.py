@@ -26,7 +26,7 @@ _pools: dict[int, ThreadPoolExecutor] = {}  # by process id: a fork has none of 
 
 
 def pool() -> ThreadPoolExecutor:
-    """This process's threads, kept between runs: waking two takes 0.06 ms, starting them 0.4 ms."""
+    """Return this process's threads, kept: waking two takes 0.06 ms, starting them 0.4 ms."""
     process = os.getpid()
     if process not in _pools:
         _pools.clear()
