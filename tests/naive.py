@@ -515,3 +515,28 @@ def saga_rows(X, Y, weight, rule, order, table, state, columns, rarity, dense=Fa
                 v -= step * change * x[j] + rare * state.average[j, c]
                 state.w[j, c] = soft(v, rare * l1) / (1.0 + rare * l2)
                 state.average[j, c] += change * x[j] / rule.dual_rows
+
+
+# -- looks at a model ----------------------------------------------------------------------------
+
+
+def loss_conjugate(loss, epsilon, y, a, reach=60.0):
+    """``max_p (a p - loss(p))`` by search: the function is concave in p."""
+    low, high = -reach, reach
+    for _ in range(300):
+        left, right = low + (high - low) / 3.0, high - (high - low) / 3.0
+        worse = a * left - loss_value(loss, epsilon, y, left) < a * right - loss_value(
+            loss, epsilon, y, right
+        )
+        low, high = (left, high) if worse else (low, right)
+    return a * low - loss_value(loss, epsilon, y, low)
+
+
+def slopes(X, Y, weight, loss, epsilon, coef, intercept, positive, negative):
+    """Weighted derivatives of the losses in the predictions, row by row and column by column."""
+    P = X @ coef + intercept
+    out = np.zeros_like(P)
+    for (r, c), y in np.ndenumerate(Y):
+        size = positive[c] if y > 0.0 else negative[c]
+        out[r, c] = weight[r] * size * loss_derivative(loss, epsilon, y, P[r, c])
+    return out

@@ -224,10 +224,11 @@ def take_turn(rows, rule, plan, shared, private, scratch, me, n_blocks):
         ticket = claim(shared, plan, me)
         if ticket == layout.NO_BLOCK:
             table[me, layout.T_BLOCK] = layout.NO_BLOCK
-            if load(control, layout.EPOCHS) >= plan.max_epochs:
+            epochs = load(control, layout.EPOCHS)
+            if epochs >= plan.max_epochs:
                 stop_now(control, layout.STOPPED_BY_LIMIT)
                 return layout.TURN_DONE
-            return layout.TURN_WAIT
+            return layout.TURN_REST if epochs >= load(control, layout.LIMIT) else layout.TURN_WAIT
         last, completed = True, 0
         if ticket != layout.FINISH_EPOCH:
             run_block(rows, rule, plan, shared, private, scratch, me, ticket)

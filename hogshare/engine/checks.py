@@ -1,0 +1,117 @@
+"""Looks at the model on its way, and says when to look again.
+
+A look is a pass over the rows. Looking at every epoch would cost a third of the run, so the next
+look is at the epoch that the rate seen so far foresees, and at most a third of the epochs so far
+ahead. What is foreseen depends on the models alone, not on the clock: one worker with a seed stops
+at the same epoch in every call.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from hogshare.engine.automatic import UNSMOOTH
+from hogshare.engine.optimality import Each, Optimality
+from hogshare.engine.session import Session
+from hogshare.engine.stops import Stop
+from hogshare.kernels import sgd
+from hogshare.problems.linear import LinearProblem
+from hogshare.problems.model import Model
+
+FIRST_LOOK = 2  # epochs
+
+
+class Checks:
+    """The criterion of `Stop.gradient` or `Stop.gap` over one run.
+
+    Parameters
+    ----------
+    problem : LinearProblem
+    stop : Stop
+        With one of the two.
+    """
+
+    def __init__(self, problem: LinearProblem, stop: Stop) -> None:
+        self.problem = problem
+        self.kind = "gradient" if stop.gradient is not None else "gap"
+        tolerance = stop.gradient if stop.gradient is not None else stop.gap
+        assert tolerance is not None
+        self.tolerance = float(tolerance)
+        self.seen: list[dict[str, Any]] = []
+
+    def prepare(self) -> None:
+        """Load or compile the kernels of a look; a run does it before its workers start."""
+        columns = self.problem.n_columns
+        shape = columns, self.problem.n_features
+        rows = self.problem.rows
+        nothing = replace(self.problem, rows=rows._replace(y=rows.y[:0]))
+        look = Optimality(nothing, Model(np.zeros(shape), np.zeros(columns)))
+        if self.kind == "gap":
+            look.gap()
+
+    @property
+    def met(self) -> bool:
+        """Whether the last look found the model good enough."""
+        return bool(self.seen) and self.seen[-1][self.kind] <= self.tolerance
+
+    def look(self, session: Session, model: Model, epoch: int, each: Each = map) -> int | None:
+        """Look at a model that no worker writes; the epoch to look again, or None to stop."""
+        optimality = Optimality(
+            self.problem,
+            model,
+            slopes=self._dual_slopes(session),
+            each=each,
+            n_parts=session.settings.n_workers,
+        )
+        value = optimality.gradient() if self.kind == "gradient" else optimality.gap()
+        self.seen.append({"epoch": epoch, self.kind: value, "objective": optimality.objective})
+        return None if self.met else epoch + self._pause(epoch)
+
+    def _dual_slopes(self, session: Session) -> np.ndarray | None:
+        if self.kind == "gradient" or session.rule.method != sgd.DUAL:
+            return None
+        if self.problem.loss not in UNSMOOTH:
+            return None  # the derivatives at the model are ahead of the dual variables
+        return -session.shared.dual.reshape(self.problem.n_rows, -1)[:, 1:].astype(np.float64)
+
+    def _pause(self, epoch: int) -> int:
+        """Epochs until the next look."""
+        longest = max(1, epoch // 3)
+        if len(self.seen) < 2 or epoch <= FIRST_LOOK:
+            return 1
+        (e0, v0), (e1, v1) = ((look["epoch"], look[self.kind]) for look in self.seen[-2:])
+        if not 0.0 < v1 < v0 or self.tolerance == 0.0:
+            return longest
+        rate = math.log(v0 / v1) / (e1 - e0)
+        return max(1, min(longest, math.ceil(math.log(v1 / self.tolerance) / rate)))
+
+    def sentence(self) -> str:
+        """What the last look found, in words."""
+        value = self.seen[-1][self.kind]
+        name = "largest component of the gradient" if self.kind == "gradient" else "duality gap"
+        how = "came down to" if self.met else "is still at"
+        return f"the {name} {how} {value:.3g} ({self.tolerance:.3g} was asked for)"
+
+
+def check_criterion(problem: LinearProblem, stop: Stop) -> None:
+    """Refuse a criterion that the problem does not have.
+
+    Raises
+    ------
+    ValueError
+        If the gradient is asked of a loss with kinks, or the gap where there is no penalty.
+    """
+    if stop.gradient is not None and problem.loss in UNSMOOTH:
+        raise ValueError(
+            f"Stop(gradient=...) needs a smooth loss, which {problem.loss!r} is not: at its "
+            "optimum the gradient need not be zero. Use gap= or tol=."
+        )
+    if stop.gap is not None and (problem.penalty is None or problem.alpha == 0.0):
+        raise ValueError(
+            "Stop(gap=...) needs a penalty with alpha > 0: without one the dual has no point near "
+            "the optimum. Use gradient= or tol=."
+        )
