@@ -1,8 +1,8 @@
 """Looks at the model on its way, and says when to look again.
 
-A look is a pass over the rows. Looking at every epoch would cost a third of the run, so the next
-look is at the epoch that the rate seen so far foresees, and at most a third of the epochs so far
-ahead. What is foreseen depends on the models alone, not on the clock: one worker with a seed stops
+A look is a pass over the rows and costs as much as half an epoch to a whole one. So the next look
+is at the epoch at which the rate since the first one foresees the end, and not later than twice the
+epochs so far. What is foreseen depends on the models alone, not on the clock: one worker with a seed stops
 at the same epoch in every call.
 """
 
@@ -22,7 +22,7 @@ from hogshare.kernels import sgd
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
 
-FIRST_LOOK = 2  # epochs
+FIRST_LOOK = 3  # epochs
 
 
 class Checks:
@@ -64,6 +64,7 @@ class Checks:
             self.problem,
             model,
             slopes=self._dual_slopes(session),
+            sides=self.kind == "gap",
             each=each,
             n_parts=session.settings.n_workers,
         )
@@ -80,14 +81,15 @@ class Checks:
 
     def _pause(self, epoch: int) -> int:
         """Epochs until the next look."""
-        longest = max(1, epoch // 3)
-        if len(self.seen) < 2 or epoch <= FIRST_LOOK:
-            return 1
-        (e0, v0), (e1, v1) = ((look["epoch"], look[self.kind]) for look in self.seen[-2:])
-        if not 0.0 < v1 < v0 or self.tolerance == 0.0:
-            return longest
-        rate = math.log(v0 / v1) / (e1 - e0)
-        return max(1, min(longest, math.ceil(math.log(v1 / self.tolerance) / rate)))
+        first, last = self.seen[0], self.seen[-1]
+        fallen = first[self.kind] / last[self.kind]
+        if self.tolerance == 0.0:
+            return epoch
+        left = last[self.kind] / self.tolerance
+        if not fallen > 1.0:
+            return (epoch + 1) // 2  # also after the first look, and where a value is not finite
+        rate = math.log(fallen) / (last["epoch"] - first["epoch"])
+        return max(1, min(epoch, math.ceil(math.log(left) / rate)))
 
     def sentence(self) -> str:
         """What the last look found, in words."""

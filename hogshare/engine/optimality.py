@@ -34,6 +34,8 @@ class Optimality:
         Slopes to take for the dual point instead of the losses' derivatives at the model: a dual
         rule's own dual variables, negated. A loss with a kink has many derivatives there, and the
         gap of an optimal model with any other than the right ones is not zero.
+    sides : bool, default=True
+        Whether `gap` will be asked for.
     each : callable, default=map
         ``each(function, parts)`` calls the function with every part.
     n_parts : int, default=1
@@ -46,6 +48,7 @@ class Optimality:
         model: Model,
         *,
         slopes: np.ndarray | None = None,
+        sides: bool = True,
         each: Each = map,
         n_parts: int = 1,
     ) -> None:
@@ -56,12 +59,13 @@ class Optimality:
         self._slopes = np.empty(problem.n_rows * columns)
         if slopes is not None:
             self._slopes[:] = np.asarray(slopes).reshape(-1)
-        w = np.ascontiguousarray(self.coef.T).reshape(-1)
+        w = np.ascontiguousarray(self.coef.T, dtype=problem.dtype).reshape(-1)
+        n_sides = 2 if sides and problem.fit_intercept else 1
         intercept = np.asarray(model.intercept, np.float64)
 
         def add(part: tuple[int, int]) -> Sums:
             out = Sums(
-                np.zeros((2, len(w))),
+                np.zeros((n_sides, len(w))),
                 np.zeros((2, columns)),
                 np.zeros(columns),
                 np.zeros((2, columns)),
@@ -82,7 +86,7 @@ class Optimality:
             return out
 
         sums = list(each(add, _parts(problem, n_parts)))
-        self._sides = sum(s.gradient for s in sums).reshape(2, problem.n_features, columns)
+        self._sides = sum(s.gradient for s in sums).reshape(n_sides, problem.n_features, columns)
         self._slope_sums = sum(s.slopes for s in sums)
         self.objective = float(sum(s.losses for s in sums).sum()) / max(1, problem.n_rows)
         self.objective += self._penalty()
@@ -107,7 +111,7 @@ class Optimality:
         proximal gradient step of length one moves the coefficients.
         """
         l1, l2 = self._strengths
-        slope = (self._sides[ABOVE] + self._sides[BELOW]).T / self.problem.n_rows + l2 * self.coef
+        slope = self._sides.sum(axis=0).T / max(1, self.problem.n_rows) + l2 * self.coef
         if l1 > 0.0:
             moved = self.coef - slope
             slope = self.coef - np.copysign(np.maximum(np.abs(moved) - l1, 0.0), moved)
@@ -133,9 +137,9 @@ class Optimality:
             with np.errstate(invalid="ignore", divide="ignore"):
                 shrink[ABOVE] = np.where(above > 0.0, smaller / above, 1.0)
                 shrink[BELOW] = np.where(below > 0.0, smaller / below, 1.0)
-        gradient = (shrink[ABOVE] * self._sides[ABOVE] + shrink[BELOW] * self._sides[BELOW]) / (
-            max(1, problem.n_rows)
-        )
+        # with one side for both there is nothing to shrink yet
+        sides = zip(shrink, self._sides, strict=False)
+        gradient = sum(s * side for s, side in sides) / max(1, problem.n_rows)
         dual = 0.0
         if l2 == 0.0:
             reach = np.abs(gradient).max(axis=0, initial=0.0)

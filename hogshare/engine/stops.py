@@ -34,8 +34,7 @@ class Stop:
     -----
     `gradient` and `gap` are evaluated at a model by a pass over all rows, after all workers have
     pushed what they had: what the report says was reached is true of the model that it holds. Looks
-    come after the epochs 2, 3, and then where the rate seen so far foresees the end, at most a
-    third of the epochs so far ahead.
+    come after the epochs 3 and 5, and then where the rate seen so far foresees the end.
 
     Examples
     --------

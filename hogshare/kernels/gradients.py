@@ -1,9 +1,9 @@
 """Loss and whole gradient of a model in one pass over some rows: what a stop criterion looks at.
 
 The slopes (weighted derivatives of the losses in the predictions) are kept per row, and what they
-give is summed apart for those above and those below zero: a dual point with an intercept needs
+give may be summed apart for those above and those below zero: a dual point with an intercept needs
 slopes that sum to zero, which it gets by shrinking the larger side, without another pass over the
-rows. Everything is float64, whatever the rows are.
+rows. All sums are float64, whatever the rows are.
 
 Who writes: each caller its own `out` and the slopes of its own rows, so that parts of the rows may
 be passed by several threads at once.
@@ -26,7 +26,8 @@ BELOW = 1
 class Sums(NamedTuple):
     """What a pass adds up.
 
-    gradient : float64 [2, n_features * n_columns], ``sum_i slope_i x_i`` by the slope's sign
+    gradient : float64 [2, n_features * n_columns], ``sum_i slope_i x_i`` by the slope's sign; or [1,
+        n_features * n_columns], over both
     slopes : float64 [2, n_columns], ``sum_i slope_i`` by sign
     losses : float64 [n_columns]
     scratch : float64 [2, n_columns]
@@ -44,7 +45,7 @@ def add_gradients(
 ):
     """Add losses and slopes of rows ``first:last`` to `out`.
 
-    w : float64 [n_features * n_columns]
+    w : rows' dtype [n_features * n_columns]
     positive, negative : float64 [n_columns], weights of a column's class and of the others
     known : whether `slopes` is given (a dual rule's own) instead of written
     slopes : float64 [n_rows * n_columns]
@@ -52,6 +53,7 @@ def add_gradients(
     n_columns = intercept.shape[0]
     margin = out.scratch[0]
     row_slopes = out.scratch[1]
+    below = out.gradient.shape[0] - 1
     for r in range(first, last):
         start, end = row_bounds(rows, r)
         margins(rows, start, end, w, margin)
@@ -68,7 +70,7 @@ def add_gradients(
         if n_columns == 1:
             # the same as below with the column's numbers in registers
             slope = row_slopes[0]
-            gradient = out.gradient[ABOVE if slope > 0.0 else BELOW]
+            gradient = out.gradient[ABOVE if slope > 0.0 else below]
             for k in range(start, end):
                 gradient[column_of(rows, start, k)] += slope * np.float64(rows.data[k])
             continue
@@ -77,7 +79,7 @@ def add_gradients(
             x = np.float64(rows.data[k])
             for c in range(n_columns):
                 slope = row_slopes[c]
-                side = ABOVE if slope > 0.0 else BELOW
+                side = ABOVE if slope > 0.0 else below
                 out.gradient[side, base + np.uint64(c)] += slope * x
 
 
