@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.engine.automatic import UNSMOOTH
+from hogshare.engine.automatic import COUPLED, UNSMOOTH
 from hogshare.engine.optimality import Each, Optimality
 from hogshare.engine.session import Session
 from hogshare.engine.stops import Stop
@@ -111,6 +111,11 @@ def check_criterion(problem: LinearProblem, stop: Stop) -> None:
         raise ValueError(
             f"Stop(gradient=...) needs a smooth loss, which {problem.loss!r} is not: at its "
             "optimum the gradient need not be zero. Use gap= or tol=."
+        )
+    if stop.gap is not None and problem.loss in COUPLED:
+        raise ValueError(
+            f"Stop(gap=...) is not there for loss={problem.loss!r}, whose dual couples the "
+            "columns. Use gradient= or tol=."
         )
     if stop.gap is not None and (problem.penalty is None or problem.alpha == 0.0):
         raise ValueError(

@@ -26,8 +26,8 @@ BELOW = 1
 class Sums(NamedTuple):
     """What a pass adds up.
 
-    gradient : float64 [2, n_features * n_columns], ``sum_i slope_i x_i`` by the slope's sign; or [1,
-        n_features * n_columns], over both
+    gradient : float64 [2, n_features * n_columns], ``sum_i slope_i x_i`` by the slope's sign,
+        or [1, n_features * n_columns], over both
     slopes : float64 [2, n_columns], ``sum_i slope_i`` by sign
     losses : float64 [n_columns]
     scratch : float64 [2, n_columns]
@@ -58,9 +58,13 @@ def add_gradients(
         start, end = row_bounds(rows, r)
         margins(rows, start, end, w, margin)
         for c in range(n_columns):
+            margin[c] += intercept[c]
+        if loss == losses.MULTINOMIAL:
+            losses.log_probabilities(margin)
+        for c in range(n_columns):
             y = target(loss, rows.y[r], c, n_columns)
             size = row_weight(rows, r) * (positive[c] if y > 0.0 else negative[c])
-            p = margin[c] + intercept[c]
+            p = margin[c]
             out.losses[c] += size * losses.loss_value(loss, epsilon, y, p)
             if not known:
                 slopes[r * n_columns + c] = size * losses.loss_derivative(loss, epsilon, y, p)

@@ -9,7 +9,7 @@ here.
 
 import numpy as np
 
-from hogshare.kernels import layout, penalties, schedules, sgd
+from hogshare.kernels import layout, losses, penalties, schedules, sgd
 from hogshare.kernels.atomics import compare_exchange, fetch_add, load, store
 from hogshare.kernels.dual import dual_rows, half_squares
 from hogshare.kernels.epochs import apply_criterion, claim, complete, stop_now
@@ -134,7 +134,9 @@ def end_epoch(rows, rule, plan, shared, private, me, epoch):
         total = 0.0
         for c in range(n_columns):
             total += sums[c]
-        shared.history[epoch] = total / (n_rows * n_columns)
+        # a loss that couples the columns is counted once per row
+        parts = 1 if rule.loss == losses.MULTINOMIAL else n_columns
+        shared.history[epoch] = total / (n_rows * parts)
     # the block's scratch is free here: its sums have been added to the epoch's
     criterion = local[layout.L_STEP]
     score = local[layout.L_LOSS]
@@ -145,6 +147,12 @@ def end_epoch(rows, rule, plan, shared, private, me, epoch):
             l2 = (1.0 - rule.l1_ratio) * squares
             criterion[c] += rule.alpha * (l2 + rule.l1_ratio * absolutes)
         score[c] = 0.0
+    if rule.loss == losses.MULTINOMIAL:
+        # coupled columns are one model: they stop together, or none does
+        for c in range(1, n_columns):
+            criterion[0] += criterion[c]
+        for c in range(1, n_columns):
+            criterion[c] = criterion[0]
     if plan.early_stopping:
         if plan.private == LOCK_FREE:
             for c in range(n_columns):

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from hogshare.engine import session as sessions
-from hogshare.engine.automatic import UNSMOOTH
+from hogshare.engine.automatic import COUPLED, UNSMOOTH
 from hogshare.engine.checks import FIRST_LOOK, Checks, check_criterion
 from hogshare.engine.rules import SAGA, SDCA, SGD, Rule
 from hogshare.engine.session import Session
@@ -221,6 +221,11 @@ def check_memory(
                 f"SAGA needs a smooth loss, which {problem.loss!r} is not; use SDCA() or SGD()."
             )
         return
+    if problem.loss in COUPLED:
+        raise ValueError(
+            f"SDCA moves one column of a row at a time, and loss={problem.loss!r} couples them; "
+            "use SAGA() or SGD(), or loss='log_loss' for each class against the rest."
+        )
     if problem.l2 == 0.0:
         raise ValueError(
             "SDCA needs an l2 part in the penalty: use penalty='l2', or 'elasticnet' with "
