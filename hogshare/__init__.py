@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hogshare.engine.rules import SAGA, SDCA, SGD
     from hogshare.engine.steps import StepSize
     from hogshare.engine.stops import Stop
-    from hogshare.estimators import SGDClassifier, SGDRegressor
+    from hogshare.estimators import LogisticRegression, SGDClassifier, SGDRegressor
     from hogshare.planes.shared import Shared
     from hogshare.problems.model import Model
     from hogshare.report import Report
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 logging.getLogger("hogshare").addHandler(logging.NullHandler())
 
 _PLACES = {
+    "LogisticRegression": "hogshare.estimators",
     "Model": "hogshare.problems.model",
     "Report": "hogshare.report",
     "SAGA": "hogshare.engine.rules",
@@ -48,6 +49,7 @@ __all__ = [
     "SAGA",
     "SDCA",
     "SGD",
+    "LogisticRegression",
     "Model",
     "Report",
     "SGDClassifier",

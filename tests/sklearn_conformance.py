@@ -22,7 +22,14 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-MODULE = "sklearn.linear_model.tests.test_sgd"
+MODULES = {
+    "test_sgd": ("SGDClassifier", "SGDRegressor"),
+    "test_logistic": ("LogisticRegression",),
+    "test_sag": ("LogisticRegression", "Ridge"),
+    "test_ridge": ("Ridge", "RidgeClassifier"),
+    "test_coordinate_descent": ("Lasso", "ElasticNet"),
+}
+CLASSES = tuple(dict.fromkeys(name for names in MODULES.values() for name in names))
 ROOT = Path(__file__).resolve().parent.parent
 
 PRIVATE = (

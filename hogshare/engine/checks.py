@@ -2,8 +2,8 @@
 
 A look is a pass over the rows and costs as much as half an epoch to a whole one. So the next look
 is at the epoch at which the rate since the first one foresees the end, and not later than twice the
-epochs so far. What is foreseen depends on the models alone, not on the clock: one worker with a seed stops
-at the same epoch in every call.
+epochs so far. What is foreseen depends on the models alone, not on the clock: one worker with a
+seed stops at the same epoch in every call.
 """
 
 from __future__ import annotations
@@ -41,6 +41,9 @@ class Checks:
         tolerance = stop.gradient if stop.gradient is not None else stop.gap
         assert tolerance is not None
         self.tolerance = float(tolerance)
+        self.epochs = stop.epochs
+        self.give_up = stop.give_up
+        self.hopeless = False
         self.seen: list[dict[str, Any]] = []
 
     def prepare(self) -> None:
@@ -70,7 +73,13 @@ class Checks:
         )
         value = optimality.gradient() if self.kind == "gradient" else optimality.gap()
         self.seen.append({"epoch": epoch, self.kind: value, "objective": optimality.objective})
-        return None if self.met else epoch + self._pause(epoch)
+        if self.met:
+            return None
+        wanted = self._foreseen()
+        self.hopeless = self.give_up and len(self.seen) > 2 and wanted > 2.0 * (self.epochs - epoch)
+        if math.isnan(wanted):
+            return epoch + (epoch + 1) // 2
+        return None if self.hopeless else epoch + max(1, math.ceil(min(epoch, wanted)))
 
     def _dual_slopes(self, session: Session) -> np.ndarray | None:
         if self.kind == "gradient" or session.rule.method != sgd.DUAL:
@@ -79,17 +88,15 @@ class Checks:
             return None  # the derivatives at the model are ahead of the dual variables
         return -session.shared.dual.reshape(self.problem.n_rows, -1)[:, 1:].astype(np.float64)
 
-    def _pause(self, epoch: int) -> int:
-        """Epochs until the next look."""
+    def _foreseen(self) -> float:
+        """Epochs that it still takes at the rate since the first look; NaN where there is none."""
         first, last = self.seen[0], self.seen[-1]
-        fallen = first[self.kind] / last[self.kind]
+        if not 0.0 < last[self.kind] < first[self.kind]:
+            return math.nan  # also after the first look, and where a value is not finite
+        rate = math.log(first[self.kind] / last[self.kind]) / (last["epoch"] - first["epoch"])
         if self.tolerance == 0.0:
-            return epoch
-        left = last[self.kind] / self.tolerance
-        if not fallen > 1.0:
-            return (epoch + 1) // 2  # also after the first look, and where a value is not finite
-        rate = math.log(fallen) / (last["epoch"] - first["epoch"])
-        return max(1, min(epoch, math.ceil(math.log(left) / rate)))
+            return math.inf
+        return math.log(last[self.kind] / self.tolerance) / rate
 
     def sentence(self) -> str:
         """What the last look found, in words."""

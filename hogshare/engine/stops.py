@@ -27,6 +27,9 @@ class Stop:
         most this. For problems with a penalty and any loss but the multinomial one.
     patience : int, default=5
         See `tol` (scikit-learn's ``n_iter_no_change``).
+    give_up : bool, default=False
+        With `gradient` or `gap`: end the run at a look, from the third on, at which the rate so far
+        foresees that it takes more than twice the epochs that are left.
     validation : ndarray of bool of shape (n_rows,) or None, default=None
         Rows that are never trained on; if given, the score on them decides.
 
@@ -48,6 +51,7 @@ class Stop:
     patience: int = 5
     gradient: float | None = None
     gap: float | None = None
+    give_up: bool = False
     validation: np.ndarray | None = None
 
     def __post_init__(self) -> None:
@@ -58,6 +62,8 @@ class Stop:
         given = [n for n in ("tol", "gradient", "gap") if getattr(self, n) is not None]
         if len(given) > 1:
             raise ValueError(f"give one of {' and '.join(given)}: each is a criterion of its own.")
+        if self.give_up and not self.looks:
+            raise ValueError("give_up needs gradient= or gap=, whose looks it goes by.")
         for name in ("gradient", "gap"):
             value = getattr(self, name)
             if value is not None and not value >= 0.0:

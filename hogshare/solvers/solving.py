@@ -153,6 +153,8 @@ def solve(
             if not checks.seen or checks.seen[-1]["epoch"] < session.word(layout.EPOCHS):
                 checks.look(session, model, session.word(layout.EPOCHS), side_by_side)
             converged = checks.met
+            if checks.hopeless:
+                why = "the epochs that are left would not do"
             why = checks.sentence() if converged else f"{why}; {checks.sentence()}"
         report = Report(
             model=model,
