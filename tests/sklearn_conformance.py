@@ -1,14 +1,15 @@
-"""Runs scikit-learn's own tests of SGDClassifier and SGDRegressor with hogshare's classes instead.
+"""Runs scikit-learn's own tests of its linear models with hogshare's classes instead.
 
-    python tests/sklearn_conformance.py                              # one worker
+    python tests/sklearn_conformance.py                              # one worker, test_sgd
+    python tests/sklearn_conformance.py --module test_logistic
     python tests/sklearn_conformance.py --n-jobs 2 --runtime threads # two forced workers
 
-The tests are those installed with scikit-learn (`sklearn/linear_model/tests/test_sgd.py`). They run
-in a pytest of their own; this file is its plugin too, which puts hogshare's classes into
-`sklearn.linear_model` before the tests are collected, changes their defaults of `n_jobs` and
-`runtime`, and takes note of the tests that make an instance of them (the others concern
-SGDOneClassSVM and scikit-learn's private losses). The exit code is 1 if a test fails that is not in
-the list of known failures. With several workers a known one may pass or fail, as they meet.
+The tests are those installed with scikit-learn (`sklearn/linear_model/tests`). They run in a pytest
+of their own; this file is its plugin too, which puts hogshare's classes into `sklearn.linear_model`
+before the tests are collected, changes their defaults of `n_jobs` and `runtime`, and takes note of
+the tests that make an instance of them (the others concern what hogshare does not have). The exit
+code is 1 if a test fails that is not in the list of known failures. With several
+workers a known one may pass or fail, as they meet.
 """
 
 from __future__ import annotations
@@ -29,7 +30,6 @@ MODULES = {
     "test_ridge": ("Ridge", "RidgeClassifier"),
     "test_coordinate_descent": ("Lasso", "ElasticNet"),
 }
-CLASSES = tuple(dict.fromkeys(name for names in MODULES.values() for name in names))
 ROOT = Path(__file__).resolve().parent.parent
 
 PRIVATE = (
@@ -75,6 +75,8 @@ KNOWN_MORE_WORKERS = {
     "test_sgd_numerical_consistency": TWICE,
 }
 
+KNOWN_ELSEWHERE: dict[str, dict[str, str]] = {}
+
 
 # -- the plugin ----------------------------------------------------------------------------------
 
@@ -91,7 +93,8 @@ class Plugin:
         self.results: dict[str, dict] = {}
         self.ours: set[str] = set()
         self.now = ""
-        for name in ("SGDClassifier", "SGDRegressor"):
+        module = config.getoption("--hogshare-module")
+        for name in MODULES[module]:
             klass = getattr(hogshare, name)
             klass.__init__.__kwdefaults__["n_jobs"] = config.getoption("--hogshare-n-jobs")
             klass.__init__.__kwdefaults__["runtime"] = config.getoption("--hogshare-runtime")
@@ -125,6 +128,7 @@ class Plugin:
 
 
 def pytest_addoption(parser) -> None:
+    parser.addoption("--hogshare-module", default="test_sgd")
     parser.addoption("--hogshare-n-jobs", type=int, default=None)
     parser.addoption("--hogshare-runtime", default="auto")
     parser.addoption("--hogshare-results")
@@ -138,7 +142,13 @@ def pytest_configure(config) -> None:
 # -- the script ----------------------------------------------------------------------------------
 
 
-def run(n_jobs: int | None, runtime: str, select: str = "", timeout: float = 900.0) -> list[dict]:
+def run(
+    n_jobs: int | None,
+    runtime: str,
+    select: str = "",
+    timeout: float = 900.0,
+    module: str = "test_sgd",
+) -> list[dict]:
     """Run the tests in a process of their own; returns one dict per test."""
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder) / "results.json"
@@ -147,7 +157,8 @@ def run(n_jobs: int | None, runtime: str, select: str = "", timeout: float = 900
         command = [sys.executable, "-m", "pytest", "-q", "-p"]
         command += ["sklearn_conformance", "-p", "no:cacheprovider", "-c", str(config)]
         command += ["--rootdir", folder, "--hogshare-results", str(results)]
-        command += ["--hogshare-runtime", runtime, "--pyargs", MODULE]
+        command += ["--hogshare-runtime", runtime, "--hogshare-module", module]
+        command += ["--pyargs", f"sklearn.linear_model.tests.{module}"]
         command += ["--hogshare-n-jobs", str(n_jobs)] if n_jobs is not None else []
         command += ["-k", select] if select else []
         paths = [str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")]
@@ -165,7 +176,7 @@ def why_known(test: str, known: dict[str, str]) -> str | None:
 
 
 def judge(rows: list[dict], known: dict[str, str]) -> dict[str, list[dict]]:
-    """Sort the tests that concern the two classes into passed, skipped, known and unexpected."""
+    """Sort the tests that concern our classes into passed, skipped, known and unexpected."""
     kinds = ("passed", "skipped", "known", "unexpected")
     sorted_rows: dict[str, list[dict]] = {kind: [] for kind in kinds}
     for row in rows:
@@ -179,7 +190,9 @@ def judge(rows: list[dict], known: dict[str, str]) -> dict[str, list[dict]]:
     return sorted_rows
 
 
-def known_failures(n_jobs: int | None) -> dict[str, str]:
+def known_failures(n_jobs: int | None, module: str = "test_sgd") -> dict[str, str]:
+    if module != "test_sgd":
+        return KNOWN_ELSEWHERE.get(module, {})
     return KNOWN_ONE_WORKER if n_jobs in (None, 1) else KNOWN_MORE_WORKERS
 
 
@@ -187,11 +200,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--n-jobs", type=int, default=None)
     parser.add_argument("--runtime", default="auto")
+    parser.add_argument("--module", choices=MODULES, default="test_sgd")
     parser.add_argument("--select", default="", help="pytest's -k")
     parser.add_argument("--verbose", action="store_true", help="list the tests that passed, too")
     options = parser.parse_args(arguments)
-    rows = run(options.n_jobs, options.runtime, options.select)
-    found = judge(rows, known_failures(options.n_jobs))
+    rows = run(options.n_jobs, options.runtime, options.select, module=options.module)
+    found = judge(rows, known_failures(options.n_jobs, options.module))
     if options.verbose:
         counts = Counter(row["test"].split("[")[0] for row in found["passed"])
         for name, count in counts.items():
@@ -205,7 +219,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"{count:3d} known: {reason}")
     others = sum(not row["ours"] for row in rows)
     counts = ", ".join(f"{len(found[kind])} {kind}" for kind in found)
-    print(f"{len(rows) - others} tests concern the two classes: {counts}; {others} do not.")
+    print(f"{len(rows) - others} tests concern our classes: {counts}; {others} do not.")
     return 1 if found["unexpected"] else 0
 
 

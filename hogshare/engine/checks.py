@@ -1,7 +1,7 @@
 """Looks at the model on its way, and says when to look again.
 
 A look is a pass over the rows and costs as much as half an epoch to a whole one. So the next look
-is at the epoch at which the rate since the first one foresees the end, and not later than twice the
+is at the epoch at which the rate of late foresees the end, and not later than twice the
 epochs so far. What is foreseen depends on the models alone, not on the clock: one worker with a
 seed stops at the same epoch in every call.
 """
@@ -76,8 +76,9 @@ class Checks:
         if self.met:
             return None
         wanted = self._foreseen()
-        self.hopeless = self.give_up and len(self.seen) > 2 and wanted > 2.0 * (self.epochs - epoch)
-        if math.isnan(wanted):
+        if self.give_up and len(self.seen) > 2:
+            self.hopeless = not wanted <= 1.5 * (self.epochs - epoch)  # NaN: nothing is gained
+        if math.isnan(wanted) and not self.hopeless:
             return epoch + (epoch + 1) // 2
         return None if self.hopeless else epoch + max(1, math.ceil(min(epoch, wanted)))
 
@@ -89,8 +90,14 @@ class Checks:
         return -session.shared.dual.reshape(self.problem.n_rows, -1)[:, 1:].astype(np.float64)
 
     def _foreseen(self) -> float:
-        """Epochs that it still takes at the rate since the first look; NaN where there is none."""
-        first, last = self.seen[0], self.seen[-1]
+        """Epochs that it still takes at the rate of late; NaN where there is none.
+
+        Of late is since the last look in the first two thirds of the epochs: runs begin faster than
+        they go on, and two looks side by side tell mostly noise.
+        """
+        last = self.seen[-1]
+        early = [look for look in self.seen if 3 * look["epoch"] <= 2 * last["epoch"]]
+        first = early[-1] if early else self.seen[0]
         if not 0.0 < last[self.kind] < first[self.kind]:
             return math.nan  # also after the first look, and where a value is not finite
         rate = math.log(first[self.kind] / last[self.kind]) / (last["epoch"] - first["epoch"])

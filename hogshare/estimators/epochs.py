@@ -49,7 +49,7 @@ class EpochTasks:
         self.data: dict[str, Any] = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
         self.max_iter = max_iter
         self.attributes = attributes
-        self.calls = max_iter is not None and bool(getattr(estimator, "_skl_callbacks", None))
+        self.calls = bool(max_iter) and bool(getattr(estimator, "_skl_callbacks", None))
         self.root: Any = None
         self.task: Any = None
         self.stopped = False  # a hook asked for it

@@ -27,7 +27,8 @@ from hogshare.problems.linear import LinearProblem, build
 from hogshare.problems.model import Model
 from hogshare.report import Report
 
-SECOND_ORDER = ("lbfgs", "newton-cg", "newton-cholesky")  # may finish what the workers began
+FINISHERS = ("lbfgs", "newton-cg", "newton-cholesky", "liblinear")
+DRAWS = ("liblinear", "sag", "saga")
 
 
 class LogisticRegression(_LogisticRegression):
@@ -69,18 +70,20 @@ class LogisticRegression(_LogisticRegression):
         Weights of the classes, multiplied with those of the rows.
 
     random_state : int, RandomState or None, default=None
-        Of the row order. With one worker an int gives the same model bit for bit in every call.
+        Of the row order. With one worker an int gives the same model bit for bit in every call;
+        so does None, except with 'liblinear', 'sag' and 'saga', which draw in scikit-learn too.
 
     solver : {'lbfgs', 'liblinear', 'newton-cg', 'newton-cholesky', 'sag', 'saga'}, default='lbfgs'
         All of scikit-learn's names are accepted with the penalties that it accepts them with, and
         stand for the same problem; the workers solve it in any case. 'liblinear' is another
         problem, with a penalised intercept, and is solved as that. Where the workers foresee that
-        `max_iter` epochs will not do, 'lbfgs', 'newton-cg' and 'newton-cholesky' finish the fit in
-        scikit-learn, from where the workers are (not with a `runtime` named). `solver_` says what
-        did the work.
+        `max_iter` epochs will not do, scikit-learn's solver finishes the fit with the iterations
+        that are left, except 'sag' and 'saga', and except with a `runtime` named. `solver_` says
+        what did the work.
 
     max_iter : int, default=100
-        Passes over the rows (epochs) at the most; iterations, for a solver that finishes the fit.
+        Passes over the rows (epochs) at the most, iterations of a solver that finishes the fit
+        included.
 
     verbose : int, default=0
         If positive, print the model's norm, nonzeros, intercept and objective after each epoch.
@@ -266,13 +269,14 @@ class LogisticRegression(_LogisticRegression):
             self._keep(attributes(start), 0, "none")
             tasks.end(None)
             return self
-        finisher = self.solver if self.solver in SECOND_ORDER and self.runtime == "auto" else None
+        finishes = self.solver in FINISHERS and self.runtime == "auto"
         report = to_the_optimum(
             self,
             problem,
-            Stop(epochs=self.max_iter, gradient=self.tol, give_up=finisher is not None),
+            Stop(epochs=self.max_iter, gradient=self.tol, give_up=finishes),
             start,
             tasks if tasks.wanted else None,
+            draws=self.solver in DRAWS,
         )
         name = report.settings["rule"]["name"].lower()
         self._keep(attributes(report.model), report.n_epochs, name)
@@ -280,10 +284,10 @@ class LogisticRegression(_LogisticRegression):
         tasks.end(report)
         if report.converged or tasks.stopped:
             return self
-        if finisher is None:
-            warn_unless_converged(report, ADVICE)
-        else:
+        if finishes and report.n_epochs < self.max_iter:
             self._finish(report, X, y, sample_weight)
+        else:
+            warn_unless_converged(report, ADVICE)
         return self
 
     def _check_classes(self) -> None:
@@ -371,13 +375,19 @@ class LogisticRegression(_LogisticRegression):
             tol=self.tol,
             fit_intercept=self.fit_intercept,
             class_weight=self.class_weight,
+            l1_ratio=self.l1_ratio or 0.0,
+            intercept_scaling=self.intercept_scaling,
             solver=self.solver,
-            max_iter=self.max_iter,
+            dual=self.dual,
+            max_iter=self.max_iter - report.n_epochs,
+            random_state=self.random_state,
             warm_start=True,
         )
         theirs.coef_, theirs.intercept_ = self.coef_, self.intercept_
         theirs.fit(X, y, sample_weight=sample_weight)
-        attributes = {"coef_": theirs.coef_, "intercept_": theirs.intercept_}
+        # liblinear answers in float64
+        attributes = {"coef_": theirs.coef_.astype(X.dtype, copy=False)}
+        attributes["intercept_"] = np.atleast_1d(theirs.intercept_).astype(X.dtype, copy=False)
         n_iter = report.n_epochs + int(theirs.n_iter_[0])
         self._keep(attributes, n_iter, f"{self.solver_}, {self.solver}")
         report.notes.append(
@@ -393,8 +403,8 @@ class LogisticRegression(_LogisticRegression):
 
 
 ADVICE = (
-    "Increase max_iter, scale the data (StandardScaler), or let solver='lbfgs' or, where there are "
-    "few features, 'newton-cholesky' finish the fit with runtime='auto'."
+    "Increase max_iter, or scale the data (StandardScaler). With few features and no l1 part, "
+    "scikit-learn's 'newton-cholesky' may be the better tool."
 )
 
 

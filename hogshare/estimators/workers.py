@@ -48,10 +48,14 @@ def to_the_optimum(
     stop: Stop,
     start: Model | None = None,
     on_epoch: OnEpoch | None = None,
+    *,
+    draws: bool,
 ) -> Report:
     """Solve a problem with an estimator's workers, by the rule that suits it.
 
-    A start other than zero is for `SAGA`, which can go on from any model.
+    A start other than zero is for `SAGA`, which can go on from any model. Where scikit-learn's
+    solver of that name draws nothing (`draws` False), its fits are repeatable without a
+    `random_state`; so are ours then.
     """
     if estimator.plane is not None and plane_of(estimator).exchange is None:
         raise ValueError(
@@ -66,7 +70,7 @@ def to_the_optimum(
         runtime=estimator.runtime,
         n_workers=estimator.n_jobs,
         stop=stop,
-        seed=estimator.random_state,
+        seed=0 if estimator.random_state is None and not draws else estimator.random_state,
         start=start if begun else None,
         on_epoch=on_epoch,
     )
@@ -76,8 +80,8 @@ def warn_unless_converged(report: Report, advice: str, stacklevel: int = 3) -> N
     """scikit-learn's warning, with what the last look at the model found."""
     if not report.converged:
         warnings.warn(
-            f"The fit has not converged in {report.n_epochs} epochs: {report.stop_reason}. "
-            f"{advice}",
+            "The max_iter was reached which means the coef_ did not converge: "
+            f"{report.stop_reason}, after {report.n_epochs} epochs. {advice}",
             ConvergenceWarning,
             stacklevel=stacklevel + 1,
         )
