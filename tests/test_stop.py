@@ -79,8 +79,8 @@ def test_looks_are_few(cancer):
     problem = problems.linear(*cancer, alpha=1e-4)
     report = solve(problem, rule=SAGA(), stop=Stop(epochs=1000, gradient=0.0), seed=0)
     epochs = [look["epoch"] for look in report.checks]
-    assert epochs[:3] == [3, 6, 12] and epochs[-1] == 1000
-    assert len(epochs) < 12
+    assert epochs[:2] == [3, 5] and epochs[-1] == 1000
+    assert len(epochs) < 16
 
 
 @pytest.mark.parametrize(("runtime", "n_workers"), [("caller", 1), ("threads", 2)])

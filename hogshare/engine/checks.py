@@ -75,6 +75,8 @@ class Checks:
         self.seen.append({"epoch": epoch, self.kind: value, "objective": optimality.objective})
         if self.met:
             return None
+        if epoch == 0:
+            return FIRST_LOOK
         wanted = self._foreseen()
         if self.give_up and len(self.seen) > 2:
             self.hopeless = not wanted <= 1.5 * (self.epochs - epoch)  # NaN: nothing is gained

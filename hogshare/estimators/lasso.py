@@ -22,6 +22,7 @@ from hogshare.report import Report
 MAX_ITER = 1000
 GAP_SHARE = 0.01  # of scikit-learn's tolerance; see `tol`
 COORDINATE_DESCENT = "cd"
+SPARSE_VALUES = 1_000_000  # up to which coordinate descent is ahead
 CONSTRAINTS: dict[str, list[Any]] = {**WORKER_CONSTRAINTS, "n_jobs": [None, Integral]}
 ADVICE = "Increase max_iter or tol, scale the data (StandardScaler), or use runtime='auto'."
 
@@ -32,8 +33,9 @@ class ElasticNet(_ElasticNet):
     A drop-in replacement of `sklearn.linear_model.ElasticNet`, and a subclass of it: the same
     problem, ``|y - Xw|^2 / (2 n) + alpha l1_ratio |w|_1 + alpha (1 - l1_ratio) |w|^2 / 2``,
     parameters, defaults and attributes, plus `n_jobs`, `plane`, `runtime`, `solver_` and
-    `report_`. The fit ends by the duality gap. On few features scikit-learn's coordinate descent
-    is often the better tool; see ``docs/logistic.md``.
+    `report_`. Sparse rows of more than a million values are fitted by the workers, by dual
+    coordinate ascent or SAGA. On dense rows and on smaller ones scikit-learn's coordinate descent
+    is ahead (see ``docs/logistic.md``), and is what fits them unless a `runtime` is named.
 
     Parameters
     ----------
@@ -57,7 +59,7 @@ class ElasticNet(_ElasticNet):
         For scikit-learn's coordinate descent; the workers never write to `X`.
 
     tol : float, default=1e-4
-        The fit ends when the duality gap, computed at the model by a pass over all rows, is at
+        The workers end when the duality gap, computed at the model by a pass over all rows, is at
         most a hundredth of `tol` times the mean square of `y` about its mean (without intercept,
         about zero). scikit-learn asks for `tol` itself and, besides, for coefficients that no
         longer move, which makes its models about as good.
@@ -83,8 +85,8 @@ class ElasticNet(_ElasticNet):
         Where the model lives while several workers fit it; private copies that are exchanged.
 
     runtime : {"auto", "caller", "threads", "processes"}, default="auto"
-        Who runs the workers. With "auto", scikit-learn's coordinate descent finishes the fit where
-        the workers foresee that `max_iter` epochs will not do.
+        Who runs the workers. With "auto" they are left out where coordinate descent is ahead, and
+        it finishes the fit where they foresee that `max_iter` epochs will not do.
 
     Attributes
     ----------
@@ -125,9 +127,9 @@ class ElasticNet(_ElasticNet):
     >>> from sklearn.datasets import make_regression
     >>> from hogshare import ElasticNet
     >>> X, y = make_regression(2000, 50, n_informative=5, noise=1.0, random_state=0)
-    >>> model = ElasticNet(alpha=5.0, l1_ratio=0.9, n_jobs=-1, random_state=0).fit(X, y)
-    >>> int((model.coef_ != 0.0).sum())
-    5
+    >>> model = ElasticNet(alpha=5.0, l1_ratio=0.9, runtime="threads", n_jobs=2).fit(X, y)
+    >>> int((model.coef_ != 0.0).sum()), model.solver_
+    (5, 'sdca')
     """
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
@@ -190,15 +192,21 @@ class ElasticNet(_ElasticNet):
         self : ElasticNet
         """
         self.report_: Report | list[Report] | None = None
-        if self.positive or self.alpha == 0.0 or not isinstance(self.precompute, (bool, np.bool_)):
-            if check_input:
-                check_sparse(X)
+        if not self._is_for_workers(X):
+            check_sparse(X)
             super().fit(X, y, sample_weight=sample_weight, check_input=check_input)
             self.solver_ = COORDINATE_DESCENT
             return self
         X, y = check_rows(self, X, y, multi_output=True, y_numeric=True)
         self._fit_by_workers(X, y, None if isinstance(sample_weight, Number) else sample_weight)
         return self
+
+    def _is_for_workers(self, X: Any) -> bool:
+        """Whether the workers fit these rows; otherwise scikit-learn's coordinate descent does."""
+        gram = not isinstance(self.precompute, (bool, np.bool_))
+        if self.positive or self.alpha == 0.0 or gram:
+            return False
+        return self.runtime != "auto" or (sp.issparse(X) and X.nnz > SPARSE_VALUES)
 
     def _fit_by_workers(self, X: Any, y: np.ndarray, sample_weight: Any) -> None:
         weight = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
@@ -286,9 +294,8 @@ class Lasso(ElasticNet):
 
     A drop-in replacement of `sklearn.linear_model.Lasso` with the same problem,
     ``|y - Xw|^2 / (2 n) + alpha |w|_1``, parameters, defaults and attributes, plus those of
-    `ElasticNet` here, of which it is a subclass, as scikit-learn's is of scikit-learn's. SAGA fits
-    it until the duality gap is small. On few or correlated features scikit-learn's coordinate
-    descent is the better tool; see ``docs/logistic.md``.
+    `ElasticNet` here, of which it is a subclass, as scikit-learn's is of scikit-learn's. The
+    workers' rule is SAGA; which rows they fit, and which coordinate descent, is said there.
 
     Parameters
     ----------
@@ -318,7 +325,7 @@ class Lasso(ElasticNet):
     >>> from sklearn.datasets import make_regression
     >>> from hogshare import Lasso
     >>> X, y = make_regression(2000, 50, n_informative=5, noise=1.0, random_state=0)
-    >>> model = Lasso(alpha=2.0, n_jobs=-1, random_state=0).fit(X, y)
+    >>> model = Lasso(alpha=2.0, runtime="threads", n_jobs=2).fit(X, y)
     >>> int((model.coef_ != 0.0).sum()), model.solver_
     (5, 'saga')
     """

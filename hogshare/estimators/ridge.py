@@ -20,7 +20,7 @@ from hogshare.problems.linear import LinearProblem
 from hogshare.problems.rows import check_sparse
 from hogshare.report import Report
 
-DIRECT_SIZE = 400  # rows or features up to which a dense system is solved sooner than approached
+DIRECT_SIZE = 400  # rows or features up to which a system is solved sooner than approached
 MAX_ITER = 1000
 CONSTRAINTS: dict[str, list[Any]] = {**WORKER_CONSTRAINTS, "n_jobs": [None, Integral]}
 ADVICE = "Increase max_iter or tol, scale the data (StandardScaler), or use solver='sparse_cg'."
@@ -37,9 +37,10 @@ class RidgeMixin:
         est: Any = self
         if est.positive or est.solver not in ("auto", "sag", "saga"):
             return False
-        if est.solver != "auto" or est.runtime != "auto" or sp.issparse(X):
+        if est.solver != "auto" or est.runtime != "auto":
             return True
-        shape = getattr(X, "shape", None) or np.shape(X)
+        shape = getattr(X, "shape", None)
+        shape = np.asarray(X).shape if shape is None else shape
         return len(shape) == 2 and min(shape) > DIRECT_SIZE
 
     def _fit_by_workers(self, X: Any, y: np.ndarray, sample_weight: Any) -> None:
@@ -125,10 +126,11 @@ class Ridge(RidgeMixin, _Ridge):
     solver : {'auto', 'svd', 'cholesky', 'lsqr', 'sparse_cg', 'sag', 'saga', 'lbfgs'}, \
             default='auto'
         'auto', 'sag' and 'saga' are the workers, with whichever of dual coordinate ascent and SAGA
-        suits the rows; with 'auto', dense rows of which there are at most 400, or that have at
-        most 400 features, are solved exactly by scikit-learn's 'cholesky', which is faster there,
-        unless a `runtime` is named. 'auto' also lets scikit-learn finish where the workers foresee
-        that `max_iter` epochs will not do. The other names are scikit-learn's own solvers.
+        suits the rows; with 'auto', rows of which there are at most 400, or that have at most 400
+        features, are left to scikit-learn's 'auto' ('cholesky', which is exact and faster there,
+        for dense rows), unless a `runtime` is named. 'auto' also lets scikit-learn finish where
+        the workers foresee that `max_iter` epochs will not do. The other names are scikit-learn's
+        own solvers.
 
     positive : bool, default=False
         Whether coefficients must not be negative; scikit-learn's 'lbfgs' does that.

@@ -130,7 +130,7 @@ def solve(
         session = Session(arrays, settings)
         sessions.fill(session, problem, stop, step, start)
         if checks is not None:
-            session.raise_limit(FIRST_LOOK)
+            session.raise_limit(FIRST_LOOK if start is None else 0)  # a start may be good enough
         filled = time.perf_counter()
         session.worker(0).prepare()
         if checks is not None:
