@@ -351,9 +351,10 @@ def test_scikit_learn_finishes_what_would_take_too_long(diabetes, monkeypatch):
     assert "finished by scikit-learn's 'newton-cholesky'" in model.report_.notes[-1]
     near(model, logistic_optimum(X, y, 100.0), atol=0.05)
     X, y = diabetes
-    X = np.column_stack([X, X[:, 0] + 1e-4 * X[:, 1]])
+    X = np.column_stack([X, X[:, 0] + 0.03 * X[:, 1]])
     monkeypatch.setattr("hogshare.estimators.lasso.SPARSE_VALUES", 0)
-    model = Lasso(1e-4, max_iter=200, tol=1e-6).fit(sp.csr_array(X), y)
+    with pytest.warns(ConvergenceWarning, match="Objective did not converge"):  # theirs neither
+        model = Lasso(1e-3, max_iter=50, tol=1e-6).fit(sp.csr_array(X), y)
     assert model.solver_ == "saga, cd" and model.n_iter_ > model.report_.n_epochs
 
 

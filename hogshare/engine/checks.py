@@ -79,7 +79,9 @@ class Checks:
             return FIRST_LOOK
         wanted = self._foreseen()
         if self.give_up and len(self.seen) > 2:
-            self.hopeless = not wanted <= 1.5 * (self.epochs - epoch)  # NaN: nothing is gained
+            # that nothing has been gained (NaN) may be noise, early in a run
+            stuck = math.isnan(wanted) and epoch >= self.epochs // 5
+            self.hopeless = stuck or wanted > 1.5 * (self.epochs - epoch)
         if math.isnan(wanted) and not self.hopeless:
             return epoch + (epoch + 1) // 2
         return None if self.hopeless else epoch + max(1, math.ceil(min(epoch, wanted)))

@@ -29,7 +29,8 @@ class Stop:
         See `tol` (scikit-learn's ``n_iter_no_change``).
     give_up : bool, default=False
         With `gradient` or `gap`: end the run at a look, from the third on, at which the rate so far
-        foresees that it takes more than 1.5 times the epochs left, or where nothing is gained.
+        foresees that it takes more than 1.5 times the epochs left, or, after a fifth of the
+        epochs, nothing has been gained.
     validation : ndarray of bool of shape (n_rows,) or None, default=None
         Rows that are never trained on; if given, the score on them decides.
 
