@@ -17,7 +17,15 @@ if TYPE_CHECKING:
     from hogshare.engine.rules import SAGA, SDCA, SGD
     from hogshare.engine.steps import StepSize
     from hogshare.engine.stops import Stop
-    from hogshare.estimators import SGDClassifier, SGDRegressor
+    from hogshare.estimators import (
+        ElasticNet,
+        Lasso,
+        LogisticRegression,
+        Ridge,
+        RidgeClassifier,
+        SGDClassifier,
+        SGDRegressor,
+    )
     from hogshare.planes.shared import Shared
     from hogshare.problems.model import Model
     from hogshare.report import Report
@@ -28,8 +36,13 @@ if TYPE_CHECKING:
 logging.getLogger("hogshare").addHandler(logging.NullHandler())
 
 _PLACES = {
+    "ElasticNet": "hogshare.estimators",
+    "Lasso": "hogshare.estimators",
+    "LogisticRegression": "hogshare.estimators",
     "Model": "hogshare.problems.model",
     "Report": "hogshare.report",
+    "Ridge": "hogshare.estimators",
+    "RidgeClassifier": "hogshare.estimators",
     "SAGA": "hogshare.engine.rules",
     "SDCA": "hogshare.engine.rules",
     "SGD": "hogshare.engine.rules",
@@ -48,8 +61,13 @@ __all__ = [
     "SAGA",
     "SDCA",
     "SGD",
+    "ElasticNet",
+    "Lasso",
+    "LogisticRegression",
     "Model",
     "Report",
+    "Ridge",
+    "RidgeClassifier",
     "SGDClassifier",
     "SGDRegressor",
     "Shared",

@@ -102,6 +102,9 @@ class Report:
     epoch_losses : ndarray of shape (n_epochs,)
         Mean training loss of each epoch, seen while passing: each row's before its own step. Empty
         where nothing needed it, which is where ``Stop.tol`` is None.
+    checks : list of dict
+        Looks at the model with ``Stop(gradient=...)`` or ``Stop(gap=...)``: ``epoch``,
+        ``objective``, and ``gradient`` or ``gap``. The last is of the model that is returned.
     trace : Trace or None
         The objective along the run, if it was asked for.
     workers : list of dict
@@ -139,6 +142,7 @@ class Report:
     converged: bool = False
     stop_reason: str = ""
     epoch_losses: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    checks: list[dict[str, Any]] = field(default_factory=list)
     trace: Trace | None = None
     workers: list[dict[str, Any]] = field(default_factory=list)
     staleness: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
@@ -234,8 +238,11 @@ class Report:
         rows += [(f"seconds: {name}", float(value)) for name, value in self.seconds.items()]
         if len(self.epoch_losses):
             rows.append(("mean loss of the last epoch", float(self.epoch_losses[-1])))
-        if self.trace is not None and len(self.trace.objective):
+        if self.trace is not None and len(self.trace.objective) and not self.checks:
             rows.append(("objective at the end", float(self.trace.objective[-1])))
+        if self.checks:
+            last = self.checks[-1]
+            rows += [(f"{name} at the end", float(last[name])) for name in last if name != "epoch"]
         rows.append(
             (
                 "staleness mean, p95, max",

@@ -7,7 +7,7 @@ the twins keep the model itself, so that an error in such a trick shows.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, log_softmax
 
 from hogshare.kernels import layout, losses, penalties, schedules
 
@@ -19,6 +19,7 @@ def loss_value(loss, epsilon, y, p):
     r = p - y
     return {
         "log_loss": lambda: np.logaddexp(0.0, p) - y * p,
+        "multinomial": lambda: -y * p,
         "hinge": lambda: max(0.0, 1.0 - p * y),
         "perceptron": lambda: max(0.0, -p * y),
         "squared_hinge": lambda: max(0.0, 1.0 - p * y) ** 2,
@@ -36,6 +37,7 @@ def loss_derivative(loss, epsilon, y, p):
     excess = np.sign(r) * max(0.0, abs(r) - epsilon)
     return {
         "log_loss": lambda: (1.0 - y) * expit(p) - y * expit(-p),
+        "multinomial": lambda: np.exp(p) - y,
         "hinge": lambda: -y if z <= 1.0 else 0.0,
         "perceptron": lambda: -y if z <= 0.0 else 0.0,
         "squared_hinge": lambda: -2.0 * y * max(0.0, 1.0 - z),
@@ -45,6 +47,11 @@ def loss_derivative(loss, epsilon, y, p):
         "epsilon_insensitive": lambda: np.sign(excess),
         "squared_epsilon_insensitive": lambda: 2.0 * excess,
     }[loss]()
+
+
+def predictions(loss, margins):
+    """What value and derivative are functions of; the last axis is the columns."""
+    return log_softmax(margins, axis=-1) if loss == "multinomial" else margins
 
 
 def step_size(kind, eta0, power_t, alpha, optimal_init, t):
@@ -119,7 +126,7 @@ def targets(y, loss, n_columns):
     """One column of targets per class; `y` itself where there is one column."""
     if n_columns == 1:
         return np.asarray(y, float)[:, None]
-    other = 0.0 if loss == "log_loss" else -1.0
+    other = 0.0 if loss in ("log_loss", "multinomial") else -1.0
     return np.where(np.asarray(y)[:, None] == np.arange(n_columns), 1.0, other)
 
 
@@ -199,10 +206,11 @@ def sgd_rows(X, Y, weight, rule, order, t, state, columns, dense=False):
     for r in order:
         x, squares = X[r], float(X[r] @ X[r])
         support = stored(x, dense)
+        row = predictions(loss, x @ state.coef + state.intercept)
         for c in np.flatnonzero(columns.active):
             v = state.coef[:, c]
             eta = state.eta[c] = eta_of(rule, columns, c, t)
-            y, p = Y[r, c], float(x @ v) + state.intercept[c]
+            y, p = Y[r, c], row[c]
             value = loss_value(loss, rule.epsilon, y, p)
             state.losses[c] += value
             penalty = (1.0 - rule.l1_ratio) * 0.5 * state.squares[c]
@@ -249,9 +257,10 @@ def hogwild_rows(X, Y, weight, rule, order, t, state, columns, rarity, dense=Fal
         sizes = np.zeros((len(batch), Y.shape[1]))
         etas = np.zeros(Y.shape[1])
         for b, r in enumerate(batch):
+            row = predictions(LOSS_NAMES[rule.loss], X[r] @ state.coef + state.intercept)
             for c in range(Y.shape[1]):
                 etas[c] = eta_of(rule, columns, c, t + b)
-                y, p = Y[r, c], float(X[r] @ state.coef[:, c]) + state.intercept[c]
+                y, p = Y[r, c], row[c]
                 value = loss_value(LOSS_NAMES[rule.loss], rule.epsilon, y, p)
                 state.losses[c] += value
                 state.criteria[c] += value
@@ -314,6 +323,11 @@ def accuracy(P, Y, weight):
     return np.average((P > 0.0) == (Y > 0.0), axis=0, weights=weight)
 
 
+def accuracy_of_largest(P, Y, weight):
+    hits = P.argmax(axis=1) == Y.argmax(axis=1)
+    return np.full(Y.shape[1], np.average(hits, weights=weight))
+
+
 def r_squared(P, Y, weight):
     """As sklearn.metrics.r2_score, without its case of a constant target."""
     mean = np.average(Y, axis=0, weights=weight)
@@ -334,10 +348,14 @@ def fit(X, Y, weight, rule, plan, state, columns, held_out=(), rarity=None, dens
             sgd_rows(X, Y, weight, rule, order, t, state, columns, dense)
         else:
             hogwild_rows(X, Y, weight, rule, order, t, state, columns, rarity, dense)
-        history.append(state.losses.sum() / (len(order) * Y.shape[1]))
+        coupled = LOSS_NAMES[rule.loss] == "multinomial"
+        history.append(state.losses.sum() / (len(order) * (1 if coupled else Y.shape[1])))
         values = state.criteria / len(order)
+        if coupled:
+            values = np.full(len(values), values.sum())
         if plan.early_stopping:
             score = r_squared if plan.regression else accuracy
+            score = accuracy_of_largest if coupled else score
             P = X[held_out] @ state.coef + state.intercept
             values = -score(P, Y[held_out], weight[held_out])
         adaptive = rule.schedule == schedules.ADAPTIVE
@@ -351,7 +369,7 @@ def fit(X, Y, weight, rule, plan, state, columns, held_out=(), rarity=None, dens
 def sum_of_losses(X, Y, weight, loss, epsilon, coef, intercept, positive, negative):
     """Per column, weighted by row and class."""
     total = np.zeros(Y.shape[1])
-    P = X @ coef + intercept
+    P = predictions(loss, X @ coef + intercept)
     for (r, c), y in np.ndenumerate(Y):
         size = positive[c] if y > 0.0 else negative[c]
         total[c] += weight[r] * size * loss_value(loss, epsilon, y, P[r, c])
@@ -500,8 +518,9 @@ def saga_rows(X, Y, weight, rule, order, table, state, columns, rarity, dense=Fa
     l2, l1 = alpha * (1.0 - rule.l1_ratio), alpha * rule.l1_ratio
     for r in order:
         x, support = X[r], stored(X[r], dense)
+        row = predictions(loss, x @ state.w + state.intercept)
         for c in range(Y.shape[1]):
-            y, p = Y[r, c], float(x @ state.w[:, c]) + state.intercept[c]
+            y, p = Y[r, c], row[c]
             state.losses[c] += loss_value(loss, rule.epsilon, y, p)
             size = weight[r] * (columns.positive[c] if y > 0.0 else columns.negative[c])
             change = size * loss_derivative(loss, rule.epsilon, y, p) - table[r, c]
@@ -515,3 +534,28 @@ def saga_rows(X, Y, weight, rule, order, table, state, columns, rarity, dense=Fa
                 v -= step * change * x[j] + rare * state.average[j, c]
                 state.w[j, c] = soft(v, rare * l1) / (1.0 + rare * l2)
                 state.average[j, c] += change * x[j] / rule.dual_rows
+
+
+# -- looks at a model ----------------------------------------------------------------------------
+
+
+def loss_conjugate(loss, epsilon, y, a, reach=60.0):
+    """``max_p (a p - loss(p))`` by search: the function is concave in p."""
+    low, high = -reach, reach
+    for _ in range(300):
+        left, right = low + (high - low) / 3.0, high - (high - low) / 3.0
+        worse = a * left - loss_value(loss, epsilon, y, left) < a * right - loss_value(
+            loss, epsilon, y, right
+        )
+        low, high = (left, high) if worse else (low, right)
+    return a * low - loss_value(loss, epsilon, y, low)
+
+
+def slopes(X, Y, weight, loss, epsilon, coef, intercept, positive, negative):
+    """Weighted derivatives of the losses in the predictions, row by row and column by column."""
+    P = predictions(loss, X @ coef + intercept)
+    out = np.zeros_like(P)
+    for (r, c), y in np.ndenumerate(Y):
+        size = positive[c] if y > 0.0 else negative[c]
+        out[r, c] = weight[r] * size * loss_derivative(loss, epsilon, y, P[r, c])
+    return out

@@ -8,6 +8,7 @@ from hogshare.kernels.saga import norms_of
 from hogshare.problems.linear import LinearProblem
 
 UNSMOOTH = ("hinge", "perceptron", "epsilon_insensitive")
+COUPLED = ("multinomial",)  # losses of all columns of a row together: no dual step for one column
 SAMPLE_ROWS = 2048
 LONG = 1.0  # curvature of the loss times mean |x|^2 / (alpha n) from which SAGA is ahead
 TOO_LONG = 30.0  # the same, from which SDCA takes too many epochs to be of use
@@ -32,6 +33,8 @@ def automatic_rule(problem: LinearProblem) -> SDCA | SAGA:
         return SAGA()
     if problem.loss in UNSMOOTH:
         return SDCA()
+    if problem.loss in COUPLED:
+        return SAGA()
     mean, largest = norms_of(problem.rows, max(1, problem.n_rows // SAMPLE_ROWS))
     weight = float(problem.rows.weight.mean()) if problem.rows.weight.size else 1.0
     curvature = losses.CURVATURE[losses.CODES[problem.loss]] * weight

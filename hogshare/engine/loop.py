@@ -2,6 +2,9 @@
 
     join -> (claim, pull, step, push, tick: a turn) -> ... -> leave
 
+Where a run is looked at on its way, workers leave at the epoch that has been set as a limit, and
+join again when the caller has raised it.
+
 The loop is a generator. It yields `Compute` (call this, tell me what it answered and how long it
 took), `Wait` (nothing to claim: let time pass, tell me how much) and `Ended` (an epoch is over). A
 runtime drives it: threads and processes call, yield and sleep; a simulator would advance a
@@ -65,6 +68,10 @@ def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
             attempts += 1
             continue
         attempts = 0
+        if answer == layout.TURN_REST:
+            if not (yield from _rest(worker)):
+                return
+            continue
         if answer == layout.TURN_RECORD:
             yield Compute(worker.record)
         if answer == layout.TURN_EPOCH or worker.session.plan.report_epochs:
@@ -72,6 +79,18 @@ def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
         if answer == layout.TURN_OVER:
             n_blocks = next_turn(n_blocks, spent)
     yield Compute(worker.leave)
+
+
+def _rest(worker: Worker) -> Generator[Wish, Any, bool]:
+    """Leave, let the caller look at the model, and join again; False if the run has ended."""
+    yield Compute(worker.leave)
+    yield Ended()
+    attempts = 0
+    while worker.must_rest():
+        worker.table[layout.T_WAITING] += yield Wait(attempts)
+        attempts += 1
+    joined, _ = yield Compute(worker.rejoin)
+    return bool(joined)
 
 
 def next_turn(n_blocks: int, spent_ns: int) -> int:

@@ -158,6 +158,18 @@ class Session:
             (bias * share).astype(coef.dtype),
         )
 
+    def rests(self) -> bool:
+        """Whether the epochs up to the limit are done and every worker has pushed what it had."""
+        return (
+            self.word(layout.LIMIT) <= self.word(layout.EPOCHS) < self.plan.max_epochs
+            and self.word(layout.LIVE) == 0
+            and self.word(layout.STOP) == layout.RUNNING
+        )
+
+    def raise_limit(self, epochs: int) -> None:
+        """Let workers that rest go on up to so many epochs."""
+        self.shared.control[layout.LIMIT] = min(epochs, self.plan.max_epochs)
+
     def restore_sum(self) -> None:
         """Make the dual rule's vector the sum of the dual variables again, if a worker has died."""
         shared = self.shared
@@ -215,10 +227,24 @@ class Worker:
         """Enter the run and pull for the first time; False if the run has been closed."""
         s = self.session
         joined = bool(turns.join(s.plan, s.shared, self.private, self.me))
-        if joined:
+        if joined and not self.table[layout.T_JOINED]:
             self.table[layout.T_PROCESS] = os.getpid()
             self.table[layout.T_JOINED] = time.perf_counter_ns()
         return joined
+
+    def must_rest(self) -> bool:
+        """Whether the caller has yet to raise the limit."""
+        s = self.session
+        return (
+            s.word(layout.LIMIT) <= s.word(layout.EPOCHS) and s.word(layout.STOP) == layout.RUNNING
+        )
+
+    def rejoin(self) -> bool:
+        """Enter the run again after a rest; False if it has ended meanwhile."""
+        if self.session.word(layout.STOP) != layout.RUNNING:
+            return False
+        self.table[layout.T_STATE] = layout.STARTING
+        return self.join()
 
     def turn(self, n_blocks: int) -> int:
         """Claim and compute up to `n_blocks` blocks; one of the ``TURN_`` answers."""
@@ -462,6 +488,7 @@ def fill(
     columns[layout.C_POSITIVE] = problem.positive
     columns[layout.C_NEGATIVE] = problem.negative
     a["returned"][:] = layout.NO_BLOCK
+    session.raise_limit(plan.max_epochs)
     a["table"][:, layout.T_BLOCK] = layout.NO_BLOCK
     a["permutation"][:] = np.arange(problem.n_rows)
     a["history"][:] = np.nan

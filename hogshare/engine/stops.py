@@ -9,7 +9,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Stop:
-    """Stop criterion, applied at the end of an epoch by whichever worker completes it.
+    """Stop criterion: at most one of `tol`, `gradient` and `gap`, besides the number of epochs.
 
     Parameters
     ----------
@@ -17,11 +17,28 @@ class Stop:
         Passes over the rows at the most.
     tol : float or None, default=None
         Stop when the epoch's mean loss plus penalty (or the score on held-out rows) has not
-        improved by `tol` for `patience` epochs in a row. None: never.
+        improved by `tol` for `patience` epochs in a row. None: never. Decided at the end of every
+        epoch by whichever worker completes it, from losses seen on the way.
+    gradient : float or None, default=None
+        Stop when the largest component of the gradient mapping of the objective (for penalties
+        without l1, its gradient; intercepts included) is at most this. For smooth losses.
+    gap : float or None, default=None
+        Stop when the duality gap, which bounds how far the objective is above its minimum, is at
+        most this. For problems with a penalty and any loss but the multinomial one.
     patience : int, default=5
         See `tol` (scikit-learn's ``n_iter_no_change``).
+    give_up : bool, default=False
+        With `gradient` or `gap`: end the run at a look, from the third on, at which the rate so far
+        foresees that it takes more than 1.5 times the epochs left, or, after a fifth of the
+        epochs, nothing has been gained.
     validation : ndarray of bool of shape (n_rows,) or None, default=None
         Rows that are never trained on; if given, the score on them decides.
+
+    Notes
+    -----
+    `gradient` and `gap` are evaluated at a model by a pass over all rows, after all workers have
+    pushed what they had: what the report says was reached is true of the model that it holds. Looks
+    come after the epochs 3 and 5, and then where the rate seen so far foresees the end.
 
     Examples
     --------
@@ -33,6 +50,9 @@ class Stop:
     epochs: int = 10
     tol: float | None = None
     patience: int = 5
+    gradient: float | None = None
+    gap: float | None = None
+    give_up: bool = False
     validation: np.ndarray | None = None
 
     def __post_init__(self) -> None:
@@ -40,7 +60,26 @@ class Stop:
             raise ValueError(f"epochs must be at least 1; got {self.epochs}.")
         if self.patience < 1:
             raise ValueError(f"patience must be at least 1; got {self.patience}.")
+        given = [n for n in ("tol", "gradient", "gap") if getattr(self, n) is not None]
+        if len(given) > 1:
+            raise ValueError(f"give one of {' and '.join(given)}: each is a criterion of its own.")
+        if self.give_up and not self.looks:
+            raise ValueError("give_up needs gradient= or gap=, whose looks it goes by.")
+        for name in ("gradient", "gap"):
+            value = getattr(self, name)
+            if value is not None and not value >= 0.0:
+                raise ValueError(f"{name} must not be negative; got {value!r}.")
+        if self.validation is not None and self.looks:
+            raise ValueError(
+                "gradient and gap are of the objective over all rows, and with validation= some "
+                "are not trained on; use tol=."
+            )
         if self.validation is not None:
             mask = np.asarray(self.validation)
             if mask.dtype != bool or mask.ndim != 1:
                 raise ValueError("validation must be a one-dimensional mask of booleans.")
+
+    @property
+    def looks(self) -> bool:
+        """Whether the model has to be looked at on its way."""
+        return self.gradient is not None or self.gap is not None

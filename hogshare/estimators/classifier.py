@@ -9,8 +9,9 @@ from sklearn.base import _fit_context
 from sklearn.linear_model import SGDClassifier as _SGDClassifier
 from sklearn.utils.validation import validate_data
 
-from hogshare.estimators.common import LEARNING_RATES, WORKER_CONSTRAINTS
+from hogshare.estimators.common import LEARNING_RATES
 from hogshare.estimators.passes import ClassifierPass
+from hogshare.estimators.workers import WORKER_CONSTRAINTS
 
 
 class SGDClassifier(ClassifierPass, _SGDClassifier):

@@ -13,29 +13,21 @@ from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import validate_data
 
 from hogshare.engine.automatic import automatic_rule
 from hogshare.engine.rules import SGD
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
 from hogshare.estimators.epochs import EpochTasks
+from hogshare.estimators.workers import check_rows, plane_of
 from hogshare.kernels import schedules
 from hogshare.planes.shared import Shared
 from hogshare.problems.linear import build
 from hogshare.problems.model import Model
-from hogshare.problems.rows import check_sparse
 from hogshare.report import Report
-from hogshare.runtimes.choice import RUNTIMES
 from hogshare.solvers.solving import OrderSeed, solve
 
 MAX_INT = np.iinfo(np.int32).max
-WORKER_CONSTRAINTS: dict[str, list[Any]] = {
-    "plane": [StrOptions({"shared"}), Shared, None],
-    "runtime": [StrOptions(set(RUNTIMES))],
-}
-
-
 LEARNING_RATES: list[Any] = [StrOptions({"auto", *schedules.CODES})]
 AVERAGES = ("_standard_coef", "_standard_intercept", "_average_coef", "_average_intercept")
 
@@ -83,17 +75,7 @@ class SGDMixin(CallbackSupportMixin):
 
     def _check_rows(self, X: Any, y: Any, reset: bool) -> tuple[Any, np.ndarray]:
         """Validate as scikit-learn does; the structure of compressed formats before it is used."""
-        check_sparse(X)
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            order="C",
-            reset=reset,
-        )
-        return X, y
+        return check_rows(self, X, y, reset=reset)
 
     def _held_out(self, y: np.ndarray, sample_weight: np.ndarray) -> np.ndarray | None:
         """Mask of the rows that early stopping scores; None without early stopping."""
@@ -201,13 +183,12 @@ class SGDMixin(CallbackSupportMixin):
             return self._fitted(model, start.t + epochs * len(y))
 
         tasks = EpochTasks(self, problem, X, y, metadata, max_iter, attributes)
-        plane = est.plane if isinstance(est.plane, Shared) else Shared()
         automatic = est.learning_rate == "auto"
         tasks.begin(start)
         report = solve(
             problem,
             rule=automatic_rule(problem) if automatic else SGD(average=est.average),
-            plane=plane,
+            plane=plane_of(est),
             runtime=est.runtime,
             n_workers=est.n_jobs,
             step=None if automatic else self._step_size(),

@@ -49,9 +49,10 @@ class EpochTasks:
         self.data: dict[str, Any] = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
         self.max_iter = max_iter
         self.attributes = attributes
-        self.calls = max_iter is not None and bool(getattr(estimator, "_skl_callbacks", None))
+        self.calls = bool(max_iter) and bool(getattr(estimator, "_skl_callbacks", None))
         self.root: Any = None
         self.task: Any = None
+        self.stopped = False  # a hook asked for it
         self.began = time.perf_counter()
 
     @property
@@ -92,13 +93,14 @@ class EpochTasks:
             **self.data, reconstruction_attributes=lambda: self.attributes(model())
         )
         self.task = None
+        self.stopped = bool(stop)
         if not stop and epoch < self.max_iter:  # type: ignore[operator]
             self._begin_epoch(model)
         return bool(stop)
 
-    def end(self, report: Report) -> None:
+    def end(self, report: Report | None) -> None:
         """The fit is over."""
-        if self.estimator.verbose and report.converged:
+        if self.estimator.verbose and report is not None and report.converged:
             seconds = time.perf_counter() - self.began
             print(f"Convergence after {report.n_epochs} epochs took {seconds:.2f} seconds")  # noqa: T201
         if self.root is None:

@@ -8,8 +8,9 @@ from typing import Any
 from sklearn.base import _fit_context
 from sklearn.linear_model import SGDRegressor as _SGDRegressor
 
-from hogshare.estimators.common import LEARNING_RATES, WORKER_CONSTRAINTS
+from hogshare.estimators.common import LEARNING_RATES
 from hogshare.estimators.passes import RegressorPass
+from hogshare.estimators.workers import WORKER_CONSTRAINTS
 
 
 class SGDRegressor(RegressorPass, _SGDRegressor):

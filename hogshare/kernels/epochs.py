@@ -11,6 +11,7 @@ Who writes what, and in which order:
   EPOCHS (release). Epochs end in order.
 - Orders and sums stand in pairs, by the parity of the epoch: epoch e + 1 is prepared once epoch
   e - 1 has ended, so at most two epochs are ever open.
+- At LIMIT epochs nobody claims: workers leave, and the caller, who alone writes LIMIT, raises it.
 - The monitor, and nobody else, puts a dead worker's block into ``returned``.
 """
 
@@ -143,7 +144,7 @@ def claim(shared, plan, me):
     while True:
         ticket = load(control, layout.TICKET)
         epoch = ticket // plan.n_blocks
-        if epoch >= plan.max_epochs:
+        if epoch >= load(control, layout.LIMIT):
             return layout.NO_BLOCK
         ready = load(control, layout.READY)
         half = epoch + 1 if 2 * (ticket % plan.n_blocks) >= plan.n_blocks - 1 else epoch

@@ -24,7 +24,7 @@ from hogshare.kernels.rows import (
     row_weight,
     squared_norm,
 )
-from hogshare.kernels.sgd import PREFETCH_ROWS, count_loss, gradient_step, target
+from hogshare.kernels.sgd import PREFETCH_ROWS, count_loss, couple, gradient_step, target
 
 
 @helper
@@ -88,10 +88,11 @@ def hogwild_rows(rows, rule, order, first, last, t, shared, private, columns, sc
             eta_t = schedules.step_size(
                 rule.schedule, rule.eta0, rule.power_t, rule.alpha, rule.optimal_init, t + (b - i)
             )
+            coupled = couple(rule.loss, local, margin, shared.intercept)
             for c in range(n_columns):
                 eta = columns[layout.C_ETA, c] if rule.schedule == schedules.ADAPTIVE else eta_t
                 local[layout.L_ETA, c] = eta
-                p = margin[c] + shared.intercept[c]
+                p = margin[c] if coupled else margin[c] + shared.intercept[c]
                 y = target(rule.loss, rows.y[r], c, n_columns)
                 count_loss(rule, local, c, y, p)
                 update = gradient_step(rule, y, p, eta, norm2) * weight

@@ -17,7 +17,8 @@ RETURNED = 6 * WORD  # number of blocks that the monitor has put back
 COMPLETED = 7 * WORD  # finished blocks
 LIVE = 8 * WORD  # workers that have joined and not left
 ENDER = 9 * WORD  # worker + 1 that is ending an epoch; 0: nobody
-N_CONTROL = 10
+LIMIT = 10 * WORD  # epochs after which workers rest until the caller has looked; it is raised then
+N_CONTROL = 11
 
 # values of STOP
 RUNNING = 0
@@ -92,3 +93,4 @@ TURN_WAIT = 1  # nothing to claim yet
 TURN_EPOCH = 2  # this worker ended an epoch and the caller asked to be told
 TURN_RECORD = 3  # a snapshot of the model is due
 TURN_DONE = 4  # nothing left
+TURN_REST = 5  # nothing to claim until the caller raises the limit

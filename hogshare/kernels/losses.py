@@ -3,11 +3,18 @@
 A kernel takes ``loss: int``. Passing a compiled function instead would miss Numba's disk cache in
 every new process. The formulas and their edge cases are scikit-learn's, so that one worker fits the
 same model; `y` is in {0, 1} for the log loss and in {-1, 1} for the other classification losses.
+
+The multinomial loss couples the columns of a row: its prediction in a column is the logarithm of
+the class's probability, for which all margins of the row are needed (`log_probabilities`). With
+that done, it too is a scalar per column: `y` is in {0, 1}, the value is counted in the column of
+the row's own class, so that it is counted once, and the derivative is in the column's *margin*.
 """
 
 import math
 
-from hogshare.kernels.jit import inlined
+import numpy as np
+
+from hogshare.kernels.jit import helper, inlined
 
 LOG_LOSS = 0
 HINGE = 1
@@ -18,6 +25,7 @@ SQUARED_ERROR = 5
 HUBER = 6
 EPSILON_INSENSITIVE = 7
 SQUARED_EPSILON_INSENSITIVE = 8
+MULTINOMIAL = 9
 
 CODES = {
     "log_loss": LOG_LOSS,
@@ -29,12 +37,15 @@ CODES = {
     "huber": HUBER,
     "epsilon_insensitive": EPSILON_INSENSITIVE,
     "squared_epsilon_insensitive": SQUARED_EPSILON_INSENSITIVE,
+    "multinomial": MULTINOMIAL,
 }
 
 MAX_DERIVATIVE = 1e12
 
 # Upper bound of the second derivative in the prediction; for the losses with a kink, the change of
 # the derivative over a unit of margin, which plays the same part in how far a block of steps goes.
+# Of the multinomial loss it is a bound of the Hessian in all margins of a row: of its largest
+# eigenvalue, and of the sums of its rows' absolute values, 2 p (1 - p).
 CURVATURE = {
     LOG_LOSS: 0.25,
     HINGE: 1.0,
@@ -45,7 +56,23 @@ CURVATURE = {
     HUBER: 1.0,
     EPSILON_INSENSITIVE: 1.0,
     SQUARED_EPSILON_INSENSITIVE: 2.0,
+    MULTINOMIAL: 0.5,
 }
+
+
+@helper
+def log_probabilities(margin):
+    """Turn the margins of a row (float64) into the logarithms of its classes' probabilities."""
+    largest = -np.inf
+    for c in range(margin.shape[0]):
+        largest = max(largest, margin[c])
+    total = 0.0
+    for c in range(margin.shape[0]):
+        margin[c] -= largest
+        total += math.exp(margin[c])
+    total = math.log(total)
+    for c in range(margin.shape[0]):
+        margin[c] -= total
 
 
 @inlined
@@ -54,6 +81,8 @@ def loss_value(loss, epsilon, y, p):
     if loss == LOG_LOSS:
         # log(1 + exp(p)) - y p, without overflow on either side
         return max(p, 0.0) + math.log1p(math.exp(-abs(p))) - y * p
+    if loss == MULTINOMIAL:
+        return -p if y > 0.0 else 0.0
     if loss == HINGE:
         return max(0.0, 1.0 - p * y)
     if loss == PERCEPTRON:
@@ -98,6 +127,8 @@ def loss_derivative(loss, epsilon, y, p):
         if p > -37.0:
             e = math.exp(-p)
             return ((1.0 - y) - y * e) / (1.0 + e)
+        return math.exp(p) - y
+    if loss == MULTINOMIAL:
         return math.exp(p) - y
     if loss == HINGE:
         return -y if p * y <= 1.0 else 0.0

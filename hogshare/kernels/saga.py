@@ -31,7 +31,14 @@ from hogshare.kernels.rows import (
     row_weight,
     squared_norm,
 )
-from hogshare.kernels.sgd import PREFETCH_LABELS, count_loss, look_ahead, target, weight_of
+from hogshare.kernels.sgd import (
+    PREFETCH_LABELS,
+    count_loss,
+    couple,
+    look_ahead,
+    target,
+    weight_of,
+)
 
 
 @inlined
@@ -98,13 +105,14 @@ def saga_rows(rows, rule, order, first, last, gradients, rarity, private, column
         margins(rows, start, end, private.w, margin)
         label = rows.y[r]
         weight = row_weight(rows, r)
+        coupled = couple(rule.loss, local, margin, local[layout.L_INTERCEPT])
         active = False
         for c in range(n_columns):
             change[c] = 0.0
             if columns[layout.C_ACTIVE, c] == 0.0:
                 continue
             active = True
-            p = margin[c] + local[layout.L_INTERCEPT, c]
+            p = margin[c] if coupled else margin[c] + local[layout.L_INTERCEPT, c]
             y = target(rule.loss, label, c, n_columns)
             count_loss(rule, local, c, y, p)
             size = weight_of(columns, c, y, weight)

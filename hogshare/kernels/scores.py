@@ -18,9 +18,13 @@ def add_losses(rows, loss, epsilon, w, intercept, positive, negative, margin, ou
         start, end = row_bounds(rows, r)
         margins(rows, start, end, w, margin)
         for c in range(n_columns):
+            margin[c] += intercept[c]
+        if loss == losses.MULTINOMIAL:
+            losses.log_probabilities(margin)
+        for c in range(n_columns):
             y = target(loss, rows.y[r], c, n_columns)
             size = positive[c] if y > 0.0 else negative[c]
-            value = losses.loss_value(loss, epsilon, y, margin[c] + intercept[c])
+            value = losses.loss_value(loss, epsilon, y, margin[c])
             out[c] += row_weight(rows, r) * size * value
 
 
@@ -28,7 +32,8 @@ def add_losses(rows, loss, epsilon, w, intercept, positive, negative, margin, ou
 def held_out_scores(rows, rule, regression, held_out, w, local, out):
     """Score each column on the rows that are never trained on, as scikit-learn's estimators do.
 
-    Weighted accuracy of the sign for classification, weighted R squared for regression.
+    Weighted accuracy of the sign for classification (of the largest column where the loss couples
+    them, in every column), weighted R squared for regression.
     """
     n_columns = local.shape[1]
     margin = local[layout.L_MARGIN]
@@ -52,11 +57,18 @@ def held_out_scores(rows, rule, regression, held_out, w, local, out):
             margins(rows, start, end, w, margin)
         weight = row_weight(rows, r)
         spread += weight * (np.float64(rows.y[r]) - mean) ** 2
+        best = 0
         for c in range(n_columns):
-            p = margin[c] * local[layout.L_SCALE, c] + local[layout.L_INTERCEPT, c]
+            margin[c] = margin[c] * local[layout.L_SCALE, c] + local[layout.L_INTERCEPT, c]
+            if margin[c] > margin[best]:
+                best = c
+        for c in range(n_columns):
+            p = margin[c]
             y = target(rule.loss, rows.y[r], c, n_columns)
             if regression:
                 out[c] += weight * (y - p) * (y - p)
+            elif rule.loss == losses.MULTINOMIAL:
+                out[c] += weight if np.int64(rows.y[r]) == best else 0.0
             elif (p > 0.0) == (y > 0.0):
                 out[c] += weight
     for c in range(n_columns):

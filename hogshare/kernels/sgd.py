@@ -99,7 +99,22 @@ def target(loss, label, column, n_columns):
         return np.float64(label)
     if np.int64(label) == column:
         return 1.0
-    return 0.0 if loss == losses.LOG_LOSS else -1.0
+    return 0.0 if loss == losses.LOG_LOSS or loss == losses.MULTINOMIAL else -1.0
+
+
+@inlined
+def couple(loss, local, margin, intercept):
+    """Predictions of a row whose columns the loss couples, in place of its margins.
+
+    Returns whether there are any; if not, a column's prediction is left to its own loop, where it
+    stays in a register.
+    """
+    if loss != losses.MULTINOMIAL:
+        return False
+    for c in range(margin.shape[0]):
+        margin[c] = margin[c] * local[layout.L_SCALE, c] + intercept[c]
+    losses.log_probabilities(margin)
+    return True
 
 
 @inlined
@@ -219,13 +234,16 @@ def sgd_rows(rows, rule, order, first, last, t, private, columns):
             rule.schedule, rule.eta0, rule.power_t, rule.alpha, rule.optimal_init, t
         )
         skip = rule.schedule == schedules.PA1 and norm2 == 0.0
+        coupled = couple(rule.loss, local, margin, local[layout.L_INTERCEPT])
         for c in range(n_columns):
             step[c] = 0.0
             if columns[layout.C_ACTIVE, c] == 0.0:
                 continue
             eta = columns[layout.C_ETA, c] if rule.schedule == schedules.ADAPTIVE else eta_t
             local[layout.L_ETA, c] = eta
-            p = margin[c] * local[layout.L_SCALE, c] + local[layout.L_INTERCEPT, c]
+            p = margin[c]
+            if not coupled:
+                p = p * local[layout.L_SCALE, c] + local[layout.L_INTERCEPT, c]
             y = target(rule.loss, label, c, n_columns)
             if rule.track != TRACK_NOTHING:
                 loss = losses.loss_value(rule.loss, rule.epsilon, y, p)

@@ -9,7 +9,7 @@ here.
 
 import numpy as np
 
-from hogshare.kernels import layout, penalties, schedules, sgd
+from hogshare.kernels import layout, losses, penalties, schedules, sgd
 from hogshare.kernels.atomics import compare_exchange, fetch_add, load, store
 from hogshare.kernels.dual import dual_rows, half_squares
 from hogshare.kernels.epochs import apply_criterion, claim, complete, stop_now
@@ -142,7 +142,9 @@ def end_epoch(rows, rule, plan, shared, private, me, epoch):
         total = 0.0
         for c in range(n_columns):
             total += sums[c]
-        shared.history[epoch] = total / (n_rows * n_columns)
+        # a loss that couples the columns is counted once per row
+        parts = 1 if rule.loss == losses.MULTINOMIAL else n_columns
+        shared.history[epoch] = total / (n_rows * parts)
     # the block's scratch is free here: its sums have been added to the epoch's
     criterion = local[layout.L_STEP]
     score = local[layout.L_LOSS]
@@ -153,6 +155,12 @@ def end_epoch(rows, rule, plan, shared, private, me, epoch):
             l2 = (1.0 - rule.l1_ratio) * squares
             criterion[c] += rule.alpha * (l2 + rule.l1_ratio * absolutes)
         score[c] = 0.0
+    if rule.loss == losses.MULTINOMIAL:
+        # coupled columns are one model: they stop together, or none does
+        for c in range(1, n_columns):
+            criterion[0] += criterion[c]
+        for c in range(1, n_columns):
+            criterion[c] = criterion[0]
     if plan.early_stopping:
         if plan.private == LOCK_FREE:
             for c in range(n_columns):
@@ -232,10 +240,11 @@ def take_turn(rows, rule, plan, shared, private, scratch, me, n_blocks):
         ticket = claim(shared, plan, me)
         if ticket == layout.NO_BLOCK:
             table[me, layout.T_BLOCK] = layout.NO_BLOCK
-            if load(control, layout.EPOCHS) >= plan.max_epochs:
+            epochs = load(control, layout.EPOCHS)
+            if epochs >= plan.max_epochs:
                 stop_now(control, layout.STOPPED_BY_LIMIT)
                 return layout.TURN_DONE
-            return layout.TURN_WAIT
+            return layout.TURN_REST if epochs >= load(control, layout.LIMIT) else layout.TURN_WAIT
         last, completed = True, 0
         if ticket != layout.FINISH_EPOCH:
             run_block(rows, rule, plan, shared, private, scratch, me, ticket)

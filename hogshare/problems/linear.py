@@ -27,7 +27,8 @@ class LinearProblem:
     """A linear model to be fitted; make one with `hogshare.problems.linear`.
 
     The objective is ``sum_i weight_i loss(y_i, p_i) / n + alpha ((1 - l1_ratio) |w|^2 / 2 +
-    l1_ratio |w|_1)``, summed over columns, with the intercept not penalised.
+    l1_ratio |w|_1)``, summed over columns, with the intercept not penalised. The multinomial loss
+    is one number per row, not one per column.
 
     Attributes
     ----------
@@ -174,8 +175,14 @@ def build(
         weights = np.ones(1)
         positive = negative = np.ones(1)
     else:
+        if loss == "multinomial" and len(classes) == 2:
+            loss = "log_loss"  # as in scikit-learn's LogisticRegression
         target, n_columns = encode_labels(y, classes, loss, dtype)
         weights = np.ones(len(classes)) if class_weight is None else np.asarray(class_weight)
+        if loss == "multinomial":
+            # there is no rest: a row's weight is its own class's in every column
+            sample_weight = sample_weight * weights[target.astype(np.int64)]
+            weights = np.ones(n_columns)
         # as in scikit-learn: one against the rest gives the rest weight one
         positive = weights[1:2].copy() if n_columns == 1 else weights.copy()
         negative = weights[0:1].copy() if n_columns == 1 else np.ones(n_columns)
@@ -225,7 +232,10 @@ def linear(
         Labels, or numbers for a regression.
     loss : str, default="log_loss"
         ``log_loss``, ``hinge``, ``squared_hinge``, ``modified_huber``, ``perceptron``,
-        ``squared_error``, ``huber``, ``epsilon_insensitive`` or ``squared_epsilon_insensitive``.
+        ``squared_error``, ``huber``, ``epsilon_insensitive``, ``squared_epsilon_insensitive``, or
+        ``multinomial``: cross entropy of the softmax over all classes, whose columns are fitted
+        together, where ``log_loss`` fits each class against the rest. With two classes it is
+        ``log_loss``, with its one column (as in scikit-learn's `LogisticRegression`).
     penalty : {"l2", "l1", "elasticnet", None}, default="l2"
         Penalty on the coefficients (never on the intercept).
     alpha : float, default=1e-4
@@ -243,7 +253,8 @@ def linear(
     classes : array-like of shape (n_classes,), default=None
         Sorted labels; by default those that occur in `y`.
     task : {"classification", "regression", None}, default=None
-        By default the loss decides: the last four of the list are for regression.
+        By default the loss decides: ``squared_error``, ``huber`` and the epsilon-insensitive ones
+        are for regression.
 
     Returns
     -------

@@ -10,6 +10,7 @@ from hogshare.rivals.contestant import Contestant
 ALL: tuple[type[Contestant], ...] = (
     ours.HogshareSGD,
     ours.HogshareAuto,
+    ours.HogshareLogistic,
     ours.HogshareOneVector,
     scikit.ScikitSGD,
     scikit.ScikitAveragedSGD,

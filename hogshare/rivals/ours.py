@@ -48,6 +48,31 @@ class HogshareAuto(HogshareSGD):
     extra: ClassVar[Setting] = {"learning_rate": "auto"}
 
 
+class HogshareLogistic(HogshareSGD):
+    """`hogshare.LogisticRegression`, stopped by the number of epochs."""
+
+    name = "hogshare LogisticRegression"
+    losses = ("log_loss",)
+
+    def prepare(self, X: Any, y: np.ndarray) -> Any:
+        from hogshare.estimators import LogisticRegression
+
+        return X, y, LogisticRegression, None
+
+    def model(self, kind: Any, budget: float, seed: int, **extra: Any) -> Any:
+        """Make an estimator that runs all its epochs and looks at the gradient on its way."""
+        return kind(
+            C=self.task.C,
+            fit_intercept=False,
+            solver="saga",  # nobody else finishes the fit
+            max_iter=int(budget),
+            tol=0.0,
+            n_jobs=self.task.workers,
+            random_state=seed,
+            **extra,
+        )
+
+
 class HogshareOneVector(HogshareSGD):
     """One vector that all workers write without locks: Hogwild! as published."""
 

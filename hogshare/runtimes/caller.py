@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from hogshare.engine.checks import Checks
 from hogshare.engine.loop import worker_loop
 from hogshare.engine.session import Session, Shapes, private_memory
 from hogshare.runtimes.driver import drive
@@ -21,9 +22,11 @@ class Caller:
         """Private memory; the rows as they are."""
         return {**private_memory(shapes), **rows}
 
-    def run(self, session: Session, on_epoch: OnEpoch | None) -> list[str]:
+    def run(
+        self, session: Session, on_epoch: OnEpoch | None, checks: Checks | None = None
+    ) -> list[str]:
         """Run to the end; returns notes for the report."""
-        hook = EpochHook(session, on_epoch)
+        hook = EpochHook(session, on_epoch, checks)
         worker = session.worker(0)
         drive(worker_loop(worker), lambda: hook.poll(worker.model))
         hook.poll()

@@ -1,9 +1,12 @@
-"""Tells the caller about finished epochs, one by one and in its own thread."""
+"""Tells the caller about finished epochs, one by one and in its own thread; looks at the model."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
+from hogshare.engine.checks import Checks
 from hogshare.engine.session import Session
 from hogshare.kernels import layout
 from hogshare.problems.model import Model
@@ -12,15 +15,36 @@ OnEpoch = Callable[[int, Callable[[], Model]], bool]
 
 
 class EpochHook:
-    """Calls ``on_epoch(epoch, snapshot)`` once per epoch, in order; stops the run if it says so."""
+    """Calls ``on_epoch(epoch, snapshot)`` once per epoch, in order; stops the run if it says so.
 
-    def __init__(self, session: Session, on_epoch: OnEpoch | None) -> None:
+    With `checks` the run rests at the epochs that they name. When every worker has left, the model
+    is looked at here, in the caller's thread, and either the run ends or the limit is raised.
+    """
+
+    def __init__(
+        self, session: Session, on_epoch: OnEpoch | None, checks: Checks | None = None
+    ) -> None:
         self.session = session
         self.on_epoch = on_epoch
+        self.checks = checks
         self.seen = 0
 
     def poll(self, snapshot: Callable[[], Model] | None = None) -> None:
-        """Report the epochs that have ended since the last call."""
+        """Report the epochs that have ended since the last call; look, if the run rests for it."""
+        self._report(snapshot)
+        if self.checks is not None and self.session.rests():
+            self._look(self.checks)
+
+    def _look(self, checks: Checks) -> None:
+        session = self.session
+        session.restore_sum()  # a worker that died may have left it wrong
+        again = checks.look(session, session.model(), session.word(layout.EPOCHS), side_by_side)
+        if again is None:
+            session.stop(layout.STOPPED_BY_CRITERION)
+        else:
+            session.raise_limit(again)
+
+    def _report(self, snapshot: Callable[[], Model] | None) -> None:
         while self.on_epoch is not None and self.seen < self.session.word(layout.EPOCHS):
             if self.session.word(layout.STOP) == layout.STOPPED_BY_DIVERGENCE:
                 return
@@ -29,3 +53,12 @@ class EpochHook:
                 self.session.stop()
                 self.on_epoch = None  # epochs that end before all have stopped are not reported
                 return
+
+
+def side_by_side(function: Callable[[Any], Any], parts: Iterable[Any]) -> list[Any]:
+    """Call a function with every part, in threads if there are several."""
+    parts = list(parts)
+    if len(parts) == 1:
+        return [function(parts[0])]
+    with ThreadPoolExecutor(len(parts), thread_name_prefix="hogshare-look") as pool:
+        return list(pool.map(function, parts))

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from hogshare.engine.checks import Checks
 from hogshare.engine.loop import worker_loop
 from hogshare.engine.session import ROW_ARRAYS, Session, Settings, Shapes
 from hogshare.kernels import layout, repair
@@ -33,6 +34,7 @@ from hogshare.shm import sharing
 from hogshare.shm.arena import Arena
 
 TICK_SECONDS = 0.02
+LOOK_SECONDS = 0.005  # where workers rest until they are told to go on
 GRACE_SECONDS = 0.3  # for members to see the stop word after Ctrl-C
 
 
@@ -76,19 +78,21 @@ class Processes:
             self.arena = None
         self.borrowed = {}
 
-    def run(self, session: Session, on_epoch: OnEpoch | None) -> list[str]:
+    def run(
+        self, session: Session, on_epoch: OnEpoch | None, checks: Checks | None = None
+    ) -> list[str]:
         """Run to the end; returns notes for the report."""
         crew = current_crew()
         members = dict(enumerate(crew.hire(session.settings.n_workers - 1), start=1))
         watch = Watch(session, members)
-        hook = EpochHook(session, on_epoch)
+        hook = EpochHook(session, on_epoch, checks)
         crowd = Crowd(session, range(1))
         try:
             crowd.start()
             for me, member in members.items():
                 self._post(session, member, me)
             while crowd.running or watch.anyone_working():
-                watch.look(TICK_SECONDS)
+                watch.look(TICK_SECONDS if checks is None else LOOK_SECONDS)
                 hook.poll()
                 if not crowd.running:
                     watch.refuse_late()

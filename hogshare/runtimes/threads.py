@@ -13,6 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 import numpy as np
 
+from hogshare.engine.checks import Checks
 from hogshare.engine.loop import worker_loop
 from hogshare.engine.session import Session, Shapes, private_memory
 from hogshare.kernels import layout
@@ -106,9 +107,11 @@ class Threads:
         """Private memory; the rows as they are."""
         return {**private_memory(shapes), **rows}
 
-    def run(self, session: Session, on_epoch: OnEpoch | None) -> list[str]:
+    def run(
+        self, session: Session, on_epoch: OnEpoch | None, checks: Checks | None = None
+    ) -> list[str]:
         """Run to the end; returns notes for the report."""
-        hook = EpochHook(session, on_epoch)
+        hook = EpochHook(session, on_epoch, checks)
         crowd = Crowd(session, range(session.settings.n_workers))
         try:
             crowd.start()

@@ -11,7 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from hogshare.engine import session as sessions
-from hogshare.engine.automatic import UNSMOOTH
+from hogshare.engine.automatic import COUPLED, UNSMOOTH
+from hogshare.engine.checks import FIRST_LOOK, Checks, check_criterion
 from hogshare.engine.rules import SAGA, SDCA, SGD, Rule
 from hogshare.engine.session import Session
 from hogshare.engine.steps import StepSize
@@ -22,7 +23,7 @@ from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
 from hogshare.report import Report
 from hogshare.runtimes.choice import choose
-from hogshare.runtimes.hooks import OnEpoch
+from hogshare.runtimes.hooks import OnEpoch, side_by_side
 from hogshare.solvers import outcome
 
 
@@ -103,6 +104,7 @@ def solve(
         step = StepSize("constant")
     step, stop = step or StepSize(), stop or Stop()
     check(problem, rule, plane, step, stop, start, trace)
+    check_criterion(problem, stop)
     workers, runner, notes = choose(
         problem, runtime, n_workers, stop.epochs, plane.interval(problem)
     )
@@ -122,15 +124,20 @@ def solve(
         report_epochs=on_epoch is not None,
         track=track,
     )
+    checks = Checks(problem, stop) if stop.looks else None
     arrays = runner.allocate(shapes, sessions.row_arrays(problem))
     try:
         session = Session(arrays, settings)
         sessions.fill(session, problem, stop, step, start)
+        if checks is not None:
+            session.raise_limit(FIRST_LOOK if start is None else 0)  # a start may be good enough
         filled = time.perf_counter()
         session.worker(0).prepare()
+        if checks is not None:
+            checks.prepare()
         ready = time.perf_counter()
         with np.errstate(all="ignore"):
-            notes += runner.run(session, on_epoch)
+            notes += runner.run(session, on_epoch, checks)
         over = time.perf_counter()
         session.restore_sum()
         reason = session.word(layout.STOP)
@@ -140,14 +147,24 @@ def solve(
         if outcome.is_absurd(problem, model):
             warnings.warn(outcome.ABSURD, ConvergenceWarning, stacklevel=2)
             notes.append(outcome.ABSURD)
+        converged, why = reason == layout.STOPPED_BY_CRITERION, outcome.REASONS[reason]
+        if checks is not None:
+            # the model that is returned, whyever the run has ended
+            if not checks.seen or checks.seen[-1]["epoch"] < session.word(layout.EPOCHS):
+                checks.look(session, model, session.word(layout.EPOCHS), side_by_side)
+            converged = checks.met
+            if checks.hopeless:
+                why = "the epochs that are left would not do"
+            why = checks.sentence() if converged else f"{why}; {checks.sentence()}"
         report = Report(
             model=model,
             settings=outcome.settings(problem, rule, plane, runner.name, session, step, stop, seed),
             versions=outcome.versions(),
             machine=outcome.machine(),
             n_epochs=session.word(layout.EPOCHS),
-            converged=reason == layout.STOPPED_BY_CRITERION,
-            stop_reason=outcome.REASONS[reason],
+            converged=converged,
+            stop_reason=why,
+            checks=[] if checks is None else checks.seen,
             epoch_losses=outcome.epoch_losses(session),
             trace=outcome.trace(session, problem, ready, start) if trace else None,
             workers=outcome.workers(session, ready),
@@ -206,6 +223,11 @@ def check_memory(
                 f"SAGA needs a smooth loss, which {problem.loss!r} is not; use SDCA() or SGD()."
             )
         return
+    if problem.loss in COUPLED:
+        raise ValueError(
+            f"SDCA moves one column of a row at a time, and loss={problem.loss!r} couples them; "
+            "use SAGA() or SGD(), or loss='log_loss' for each class against the rest."
+        )
     if problem.l2 == 0.0:
         raise ValueError(
             "SDCA needs an l2 part in the penalty: use penalty='l2', or 'elasticnet' with "

@@ -126,6 +126,7 @@ def test_interactions_bound_the_hessian():
         ("log_loss", 3),
         ("hinge", 1),
         ("hinge", 3),
+        ("multinomial", 3),
         ("squared_error", 1),
         ("huber", 1),
     ],

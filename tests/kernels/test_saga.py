@@ -35,7 +35,8 @@ def alone(problem, X, Y, weight, epochs=3):
         state.losses[:] = 0.0
         args = order, table, state, columns, rarity, not problem.is_sparse
         naive.saga_rows(X, Y, weight, session.rule, *args)
-        history.append(state.losses.mean() / len(X))
+        coupled = problem.loss == "multinomial"
+        history.append(state.losses.sum() / (len(X) * (1 if coupled else Y.shape[1])))
     cases.run(session)
     close = {k: 5.0 * v for k, v in cases.tolerance(problem.dtype).items()}
     np.testing.assert_allclose(session.shared.history[:epochs], history, rtol=1e-3)
@@ -53,6 +54,13 @@ def alone(problem, X, Y, weight, epochs=3):
 @pytest.mark.parametrize(("form", "dtype"), FORMS)
 def test_one_worker_equals_the_twin(form, dtype, columns, penalty):
     alone(*cases.problem(form, dtype, columns, weighted=True, **PENALTIES[penalty]))
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+@pytest.mark.parametrize(("form", "dtype"), FORMS)
+def test_coupled_columns(form, dtype, penalty):
+    settings = {"loss": "multinomial", "weighted": True, **PENALTIES[penalty]}
+    alone(*cases.problem(form, dtype, 3, **settings))
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])

@@ -4,6 +4,7 @@ import naive
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
+from scipy.special import log_softmax
 
 from hogshare.engine.steps import optimal_start
 from hogshare.kernels import losses, schedules, streams
@@ -11,6 +12,7 @@ from hogshare.kernels.exchange import exchange_weight
 from hogshare.kernels.jit import kernel
 from hogshare.problems.linear import REGRESSION_LOSSES
 
+SCALAR = [loss for loss in losses.CODES if loss != "multinomial"]  # of one column by itself
 MARGINS = np.concatenate([np.linspace(-3.0, 3.0, 25), [-800.0, -40.0, -37.0, 40.0, 800.0]])
 EPSILON = 0.25
 
@@ -26,6 +28,12 @@ def tabulate(loss, epsilon, y, p, values, derivatives):
 def steps(schedule, eta0, power_t, alpha, optimal_init, t, out):
     for i in range(t.shape[0]):
         out[i] = schedules.step_size(schedule, eta0, power_t, alpha, optimal_init, t[i])
+
+
+@kernel
+def log_probabilities(margins):
+    for r in range(margins.shape[0]):
+        losses.log_probabilities(margins[r])
 
 
 @kernel
@@ -46,7 +54,7 @@ def labels(loss):
     return (0.0, 1.0) if loss == "log_loss" else (-1.0, 1.0)
 
 
-@pytest.mark.parametrize("loss", losses.CODES)
+@pytest.mark.parametrize("loss", SCALAR)
 def test_losses_equal_their_twins(loss):
     for y in labels(loss):
         values, derivatives = table(loss, y, MARGINS)
@@ -56,7 +64,7 @@ def test_losses_equal_their_twins(loss):
         np.testing.assert_allclose(derivatives, expected, rtol=1e-12, atol=1e-15)
 
 
-@pytest.mark.parametrize("loss", losses.CODES)
+@pytest.mark.parametrize("loss", SCALAR)
 def test_derivatives_are_those_of_the_values(loss):
     points = np.linspace(-2.9, 2.9, 17) + 0.0123  # off every kink
     for y in labels(loss):
@@ -68,7 +76,7 @@ def test_derivatives_are_those_of_the_values(loss):
         np.testing.assert_allclose(derivatives, slopes, atol=2e-6)
 
 
-@pytest.mark.parametrize("loss", losses.CODES)
+@pytest.mark.parametrize("loss", SCALAR)
 def test_losses_equal_scikit_learns(loss):
     fast = pytest.importorskip("sklearn.linear_model._sgd_fast")
     general = pytest.importorskip("sklearn._loss._loss")
@@ -95,10 +103,52 @@ def test_losses_equal_scikit_learns(loss):
         np.testing.assert_allclose(derivatives, expected[1], rtol=1e-12, atol=1e-15)
 
 
+def test_log_probabilities_neither_overflow_nor_vanish():
+    rng = np.random.default_rng(0)
+    margins = rng.normal(size=(40, 5)) * 10.0 ** rng.uniform(-2, 4, (40, 1))
+    margins[0] = [800.0, -800.0, 0.0, 800.0, 1e300]
+    margins[1] = -800.0
+    out = margins.copy()
+    log_probabilities(out)
+    np.testing.assert_allclose(out, log_softmax(margins, axis=1), rtol=1e-12, atol=1e-11)
+
+
+def test_the_multinomial_loss_is_that_of_scikit_learn():
+    general = pytest.importorskip("sklearn._loss")
+    theirs = general.HalfMultinomialLoss(n_classes=4)
+    margins = np.random.default_rng(1).normal(size=(30, 4)) * 3.0
+    labels = np.arange(30) % 4
+    out = margins.copy()
+    log_probabilities(out)
+    parts = [
+        table("multinomial", float(c == y), out[r, [c]])
+        for r, y in enumerate(labels)
+        for c in range(4)
+    ]
+    values, derivatives = np.reshape(parts, (30, 4, 2)).transpose(2, 0, 1)
+    np.testing.assert_allclose(values.sum(axis=1), theirs.loss(labels.astype(float), margins))
+    gradient = theirs.gradient(labels.astype(float), margins)
+    np.testing.assert_allclose(derivatives, gradient, rtol=1e-12, atol=1e-15)
+
+
+def test_the_multinomial_curvature_bounds_the_hessian():
+    rng = np.random.default_rng(2)
+    worst = 0.0
+    for scale in (0.1, 1.0, 10.0):
+        p = np.exp(log_softmax(scale * rng.normal(size=(200, 3)), axis=1))
+        p[0] = 0.5, 0.5, 0.0
+        hessian = np.einsum("rc,cd->rcd", p, np.eye(3)) - np.einsum("rc,rd->rcd", p, p)
+        assert np.abs(hessian).sum(axis=2).max() <= losses.CURVATURE[losses.MULTINOMIAL] + 1e-12
+        worst = max(worst, np.linalg.eigvalsh(hessian).max())
+    assert worst == pytest.approx(losses.CURVATURE[losses.MULTINOMIAL]), "and no less would do"
+
+
 def test_curvature_bounds_the_change_of_the_derivative():
     """Over a unit of the prediction, wherever it lies."""
     points = np.linspace(-4.0, 4.0, 161)
     for loss, code in losses.CODES.items():
+        if loss not in SCALAR:
+            continue
         for y in labels(loss):
             _, derivatives = table(loss, y, points)
             change = np.abs(derivatives[20:] - derivatives[:-20]).max()

@@ -42,6 +42,15 @@ RULES = {
     "perceptron": ({"loss": "perceptron"}, {}),
     "modified_huber": ({"loss": "modified_huber"}, {}),
     "squared_hinge": ({"loss": "squared_hinge"}, {}),
+    "multinomial": ({"loss": "multinomial", "alpha": 0.01}, {}),
+    "multinomial, all of it": (
+        {"loss": "multinomial", "penalty": "elasticnet", "alpha": 0.02, "weighted": True},
+        {
+            "rule": SGD(average=10),
+            "step": StepSize("adaptive", eta0=0.9),
+            "stop": Stop(epochs=8, tol=0.05, patience=1),
+        },
+    ),
     "pa1": ({"loss": "hinge", "penalty": None}, {"step": StepSize("pa1", eta0=0.4)}),
     "pa2": ({"loss": "hinge", "penalty": None}, {"step": StepSize("pa2", eta0=0.4)}),
     "pa1 and l2": ({"loss": "hinge", "alpha": 0.01}, {"step": StepSize("pa1", eta0=0.4)}),
@@ -101,7 +110,9 @@ def test_one_worker_equals_the_twin(name, columns):
     compare(*run_both(*data, run), "float64")
 
 
-@pytest.mark.parametrize("name", ["l2", "elasticnet", "weights", "average", "tol", "pa1"])
+@pytest.mark.parametrize(
+    "name", ["l2", "elasticnet", "weights", "average", "tol", "pa1", "multinomial"]
+)
 @pytest.mark.parametrize("columns", [1, 3])
 @pytest.mark.parametrize(("form", "dtype"), FORMS)
 def test_every_form_and_dtype(form, dtype, columns, name):
@@ -152,6 +163,16 @@ def test_scores_of_held_out_rows(form, dtype, plane, columns):
     data = cases.problem(form, dtype, columns, alpha=0.01, weighted=True)
     both = run_both(*data, run, lock_free=plane.exchange is None)
     compare(*both, dtype, loose=3.0)
+
+
+@pytest.mark.parametrize("plane", [Shared(), Shared(exchange=None)])
+def test_the_score_of_coupled_columns_is_that_of_the_largest(plane):
+    validation = np.arange(23) % 3 == 0
+    run = {"stop": Stop(epochs=6, tol=1e-3, patience=2, validation=validation), "plane": plane}
+    data = cases.problem("csr", "float64", 3, loss="multinomial", alpha=0.01, weighted=True)
+    both = run_both(*data, run, lock_free=plane.exchange is None)
+    compare(*both, "float64")
+    assert np.ptp(both[0].shared.columns[layout.C_BEST]) == 0.0
 
 
 @pytest.mark.parametrize("plane", [Shared(), Shared(exchange=None)])
@@ -290,10 +311,13 @@ def interleaved(problem, X, Y, weight, n_workers, run):
 
 
 @pytest.mark.parametrize("n_workers", [2, 3])
-@pytest.mark.parametrize("columns", [1, 3])
+@pytest.mark.parametrize(
+    ("columns", "loss"), [(1, "log_loss"), (3, "log_loss"), (3, "multinomial")]
+)
 @pytest.mark.parametrize(("form", "dtype"), FORMS)
-def test_exchange_equals_the_twin(form, dtype, columns, n_workers):
-    data = cases.problem(form, dtype, columns, penalty="elasticnet", alpha=0.02, weighted=True)
+def test_exchange_equals_the_twin(form, dtype, columns, loss, n_workers):
+    penalty = {"penalty": "elasticnet", "alpha": 0.02}
+    data = cases.problem(form, dtype, columns, loss=loss, weighted=True, **penalty)
     run = {"plane": Shared(exchange=3), "step": StepSize("optimal"), "rule": SGD(average=5)}
     session, shared, intercept, states = interleaved(*data, n_workers, run)
     close = {k: 3.0 * v for k, v in cases.tolerance(dtype).items()}

@@ -1,0 +1,166 @@
+"""How far a model is from the optimum: gradient mapping and duality gap, by one pass over the rows.
+
+Evaluated at the model itself, outside the workers' kernels. Nothing here starts a thread: whoever
+wants the parts of the pass side by side hands in how (`each`).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from hogshare.kernels import losses
+from hogshare.kernels.gradients import ABOVE, BELOW, Sums, add_gradients, sum_of_conjugates
+from hogshare.problems.linear import LinearProblem, effective_l1_ratio
+from hogshare.problems.model import Model
+
+Each = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+
+PART_VALUES = 1 << 18  # of the rows, fewer of which are not worth a thread
+
+
+class Optimality:
+    """One look at a model.
+
+    Parameters
+    ----------
+    problem : LinearProblem
+    model : Model
+        Its last iterate is looked at.
+    slopes : ndarray of shape (n_rows, n_columns) or None, default=None
+        Slopes to take for the dual point instead of the losses' derivatives at the model: a dual
+        rule's own dual variables, negated. A loss with a kink has many derivatives there, and the
+        gap of an optimal model with any other than the right ones is not zero.
+    sides : bool, default=True
+        Whether `gap` will be asked for.
+    each : callable, default=map
+        ``each(function, parts)`` calls the function with every part.
+    n_parts : int, default=1
+        Parts of the rows, at most.
+    """
+
+    def __init__(
+        self,
+        problem: LinearProblem,
+        model: Model,
+        *,
+        slopes: np.ndarray | None = None,
+        sides: bool = True,
+        each: Each = map,
+        n_parts: int = 1,
+    ) -> None:
+        self.problem = problem
+        self.coef = np.asarray(model.coef, np.float64)
+        columns = problem.n_columns
+        known = slopes is not None
+        self._slopes = np.empty(problem.n_rows * columns)
+        if slopes is not None:
+            self._slopes[:] = np.asarray(slopes).reshape(-1)
+        w = np.ascontiguousarray(self.coef.T, dtype=problem.dtype).reshape(-1)
+        n_sides = 2 if sides and problem.fit_intercept else 1
+        intercept = np.asarray(model.intercept, np.float64)
+
+        def add(part: tuple[int, int]) -> Sums:
+            out = Sums(
+                np.zeros((n_sides, len(w))),
+                np.zeros((2, columns)),
+                np.zeros(columns),
+                np.zeros((2, columns)),
+            )
+            add_gradients(
+                problem.rows,
+                losses.CODES[problem.loss],
+                problem.epsilon,
+                *part,
+                w,
+                intercept,
+                problem.positive,
+                problem.negative,
+                known,
+                self._slopes,
+                out,
+            )
+            return out
+
+        sums = list(each(add, _parts(problem, n_parts)))
+        self._sides = sum(s.gradient for s in sums).reshape(n_sides, problem.n_features, columns)
+        self._slope_sums = sum(s.slopes for s in sums)
+        self.objective = float(sum(s.losses for s in sums).sum()) / max(1, problem.n_rows)
+        self.objective += self._penalty()
+
+    @property
+    def _strengths(self) -> tuple[float, float]:
+        """Of l1 and l2."""
+        problem = self.problem
+        ratio = effective_l1_ratio(problem.penalty, problem.l1_ratio)
+        return (0.0 if problem.penalty is None else problem.alpha * ratio), problem.l2
+
+    def _penalty(self) -> float:
+        l1, l2 = self._strengths
+        with np.errstate(over="ignore"):  # of a diverged model it is rightly infinite
+            squares = float(np.square(self.coef).sum())
+            return 0.5 * l2 * squares + l1 * float(np.abs(self.coef).sum())
+
+    def gradient(self) -> float:
+        """Largest component of the gradient mapping, intercepts included.
+
+        For a penalty without l1 this is the gradient of the objective; with l1 it is by how much a
+        proximal gradient step of length one moves the coefficients.
+        """
+        l1, l2 = self._strengths
+        slope = self._sides.sum(axis=0).T / max(1, self.problem.n_rows) + l2 * self.coef
+        if l1 > 0.0:
+            moved = self.coef - slope
+            slope = self.coef - np.copysign(np.maximum(np.abs(moved) - l1, 0.0), moved)
+        largest = float(np.abs(slope).max(initial=0.0))
+        if self.problem.fit_intercept:
+            sums = self._slope_sums.sum(axis=0) / self.problem.n_rows
+            largest = max(largest, float(np.abs(sums).max()))
+        return largest
+
+    def gap(self) -> float:
+        """Objective less the dual objective (Fenchel) at a feasible point made of the slopes.
+
+        An intercept asks for slopes that sum to zero: the larger of the two sides, those above and
+        those below zero, is shrunk. l1 without l2 asks for a gradient within its strength: the
+        slopes of a column are shrunk until it is, as in scikit-learn's coordinate descent.
+        """
+        problem = self.problem
+        l1, l2 = self._strengths
+        shrink = np.ones((2, problem.n_columns))
+        if problem.fit_intercept:
+            above, below = self._slope_sums[ABOVE], -self._slope_sums[BELOW]
+            smaller = np.minimum(above, below)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                shrink[ABOVE] = np.where(above > 0.0, smaller / above, 1.0)
+                shrink[BELOW] = np.where(below > 0.0, smaller / below, 1.0)
+        # with one side for both there is nothing to shrink yet
+        sides = zip(shrink, self._sides, strict=False)
+        gradient = sum(s * side for s, side in sides) / max(1, problem.n_rows)
+        dual = 0.0
+        if l2 == 0.0:
+            reach = np.abs(gradient).max(axis=0, initial=0.0)
+            shrink *= np.minimum(1.0, l1 / np.maximum(reach, np.finfo(float).tiny))
+        else:
+            excess = np.maximum(np.abs(gradient) - l1, 0.0)
+            dual -= float(np.square(excess).sum()) / (2.0 * l2)
+        total = sum_of_conjugates(
+            problem.rows,
+            losses.CODES[problem.loss],
+            problem.epsilon,
+            shrink,
+            problem.positive,
+            problem.negative,
+            self._slopes,
+        )
+        return self.objective - (dual - float(total) / max(1, problem.n_rows))
+
+
+def _parts(problem: LinearProblem, n_parts: int) -> list[tuple[int, int]]:
+    """Cut the rows into parts of even size, as many as are worth it."""
+    count = max(1, min(n_parts, problem.nnz // PART_VALUES, problem.n_rows))
+    borders = np.linspace(0, problem.n_rows, count + 1).astype(int)
+    return [(int(a), int(b)) for a, b in itertools.pairwise(borders)]

@@ -1,0 +1,371 @@
+"""`ElasticNet` and `Lasso`: scikit-learn's, fitted by every core."""
+
+from __future__ import annotations
+
+from numbers import Integral, Number
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import _fit_context
+from sklearn.linear_model import ElasticNet as _ElasticNet
+from sklearn.utils.validation import _check_sample_weight
+
+from hogshare.engine.stops import Stop
+from hogshare.estimators.squares import Squares, fit_targets, solver_names
+from hogshare.estimators.workers import WORKER_CONSTRAINTS, check_rows, warn_unless_converged
+from hogshare.problems.linear import LinearProblem
+from hogshare.problems.model import Model
+from hogshare.problems.rows import check_sparse
+from hogshare.report import Report
+
+MAX_ITER = 1000
+GAP_SHARE = 0.01  # of scikit-learn's tolerance; see `tol`
+COORDINATE_DESCENT = "cd"
+SPARSE_VALUES = 1_000_000  # up to which coordinate descent is ahead
+CONSTRAINTS: dict[str, list[Any]] = {**WORKER_CONSTRAINTS, "n_jobs": [None, Integral]}
+ADVICE = "Increase max_iter or tol, scale the data (StandardScaler), or use runtime='auto'."
+
+
+class ElasticNet(_ElasticNet):
+    """Least squares with l1 and l2 penalties, on every core.
+
+    A drop-in replacement of `sklearn.linear_model.ElasticNet`, and a subclass of it: the same
+    problem, ``|y - Xw|^2 / (2 n) + alpha l1_ratio |w|_1 + alpha (1 - l1_ratio) |w|^2 / 2``,
+    parameters, defaults and attributes, plus `n_jobs`, `plane`, `runtime`, `solver_` and
+    `report_`. Sparse rows of more than a million values are fitted by the workers, by dual
+    coordinate ascent or SAGA. On dense rows and on smaller ones scikit-learn's coordinate descent
+    is ahead (see ``docs/logistic.md``), and is what fits them unless a `runtime` is named.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        Factor of the penalty.
+
+    l1_ratio : float, default=0.5
+        Share of l1 in the penalty.
+
+    fit_intercept : bool, default=True
+        Whether to fit an intercept, which is not penalised.
+
+    precompute : bool or array-like of shape (n_features, n_features), default=False
+        A Gram matrix that is given is used, by scikit-learn's coordinate descent. True has no
+        effect: the optimum is the same.
+
+    max_iter : int, default=1000
+        Passes over the rows (epochs) at the most.
+
+    copy_X : bool, default=True
+        For scikit-learn's coordinate descent; the workers never write to `X`.
+
+    tol : float, default=1e-4
+        The workers end when the duality gap, computed at the model by a pass over all rows, is at
+        most a hundredth of `tol` times the mean square of `y` about its mean (without intercept,
+        about zero). scikit-learn asks for `tol` itself and, besides, for coefficients that no
+        longer move, which makes its models about as good.
+
+    warm_start : bool, default=False
+        Whether `fit` starts from the last fit's solution.
+
+    positive : bool, default=False
+        Whether coefficients must not be negative; scikit-learn's coordinate descent does that.
+
+    random_state : int, RandomState or None, default=None
+        Of the row order. None is the same order in every call where scikit-learn's solver of that
+        name draws nothing, so that fits by one worker are repeatable.
+
+    selection : {'cyclic', 'random'}, default='cyclic'
+        Order of the features in scikit-learn's coordinate descent. It has no effect on the
+        workers: the optimum is the same.
+
+    n_jobs : int or None, default=None
+        Workers that fit the model together; see `LogisticRegression`.
+
+    plane : "shared", Shared or None, default="shared"
+        Where the model lives while several workers fit it; private copies that are exchanged.
+
+    runtime : {"auto", "caller", "threads", "processes"}, default="auto"
+        Who runs the workers. With "auto" they are left out where coordinate descent is ahead, and
+        it finishes the fit where they foresee that `max_iter` epochs will not do.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
+        Coefficients, many of them exactly zero.
+
+    sparse_coef_ : sparse matrix of shape (1, n_features) or (n_targets, n_features)
+        The same, sparse.
+
+    intercept_ : float or ndarray of shape (n_targets,)
+        Intercepts.
+
+    n_iter_ : int or list of int
+        Epochs for each target.
+
+    dual_gap_ : float or ndarray of shape (n_targets,)
+        Duality gap of the model that is returned.
+
+    n_features_in_ : int
+        Number of features seen during `fit`.
+
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features seen during `fit`, where `X` has names that are all strings.
+
+    solver_ : str
+        What fitted the model: 'sdca', 'saga', 'cd', or as in 'saga, cd'.
+
+    report_ : Report, list of Report or None
+        How the workers' run went, one for each target; None where scikit-learn did it all.
+
+    See Also
+    --------
+    Lasso : The same with l1 alone.
+    Ridge : The same with l2 alone.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_regression
+    >>> from hogshare import ElasticNet
+    >>> X, y = make_regression(2000, 50, n_informative=5, noise=1.0, random_state=0)
+    >>> model = ElasticNet(alpha=5.0, l1_ratio=0.9, runtime="threads", n_jobs=2).fit(X, y)
+    >>> int((model.coef_ != 0.0).sum()), model.solver_
+    (5, 'sdca')
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+        **_ElasticNet._parameter_constraints,
+        **CONSTRAINTS,
+    }
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        l1_ratio: float = 0.5,
+        fit_intercept: bool = True,
+        precompute: Any = False,
+        max_iter: int = 1000,
+        copy_X: bool = True,
+        tol: float = 1e-4,
+        warm_start: bool = False,
+        positive: bool = False,
+        random_state: Any = None,
+        selection: str = "cyclic",
+        n_jobs: int | None = None,
+        plane: Any = "shared",
+        runtime: str = "auto",
+    ) -> None:
+        super().__init__(
+            alpha=alpha,
+            l1_ratio=l1_ratio,
+            fit_intercept=fit_intercept,
+            precompute=precompute,
+            max_iter=max_iter,
+            copy_X=copy_X,
+            tol=tol,
+            warm_start=warm_start,
+            positive=positive,
+            random_state=random_state,
+            selection=selection,
+        )
+        self.n_jobs = n_jobs
+        self.plane = plane
+        self.runtime = runtime
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, check_input: bool = True) -> Any:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows. float32 and float64 are kept; dense in C order or CSR is used without a copy.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Targets.
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            Weights of the rows; only their ratios count.
+        check_input : bool, default=True
+            For scikit-learn's coordinate descent; the workers always check.
+
+        Returns
+        -------
+        self : ElasticNet
+        """
+        self.report_: Report | list[Report] | None = None
+        if not self._is_for_workers(X):
+            check_sparse(X)
+            super().fit(X, y, sample_weight=sample_weight, check_input=check_input)
+            self.solver_ = COORDINATE_DESCENT
+            return self
+        X, y = check_rows(self, X, y, multi_output=True, y_numeric=True)
+        self._fit_by_workers(X, y, None if isinstance(sample_weight, Number) else sample_weight)
+        return self
+
+    def _is_for_workers(self, X: Any) -> bool:
+        """Whether the workers fit these rows; otherwise scikit-learn's coordinate descent does."""
+        gram = not isinstance(self.precompute, (bool, np.bool_))
+        if self.positive or self.alpha == 0.0 or gram:
+            return False
+        return self.runtime != "auto" or (sp.issparse(X) and X.nnz > SPARSE_VALUES)
+
+    def _fit_by_workers(self, X: Any, y: np.ndarray, sample_weight: Any) -> None:
+        weight = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
+        if not (weight == 1.0).all():
+            weight = weight * (len(weight) / float(weight.sum(dtype=np.float64)))
+        squares = Squares(X, y, weight, self.fit_intercept)
+        finish = self.runtime == "auto"
+        # by these names the kernels leave out what a penalty of one part alone does not need
+        penalty = {0.0: "l2", 1.0: "l1"}.get(float(self.l1_ratio), "elasticnet")
+
+        def state(target: int) -> LinearProblem:
+            return squares.problem(target, penalty, float(self.alpha), float(self.l1_ratio))
+
+        def stop(target: int, problem: LinearProblem) -> Stop:
+            epochs = MAX_ITER if self.max_iter is None else self.max_iter
+            return Stop(
+                epochs=epochs, gap=GAP_SHARE * self.tol * squares.spread(target), give_up=finish
+            )
+
+        def start(target: int) -> Model | None:
+            before = getattr(self, "coef_", None) if self.warm_start else None
+            if before is None:
+                return None
+            before = before.toarray() if sp.issparse(before) else np.asarray(before)
+            before = before.reshape(-1, X.shape[1])[target]
+            return squares.start(target, before, float(np.ravel(self.intercept_)[target]))
+
+        coef, intercept, reports = fit_targets(
+            self, squares, state, stop, start, draws=self.selection == "random"
+        )
+        single = squares.n_targets == 1
+        gaps = np.array([report.checks[-1]["gap"] for report in reports], X.dtype)
+        epochs = [report.n_epochs for report in reports]
+        self.coef_ = coef[0] if single else coef
+        self.intercept_ = intercept[0] if np.ndim(y) == 1 else intercept
+        if not self.fit_intercept:
+            self.intercept_ = 0.0
+        self.dual_gap_ = gaps[0] if single else gaps
+        self.n_iter_ = epochs[0] if single else epochs
+        self.solver_ = solver_names(reports)
+        self.report_ = reports[0] if single else reports
+        failed = next((report for report in reports if not report.converged), None)
+        if failed is None:
+            return
+        if not finish:
+            warn_unless_converged(failed, ADVICE, stacklevel=5)
+            return
+        self._finish(failed, X, y, sample_weight, epochs)
+
+    def _finish(
+        self, failed: Report, X: Any, y: np.ndarray, sample_weight: Any, epochs: list[int]
+    ) -> None:
+        """Let scikit-learn's coordinate descent go on from the workers' model."""
+        theirs = _ElasticNet(
+            alpha=self.alpha,
+            l1_ratio=self.l1_ratio,
+            fit_intercept=self.fit_intercept,
+            precompute=self.precompute,
+            max_iter=MAX_ITER if self.max_iter is None else self.max_iter,
+            tol=self.tol,
+            warm_start=True,
+            random_state=self.random_state,
+            selection=self.selection,
+        )
+        theirs.coef_, theirs.intercept_ = np.array(self.coef_), self.intercept_
+        theirs.fit(X, y, sample_weight=sample_weight)
+        self.coef_, self.intercept_ = theirs.coef_, theirs.intercept_
+        self.dual_gap_ = theirs.dual_gap_
+        counts = (np.array(epochs) + np.ravel(theirs.n_iter_)).tolist()
+        self.n_iter_ = counts[0] if len(counts) == 1 else counts
+        self.solver_ = f"{self.solver_}, {COORDINATE_DESCENT}"
+        failed.notes.append(
+            "the fit was finished by scikit-learn's coordinate descent in "
+            f"{np.sum(theirs.n_iter_)} iterations, because {failed.stop_reason}"
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = self.n_jobs not in (None, 1)
+        return tags
+
+
+class Lasso(ElasticNet):
+    """Least squares with an l1 penalty, on every core.
+
+    A drop-in replacement of `sklearn.linear_model.Lasso` with the same problem,
+    ``|y - Xw|^2 / (2 n) + alpha |w|_1``, parameters, defaults and attributes, plus those of
+    `ElasticNet` here, of which it is a subclass, as scikit-learn's is of scikit-learn's. The
+    workers' rule is SAGA; which rows they fit, and which coordinate descent, is said there.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        Factor of the penalty.
+
+    fit_intercept, precompute, copy_X, max_iter, tol, warm_start, positive, random_state, selection
+        As in `ElasticNet`.
+
+    n_jobs, plane, runtime
+        As in `ElasticNet`.
+
+    Attributes
+    ----------
+    coef_, sparse_coef_, intercept_, n_iter_, dual_gap_, n_features_in_, feature_names_in_
+        As in `ElasticNet`.
+
+    solver_, report_
+        As in `ElasticNet`.
+
+    See Also
+    --------
+    ElasticNet : The same with an l2 part.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_regression
+    >>> from hogshare import Lasso
+    >>> X, y = make_regression(2000, 50, n_informative=5, noise=1.0, random_state=0)
+    >>> model = Lasso(alpha=2.0, runtime="threads", n_jobs=2).fit(X, y)
+    >>> int((model.coef_ != 0.0).sum()), model.solver_
+    (5, 'saga')
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+        name: kinds
+        for name, kinds in ElasticNet._parameter_constraints.items()
+        if name != "l1_ratio"
+    }
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        fit_intercept: bool = True,
+        precompute: Any = False,
+        copy_X: bool = True,
+        max_iter: int = 1000,
+        tol: float = 1e-4,
+        warm_start: bool = False,
+        positive: bool = False,
+        random_state: Any = None,
+        selection: str = "cyclic",
+        n_jobs: int | None = None,
+        plane: Any = "shared",
+        runtime: str = "auto",
+    ) -> None:
+        super().__init__(
+            alpha=alpha,
+            l1_ratio=1.0,
+            fit_intercept=fit_intercept,
+            precompute=precompute,
+            copy_X=copy_X,
+            max_iter=max_iter,
+            tol=tol,
+            warm_start=warm_start,
+            positive=positive,
+            random_state=random_state,
+            selection=selection,
+            n_jobs=n_jobs,
+            plane=plane,
+            runtime=runtime,
+        )

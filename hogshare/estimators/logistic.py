@@ -1,0 +1,452 @@
+"""`LogisticRegression`: scikit-learn's, fitted by every core."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import _fit_context
+from sklearn.callback import CallbackSupportMixin
+from sklearn.linear_model import LogisticRegression as _LogisticRegression
+from sklearn.linear_model._logistic import _check_solver
+from sklearn.utils import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight
+
+from hogshare.engine.stops import Stop
+from hogshare.estimators.epochs import EpochTasks
+from hogshare.estimators.workers import (
+    WORKER_CONSTRAINTS,
+    check_rows,
+    to_the_optimum,
+    warn_unless_converged,
+)
+from hogshare.problems.linear import LinearProblem, build
+from hogshare.problems.model import Model
+from hogshare.report import Report
+
+FINISHERS = ("lbfgs", "newton-cg", "newton-cholesky", "liblinear")
+DRAWS = ("liblinear", "sag", "saga")
+
+
+class LogisticRegression(_LogisticRegression):
+    """Logistic regression to a tolerance, on every core.
+
+    A drop-in replacement of `sklearn.linear_model.LogisticRegression`, and a subclass of it: the
+    same problem, parameters, defaults and attributes, plus `n_jobs` for one model, `plane`,
+    `runtime`, `solver_` and `report_`. Two classes are fitted by dual coordinate ascent or SAGA,
+    more by SAGA on the multinomial loss, until the gradient is at most `tol`.
+
+    Parameters
+    ----------
+    penalty : {'l1', 'l2', 'elasticnet', None}, default='deprecated'
+        Deprecated in scikit-learn 1.8; use `C` and `l1_ratio`.
+
+    C : float, default=1.0
+        Inverse of the penalty's strength: the objective is ``C * sum of losses + penalty``.
+        ``C=np.inf`` is no penalty.
+
+    l1_ratio : float, default=0.0
+        0 is an l2 penalty, 1 an l1 penalty, between them both. l1 sets coefficients to zero.
+
+    dual : bool, default=False
+        For ``solver='liblinear'`` with l2. It has no effect: the optimum is the same.
+
+    tol : float, default=1e-4
+        The fit ends when the largest component of the gradient of the mean objective (with l1, of
+        the gradient mapping) is at most this: scikit-learn's criterion for 'lbfgs'. It is looked at
+        on the model itself, by a pass over all rows.
+
+    fit_intercept : bool, default=True
+        Whether to fit an intercept, which is not penalised.
+
+    intercept_scaling : float, default=1
+        With ``solver='liblinear'``, the value of the feature whose coefficient, which is penalised,
+        makes the intercept.
+
+    class_weight : dict, 'balanced' or None, default=None
+        Weights of the classes, multiplied with those of the rows.
+
+    random_state : int, RandomState or None, default=None
+        Of the row order. With one worker an int gives the same model bit for bit in every call;
+        so does None, except with 'liblinear', 'sag' and 'saga', which draw in scikit-learn too.
+
+    solver : {'lbfgs', 'liblinear', 'newton-cg', 'newton-cholesky', 'sag', 'saga'}, default='lbfgs'
+        All of scikit-learn's names are accepted with the penalties that it accepts them with, and
+        stand for the same problem; the workers solve it in any case. 'liblinear' is another
+        problem, with a penalised intercept, and is solved as that. Where the workers foresee that
+        `max_iter` epochs will not do, scikit-learn's solver finishes the fit with the iterations
+        that are left, except 'sag' and 'saga', and except with a `runtime` named. `solver_` says
+        what did the work.
+
+    max_iter : int, default=100
+        Passes over the rows (epochs) at the most, iterations of a solver that finishes the fit
+        included.
+
+    verbose : int, default=0
+        If positive, print the model's norm, nonzeros, intercept and objective after each epoch.
+
+    warm_start : bool, default=False
+        Whether `fit` starts from the last fit's solution.
+
+    n_jobs : int or None, default=None
+        Workers that fit the model together. None is one (or what a surrounding joblib context
+        says), -1 all usable cores. With ``runtime="auto"`` it is a ceiling, and one worker is used
+        where more cannot pay; with a runtime named it is an order.
+
+    plane : "shared", Shared or None, default="shared"
+        Where the model lives while several workers fit it; private copies that are exchanged.
+
+    runtime : {"auto", "caller", "threads", "processes"}, default="auto"
+        Who runs the workers. "auto" takes threads, or processes if the rows come from
+        `hogshare.share`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Coefficients, in the dtype of `X` (float32 and float64 are kept).
+
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Intercepts; zero without.
+
+    n_iter_ : ndarray of shape (1,)
+        Epochs that were finished, plus iterations of a solver that finished the fit.
+
+    n_features_in_ : int
+        Number of features seen during `fit`.
+
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features seen during `fit`, where `X` has names that are all strings.
+
+    solver_ : str
+        What fitted the model: 'sdca' or 'saga', and what finished it, as in 'saga, lbfgs'.
+
+    report_ : Report
+        How the workers' run went: workers, epochs, looks at the gradient, settings, notes.
+
+    See Also
+    --------
+    SGDClassifier : Fewer and cheaper epochs to a rough model, other losses, `partial_fit`.
+
+    Notes
+    -----
+    - scikit-learn's callbacks are supported for every solver, with a task per epoch of the workers.
+    - With more than one worker a fit is repeatable to `tol` only; the tag ``non_deterministic``
+      says so.
+
+    Sources: see `hogshare.SDCA` and `hogshare.SAGA`; ``docs/logistic.md`` has measurements.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from hogshare import LogisticRegression
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = make_pipeline(StandardScaler(), LogisticRegression(n_jobs=-1, random_state=0))
+    >>> bool(model.fit(X, y).score(X, y) > 0.98)
+    True
+    >>> model[-1].solver_
+    'sdca'
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+        **_LogisticRegression._parameter_constraints,
+        **WORKER_CONSTRAINTS,
+    }
+
+    def __init__(
+        self,
+        penalty: Any = "deprecated",
+        *,
+        C: float = 1.0,
+        l1_ratio: float = 0.0,
+        dual: bool = False,
+        tol: float = 1e-4,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1,
+        class_weight: Any = None,
+        random_state: Any = None,
+        solver: str = "lbfgs",
+        max_iter: int = 100,
+        verbose: int = 0,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        plane: Any = "shared",
+        runtime: str = "auto",
+    ) -> None:
+        super().__init__(
+            penalty=penalty,
+            C=C,
+            l1_ratio=l1_ratio,
+            dual=dual,
+            tol=tol,
+            fit_intercept=fit_intercept,
+            intercept_scaling=intercept_scaling,
+            class_weight=class_weight,
+            random_state=random_state,
+            solver=solver,
+            max_iter=max_iter,
+            verbose=verbose,
+            warm_start=warm_start,
+            n_jobs=n_jobs,
+        )
+        self.plane = plane
+        self.runtime = runtime
+
+    def set_callbacks(self, *callbacks: Any) -> LogisticRegression:
+        """Set scikit-learn's callbacks; whatever the solver, they hear of the workers' epochs.
+
+        Parameters
+        ----------
+        *callbacks : callback instances
+
+        Returns
+        -------
+        self : LogisticRegression
+        """
+        # not scikit-learn's own, which warns of solvers that are not used here
+        CallbackSupportMixin.set_callbacks(self, *callbacks)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LogisticRegression:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows. float32 and float64, dense in C order or CSR, are used without a copy.
+        y : array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, multiplied with those of the classes.
+
+        Returns
+        -------
+        self : LogisticRegression
+
+        Raises
+        ------
+        ValueError
+            If the input or a parameter is not valid, or if the run diverges.
+        """
+        penalty = resolve_penalty(self)
+        _check_solver(self.solver, penalty, self.dual)
+        X, y = check_rows(self, X, y)
+        check_classification_targets(y)
+        self.classes_ = np.unique(y)
+        self._check_classes()
+        weight, alpha = self._weights(X, y, sample_weight)
+        rows, scaling = self._rows(X)
+        problem = build(
+            rows,
+            y,
+            loss="multinomial",
+            penalty=penalty if alpha > 0.0 else None,
+            alpha=alpha,
+            l1_ratio=self.l1_ratio or 0.0,
+            fit_intercept=self.fit_intercept and not scaling,
+            epsilon=0.0,
+            sample_weight=weight,
+            class_weight=None,
+            classes=self.classes_,
+        )
+        start = self._start(problem, scaling)
+        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
+
+        def attributes(model: Model) -> dict[str, Any]:
+            return self._fitted(model, scaling)
+
+        tasks = EpochTasks(self, problem, X, y, metadata, self.max_iter, attributes)
+        tasks.begin(start)
+        if self.max_iter == 0:
+            self._keep(attributes(start), 0, "none")
+            tasks.end(None)
+            return self
+        finishes = self.solver in FINISHERS and self.runtime == "auto"
+        report = to_the_optimum(
+            self,
+            problem,
+            Stop(epochs=self.max_iter, gradient=self.tol, give_up=finishes),
+            start,
+            tasks if tasks.wanted else None,
+            draws=self.solver in DRAWS,
+        )
+        name = report.settings["rule"]["name"].lower()
+        self._keep(attributes(report.model), report.n_epochs, name)
+        self.report_ = report
+        tasks.end(report)
+        if report.converged or tasks.stopped:
+            return self
+        if finishes and report.n_epochs < self.max_iter:
+            self._finish(report, X, y, sample_weight)
+        else:
+            warn_unless_converged(report, ADVICE)
+        return self
+
+    def _check_classes(self) -> None:
+        """Refuse what scikit-learn refuses, in its words."""
+        if self.solver == "liblinear" and len(self.classes_) > 2:
+            raise ValueError(
+                "The 'liblinear' solver does not support multiclass classification"
+                " (n_classes >= 3). Either use another solver or wrap the "
+                "estimator in a OneVsRestClassifier to keep applying a "
+                "one-versus-rest scheme."
+            )
+        if len(self.classes_) < 2:
+            raise ValueError(
+                "This solver needs samples of at least 2 classes in the data, but the data "
+                f"contains only one class: {self.classes_[0]!r}"
+            )
+
+    def _weights(self, X: Any, y: np.ndarray, sample_weight: Any) -> tuple[np.ndarray, float]:
+        """Weights of the rows with mean 1, and the penalty's factor that belongs to them.
+
+        scikit-learn's objective is ``C * sum_i weight_i loss_i + penalty``, ours
+        ``sum_i weight_i loss_i / n + alpha * penalty``. Divided by C and by the sum of the weights
+        the former is the latter, and its gradient is what scikit-learn compares with `tol`.
+        """
+        weight = _check_sample_weight(
+            sample_weight, X, dtype=X.dtype, copy=True, ensure_non_negative=True
+        )
+        if self.class_weight is not None:
+            by_class = compute_class_weight(
+                self.class_weight,
+                classes=self.classes_,
+                y=y,
+                sample_weight=None if sample_weight is None else weight,
+            )
+            weight *= by_class[np.searchsorted(self.classes_, y)].astype(X.dtype)
+        total = float(weight.sum(dtype=np.float64))
+        if not (weight == 1.0).all():
+            weight *= len(weight) / total
+        C = np.inf if self.penalty is None else self.C
+        return weight, 0.0 if np.isinf(C) else 1.0 / (C * total)
+
+    def _rows(self, X: Any) -> tuple[Any, float]:
+        """Return the rows, with a feature for liblinear's intercept, and that feature's value."""
+        if self.solver != "liblinear" or not self.fit_intercept:
+            return X, 0.0
+        scaling = float(self.intercept_scaling)
+        column = np.full((X.shape[0], 1), scaling, X.dtype)
+        if sp.issparse(X):
+            return sp.csr_array(sp.hstack([X, column], format="csr")), scaling
+        return np.hstack([X, column]), scaling
+
+    def _start(self, problem: LinearProblem, scaling: float) -> Model:
+        """Where the workers begin: at zero, or at the last solution."""
+        shape = problem.n_columns, problem.n_features
+        before = getattr(self, "coef_", None) if self.warm_start else None
+        if before is None or self.solver == "liblinear":
+            return Model(np.zeros(shape, problem.dtype), np.zeros(shape[0], problem.dtype))
+        coef = before.toarray() if sp.issparse(before) else np.asarray(before)
+        if coef.shape != shape:
+            raise ValueError(
+                f"Initialization coef is of shape {coef.shape}, expected shape {shape}: with "
+                "warm_start=True a fit goes on with the same classes and features."
+            )
+        intercept = np.asarray(self.intercept_) * self.fit_intercept
+        return Model(coef.astype(problem.dtype), intercept.astype(problem.dtype))
+
+    def _fitted(self, model: Model, scaling: float) -> dict[str, Any]:
+        """Fitted attributes that belong to a model."""
+        coef, intercept = model.coef, model.intercept
+        if scaling:
+            intercept = (scaling * coef[:, -1]).astype(coef.dtype)
+            coef = np.ascontiguousarray(coef[:, :-1])
+        return {"coef_": coef, "intercept_": intercept}
+
+    def _keep(self, attributes: dict[str, Any], n_iter: int, solver: str) -> None:
+        for name, value in attributes.items():
+            setattr(self, name, value)
+        self.n_iter_ = np.asarray([n_iter], dtype=np.int32)
+        self.solver_ = solver
+
+    def _finish(self, report: Report, X: Any, y: np.ndarray, sample_weight: Any) -> None:
+        """Let scikit-learn's solver go on from the workers' model; it warns if it fails too."""
+        theirs = _LogisticRegression(
+            C=np.inf if self.penalty is None else self.C,
+            tol=self.tol,
+            fit_intercept=self.fit_intercept,
+            class_weight=self.class_weight,
+            l1_ratio=self.l1_ratio or 0.0,
+            intercept_scaling=self.intercept_scaling,
+            solver=self.solver,
+            dual=self.dual,
+            max_iter=self.max_iter - report.n_epochs,
+            random_state=self.random_state,
+            warm_start=True,
+        )
+        theirs.coef_, theirs.intercept_ = self.coef_, self.intercept_
+        theirs.fit(X, y, sample_weight=sample_weight)
+        # liblinear answers in float64
+        attributes = {"coef_": theirs.coef_.astype(X.dtype, copy=False)}
+        attributes["intercept_"] = np.atleast_1d(theirs.intercept_).astype(X.dtype, copy=False)
+        n_iter = report.n_epochs + int(theirs.n_iter_[0])
+        self._keep(attributes, n_iter, f"{self.solver_}, {self.solver}")
+        report.notes.append(
+            f"the fit was finished by scikit-learn's {self.solver!r} in {theirs.n_iter_[0]} "
+            f"iterations, because {report.stop_reason}"
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.array_api_support = False
+        tags.non_deterministic = self.n_jobs not in (None, 1)
+        return tags
+
+
+ADVICE = (
+    "Increase max_iter, or scale the data (StandardScaler). With few features and no l1 part, "
+    "scikit-learn's 'newton-cholesky' may be the better tool."
+)
+
+
+def resolve_penalty(estimator: Any) -> str | None:
+    """Name the penalty that the parameters stand for, with scikit-learn's warnings."""
+    est = estimator
+    if est.penalty == "deprecated":
+        if est.l1_ratio is None:
+            warnings.warn(
+                "'l1_ratio=None' was deprecated in version 1.8 and will trigger an error in 1.10. "
+                "Use 0<=l1_ratio<=1 instead.",
+                FutureWarning,
+                stacklevel=4,
+            )
+        if np.isinf(est.C):
+            return None
+        return {0.0: "l2", None: "l2", 1.0: "l1"}.get(est.l1_ratio, "elasticnet")
+    warnings.warn(
+        "'penalty' was deprecated in version 1.8 and will be removed in 1.10. To avoid this "
+        "warning, leave 'penalty' set to its default value and use 'l1_ratio' or 'C' instead. Use "
+        "l1_ratio=0 instead of penalty='l2', l1_ratio=1 instead of penalty='l1', l1_ratio set to "
+        "any float between 0 and 1 instead of penalty='elasticnet', and C=np.inf instead of "
+        "penalty=None.",
+        FutureWarning,
+        stacklevel=4,
+    )
+    if est.penalty != "elasticnet" and est.l1_ratio is not None and 0 < est.l1_ratio < 1:
+        warnings.warn(
+            "l1_ratio parameter is only used when penalty is 'elasticnet'. Got "
+            f"(penalty={est.penalty})",
+            stacklevel=4,
+        )
+    if est.penalty in ("l1", "l2") and est.l1_ratio != {"l1": 1, "l2": 0}[est.penalty]:
+        warnings.warn(
+            f"Inconsistent values: penalty={est.penalty} with l1_ratio={est.l1_ratio}. penalty is "
+            "deprecated. Please use l1_ratio only.",
+            stacklevel=4,
+        )
+    if est.penalty == "elasticnet" and est.l1_ratio is None:
+        raise ValueError("l1_ratio must be specified when penalty is elasticnet.")
+    if est.penalty is None and est.C != 1.0:
+        warnings.warn(
+            "Setting penalty=None will ignore the C and l1_ratio parameters", stacklevel=4
+        )
+    return est.penalty

@@ -1,0 +1,141 @@
+"""Squared error to a tolerance, target by target: what Ridge, Lasso and ElasticNet share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from hogshare.engine.optimality import Optimality
+from hogshare.engine.stops import Stop
+from hogshare.estimators.workers import to_the_optimum
+from hogshare.problems.linear import LinearProblem, build
+from hogshare.problems.model import Model
+from hogshare.report import Report
+
+OFF_CENTRE = 0.1  # squares of the features' means, in squares of their deviations
+
+
+class Squares:
+    """Rows for one or more least-squares problems that share them.
+
+    Means are taken out of the targets. Out of dense rows they are taken too, in a copy, where they
+    are not small beside the deviations: a feature far from zero is nearly the intercept, and both
+    then converge slowly. Sparse rows stay sparse, and the intercept is a coordinate.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_rows, n_features)
+    y : ndarray of shape (n_rows,) or (n_rows, n_targets)
+    weight : ndarray of shape (n_rows,)
+        Weights with mean 1.
+    fit_intercept : bool
+    """
+
+    def __init__(self, X: Any, y: np.ndarray, weight: np.ndarray, fit_intercept: bool) -> None:
+        self.X = X
+        self.weight = weight
+        self.fit_intercept = fit_intercept
+        self.x_mean: np.ndarray | None = None
+        self.y = np.asarray(y, np.float64).reshape(len(y), -1)
+        self.y_mean = np.zeros(self.y.shape[1])
+        if fit_intercept:
+            self.y_mean = np.average(self.y, axis=0, weights=weight)
+            self.y = self.y - self.y_mean
+            self._centre()
+
+    def _centre(self) -> None:
+        X = self.X
+        if sp.issparse(X) or not X.size:
+            return
+        mean = np.average(X, axis=0, weights=self.weight.astype(np.float64))
+        squares = np.einsum("ij,ij,i->", X, X, self.weight, dtype=np.float64) / len(X)
+        middle = float(np.square(mean).sum())
+        if middle > OFF_CENTRE * max(squares - middle, 0.0):
+            self.x_mean = mean
+            self.X = (X - mean).astype(X.dtype)
+
+    @property
+    def n_targets(self) -> int:
+        """Number of targets."""
+        return int(self.y.shape[1])
+
+    def problem(
+        self, target: int, penalty: str | None, alpha: float, l1_ratio: float
+    ) -> LinearProblem:
+        """State the problem of one target."""
+        return build(
+            self.X,
+            self.y[:, target],
+            loss="squared_error",
+            penalty=penalty if alpha > 0.0 else None,
+            alpha=alpha,
+            l1_ratio=l1_ratio,
+            fit_intercept=self.fit_intercept and self.x_mean is None,
+            epsilon=0.0,
+            sample_weight=self.weight,
+            class_weight=None,
+            classes=None,
+        )
+
+    def spread(self, target: int) -> float:
+        """Weighted mean square of a target about its mean."""
+        return float(np.average(np.square(self.y[:, target]), weights=self.weight))
+
+    def intercept(self, target: int, model: Model) -> float:
+        """Intercept of a model for the rows and targets as they came."""
+        value = float(self.y_mean[target]) + float(model.intercept[0])
+        if self.x_mean is not None:
+            value -= float(self.x_mean @ model.coef[0].astype(np.float64))
+        return value
+
+    def start(self, target: int, coef: np.ndarray, intercept: float) -> Model:
+        """Where to start from coefficients and intercept for the rows as they came."""
+        value = intercept - float(self.y_mean[target])
+        if self.x_mean is not None or not self.fit_intercept:
+            value = 0.0
+        dtype = self.X.dtype
+        return Model(coef.reshape(1, -1).astype(dtype), np.array([value], dtype))
+
+
+def gradient_at_zero(problem: LinearProblem) -> float:
+    """Largest component of the gradient where all coefficients are zero."""
+    shape = problem.n_columns, problem.n_features
+    return Optimality(problem, Model(np.zeros(shape), np.zeros(shape[0])), sides=False).gradient()
+
+
+def fit_targets(
+    estimator: Any,
+    squares: Squares,
+    state: Callable[[int], LinearProblem],
+    stop: Callable[[int, LinearProblem], Stop],
+    start: Callable[[int], Model | None],
+    *,
+    draws: bool,
+) -> tuple[np.ndarray, np.ndarray, list[Report]]:
+    """Solve the problem of each target.
+
+    Returns
+    -------
+    coef : ndarray of shape (n_targets, n_features)
+    intercept : ndarray of shape (n_targets,)
+    reports : list of Report
+    """
+    coef, intercept, reports = [], [], []
+    for target in range(squares.n_targets):
+        problem = state(target)
+        report = to_the_optimum(
+            estimator, problem, stop(target, problem), start(target), draws=draws
+        )
+        coef.append(report.model.coef[0])
+        intercept.append(squares.intercept(target, report.model))
+        reports.append(report)
+    return np.array(coef), np.array(intercept, dtype=squares.X.dtype), reports
+
+
+def solver_names(reports: list[Report]) -> str:
+    """The rules that solved, in lower case, each once."""
+    names = dict.fromkeys(report.settings["rule"]["name"].lower() for report in reports)
+    return ", ".join(names)

@@ -1,0 +1,87 @@
+"""What all estimators share: who fits the model, and what may be fitted."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import validate_data
+
+from hogshare.engine.automatic import automatic_rule
+from hogshare.engine.rules import SAGA
+from hogshare.engine.stops import Stop
+from hogshare.planes.shared import Shared
+from hogshare.problems.linear import LinearProblem
+from hogshare.problems.model import Model
+from hogshare.problems.rows import check_sparse
+from hogshare.report import Report
+from hogshare.runtimes.choice import RUNTIMES
+from hogshare.runtimes.hooks import OnEpoch
+from hogshare.solvers.solving import solve
+
+WORKER_CONSTRAINTS: dict[str, list[Any]] = {
+    "plane": [StrOptions({"shared"}), Shared, None],
+    "runtime": [StrOptions(set(RUNTIMES))],
+}
+
+
+def plane_of(estimator: Any) -> Shared:
+    """The plane that an estimator's parameter names."""
+    return estimator.plane if isinstance(estimator.plane, Shared) else Shared()
+
+
+def check_rows(estimator: Any, X: Any, y: Any, **settings: Any) -> tuple[Any, np.ndarray]:
+    """Validate as scikit-learn does; the structure of compressed formats before it is used."""
+    check_sparse(X)
+    X, y = validate_data(
+        estimator, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", **settings
+    )
+    return X, y
+
+
+def to_the_optimum(
+    estimator: Any,
+    problem: LinearProblem,
+    stop: Stop,
+    start: Model | None = None,
+    on_epoch: OnEpoch | None = None,
+    *,
+    draws: bool,
+) -> Report:
+    """Solve a problem with an estimator's workers, by the rule that suits it.
+
+    A start other than zero is for `SAGA`, which can go on from any model. Where scikit-learn's
+    solver of that name draws nothing (`draws` False), its fits are repeatable without a
+    `random_state`; so are ours then.
+    """
+    if estimator.plane is not None and plane_of(estimator).exchange is None:
+        raise ValueError(
+            f"{type(estimator).__name__} needs private copies: use plane=Shared() instead of "
+            "exchange=None."
+        )
+    begun = start is not None and bool(np.any(start.coef) or np.any(start.intercept))
+    return solve(
+        problem,
+        rule=SAGA() if begun else automatic_rule(problem),
+        plane=plane_of(estimator),
+        runtime=estimator.runtime,
+        n_workers=estimator.n_jobs,
+        stop=stop,
+        seed=0 if estimator.random_state is None and not draws else estimator.random_state,
+        start=start if begun else None,
+        on_epoch=on_epoch,
+    )
+
+
+def warn_unless_converged(report: Report, advice: str, stacklevel: int = 3) -> None:
+    """scikit-learn's warning, with what the last look at the model found."""
+    if not report.converged:
+        warnings.warn(
+            "The max_iter was reached which means the coef_ did not converge: "
+            f"{report.stop_reason}, after {report.n_epochs} epochs. {advice}",
+            ConvergenceWarning,
+            stacklevel=stacklevel + 1,
+        )

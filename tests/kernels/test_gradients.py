@@ -1,0 +1,134 @@
+"""The pass of a look against its twin; conjugates against a search for the maximum."""
+
+import cases
+import naive
+import numpy as np
+import pytest
+
+from hogshare.engine.optimality import Optimality
+from hogshare.kernels import losses
+from hogshare.kernels.conjugates import loss_conjugate
+from hogshare.problems.model import Model
+
+FORMS = [("dense", "float32"), ("dense", "float64"), ("csr", "float32"), ("csr64", "float64")]
+PENALTIES = {
+    "l2": {},
+    "l1": {"penalty": "l1"},
+    "elasticnet": {"penalty": "elasticnet", "l1_ratio": 0.3},
+    "none": {"penalty": None},
+}
+REGRESSION = ("squared_error", "huber", "epsilon_insensitive", "squared_epsilon_insensitive")
+conjugate = getattr(loss_conjugate, "py_func", loss_conjugate)
+
+
+def model(problem, seed=3):
+    rng = np.random.default_rng(seed)
+    coef = rng.standard_normal((problem.n_columns, problem.n_features)).astype(problem.dtype)
+    coef[:, 1] = 0.0
+    return Model(coef, rng.standard_normal(problem.n_columns).astype(problem.dtype))
+
+
+def slopes_of(problem, X, Y, weight, at):
+    known = problem.loss, problem.epsilon, at.coef.T.astype(float), at.intercept.astype(float)
+    return naive.slopes(X, Y, weight, *known, problem.positive, problem.negative)
+
+
+def largest_component(problem, X, slopes, at):
+    """Of the gradient mapping, by definition: a proximal step of length one."""
+    ratio = {"l1": 1.0, "elasticnet": problem.l1_ratio}.get(problem.penalty, 0.0)
+    alpha = problem.alpha if problem.penalty else 0.0
+    coef = at.coef.T.astype(float)
+    gradient = X.T @ slopes / len(X) + alpha * (1.0 - ratio) * coef
+    residual = coef - naive.soft(coef - gradient, alpha * ratio)
+    return max(np.abs(residual).max(), np.abs(slopes.mean(axis=0)).max() * problem.fit_intercept)
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+@pytest.mark.parametrize("columns", [1, 3])
+@pytest.mark.parametrize(("form", "dtype"), FORMS)
+def test_objective_and_gradient_equal_the_twin(form, dtype, columns, penalty):
+    settings = {"alpha": 0.3, "weighted": True, **PENALTIES[penalty]}
+    problem, X, Y, weight = cases.problem(form, dtype, columns, **settings)
+    at = model(problem)
+    look = Optimality(problem, at)
+    wanted = largest_component(problem, X, slopes_of(problem, X, Y, weight, at), at)
+    # margins are taken in the rows' dtype
+    np.testing.assert_allclose(look.gradient(), wanted, **cases.tolerance(dtype))
+    np.testing.assert_allclose(
+        look.objective, problem.objective(at.coef, at.intercept), **cases.tolerance(dtype)
+    )
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("loss", ["squared_hinge", "modified_huber", *REGRESSION[:2]])
+def test_losses(loss, fit_intercept):
+    task = "regression" if loss in REGRESSION else "classification"
+    settings = {"task": task, "loss": loss, "epsilon": 0.4, "fit_intercept": fit_intercept}
+    problem, X, Y, weight = cases.problem("csr", weighted=True, **settings)
+    at = model(problem)
+    wanted = largest_component(problem, X, slopes_of(problem, X, Y, weight, at), at)
+    np.testing.assert_allclose(Optimality(problem, at).gradient(), wanted, rtol=1e-9)
+
+
+@pytest.mark.parametrize("form", ["dense", "csr"])
+def test_columns_that_the_loss_couples(form):
+    settings = {"loss": "multinomial", "weighted": True, "alpha": 0.3}
+    problem, X, Y, weight = cases.problem(form, columns=3, **settings)
+    at = model(problem)
+    look = Optimality(problem, at)
+    wanted = largest_component(problem, X, slopes_of(problem, X, Y, weight, at), at)
+    np.testing.assert_allclose(look.gradient(), wanted, rtol=1e-9)
+    np.testing.assert_allclose(look.objective, problem.objective(at.coef, at.intercept), rtol=1e-9)
+
+
+def test_parts_add_up_to_the_whole(monkeypatch):
+    monkeypatch.setattr("hogshare.engine.optimality.PART_VALUES", 10)
+    problem, *_ = cases.problem("dense", columns=3)
+    at, sizes = model(problem), []
+
+    def each(function, parts):
+        sizes.append(len(parts))
+        return map(function, reversed(parts))
+
+    apart = Optimality(problem, at, each=each, n_parts=4)
+    assert sizes == [4]
+    whole = Optimality(problem, at)
+    assert apart.objective == pytest.approx(whole.objective, rel=1e-12)
+    assert apart.gradient() == pytest.approx(whole.gradient(), rel=1e-12)
+    assert apart.gap() == pytest.approx(whole.gap(), rel=1e-12)
+
+
+@pytest.mark.parametrize("loss", [loss for loss in losses.CODES if loss != "multinomial"])
+def test_conjugates(loss):
+    epsilon = 0.4
+    labels = [-1.0, 1.0] if loss not in (*REGRESSION, "log_loss") else [0.0, 1.0]
+    for y in labels + ([-0.7] if loss in REGRESSION else []):
+        for p in (-2.3, -0.4, 0.2, 0.9, 3.1):
+            slope = naive.loss_derivative(loss, epsilon, y, p)
+            for shrink in (1.0, 0.6):
+                a = float(shrink * slope)
+                wanted = naive.loss_conjugate(loss, epsilon, y, a)
+                assert conjugate(losses.CODES[loss], epsilon, y, a) == pytest.approx(
+                    wanted, abs=1e-6
+                )
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("columns", [1, 3])
+@pytest.mark.parametrize("penalty", ["l2", "l1", "elasticnet"])
+@pytest.mark.parametrize("loss", ["log_loss", "hinge", "modified_huber", *REGRESSION])
+def test_no_model_is_better_than_the_gap_says(loss, penalty, columns, fit_intercept):
+    """Weak duality: objective less gap is below the objective of every other model."""
+    task = "regression" if loss in REGRESSION else "classification"
+    if task == "regression" and columns > 1:
+        columns = 1
+    settings = {"task": task, "loss": loss, "fit_intercept": fit_intercept, "alpha": 0.2}
+    problem, *_ = cases.problem("dense", "float64", columns, **settings, **PENALTIES[penalty])
+    bounds, values = [], []
+    for seed in range(12):
+        at = model(problem, seed)
+        at = Model(0.1 * seed * at.coef, fit_intercept * 0.1 * seed * at.intercept)
+        look = Optimality(problem, at)
+        values.append(look.objective)
+        bounds.append(look.objective - look.gap())
+    assert max(bounds) <= min(values) + 1e-12

@@ -1,0 +1,134 @@
+"""`Stop(gradient=...)` and `Stop(gap=...)`: what the report says is true of its model."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from hogshare import SAGA, SDCA, SGD, Shared, StepSize, Stop, problems, solve
+from hogshare.engine.optimality import Optimality
+
+WORKERS = [("caller", 1), ("threads", 2), ("threads", 4), ("processes", 2)]
+
+
+def reached(problem, report):
+    """The report's last value and the same by another look at its model."""
+    look = Optimality(problem, report.model)
+    kind = "gradient" if "gradient" in report.checks[-1] else "gap"
+    return report.checks[-1][kind], getattr(look, kind)()
+
+
+@pytest.mark.parametrize("rule", [SDCA(), SAGA()], ids=lambda rule: type(rule).__name__)
+@pytest.mark.parametrize("criterion", ["gradient", "gap"])
+@pytest.mark.parametrize(("runtime", "n_workers"), WORKERS)
+def test_what_is_said_is_true_of_the_model(cancer, runtime, n_workers, criterion, rule):
+    problem = problems.linear(sp.csr_matrix(cancer[0]), cancer[1], alpha=0.01)
+    run = {"rule": rule, "runtime": runtime, "n_workers": n_workers, "seed": 0}
+    report = solve(problem, stop=Stop(epochs=1000, **{criterion: 1e-7}), **run)
+    said, seen = reached(problem, report)
+    assert report.converged and said <= 1e-7
+    assert seen == pytest.approx(said, rel=1e-6, abs=1e-15)
+    assert report.checks[-1]["epoch"] == report.n_epochs < 1000
+    assert f"came down to {said:.3g}" in report.stop_reason
+    assert len(report.workers) == n_workers
+
+
+@pytest.mark.parametrize(("runtime", "n_workers"), WORKERS)
+def test_a_run_that_is_too_short_says_so(cancer, runtime, n_workers):
+    problem = problems.linear(*cancer, alpha=1e-4)
+    run = {"rule": SAGA(), "runtime": runtime, "n_workers": n_workers, "seed": 0}
+    for epochs in (1, 7):
+        report = solve(problem, stop=Stop(epochs=epochs, gradient=1e-9), **run)
+        said, seen = reached(problem, report)
+        assert not report.converged and said > 1e-9 and report.n_epochs == epochs
+        assert seen == pytest.approx(said, rel=1e-6)
+        assert report.checks[-1]["epoch"] == epochs
+        assert "all epochs were done; the largest component of the gradient is still at" in (
+            report.stop_reason
+        )
+
+
+@pytest.mark.parametrize("rule", [SGD(), SGD(average=True), SDCA(), SAGA()], ids=str)
+def test_looking_changes_nothing(cancer, rule):
+    """With one worker a run that is looked at is, bit for bit, the run without."""
+    # averages with l1 are scikit-learn's: a clipped weight counts as if it had always been so
+    penalty = "l2" if rule.average else "elasticnet"
+    problem = problems.linear(*cancer, alpha=0.01, penalty=penalty, l1_ratio=0.3)
+    run = {"rule": rule, "seed": 3}
+    if isinstance(rule, SGD):
+        run["step"] = StepSize("constant", eta0=0.001)
+    plain = solve(problem, stop=Stop(epochs=9), **run)
+    looked = solve(problem, stop=Stop(epochs=9, gradient=0.0), **run)
+    assert len(looked.checks) >= 3
+    close = {"rtol": 1e-12, "atol": 1e-15} if isinstance(rule, SGD) else {"rtol": 0.0}
+    np.testing.assert_allclose(looked.model.coef, plain.model.coef, **close)
+    np.testing.assert_allclose(looked.model.intercept, plain.model.intercept, **close)
+    if rule.average:
+        np.testing.assert_allclose(looked.model.average_coef, plain.model.average_coef, **close)
+
+
+def test_the_same_seed_ends_at_the_same_epoch(cancer):
+    problem = problems.linear(*cancer, alpha=0.01)
+    first, second = (
+        solve(problem, rule=SAGA(), stop=Stop(epochs=500, gradient=1e-5), seed=1) for _ in range(2)
+    )
+    assert first.checks == second.checks
+    np.testing.assert_array_equal(first.model.coef, second.model.coef)
+
+
+def test_looks_are_few(cancer):
+    problem = problems.linear(*cancer, alpha=1e-4)
+    report = solve(problem, rule=SAGA(), stop=Stop(epochs=1000, gradient=0.0), seed=0)
+    epochs = [look["epoch"] for look in report.checks]
+    assert epochs[:2] == [3, 5] and epochs[-1] == 1000
+    assert len(epochs) < 16
+
+
+@pytest.mark.parametrize(("runtime", "n_workers"), [("caller", 1), ("threads", 2)])
+@pytest.mark.parametrize("loss", ["hinge", "epsilon_insensitive"])
+def test_losses_with_kinks_have_a_gap(cancer, loss, runtime, n_workers):
+    X, y = cancer
+    task = "regression" if loss == "epsilon_insensitive" else None
+    problem = problems.linear(X, y, loss=loss, alpha=0.1, task=task)
+    run = {"rule": SDCA(), "runtime": runtime, "n_workers": n_workers, "seed": 0}
+    report = solve(problem, stop=Stop(epochs=2000, gap=1e-5), **run)
+    assert report.converged
+    # a bound, whatever it was computed from: no other run is further below than it says
+    longer = solve(problem, rule=SDCA(), stop=Stop(epochs=3000), seed=1)
+    best = problem.objective(longer.model.coef, longer.model.intercept)
+    assert report.checks[-1]["objective"] - best <= report.checks[-1]["gap"] + 1e-12
+
+
+def test_the_lock_free_plane_and_epoch_hooks(cancer):
+    problem = problems.linear(*cancer, alpha=0.1)
+    seen = []
+    report = solve(
+        problem,
+        plane=Shared(exchange=None),
+        runtime="threads",
+        n_workers=2,
+        stop=Stop(epochs=400, gradient=1e-2),
+        on_epoch=lambda epoch, snapshot: seen.append(epoch) is not None,
+        seed=0,
+    )
+    assert report.converged and seen == list(range(1, report.n_epochs + 1))
+    stopped = solve(
+        problem, stop=Stop(epochs=400, gradient=0.0), on_epoch=lambda epoch, _: epoch == 3
+    )
+    assert stopped.n_epochs == 3 and not stopped.converged
+    assert "the caller asked for it" in stopped.stop_reason
+
+
+def test_what_makes_no_sense_is_refused(cancer):
+    with pytest.raises(ValueError, match="needs a smooth loss"):
+        solve(problems.linear(*cancer, loss="hinge"), stop=Stop(gradient=1e-3))
+    three = np.arange(len(cancer[1])) % 3
+    with pytest.raises(ValueError, match="couples the columns"):
+        solve(problems.linear(cancer[0], three, loss="multinomial"), stop=Stop(gap=1e-3))
+    with pytest.raises(ValueError, match="needs a penalty"):
+        solve(problems.linear(*cancer, penalty=None), stop=Stop(gap=1e-3))
+    with pytest.raises(ValueError, match="give one of gradient and gap"):
+        Stop(gradient=1e-3, gap=1e-3)
+    with pytest.raises(ValueError, match="must not be negative"):
+        Stop(gap=-1.0)
+    with pytest.raises(ValueError, match="over all rows"):
+        Stop(gradient=1e-3, validation=np.zeros(5, bool))
