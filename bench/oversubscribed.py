@@ -70,8 +70,9 @@ def compare(problem: Any, runtime: str, rounds: int, epochs: int) -> dict[str, d
         for workers in WORKERS:
             report = run(problem, runtime, workers, epochs, max(seed, 0))
             found.setdefault(f"{workers}", []).append(facts(problem, report))
-            if workers == 2 and runtime == "processes":
-                with Slowed(report.workers[1]["pid"]):
+            process = report.workers[-1]["pid"]  # 0 if it came too late to join
+            if workers == 2 and runtime == "processes" and process > 0:
+                with Slowed(process):
                     report = run(problem, runtime, 2, epochs, max(seed, 0))
                 found.setdefault("2, one slowed", []).append(facts(problem, report))
     middle = {name: np.median(values[1:], axis=0) for name, values in found.items()}
@@ -102,7 +103,8 @@ def main() -> None:
             table = compare(problem, runtime, args.rounds, args.epochs)
             result[f"{name}, {runtime}"] = table
             for workers, values in table.items():
-                print(f"{name:8} {runtime:10} {workers:14}", *(f"{v:8.3f}" for v in values.values()))
+                numbers = (f"{value:8.3f}" for value in values.values())
+                print(f"{name:8} {runtime:10} {workers:14}", *numbers)
     if args.json:
         Path(args.json).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 

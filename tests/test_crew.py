@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import json
 import os
 import select
 import signal
@@ -58,6 +59,7 @@ def count_fds(channel, fds):
 
 def look(channel, fds):
     channel.send({"modules": sorted(sys.modules), "path": sys.path,
+                  "main": sys.modules.get("__mp_main__", sys.modules["__main__"]).__file__,
                   "python_path": os.environ.get("PYTHONPATH"), "session": os.getsid(0)})
 
 def big(channel, fds, data):
@@ -370,7 +372,9 @@ def test_members_know_the_callers_path_but_not_its_main_module(crew, monkeypatch
     seen = ask(member, "look")
     assert seen["path"] == [os.path.abspath(entry) for entry in sys.path]
     assert seen["python_path"] == "/somewhere"
-    assert "pytest" not in seen["modules"] and "__mp_main__" not in seen["modules"]
+    assert "pytest" not in seen["modules"]
+    # multiprocessing, which scikit-learn imports, has a second name for a process's own main module
+    assert Path(seen["main"]).name == "fork_helper.py"
     assert seen["session"] != os.getsid(0)  # the terminal's Ctrl-C goes to the caller alone
 
 
@@ -641,3 +645,20 @@ def test_multiprocessing_children_have_crews_too(folder):
         """,
     )
     assert lines[0] == "[{'n': 1}, {'n': 2}]" and len(lines) == 2
+
+
+def test_members_find_the_kernels_loaded():
+    import hogshare
+
+    fit = "from hogshare import Stop, problems, solve; import numpy as np; "
+    fit += "X = np.ones((4, 2)); solve(problems.linear(X, [0, 1, 0, 1]), stop=Stop(epochs=1)); "
+    look = "from hogshare.kernels import warm; warm.preload(); "
+    look += "print([len(kernel.signatures) for kernel in warm.KERNELS])"
+    root = str(Path(hogshare.__file__).parents[1])
+    environment = {**os.environ, "PYTHONPATH": root}
+    for code in (fit, look):
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, env=environment
+        )
+        assert done.returncode == 0, done.stderr
+    assert all(n > 0 for n in json.loads(done.stdout))

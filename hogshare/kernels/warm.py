@@ -17,6 +17,8 @@ def preload() -> None:
         cache = getattr(dispatcher, "_cache", None)
         if cache is None or not hasattr(cache, "_cache_file"):
             continue
-        index = cache._cache_file._load_index()
-        for signature, _ in index:
-            dispatcher.compile(signature)
+        codegen = dispatcher.targetctx.codegen()
+        for key in cache._cache_file._load_index():
+            signature = key[0]
+            if key == cache._index_key(signature, codegen):  # else it would be compiled
+                dispatcher.compile(signature)

@@ -55,6 +55,8 @@ MAX_FDS = 253  # the kernel's limit for one message
 GRACE = 2.0  # seconds that an idle process stays longer than the caller counts on
 EXIT_GRACE = 1.0  # seconds that members have to leave after the caller
 
+MEMBERS_WORK = "hogshare.runtimes.processes"  # by name: this file is imported by it
+
 HANG_UP = getattr(select, "POLLRDHUP", 0) | getattr(select, "POLLHUP", 0)
 
 
@@ -313,8 +315,9 @@ def _guarded(control: socket.socket) -> Iterator[None]:
 
 def _preload() -> None:
     """Import what members need, once for all of them."""
-    # A kernel that cannot be loaded fails again in the task that needs it, and is reported there.
+    # What cannot be loaded fails again in the task that needs it, and is reported there.
     with contextlib.suppress(Exception):
+        importlib.import_module(MEMBERS_WORK)
         importlib.import_module("hogshare.kernels.warm").preload()
 
 
