@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 
 from hogshare import Stop, datasets, problems, solve
 from hogshare.solvers import outcome
@@ -28,19 +29,24 @@ WORKERS = (1, 2, 4, 8)
 
 
 class Slowed:
-    """Stops a process nine milliseconds of ten while the block runs."""
+    """Stops all processes of the crew nine milliseconds of ten while the block runs."""
 
-    def __init__(self, process: int) -> None:
-        self.process = process
+    def __init__(self) -> None:
+        started = psutil.Process().children(recursive=True)
+        self.processes = [p.pid for p in started if p.name() == "hogshare-member"]
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._work)
 
     def _work(self) -> None:
         while not self._over.is_set():
-            os.kill(self.process, signal.SIGSTOP)
+            self._send(signal.SIGSTOP)
             self._over.wait(STOPPED_SECONDS)
-            os.kill(self.process, signal.SIGCONT)
+            self._send(signal.SIGCONT)
             self._over.wait(RUNNING_SECONDS)
+
+    def _send(self, number: int) -> None:
+        for process in self.processes:
+            os.kill(process, number)
 
     def __enter__(self) -> Slowed:
         self._thread.start()
@@ -70,9 +76,8 @@ def compare(problem: Any, runtime: str, rounds: int, epochs: int) -> dict[str, d
         for workers in WORKERS:
             report = run(problem, runtime, workers, epochs, max(seed, 0))
             found.setdefault(f"{workers}", []).append(facts(problem, report))
-            process = report.workers[-1]["pid"]  # 0 if it came too late to join
-            if workers == 2 and runtime == "processes" and process > 0:
-                with Slowed(process):
+            if workers == 2 and runtime == "processes":
+                with Slowed():
                     report = run(problem, runtime, 2, epochs, max(seed, 0))
                 found.setdefault("2, one slowed", []).append(facts(problem, report))
     middle = {name: np.median(values[1:], axis=0) for name, values in found.items()}
