@@ -14,17 +14,25 @@ from hogshare import (
     Shared,
     StepSize,
     Stop,
+    asaga,
     problems,
+    prox_asaga,
     solve,
 )
 from hogshare.engine.automatic import automatic_rule
 
+PLANES = {
+    "exchange": Shared(),
+    "lock-free": Shared(exchange=None),
+    "atomic": Shared(exchange=None, adds="atomic"),
+}
 RUNTIMES = [("caller", 1), ("threads", 2), ("threads", 4), ("processes", 2)]
 
 
+@pytest.mark.parametrize("plane", PLANES)
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize(("runtime", "n_workers"), RUNTIMES)
-def test_logistic_regression_to_the_optimum(cancer, runtime, n_workers, sparse):
+def test_logistic_regression_to_the_optimum(cancer, runtime, n_workers, sparse, plane):
     X, y = cancer
     if sparse:
         X = np.where(np.abs(X) < 0.5, 0.0, X)
@@ -32,21 +40,51 @@ def test_logistic_regression_to_the_optimum(cancer, runtime, n_workers, sparse):
     theirs.fit(X, y)
     problem = problems.linear(sp.csr_matrix(X) if sparse else X, y, alpha=0.02)
     run = {"runtime": runtime, "n_workers": n_workers, "stop": Stop(epochs=1500), "seed": 0}
-    model = solve(problem, rule=SAGA(), **run).model
+    model = solve(problem, rule=SAGA(), plane=PLANES[plane], **run).model
     np.testing.assert_allclose(model.coef, theirs.coef_, atol=1e-7)
     np.testing.assert_allclose(model.intercept, theirs.intercept_, atol=1e-7)
 
 
+@pytest.mark.parametrize("plane", PLANES)
 @pytest.mark.parametrize(("runtime", "n_workers"), RUNTIMES)
-def test_lasso_with_the_same_zeros(diabetes, runtime, n_workers):
+def test_lasso_with_the_same_zeros(diabetes, runtime, n_workers, plane):
     X, y = diabetes
     theirs = Lasso(alpha=0.1, tol=1e-12, max_iter=100_000).fit(X, y)
     problem = problems.linear(X, y, loss="squared_error", penalty="l1", alpha=0.1)
     run = {"runtime": runtime, "n_workers": n_workers, "stop": Stop(epochs=1500), "seed": 0}
-    coef = solve(problem, rule=SAGA(), **run).model.coef[0]
+    coef = solve(problem, rule=SAGA(), plane=PLANES[plane], **run).model.coef[0]
     np.testing.assert_allclose(coef, theirs.coef_, atol=1e-6)
     assert (theirs.coef_ == 0.0).any()
     np.testing.assert_array_equal(coef == 0.0, theirs.coef_ == 0.0)
+
+
+def test_asaga_and_prox_asaga_are_that_rule_on_that_plane(cancer):
+    smooth = problems.linear(*cancer, alpha=0.02)
+    sparse = problems.linear(*cancer, alpha=0.02, penalty="l1")
+    for solver, problem in ((asaga, smooth), (prox_asaga, smooth), (prox_asaga, sparse)):
+        report = solver(problem, n_workers=1, epochs=30, step=0.01, adds="plain", seed=0)
+        assert report.settings["rule"]["step"] == 0.01
+        assert report.settings["plane"] == {"exchange": None, "adds": "plain"}
+        plane = Shared(exchange=None)
+        run = {"rule": SAGA(step=0.01), "plane": plane, "stop": Stop(epochs=30), "seed": 0}
+        np.testing.assert_array_equal(report.model.coef, solve(problem, **run).model.coef)
+    assert asaga(smooth, n_workers=1).settings["plane"]["adds"] == "atomic"
+    assert asaga(smooth, n_workers=1).settings["rule"]["step"] is None
+    with pytest.raises(ValueError, match="use prox_asaga"):
+        asaga(sparse)
+    with pytest.raises(ValueError, match="positive number or 'auto'"):
+        asaga(smooth, step="long")
+    with pytest.raises(ValueError, match="step must be positive"):
+        asaga(smooth, step=0.0)
+
+
+@pytest.mark.parametrize("plane", PLANES)
+def test_a_stop_criterion_sees_the_vector(cancer, plane):
+    problem = problems.linear(*cancer, alpha=0.02)
+    run = {"rule": SAGA(), "plane": PLANES[plane], "runtime": "threads", "n_workers": 2, "seed": 0}
+    assert solve(problem, stop=Stop(epochs=500, tol=1e-6), **run).converged
+    held_out = np.arange(problem.n_rows) % 5 == 0
+    assert solve(problem, stop=Stop(epochs=500, tol=1e-6, validation=held_out), **run).converged
 
 
 def test_without_a_penalty_alpha_does_not_matter(cancer):
@@ -131,7 +169,5 @@ def test_what_cannot_be_done_is_refused(cancer):
         solve(problems.linear(*cancer, loss="hinge"), rule=SAGA())
     with pytest.raises(ValueError, match="schedule of step sizes"):
         solve(problem, rule=SAGA(), step=StepSize())
-    with pytest.raises(ValueError, match="private copies"):
-        solve(problem, rule=SAGA(), plane=Shared(exchange=None))
     with pytest.raises(ValueError, match="step must be positive"):
         SAGA(step=0.0)

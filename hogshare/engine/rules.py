@@ -73,7 +73,8 @@ class SAGA:
     ``docs/auto.md``.
 
     Source: Defazio et al. 2014; on sparse rows Leblond et al. 2017 (ASAGA) and Pedregosa et al.
-    2017 (ProxASAGA), with private copies and an exchange instead of one shared vector.
+    2017 (ProxASAGA). With several workers: private copies with an exchange, or, with
+    ``Shared(exchange=None)``, one shared vector without locks as in these papers.
 
     Parameters
     ----------

@@ -10,6 +10,7 @@ here.
 import numpy as np
 
 from hogshare.kernels import layout, losses, penalties, schedules, sgd
+from hogshare.kernels.asaga import asaga_rows
 from hogshare.kernels.atomics import compare_exchange, fetch_add, load, store
 from hogshare.kernels.dual import dual_rows, half_squares
 from hogshare.kernels.epochs import apply_criterion, claim, complete, stop_now
@@ -49,19 +50,14 @@ def run_block(rows, rule, plan, shared, private, scratch, me, ticket):
     private.local[layout.L_CRITERION, :] = 0.0
     if plan.private == LOCK_FREE:
         table[me, layout.T_VERSION] = load(shared.control, layout.VERSION)
-        hogwild_rows(
-            rows,
-            rule,
-            order,
-            first,
-            last,
-            t,
-            shared,
-            private,
-            shared.columns,
-            scratch,
-            plan.atomic != 0,
-        )
+        atomic = plan.atomic != 0
+        if rule.method == sgd.SAGA:
+            asaga_rows(rows, rule, order, first, last, shared, private.local, atomic)
+        else:
+            columns = shared.columns
+            hogwild_rows(
+                rows, rule, order, first, last, t, shared, private, columns, scratch, atomic
+            )
         record_push(shared, me)
     else:
         i = first
@@ -121,6 +117,7 @@ def end_epoch(rows, rule, plan, shared, private, me, epoch):
     """Decide whether learning goes on; the worker holds the ENDER word."""
     control = shared.control
     local = private.local
+    w = shared.w if plan.private == LOCK_FREE else private.w
     n_columns = local.shape[1]
     n_rows = np.float64(shared.order.shape[1])
     if any_nonfinite(private, shared, plan):
@@ -143,7 +140,7 @@ def end_epoch(rows, rule, plan, shared, private, me, epoch):
     for c in range(n_columns):
         criterion[c] = sums[n_columns + c] / n_rows
         if rule.method != sgd.GRADIENT and rule.penalty != penalties.NONE:
-            squares, absolutes = half_squares(private.w, rule.threshold, n_columns, c)
+            squares, absolutes = half_squares(w, rule.threshold, n_columns, c)
             l2 = (1.0 - rule.l1_ratio) * squares
             criterion[c] += rule.alpha * (l2 + rule.l1_ratio * absolutes)
         score[c] = 0.0
@@ -158,7 +155,6 @@ def end_epoch(rows, rule, plan, shared, private, me, epoch):
             for c in range(n_columns):
                 local[layout.L_SCALE, c] = 1.0
                 local[layout.L_INTERCEPT, c] = shared.intercept[c]
-        w = shared.w if plan.private == LOCK_FREE else private.w
         held_out_scores(rows, rule, plan.regression, shared.held_out, w, local, score)
     adaptive = rule.schedule == schedules.ADAPTIVE
     if apply_criterion(shared, plan, adaptive, criterion, score, epoch):

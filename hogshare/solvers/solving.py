@@ -198,14 +198,17 @@ def check_memory(
     name = type(rule).__name__
     if step is not None:
         raise ValueError(f"{name} has no schedule of step sizes; leave `step` out.")
-    if plane.exchange is None:
-        raise ValueError(f"{name} needs private copies: use Shared() instead of exchange=None.")
     if isinstance(rule, SAGA):
         if problem.loss in UNSMOOTH:
             raise ValueError(
                 f"SAGA needs a smooth loss, which {problem.loss!r} is not; use SDCA() or SGD()."
             )
         return
+    if plane.exchange is None:
+        raise ValueError(
+            "SDCA needs private copies: use Shared() instead of exchange=None, or SAGA() where the "
+            "loss is smooth."
+        )
     if problem.loss in COUPLED:
         raise ValueError(
             f"SDCA moves one column of a row at a time, and loss={problem.loss!r} couples them; "
