@@ -21,7 +21,7 @@ from hogshare.kernels import layout
 from hogshare.kernels.atomics import add_float
 from hogshare.kernels.jit import helper
 from hogshare.kernels.rows import column_of, row_bounds
-from hogshare.kernels.saga import look_ahead_in, row_change, saga_move, strengths
+from hogshare.kernels.saga import gain_of, look_ahead_in, row_change, saga_move, strengths
 
 
 @helper
@@ -47,6 +47,7 @@ def asaga_rows(rows, rule, order, first, last, shared, local, atomic):
         intercept = shared.intercept
         if not row_change(rows, rule, r, w, intercept, gradients, local, shared.columns, False):
             continue
+        gain = gain_of(shared.chances, r)
         for k in range(start, end):
             f = column_of(rows, start, k)
             x = np.float64(rows.data[k])
@@ -54,7 +55,8 @@ def asaga_rows(rows, rule, order, first, last, shared, local, atomic):
             for c in range(n_columns):
                 j = f * np.uint64(n_columns) + np.uint64(c)
                 before = np.float64(w[j])
-                after = saga_move(before, x, change[c], average[j], step[c], rarity, l2, l1)
+                pull = gain * change[c] * x
+                after = saga_move(before, pull, average[j], step[c], rarity, l2, l1)
                 if after != before:
                     if atomic:
                         add_float(w, j, kind(after - before))
@@ -64,7 +66,7 @@ def asaga_rows(rows, rule, order, first, last, shared, local, atomic):
                     add_float(average, j, change[c] * x * share)
         if rule.fit_intercept:
             for c in range(n_columns):
-                drift = -step[c] * (change[c] + shared.dual_mean[c])
+                drift = -step[c] * (gain * change[c] + shared.dual_mean[c])
                 if atomic:
                     add_float(shared.intercept, c, drift)
                 else:

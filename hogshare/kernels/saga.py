@@ -16,7 +16,11 @@ the same row for a moment (see `dual`), so that several workers swap it atomical
 difference to what they find goes into the average: at rest the average is the mean of the table.
 With several workers each has a copy of vector and average; the exchange weights the former and adds
 the latter. Without an exchange see `asaga`. A worker that is killed leaves the average off by what
-it had not exchanged.
+it had not exchanged, until it is summed anew (`turns.pause`).
+
+Where rows have unequal chances p of being drawn (Schmidt et al. 2015), the change of a row counts
+1 / (n p) times in the step (`gain`) and once in the average, and D is one over the chance that a
+drawn row has the feature: both make the step right on average, and the fixed point stays.
 """
 
 import numpy as np
@@ -40,6 +44,11 @@ from hogshare.kernels.sgd import (
     target,
     weight_of,
 )
+
+LOUDER = 10.0  # see `tame`
+LOUD = 0.1
+PATIENCE = 3
+FILLED = 2
 
 
 @inlined
@@ -80,13 +89,15 @@ def row_change(rows, rule, r, w, intercept, gradients, local, columns, alone):
         else:
             before = swap_float(gradients, place, after)
         change[c] = np.float64(after) - np.float64(before)
-        local[layout.L_ETA, c] = rule.saga_step
+        if before != 0.0:  # a first visit fills the table and says nothing about the step
+            local[layout.L_CHANGE, c] += change[c] * change[c]
+        local[layout.L_ETA, c] = columns[layout.C_ETA, c]
     return active
 
 
 @inlined
-def saga_step(rows, start, end, rarity, private, step, share, l2, l1):
-    """Move one row's features by ``-step (change x + D average)``, then shrink for l1 and l2.
+def saga_step(rows, start, end, rarity, private, step, gain, share, l2, l1):
+    """Move one row's features by ``-step (gain change x + D average)``, then shrink for l1 and l2.
 
     The penalties act by their proximal operator, times D: a gradient step on l2 would overshoot
     where a feature is so rare that ``step D l2`` is above 2.
@@ -98,7 +109,7 @@ def saga_step(rows, start, end, rarity, private, step, share, l2, l1):
     n_columns = np.uint64(change.shape[0])
     if n_columns == 1 and l1 == 0.0:
         # the same as below with the column's numbers in registers
-        pull = step[0] * change[0]
+        pull = step[0] * gain * change[0]
         push = change[0] * share
         for k in range(start, end):
             j = column_of(rows, start, k)
@@ -116,15 +127,16 @@ def saga_step(rows, start, end, rarity, private, step, share, l2, l1):
         for c in range(n_columns):
             j = f * n_columns + c
             before = np.float64(w[j])
-            w[j] = kind(saga_move(before, x, change[c], average[j], step[c], rarity_f, l2, l1))
+            pull = gain * change[c] * x
+            w[j] = kind(saga_move(before, pull, average[j], step[c], rarity_f, l2, l1))
             average[j] += change[c] * x * share
 
 
 @inlined
-def saga_move(before, x, change, average, step, rarity, l2, l1):
+def saga_move(before, pull, average, step, rarity, l2, l1):
     """Where one coordinate goes; see `saga_step`."""
     rare = step * rarity
-    after = before - step * change * x - rare * average
+    after = before - step * pull - rare * average
     if l1 > 0.0:
         after = shrunk(after, rare * l1)
     return after / (1.0 + rare * l2)
@@ -138,6 +150,12 @@ def strengths(rule):
 
 
 @inlined
+def gain_of(chances, r):
+    """What makes a row's step right on average where it is not visited once per epoch."""
+    return 1.0 / chances[r] if chances.shape[0] > 0 else 1.0
+
+
+@inlined
 def look_ahead_in(gradients, rows, order, i, last, n_columns):
     """`look_ahead` for rows whose entry in the table is needed too."""
     look_ahead(rows, order, i, last)
@@ -146,13 +164,14 @@ def look_ahead_in(gradients, rows, order, i, last, n_columns):
 
 
 @helper
-def saga_rows(rows, rule, order, first, last, gradients, rarity, private, columns, alone):
+def saga_rows(rows, rule, order, first, last, shared, private, alone):
     """Take one SAGA step per row ``order[first:last]``, all columns together.
 
-    gradients : rows' dtype [n_rows * n_columns], the table
-    rarity : float32 [n_features], the diagonal D
+    shared : of it table, rarity (the diagonal D), chances and columns
     alone : whether nobody else may be at the same row
     """
+    gradients = shared.gradients
+    columns = shared.columns
     local = private.local
     n_columns = local.shape[1]
     change = local[layout.L_STEP]
@@ -166,11 +185,82 @@ def saga_rows(rows, rule, order, first, last, gradients, rarity, private, column
         start, end = row_bounds(rows, r)
         if not row_change(rows, rule, r, private.w, intercept, gradients, local, columns, alone):
             continue
+        gain = gain_of(shared.chances, r)
         if rule.fit_intercept:
             for c in range(n_columns):
-                intercept[c] -= step[c] * (change[c] + local[layout.L_DUAL_MEAN, c])
+                intercept[c] -= step[c] * (gain * change[c] + local[layout.L_DUAL_MEAN, c])
                 local[layout.L_DUAL_MEAN, c] += change[c] * share
-        saga_step(rows, start, end, rarity, private, step, share, l2, l1)
+        saga_step(rows, start, end, shared.rarity, private, step, gain, share, l2, l1)
+
+
+@kernel
+def remember(rows, rule, w, intercept, shared, local):
+    """Fill the table with the derivatives at a model; rows that are held out keep their zeros."""
+    n_held_out = shared.held_out.shape[0]
+    for r in range(rows.y.shape[0]):
+        if n_held_out == 0 or shared.held_out[r] == 0:
+            row_change(rows, rule, r, w, intercept, shared.gradients, local, shared.columns, True)
+    local[layout.L_LOSS, :] = 0.0
+    local[layout.L_CRITERION, :] = 0.0
+    local[layout.L_CHANGE, :] = 0.0
+
+
+@kernel
+def sum_of_gradients(rows, gradients, share, average, mean):
+    """Set the average (and that of the intercept's feature, one) to the table's, from the rows."""
+    n_columns = mean.shape[0]
+    for j in range(average.shape[0]):
+        average[j] = 0.0
+    for c in range(n_columns):
+        mean[c] = 0.0
+    for r in range(rows.y.shape[0]):
+        start, end = row_bounds(rows, r)
+        for c in range(n_columns):
+            mean[c] += np.float64(gradients[r * n_columns + c]) * share
+        for k in range(start, end):
+            base = column_of(rows, start, k) * np.uint64(n_columns)
+            x = np.float64(rows.data[k]) * share
+            for c in range(n_columns):
+                average[base + np.uint64(c)] += x * np.float64(gradients[r * n_columns + c])
+
+
+@helper
+def tame(columns, sums, epoch, coupled):
+    """Halve the step size of a column whose table changes ever more; called at an epoch's end.
+
+    Where the run converges, what an epoch changes in the table dies out; where steps are too long
+    it stays or grows. So the step is halved when an epoch's sum of squared changes has risen
+    `PATIENCE` times in a row, to more than `LOUDER` times the least one and `LOUD` times the
+    largest. A single such epoch may be a worker that slept for a while and brings what is long out
+    of date. The first two epochs, in which the table fills, do not count.
+    """
+    if epoch < FILLED:
+        return
+    n_columns = columns.shape[1]
+    together = 0.0
+    for c in range(n_columns):
+        together += sums[2 * n_columns + c]
+    for c in range(n_columns):
+        if columns[layout.C_ACTIVE, c] == 0.0:
+            continue
+        size = together if coupled else sums[2 * n_columns + c]
+        columns[layout.C_LOUD, c] = max(columns[layout.C_LOUD, c], size)
+        columns[layout.C_CALM, c] = min(columns[layout.C_CALM, c], size)
+        above = max(LOUDER * columns[layout.C_CALM, c], LOUD * columns[layout.C_LOUD, c])
+        grew = size > above and size >= columns[layout.C_LAST, c]
+        columns[layout.C_GREW, c] = columns[layout.C_GREW, c] + 1.0 if grew else 0.0
+        columns[layout.C_LAST, c] = size
+        if columns[layout.C_GREW, c] >= PATIENCE:
+            columns[layout.C_ETA, c] *= 0.5
+            columns[layout.C_GREW, c] = 0.0
+
+
+@kernel
+def squared_norms(rows, out):
+    """Squared norm of every row."""
+    for r in range(rows.y.shape[0]):
+        start, end = row_bounds(rows, r)
+        out[r] = squared_norm(rows, start, end)
 
 
 @kernel
