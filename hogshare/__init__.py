@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from hogshare.problems.model import Model
     from hogshare.report import Report
     from hogshare.shm.sharing import share
-    from hogshare.solvers import asysg_incon, solve
+    from hogshare.solvers import asaga, asysg_incon, prox_asaga, solve
 
 # a library says nothing unless its user listens
 logging.getLogger("hogshare").addHandler(logging.NullHandler())
@@ -51,8 +51,10 @@ _PLACES = {
     "Shared": "hogshare.planes.shared",
     "StepSize": "hogshare.engine.steps",
     "Stop": "hogshare.engine.stops",
+    "asaga": "hogshare.solvers",
     "asysg_incon": "hogshare.solvers",
     "problems": "hogshare.problems",
+    "prox_asaga": "hogshare.solvers",
     "share": "hogshare.shm.sharing",
     "solve": "hogshare.solvers",
 }
@@ -74,8 +76,10 @@ __all__ = [
     "StepSize",
     "Stop",
     "__version__",
+    "asaga",
     "asysg_incon",
     "problems",
+    "prox_asaga",
     "share",
     "solve",
 ]

@@ -86,7 +86,7 @@ def session(
     )
     arrays = {**sessions.private_memory(shapes), **sessions.row_arrays(problem)}
     made = sessions.Session(arrays, settings)
-    sessions.fill(made, problem, stop, step, start)
+    sessions.fill(made, problem, rule or SGD(), stop, step, start)
     return made
 
 

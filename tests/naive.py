@@ -118,6 +118,29 @@ def shuffle_windows(n, held_out, window, seed, epoch):
     return order
 
 
+def draw_rows(chances, n, replace, seed, epoch):
+    """Throw `n` points on a line where every row is as long as its chance; then shuffle."""
+    state = (seed + epoch * 2654435769) % 2**32 or 1
+    for _ in range(16):
+        state = xorshift(state)
+    if replace:
+        gaps, first = [], state
+        for _ in range(n + 1):
+            state = xorshift(state)
+            gaps.append(-np.log(state / 2**32))
+        points, state = np.cumsum(gaps[:n]) / np.sum(gaps) * n, first
+        for _ in range(n):  # the last gap's draw is used again
+            state = xorshift(state)
+    else:
+        points = np.arange(n) + state / 2**32
+    rows = np.searchsorted(np.cumsum(chances), points, side="right").tolist()
+    for i in range(n - 1):
+        state = xorshift(state)
+        j = i + (state % 2**31) % (n - i)
+        rows[i], rows[j] = rows[j], rows[i]
+    return rows
+
+
 def training_rows(permutation, held_out):
     return [r for r in permutation if not (len(held_out) and held_out[r])]
 
@@ -511,8 +534,11 @@ class SagaState:
         return cls(np.zeros(shape), np.zeros(n_columns), np.zeros(shape), *np.zeros((2, n_columns)))
 
 
-def saga_rows(X, Y, weight, rule, order, table, state, columns, rarity, dense=False):
-    """One SAGA step per row; `table` is (n_rows, n_columns), `rarity` the diagonal D."""
+def saga_rows(X, Y, weight, rule, order, table, state, columns, rarity, dense=False, chances=None):
+    """One SAGA step per row; `table` is (n_rows, n_columns), `rarity` the diagonal D.
+
+    chances : how often an epoch visits each row on average, if not once
+    """
     loss, step = LOSS_NAMES[rule.loss], rule.saga_step
     alpha = rule.alpha if rule.penalty else 0.0
     l2, l1 = alpha * (1.0 - rule.l1_ratio), alpha * rule.l1_ratio
@@ -525,13 +551,14 @@ def saga_rows(X, Y, weight, rule, order, table, state, columns, rarity, dense=Fa
             size = weight[r] * (columns.positive[c] if y > 0.0 else columns.negative[c])
             change = size * loss_derivative(loss, rule.epsilon, y, p) - table[r, c]
             table[r, c] += change
+            pull = change if chances is None else change / chances[r]
             if rule.fit_intercept:
-                state.intercept[c] -= step * (change + state.mean[c])
+                state.intercept[c] -= step * (pull + state.mean[c])
                 state.mean[c] += change / rule.dual_rows
             for j in support:
                 rare = step * rarity[j]
                 v = state.w[j, c]
-                v -= step * change * x[j] + rare * state.average[j, c]
+                v -= step * pull * x[j] + rare * state.average[j, c]
                 state.w[j, c] = soft(v, rare * l1) / (1.0 + rare * l2)
                 state.average[j, c] += change * x[j] / rule.dual_rows
 

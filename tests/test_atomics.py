@@ -39,6 +39,15 @@ def count(words, counter, total, rounds):
 
 
 @kernel
+def swap(words, place, me, gained, rounds):
+    """What a thread puts, less what it finds: over all threads that is what is left in the end."""
+    meet(words, 2)
+    for i in range(rounds):
+        value = place.dtype.type((2 * i + me) % 4099)
+        gained[me] += value - atomics.swap_float(place, 1, value)
+
+
+@kernel
 def count_plainly(words, counter, rounds):
     meet(words, 2)
     for i in range(rounds):
@@ -140,6 +149,14 @@ def test_two_threads_lose_no_add():
     together(count, *[(w, counter, total, ROUNDS)] * 2)
     assert counter[1] == 2 * ROUNDS
     assert total[1] == ROUNDS
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_every_value_that_is_put_is_found_once(dtype):
+    w, place, gained = words(), np.zeros(2, dtype), np.zeros(2)
+    swap(np.ones(1, np.int64), place.copy(), 0, gained, 0)
+    together(swap, *[(w, place, me, gained, ROUNDS) for me in range(2)])
+    assert gained.sum() == place[1] != 0.0
 
 
 def test_two_threads_lose_plain_adds():

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso, LogisticRegression
 from sklearn.preprocessing import normalize
 
@@ -14,17 +15,25 @@ from hogshare import (
     Shared,
     StepSize,
     Stop,
+    asaga,
     problems,
+    prox_asaga,
     solve,
 )
 from hogshare.engine.automatic import automatic_rule
 
+PLANES = {
+    "exchange": Shared(),
+    "lock-free": Shared(exchange=None),
+    "atomic": Shared(exchange=None, adds="atomic"),
+}
 RUNTIMES = [("caller", 1), ("threads", 2), ("threads", 4), ("processes", 2)]
 
 
+@pytest.mark.parametrize("plane", PLANES)
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize(("runtime", "n_workers"), RUNTIMES)
-def test_logistic_regression_to_the_optimum(cancer, runtime, n_workers, sparse):
+def test_logistic_regression_to_the_optimum(cancer, runtime, n_workers, sparse, plane):
     X, y = cancer
     if sparse:
         X = np.where(np.abs(X) < 0.5, 0.0, X)
@@ -32,21 +41,51 @@ def test_logistic_regression_to_the_optimum(cancer, runtime, n_workers, sparse):
     theirs.fit(X, y)
     problem = problems.linear(sp.csr_matrix(X) if sparse else X, y, alpha=0.02)
     run = {"runtime": runtime, "n_workers": n_workers, "stop": Stop(epochs=1500), "seed": 0}
-    model = solve(problem, rule=SAGA(), **run).model
+    model = solve(problem, rule=SAGA(), plane=PLANES[plane], **run).model
     np.testing.assert_allclose(model.coef, theirs.coef_, atol=1e-7)
     np.testing.assert_allclose(model.intercept, theirs.intercept_, atol=1e-7)
 
 
+@pytest.mark.parametrize("plane", PLANES)
 @pytest.mark.parametrize(("runtime", "n_workers"), RUNTIMES)
-def test_lasso_with_the_same_zeros(diabetes, runtime, n_workers):
+def test_lasso_with_the_same_zeros(diabetes, runtime, n_workers, plane):
     X, y = diabetes
     theirs = Lasso(alpha=0.1, tol=1e-12, max_iter=100_000).fit(X, y)
     problem = problems.linear(X, y, loss="squared_error", penalty="l1", alpha=0.1)
     run = {"runtime": runtime, "n_workers": n_workers, "stop": Stop(epochs=1500), "seed": 0}
-    coef = solve(problem, rule=SAGA(), **run).model.coef[0]
+    coef = solve(problem, rule=SAGA(), plane=PLANES[plane], **run).model.coef[0]
     np.testing.assert_allclose(coef, theirs.coef_, atol=1e-6)
     assert (theirs.coef_ == 0.0).any()
     np.testing.assert_array_equal(coef == 0.0, theirs.coef_ == 0.0)
+
+
+def test_asaga_and_prox_asaga_are_that_rule_on_that_plane(cancer):
+    smooth = problems.linear(*cancer, alpha=0.02)
+    sparse = problems.linear(*cancer, alpha=0.02, penalty="l1")
+    for solver, problem in ((asaga, smooth), (prox_asaga, smooth), (prox_asaga, sparse)):
+        report = solver(problem, n_workers=1, epochs=30, step=0.01, adds="plain", seed=0)
+        assert report.settings["rule"]["step"] == 0.01
+        assert report.settings["plane"] == {"exchange": None, "adds": "plain"}
+        plane = Shared(exchange=None)
+        run = {"rule": SAGA(step=0.01), "plane": plane, "stop": Stop(epochs=30), "seed": 0}
+        np.testing.assert_array_equal(report.model.coef, solve(problem, **run).model.coef)
+    assert asaga(smooth, n_workers=1).settings["plane"]["adds"] == "atomic"
+    assert asaga(smooth, n_workers=1).settings["rule"]["step"] is None
+    with pytest.raises(ValueError, match="use prox_asaga"):
+        asaga(sparse)
+    with pytest.raises(ValueError, match="positive number or 'auto'"):
+        asaga(smooth, step="long")
+    with pytest.raises(ValueError, match="step must be positive"):
+        asaga(smooth, step=0.0)
+
+
+@pytest.mark.parametrize("plane", PLANES)
+def test_a_stop_criterion_sees_the_vector(cancer, plane):
+    problem = problems.linear(*cancer, alpha=0.02)
+    run = {"rule": SAGA(), "plane": PLANES[plane], "runtime": "threads", "n_workers": 2, "seed": 0}
+    assert solve(problem, stop=Stop(epochs=500, tol=1e-6), **run).converged
+    held_out = np.arange(problem.n_rows) % 5 == 0
+    assert solve(problem, stop=Stop(epochs=500, tol=1e-6, validation=held_out), **run).converged
 
 
 def test_without_a_penalty_alpha_does_not_matter(cancer):
@@ -86,7 +125,8 @@ def test_it_goes_on_from_a_model(cancer):
     again = solve(problem, rule=SAGA(), stop=Stop(epochs=1), start=first, seed=0).model
     begun = solve(problem, rule=SAGA(), stop=Stop(epochs=1), seed=0).model
     best, near, far = (problem.objective(m.coef, m.intercept) for m in (first, again, begun))
-    assert best <= near < far
+    assert near <= best + 1e-12
+    assert near < far
 
 
 @pytest.mark.parametrize(
@@ -105,12 +145,117 @@ def test_what_auto_chooses(cancer, settings, rule):
     assert isinstance(automatic_rule(problem), rule)
 
 
-def test_uneven_rows_are_left_to_the_dual(cancer):
+def test_uneven_rows_are_left_to_the_dual_or_drawn_by_importance(cancer):
     X, y = cancer
     X = normalize(X) * 3.0
+    X[0] *= 3.0
+    by_importance = SAGA(sampling="importance")
+    assert automatic_rule(problems.linear(X, y, alpha=1e-3)) == SDCA()
+    assert automatic_rule(problems.linear(X, y, alpha=1e-5)) == by_importance, "too long for it"
+    assert automatic_rule(problems.linear(X, y, alpha=1e-5), shuffle=False) == SAGA()
     X[0] *= 10.0
-    assert isinstance(automatic_rule(problems.linear(X, y, alpha=1e-3)), SDCA)
-    assert isinstance(automatic_rule(problems.linear(X, y, alpha=1e-5)), SAGA), "too long for it"
+    assert automatic_rule(problems.linear(X, y, alpha=1e-3)) == by_importance
+    assert automatic_rule(problems.linear(X, y, alpha=1e-3), shuffle=False) == SDCA()
+    assert automatic_rule(problems.linear(X, y, penalty=None)) == by_importance
+
+
+def uneven(kind, n, m):
+    """Rows on which a step of 1 / L of the largest row diverges."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, m))
+    if kind == "one huge row":
+        X[0] *= 30.0
+    if kind == "a third, all alike":
+        X = np.outer(np.where(np.arange(n) % 3 == 0, 1.0, 1e-3), X[0]) + 1e-3 * X
+    if kind == "few large ones, correlated":
+        X *= 1e-3
+        X[: n // 10] += 1.0
+    if kind == "long tail":
+        X *= np.exp(1.5 * rng.standard_normal((n, 1)))
+    return X, X @ rng.standard_normal(m) + rng.standard_normal(n)
+
+
+@pytest.mark.parametrize(
+    "kind", ["one huge row", "a third, all alike", "few large ones, correlated", "long tail"]
+)
+@pytest.mark.parametrize("shape", [(30, 2), (300, 5), (300, 40)])
+@pytest.mark.parametrize("sampling", ["uniform", "importance"])
+def test_the_automatic_step_does_not_diverge(kind, shape, sampling):
+    X, y = uneven(kind, *shape)
+    problem = problems.linear(X, y, loss="squared_error", penalty=None, fit_intercept=False)
+    best = problem.objective(np.linalg.lstsq(X, y)[0], np.zeros(1))
+    nothing = problem.objective(np.zeros(shape[1]), np.zeros(1))
+    values = []
+    for epochs in (100, 1000):
+        report = solve(problem, rule=SAGA(sampling=sampling), stop=Stop(epochs=epochs), seed=0)
+        values.append(problem.objective(report.model.coef, report.model.intercept))
+    assert best - 1e-9 <= values[1] <= values[0] + 1e-9
+    assert values[1] < nothing
+    if sampling == "importance" and kind in ("one huge row", "long tail"):
+        assert values[1] == pytest.approx(best, rel=1e-3)
+
+
+@pytest.mark.parametrize(("runtime", "n_workers"), RUNTIMES[:2])
+def test_too_long_a_step_is_halved_until_it_converges(runtime, n_workers, monkeypatch):
+    """If the automatic step were wrong. One that the user gives is taken as it is."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 5))
+    y = X @ rng.standard_normal(5) + 0.3 * rng.standard_normal(400)
+    problem = problems.linear(X, y, loss="squared_error", alpha=0.01)
+    run = {"runtime": runtime, "n_workers": n_workers, "stop": Stop(epochs=500), "seed": 0}
+    best = solve(problem, rule=SAGA(), **run).model
+    step = 1.3 / np.square(X).sum(axis=1).mean()
+    with pytest.warns(ConvergenceWarning, match="has diverged"):
+        solve(problem, rule=SAGA(step=step), **run)
+    monkeypatch.setattr("hogshare.engine.session.saga_step", lambda *_: step)
+    model = solve(problem, rule=SAGA(), **run).model
+    np.testing.assert_allclose(model.coef, best.coef, atol=1e-6)
+
+
+def test_what_sampling_cannot_do_is_refused(cancer):
+    problem = problems.linear(*cancer)
+    with pytest.raises(ValueError, match="sampling must be"):
+        SAGA(sampling="often")
+    with pytest.raises(ValueError, match="leave shuffle=False out"):
+        solve(problem, rule=SAGA(replace=True), shuffle=False)
+
+
+SAMPLINGS = [
+    SAGA(replace=True),
+    SAGA(sampling="importance"),
+    SAGA(sampling="importance", replace=True),
+]
+
+
+@pytest.mark.parametrize("rule", SAMPLINGS, ids=str)
+@pytest.mark.parametrize("plane", PLANES)
+@pytest.mark.parametrize(("runtime", "n_workers"), RUNTIMES)
+def test_however_rows_are_drawn_the_optimum_is_the_same(cancer, runtime, n_workers, plane, rule):
+    X, y = cancer
+    X = sp.csr_matrix(np.where(np.abs(X) < 0.5, 0.0, X) * np.exp(0.3 * X[:, :1]))
+    theirs = LogisticRegression(C=1.0 / (0.02 * len(y)), solver="newton-cholesky", tol=1e-12)
+    theirs.fit(X.toarray(), y)
+    problem = problems.linear(X, y, alpha=0.02)
+    run = {"runtime": runtime, "n_workers": n_workers, "stop": Stop(epochs=2500), "seed": 0}
+    model = solve(problem, rule=rule, plane=PLANES[plane], **run).model
+    np.testing.assert_allclose(model.coef, theirs.coef_, atol=2e-6)
+    np.testing.assert_allclose(model.intercept, theirs.intercept_, atol=2e-6)
+
+
+def test_importance_is_ahead_where_rows_are_uneven():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((500, 8))
+    X[:3] *= 15.0
+    y = (X @ rng.standard_normal(8) > 0.0).astype(int)
+    problem = problems.linear(X, y, alpha=1e-3, fit_intercept=False)
+    best = solve(problem, rule=SDCA(), stop=Stop(epochs=3000), seed=0).model
+    best = problem.objective(best.coef, best.intercept)
+
+    def excess(rule):
+        model = solve(problem, rule=rule, stop=Stop(epochs=40), seed=0).model
+        return problem.objective(model.coef, model.intercept) / best - 1.0
+
+    assert excess(SAGA(sampling="importance")) < 0.1 * excess(SAGA())
 
 
 def test_the_estimators_take_it_where_it_is_ahead(cancer, diabetes):
@@ -131,7 +276,5 @@ def test_what_cannot_be_done_is_refused(cancer):
         solve(problems.linear(*cancer, loss="hinge"), rule=SAGA())
     with pytest.raises(ValueError, match="schedule of step sizes"):
         solve(problem, rule=SAGA(), step=StepSize())
-    with pytest.raises(ValueError, match="private copies"):
-        solve(problem, rule=SAGA(), plane=Shared(exchange=None))
     with pytest.raises(ValueError, match="step must be positive"):
         SAGA(step=0.0)

@@ -19,7 +19,7 @@ import psutil
 import pytest
 import scipy.sparse as sp
 
-from hogshare import SDCA, SGD, Shared, Stop, problems, share, solve
+from hogshare import SAGA, SDCA, SGD, Shared, Stop, problems, share, solve
 from hogshare.runtimes.crew import current_crew
 from hogshare.runtimes.processes import WorkerDied
 
@@ -70,8 +70,14 @@ def epochs(problem):
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("plane", "rule"),
-    [(Shared(), SGD()), (Shared(exchange=None), SGD()), (Shared(), SDCA())],
-    ids=["exchange", "lock-free", "dual"],
+    [
+        (Shared(), SGD()),
+        (Shared(exchange=None), SGD()),
+        (Shared(), SDCA()),
+        (Shared(), SAGA()),
+        (Shared(exchange=None, adds="atomic"), SAGA()),
+    ],
+    ids=["exchange", "lock-free", "dual", "saga", "asaga"],
 )
 def test_a_fit_survives_the_death_of_any_worker_at_any_moment(problem, epochs, rounds, plane, rule):
     run = {"runtime": "processes", "n_workers": 3, "stop": Stop(epochs=epochs)}

@@ -2,42 +2,50 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from hogshare.engine.rules import SAGA, SDCA
 from hogshare.kernels import losses
 from hogshare.kernels.saga import norms_of
 from hogshare.problems.linear import LinearProblem
+from hogshare.problems.rows import window_rows
 
 UNSMOOTH = ("hinge", "perceptron", "epsilon_insensitive")
 COUPLED = ("multinomial",)  # losses of all columns of a row together: no dual step for one column
 SAMPLE_ROWS = 2048
 LONG = 1.0  # curvature of the loss times mean |x|^2 / (alpha n) from which SAGA is ahead
 TOO_LONG = 30.0  # the same, from which SDCA takes too many epochs to be of use
-UNEVEN = 2.0  # largest squared norm over the mean from which SAGA's one step size fits badly
+UNEVEN = 2.0  # largest squared norm over the mean from which one step size for all rows fits badly
+VERY_UNEVEN = 20.0  # the same, from which SAGA with rows drawn by importance is ahead of SDCA
 
 
-def automatic_rule(problem: LinearProblem) -> SDCA | SAGA:
+def automatic_rule(problem: LinearProblem, shuffle: bool = True) -> SDCA | SAGA:
     """SDCA where rows are short beside the penalty, or uneven; SAGA where they are long.
+
+    SAGA draws uneven rows by importance, unless they have to be read in an order (`shuffle`, or
+    rows in a file larger than memory).
 
     Raises
     ------
     ValueError
         If the loss has kinks and the penalty no l2 part: neither rule can do that.
     """
-    if problem.l2 == 0.0:
-        if problem.loss in UNSMOOTH:
-            raise ValueError(
-                f"learning_rate='auto' with loss={problem.loss!r} needs an l2 part in the penalty, "
-                "which takes the step size's place: use penalty='l2', or 'elasticnet' with "
-                "l1_ratio < 1, and alpha > 0."
-            )
-        return SAGA()
+    if problem.l2 == 0.0 and problem.loss in UNSMOOTH:
+        raise ValueError(
+            f"learning_rate='auto' with loss={problem.loss!r} needs an l2 part in the penalty, "
+            "which takes the step size's place: use penalty='l2', or 'elasticnet' with "
+            "l1_ratio < 1, and alpha > 0."
+        )
     if problem.loss in UNSMOOTH:
         return SDCA()
-    if problem.loss in COUPLED:
-        return SAGA()
     mean, largest = norms_of(problem.rows, max(1, problem.n_rows // SAMPLE_ROWS))
+    free = shuffle and not window_rows(problem.rows, problem.n_rows)
+    saga = SAGA(sampling="importance" if free and largest > UNEVEN * mean else "uniform")
+    if problem.l2 == 0.0 or problem.loss in COUPLED:
+        return saga
     weight = float(problem.rows.weight.mean()) if problem.rows.weight.size else 1.0
     curvature = losses.CURVATURE[losses.CODES[problem.loss]] * weight
     reach = curvature * mean / (problem.l2 * problem.n_rows)
-    uneven = largest > UNEVEN * mean and reach <= TOO_LONG
-    return SDCA() if reach <= LONG or uneven else SAGA()
+    limit = VERY_UNEVEN if free else np.inf
+    uneven = UNEVEN * mean < largest <= limit * mean and reach <= TOO_LONG
+    return SDCA() if reach <= LONG or uneven else saga

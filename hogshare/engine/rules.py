@@ -73,12 +73,22 @@ class SAGA:
     ``docs/auto.md``.
 
     Source: Defazio et al. 2014; on sparse rows Leblond et al. 2017 (ASAGA) and Pedregosa et al.
-    2017 (ProxASAGA), with private copies and an exchange instead of one shared vector.
+    2017 (ProxASAGA). With several workers: private copies with an exchange, or, with
+    ``Shared(exchange=None)``, one shared vector without locks as in these papers.
 
     Parameters
     ----------
     step : float or None, default=None
-        Step size. None: 1 / (3 L) with L of the mean row, but at most 1 / L of the largest.
+        Step size. None: 1 / (3 L) with L of the mean row, but at most 1 / (2 L) of the largest; and
+        halved whenever what an epoch changes in the table keeps growing.
+    sampling : {"uniform", "importance"}, default="uniform"
+        How often rows are visited. "uniform": all alike. "importance": half alike, half by their
+        own L, so that large rows come often and take small steps; with it the automatic step is
+        1 / (3 L) of the mean row, however uneven rows are (Schmidt et al. 2015).
+    replace : bool, default=False
+        False: an epoch is a permutation of the rows; with "importance" every row is visited one
+        time more or less than its share at most. True: every visit is drawn by itself, as in the
+        papers.
 
     Examples
     --------
@@ -92,10 +102,19 @@ class SAGA:
     """
 
     step: float | None = None
+    sampling: str = "uniform"
+    replace: bool = False
     average: ClassVar[int] = 0
     batch: ClassVar[int] = 1
 
+    @property
+    def draws(self) -> bool:
+        """Whether an epoch is anything but a permutation of the rows."""
+        return self.replace or self.sampling != "uniform"
+
     def __post_init__(self) -> None:
+        if self.sampling not in ("uniform", "importance"):
+            raise ValueError(f"sampling must be 'uniform' or 'importance'; got {self.sampling!r}.")
         if self.step is not None and not self.step > 0.0:
             raise ValueError(f"step must be positive or None; got {self.step!r}.")
 

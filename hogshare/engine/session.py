@@ -21,10 +21,12 @@ from typing import Any
 import numpy as np
 from numba import typeof
 
+from hogshare.engine.memory import fill_memory
 from hogshare.engine.rules import SAGA, SDCA, Rule
+from hogshare.engine.sampling import row_chances
 from hogshare.engine.steps import StepSize, optimal_start
 from hogshare.engine.stops import Stop
-from hogshare.kernels import dual, layout, losses, penalties, saga, schedules, sgd, turns
+from hogshare.kernels import layout, losses, penalties, saga, schedules, sgd, turns
 from hogshare.kernels.epochs import Plan
 from hogshare.kernels.epochs import Shared as SharedArrays
 from hogshare.kernels.jit import JIT_DISABLED, is_cached
@@ -39,6 +41,7 @@ log = logging.getLogger("hogshare")
 LINES = 128  # bytes: a cache line and the one fetched with it
 MAX_BLOCK_ROWS = 8192
 BLOCKS_PER_WORKER = 8  # per epoch: a slow worker delays its end by at most one block
+DELAY = 4  # rows per row of age that SAGA bears
 MAX_HISTORY = 100_000
 MAX_SNAPSHOT_BYTES = 2**31
 
@@ -170,15 +173,13 @@ class Session:
         """Let workers that rest go on up to so many epochs."""
         self.shared.control[layout.LIMIT] = min(epochs, self.plan.max_epochs)
 
-    def restore_sum(self) -> None:
-        """Make the dual rule's vector the sum of the dual variables again, if a worker has died."""
-        shared = self.shared
-        if (
-            self.rule.method != sgd.DUAL
-            or not (shared.table[:, layout.T_STATE] == layout.DEAD).any()
-        ):
-            return
-        dual.sum_of_duals(self.rows, shared.dual, self.rule.dual_scale, shared.w)
+    def restore_sums(self) -> None:
+        """Make what is bound to be a sum over the rows that sum again, if a worker has died.
+
+        During the run that is done too (`turns.pause`); this is for a death that came at the end.
+        """
+        if (self.shared.table[:, layout.T_STATE] == layout.DEAD).any():
+            turns.restore_sums(self.rows, self.rule, self.shared)
 
     def _locals(self) -> np.ndarray:
         n = layout.N_LOCAL_FIELDS * self.settings.n_columns
@@ -344,6 +345,7 @@ def describe(
         track=track,
         batch=batch,
         first_t=float(first_t),
+        keep=float(keeps(rule, l1, n_training, n_workers, interval)),
         **_memory_numbers(rule, problem, l1, n_training),
     )
     plan = Plan(
@@ -354,6 +356,7 @@ def describe(
         private=mode,
         atomic=int(plane.adds == "atomic"),
         shuffle=int(shuffle),
+        replace=int(isinstance(rule, SAGA) and rule.replace),
         window=window_rows(problem.rows, problem.n_rows),
         seed=int(seed),
         record_every=record_every,
@@ -371,7 +374,22 @@ def describe(
         problem.n_columns,
         n_workers,
     )
-    return settings, shapes(problem, settings, n_training, trace)
+    draws = isinstance(rule, SAGA) and rule.draws
+    return settings, shapes(problem, settings, n_training, trace, draws)
+
+
+def keeps(rule: Rule, l1: float, n_rows: int, n_workers: int, interval: int) -> bool:
+    """Whether what an exchange holds back stays in the worker's copy, to be offered again.
+
+    SDCA has to: its vector is a sum. For SAGA it is a matter of speed. What is held back of a hot
+    coordinate, all but 1 / workers, comes that many exchanges later, so that what a worker reads is
+    up to workers^2 intervals old: stable at a quarter of the rows, not at half of them. (The theory
+    bears a tenth.) With l1 exact zeros need the copy to be the shared vector.
+    """
+    if isinstance(rule, SDCA):
+        return True
+    age = n_workers * n_workers * interval
+    return isinstance(rule, SAGA) and l1 == 0.0 and DELAY * age <= n_rows
 
 
 def _memory_numbers(rule: Rule, problem: LinearProblem, l1: float, n_rows: int) -> dict[str, Any]:
@@ -382,6 +400,7 @@ def _memory_numbers(rule: Rule, problem: LinearProblem, l1: float, n_rows: int) 
         "dual_rows": float(n_rows),
         "intercept_step": 0.0,
         "threshold": 0.0,
+        "tamed": 0,
         "curvature": losses.CURVATURE[losses.CODES[problem.loss]],
         "saga_step": 0.0,
     }
@@ -397,23 +416,29 @@ def _memory_numbers(rule: Rule, problem: LinearProblem, l1: float, n_rows: int) 
             numbers["intercept_step"] = 1.0 / (3.0 * smoothness)
     if isinstance(rule, SAGA):
         numbers["method"] = sgd.SAGA
-        numbers["saga_step"] = rule.step or saga_step(problem, smoothness)
+        numbers["saga_step"] = rule.step or saga_step(problem, smoothness, rule)
+        numbers["tamed"] = int(rule.step is None)
     return numbers
 
 
-def saga_step(problem: LinearProblem, smoothness: float) -> float:
-    """1 / (3 L) with L of the mean row, but at most 1 / L of the largest.
+def saga_step(problem: LinearProblem, smoothness: float, rule: SAGA) -> float:
+    """1 / (3 L) with L of the mean row, but at most 1 / (2 L) of the largest.
 
-    1 / (3 L) with the largest row's L is what the theory asks for; where norms differ much it is
-    too cautious by as much. No single row's step overshoots with this one.
+    1 / (3 L) with the largest row's L is what the theory asks for; up to 2 / (3 L) no set of rows
+    was found on which a run diverges, and with 1 / L many. Where rows are drawn by importance, a
+    row's L over its chance is at most twice the mean, so that the first is below 2 / (3 L) anyway.
     """
     mean, largest = saga.norms_of(problem.rows, 1)
     one = float(problem.fit_intercept)
-    steps = 3.0 * smoothness * (mean + one), smoothness * (largest + one)
+    if rule.sampling == "importance":
+        largest = mean
+    steps = 3.0 * smoothness * (mean + one), 2.0 * smoothness * (largest + one)
     return 1.0 / max(*steps, 1e-300)
 
 
-def shapes(problem: LinearProblem, settings: Settings, n_training: int, trace: int) -> Shapes:
+def shapes(
+    problem: LinearProblem, settings: Settings, n_training: int, trace: int, draws: bool
+) -> Shapes:
     """Names, shapes and dtypes of a run's arrays, the rows' own apart."""
     plan, workers, columns = settings.plan, settings.n_workers, settings.n_columns
     m = settings.n_features * columns
@@ -445,6 +470,7 @@ def shapes(problem: LinearProblem, settings: Settings, n_training: int, trace: i
             (settings.n_features if mode == turns.LOCK_FREE or is_saga else 0,),
             "float32",
         ),
+        "chances": ((problem.n_rows if draws else 0,), "float64"),
         "segments": ((n_segments * word,), "int64"),
         "control": ((layout.N_CONTROL * word,), "int64"),
         "returned": ((workers * word,), "int64"),
@@ -456,7 +482,7 @@ def shapes(problem: LinearProblem, settings: Settings, n_training: int, trace: i
         "held_out": ((problem.n_rows if n_training < problem.n_rows else 0,), "uint8"),
         "done": ((2, plan["n_blocks"]), "int64"),
         "remaining": ((2 * word,), "int64"),
-        "sums": ((2, 2 * columns), "float64"),
+        "sums": ((2, 3 * columns), "float64"),
         "history": ((min(plan["max_epochs"], MAX_HISTORY),), "float64"),
         "copy": ((workers, padded if mode == turns.EXCHANGE else 0), kind),
         "base": ((workers, padded if mode == turns.EXCHANGE else 0), kind),
@@ -477,7 +503,12 @@ def shapes(problem: LinearProblem, settings: Settings, n_training: int, trace: i
 
 
 def fill(
-    session: Session, problem: LinearProblem, stop: Stop, step: StepSize, start: Model | None
+    session: Session,
+    problem: LinearProblem,
+    rule: Rule,
+    stop: Stop,
+    step: StepSize,
+    start: Model | None,
 ) -> None:
     """Write a run's first values into fresh (zeroed) arrays, before any worker starts."""
     a, plan = session.arrays, session.plan
@@ -508,8 +539,16 @@ def fill(
         norms[:, layout.L_SQUARED_NORM] = np.square(w).sum(axis=0)
         norms[:, layout.L_L1_NORM] = np.abs(w).sum(axis=0)
     is_saga = session.rule.method == sgd.SAGA
+    if is_saga:
+        columns[layout.C_ETA] = session.rule.saga_step
+        columns[layout.C_CALM] = np.inf
+    if isinstance(rule, SAGA) and a["chances"].size:
+        a["chances"][:] = row_chances(problem, rule, stop.validation)
     if is_saga or (plan.private == turns.LOCK_FREE and problem.penalty is not None):
-        a["rarity"][:] = feature_rarity(problem)
+        a["rarity"][:] = feature_rarity(problem, a["chances"])
+    if start is not None:
+        fill_memory(session, problem, start)
+        norms[:, layout.L_DUAL_MEAN] = a["dual_mean"]
     if plan.private == turns.EXCHANGE:
         a["curvature"][:] = feature_curvature(problem, np.random.default_rng(plan.seed))
         bound = losses.CURVATURE[session.rule.loss]

@@ -187,7 +187,7 @@ class SGDMixin(CallbackSupportMixin):
         tasks.begin(start)
         report = solve(
             problem,
-            rule=automatic_rule(problem) if automatic else SGD(average=est.average),
+            rule=automatic_rule(problem, est.shuffle) if automatic else SGD(average=est.average),
             plane=plane_of(est),
             runtime=est.runtime,
             n_workers=est.n_jobs,

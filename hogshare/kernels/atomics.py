@@ -6,7 +6,8 @@ workers use to agree on something goes through this file:
 
 - ``load`` (acquire) and ``store`` (release) carry a word and everything written before it;
 - ``fetch_add``, ``exchange`` and ``compare_exchange`` (acquire and release) return the old value;
-- ``add_float`` is relaxed: it loses no addend and orders nothing (the model's coordinates);
+- ``add_float`` and ``swap_float`` are relaxed: they lose nothing and order nothing (the model's
+  coordinates, what is remembered of a row);
 - ``prefetch`` is a hint and reads nothing.
 
 Arrays must be aligned. With the JIT off each has a plain stand-in, which is right for one thread
@@ -59,6 +60,8 @@ if JIT_DISABLED:
     def add_float(array, index, value):
         array[index] += value
 
+    swap_float = exchange
+
     def prefetch(array, index):
         pass
 
@@ -109,6 +112,7 @@ else:
     fetch_add = _read_modify_write("add", "acq_rel")
     exchange = _read_modify_write("xchg", "acq_rel")
     add_float = _read_modify_write("fadd", "monotonic")
+    swap_float = _read_modify_write("xchg", "monotonic")
 
     @intrinsic
     def compare_exchange(typingctx, array, index, expected, value):

@@ -164,3 +164,13 @@ def sum_of_duals(rows, dual, scale, w):
             for c in range(np.uint64(n_columns)):
                 a = np.float64(dual[r * (1 + n_columns) + 1 + np.int64(c)])
                 w[base + c] += w.dtype.type(a * x / scale)
+
+
+@kernel
+def mean_of_duals(dual, n_rows, mean):
+    """Set the means of the dual variables, for the intercept."""
+    n_columns = mean.shape[0]
+    mean[:] = 0.0
+    for r in range(dual.shape[0] // (1 + n_columns)):
+        for c in range(n_columns):
+            mean[c] += np.float64(dual[r * (1 + n_columns) + 1 + c]) / n_rows

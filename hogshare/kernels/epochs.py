@@ -22,7 +22,12 @@ import numpy as np
 from hogshare.kernels import layout
 from hogshare.kernels.atomics import add_float, compare_exchange, exchange, fetch_add, load, store
 from hogshare.kernels.jit import helper, inlined
-from hogshare.kernels.streams import keep_training_rows, shuffle, shuffle_windows
+from hogshare.kernels.streams import (
+    draw_rows,
+    keep_training_rows,
+    shuffle,
+    shuffle_windows,
+)
 
 
 class Shared(NamedTuple):
@@ -37,6 +42,7 @@ class Shared(NamedTuple):
     gradients : rows' dtype [n_rows * n_columns], SAGA's table (empty without)
     average : float64 [n_features * n_columns], its average (empty without)
     rarity : float32 [n_features], rows per row that has the feature (only lock-free and SAGA)
+    chances : float64 [n_rows], how often an epoch visits each row on average (empty: once)
     segments : int64 [n_segments * WORD], holder + 1 of each segment
     control, returned, table, staleness, columns : see `layout`
     order : int64 [2, n_training_rows], the row order by parity of the epoch
@@ -44,7 +50,7 @@ class Shared(NamedTuple):
     held_out : uint8 [n_rows] or empty, rows that are never claimed
     done : int64 [2, n_blocks], epoch + 1 that completed the block
     remaining : int64 [2 * WORD], blocks to complete
-    sums : float64 [2, 2 * n_columns], losses and criteria of the epoch so far
+    sums : float64 [2, 3 * n_columns], losses, criteria and squared changes of the epoch so far
     history : float64 [n_epochs kept], mean loss per epoch
     """
 
@@ -57,6 +63,7 @@ class Shared(NamedTuple):
     gradients: np.ndarray
     average: np.ndarray
     rarity: np.ndarray
+    chances: np.ndarray
     segments: np.ndarray
     control: np.ndarray
     returned: np.ndarray
@@ -82,6 +89,7 @@ class Plan(NamedTuple):
     private: int  # 1: exchange; 2: a single worker on the vector itself; 0: lock-free vector
     atomic: int
     shuffle: int
+    replace: int  # where there are chances: draw each visit by itself
     window: int  # rows read together in a shuffled order; 0: none, the order is wholly random
     seed: int
     record_every: int  # blocks between snapshots; 0: never
@@ -100,7 +108,9 @@ def prepare_order(shared, plan, epoch, me):
         return
     if load(control, layout.READY) == epoch and load(control, layout.EPOCHS) >= epoch - 1:
         order = shared.order[epoch % 2]
-        if plan.shuffle and plan.window > 0:
+        if shared.chances.shape[0] > 0:
+            draw_rows(shared.chances, order, plan.replace != 0, plan.seed, epoch)
+        elif plan.shuffle and plan.window > 0:
             shuffle_windows(
                 shared.permutation, shared.held_out, order, plan.window, plan.seed, epoch
             )
@@ -216,5 +226,6 @@ def complete(shared, plan, ticket, local):
     for c in range(n_columns):
         add_float(sums, c, local[layout.L_LOSS, c])
         add_float(sums, n_columns + c, local[layout.L_CRITERION, c])
+        add_float(sums, 2 * n_columns + c, local[layout.L_CHANGE, c])
     completed = fetch_add(shared.control, layout.COMPLETED, 1) + 1
     return fetch_add(shared.remaining, parity * layout.WORD, -1) == 1, completed

@@ -23,7 +23,9 @@ The dual rule needs more: its vector must remain the sum of the rows' dual varia
 that the weight holds back stays in the copy, on top of the shared vector, and is offered again at
 the next exchange (`keep`): shared vector plus all copies' changes is always the whole sum, and a
 worker's last flush folds all of its part. SAGA's average must remain the mean of its table, so its
-changes are added whole; the vector itself is bound to nothing and folded as above.
+changes are added whole; the vector itself is bound to nothing. It is folded as above, or, where
+that is stable (`session.keeps`), kept like the dual rule's: SAGA's steps are so short that the
+weights, which come from an upper bound of the curvature, drop progress that is worth having.
 """
 
 import numpy as np

@@ -18,7 +18,10 @@ COMPLETED = 7 * WORD  # finished blocks
 LIVE = 8 * WORD  # workers that have joined and not left
 ENDER = 9 * WORD  # worker + 1 that is ending an epoch; 0: nobody
 LIMIT = 10 * WORD  # epochs after which workers rest until the caller has looked; it is raised then
-N_CONTROL = 11
+REPAIR_WANTED = 11 * WORD  # repairs of the remembered sums that the monitor has asked for
+REPAIRED = 12 * WORD  # repairs that are done, or made good by a later one
+SUMMER = 13 * WORD  # worker + 1 that sums anew; 0: nobody; -repair: whoever comes first shall
+N_CONTROL = 14
 
 # values of STOP
 RUNNING = 0
@@ -47,6 +50,7 @@ T_BUSY = 10  # nanoseconds computed
 T_UNEXCHANGED = 11  # rows since the last exchange
 T_PROCESS = 12  # process id
 T_JOINED = 13  # time.perf_counter_ns() when the worker entered the run
+T_PAUSED = 14  # the last repair that the worker has paused for
 
 # values of T_STATE
 STARTING = 0
@@ -59,13 +63,17 @@ HISTOGRAM = 128  # bins of the staleness histogram; the last holds that much or 
 
 # columns : float64[N_COLUMN_FIELDS, n_columns], written by whoever ends an epoch
 C_ACTIVE = 0  # 1 while the column still learns
-C_ETA = 1  # step size of the adaptive schedule
+C_ETA = 1  # step size of the adaptive schedule, or of SAGA
 C_BEST = 2  # best criterion so far
 C_PATIENCE = 3  # epochs in a row without improvement
 C_EPOCHS = 4  # epochs in which the column learned
 C_POSITIVE = 5  # weight of rows of the column's class; constant
 C_NEGATIVE = 6  # weight of the others; constant
-N_COLUMN_FIELDS = 7
+C_CALM = 7  # SAGA: least sum of squared changes of an epoch so far
+C_LOUD = 8  # the largest
+C_LAST = 9  # the last
+C_GREW = 10  # epochs in a row in which it rose, near the largest and far above the least
+N_COLUMN_FIELDS = 11
 
 # local : float64[N_LOCAL_FIELDS, n_columns], private to one worker
 L_SCALE = 0  # the model is scale * w
@@ -85,7 +93,8 @@ L_AVERAGE_COUNT = 13  # iterates in the sums
 L_GAIN = 14  # scratch of one row
 L_DUAL_MEAN = 15  # mean of the dual variables, as this worker knows it
 L_DUAL_MEAN_BASE = 16  # the shared one at the last exchange
-N_LOCAL_FIELDS = 17
+L_CHANGE = 17  # sum of squared changes of SAGA's table in the block in hand
+N_LOCAL_FIELDS = 18
 
 # answers of a turn
 TURN_OVER = 0  # the quantum is used up; there is more to do

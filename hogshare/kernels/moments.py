@@ -24,9 +24,9 @@ def add_interactions(rows, sample, out):
 
 
 @kernel
-def count_nonzeros(rows, out):
-    """``out[j] +=`` number of rows that store feature j."""
+def count_nonzeros(rows, chances, out):
+    """``out[j] +=`` number of rows that store feature j, or the sum of their chances if given."""
     for r in range(rows.y.shape[0]):
         start, end = row_bounds(rows, r)
         for k in range(start, end):
-            out[column_of(rows, start, k)] += 1.0
+            out[column_of(rows, start, k)] += chances[r] if chances.shape[0] > 0 else 1.0

@@ -22,6 +22,29 @@ def release_words(segments, control, dead):
         compare_exchange(segments, k * layout.WORD, dead + 1, 0)
     compare_exchange(control, layout.PREPARER, dead + 1, 0)
     compare_exchange(control, layout.ENDER, dead + 1, 0)
+    compare_exchange(control, layout.SUMMER, dead + 1, 0)
+
+
+@kernel
+def ask_for_repair(control):
+    """Ask all workers to pause until what is remembered has been summed anew."""
+    fetch_add(control, layout.REPAIR_WANTED, 1)
+
+
+@kernel
+def open_repair(table, control):
+    """Let a worker sum anew if all that are in the run have paused; see `turns.pause`."""
+    wanted = load(control, layout.REPAIR_WANTED)
+    if load(control, layout.REPAIRED) == wanted:
+        return
+    for k in range(table.shape[0]):
+        state = load(table[k], layout.T_STATE)
+        in_run = state == layout.ACTIVE or state == layout.WAITING
+        if in_run and load(table[k], layout.T_PAUSED) != wanted:
+            return
+    before = load(control, layout.SUMMER)
+    if before <= 0:
+        compare_exchange(control, layout.SUMMER, before, -wanted)
 
 
 @kernel

@@ -12,16 +12,21 @@ ProxASAGA, for the proximal operator on the support. The intercept is a coordina
 one.
 
 Who writes: row r's entry in `gradients`, whoever has claimed the block of r. Two workers may hold
-the same row for a moment (see `dual`), so that several workers add to it atomically, and exactly
-what they add goes into the average: at rest the average is the mean of the table. With several
-workers each has a copy of vector and average; the exchange weights the former and adds the latter.
-A worker that is killed leaves the average off by what it had not exchanged.
+the same row for a moment (see `dual`), so that several workers swap it atomically, and exactly the
+difference to what they find goes into the average: at rest the average is the mean of the table.
+With several workers each has a copy of vector and average; the exchange weights the former and adds
+the latter. Without an exchange see `asaga`. A worker that is killed leaves the average off by what
+it had not exchanged, until it is summed anew (`turns.pause`).
+
+Where rows have unequal chances p of being drawn (Schmidt et al. 2015), the change of a row counts
+1 / (n p) times in the step (`gain`) and once in the average, and D is one over the chance that a
+drawn row has the feature: both make the step right on average, and the fixed point stays.
 """
 
 import numpy as np
 
 from hogshare.kernels import layout, losses, penalties
-from hogshare.kernels.atomics import add_float, prefetch
+from hogshare.kernels.atomics import prefetch, swap_float
 from hogshare.kernels.jit import helper, inlined, kernel
 from hogshare.kernels.proximal import shrunk
 from hogshare.kernels.rows import (
@@ -40,98 +45,222 @@ from hogshare.kernels.sgd import (
     weight_of,
 )
 
+LOUDER = 10.0  # see `tame`
+LOUD = 0.1
+PATIENCE = 3
+FILLED = 2
+
 
 @inlined
-def saga_step(rows, start, end, rarity, private, change, step, share, l2, l1):
-    """Move one row's features by ``-step (change x + D average)``, then shrink for l1 and l2.
+def row_change(rows, rule, r, w, intercept, gradients, local, columns, alone):
+    """Renew a row's entry in the table; ``local[L_STEP]`` is by how much it changes.
+
+    w, intercept : the model that the row is looked at with
+    alone : whether nobody else may be at the same row
+
+    Returns whether any column learns. One that does not has step, change and ``L_ETA`` zero.
+    """
+    n_columns = local.shape[1]
+    margin = local[layout.L_MARGIN]
+    change = local[layout.L_STEP]
+    kind = gradients.dtype.type
+    start, end = row_bounds(rows, r)
+    margins(rows, start, end, w, margin)
+    label = rows.y[r]
+    weight = row_weight(rows, r)
+    coupled = couple(rule.loss, local, margin, intercept)
+    active = False
+    for c in range(n_columns):
+        change[c] = 0.0
+        local[layout.L_ETA, c] = 0.0
+        if columns[layout.C_ACTIVE, c] == 0.0:
+            continue
+        active = True
+        p = margin[c] if coupled else margin[c] + intercept[c]
+        y = target(rule.loss, label, c, n_columns)
+        count_loss(rule, local, c, y, p)
+        size = weight_of(columns, c, y, weight)
+        # what is stored is what goes into the average, to the last bit
+        after = kind(size * losses.loss_derivative(rule.loss, rule.epsilon, y, p))
+        place = r * n_columns + c
+        if alone:
+            before = gradients[place]
+            gradients[place] = after
+        else:
+            before = swap_float(gradients, place, after)
+        change[c] = np.float64(after) - np.float64(before)
+        if before != 0.0:  # a first visit fills the table and says nothing about the step
+            local[layout.L_CHANGE, c] += change[c] * change[c]
+        local[layout.L_ETA, c] = columns[layout.C_ETA, c]
+    return active
+
+
+@inlined
+def saga_step(rows, start, end, rarity, private, step, gain, share, l2, l1):
+    """Move one row's features by ``-step (gain change x + D average)``, then shrink for l1 and l2.
 
     The penalties act by their proximal operator, times D: a gradient step on l2 would overshoot
     where a feature is so rare that ``step D l2`` is above 2.
     """
     w = private.w
     average = private.average
+    change = private.local[layout.L_STEP]
     kind = w.dtype.type
     n_columns = np.uint64(change.shape[0])
     if n_columns == 1 and l1 == 0.0:
-        # the same as below with the column's number in a register
-        moved = change[0]
+        # the same as below with the column's numbers in registers
+        pull = step[0] * gain * change[0]
+        push = change[0] * share
         for k in range(start, end):
             j = column_of(rows, start, k)
-            toward = moved * np.float64(rows.data[k])
-            before = np.float64(w[j])
+            x = np.float64(rows.data[k])
             old = average[j]
-            rare = np.float64(rarity[j])
-            after = before - step * (toward + rare * old)
-            w[j] = kind(after / (1.0 + step * rare * l2))
-            average[j] = old + toward * share
+            rare = step[0] * np.float64(rarity[j])
+            after = np.float64(w[j]) - pull * x - rare * old
+            w[j] = kind(after / (1.0 + rare * l2))
+            average[j] = old + push * x
         return
     for k in range(start, end):
         f = column_of(rows, start, k)
         x = np.float64(rows.data[k])
-        rare = step * np.float64(rarity[f])
+        rarity_f = np.float64(rarity[f])
         for c in range(n_columns):
             j = f * n_columns + c
             before = np.float64(w[j])
-            after = before - step * change[c] * x - rare * average[j]
-            if l1 > 0.0:
-                after = shrunk(after, rare * l1)
-            w[j] = kind(after / (1.0 + rare * l2))
+            pull = gain * change[c] * x
+            w[j] = kind(saga_move(before, pull, average[j], step[c], rarity_f, l2, l1))
             average[j] += change[c] * x * share
 
 
+@inlined
+def saga_move(before, pull, average, step, rarity, l2, l1):
+    """Where one coordinate goes; see `saga_step`."""
+    rare = step * rarity
+    after = before - step * pull - rare * average
+    if l1 > 0.0:
+        after = shrunk(after, rare * l1)
+    return after / (1.0 + rare * l2)
+
+
+@inlined
+def strengths(rule):
+    """Strengths of l2 and l1."""
+    alpha = 0.0 if rule.penalty == penalties.NONE else rule.alpha
+    return (1.0 - rule.l1_ratio) * alpha, rule.l1_ratio * alpha
+
+
+@inlined
+def gain_of(chances, r):
+    """What makes a row's step right on average where it is not visited once per epoch."""
+    return 1.0 / chances[r] if chances.shape[0] > 0 else 1.0
+
+
+@inlined
+def look_ahead_in(gradients, rows, order, i, n_columns):
+    """`look_ahead` for rows whose entry in the table is needed too."""
+    look_ahead(rows, order, i)
+    if i + PREFETCH_LABELS < order.shape[0]:
+        prefetch(gradients, order[i + PREFETCH_LABELS] * n_columns)
+
+
 @helper
-def saga_rows(rows, rule, order, first, last, gradients, rarity, private, columns, alone):
+def saga_rows(rows, rule, order, first, last, shared, private, alone):
     """Take one SAGA step per row ``order[first:last]``, all columns together.
 
-    gradients : rows' dtype [n_rows * n_columns], the table
-    rarity : float32 [n_features], the diagonal D
+    shared : of it table, rarity (the diagonal D), chances and columns
     alone : whether nobody else may be at the same row
     """
+    gradients = shared.gradients
+    columns = shared.columns
     local = private.local
     n_columns = local.shape[1]
-    margin = local[layout.L_MARGIN]
     change = local[layout.L_STEP]
-    kind = gradients.dtype.type
+    step = local[layout.L_ETA]
+    intercept = local[layout.L_INTERCEPT]
     share = 1.0 / rule.dual_rows
-    alpha = 0.0 if rule.penalty == penalties.NONE else rule.alpha
-    l2 = (1.0 - rule.l1_ratio) * alpha
-    l1 = rule.l1_ratio * alpha
+    l2, l1 = strengths(rule)
     for i in range(first, last):
         r = order[i]
-        look_ahead(rows, order, i)
-        if i + PREFETCH_LABELS < order.shape[0]:
-            prefetch(gradients, order[i + PREFETCH_LABELS] * n_columns)
+        look_ahead_in(gradients, rows, order, i, n_columns)
         start, end = row_bounds(rows, r)
-        margins(rows, start, end, private.w, margin)
-        label = rows.y[r]
-        weight = row_weight(rows, r)
-        coupled = couple(rule.loss, local, margin, local[layout.L_INTERCEPT])
-        active = False
-        for c in range(n_columns):
-            change[c] = 0.0
-            if columns[layout.C_ACTIVE, c] == 0.0:
-                continue
-            active = True
-            p = margin[c] if coupled else margin[c] + local[layout.L_INTERCEPT, c]
-            y = target(rule.loss, label, c, n_columns)
-            count_loss(rule, local, c, y, p)
-            size = weight_of(columns, c, y, weight)
-            before = np.float64(gradients[r * n_columns + c])
-            after = kind(size * losses.loss_derivative(rule.loss, rule.epsilon, y, p))
-            # what is stored is what goes into the average, to the last bit
-            change[c] = np.float64(after) - before
-            if alone:
-                gradients[r * n_columns + c] = after
-            else:
-                change[c] = np.float64(kind(change[c]))
-                add_float(gradients, r * n_columns + c, kind(change[c]))
-            local[layout.L_ETA, c] = rule.saga_step
-            if rule.fit_intercept:
-                drift = change[c] + local[layout.L_DUAL_MEAN, c]
-                local[layout.L_INTERCEPT, c] -= rule.saga_step * drift
+        if not row_change(rows, rule, r, private.w, intercept, gradients, local, columns, alone):
+            continue
+        gain = gain_of(shared.chances, r)
+        if rule.fit_intercept:
+            for c in range(n_columns):
+                intercept[c] -= step[c] * (gain * change[c] + local[layout.L_DUAL_MEAN, c])
                 local[layout.L_DUAL_MEAN, c] += change[c] * share
-        if active:
-            saga_step(rows, start, end, rarity, private, change, rule.saga_step, share, l2, l1)
+        saga_step(rows, start, end, shared.rarity, private, step, gain, share, l2, l1)
+
+
+@kernel
+def remember(rows, rule, w, intercept, shared, local):
+    """Fill the table with the derivatives at a model; rows that are held out keep their zeros."""
+    n_held_out = shared.held_out.shape[0]
+    for r in range(rows.y.shape[0]):
+        if n_held_out == 0 or shared.held_out[r] == 0:
+            row_change(rows, rule, r, w, intercept, shared.gradients, local, shared.columns, True)
+    local[layout.L_LOSS, :] = 0.0
+    local[layout.L_CRITERION, :] = 0.0
+    local[layout.L_CHANGE, :] = 0.0
+
+
+@kernel
+def sum_of_gradients(rows, gradients, share, average, mean):
+    """Set the average (and that of the intercept's feature, one) to the table's, from the rows."""
+    n_columns = mean.shape[0]
+    for j in range(average.shape[0]):
+        average[j] = 0.0
+    for c in range(n_columns):
+        mean[c] = 0.0
+    for r in range(rows.y.shape[0]):
+        start, end = row_bounds(rows, r)
+        for c in range(n_columns):
+            mean[c] += np.float64(gradients[r * n_columns + c]) * share
+        for k in range(start, end):
+            base = column_of(rows, start, k) * np.uint64(n_columns)
+            x = np.float64(rows.data[k]) * share
+            for c in range(n_columns):
+                average[base + np.uint64(c)] += x * np.float64(gradients[r * n_columns + c])
+
+
+@helper
+def tame(columns, sums, epoch, coupled):
+    """Halve the step size of a column whose table changes ever more; called at an epoch's end.
+
+    Where the run converges, what an epoch changes in the table dies out; where steps are too long
+    it stays or grows. So the step is halved when an epoch's sum of squared changes has risen
+    `PATIENCE` times in a row, to more than `LOUDER` times the least one and `LOUD` times the
+    largest. A single such epoch may be a worker that slept for a while and brings what is long out
+    of date. The first two epochs, in which the table fills, do not count.
+    """
+    if epoch < FILLED:
+        return
+    n_columns = columns.shape[1]
+    together = 0.0
+    for c in range(n_columns):
+        together += sums[2 * n_columns + c]
+    for c in range(n_columns):
+        if columns[layout.C_ACTIVE, c] == 0.0:
+            continue
+        size = together if coupled else sums[2 * n_columns + c]
+        columns[layout.C_LOUD, c] = max(columns[layout.C_LOUD, c], size)
+        columns[layout.C_CALM, c] = min(columns[layout.C_CALM, c], size)
+        above = max(LOUDER * columns[layout.C_CALM, c], LOUD * columns[layout.C_LOUD, c])
+        grew = size > above and size >= columns[layout.C_LAST, c]
+        columns[layout.C_GREW, c] = columns[layout.C_GREW, c] + 1.0 if grew else 0.0
+        columns[layout.C_LAST, c] = size
+        if columns[layout.C_GREW, c] >= PATIENCE:
+            columns[layout.C_ETA, c] *= 0.5
+            columns[layout.C_GREW, c] = 0.0
+
+
+@kernel
+def squared_norms(rows, out):
+    """Squared norm of every row."""
+    for r in range(rows.y.shape[0]):
+        start, end = row_bounds(rows, r)
+        out[r] = squared_norm(rows, start, end)
 
 
 @kernel

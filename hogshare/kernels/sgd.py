@@ -66,7 +66,9 @@ class Rule(NamedTuple):
     intercept_step: float
     threshold: float  # of l1, 0 without
     curvature: float  # of the loss, at most
-    saga_step: float
+    keep: float  # whether what an exchange holds back stays in the copy, see `exchange`
+    tamed: int  # whether SAGA's step is halved where it turns out to be too long
+    saga_step: float  # the first; the present one stands in the columns
 
 
 class Private(NamedTuple):

@@ -1,13 +1,17 @@
-"""Row orders. The generator and the shuffle are scikit-learn's, so that the same seed visits the
-same rows in the same order: epoch by epoch one permutation is shuffled further, always from the
-same seed.
+"""Row orders: shuffled, or drawn with unequal chances.
+
+The generator and the shuffle are scikit-learn's, so that the same seed visits the same rows in the
+same order: epoch by epoch one permutation is shuffled further, always from the same seed.
 """
+
+import math
 
 import numpy as np
 
 from hogshare.kernels.jit import helper, inlined
 
 RAND_MAX = 2147483647
+WARM_UP = 16  # the first numbers of streams with like beginnings are alike
 
 
 @inlined
@@ -40,6 +44,64 @@ def shuffle(permutation, seed):
     shuffle_part(permutation, 0, permutation.shape[0], state)
 
 
+@inlined
+def epoch_state(seed, epoch):
+    """Where an epoch's own stream begins; never zero."""
+    # in 64 bits, so that nothing overflows without the JIT either
+    state = np.uint32((np.int64(seed) + np.int64(epoch) * 2654435769) % 4294967296)
+    return np.uint32(1) if state == 0 else state
+
+
+@inlined
+def fraction(state):
+    """Number between 0 and 1, neither of them, from the generator's state."""
+    return np.float64(state) / 4294967296.0
+
+
+@helper
+def draw_rows(chances, order, replace, seed, epoch):
+    """Fill `order` with rows, row r as often as ``chances[r]`` says on average, in random order.
+
+    The rows stand on a line, each as long as its chance, and points are thrown on it: at equal
+    distances from a random start, so that a row is visited one time more or less than its chance at
+    most (without `replace`: systematic sampling), or each by itself (with it). The latter are made
+    in order, from exponential gaps, so that both walk the line once.
+
+    chances : float64 [n_rows], their sum is the length of `order`; 0 where a row is held out
+    """
+    n = order.shape[0]
+    state = epoch_state(seed, epoch)
+    for _ in range(WARM_UP):
+        state = next_random(state)
+    gap = 1.0
+    if replace:
+        total = 0.0
+        again = state
+        for _ in range(n + 1):
+            again = next_random(again)
+            total -= math.log(fraction(again))
+        gap = n / total
+    point = fraction(state) - 1.0
+    if replace:
+        point = 0.0
+    reached = 0.0
+    r = -1
+    row = -1
+    for k in range(n):
+        if replace:
+            state = next_random(state)
+            point -= gap * math.log(fraction(state))
+        else:
+            point += 1.0
+        while reached <= point and r + 1 < chances.shape[0]:
+            r += 1
+            reached += chances[r]
+            if chances[r] > 0.0:
+                row = r
+        order[k] = row
+    shuffle_part(order, 0, n, state)
+
+
 @helper
 def shuffle_windows(permutation, held_out, order, window, seed, epoch):
     """An order that reads `window` rows in a row of the data: windows at random, rows within too.
@@ -49,10 +111,7 @@ def shuffle_windows(permutation, held_out, order, window, seed, epoch):
     """
     n_rows = permutation.shape[0]
     n_windows = (n_rows + window - 1) // window
-    # in 64 bits, so that nothing overflows without the JIT either
-    state = np.uint32((np.int64(seed) + np.int64(epoch) * 2654435769) % 4294967296)
-    if state == 0:
-        state = np.uint32(1)
+    state = epoch_state(seed, epoch)
     for i in range(n_windows):
         permutation[i] = i
     state = shuffle_part(permutation, 0, n_windows, state)

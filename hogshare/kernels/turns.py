@@ -10,13 +10,14 @@ here.
 import numpy as np
 
 from hogshare.kernels import layout, losses, penalties, schedules, sgd
+from hogshare.kernels.asaga import asaga_rows
 from hogshare.kernels.atomics import compare_exchange, fetch_add, load, store
-from hogshare.kernels.dual import dual_rows, half_squares
+from hogshare.kernels.dual import dual_rows, half_squares, mean_of_duals, sum_of_duals
 from hogshare.kernels.epochs import apply_criterion, claim, complete, stop_now
 from hogshare.kernels.exchange import adopt_shared, exchange, record_push
 from hogshare.kernels.hogwild import hogwild_rows
 from hogshare.kernels.jit import helper, inlined, kernel
-from hogshare.kernels.saga import saga_rows
+from hogshare.kernels.saga import saga_rows, sum_of_gradients, tame
 from hogshare.kernels.scores import held_out_scores
 from hogshare.kernels.sgd import fold_scale, sgd_rows
 
@@ -31,8 +32,7 @@ ALONE = 2
 def push_private(rule, shared, private, me, must):
     """One exchange, counted."""
     decay = (1.0 - rule.l1_ratio) * rule.alpha if rule.penalty != 0 else 0.0
-    keep = 1.0 if rule.method == sgd.DUAL else 0.0
-    exchange(shared, private, me, decay, keep, must)
+    exchange(shared, private, me, decay, rule.keep, must)
     record_push(shared, me)
 
 
@@ -54,21 +54,17 @@ def run_block(rows, rule, plan, shared, private, scratch, me, ticket):
     table = shared.table
     private.local[layout.L_LOSS, :] = 0.0
     private.local[layout.L_CRITERION, :] = 0.0
+    private.local[layout.L_CHANGE, :] = 0.0
     if plan.private == LOCK_FREE:
         table[me, layout.T_VERSION] = load(shared.control, layout.VERSION)
-        hogwild_rows(
-            rows,
-            rule,
-            order,
-            first,
-            last,
-            t,
-            shared,
-            private,
-            shared.columns,
-            scratch,
-            plan.atomic != 0,
-        )
+        atomic = plan.atomic != 0
+        if rule.method == sgd.SAGA:
+            asaga_rows(rows, rule, order, first, last, shared, private.local, atomic)
+        else:
+            columns = shared.columns
+            hogwild_rows(
+                rows, rule, order, first, last, t, shared, private, columns, scratch, atomic
+            )
         record_push(shared, me)
     else:
         i = first
@@ -81,19 +77,7 @@ def run_block(rows, rule, plan, shared, private, scratch, me, ticket):
                 dual = shared.dual
                 dual_rows(rows, rule, order, i, until, dual, private, shared.columns, alone)
             elif rule.method == sgd.SAGA:
-                alone = plan.private == ALONE
-                saga_rows(
-                    rows,
-                    rule,
-                    order,
-                    i,
-                    until,
-                    shared.gradients,
-                    shared.rarity,
-                    private,
-                    shared.columns,
-                    alone,
-                )
+                saga_rows(rows, rule, order, i, until, shared, private, plan.private == ALONE)
             else:
                 sgd_rows(rows, rule, order, i, until, t, private, shared.columns)
             table[me, UNEXCHANGED] += until - i
@@ -129,6 +113,7 @@ def end_epoch(rows, rule, plan, shared, private, me, epoch):
     """Decide whether learning goes on; the worker holds the ENDER word."""
     control = shared.control
     local = private.local
+    w = shared.w if plan.private == LOCK_FREE else private.w
     n_columns = local.shape[1]
     n_rows = np.float64(shared.order.shape[1])
     if any_nonfinite(private, shared, plan):
@@ -151,7 +136,7 @@ def end_epoch(rows, rule, plan, shared, private, me, epoch):
     for c in range(n_columns):
         criterion[c] = sums[n_columns + c] / n_rows
         if rule.method != sgd.GRADIENT and rule.penalty != penalties.NONE:
-            squares, absolutes = half_squares(private.w, rule.threshold, n_columns, c)
+            squares, absolutes = half_squares(w, rule.threshold, n_columns, c)
             l2 = (1.0 - rule.l1_ratio) * squares
             criterion[c] += rule.alpha * (l2 + rule.l1_ratio * absolutes)
         score[c] = 0.0
@@ -166,8 +151,9 @@ def end_epoch(rows, rule, plan, shared, private, me, epoch):
             for c in range(n_columns):
                 local[layout.L_SCALE, c] = 1.0
                 local[layout.L_INTERCEPT, c] = shared.intercept[c]
-        w = shared.w if plan.private == LOCK_FREE else private.w
         held_out_scores(rows, rule, plan.regression, shared.held_out, w, local, score)
+    if rule.method == sgd.SAGA and rule.tamed != 0:
+        tame(shared.columns, sums, epoch, rule.loss == losses.MULTINOMIAL)
     adaptive = rule.schedule == schedules.ADAPTIVE
     if apply_criterion(shared, plan, adaptive, criterion, score, epoch):
         stop_now(control, layout.STOPPED_BY_CRITERION)
@@ -204,6 +190,49 @@ def end_epochs(rows, rule, plan, shared, private, me):
         store(control, layout.ENDER, 0)
 
 
+@helper
+def sum_anew(rows, rule, shared):
+    """Make what is bound to be a sum over the rows that sum again; nobody else works."""
+    if rule.method == sgd.DUAL:
+        sum_of_duals(rows, shared.dual, rule.dual_scale, shared.w)
+        mean_of_duals(shared.dual, rule.dual_rows, shared.dual_mean)
+    elif rule.method == sgd.SAGA:
+        share = 1.0 / rule.dual_rows
+        sum_of_gradients(rows, shared.gradients, share, shared.average, shared.dual_mean)
+
+
+@kernel
+def restore_sums(rows, rule, shared):
+    """`sum_anew` after a run."""
+    sum_anew(rows, rule, shared)
+
+
+@helper
+def pause(rows, rule, plan, shared, private, me):
+    """Stand still while what a dead worker has left is put in order; called at every turn's start.
+
+    The vector of the dual rule and SAGA's average are sums over the rows' entries, and a worker
+    that is killed leaves them off by what it had not folded, or had half folded. The monitor asks
+    for a repair by its number. Every worker folds all that it has and writes that number into its
+    row; when all have, the monitor opens SUMMER, and whoever takes it sums anew. So nobody is in
+    the middle of anything meanwhile, and nothing is outside the shared arrays. The number in SUMMER
+    and the second look at REPAIRED make a monitor harmless that opens too late.
+    """
+    control = shared.control
+    state = shared.table[me]
+    wanted = load(control, layout.REPAIR_WANTED)
+    if state[layout.T_PAUSED] != wanted:
+        # a worker that has just joined has nothing to fold, and others may be summing already
+        if plan.private == EXCHANGE and state[layout.T_ROWS] > 0:
+            push_private(rule, shared, private, me, True)
+        store(state, layout.T_PAUSED, wanted)
+    elif compare_exchange(control, layout.SUMMER, -wanted, me + 1) == -wanted:
+        if load(control, layout.REPAIRED) != wanted:
+            sum_anew(rows, rule, shared)
+            store(control, layout.REPAIRED, wanted)
+        store(control, layout.SUMMER, 0)
+
+
 @kernel
 def join(plan, shared, private, me):
     """Enter the run: count as live and pull for the first time. False: the run was closed first."""
@@ -237,6 +266,9 @@ def take_turn(rows, rule, plan, shared, private, scratch, me, n_blocks):
     for _ in range(n_blocks):
         if load(control, layout.STOP) != layout.RUNNING:
             return layout.TURN_DONE
+        if load(control, layout.REPAIR_WANTED) != load(control, layout.REPAIRED):
+            pause(rows, rule, plan, shared, private, me)
+            return layout.TURN_WAIT
         ticket = claim(shared, plan, me)
         if ticket == layout.NO_BLOCK:
             table[me, layout.T_BLOCK] = layout.NO_BLOCK

@@ -22,6 +22,7 @@ EXCHANGE_BYTES = 24.0  # read and written per coordinate, in float32
 LINE_TRANSFERS = 2.0  # of each line of the shared vector per exchange
 LINE_BYTES = 64.0
 SPARSE_CAUTION = 2.0  # a sparse value's time, in that of its parts
+NOBODY = np.empty(0)  # no row has a chance of its own
 
 
 @dataclass(frozen=True)
@@ -124,10 +125,14 @@ def feature_curvature(problem: LinearProblem, rng: np.random.Generator) -> np.nd
     return np.minimum(curvature, np.finfo(np.float32).max).astype(np.float32)
 
 
-def feature_rarity(problem: LinearProblem) -> np.ndarray:
-    """Rows per row that has the feature (1 for dense rows); float32 of shape (n_features,)."""
+def feature_rarity(problem: LinearProblem, chances: np.ndarray = NOBODY) -> np.ndarray:
+    """Visits per visit to a row that has the feature; float32 of shape (n_features,).
+
+    1 for dense rows. With `chances` (how often an epoch visits each row), rows count by them.
+    """
     if not problem.is_sparse:
         return np.ones(problem.n_features, np.float32)
     counts = np.zeros(problem.n_features)
-    count_nonzeros(problem.rows, counts)
-    return (problem.n_rows / np.maximum(counts, 1.0)).astype(np.float32)
+    count_nonzeros(problem.rows, chances, counts)
+    visits = float(chances.sum()) if chances.size else float(problem.n_rows)
+    return (visits / np.where(counts > 0.0, counts, visits)).astype(np.float32)

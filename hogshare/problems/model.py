@@ -21,6 +21,10 @@ class Model:
         Step counter: 1 plus the number of rows visited so far.
     average_coef, average_intercept : ndarray or None
         Mean of the iterates since averaging began, where it was asked for.
+    memory : ndarray of shape (n_rows, n_columns) or None
+        What `SAGA` and `SDCA` remember: for every row of the problem the derivative of its loss
+        when it was last visited (SDCA's dual variables with their sign turned). A run that starts
+        from the model on the same rows goes on with it.
 
     Examples
     --------
@@ -35,6 +39,7 @@ class Model:
     t: float = 1.0
     average_coef: np.ndarray | None = None
     average_intercept: np.ndarray | None = None
+    memory: np.ndarray | None = None
 
     def is_finite(self) -> bool:
         """Whether every number of the last iterate is finite."""

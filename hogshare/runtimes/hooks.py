@@ -37,7 +37,7 @@ class EpochHook:
 
     def _look(self, checks: Checks) -> None:
         session = self.session
-        session.restore_sum()  # a worker that died may have left it wrong
+        session.restore_sums()  # a worker that died may have left it wrong
         again = checks.look(session, session.model(), session.word(layout.EPOCHS), side_by_side)
         if again is None:
             session.stop(layout.STOPPED_BY_CRITERION)

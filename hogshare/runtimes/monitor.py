@@ -1,4 +1,5 @@
-"""Keeps a run going when workers die: their words are freed, their block is put back.
+"""Keeps a run going when workers die: their words are freed, their block is put back, and what
+they left half done in the sums over the rows that some rules keep is summed anew.
 
 Runs in the caller's main thread. Writes into shared words only through `hogshare.kernels.repair`.
 A dead worker loses what it had not yet folded into the shared vector, and nothing else.
@@ -9,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from hogshare.engine.session import Session
-from hogshare.kernels import layout, repair
+from hogshare.kernels import layout, repair, sgd
 
 
 class Monitor:
@@ -29,15 +30,18 @@ class Monitor:
             # it may have died between the two stores of a swap: start from a whole permutation
             s.permutation[:] = np.arange(len(s.permutation))
         repair.release_words(s.segments, s.control, worker)
+        if self.session.rule.method != sgd.GRADIENT:
+            repair.ask_for_repair(s.control)
         self._dead.append(worker)
         block = int(s.table[worker, layout.T_BLOCK])
         if block >= 0:
             self._owed[worker] = block
 
     def tick(self) -> None:
-        """Put blocks back, and end an epoch whose last worker died in between."""
+        """Put blocks back, see to repairs, and end an epoch whose last worker died in between."""
         if not self._dead:
             return
+        repair.open_repair(self.session.shared.table, self.session.shared.control)
         for worker in list(self._owed):
             self._settle(worker)
         self._unstall()

@@ -1,6 +1,7 @@
 """`solve` and the papers' algorithms as compositions of the five choices."""
 
 from hogshare.solvers.asysg import asysg_incon
+from hogshare.solvers.saga import asaga, prox_asaga
 from hogshare.solvers.solving import solve
 
-__all__ = ["asysg_incon", "solve"]
+__all__ = ["asaga", "asysg_incon", "prox_asaga", "solve"]

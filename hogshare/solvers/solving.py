@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 import warnings
 from typing import Any
@@ -13,6 +14,7 @@ from sklearn.utils import check_random_state
 from hogshare.engine import session as sessions
 from hogshare.engine.automatic import COUPLED, UNSMOOTH
 from hogshare.engine.checks import FIRST_LOOK, Checks, check_criterion
+from hogshare.engine.memory import check_start, memory_of
 from hogshare.engine.rules import SAGA, SDCA, SGD, Rule
 from hogshare.engine.session import Session
 from hogshare.engine.steps import StepSize
@@ -21,6 +23,7 @@ from hogshare.kernels import layout, sgd
 from hogshare.planes.shared import Shared
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
+from hogshare.problems.rows import window_rows
 from hogshare.report import Report
 from hogshare.runtimes.choice import choose
 from hogshare.runtimes.hooks import OnEpoch, side_by_side
@@ -68,7 +71,9 @@ def solve(
         Of the row order. With one worker the same seed gives the same model bit for bit; with more
         the run depends on their timing.
     start : Model, default=None
-        Where to start: coefficients, intercept, averages and step counter.
+        Where to start: coefficients, intercept, averages and step counter. `SAGA` and `SDCA` go on
+        with what the model remembers (`Model.memory`), also with another `alpha`; without, SAGA
+        looks at all rows once to remember the start's derivatives, and SDCA starts from zero only.
     trace : int or None, default=None
         Snapshots of the model per epoch, for the report's curves. The objective is evaluated on
         them after the run.
@@ -100,7 +105,7 @@ def solve(
     rule, plane = rule or SGD(), plane or Shared()
     began = time.perf_counter()
     if not isinstance(rule, SGD):
-        check_memory(problem, rule, plane, step, start)
+        check_memory(problem, rule, plane, step, shuffle, start)
         step = StepSize("constant")
     step, stop = step or StepSize(), stop or Stop()
     check(problem, rule, plane, step, stop, start, trace)
@@ -128,7 +133,7 @@ def solve(
     arrays = runner.allocate(shapes, sessions.row_arrays(problem))
     try:
         session = Session(arrays, settings)
-        sessions.fill(session, problem, stop, step, start)
+        sessions.fill(session, problem, rule, stop, step, start)
         if checks is not None:
             session.raise_limit(FIRST_LOOK if start is None else 0)  # a start may be good enough
         filled = time.perf_counter()
@@ -139,9 +144,9 @@ def solve(
         with np.errstate(all="ignore"):
             notes += runner.run(session, on_epoch, checks)
         over = time.perf_counter()
-        session.restore_sum()
+        session.restore_sums()
         reason = session.word(layout.STOP)
-        model = session.model()
+        model = dataclasses.replace(session.model(), memory=memory_of(session))
         if reason == layout.STOPPED_BY_DIVERGENCE or not model.is_finite():
             raise diverged(session.word(layout.EPOCHS))
         if outcome.is_absurd(problem, model):
@@ -209,20 +214,34 @@ def check_memory(
     rule: SDCA | SAGA,
     plane: Shared,
     step: StepSize | None,
+    shuffle: bool,
     start: Model | None,
 ) -> None:
     """Refuse what the rules that remember rows cannot do."""
     name = type(rule).__name__
     if step is not None:
         raise ValueError(f"{name} has no schedule of step sizes; leave `step` out.")
-    if plane.exchange is None:
-        raise ValueError(f"{name} needs private copies: use Shared() instead of exchange=None.")
     if isinstance(rule, SAGA):
+        if rule.draws and not shuffle:
+            raise ValueError(
+                f"{rule} draws rows at random; leave shuffle=False out, or take SAGA() for the "
+                "rows in their order."
+            )
+        if rule.draws and window_rows(problem.rows, problem.n_rows):
+            raise ValueError(
+                f"{rule} visits rows wholly at random, and these are in a file larger than half "
+                "the free memory; take SAGA(), which reads neighbours together."
+            )
         if problem.loss in UNSMOOTH:
             raise ValueError(
                 f"SAGA needs a smooth loss, which {problem.loss!r} is not; use SDCA() or SGD()."
             )
         return
+    if plane.exchange is None:
+        raise ValueError(
+            "SDCA needs private copies: use Shared() instead of exchange=None, or SAGA() where the "
+            "loss is smooth."
+        )
     if problem.loss in COUPLED:
         raise ValueError(
             f"SDCA moves one column of a row at a time, and loss={problem.loss!r} couples them; "
@@ -233,10 +252,12 @@ def check_memory(
             "SDCA needs an l2 part in the penalty: use penalty='l2', or 'elasticnet' with "
             "l1_ratio < 1, and alpha > 0; or SAGA() where the loss is smooth."
         )
-    if start is not None and (np.any(start.coef) or np.any(start.intercept)):
+    if start is None or start.memory is not None:
+        return
+    if np.any(start.coef) or np.any(start.intercept):
         raise ValueError(
-            "SDCA starts from zero: its model is a sum over the rows' dual variables, which a "
-            "start model does not have."
+            "SDCA starts from zero, or from a model of SDCA or SAGA on the same rows: its model is "
+            "a sum over the rows' dual variables, which this start model does not have (memory)."
         )
 
 
@@ -291,3 +312,5 @@ def check(
             )
         if not start.is_finite():
             raise ValueError("The start model holds NaN or infinity.")
+        if start.memory is not None and not isinstance(rule, SGD):
+            check_start(problem, start.memory)

@@ -141,11 +141,13 @@ def test_the_sum_is_restored_from_the_rows():
     session = cases.run(cases.session(problem, rule=SDCA(), n_workers=2))
     whole = session.shared.w.copy()
     session.shared.w[:] = 5.0
-    session.restore_sum()
+    session.restore_sums()
     assert (session.shared.w == 5.0).all(), "nobody has died"
     session.shared.table[1, layout.T_STATE] = layout.DEAD
-    session.restore_sum()
+    session.restore_sums()
     np.testing.assert_allclose(session.shared.w, whole, atol=1e-12)
+    mean = dual_of(session, 3).mean(axis=0)
+    np.testing.assert_allclose(session.shared.dual_mean, mean, atol=1e-12)
     total = X.T @ dual_of(session, 3) / session.rule.dual_scale
     np.testing.assert_allclose(whole.reshape(-1, 3), total, atol=1e-12)
 

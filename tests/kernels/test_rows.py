@@ -105,9 +105,11 @@ def test_moments(form, dtype):
     add_interactions(problem.rows, sample, out)
     np.testing.assert_allclose(out, naive.interactions(X[sample]), rtol=1e-6)
     if form != "dense":
-        counts = np.zeros(X.shape[1])
-        count_nonzeros(problem.rows, counts)
-        np.testing.assert_array_equal(counts, (X != 0).sum(axis=0))
+        for chances in (np.empty(0), np.arange(len(X)) / 4.0):
+            counts = np.zeros(X.shape[1])
+            count_nonzeros(problem.rows, chances, counts)
+            weights = chances if chances.size else np.ones(len(X))
+            np.testing.assert_array_equal(counts, weights @ (X != 0))
 
 
 def test_interactions_bound_the_hessian():

@@ -1,0 +1,74 @@
+"""SAGA on the one vector that all workers read and write without locks.
+
+Who writes: every worker, any coordinate of vector and average, at any moment; who reads: the same,
+without order: a read may mix versions. A worker draws its row before it reads anything (the block's
+order is settled before), so that what it reads does not depend on the row: that is what makes its
+step unbiased. It swaps the row's entry in the table atomically and works with the entry it finds.
+
+What is added to the average is added atomically, and is the difference to the entry that was found,
+so that at rest the average is the mean of the table to rounding, whatever happened in between. With
+plain adds to the vector an update may be lost where two workers meet on a coordinate, which costs a
+step and no more, since the vector is bound to nothing; with atomic adds none is.
+
+Source: Leblond, Pedregosa and Lacoste-Julien (2017), ASAGA; Pedregosa, Leblond and Lacoste-Julien
+(2017), ProxASAGA. Departures: the entry is swapped instead of read and written; the l2 part acts by
+its proximal operator, as the l1 part does.
+"""
+
+import numpy as np
+
+from hogshare.kernels import layout
+from hogshare.kernels.atomics import add_float
+from hogshare.kernels.jit import helper
+from hogshare.kernels.rows import column_of, row_bounds
+from hogshare.kernels.saga import gain_of, look_ahead_in, row_change, saga_move, strengths
+
+
+@helper
+def asaga_rows(rows, rule, order, first, last, shared, local, atomic):
+    """Take one step per row ``order[first:last]`` on the shared vector and average.
+
+    local : as `sgd.Private.local`
+    atomic : whether adds to the vector are atomic; those to the average always are
+    """
+    n_columns = local.shape[1]
+    change = local[layout.L_STEP]
+    step = local[layout.L_ETA]
+    gradients = shared.gradients
+    w = shared.w
+    average = shared.average
+    kind = w.dtype.type
+    share = 1.0 / rule.dual_rows
+    l2, l1 = strengths(rule)
+    for i in range(first, last):
+        r = order[i]
+        look_ahead_in(gradients, rows, order, i, n_columns)
+        start, end = row_bounds(rows, r)
+        intercept = shared.intercept
+        if not row_change(rows, rule, r, w, intercept, gradients, local, shared.columns, False):
+            continue
+        gain = gain_of(shared.chances, r)
+        for k in range(start, end):
+            f = column_of(rows, start, k)
+            x = np.float64(rows.data[k])
+            rarity = np.float64(shared.rarity[f])
+            for c in range(n_columns):
+                j = f * np.uint64(n_columns) + np.uint64(c)
+                before = np.float64(w[j])
+                pull = gain * change[c] * x
+                after = saga_move(before, pull, average[j], step[c], rarity, l2, l1)
+                if after != before:
+                    if atomic:
+                        add_float(w, j, kind(after - before))
+                    else:
+                        w[j] += kind(after - before)
+                if change[c] != 0.0:
+                    add_float(average, j, change[c] * x * share)
+        if rule.fit_intercept:
+            for c in range(n_columns):
+                drift = -step[c] * (gain * change[c] + shared.dual_mean[c])
+                if atomic:
+                    add_float(shared.intercept, c, drift)
+                else:
+                    shared.intercept[c] += drift
+                add_float(shared.dual_mean, c, change[c] * share)

@@ -1,0 +1,139 @@
+"""ASAGA (Leblond et al. 2017) and ProxASAGA (Pedregosa et al. 2017): lock-free SAGA."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hogshare.engine.rules import SAGA
+from hogshare.engine.stops import Stop
+from hogshare.planes.shared import Shared
+from hogshare.problems.linear import LinearProblem, effective_l1_ratio
+from hogshare.report import Report
+from hogshare.solvers.solving import solve
+
+
+def asaga(
+    problem: LinearProblem,
+    *,
+    n_workers: int = -1,
+    step: float | str = "auto",
+    epochs: int = 10,
+    adds: str = "atomic",
+    **settings: Any,
+) -> Report:
+    """Minimise a smooth objective by ASAGA: sparse SAGA on one vector, without locks.
+
+    Parameters
+    ----------
+    problem : LinearProblem
+        What to minimise: a smooth loss, and a penalty without an l1 part.
+    n_workers : int, default=-1
+        Workers; -1 means all usable cores.
+    step : float or "auto", default="auto"
+        Constant step size. "auto" is that of `hogshare.SAGA`, which does not depend on the number
+        of workers; the paper's theorem asks for 1 / (32 L (1 + workers sqrt(density))), its
+        experiments use 1 / (3 L) and the like.
+    epochs : int, default=10
+        Passes over the rows.
+    adds : {"atomic", "plain"}, default="atomic"
+        How a coordinate of the vector is updated. The average is always added to atomically.
+    **settings
+        Further arguments of `hogshare.solve`.
+
+    Returns
+    -------
+    Report
+
+    Raises
+    ------
+    ValueError
+        If the penalty has an l1 part (use `prox_asaga`), or the loss has kinks.
+
+    Notes
+    -----
+    Source: Leblond, Pedregosa and Lacoste-Julien, "ASAGA: asynchronous parallel SAGA", AISTATS
+    2017. Departures: the l2 part is a proximal step on the row's support instead of a part of the
+    gradient, which overshoots where a feature is rare; rows are visited in a new order every
+    epoch instead of being drawn; what is remembered of a row is swapped atomically.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from hogshare import asaga, problems
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> report = asaga(problems.linear(scale(X), y, alpha=0.01), n_workers=2, epochs=20, seed=0)
+    >>> report.n_epochs
+    20
+    """
+    if problem.alpha > 0.0 and effective_l1_ratio(problem.penalty, problem.l1_ratio) > 0.0:
+        raise ValueError(
+            f"asaga is for smooth objectives, and penalty={problem.penalty!r} has an l1 part; "
+            "use prox_asaga."
+        )
+    return prox_asaga(problem, n_workers=n_workers, step=step, epochs=epochs, adds=adds, **settings)
+
+
+def prox_asaga(
+    problem: LinearProblem,
+    *,
+    n_workers: int = -1,
+    step: float | str = "auto",
+    epochs: int = 10,
+    adds: str = "atomic",
+    **settings: Any,
+) -> Report:
+    """Minimise by ProxASAGA: as `asaga`, with any penalty.
+
+    Parameters
+    ----------
+    problem : LinearProblem
+        What to minimise: a smooth loss, and any penalty.
+    n_workers : int, default=-1
+        Workers; -1 means all usable cores.
+    step : float or "auto", default="auto"
+        Constant step size; see `asaga`.
+    epochs : int, default=10
+        Passes over the rows.
+    adds : {"atomic", "plain"}, default="atomic"
+        How a coordinate of the vector is updated; what is added is the difference to where the
+        proximal step leads.
+    **settings
+        Further arguments of `hogshare.solve`.
+
+    Returns
+    -------
+    Report
+
+    Raises
+    ------
+    ValueError
+        If the loss has kinks, or `step` is no positive number.
+
+    Notes
+    -----
+    Source: Pedregosa, Leblond and Lacoste-Julien, "Breaking the nonsmooth barrier: a scalable
+    parallel method for composite optimization", NIPS 2017. The proximal step acts on the row's
+    support, its threshold scaled by how rare each feature is. Departures: as `asaga`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from hogshare import problems, prox_asaga
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> problem = problems.linear(scale(X), y, penalty="l1", alpha=0.02)
+    >>> report = prox_asaga(problem, n_workers=2, epochs=200, seed=0)
+    >>> bool((report.model.coef == 0.0).any())
+    True
+    """
+    if isinstance(step, str) and step != "auto":
+        raise ValueError(f"step must be a positive number or 'auto'; got {step!r}.")
+    return solve(
+        problem,
+        rule=SAGA(step=None if isinstance(step, str) else step),
+        plane=Shared(exchange=None, adds=adds),
+        n_workers=n_workers,
+        stop=Stop(epochs=epochs),
+        **settings,
+    )
