@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 import json
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -184,6 +184,10 @@ class Report:
         if self.trace is None:
             raise ValueError("this run kept no trace: call solve(..., trace=4) to have one")
         return self.trace
+
+    def without_memory(self) -> Report:
+        """Leave out what the model remembers of every row, which estimators do not keep."""
+        return replace(self, model=replace(self.model, memory=None))
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the model's coefficients, as data that JSON can hold.

@@ -152,3 +152,13 @@ def test_a_memory_that_does_not_fit_is_refused(cancer, diabetes):
     start = Model(np.ones((1, 30)), np.zeros(1))
     with pytest.raises(ValueError, match=r"starts from zero, or from a model of SDCA or SAGA"):
         solve(problems.linear(X, y), rule=SDCA(), start=start)
+
+
+@pytest.mark.parametrize("name", ["SGDClassifier", "LogisticRegression"])
+def test_estimators_keep_no_number_per_row(name):
+    import hogshare
+
+    settings = {"learning_rate": "auto"} if name == "SGDClassifier" else {}
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    model = getattr(hogshare, name)(**settings).fit(X, X[:, 0] > 0)
+    assert model.report_.model.memory is None

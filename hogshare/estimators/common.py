@@ -231,7 +231,7 @@ class SGDMixin(CallbackSupportMixin):
         model = report.model
         for name, value in {**attributes(model), "n_iter_": report.n_epochs}.items():
             setattr(self, name, value)
-        self.report_ = report
+        self.report_ = report.without_memory()
         if getattr(self, "average", 0):
             # scikit-learn's names and shapes: what partial_fit goes on from
             flat = model.coef.shape[0] == 1

@@ -63,7 +63,7 @@ def to_the_optimum(
             "exchange=None."
         )
     begun = start is not None and bool(np.any(start.coef) or np.any(start.intercept))
-    return solve(
+    report = solve(
         problem,
         rule=SAGA() if begun else automatic_rule(problem),
         plane=plane_of(estimator),
@@ -74,6 +74,7 @@ def to_the_optimum(
         start=start if begun else None,
         on_epoch=on_epoch,
     )
+    return report.without_memory()
 
 
 def warn_unless_converged(report: Report, advice: str, stacklevel: int = 3) -> None:
