@@ -19,6 +19,7 @@ from hogshare.engine.session import Session, Shapes, private_memory
 from hogshare.kernels import layout
 from hogshare.runtimes.driver import drive
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
+from hogshare.runtimes.news import News
 from hogshare.runtimes.placement import SETTLED_SECONDS, Placement
 
 POLL_SECONDS = 0.05
@@ -35,12 +36,17 @@ def pool() -> ThreadPoolExecutor:
     return _pools[process]
 
 
-class Crowd:
-    """Threads that run workers of one session, and an event that tells of their news."""
+class ThreadCrew:
+    """Threads that run workers of one session, and an event that tells of their news.
 
-    def __init__(self, session: Session, workers: range) -> None:
+    The event is set after an epoch that is to be reported has ended, and after a thread has.
+    """
+
+    def __init__(
+        self, session: Session, workers: range, news: threading.Event | News | None = None
+    ) -> None:
         self.session = session
-        self.news = threading.Event()
+        self.news = news or threading.Event()
         self.errors: list[BaseException] = []
         self._placement = Placement(len(workers))
         self._gate = threading.Event()
@@ -112,18 +118,18 @@ class Threads:
     ) -> list[str]:
         """Run to the end; returns notes for the report."""
         hook = EpochHook(session, on_epoch, checks)
-        crowd = Crowd(session, range(session.settings.n_workers))
+        crew = ThreadCrew(session, range(session.settings.n_workers))
         try:
-            crowd.start()
-            crowd.settle()
-            while crowd.running:
+            crew.start()
+            crew.settle()
+            while crew.running:
                 hook.poll()
-                crowd.wait(POLL_SECONDS)
+                crew.wait(POLL_SECONDS)
         except BaseException:
             session.stop(layout.STOPPED_BY_CALLER)
             raise
         finally:
-            crowd.finish()
+            crew.finish()
         hook.poll()
         return []
 
