@@ -176,7 +176,7 @@ def a_race():
     X, y = datasets.dense(n_samples=400, n_features=6, seed=0, dtype=np.float32)
     kinds = [kind("hogshare SGD"), kind("sklearn liblinear"), Missing, Raising, Still]
     plan = race.Plan(targets=(0.5, 0.1), workers=1, rounds=2, limit=2.0)
-    return race.race(X, y, kinds, plan)
+    return race.race(X, y, kinds, plan, isolated=False)
 
 
 def test_a_race_has_times(a_race):
@@ -225,7 +225,7 @@ def test_a_setting_that_fails_is_passed_over():
             return [{"dual": "perhaps"}, {"dual": False}]
 
     X, y = datasets.dense(n_samples=100, n_features=3, seed=0)
-    result = race.race(X, y, [Picky], race.Plan(targets=(0.5,), rounds=1))
+    result = race.race(X, y, [Picky], race.Plan(targets=(0.5,), rounds=1), isolated=False)
     (row,) = result["table"]
     assert row["setting"] == {"dual": False}
     assert any(run["error"] for run in result["runs"])
@@ -234,7 +234,7 @@ def test_a_setting_that_fails_is_passed_over():
 def test_nobody_left_is_an_error():
     X, y = datasets.dense(n_samples=50, n_features=3, seed=0)
     with pytest.raises(ValueError, match="nobody can race: raising: failed: out of order"):
-        race.race(X, y, [Raising], race.Plan())
+        race.race(X, y, [Raising], race.Plan(), isolated=False)
 
 
 def test_what_was_prepared_is_given_back_after_a_failure():
@@ -246,7 +246,7 @@ def test_what_was_prepared_is_given_back_after_a_failure():
 
     X, y = datasets.dense(n_samples=50, n_features=3, seed=0)
     with pytest.raises(ValueError, match="nobody can race"):
-        race.race(X, y, [Closing], race.Plan())
+        race.race(X, y, [Closing], race.Plan(), isolated=False)
     assert len(closed) == 1
 
 
@@ -265,7 +265,7 @@ def test_the_time_limit_ends_tuning_and_rounds(monkeypatch):
 
     X, y = datasets.dense(n_samples=50, n_features=3, seed=0)
     # each look at this clock takes a second, so a fit takes one and its rung three
-    result = race.race(X, y, [Slow], race.Plan(limit=10.0))
+    result = race.race(X, y, [Slow], race.Plan(limit=10.0), isolated=False)
     assert "reached no target within 10 s" in result["contestants"][0]["reason"]
     assert 1 < len(budgets) < 6
 
@@ -279,7 +279,7 @@ def test_a_contestant_below_the_reference_lowers_it(monkeypatch):
 
     monkeypatch.setattr(optimum, "find", too_high)
     X, y = datasets.dense(n_samples=100, n_features=3, seed=0)
-    result = race.race(X, y, [kind("sklearn lbfgs")], race.Plan(rounds=1))
+    result = race.race(X, y, [kind("sklearn lbfgs")], race.Plan(rounds=1), isolated=False)
     assert result["reference"]["found_by"] == "a contestant"
     assert min(run["suboptimality"] for run in result["runs"]) == 0.0
     assert "nobody knows" in result["notes"][0]

@@ -66,6 +66,11 @@ def line_of(result: dict[str, Any], who: dict[str, Any]) -> dict[str, Any]:
     remark = who["reason"]
     if not remark and who["rounds"] < result["settings"]["rounds"]:
         remark = f"time was up after {who['rounds']} of {result['settings']['rounds']} rounds"
+    fits = [run for run in result["runs"] if run["contestant"] == who["name"]]
+    failures = [run["error"] for run in fits if run["error"]]
+    if failures and not who["reason"]:
+        told = f"{len(failures)} of {len(fits)} fits failed: {failures[-1]}"
+        remark = f"{remark}; {told}" if remark else told
     return {
         "name": who["name"],
         "rows": rows,

@@ -6,6 +6,9 @@
     rounds    the contestants take turns; each climbs its whole ladder with the settings that it
               has kept, every fit from scratch and timed alone
 
+Each contestant runs in a lane (`hogshare.rivals.lanes`), by default a process of its own: one that
+crashes or hangs is told of, and the others go on. Only one of them computes at a time.
+
 Sub-optimality is (F(w) - F*) / F*. The time to a target in a round is that of the fastest fit that
 reached it; a table row has the median over rounds, the fastest and the slowest. What the stages
 hand on is plain data, which is also the JSON output. Nothing here knows a library.
@@ -22,10 +25,10 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from threadpoolctl import threadpool_limits
 
 from hogshare.rivals import optimum, standings
 from hogshare.rivals.contestant import Contestant, Task
+from hogshare.rivals.lanes import Lane, Overdue, ProcessLane
 from hogshare.rivals.objective import Objective, signs
 
 # tuning climbs every second rung
@@ -56,13 +59,14 @@ class Entry:
     """A contestant in this race and what became of it; an empty `reason` means it races."""
 
     contestant: Contestant
+    lane: Lane | ProcessLane
     reason: str = ""
-    prepared: Any = None
     prepare_seconds: float | None = None
     warm_up_seconds: float | None = None
     kept: dict[float, int] = field(default_factory=dict)
     spent: float = 0.0
     rounds: int = 0
+    overdue: bool = False  # its last fit was ended, because it took the whole limit
 
     def __post_init__(self) -> None:
         self.grid = self.contestant.grid()
@@ -95,9 +99,9 @@ class Race:
 
     def fit(self, entry: Entry, setting: int, budget: float, round_: int) -> Run:
         """Fit once, timed, and judge the model; an exception becomes part of the run."""
-        contestant, seed = entry.contestant, self.plan.seed + round_ + 1
+        seed = self.plan.seed + round_ + 1
         run: Run = {
-            "contestant": contestant.name,
+            "contestant": entry.contestant.name,
             "round": round_,  # -1 is tuning
             "setting": setting,
             "budget": budget,
@@ -106,12 +110,11 @@ class Race:
             "error": None,
         }
         try:
-            begin = time.perf_counter()
-            fitted = contestant.fit(entry.prepared, entry.grid[setting], budget, seed)
-            run["seconds"] = time.perf_counter() - begin
-            value = self.objective(contestant.coef(fitted))
+            run["seconds"], coef = entry.lane.fit(entry.grid[setting], budget, seed)
+            value = self.objective(coef)
         except Exception as error:  # of a stranger's code: part of its result
             run["error"] = sentence(error)
+            entry.overdue = isinstance(error, Overdue)
             return run
         if math.isfinite(value):
             run["objective"] = value
@@ -146,6 +149,7 @@ def race(
     kinds: Sequence[type[Contestant]],
     plan: Plan,
     tell: Callable[[str], None] = lambda _: None,
+    isolated: bool = True,
 ) -> dict[str, Any]:
     """Race, and return everything that was measured.
 
@@ -159,6 +163,9 @@ def race(
     plan : Plan
     tell : callable, default=nothing
         Told in a few words what is being done.
+    isolated : bool, default=True
+        Whether each contestant runs in a process of its own, which its class has to be importable
+        for. False: all run in this process, and nothing stops one that crashes or hangs.
 
     Returns
     -------
@@ -176,22 +183,26 @@ def race(
         warnings.simplefilter("ignore")
         course = Race(X, y, plan, tell)
         task = task_of(X, plan, course.objective.alpha)
-        entries = [Entry(kind(task)) for kind in kinds]
+        entries = [Entry(kind(task), lane_of(kind, task, plan, isolated)) for kind in kinds]
         try:
             for entry in entries:
                 start(course, entry, X, y)
-            with threadpool_limits(plan.workers):
-                for entry in racing(entries):
-                    tune(course, entry)
-                for k in range(plan.rounds):
-                    # in turn, and beginning with another each time: a slow minute hits all alike
-                    shift = k % len(entries)
-                    for entry in racing(entries[shift:] + entries[:shift]):
-                        run_round(course, entry, k)
+                dismiss_losers(entries)
+            for entry in racing(entries):
+                tune(course, entry)
+                dismiss_losers(entries)
+            for k in range(plan.rounds):
+                # in turn, and beginning with another each time: a slow minute hits all alike
+                shift = k % len(entries)
+                for entry in racing(entries[shift:] + entries[:shift]):
+                    run_round(course, entry, k)
+        except BaseException:
+            for entry in entries:  # one of them may be in the middle of a fit
+                entry.lane.abandon()
+            raise
         finally:
             for entry in entries:
-                if entry.prepared is not None:
-                    entry.contestant.close(entry.prepared)
+                entry.lane.close()
     if not course.runs:
         raise ValueError(
             "nobody can race: " + "; ".join(f"{e.contestant.name}: {e.reason}" for e in entries)
@@ -202,6 +213,18 @@ def race(
 def racing(entries: Sequence[Entry]) -> list[Entry]:
     """Those that are still in the race."""
     return [entry for entry in entries if not entry.reason]
+
+
+def dismiss_losers(entries: Sequence[Entry]) -> None:
+    """Free the memory of those who are out."""
+    for entry in entries:
+        if entry.reason:
+            entry.lane.close()
+
+
+def lane_of(kind: type[Contestant], task: Task, plan: Plan, isolated: bool) -> Lane | ProcessLane:
+    """Make the place where a contestant runs."""
+    return ProcessLane(kind, task, plan.limit) if isolated else Lane(kind, task)
 
 
 def task_of(X: Any, plan: Plan, alpha: float) -> Task:
@@ -223,16 +246,14 @@ def start(course: Race, entry: Entry, X: Any, y: np.ndarray) -> None:
     entry.reason = entry.contestant.refusal()
     if entry.reason:
         return
-    begin = time.perf_counter()
     try:
-        entry.prepared = entry.contestant.prepare(X, y)
+        entry.prepare_seconds = entry.lane.prepare(X, y)
     except ImportError as error:
         entry.reason = f"{entry.contestant.library} is not installed ({sentence(error)})"
         return
     except Exception as error:
         entry.reason = f"failed to prepare: {sentence(error)}"
         return
-    entry.prepare_seconds = time.perf_counter() - begin
     begin = time.perf_counter()
     first = entry.contestant.ladder()[0]
     for setting in range(len(entry.grid)):
@@ -242,6 +263,8 @@ def start(course: Race, entry: Entry, X: Any, y: np.ndarray) -> None:
             entry.reason = ""
             return
         entry.reason = f"failed: {run['error']}"
+        if entry.overdue:
+            return
 
 
 def tune(course: Race, entry: Entry) -> None:
@@ -249,11 +272,12 @@ def tune(course: Race, entry: Entry) -> None:
     course.tell(f"tuning of {entry.contestant.name}")
     targets, ladder = course.plan.targets, entry.contestant.ladder()[::COARSE]
     best: dict[float, float] = {}
-    closest = math.inf
+    closest, failure = math.inf, ""
     for setting in range(len(entry.grid)):
         allowance = course.plan.limit / len(entry.grid)
         for run in course.climb(entry, setting, -1, ladder, targets[-1], allowance):
             if run["error"]:
+                failure = run["error"]
                 break
             closest = min(closest, course.distance(run))
             for target in targets:
@@ -262,8 +286,11 @@ def tune(course: Race, entry: Entry) -> None:
                     entry.kept[target] = setting
             if run["seconds"] > best.get(targets[-1], math.inf):
                 break  # more work cannot be faster
+        if entry.overdue:
+            break  # the limit is for the whole grid
     if not entry.kept:
         near = f"closest {closest:.2g}" if closest < math.inf else "no finite model"
+        near += f"; a fit failed: {failure}" if failure else ""
         entry.reason = f"reached no target within {course.plan.limit:g} s of tuning ({near})"
 
 
