@@ -1,7 +1,9 @@
 """Imports flow one way, and what is optional is imported in one place."""
 
 import ast
+import re
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -130,6 +132,27 @@ def test_optional_libraries_have_one_door(library):
                 doors.add(path.name)
                 assert inside, f"{path} imports {library} before it is needed"
     assert len(doors) <= 1, f"{library} is imported in {sorted(doors)}"
+
+
+def declared(requirements):
+    """Names of modules that requirements bring."""
+    names = {re.match(r"[\w.-]+", text).group() for text in requirements}
+    return {"sklearn" if name == "scikit-learn" else name for name in names}
+
+
+def test_what_is_imported_is_declared():
+    """Not left to what happens to come with something else."""
+    pyproject = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text(encoding="utf-8"))
+    needed = declared(pyproject["project"]["dependencies"])
+    extras = pyproject["project"]["optional-dependencies"].values()
+    # liblinear-multicore is compiled where it is installed, so no extra asks for it
+    optional = declared(text for extra in extras for text in extra) | {"liblinear"}
+    for path in FILES:
+        for module, inside in imports_of(path):
+            top = module.split(".")[0]
+            if top == "hogshare" or top in sys.stdlib_module_names:
+                continue
+            assert top in (needed | optional if inside else needed), f"{path} imports {top}"
 
 
 def test_a_relative_import_is_understood():

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import SGDClassifier, SGDRegressor
 from sklearn.preprocessing import scale
 
-from hogshare import SGD, Shared, StepSize, Stop, asysg_incon, problems, solve
+from hogshare import SAGA, SDCA, SGD, Shared, StepSize, Stop, asysg_incon, problems, solve
 from hogshare.kernels import losses
 from hogshare.problems import rows
 from hogshare.problems.linear import REGRESSION_LOSSES
@@ -541,6 +541,21 @@ def test_a_diverging_run_says_so(loss, plane, runtime, n_workers):
     assert attempt(small, **run) in ("warning", "error")
     run["step"] = StepSize("constant", eta0=1e30)
     assert attempt(small, **run) == "error"
+
+
+@pytest.mark.parametrize(
+    ("rule", "word"),
+    [(SGD(), "eta0"), (SAGA(step=1e300), r"SAGA\(step="), (SDCA(), r"a larger alpha \(SDCA")],
+)
+def test_a_diverging_run_says_what_helps_its_rule(rule, word):
+    """Rows so long that even a step without a step size leaves the numbers."""
+    X = np.full((8, 2), 1e200)
+    step = StepSize("constant", eta0=1e300) if isinstance(rule, SGD) else None
+    problem = problems.linear(X, np.arange(8.0), loss="squared_error")
+    with pytest.raises(ValueError, match=word) as caught:
+        solve(problem, rule=rule, step=step, seed=0)
+    assert "overflow occurred at epoch #1" in str(caught.value)
+    assert ("eta0" in str(caught.value)) == isinstance(rule, SGD)
 
 
 @pytest.mark.parametrize(("runtime", "n_workers"), WORKERS[:2])

@@ -29,7 +29,7 @@ from hogshare.runtimes.crew import Member, TaskFailed, current_crew
 from hogshare.runtimes.driver import drive
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
 from hogshare.runtimes.monitor import Monitor
-from hogshare.runtimes.threads import Crowd
+from hogshare.runtimes.threads import ThreadCrew
 from hogshare.shm import sharing
 from hogshare.shm.arena import Arena
 
@@ -86,26 +86,26 @@ class Processes:
         members = dict(enumerate(crew.hire(session.settings.n_workers - 1), start=1))
         watch = Watch(session, members)
         hook = EpochHook(session, on_epoch, checks)
-        crowd = Crowd(session, range(1))
+        threads = ThreadCrew(session, range(1))
         try:
-            crowd.start()
+            threads.start()
             for me, member in members.items():
                 self._post(session, member, me)
-            while crowd.running or watch.anyone_working():
+            while threads.running or watch.anyone_working():
                 watch.look(TICK_SECONDS if checks is None else LOOK_SECONDS)
                 hook.poll()
-                if not crowd.running:
+                if not threads.running:
                     watch.refuse_late()
         except BaseException:
             session.stop()
             watch.refuse_late()
             watch.give_grace(GRACE_SECONDS)
-            while crowd.running:  # worker 0 may wait for a segment of a member that died
+            while threads.running:  # worker 0 may wait for a segment of a member that died
                 watch.look(TICK_SECONDS / 4)
             raise
         finally:
             crew.release(members.values())
-        crowd.finish()
+        threads.finish()
         hook.poll()
         watch.raise_failures()
         return watch.notes

@@ -35,7 +35,7 @@ def pool() -> ThreadPoolExecutor:
     return _pools[process]
 
 
-class Crowd:
+class ThreadCrew:
     """Threads that run workers of one session, and an event that tells of their news."""
 
     def __init__(self, session: Session, workers: range) -> None:
@@ -112,18 +112,18 @@ class Threads:
     ) -> list[str]:
         """Run to the end; returns notes for the report."""
         hook = EpochHook(session, on_epoch, checks)
-        crowd = Crowd(session, range(session.settings.n_workers))
+        crew = ThreadCrew(session, range(session.settings.n_workers))
         try:
-            crowd.start()
-            crowd.settle()
-            while crowd.running:
+            crew.start()
+            crew.settle()
+            while crew.running:
                 hook.poll()
-                crowd.wait(POLL_SECONDS)
+                crew.wait(POLL_SECONDS)
         except BaseException:
             session.stop(layout.STOPPED_BY_CALLER)
             raise
         finally:
-            crowd.finish()
+            crew.finish()
         hook.poll()
         return []
 

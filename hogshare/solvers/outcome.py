@@ -13,7 +13,7 @@ import joblib
 import numpy as np
 
 from hogshare._version import __version__
-from hogshare.engine.rules import SGD, Rule
+from hogshare.engine.rules import SAGA, SDCA, SGD, Rule
 from hogshare.engine.session import Session
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
@@ -40,11 +40,25 @@ STATES = {
 }
 
 
-ABSURD = (
-    "The fit has diverged: the model is finite only because derivatives are clipped, and its loss "
-    "is more than 1e8 times that of a model of zeros. The steps are too large for this data: scale "
-    "the input (StandardScaler), or use a smaller step size (eta0)."
-)
+def remedy(rule: Rule) -> str:
+    """Say what makes the steps of a rule smaller."""
+    if isinstance(rule, SDCA):
+        return "a larger alpha (SDCA has no step size; the l2 penalty takes its place)"
+    if isinstance(rule, SAGA):
+        return (
+            "a smaller step than the one chosen from the rows, SAGA(step=...), or, in an "
+            "estimator, another learning_rate"
+        )
+    return "a smaller step size (eta0), or a larger alpha with the 'optimal' schedule,"
+
+
+def absurd(rule: Rule) -> str:
+    """The warning of a run whose model is finite and useless."""
+    return (
+        "The fit has diverged: the model is finite only because derivatives are clipped, and its "
+        "loss is more than 1e8 times that of a model of zeros. The steps are too large for this "
+        f"data: scale the input (StandardScaler); {remedy(rule)} might help too."
+    )
 
 
 def is_absurd(problem: LinearProblem, model: Model) -> bool:

@@ -143,10 +143,10 @@ def solve(
         reason = session.word(layout.STOP)
         model = session.model()
         if reason == layout.STOPPED_BY_DIVERGENCE or not model.is_finite():
-            raise diverged(session.word(layout.EPOCHS))
+            raise diverged(session.word(layout.EPOCHS), rule)
         if outcome.is_absurd(problem, model):
-            warnings.warn(outcome.ABSURD, ConvergenceWarning, stacklevel=2)
-            notes.append(outcome.ABSURD)
+            warnings.warn(outcome.absurd(rule), ConvergenceWarning, stacklevel=2)
+            notes.append(outcome.absurd(rule))
         converged, why = reason == layout.STOPPED_BY_CRITERION, outcome.REASONS[reason]
         if checks is not None:
             # the model that is returned, whyever the run has ended
@@ -195,12 +195,12 @@ def shuffle_seed(seed: Any) -> int:
     return int(random_state.randint(np.iinfo(np.int32).max))
 
 
-def diverged(epoch: int) -> ValueError:
+def diverged(epoch: int, rule: Rule) -> ValueError:
     """The error of a run whose model left the floating-point range."""
     return ValueError(
         f"Floating-point under-/overflow occurred at epoch #{epoch}. Scaling input data with "
-        "StandardScaler or MinMaxScaler might help. The steps are too large for this data: a "
-        "smaller step size (eta0) might help too, or a larger alpha with the 'optimal' schedule."
+        "StandardScaler or MinMaxScaler might help. The steps are too large for this data: "
+        f"{outcome.remedy(rule)} might help too."
     )
 
 
