@@ -117,9 +117,8 @@ class Session:
         return int(self.shared.control[place])
 
     def stop(self, reason: int = layout.STOPPED_BY_CALLER) -> None:
-        """Ask all workers to stop at their next block."""
-        if self.word(layout.STOP) == layout.RUNNING:
-            self.shared.control[layout.STOP] = reason
+        """Ask all workers to stop at their next block; the first reason that is given stands."""
+        turns.stop(self.shared.control, reason)
 
     def model(self) -> Model:
         """The model as it stands, averages included (exact once every worker has left)."""
@@ -221,6 +220,8 @@ class Worker:
         turns.take_turn.compile(tuple(map(typeof, turn)))
         turns.join.compile(tuple(map(typeof, (s.plan, s.shared, self.private, self.me))))
         turns.leave.compile(tuple(map(typeof, (s.rule, s.plan, s.shared, self.private, self.me))))
+        # not when somebody wants to stop: that has to be quick
+        turns.stop.compile(tuple(map(typeof, (s.shared.control, layout.STOPPED_BY_CALLER))))
         _PREPARED.add(key)
 
     def join(self) -> bool:

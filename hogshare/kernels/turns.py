@@ -230,6 +230,15 @@ def leave(rule, plan, shared, private, me):
 
 
 @kernel
+def stop(control, reason):
+    """Ask everybody to stop at their next block, from outside of the run; the first reason stands.
+
+    A compare-exchange as in the run's own stops: between a look and a store somebody else may stop.
+    """
+    stop_now(control, reason)
+
+
+@kernel
 def take_turn(rows, rule, plan, shared, private, scratch, me, n_blocks):
     """Claim and compute up to `n_blocks` blocks; returns one of the ``TURN_`` answers."""
     control = shared.control

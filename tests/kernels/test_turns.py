@@ -248,6 +248,16 @@ def test_the_stop_word_ends_a_turn():
     assert session.word(layout.STOP) == layout.STOPPED_BY_CALLER, "the first reason stands"
 
 
+def test_a_look_that_is_out_of_date_does_not_stop_twice(monkeypatch):
+    """Between a look at the word and a store somebody else may have stopped the run."""
+    problem, *_ = cases.problem()
+    session = cases.session(problem)
+    session.shared.control[layout.STOP] = layout.STOPPED_BY_DIVERGENCE
+    monkeypatch.setattr(session, "word", lambda place: layout.RUNNING)
+    session.stop()
+    assert session.shared.control[layout.STOP] == layout.STOPPED_BY_DIVERGENCE
+
+
 # -- several workers, taking turns in one thread -----------------------------------------------
 
 
