@@ -29,6 +29,7 @@ from hogshare.runtimes.crew import Member, TaskFailed, current_crew
 from hogshare.runtimes.driver import drive
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
 from hogshare.runtimes.monitor import Monitor
+from hogshare.runtimes.news import News
 from hogshare.runtimes.threads import ThreadCrew
 from hogshare.shm import sharing
 from hogshare.shm.arena import Arena
@@ -84,18 +85,21 @@ class Processes:
         """Run to the end; returns notes for the report."""
         crew = current_crew()
         members = dict(enumerate(crew.hire(session.settings.n_workers - 1), start=1))
-        watch = Watch(session, members)
+        news = News()
+        watch = Watch(session, members, news)
         hook = EpochHook(session, on_epoch, checks)
-        threads = ThreadCrew(session, range(1))
+        threads = ThreadCrew(session, range(1), news)
         try:
             threads.start()
             for me, member in members.items():
                 self._post(session, member, me)
-            while threads.running or watch.anyone_working():
+            while True:
                 watch.look(TICK_SECONDS if checks is None else LOOK_SECONDS)
                 hook.poll()
                 if not threads.running:
-                    watch.refuse_late()
+                    watch.refuse_late()  # before it is asked who works: nobody joins any more
+                    if not watch.anyone_working():
+                        break
         except BaseException:
             session.stop()
             watch.refuse_late()
@@ -129,10 +133,11 @@ class Processes:
 
 
 class Watch:
-    """Follows the members of one run: who joined, who died, who failed."""
+    """Follows the members of one run: who joined, who died, who failed; and worker 0's news."""
 
-    def __init__(self, session: Session, members: Mapping[int, Member]) -> None:
+    def __init__(self, session: Session, members: Mapping[int, Member], news: News) -> None:
         self.session = session
+        self.news = news
         self.members = dict(members)
         self.monitor = Monitor(session)
         self.notes: list[str] = []
@@ -148,12 +153,10 @@ class Watch:
         return any(state[k] in (layout.ACTIVE, layout.WAITING) for k in self.members)
 
     def look(self, seconds: float) -> None:
-        """Wait for news from members, or that long, and act on them."""
+        """Wait for news from members or from worker 0, or that long, and act on them."""
         alive = {m.fileno(): k for k, m in self.members.items() if m.alive}
-        if alive:
-            wait_for(list(alive), seconds)
-        else:
-            time.sleep(seconds)
+        wait_for([*alive, self.news.fileno()], seconds)
+        self.news.clear()
         for k in alive.values():
             self._hear(k)
         self.monitor.tick()

@@ -19,6 +19,7 @@ from hogshare.engine.session import Session, Shapes, private_memory
 from hogshare.kernels import layout
 from hogshare.runtimes.driver import drive
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
+from hogshare.runtimes.news import News
 from hogshare.runtimes.placement import SETTLED_SECONDS, Placement
 
 POLL_SECONDS = 0.05
@@ -36,11 +37,16 @@ def pool() -> ThreadPoolExecutor:
 
 
 class ThreadCrew:
-    """Threads that run workers of one session, and an event that tells of their news."""
+    """Threads that run workers of one session, and an event that tells of their news.
 
-    def __init__(self, session: Session, workers: range) -> None:
+    The event is set after an epoch that is to be reported has ended, and after a thread has.
+    """
+
+    def __init__(
+        self, session: Session, workers: range, news: threading.Event | News | None = None
+    ) -> None:
         self.session = session
-        self.news = threading.Event()
+        self.news = news or threading.Event()
         self.errors: list[BaseException] = []
         self._placement = Placement(len(workers))
         self._gate = threading.Event()

@@ -1,0 +1,38 @@
+"""An event that can be waited for beside sockets.
+
+Who writes: any thread sets it, after it has changed what it tells about. Who reads: the one thread
+that waits; it clears it and then looks, so that no news is lost. Who frees: the descriptor goes
+with the object, which a thread that may still set it holds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import weakref
+from multiprocessing.connection import wait
+
+
+class News:
+    """As `threading.Event`, with a descriptor that is readable while it is set (Linux)."""
+
+    def __init__(self) -> None:
+        self._fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        weakref.finalize(self, os.close, self._fd).atexit = False
+
+    def set(self) -> None:
+        """Wake whoever waits, now or next."""
+        os.eventfd_write(self._fd, 1)
+
+    def clear(self) -> None:
+        """Take note: from here on `wait` waits for what comes next. Look afterwards, not before."""
+        with contextlib.suppress(BlockingIOError):
+            os.eventfd_read(self._fd)
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until it is set, or that long; return whether it is."""
+        return bool(wait([self._fd], seconds))
+
+    def fileno(self) -> int:
+        """Return the descriptor, to wait for it beside others."""
+        return self._fd
