@@ -166,6 +166,7 @@ def test_no_process_outlives_the_race(tmp_path, how):
     os.mkfifo(fifo)
     environment = {
         **os.environ,
+        "TMPDIR": str(tmp_path),  # nobody clears up after SIGKILL
         "HOGSHARE_TEST_FIFO": str(fifo),
         "HOGSHARE_TEST_CHILD": str(int(how == signal.SIGINT)),
         "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path]),
