@@ -80,6 +80,7 @@ def folder(tmp_path_factory):
 @pytest.fixture
 def crew(folder):
     crew = current_crew()
+    crew.shutdown()  # members from before do not know this folder
     yield crew
     crew.shutdown()
     assert not crew._hired and not crew._idle

@@ -456,7 +456,8 @@ def test_tasks_are_closed_when_a_fit_converges_or_fails():
     assert len(hook.begun) == len(hook.ended)
     hook = Recorder()
     with pytest.raises(ValueError, match="overflow"):
-        SGDClassifier(loss="squared_hinge", alpha=0.1).set_callbacks(hook).fit(X * 1e300, y)
+        model = SGDClassifier(loss="squared_hinge", alpha=0.1, random_state=0)
+        model.set_callbacks(hook).fit(X * 1e300, y)
     assert hook.torn_down == 1
 
 
