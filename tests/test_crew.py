@@ -648,6 +648,18 @@ def test_multiprocessing_children_have_crews_too(folder):
     assert lines[0] == "[{'n': 1}, {'n': 2}]" and len(lines) == 2
 
 
+def test_a_helper_that_forked_long_ago_is_kept_for_the_members_that_go_on(crew):
+    crew.shutdown()
+    (first,) = crew.hire(1)
+    assert ask(first, "look")
+    helper = crew._helper
+    crew.release([first])
+    helper.last_request -= 1e4
+    again, second = crew.hire(2)
+    assert again is first and crew._helper is helper
+    assert ask(first, "look") and ask(second, "look")
+
+
 def test_members_find_the_kernels_loaded():
     import hogshare
 

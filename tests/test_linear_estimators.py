@@ -414,3 +414,19 @@ def test_no_epochs_and_callbacks(cancer):
         warnings.simplefilter("error")  # who asks to stop is not warned of it
         model.fit(*cancer)
     assert model.n_iter_[0] == 4
+
+
+def test_rows_with_64_bit_indices_are_finished_by_scikit_learn_too():
+    rng = np.random.default_rng(0)
+    X = sp.random(300, 40, 0.2, format="csr", random_state=0)
+    y = (X @ rng.normal(size=40) > 0).astype(int)
+    X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    model = LogisticRegression(C=1e6, tol=1e-8).fit(X, y)
+    assert model.solver_.endswith("lbfgs")
+
+
+def test_a_warm_start_with_other_features_is_refused():
+    X = np.random.default_rng(0).normal(size=(60, 6))
+    model = Lasso(alpha=0.01, warm_start=True, runtime="caller").fit(X, X[:, 0])
+    with pytest.raises(ValueError, match="same features"):
+        model.fit(X[:, :3], X[:, 0])

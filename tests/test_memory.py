@@ -162,3 +162,13 @@ def test_estimators_keep_no_number_per_row(name):
     X = np.random.default_rng(0).normal(size=(60, 4))
     model = getattr(hogshare, name)(**settings).fit(X, X[:, 0] > 0)
     assert model.report_.model.memory is None
+
+
+def test_a_criterion_of_ones_own_for_the_lock_free_solvers():
+    from hogshare import asaga, prox_asaga
+
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    problem = problems.linear(X, X[:, 0] > 0, alpha=0.1)
+    for solver in (asaga, prox_asaga):
+        report = solver(problem, n_workers=1, stop=Stop(epochs=300, gradient=1e-6), seed=0)
+        assert report.converged and report.n_epochs < 300

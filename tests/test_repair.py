@@ -200,3 +200,57 @@ def test_stochastic_gradients_have_nothing_to_repair():
     assert worker.join() and dead.join()
     Monitor(session).bury(1)
     assert session.word(layout.REPAIR_WANTED) == 0
+
+
+def resting(n_workers=3):
+    """A run that looks after three epochs; all workers rest but the last, which is about to."""
+    X, problem = make()
+    stop = Stop(epochs=50)
+    plane = Shared(exchange=7)
+    session = cases.session(problem, rule=SDCA(), plane=plane, stop=stop, n_workers=n_workers)
+    session.raise_limit(3)
+    workers = [session.worker(k) for k in range(n_workers)]
+    assert all(worker.join() for worker in workers)
+    tired = set()
+    while len(tired) < n_workers:
+        tired |= {w.me for w in workers if w.me not in tired and w.turn(1) == layout.TURN_REST}
+    for worker in workers[:-1]:
+        worker.leave()
+    return X, session, workers
+
+
+def test_a_death_inside_of_leaving_does_not_keep_the_others_at_rest():
+    _, session, workers = resting()
+    session.shared.control[layout.LIVE] -= 1  # what leaving does first
+    assert not session.rests()
+    Monitor(session).bury(workers[-1].me)
+    assert session.rests()
+
+
+def test_a_death_at_rest_is_repaired_by_the_caller_and_nobody_pushes_into_a_sum():
+    X, session, (first, second, dead) = resting()
+    session.shared.dual.reshape(-1, 2)[:5, 1:] *= 0.5
+    monitor = Monitor(session)
+    monitor.bury(dead.me)
+    monitor.tick()
+    assert session.rests() and session.restore_at_rest()
+    assert session.word(layout.REPAIRED) == 1 and error(session, X) < 1e-12
+    session.raise_limit(6)
+    assert first.rejoin() and second.rejoin()
+    monitor.bury(dead.me)  # asks for another repair, with nothing done since
+    pushes = session.word(layout.VERSION)
+    for worker in (first, second):
+        assert worker.turn(1) == layout.TURN_WAIT
+    assert session.word(layout.VERSION) == pushes
+    for _ in range(4):
+        monitor.tick()
+        turn([first, second])
+    assert session.word(layout.REPAIRED) == 2 and error(session, X) > 0.0
+
+
+def test_the_caller_leaves_a_worker_that_sums_alone():
+    _, session, workers = resting()
+    Monitor(session).bury(workers[-1].me)
+    session.shared.control[layout.SUMMER] = 1  # a late worker
+    assert not session.restore_at_rest()
+    assert session.word(layout.SUMMER) == 1 and session.word(layout.REPAIRED) == 0

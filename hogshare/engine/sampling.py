@@ -37,9 +37,10 @@ def row_chances(problem: LinearProblem, rule: SAGA, held_out: np.ndarray | None)
     smoothness = np.empty(problem.n_rows)
     squared_norms(problem.rows, smoothness)
     smoothness += float(problem.fit_intercept)
-    smoothness *= row_sizes(problem) * chances
-    total = smoothness.sum()
-    if total == 0.0:
+    with np.errstate(all="ignore"):  # squared norms may overflow
+        smoothness *= row_sizes(problem) * chances
+        total = smoothness.sum()
+    if total == 0.0 or not np.isfinite(total):  # rows that large end the run with a sentence
         return chances
     return np.asarray(0.5 * chances + 0.5 * smoothness * (chances.sum() / total))
 

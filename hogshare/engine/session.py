@@ -26,7 +26,7 @@ from hogshare.engine.rules import SAGA, SDCA, Rule
 from hogshare.engine.sampling import row_chances
 from hogshare.engine.steps import StepSize, optimal_start
 from hogshare.engine.stops import Stop
-from hogshare.kernels import layout, losses, penalties, saga, schedules, sgd, turns
+from hogshare.kernels import layout, losses, penalties, repair, saga, schedules, sgd, turns
 from hogshare.kernels.epochs import Plan
 from hogshare.kernels.epochs import Shared as SharedArrays
 from hogshare.kernels.jit import JIT_DISABLED, is_cached
@@ -38,6 +38,7 @@ from hogshare.problems.rows import window_rows
 
 log = logging.getLogger("hogshare")
 
+IN_RUN = (layout.ACTIVE, layout.WAITING)
 LINES = 128  # bytes: a cache line and the one fetched with it
 MAX_BLOCK_ROWS = 8192
 BLOCKS_PER_WORKER = 8  # per epoch: a slow worker delays its end by at most one block
@@ -164,7 +165,8 @@ class Session:
         """Whether the epochs up to the limit are done and every worker has pushed what it had."""
         return (
             self.word(layout.LIMIT) <= self.word(layout.EPOCHS) < self.plan.max_epochs
-            and self.word(layout.LIVE) == 0
+            # by their states: LIVE may be one off after a death inside of joining or leaving
+            and not np.isin(self.shared.table[:, layout.T_STATE], IN_RUN).any()
             and self.word(layout.STOP) == layout.RUNNING
         )
 
@@ -179,6 +181,17 @@ class Session:
         """
         if (self.shared.table[:, layout.T_STATE] == layout.DEAD).any():
             turns.restore_sums(self.rows, self.rule, self.shared)
+
+    def restore_at_rest(self) -> bool:
+        """`restore_sums` while all rest; False if a worker that joined late is just about it."""
+        if not (self.shared.table[:, layout.T_STATE] == layout.DEAD).any():
+            return True
+        me = self.settings.n_workers + 1  # the caller, beside the workers
+        if not repair.take_sums(self.shared.control, me):
+            return False
+        self.restore_sums()
+        repair.give_sums_back(self.shared.control)
+        return True
 
     def _locals(self) -> np.ndarray:
         n = layout.N_LOCAL_FIELDS * self.settings.n_columns

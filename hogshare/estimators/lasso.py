@@ -13,7 +13,12 @@ from sklearn.utils.validation import _check_sample_weight
 
 from hogshare.engine.stops import Stop
 from hogshare.estimators.squares import Squares, fit_targets, solver_names
-from hogshare.estimators.workers import WORKER_CONSTRAINTS, check_rows, warn_unless_converged
+from hogshare.estimators.workers import (
+    WORKER_CONSTRAINTS,
+    check_rows,
+    for_scikit_learn,
+    warn_unless_converged,
+)
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
 from hogshare.problems.rows import check_sparse
@@ -231,6 +236,12 @@ class ElasticNet(_ElasticNet):
             if before is None:
                 return None
             before = before.toarray() if sp.issparse(before) else np.asarray(before)
+            if before.size != squares.n_targets * X.shape[1]:
+                raise ValueError(
+                    f"The last solution's coef_ has shape {before.shape}, and these rows have "
+                    f"{X.shape[1]} features and {squares.n_targets} target(s): with "
+                    "warm_start=True a fit goes on with the same features and targets."
+                )
             before = before.reshape(-1, X.shape[1])[target]
             return squares.start(target, before, float(np.ravel(self.intercept_)[target]))
 
@@ -251,10 +262,11 @@ class ElasticNet(_ElasticNet):
         failed = next((report for report in reports if not report.converged), None)
         if failed is None:
             return
-        if not finish:
+        theirs = for_scikit_learn(X) if finish else None
+        if theirs is None:
             warn_unless_converged(failed, ADVICE, stacklevel=5)
             return
-        self._finish(failed, X, y, sample_weight, epochs)
+        self._finish(failed, theirs, y, sample_weight, epochs)
 
     def _finish(
         self, failed: Report, X: Any, y: np.ndarray, sample_weight: Any, epochs: list[int]

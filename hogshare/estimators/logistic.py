@@ -20,6 +20,7 @@ from hogshare.estimators.epochs import EpochTasks
 from hogshare.estimators.workers import (
     WORKER_CONSTRAINTS,
     check_rows,
+    for_scikit_learn,
     to_the_optimum,
     warn_unless_converged,
 )
@@ -77,13 +78,12 @@ class LogisticRegression(_LogisticRegression):
         All of scikit-learn's names are accepted with the penalties that it accepts them with, and
         stand for the same problem; the workers solve it in any case. 'liblinear' is another
         problem, with a penalised intercept, and is solved as that. Where the workers foresee that
-        `max_iter` epochs will not do, scikit-learn's solver finishes the fit with the iterations
-        that are left, except 'sag' and 'saga', and except with a `runtime` named. `solver_` says
-        what did the work.
+        `max_iter` epochs will not do, scikit-learn's solver finishes the fit with up to as many
+        iterations, except 'sag' and 'saga', and except with a `runtime` named. `solver_` says what
+        did the work.
 
     max_iter : int, default=100
-        Passes over the rows (epochs) at the most, iterations of a solver that finishes the fit
-        included.
+        Passes over the rows (epochs) at the most, and iterations of a solver that finishes the fit.
 
     verbose : int, default=0
         If positive, print the model's norm, nonzeros, intercept and objective after each epoch.
@@ -284,8 +284,9 @@ class LogisticRegression(_LogisticRegression):
         tasks.end(report)
         if report.converged or tasks.stopped:
             return self
-        if finishes and report.n_epochs < self.max_iter:
-            self._finish(report, X, y, sample_weight)
+        theirs = for_scikit_learn(X) if finishes else None
+        if theirs is not None:
+            self._finish(report, theirs, y, sample_weight)
         else:
             warn_unless_converged(report, ADVICE)
         return self
@@ -379,7 +380,7 @@ class LogisticRegression(_LogisticRegression):
             intercept_scaling=self.intercept_scaling,
             solver=self.solver,
             dual=self.dual,
-            max_iter=self.max_iter - report.n_epochs,
+            max_iter=self.max_iter,
             random_state=self.random_state,
             warm_start=True,
         )

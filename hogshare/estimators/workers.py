@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import validate_data
@@ -75,6 +76,17 @@ def to_the_optimum(
         on_epoch=on_epoch,
     )
     return report.without_memory()
+
+
+def for_scikit_learn(X: Any) -> Any:
+    """Rows as scikit-learn's solvers take them, with 32-bit indices; None if those do not do."""
+    if not sp.issparse(X) or X.indices.dtype == np.int32 == X.indptr.dtype:
+        return X
+    limit = np.iinfo(np.int32).max
+    if X.nnz > limit or max(X.shape) > limit:
+        return None
+    parts = X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    return type(X)(parts, shape=X.shape)
 
 
 def warn_unless_converged(report: Report, advice: str, stacklevel: int = 3) -> None:

@@ -51,6 +51,7 @@ T_UNEXCHANGED = 11  # rows since the last exchange
 T_PROCESS = 12  # process id
 T_JOINED = 13  # time.perf_counter_ns() when the worker entered the run
 T_PAUSED = 14  # the last repair that the worker has paused for
+T_ROWS_AT_JOIN = 15  # T_ROWS when the worker entered the run last
 
 # values of T_STATE
 STARTING = 0

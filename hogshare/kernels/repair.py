@@ -48,6 +48,20 @@ def open_repair(table, control):
 
 
 @kernel
+def take_sums(control, me):
+    """Take SUMMER for the caller while all workers rest. False: a worker is summing."""
+    before = load(control, layout.SUMMER)
+    return before <= 0 and compare_exchange(control, layout.SUMMER, before, me) == before
+
+
+@kernel
+def give_sums_back(control):
+    """All repairs that have been asked for are done."""
+    store(control, layout.REPAIRED, load(control, layout.REPAIR_WANTED))
+    store(control, layout.SUMMER, 0)
+
+
+@kernel
 def bury(control, table_row):
     """Mark a worker as dead; it no longer counts as live if it had joined."""
     state = load(table_row, layout.T_STATE)

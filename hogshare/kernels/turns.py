@@ -222,8 +222,8 @@ def pause(rows, rule, plan, shared, private, me):
     state = shared.table[me]
     wanted = load(control, layout.REPAIR_WANTED)
     if state[layout.T_PAUSED] != wanted:
-        # a worker that has just joined has nothing to fold, and others may be summing already
-        if plan.private == EXCHANGE and state[layout.T_ROWS] > 0:
+        # who has just joined, or has rested, has nothing to fold, and others may be summing already
+        if plan.private == EXCHANGE and state[layout.T_ROWS] > state[layout.T_ROWS_AT_JOIN]:
             push_private(rule, shared, private, me, True)
         store(state, layout.T_PAUSED, wanted)
     elif compare_exchange(control, layout.SUMMER, -wanted, me + 1) == -wanted:
@@ -240,6 +240,7 @@ def join(plan, shared, private, me):
     if compare_exchange(state, layout.T_STATE, layout.STARTING, layout.ACTIVE) != layout.STARTING:
         return False
     fetch_add(shared.control, layout.LIVE, 1)
+    state[layout.T_ROWS_AT_JOIN] = state[layout.T_ROWS]
     if plan.private == EXCHANGE:
         adopt_shared(shared, private, me)
     return True

@@ -368,9 +368,10 @@ class Crew:
             for member in kept:
                 self._idle.remove(member)
                 member._hired()
-            hired = kept + self._fork(n - len(kept))
-            self._hired.update(hired)
-            return hired
+            self._hired.update(kept)  # before forking, which ends a helper that has nobody alive
+            forked = self._fork(n - len(kept))
+            self._hired.update(forked)
+            return kept + forked
 
     def release(self, members: Iterable[Member]) -> None:
         """Take members back: the healthy ones wait for the next hire, the dead are forgotten.

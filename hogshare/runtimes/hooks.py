@@ -37,7 +37,8 @@ class EpochHook:
 
     def _look(self, checks: Checks) -> None:
         session = self.session
-        session.restore_sums()  # a worker that died may have left it wrong
+        if not session.restore_at_rest():  # a worker that died may have left the sums wrong
+            return
         again = checks.look(session, session.model(), session.word(layout.EPOCHS), side_by_side)
         if again is None:
             session.stop(layout.STOPPED_BY_CRITERION)

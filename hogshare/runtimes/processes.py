@@ -175,8 +175,9 @@ class Watch:
         if member.alive:
             return
         del self.members[k]
-        if self._state(k) == layout.DONE:
-            return
+        running = self.session.word(layout.STOP) == layout.RUNNING
+        if self._state(k) == layout.DONE and not running:
+            return  # while the run goes on, a worker that has left only rests
         self.monitor.bury(k)  # before asking how it died, which may take a moment: others may wait
         death = member.death
         sentence = (

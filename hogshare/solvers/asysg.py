@@ -21,6 +21,7 @@ def asysg_incon(
     step: StepSize | float = 0.01,
     epochs: int = 10,
     adds: str = "plain",
+    stop: Stop | None = None,
     **settings: Any,
 ) -> Report:
     """Minimise by AsySG-incon: read without locks, compute, update without locks.
@@ -40,6 +41,8 @@ def asysg_incon(
         Passes over the rows.
     adds : {"plain", "atomic"}, default="plain"
         How a coordinate is updated.
+    stop : Stop or None, default=None
+        Another criterion than the number of epochs, which is then its own.
     **settings
         Further arguments of `hogshare.solve`.
 
@@ -69,6 +72,6 @@ def asysg_incon(
         plane=Shared(exchange=None, adds=adds),
         n_workers=n_workers,
         step=step if isinstance(step, StepSize) else StepSize("constant", eta0=step),
-        stop=Stop(epochs=epochs),
+        stop=stop or Stop(epochs=epochs),
         **settings,
     )

@@ -19,6 +19,7 @@ def asaga(
     step: float | str = "auto",
     epochs: int = 10,
     adds: str = "atomic",
+    stop: Stop | None = None,
     **settings: Any,
 ) -> Report:
     """Minimise a smooth objective by ASAGA: sparse SAGA on one vector, without locks.
@@ -37,6 +38,8 @@ def asaga(
         Passes over the rows.
     adds : {"atomic", "plain"}, default="atomic"
         How a coordinate of the vector is updated. The average is always added to atomically.
+    stop : Stop or None, default=None
+        Another criterion than the number of epochs, which is then its own.
     **settings
         Further arguments of `hogshare.solve`.
 
@@ -71,7 +74,8 @@ def asaga(
             f"asaga is for smooth objectives, and penalty={problem.penalty!r} has an l1 part; "
             "use prox_asaga."
         )
-    return prox_asaga(problem, n_workers=n_workers, step=step, epochs=epochs, adds=adds, **settings)
+    plan = {"n_workers": n_workers, "epochs": epochs, "adds": adds, "stop": stop}
+    return prox_asaga(problem, step=step, **plan, **settings)
 
 
 def prox_asaga(
@@ -81,6 +85,7 @@ def prox_asaga(
     step: float | str = "auto",
     epochs: int = 10,
     adds: str = "atomic",
+    stop: Stop | None = None,
     **settings: Any,
 ) -> Report:
     """Minimise by ProxASAGA: as `asaga`, with any penalty.
@@ -98,6 +103,8 @@ def prox_asaga(
     adds : {"atomic", "plain"}, default="atomic"
         How a coordinate of the vector is updated; what is added is the difference to where the
         proximal step leads.
+    stop : Stop or None, default=None
+        Another criterion than the number of epochs, which is then its own.
     **settings
         Further arguments of `hogshare.solve`.
 
@@ -134,6 +141,6 @@ def prox_asaga(
         rule=SAGA(step=None if isinstance(step, str) else step),
         plane=Shared(exchange=None, adds=adds),
         n_workers=n_workers,
-        stop=Stop(epochs=epochs),
+        stop=stop or Stop(epochs=epochs),
         **settings,
     )

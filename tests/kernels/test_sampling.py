@@ -5,6 +5,7 @@ import naive
 import numpy as np
 import pytest
 
+from hogshare import problems
 from hogshare.engine.rules import SAGA
 from hogshare.engine.sampling import row_chances, row_sizes
 from hogshare.engine.stops import Stop
@@ -147,3 +148,9 @@ def test_the_mean_step_over_all_rows_is_the_gradient(form, columns, loss, rule):
     step = session.rule.saga_step
     np.testing.assert_allclose(total, -step * gradient, rtol=1e-6, atol=1e-9)  # D is float32
     np.testing.assert_allclose(total_intercept, -step * (sizes * slopes).mean(axis=0), atol=1e-12)
+
+
+def test_norms_that_overflow_leave_rows_equally_likely():
+    problem = problems.linear(np.full((6, 2), 1e200), [0, 1, 0, 1, 0, 1])
+    chances = row_chances(problem, SAGA(sampling="importance"), None)
+    assert (chances == 1.0).all()
