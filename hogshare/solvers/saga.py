@@ -74,8 +74,15 @@ def asaga(
             f"asaga is for smooth objectives, and penalty={problem.penalty!r} has an l1 part; "
             "use prox_asaga."
         )
-    plan = {"n_workers": n_workers, "epochs": epochs, "adds": adds, "stop": stop}
-    return prox_asaga(problem, step=step, **plan, **settings)
+    return prox_asaga(
+        problem,
+        n_workers=n_workers,
+        step=step,
+        epochs=epochs,
+        adds=adds,
+        stop=stop,
+        **settings,
+    )
 
 
 def prox_asaga(
