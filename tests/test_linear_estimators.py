@@ -75,9 +75,14 @@ def test_scikit_learns_checks(estimator, check):
     check(estimator)
 
 
+LONG_MODULES = ("test_logistic", "test_ridge")
+
+
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("module", [m for m in sklearn_conformance.MODULES if m != "test_sgd"])
-def test_scikit_learns_own_tests_pass(module):
+def test_scikit_learns_own_tests_pass(module, request):
+    if module in LONG_MODULES and not request.config.getoption("--soak"):
+        pytest.skip("takes a minute; run with --soak")
     rows = sklearn_conformance.run(None, "auto", timeout=500, module=module)
     known = sklearn_conformance.known_failures(1, module)
     found = sklearn_conformance.judge(rows, known)
