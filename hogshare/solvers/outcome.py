@@ -187,10 +187,11 @@ def trace(session: Session, problem: LinearProblem, began: float, start: Model |
     intercept = np.zeros(n) if start is None else start.intercept
     points = [(0.0, 0.0, 0.0, problem.objective(coef, intercept))]
     for slot in np.flatnonzero(a["snapshot_blocks"]):
-        blocks = float(a["snapshot_blocks"][slot])
-        seconds = a["snapshot_times"][slot] * 1e-9 - began
+        done = float(a["snapshot_blocks"][slot])
+        taken = a["snapshot_times"][slot] * 1e-9 - began
         coef = a["snapshots"][slot].reshape(-1, n).T
         value = problem.objective(coef, a["snapshot_intercepts"][slot])
-        points.append((blocks / session.plan.n_blocks, blocks, seconds, value))
-    columns = np.array(sorted(points)).T
-    return Trace(*columns)
+        points.append((done / session.plan.n_blocks, done, taken, value))
+    epochs, blocks, seconds, values = np.array(sorted(points)).T
+    # two workers may write snapshots out of turn by a moment: neither was there before the later
+    return Trace(epochs, blocks, np.maximum.accumulate(seconds), values)
