@@ -12,8 +12,8 @@ import pytest
 
 from hogshare import datasets
 from hogshare.engine.stops import Stop
-from hogshare.runtimes import threads
 from hogshare.runtimes.crew import current_crew
+from hogshare.runtimes.pool import pool
 from hogshare.solvers.solving import solve
 
 WORKERS = 2
@@ -67,7 +67,7 @@ def test_threads_wake(benchmark, note_ns):
     """Two threads of the pool, woken and waited for."""
 
     def wake():
-        tasks = [threads.pool().submit(int) for _ in range(WORKERS)]
+        tasks = [pool().submit(int) for _ in range(WORKERS)]
         return [task.result() for task in tasks]
 
     assert benchmark(wake) == [0] * WORKERS

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from hogshare.engine.session import shrunk
 from hogshare.kernels import losses
 from hogshare.kernels.gradients import ABOVE, BELOW, Sums, add_gradients, sum_of_conjugates
-from hogshare.problems.linear import LinearProblem, effective_l1_ratio
+from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
 
 Each = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
@@ -89,20 +90,7 @@ class Optimality:
         self._sides = sum(s.gradient for s in sums).reshape(n_sides, problem.n_features, columns)
         self._slope_sums = sum(s.slopes for s in sums)
         self.objective = float(sum(s.losses for s in sums).sum()) / max(1, problem.n_rows)
-        self.objective += self._penalty()
-
-    @property
-    def _strengths(self) -> tuple[float, float]:
-        """Of l1 and l2."""
-        problem = self.problem
-        ratio = effective_l1_ratio(problem.penalty, problem.l1_ratio)
-        return (0.0 if problem.penalty is None else problem.alpha * ratio), problem.l2
-
-    def _penalty(self) -> float:
-        l1, l2 = self._strengths
-        with np.errstate(over="ignore"):  # of a diverged model it is rightly infinite
-            squares = float(np.square(self.coef).sum())
-            return 0.5 * l2 * squares + l1 * float(np.abs(self.coef).sum())
+        self.objective += problem.penalty_at(self.coef)
 
     def gradient(self) -> float:
         """Largest component of the gradient mapping, intercepts included.
@@ -110,11 +98,10 @@ class Optimality:
         For a penalty without l1 this is the gradient of the objective; with l1 it is by how much a
         proximal gradient step of length one moves the coefficients.
         """
-        l1, l2 = self._strengths
+        l1, l2 = self.problem.l1, self.problem.l2
         slope = self._sides.sum(axis=0).T / max(1, self.problem.n_rows) + l2 * self.coef
         if l1 > 0.0:
-            moved = self.coef - slope
-            slope = self.coef - np.copysign(np.maximum(np.abs(moved) - l1, 0.0), moved)
+            slope = self.coef - shrunk(self.coef - slope, l1)
         largest = float(np.abs(slope).max(initial=0.0))
         if self.problem.fit_intercept:
             sums = self._slope_sums.sum(axis=0) / self.problem.n_rows
@@ -129,7 +116,7 @@ class Optimality:
         slopes of a column are shrunk until it is, as in scikit-learn's coordinate descent.
         """
         problem = self.problem
-        l1, l2 = self._strengths
+        l1, l2 = problem.l1, problem.l2
         shrink = np.ones((2, problem.n_columns))
         if problem.fit_intercept:
             above, below = self._slope_sums[ABOVE], -self._slope_sums[BELOW]

@@ -38,7 +38,6 @@ from hogshare.problems.rows import window_rows
 
 log = logging.getLogger("hogshare")
 
-IN_RUN = (layout.ACTIVE, layout.WAITING)
 LINES = 128  # bytes: a cache line and the one fetched with it
 MAX_BLOCK_ROWS = 8192
 BLOCKS_PER_WORKER = 8  # per epoch: a slow worker delays its end by at most one block
@@ -166,7 +165,7 @@ class Session:
         return (
             self.word(layout.LIMIT) <= self.word(layout.EPOCHS) < self.plan.max_epochs
             # by their states: LIVE may be one off after a death inside of joining or leaving
-            and not np.isin(self.shared.table[:, layout.T_STATE], IN_RUN).any()
+            and not np.isin(self.shared.table[:, layout.T_STATE], layout.IN_RUN).any()
             and self.word(layout.STOP) == layout.RUNNING
         )
 
@@ -179,12 +178,15 @@ class Session:
 
         During the run that is done too (`turns.pause`); this is for a death that came at the end.
         """
-        if (self.shared.table[:, layout.T_STATE] == layout.DEAD).any():
+        if self._lost_anyone():
             turns.restore_sums(self.rows, self.rule, self.shared)
+
+    def _lost_anyone(self) -> bool:
+        return bool((self.shared.table[:, layout.T_STATE] == layout.DEAD).any())
 
     def restore_at_rest(self) -> bool:
         """`restore_sums` while all rest; False if a worker that joined late is just about it."""
-        if not (self.shared.table[:, layout.T_STATE] == layout.DEAD).any():
+        if not self._lost_anyone():
             return True
         me = self.settings.n_workers + 1  # the caller, beside the workers
         if not repair.take_sums(self.shared.control, me):

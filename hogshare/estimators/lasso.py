@@ -18,6 +18,7 @@ from hogshare.estimators.workers import (
     check_rows,
     for_scikit_learn,
     warn_unless_converged,
+    with_mean_one,
 )
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
@@ -215,8 +216,7 @@ class ElasticNet(_ElasticNet):
 
     def _fit_by_workers(self, X: Any, y: np.ndarray, sample_weight: Any) -> None:
         weight = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
-        if not (weight == 1.0).all():
-            weight = weight * (len(weight) / float(weight.sum(dtype=np.float64)))
+        weight, _ = with_mean_one(weight)
         squares = Squares(X, y, weight, self.fit_intercept)
         finish = self.runtime == "auto"
         # by these names the kernels leave out what a penalty of one part alone does not need

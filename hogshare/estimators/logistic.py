@@ -23,6 +23,7 @@ from hogshare.estimators.workers import (
     for_scikit_learn,
     to_the_optimum,
     warn_unless_converged,
+    with_mean_one,
 )
 from hogshare.problems.linear import LinearProblem, build
 from hogshare.problems.model import Model
@@ -324,9 +325,7 @@ class LogisticRegression(_LogisticRegression):
                 sample_weight=None if sample_weight is None else weight,
             )
             weight *= by_class[np.searchsorted(self.classes_, y)].astype(X.dtype)
-        total = float(weight.sum(dtype=np.float64))
-        if not (weight == 1.0).all():
-            weight *= len(weight) / total
+        weight, total = with_mean_one(weight)
         C = np.inf if self.penalty is None else self.C
         return weight, 0.0 if np.isinf(C) else 1.0 / (C * total)
 

@@ -15,7 +15,12 @@ from sklearn.utils.validation import _check_sample_weight
 
 from hogshare.engine.stops import Stop
 from hogshare.estimators.squares import Squares, fit_targets, gradient_at_zero, solver_names
-from hogshare.estimators.workers import WORKER_CONSTRAINTS, check_rows, warn_unless_converged
+from hogshare.estimators.workers import (
+    WORKER_CONSTRAINTS,
+    check_rows,
+    warn_unless_converged,
+    with_mean_one,
+)
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.rows import check_sparse
 from hogshare.report import Report
@@ -46,9 +51,7 @@ class RidgeMixin:
     def _fit_by_workers(self, X: Any, y: np.ndarray, sample_weight: Any) -> None:
         est: Any = self
         weight = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
-        total = float(weight.sum(dtype=np.float64))
-        if not (weight == 1.0).all():
-            weight = weight * (len(weight) / total)
+        weight, total = with_mean_one(weight)
         squares = Squares(X, y, weight, est.fit_intercept)
         alpha = np.asarray(est.alpha, np.float64).ravel()
         if alpha.size not in (1, squares.n_targets):
@@ -74,8 +77,6 @@ class RidgeMixin:
         several = np.ndim(y) > 1
         self.coef_ = coef if several and len(coef) > 1 else coef[0]
         est.intercept_ = intercept if several else intercept[0]
-        if several and len(coef) == 1:
-            self.coef_ = coef[0]
         if not est.fit_intercept:
             est.intercept_ = 0.0
         est.n_iter_ = np.array([report.n_epochs for report in reports], np.int32)

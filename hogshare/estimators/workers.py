@@ -78,6 +78,12 @@ def to_the_optimum(
     return report.without_memory()
 
 
+def with_mean_one(weight: np.ndarray) -> tuple[np.ndarray, float]:
+    """Weights of the rows in the same ratios with mean 1, and the sum that they had before."""
+    total = float(weight.sum(dtype=np.float64))
+    return (weight if (weight == 1.0).all() else weight * (len(weight) / total)), total
+
+
 def for_scikit_learn(X: Any) -> Any:
     """Rows as scikit-learn's solvers take them, with 32-bit indices; None if those do not do."""
     if not sp.issparse(X) or X.indices.dtype == np.int32 == X.indptr.dtype:

@@ -16,7 +16,8 @@ import numpy as np
 from hogshare.kernels import losses
 from hogshare.kernels.conjugates import loss_conjugate
 from hogshare.kernels.jit import kernel
-from hogshare.kernels.rows import column_of, margins, row_bounds, row_weight
+from hogshare.kernels.rows import column_of, row_bounds
+from hogshare.kernels.scores import predictions, size_of
 from hogshare.kernels.sgd import target
 
 ABOVE = 0
@@ -56,14 +57,10 @@ def add_gradients(
     below = out.gradient.shape[0] - 1
     for r in range(first, last):
         start, end = row_bounds(rows, r)
-        margins(rows, start, end, w, margin)
-        for c in range(n_columns):
-            margin[c] += intercept[c]
-        if loss == losses.MULTINOMIAL:
-            losses.log_probabilities(margin)
+        predictions(rows, loss, start, end, w, intercept, margin)
         for c in range(n_columns):
             y = target(loss, rows.y[r], c, n_columns)
-            size = row_weight(rows, r) * (positive[c] if y > 0.0 else negative[c])
+            size = size_of(rows, r, y, c, positive, negative)
             p = margin[c]
             out.losses[c] += size * losses.loss_value(loss, epsilon, y, p)
             if not known:
@@ -95,7 +92,7 @@ def sum_of_conjugates(rows, loss, epsilon, shrink, positive, negative, slopes):
     for r in range(rows.y.shape[0]):
         for c in range(n_columns):
             y = target(loss, rows.y[r], c, n_columns)
-            size = row_weight(rows, r) * (positive[c] if y > 0.0 else negative[c])
+            size = size_of(rows, r, y, c, positive, negative)
             slope = slopes[r * n_columns + c]
             if size > 0.0:
                 a = slope * shrink[ABOVE if slope > 0.0 else BELOW, c] / size

@@ -59,6 +59,7 @@ ACTIVE = 1
 WAITING = 2
 DONE = 3
 DEAD = 4
+IN_RUN = (ACTIVE, WAITING)
 
 HISTOGRAM = 128  # bins of the staleness histogram; the last holds that much or more
 

@@ -5,7 +5,13 @@ Called by the caller's main thread alone, never inside a run's kernels.
 
 from hogshare.kernels import layout
 from hogshare.kernels.atomics import compare_exchange, fetch_add, load, store
-from hogshare.kernels.jit import kernel
+from hogshare.kernels.jit import inlined, kernel
+
+
+@inlined
+def in_run(state):
+    """Whether a worker that stands so has joined and not left."""
+    return state == layout.ACTIVE or state == layout.WAITING
 
 
 @kernel
@@ -39,8 +45,7 @@ def open_repair(table, control):
         return
     for k in range(table.shape[0]):
         state = load(table[k], layout.T_STATE)
-        in_run = state == layout.ACTIVE or state == layout.WAITING
-        if in_run and load(table[k], layout.T_PAUSED) != wanted:
+        if in_run(state) and load(table[k], layout.T_PAUSED) != wanted:
             return
     before = load(control, layout.SUMMER)
     if before <= 0:
@@ -65,7 +70,7 @@ def give_sums_back(control):
 def bury(control, table_row):
     """Mark a worker as dead; it no longer counts as live if it had joined."""
     state = load(table_row, layout.T_STATE)
-    if state == layout.ACTIVE or state == layout.WAITING:
+    if in_run(state):
         fetch_add(control, layout.LIVE, -1)
     store(table_row, layout.T_STATE, layout.DEAD)
 

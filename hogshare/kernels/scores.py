@@ -4,9 +4,25 @@ import numpy as np
 
 from hogshare.kernels import layout, losses
 from hogshare.kernels.dual import soft_margins
-from hogshare.kernels.jit import helper, kernel
+from hogshare.kernels.jit import helper, inlined, kernel
 from hogshare.kernels.rows import margins, row_bounds, row_weight
 from hogshare.kernels.sgd import target
+
+
+@inlined
+def predictions(rows, loss, start, end, w, intercept, out):
+    """``out[c]``: what the losses take of one row, of a model without a scale."""
+    margins(rows, start, end, w, out)
+    for c in range(out.shape[0]):
+        out[c] += intercept[c]
+    if loss == losses.MULTINOMIAL:
+        losses.log_probabilities(out)
+
+
+@inlined
+def size_of(rows, r, y, c, positive, negative):
+    """Weight of a row in a column: its own times that of its class, `y` being its target there."""
+    return row_weight(rows, r) * (positive[c] if y > 0.0 else negative[c])
 
 
 @kernel
@@ -16,16 +32,11 @@ def add_losses(rows, loss, epsilon, w, intercept, positive, negative, margin, ou
     n_rows = rows.y.shape[0]
     for r in range(n_rows):
         start, end = row_bounds(rows, r)
-        margins(rows, start, end, w, margin)
-        for c in range(n_columns):
-            margin[c] += intercept[c]
-        if loss == losses.MULTINOMIAL:
-            losses.log_probabilities(margin)
+        predictions(rows, loss, start, end, w, intercept, margin)
         for c in range(n_columns):
             y = target(loss, rows.y[r], c, n_columns)
-            size = positive[c] if y > 0.0 else negative[c]
-            value = losses.loss_value(loss, epsilon, y, margin[c])
-            out[c] += row_weight(rows, r) * size * value
+            size = size_of(rows, r, y, c, positive, negative)
+            out[c] += size * losses.loss_value(loss, epsilon, y, margin[c])
 
 
 @helper

@@ -83,6 +83,13 @@ class LinearProblem:
         return self.alpha * (1.0 - effective_l1_ratio(self.penalty, self.l1_ratio))
 
     @property
+    def l1(self) -> float:
+        """Strength of the penalty's l1 part; 0 without one."""
+        if self.penalty is None:
+            return 0.0
+        return self.alpha * effective_l1_ratio(self.penalty, self.l1_ratio)
+
+    @property
     def is_regression(self) -> bool:
         """Whether targets are numbers, not classes."""
         return self.classes is None
@@ -114,16 +121,16 @@ class LinearProblem:
             np.empty(self.n_columns),
             total,
         )
-        value = float(total.sum()) / self.n_rows
-        if self.penalty is not None:
-            ratio = effective_l1_ratio(self.penalty, self.l1_ratio)
-            with np.errstate(over="ignore"):  # of a diverged model it is rightly infinite
-                squares = 0.5 * float(np.square(coef).sum())
-                absolutes = float(np.abs(coef).sum())
-            if ratio < 1.0:
-                value += self.alpha * (1.0 - ratio) * squares
-            if ratio > 0.0:
-                value += self.alpha * ratio * absolutes
+        return float(total.sum()) / self.n_rows + self.penalty_at(coef)
+
+    def penalty_at(self, coef: np.ndarray) -> float:
+        """Penalty of coefficients (float64), summed over columns."""
+        value = 0.0
+        with np.errstate(over="ignore"):  # of a diverged model it is rightly infinite
+            if self.l2 > 0.0:
+                value += self.l2 * 0.5 * float(np.square(coef).sum())
+            if self.l1 > 0.0:
+                value += self.l1 * float(np.abs(coef).sum())
         return value
 
 

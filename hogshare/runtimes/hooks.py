@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import wait
 from typing import Any
 
 from hogshare.engine.checks import Checks
 from hogshare.engine.session import Session
 from hogshare.kernels import layout
 from hogshare.problems.model import Model
+from hogshare.runtimes.pool import pool
 
 OnEpoch = Callable[[int, Callable[[], Model]], bool]
 
@@ -61,5 +62,8 @@ def side_by_side(function: Callable[[Any], Any], parts: Iterable[Any]) -> list[A
     parts = list(parts)
     if len(parts) == 1:
         return [function(parts[0])]
-    with ThreadPoolExecutor(len(parts), thread_name_prefix="hogshare-look") as pool:
-        return list(pool.map(function, parts))
+    tasks = [pool().submit(function, part) for part in parts]
+    try:
+        return [task.result() for task in tasks]
+    finally:
+        wait(tasks)  # after an interruption too: they read what is about to be freed

@@ -150,7 +150,7 @@ class Watch:
     def anyone_working(self) -> bool:
         """Whether a member has joined and not left."""
         state = self.session.shared.table[:, layout.T_STATE]
-        return any(state[k] in (layout.ACTIVE, layout.WAITING) for k in self.members)
+        return any(state[k] in layout.IN_RUN for k in self.members)
 
     def look(self, seconds: float) -> None:
         """Wait for news from members or from worker 0, or that long, and act on them."""
