@@ -4,6 +4,7 @@ Everything is float64 and dense. Where the kernels carry a scale factor, a lag o
 the twins keep the model itself, so that an error in such a trick shows.
 """
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -99,9 +100,12 @@ def shuffle(permutation, seed):
     return permutation
 
 
-def shuffle_windows(n, held_out, window, seed, epoch):
-    """Rows in random windows of neighbours, in random order within each."""
+def shuffle_windows(n, held_out, window, abreast, seed, epoch):
+    """Rows in random windows of neighbours: at random within each, or several in turn."""
     state = (seed + epoch * 2654435769) % 2**32 or 1
+    for _ in range(16):
+        state = xorshift(state)
+    offset = int(state / 2**32 * n)
 
     def part(numbers):
         nonlocal state
@@ -112,9 +116,12 @@ def shuffle_windows(n, held_out, window, seed, epoch):
         return numbers
 
     windows, order = part(list(range(-(-n // window)))), []
-    for w in windows:
-        rows = range(w * window, min(n, (w + 1) * window))
-        order += part([r for r in rows if not (len(held_out) and held_out[r])])
+    for i in range(0, len(windows), abreast):
+        sides = [range(w * window, min(n, (w + 1) * window)) for w in windows[i : i + abreast]]
+        turns = [r for turn in itertools.zip_longest(*sides) for r in turn if r is not None]
+        rows = [(r + offset) % n for r in turns]
+        rows = [r for r in rows if not (len(held_out) and held_out[r])]
+        order += part(rows) if abreast == 1 else rows
     return order
 
 

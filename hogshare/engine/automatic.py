@@ -8,7 +8,7 @@ from hogshare.engine.rules import SAGA, SDCA
 from hogshare.kernels import losses
 from hogshare.kernels.saga import norms_of
 from hogshare.problems.linear import LinearProblem
-from hogshare.problems.rows import window_rows
+from hogshare.problems.rows import exceeds_memory
 
 UNSMOOTH = ("hinge", "perceptron", "epsilon_insensitive")
 COUPLED = ("multinomial",)  # losses of all columns of a row together: no dual step for one column
@@ -39,7 +39,7 @@ def automatic_rule(problem: LinearProblem, shuffle: bool = True) -> SDCA | SAGA:
     if problem.loss in UNSMOOTH:
         return SDCA()
     mean, largest = norms_of(problem.rows, max(1, problem.n_rows // SAMPLE_ROWS))
-    free = shuffle and not window_rows(problem.rows, problem.n_rows)
+    free = shuffle and not exceeds_memory(problem.rows)
     saga = SAGA(sampling="importance" if free and largest > UNEVEN * mean else "uniform")
     if problem.l2 == 0.0 or problem.loss in COUPLED:
         return saga

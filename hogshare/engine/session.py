@@ -34,7 +34,7 @@ from hogshare.kernels.rows import Rows
 from hogshare.planes.shared import Shared, feature_curvature, feature_rarity
 from hogshare.problems.linear import LinearProblem, effective_l1_ratio
 from hogshare.problems.model import Model
-from hogshare.problems.rows import window_rows
+from hogshare.problems.rows import windows
 
 log = logging.getLogger("hogshare")
 
@@ -364,6 +364,7 @@ def describe(
         keep=float(keeps(rule, l1, n_training, n_workers, interval)),
         **_memory_numbers(rule, problem, l1, n_training),
     )
+    window, abreast = windows(problem.rows, problem.n_rows)
     plan = Plan(
         block_rows=rows_per_block,
         n_blocks=n_blocks,
@@ -373,7 +374,8 @@ def describe(
         atomic=int(plane.adds == "atomic"),
         shuffle=int(shuffle),
         replace=int(isinstance(rule, SAGA) and rule.replace),
-        window=window_rows(problem.rows, problem.n_rows),
+        window=window,
+        abreast=abreast,
         seed=int(seed),
         record_every=record_every,
         report_epochs=int(report_epochs),

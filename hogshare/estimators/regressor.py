@@ -142,6 +142,9 @@ class SGDRegressor(RegressorPass, _SGDRegressor):
 
     - With more than one worker a fit is not reproducible: workers meet as they are scheduled. The
       tag ``non_deterministic`` says so.
+    - Rows of more than 16 MB are shuffled by windows: eight neighbours from each of eight random
+      places in turn, which a processor fetches in a fifth to a third less time. The model is then
+      as good as, and not the same as, scikit-learn's of that seed; ``shuffle=False`` is the same.
     - Averages are sums in float64; scikit-learn keeps a running mean in the dtype of `X`.
     - The score that decides early stopping is that of the model as it stands; scikit-learn 1.9.1
       leaves out the scale factor of an l2 penalty.

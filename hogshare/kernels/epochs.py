@@ -90,7 +90,8 @@ class Plan(NamedTuple):
     atomic: int
     shuffle: int
     replace: int  # where there are chances: draw each visit by itself
-    window: int  # rows read together in a shuffled order; 0: none, the order is wholly random
+    window: int  # neighbours read together in a shuffled order; 0: none, it is wholly random
+    abreast: int  # windows read in turn, see `streams`
     seed: int
     record_every: int  # blocks between snapshots; 0: never
     report_epochs: int  # 1: leave the kernel at the end of an epoch
@@ -111,8 +112,9 @@ def prepare_order(shared, plan, epoch, me):
         if shared.chances.shape[0] > 0:
             draw_rows(shared.chances, order, plan.replace != 0, plan.seed, epoch)
         elif plan.shuffle and plan.window > 0:
+            held_out, seed = shared.held_out, plan.seed
             shuffle_windows(
-                shared.permutation, shared.held_out, order, plan.window, plan.seed, epoch
+                shared.permutation, held_out, order, plan.window, plan.abreast, seed, epoch
             )
         else:
             if plan.shuffle:

@@ -1,7 +1,8 @@
 """Row orders: shuffled, or drawn with unequal chances.
 
-The generator and the shuffle are scikit-learn's, so that the same seed visits the same rows in the
-same order: epoch by epoch one permutation is shuffled further, always from the same seed.
+The generator and the shuffle are scikit-learn's, so that on rows that fit in the caches the same
+seed visits the same rows in the same order: epoch by epoch one permutation is shuffled further,
+always from the same seed. Larger data are read in windows of neighbours, by orders of their own.
 """
 
 import math
@@ -103,27 +104,40 @@ def draw_rows(chances, order, replace, seed, epoch):
 
 
 @helper
-def shuffle_windows(permutation, held_out, order, window, seed, epoch):
-    """An order that reads `window` rows in a row of the data: windows at random, rows within too.
+def shuffle_windows(permutation, held_out, order, window, abreast, seed, epoch):
+    """An order that reads neighbours together: windows of `window` rows, drawn at random.
 
-    For rows that do not fit in memory: visiting them wholly at random would read a page of the disk
-    per row. `permutation` is scratch; rows that are held out are left out.
+    One at a time (``abreast == 1``), its rows at random: for rows that do not fit in memory, where
+    each row at random would read a page of the disk. Or several abreast, a row of each in turn: for
+    rows that do not fit in the caches. The processor sees a few streams and reads ahead in each,
+    and rows that follow each other in the order still come from windows drawn apart.
+
+    Where the windows begin moves from epoch to epoch; the last one holds what is left of the data.
+    `permutation` is scratch; rows that are held out are left out.
     """
     n_rows = permutation.shape[0]
     n_windows = (n_rows + window - 1) // window
     state = epoch_state(seed, epoch)
+    for _ in range(WARM_UP):
+        state = next_random(state)
+    offset = np.int64(fraction(state) * n_rows)
     for i in range(n_windows):
         permutation[i] = i
     state = shuffle_part(permutation, 0, n_windows, state)
     k = 0
-    for i in range(n_windows):
-        first = permutation[i] * window
+    for i in range(0, n_windows, abreast):
         start = k
-        for r in range(first, min(n_rows, first + window)):
-            if held_out.shape[0] == 0 or held_out[r] == 0:
-                order[k] = r
-                k += 1
-        state = shuffle_part(order, start, k, state)
+        for place in range(window):
+            for side in range(i, min(i + abreast, n_windows)):
+                r = permutation[side] * window + place
+                if r >= n_rows:
+                    continue
+                r = (r + offset) % n_rows
+                if held_out.shape[0] == 0 or held_out[r] == 0:
+                    order[k] = r
+                    k += 1
+        if abreast == 1:
+            state = shuffle_part(order, start, k, state)
 
 
 @helper

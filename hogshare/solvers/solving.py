@@ -23,7 +23,7 @@ from hogshare.kernels import layout, sgd
 from hogshare.planes.shared import Shared
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
-from hogshare.problems.rows import window_rows
+from hogshare.problems.rows import exceeds_memory
 from hogshare.report import Report
 from hogshare.runtimes.choice import choose
 from hogshare.runtimes.hooks import OnEpoch, side_by_side
@@ -66,7 +66,8 @@ def solve(
     stop : Stop, default=Stop(epochs=10)
         When to end.
     shuffle : bool, default=True
-        Whether each epoch visits the rows in a new order.
+        Whether each epoch visits the rows in a new order: scikit-learn's for rows of up to 16 MB,
+        and by windows of neighbours for more (see `hogshare.problems.rows.windows`).
     seed : int, RandomState or None, default=None
         Of the row order. With one worker the same seed gives the same model bit for bit; with more
         the run depends on their timing.
@@ -227,7 +228,7 @@ def check_memory(
                 f"{rule} draws rows at random; leave shuffle=False out, or take SAGA() for the "
                 "rows in their order."
             )
-        if rule.draws and window_rows(problem.rows, problem.n_rows):
+        if rule.draws and exceeds_memory(problem.rows):
             raise ValueError(
                 f"{rule} visits rows wholly at random, and these are in a file larger than half "
                 "the free memory; take SAGA(), which reads neighbours together."
