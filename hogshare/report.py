@@ -103,8 +103,8 @@ class Report:
         Mean training loss of each epoch, seen while passing: each row's before its own step. Empty
         where nothing needed it, which is where ``Stop.tol`` is None.
     checks : list of dict
-        Looks at the model with ``Stop(gradient=...)`` or ``Stop(gap=...)``: ``epoch``,
-        ``objective``, and ``gradient`` or ``gap``. The last is of the model that is returned.
+        Looks at the model with ``Stop(gradient=...)``, ``gap`` or ``relative_gap``: ``epoch``,
+        ``objective``, and what was asked for. The last is of the model that is returned.
     trace : Trace or None
         The objective along the run, if it was asked for.
     workers : list of dict

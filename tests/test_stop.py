@@ -1,5 +1,7 @@
 """`Stop(gradient=...)` and `Stop(gap=...)`: what the report says is true of its model."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -13,12 +15,12 @@ WORKERS = [("caller", 1), ("threads", 2), ("threads", 4), ("processes", 2)]
 def reached(problem, report):
     """The report's last value and the same by another look at its model."""
     look = Optimality(problem, report.model)
-    kind = "gradient" if "gradient" in report.checks[-1] else "gap"
+    kind = next(kind for kind in ("gradient", "gap", "relative_gap") if kind in report.checks[-1])
     return report.checks[-1][kind], getattr(look, kind)()
 
 
 @pytest.mark.parametrize("rule", [SDCA(), SAGA()], ids=lambda rule: type(rule).__name__)
-@pytest.mark.parametrize("criterion", ["gradient", "gap"])
+@pytest.mark.parametrize("criterion", ["gradient", "gap", "relative_gap"])
 @pytest.mark.parametrize(("runtime", "n_workers"), WORKERS)
 def test_what_is_said_is_true_of_the_model(cancer, runtime, n_workers, criterion, rule):
     problem = problems.linear(sp.csr_matrix(cancer[0]), cancer[1], alpha=0.01)
@@ -52,7 +54,9 @@ def test_looking_changes_nothing(cancer, rule):
     """With one worker a run that is looked at is, bit for bit, the run without."""
     # averages with l1 are scikit-learn's: a clipped weight counts as if it had always been so
     penalty = "l2" if rule.average else "elasticnet"
-    problem = problems.linear(*cancer, alpha=0.01, penalty=penalty, l1_ratio=0.3)
+    settings = {"alpha": 0.01, "penalty": penalty, "l1_ratio": 0.3}
+    # a look settles the intercepts of the rules that remember rows
+    problem = problems.linear(*cancer, **settings, fit_intercept=isinstance(rule, SGD))
     run = {"rule": rule, "seed": 3}
     if isinstance(rule, SGD):
         run["step"] = StepSize("constant", eta0=0.001)
@@ -121,14 +125,64 @@ def test_the_lock_free_plane_and_epoch_hooks(cancer):
 def test_what_makes_no_sense_is_refused(cancer):
     with pytest.raises(ValueError, match="needs a smooth loss"):
         solve(problems.linear(*cancer, loss="hinge"), stop=Stop(gradient=1e-3))
-    three = np.arange(len(cancer[1])) % 3
-    with pytest.raises(ValueError, match="couples the columns"):
-        solve(problems.linear(cancer[0], three, loss="multinomial"), stop=Stop(gap=1e-3))
     with pytest.raises(ValueError, match="needs a penalty"):
         solve(problems.linear(*cancer, penalty=None), stop=Stop(gap=1e-3))
-    with pytest.raises(ValueError, match="give one of gradient and gap"):
-        Stop(gradient=1e-3, gap=1e-3)
+    with pytest.raises(ValueError, match="give one of tol and gradient and gap"):
+        Stop(tol=1e-3, gradient=1e-3, gap=1e-3)
     with pytest.raises(ValueError, match="must not be negative"):
         Stop(gap=-1.0)
     with pytest.raises(ValueError, match="over all rows"):
         Stop(gradient=1e-3, validation=np.zeros(5, bool))
+
+
+@pytest.mark.parametrize(("runtime", "n_workers"), WORKERS)
+@pytest.mark.parametrize("rule", [SDCA(), SAGA()], ids=lambda rule: type(rule).__name__)
+def test_a_look_settles_the_intercept(cancer, rule, runtime, n_workers):
+    """Its slope is nearly zero in the model that is returned, however few epochs there were."""
+    few = cancer[1] & (np.arange(len(cancer[1])) % 5 == 0)  # an intercept far from zero
+    problem = problems.linear(cancer[0], few, alpha=0.01)
+    run = {"rule": rule, "runtime": runtime, "n_workers": n_workers, "seed": 0}
+    report = solve(problem, stop=Stop(epochs=2, gradient=1e-6), **run)
+    margins = cancer[0] @ report.model.coef[0] + report.model.intercept[0]
+    slope = np.mean(1.0 / (1.0 + np.exp(-margins)) - few)
+    assert abs(slope) < 1e-6
+    unsettled = solve(problem, stop=Stop(epochs=2), **run)
+    margins = cancer[0] @ unsettled.model.coef[0] + unsettled.model.intercept[0]
+    assert abs(np.mean(1.0 / (1.0 + np.exp(-margins)) - few)) > 1e-5
+    longer = solve(problem, stop=Stop(epochs=1000, gradient=1e-8), **run)
+    assert longer.converged
+
+
+def test_of_several_criteria_all_have_to_be_met(cancer):
+    problem = problems.linear(*cancer, alpha=0.01)
+    stop = Stop(epochs=1000, gradient=1e-3, relative_gap=1e-9)
+    report = solve(problem, rule=SDCA(), stop=stop, seed=0)
+    last = report.checks[-1]
+    assert report.converged and last["gradient"] <= 1e-3 and last["relative_gap"] <= 1e-9
+    assert any(look["gradient"] <= 1e-3 < 1 for look in report.checks[:-1])
+    short = solve(problem, rule=SDCA(), stop=replace(stop, epochs=2, gradient=1.0), seed=0)
+    assert not short.converged
+    assert "gradient came down to" in short.stop_reason
+    assert "relative duality gap is still at" in short.stop_reason
+
+
+@pytest.mark.parametrize("penalty", ["l2", "elasticnet", "l1"])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_columns_that_the_loss_couples_have_a_gap(penalty, fit_intercept):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 6))
+    y = (X[:, :3] + 0.5 * rng.standard_normal((300, 3))).argmax(axis=1)
+    problem = problems.linear(
+        X,
+        y,
+        loss="multinomial",
+        alpha=0.02,
+        penalty=penalty,
+        l1_ratio=0.5,
+        fit_intercept=fit_intercept,
+    )
+    report = solve(problem, rule=SAGA(), stop=Stop(epochs=3000, gap=1e-7), seed=0)
+    assert report.converged
+    best = report.checks[-1]["objective"]
+    for look in report.checks:
+        assert look["objective"] - best <= look["gap"] + 1e-12

@@ -1,7 +1,7 @@
-"""Looks at the model on its way, and says when to look again.
+"""Looks at the model on its way, settles its intercepts, and says when to look again.
 
-A look is a pass over the rows and costs as much as half an epoch to a whole one. So the next look
-is at the epoch at which the rate of late foresees the end, and not later than twice the
+A look is two passes over the rows and costs as much as half an epoch to a whole one. So the next
+look is at the epoch at which the rate of late foresees the end, and not later than twice the
 epochs so far. What is foreseen depends on the models alone, not on the clock: one worker with a
 seed stops at the same epoch in every call.
 """
@@ -9,42 +9,61 @@ seed stops at the same epoch in every call.
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from hogshare.engine.automatic import COUPLED, UNSMOOTH
-from hogshare.engine.optimality import Each, Optimality
+from hogshare.engine.automatic import UNSMOOTH
+from hogshare.engine.intercepts import Each, best_intercepts
+from hogshare.engine.optimality import Optimality, parts_of
 from hogshare.engine.session import Session
 from hogshare.engine.stops import Stop
-from hogshare.kernels import sgd
+from hogshare.kernels import layout, sgd
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
 
 FIRST_LOOK = 3  # epochs
+SETTLED = 0.1  # of the tolerance: mean slope at which the intercepts are good enough
+
+
+NAMES = {
+    "gradient": "largest component of the gradient",
+    "gap": "duality gap",
+    "relative_gap": "relative duality gap",
+}
 
 
 class Checks:
-    """The criterion of `Stop.gradient` or `Stop.gap` over one run.
+    """The criteria of `Stop.gradient`, `Stop.gap` and `Stop.relative_gap` over one run.
 
     Parameters
     ----------
     problem : LinearProblem
     stop : Stop
-        With one of the two.
+        With one of them at least.
+    settles : bool
+        Whether a look moves the intercepts to where they are best for the coefficients.
     """
 
-    def __init__(self, problem: LinearProblem, stop: Stop) -> None:
+    def __init__(self, problem: LinearProblem, stop: Stop, settles: bool) -> None:
         self.problem = problem
-        self.kind = "gradient" if stop.gradient is not None else "gap"
-        tolerance = stop.gradient if stop.gradient is not None else stop.gap
-        assert tolerance is not None
-        self.tolerance = float(tolerance)
+        self.criteria = stop.criteria
         self.epochs = stop.epochs
         self.give_up = stop.give_up
+        self.settles = settles and problem.fit_intercept and problem.loss not in UNSMOOTH
         self.hopeless = False
         self.seen: list[dict[str, Any]] = []
+
+    def begin(self, session: Session) -> None:
+        """Start from the best intercepts of a model of zeros, whose margins need no pass."""
+        if not self.settles:
+            return
+        problem, start = self.problem, np.zeros(self.problem.n_columns)
+        margins = np.zeros(problem.n_rows * problem.n_columns)
+        parts = parts_of(problem, 1)
+        session.put_intercept(best_intercepts(problem, margins, start, self._enough, parts))
 
     def prepare(self) -> None:
         """Load or compile the kernels of a look; a run does it before its workers start."""
@@ -52,49 +71,72 @@ class Checks:
         shape = columns, self.problem.n_features
         rows = self.problem.rows
         nothing = replace(self.problem, rows=rows._replace(y=rows.y[:0]))
-        look = Optimality(nothing, Model(np.zeros(shape), np.zeros(columns)))
-        if self.kind == "gap":
+        settle = 0.0 if self.settles else None
+        look = Optimality(nothing, Model(np.zeros(shape), np.zeros(columns)), settle=settle)
+        if self._needs_gap:
             look.gap()
+
+    @property
+    def _needs_gap(self) -> bool:
+        return set(self.criteria) != {"gradient"}
+
+    @property
+    def _enough(self) -> float:
+        return SETTLED * self.criteria.get("gradient", 0.0)
 
     @property
     def met(self) -> bool:
         """Whether the last look found the model good enough."""
-        return bool(self.seen) and self.seen[-1][self.kind] <= self.tolerance
+        return bool(self.seen) and not self._unmet()
 
-    def look(self, session: Session, model: Model, epoch: int, each: Each = map) -> int | None:
-        """Look at a model that no worker writes; the epoch to look again, or None to stop."""
+    def _unmet(self) -> list[str]:
+        last = self.seen[-1]
+        return [kind for kind, tolerance in self.criteria.items() if not last[kind] <= tolerance]
+
+    def look(self, session: Session, each: Each = map) -> int | None:
+        """Look at the model, which no worker writes meanwhile; settle its intercepts.
+
+        Returns the epoch to look again, or None to stop.
+        """
+        epoch = session.word(layout.EPOCHS)
         optimality = Optimality(
             self.problem,
-            model,
+            session.model(),
             slopes=self._dual_slopes(session),
-            sides=self.kind == "gap",
+            sides=self._needs_gap,
+            settle=self._enough if self.settles else None,
             each=each,
             n_parts=session.settings.n_workers,
         )
-        value = optimality.gradient() if self.kind == "gradient" else optimality.gap()
-        self.seen.append({"epoch": epoch, self.kind: value, "objective": optimality.objective})
+        if self.settles:
+            session.put_intercept(optimality.intercept)
+        found = {kind: getattr(optimality, kind)() for kind in self.criteria}
+        self.seen.append({"epoch": epoch, **found, "objective": optimality.objective})
         if self.met:
             return None
         if epoch == 0:
             return FIRST_LOOK
-        wanted = self._foreseen()
+        wanted = max(self._foreseen(kind) for kind in self._unmet())
         if self.give_up and len(self.seen) > 2:
-            # that nothing has been gained (NaN) may be noise, early in a run
-            stuck = math.isnan(wanted) and epoch >= self.epochs // 5
-            self.hopeless = stuck or wanted > 1.5 * (self.epochs - epoch)
-        if math.isnan(wanted) and not self.hopeless:
+            # that nothing has been gained (infinity) may be noise, early in a run
+            stuck = math.isinf(wanted) and epoch >= self.epochs // 5
+            far = math.isfinite(wanted) and wanted > 1.5 * (self.epochs - epoch)
+            self.hopeless = stuck or far
+        if self.hopeless:
+            return None
+        if math.isinf(wanted):
             return epoch + (epoch + 1) // 2
-        return None if self.hopeless else epoch + max(1, math.ceil(min(epoch, wanted)))
+        return epoch + max(1, math.ceil(min(epoch, wanted)))
 
     def _dual_slopes(self, session: Session) -> np.ndarray | None:
-        if self.kind == "gradient" or session.rule.method != sgd.DUAL:
+        if not self._needs_gap or session.rule.method != sgd.DUAL:
             return None
         if self.problem.loss not in UNSMOOTH:
             return None  # the derivatives at the model are ahead of the dual variables
         return -session.shared.dual.reshape(self.problem.n_rows, -1)[:, 1:].astype(np.float64)
 
-    def _foreseen(self) -> float:
-        """Epochs that it still takes at the rate of late; NaN where there is none.
+    def _foreseen(self, kind: str) -> float:
+        """Epochs that it still takes at the rate of late; infinity where there is none.
 
         Of late is since the last look in the first two thirds of the epochs: runs begin faster than
         they go on, and two looks side by side tell mostly noise.
@@ -102,19 +144,21 @@ class Checks:
         last = self.seen[-1]
         early = [look for look in self.seen if 3 * look["epoch"] <= 2 * last["epoch"]]
         first = early[-1] if early else self.seen[0]
-        if not 0.0 < last[self.kind] < first[self.kind]:
-            return math.nan  # also after the first look, and where a value is not finite
-        rate = math.log(first[self.kind] / last[self.kind]) / (last["epoch"] - first["epoch"])
-        if self.tolerance == 0.0:
-            return math.inf
-        return math.log(last[self.kind] / self.tolerance) / rate
+        if not 0.0 < last[kind] < first[kind]:
+            return math.inf  # also after the first look, and where a value is not finite
+        rate = math.log(first[kind] / last[kind]) / (last["epoch"] - first["epoch"])
+        if self.criteria[kind] == 0.0:
+            return sys.float_info.max
+        return math.log(last[kind] / self.criteria[kind]) / rate
 
     def sentence(self) -> str:
         """What the last look found, in words."""
-        value = self.seen[-1][self.kind]
-        name = "largest component of the gradient" if self.kind == "gradient" else "duality gap"
-        how = "came down to" if self.met else "is still at"
-        return f"the {name} {how} {value:.3g} ({self.tolerance:.3g} was asked for)"
+        parts, unmet = [], self._unmet()
+        for kind, tolerance in self.criteria.items():
+            how = "is still at" if kind in unmet else "came down to"
+            value = self.seen[-1][kind]
+            parts.append(f"the {NAMES[kind]} {how} {value:.3g} ({tolerance:.3g} was asked for)")
+        return " and ".join(parts)
 
 
 def check_criterion(problem: LinearProblem, stop: Stop) -> None:
@@ -123,20 +167,16 @@ def check_criterion(problem: LinearProblem, stop: Stop) -> None:
     Raises
     ------
     ValueError
-        If the gradient is asked of a loss with kinks, or the gap where there is no penalty.
+        If the gradient is asked of a loss with kinks, or a gap where there is no penalty.
     """
     if stop.gradient is not None and problem.loss in UNSMOOTH:
         raise ValueError(
             f"Stop(gradient=...) needs a smooth loss, which {problem.loss!r} is not: at its "
             "optimum the gradient need not be zero. Use gap= or tol=."
         )
-    if stop.gap is not None and problem.loss in COUPLED:
+    gaps = [name for name in stop.criteria if name != "gradient"]
+    if gaps and (problem.penalty is None or problem.alpha == 0.0):
         raise ValueError(
-            f"Stop(gap=...) is not there for loss={problem.loss!r}, whose dual couples the "
-            "columns. Use gradient= or tol=."
-        )
-    if stop.gap is not None and (problem.penalty is None or problem.alpha == 0.0):
-        raise ValueError(
-            "Stop(gap=...) needs a penalty with alpha > 0: without one the dual has no point near "
-            "the optimum. Use gradient= or tol=."
+            f"Stop({gaps[0]}=...) needs a penalty with alpha > 0: without one the dual has no "
+            "point near the optimum. Use gradient= or tol=."
         )

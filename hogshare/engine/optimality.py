@@ -1,4 +1,4 @@
-"""How far a model is from the optimum: gradient mapping and duality gap, by one pass over the rows.
+"""How far a model is from the optimum: gradient mapping and duality gap, by passes over the rows.
 
 Evaluated at the model itself, outside the workers' kernels. Nothing here starts a thread: whoever
 wants the parts of the pass side by side hands in how (`each`).
@@ -7,18 +7,23 @@ wants the parts of the pass side by side hands in how (`each`).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
-from typing import Any
 
 import numpy as np
 
+from hogshare.engine.automatic import COUPLED
+from hogshare.engine.intercepts import Each, best_intercepts
 from hogshare.engine.session import shrunk
 from hogshare.kernels import losses
-from hogshare.kernels.gradients import ABOVE, BELOW, Sums, add_gradients, sum_of_conjugates
+from hogshare.kernels.gradients import (
+    ABOVE,
+    BELOW,
+    Sums,
+    add_gradients,
+    fill_margins,
+    sum_of_conjugates,
+)
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
-
-Each = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
 PART_VALUES = 1 << 18  # of the rows, fewer of which are not worth a thread
 
@@ -37,6 +42,9 @@ class Optimality:
         gap of an optimal model with any other than the right ones is not zero.
     sides : bool, default=True
         Whether `gap` will be asked for.
+    settle : float or None, default=None
+        Move the intercepts first, to where the mean slope of the losses is at most so much: for
+        smooth losses. None looks at the model as it is.
     each : callable, default=map
         ``each(function, parts)`` calls the function with every part.
     n_parts : int, default=1
@@ -50,6 +58,7 @@ class Optimality:
         *,
         slopes: np.ndarray | None = None,
         sides: bool = True,
+        settle: float | None = None,
         each: Each = map,
         n_parts: int = 1,
     ) -> None:
@@ -58,11 +67,18 @@ class Optimality:
         columns = problem.n_columns
         known = slopes is not None
         self._slopes = np.empty(problem.n_rows * columns)
+        # of no use once the slopes are known, which take its place
+        margins = np.empty_like(self._slopes) if known else self._slopes
         if slopes is not None:
             self._slopes[:] = np.asarray(slopes).reshape(-1)
         w = np.ascontiguousarray(self.coef.T, dtype=problem.dtype).reshape(-1)
         n_sides = 2 if sides and problem.fit_intercept else 1
-        intercept = np.asarray(model.intercept, np.float64)
+        self.intercept = np.asarray(model.intercept, np.float64)
+        self._each = each
+        self._parts = parts = parts_of(problem, n_parts)
+
+        def fill(part: tuple[int, int]) -> None:
+            fill_margins(problem.rows, *part, w, np.empty(columns), margins)
 
         def add(part: tuple[int, int]) -> Sums:
             out = Sums(
@@ -76,8 +92,8 @@ class Optimality:
                 losses.CODES[problem.loss],
                 problem.epsilon,
                 *part,
-                w,
-                intercept,
+                margins,
+                self.intercept,
                 problem.positive,
                 problem.negative,
                 known,
@@ -86,7 +102,10 @@ class Optimality:
             )
             return out
 
-        sums = list(each(add, _parts(problem, n_parts)))
+        list(each(fill, parts))
+        if settle is not None:
+            self.intercept = best_intercepts(problem, margins, self.intercept, settle, parts, each)
+        sums = list(each(add, parts))
         self._sides = sum(s.gradient for s in sums).reshape(n_sides, problem.n_features, columns)
         self._slope_sums = sum(s.slopes for s in sums)
         self.objective = float(sum(s.losses for s in sums).sum()) / max(1, problem.n_rows)
@@ -108,17 +127,30 @@ class Optimality:
             largest = max(largest, float(np.abs(sums).max()))
         return largest
 
+    def relative_gap(self) -> float:
+        """The gap in proportion to the objective."""
+        return self.gap() / max(abs(self.objective), np.finfo(float).tiny)
+
     def gap(self) -> float:
         """Objective less the dual objective (Fenchel) at a feasible point made of the slopes.
 
         An intercept asks for slopes that sum to zero: the larger of the two sides, those above and
         those below zero, is shrunk. l1 without l2 asks for a gradient within its strength: the
         slopes of a column are shrunk until it is, as in scikit-learn's coordinate descent.
+
+        A loss that couples the columns asks for slopes that are differences of probabilities, which
+        one factor for all of them keeps and one for each side does not. What an intercept's slopes
+        sum up to then counts as if the best intercepts were at most ``1 + 2 |intercept|`` away from
+        zero: a bound where they are, and nothing where the intercepts have been settled.
         """
         problem = self.problem
         l1, l2 = problem.l1, problem.l2
         shrink = np.ones((2, problem.n_columns))
-        if problem.fit_intercept:
+        slack = 0.0
+        if problem.fit_intercept and problem.loss in COUPLED:
+            sums = np.abs(self._slope_sums.sum(axis=0)) / max(1, problem.n_rows)
+            slack = float(sums @ (1.0 + 2.0 * np.abs(self.intercept)))
+        elif problem.fit_intercept:
             above, below = self._slope_sums[ABOVE], -self._slope_sums[BELOW]
             smaller = np.minimum(above, below)
             with np.errstate(invalid="ignore", divide="ignore"):
@@ -130,23 +162,31 @@ class Optimality:
         dual = 0.0
         if l2 == 0.0:
             reach = np.abs(gradient).max(axis=0, initial=0.0)
-            shrink *= np.minimum(1.0, l1 / np.maximum(reach, np.finfo(float).tiny))
+            within = np.minimum(1.0, l1 / np.maximum(reach, np.finfo(float).tiny))
+            shrink *= within.min() if problem.loss in COUPLED else within
         else:
             excess = np.maximum(np.abs(gradient) - l1, 0.0)
             dual -= float(np.square(excess).sum()) / (2.0 * l2)
-        total = sum_of_conjugates(
-            problem.rows,
-            losses.CODES[problem.loss],
-            problem.epsilon,
-            shrink,
-            problem.positive,
-            problem.negative,
-            self._slopes,
-        )
-        return self.objective - (dual - float(total) / max(1, problem.n_rows))
+
+        def conjugates(part: tuple[int, int]) -> float:
+            return float(
+                sum_of_conjugates(
+                    problem.rows,
+                    losses.CODES[problem.loss],
+                    problem.epsilon,
+                    *part,
+                    shrink,
+                    problem.positive,
+                    problem.negative,
+                    self._slopes,
+                )
+            )
+
+        total = sum(self._each(conjugates, self._parts))
+        return self.objective - (dual - total / max(1, problem.n_rows)) + slack
 
 
-def _parts(problem: LinearProblem, n_parts: int) -> list[tuple[int, int]]:
+def parts_of(problem: LinearProblem, n_parts: int) -> list[tuple[int, int]]:
     """Cut the rows into parts of even size, as many as are worth it."""
     count = max(1, min(n_parts, problem.nnz // PART_VALUES, problem.n_rows))
     borders = np.linspace(0, problem.n_rows, count + 1).astype(int)

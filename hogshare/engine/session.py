@@ -160,6 +160,12 @@ class Session:
             (bias * share).astype(coef.dtype),
         )
 
+    def put_intercept(self, intercept: np.ndarray) -> None:
+        """Move the intercepts while nobody works; whoever joins again starts from there."""
+        self.shared.intercept[:] = intercept
+        if self.plan.private == turns.ALONE:
+            self._locals()[0, layout.L_INTERCEPT] = intercept
+
     def rests(self) -> bool:
         """Whether the epochs up to the limit are done and every worker has pushed what it had."""
         return (

@@ -9,7 +9,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Stop:
-    """Stop criterion: at most one of `tol`, `gradient` and `gap`, besides the number of epochs.
+    """Stop criterion: `tol`, or any of `gradient`, `gap` and `relative_gap`, besides the epochs.
 
     Parameters
     ----------
@@ -24,11 +24,13 @@ class Stop:
         without l1, its gradient; intercepts included) is at most this. For smooth losses.
     gap : float or None, default=None
         Stop when the duality gap, which bounds how far the objective is above its minimum, is at
-        most this. For problems with a penalty and any loss but the multinomial one.
+        most this. For problems with a penalty.
+    relative_gap : float or None, default=None
+        The same, in proportion to the objective.
     patience : int, default=5
         See `tol` (scikit-learn's ``n_iter_no_change``).
     give_up : bool, default=False
-        With `gradient` or `gap`: end the run at a look, from the third on, at which the rate so far
+        With one of these three: end the run at a look, from the third on, at which the rate so far
         foresees that it takes more than 1.5 times the epochs left, or, after a fifth of the
         epochs, nothing has been gained.
     validation : ndarray of bool of shape (n_rows,) or None, default=None
@@ -36,9 +38,13 @@ class Stop:
 
     Notes
     -----
-    `gradient` and `gap` are evaluated at a model by a pass over all rows, after all workers have
+    `gradient` and the gaps are evaluated at a model by passes over all rows, after all workers have
     pushed what they had: what the report says was reached is true of the model that it holds. Looks
-    come after the epochs 3 and 5, and then where the rate seen so far foresees the end.
+    come after the epochs 3 and 5, and then where the rate seen so far foresees the end. Of several
+    criteria all have to be met.
+
+    With a smooth loss and a rule that remembers rows (`SDCA`, `SAGA`), a look also moves the
+    intercepts to where they are best for the coefficients as they stand.
 
     Examples
     --------
@@ -52,6 +58,7 @@ class Stop:
     patience: int = 5
     gradient: float | None = None
     gap: float | None = None
+    relative_gap: float | None = None
     give_up: bool = False
     validation: np.ndarray | None = None
 
@@ -60,14 +67,15 @@ class Stop:
             raise ValueError(f"epochs must be at least 1; got {self.epochs}.")
         if self.patience < 1:
             raise ValueError(f"patience must be at least 1; got {self.patience}.")
-        given = [n for n in ("tol", "gradient", "gap") if getattr(self, n) is not None]
-        if len(given) > 1:
-            raise ValueError(f"give one of {' and '.join(given)}: each is a criterion of its own.")
+        if self.tol is not None and self.looks:
+            given = " and ".join(["tol", *self.criteria])
+            raise ValueError(f"give one of {given}: tol is a criterion of its own.")
         if self.give_up and not self.looks:
-            raise ValueError("give_up needs gradient= or gap=, whose looks it goes by.")
-        for name in ("gradient", "gap"):
-            value = getattr(self, name)
-            if value is not None and not value >= 0.0:
+            raise ValueError(
+                "give_up needs gradient=, gap= or relative_gap=, whose looks it goes by."
+            )
+        for name, value in self.criteria.items():
+            if not value >= 0.0:
                 raise ValueError(f"{name} must not be negative; got {value!r}.")
         if self.validation is not None and self.looks:
             raise ValueError(
@@ -80,6 +88,12 @@ class Stop:
                 raise ValueError("validation must be a one-dimensional mask of booleans.")
 
     @property
+    def criteria(self) -> dict[str, float]:
+        """What the model has to be looked at for, and how small each has to be."""
+        values = {name: getattr(self, name) for name in ("gradient", "gap", "relative_gap")}
+        return {name: float(value) for name, value in values.items() if value is not None}
+
+    @property
     def looks(self) -> bool:
         """Whether the model has to be looked at on its way."""
-        return self.gradient is not None or self.gap is not None
+        return bool(self.criteria)

@@ -22,6 +22,8 @@ def loss_conjugate(loss, epsilon, y, a):
     if loss == losses.LOG_LOSS:
         probability = a + y
         return negative_entropy(probability) + negative_entropy(1.0 - probability)
+    if loss == losses.MULTINOMIAL:  # a column's share of it
+        return negative_entropy(a + y)
     if loss == losses.PERCEPTRON:
         return 0.0
     if loss == losses.SQUARED_HINGE or loss == losses.MODIFIED_HUBER:

@@ -1,9 +1,10 @@
-"""Loss and whole gradient of a model in one pass over some rows: what a stop criterion looks at.
+"""Loss and whole gradient of a model over some rows: what a stop criterion looks at.
 
-The slopes (weighted derivatives of the losses in the predictions) are kept per row, and what they
-give may be summed apart for those above and those below zero: a dual point with an intercept needs
-slopes that sum to zero, which it gets by shrinking the larger side, without another pass over the
-rows. All sums are float64, whatever the rows are.
+Two passes: the margins first, so that the intercepts may be moved before anything depends on them,
+then losses and gradient. The slopes (weighted derivatives of the losses in the predictions) are
+kept per row, and what they give may be summed apart for those above and those below zero: a dual
+point with an intercept needs slopes that sum to zero, which it gets by shrinking the larger side,
+without another pass over the rows. All sums are float64, whatever the rows are.
 
 Who writes: each caller its own `out` and the slopes of its own rows, so that parts of the rows may
 be passed by several threads at once.
@@ -15,9 +16,10 @@ import numpy as np
 
 from hogshare.kernels import losses
 from hogshare.kernels.conjugates import loss_conjugate
+from hogshare.kernels.intercepts import shifted
 from hogshare.kernels.jit import kernel
-from hogshare.kernels.rows import column_of, row_bounds
-from hogshare.kernels.scores import predictions, size_of
+from hogshare.kernels.rows import column_of, margins, row_bounds
+from hogshare.kernels.scores import size_of
 from hogshare.kernels.sgd import target
 
 ABOVE = 0
@@ -41,12 +43,28 @@ class Sums(NamedTuple):
 
 
 @kernel
+def fill_margins(rows, first, last, w, scratch, out):
+    """Margins of rows ``first:last``, without intercepts.
+
+    w : rows' dtype [n_features * n_columns]
+    scratch : float64 [n_columns]
+    out : float64 [n_rows * n_columns]
+    """
+    n_columns = scratch.shape[0]
+    for r in range(first, last):
+        start, end = row_bounds(rows, r)
+        margins(rows, start, end, w, scratch)
+        for c in range(n_columns):
+            out[r * n_columns + c] = scratch[c]
+
+
+@kernel
 def add_gradients(
-    rows, loss, epsilon, first, last, w, intercept, positive, negative, known, slopes, out
+    rows, loss, epsilon, first, last, without, intercept, positive, negative, known, slopes, out
 ):
     """Add losses and slopes of rows ``first:last`` to `out`.
 
-    w : rows' dtype [n_features * n_columns]
+    without : float64 [n_rows * n_columns], margins without intercepts; may be `slopes` itself
     positive, negative : float64 [n_columns], weights of a column's class and of the others
     known : whether `slopes` is given (a dual rule's own) instead of written
     slopes : float64 [n_rows * n_columns]
@@ -57,7 +75,7 @@ def add_gradients(
     below = out.gradient.shape[0] - 1
     for r in range(first, last):
         start, end = row_bounds(rows, r)
-        predictions(rows, loss, start, end, w, intercept, margin)
+        shifted(loss, without, r, intercept, margin)
         for c in range(n_columns):
             y = target(loss, rows.y[r], c, n_columns)
             size = size_of(rows, r, y, c, positive, negative)
@@ -85,11 +103,14 @@ def add_gradients(
 
 
 @kernel
-def sum_of_conjugates(rows, loss, epsilon, shrink, positive, negative, slopes):
-    """Weighted sum of the losses' conjugates at the slopes, shrunk by ``shrink[side, c]``."""
+def sum_of_conjugates(rows, loss, epsilon, first, last, shrink, positive, negative, slopes):
+    """Weighted sum of the conjugates of the losses of rows ``first:last`` at their slopes.
+
+    shrink : float64 [2, n_columns], factors of the slopes above and below zero
+    """
     n_columns = positive.shape[0]
     total = 0.0
-    for r in range(rows.y.shape[0]):
+    for r in range(first, last):
         for c in range(n_columns):
             y = target(loss, rows.y[r], c, n_columns)
             size = size_of(rows, r, y, c, positive, negative)

@@ -160,3 +160,27 @@ def loss_derivative(loss, epsilon, y, p):
     if residual < -epsilon:
         return clipped(2.0 * (residual + epsilon))
     return 0.0
+
+
+@inlined
+def loss_curvature(loss, epsilon, y, p):
+    """Second derivative of a smooth loss in the prediction `p`; 0 of one with kinks.
+
+    Where the derivative has a kink it is that of one of the sides.
+    """
+    if loss == LOG_LOSS:
+        e = math.exp(-abs(p))
+        return e / ((1.0 + e) * (1.0 + e))
+    if loss == MULTINOMIAL:  # in the column's own margin
+        return math.exp(p) * (1.0 - math.exp(p))
+    if loss == SQUARED_HINGE:
+        return 2.0 if p * y < 1.0 else 0.0
+    if loss == MODIFIED_HUBER:
+        return 2.0 if -1.0 <= p * y < 1.0 else 0.0
+    if loss == SQUARED_ERROR:
+        return 1.0
+    if loss == HUBER:
+        return 1.0 if abs(p - y) <= epsilon else 0.0
+    if loss == SQUARED_EPSILON_INSENSITIVE:
+        return 2.0 if abs(p - y) > epsilon else 0.0
+    return 0.0

@@ -40,7 +40,7 @@ class EpochHook:
         session = self.session
         if not session.restore_at_rest():  # a worker that died may have left the sums wrong
             return
-        again = checks.look(session, session.model(), session.word(layout.EPOCHS), side_by_side)
+        again = checks.look(session, side_by_side)
         if again is None:
             session.stop(layout.STOPPED_BY_CRITERION)
         else:

@@ -130,13 +130,15 @@ def solve(
         report_epochs=on_epoch is not None,
         track=track,
     )
-    checks = Checks(problem, stop) if stop.looks else None
+    checks = Checks(problem, stop, not isinstance(rule, SGD)) if stop.looks else None
     arrays = runner.allocate(shapes, sessions.row_arrays(problem))
     try:
         session = Session(arrays, settings)
         sessions.fill(session, problem, rule, stop, step, start)
         if checks is not None:
             session.raise_limit(FIRST_LOOK if start is None else 0)  # a start may be good enough
+            if start is None:
+                checks.begin(session)
         filled = time.perf_counter()
         session.worker(0).prepare()
         if checks is not None:
@@ -157,7 +159,8 @@ def solve(
         if checks is not None:
             # the model that is returned, whyever the run has ended
             if not checks.seen or checks.seen[-1]["epoch"] < session.word(layout.EPOCHS):
-                checks.look(session, model, session.word(layout.EPOCHS), side_by_side)
+                checks.look(session, side_by_side)
+                model = dataclasses.replace(model, intercept=session.model().intercept)
             converged = checks.met
             if checks.hopeless:
                 why = "the epochs that are left would not do"

@@ -91,11 +91,60 @@ def test_parts_add_up_to_the_whole(monkeypatch):
         return map(function, reversed(parts))
 
     apart = Optimality(problem, at, each=each, n_parts=4)
-    assert sizes == [4]
+    assert sizes == [4, 4], "margins, then gradients"
     whole = Optimality(problem, at)
     assert apart.objective == pytest.approx(whole.objective, rel=1e-12)
     assert apart.gradient() == pytest.approx(whole.gradient(), rel=1e-12)
     assert apart.gap() == pytest.approx(whole.gap(), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("loss", "columns"),
+    [
+        ("log_loss", 1),
+        ("log_loss", 3),
+        ("multinomial", 3),
+        ("squared_hinge", 1),
+        ("modified_huber", 1),
+        ("squared_error", 1),
+        ("huber", 1),
+        ("squared_epsilon_insensitive", 1),
+    ],
+)
+@pytest.mark.parametrize("form", ["dense", "csr"])
+def test_intercepts_are_settled_where_the_objective_is_smallest(form, loss, columns):
+    task = "regression" if loss in REGRESSION else "classification"
+    settings = {"task": task, "loss": loss, "epsilon": 0.4, "weighted": True, "alpha": 0.3}
+    problem, X, Y, weight = cases.problem(form, columns=columns, **settings)
+    at = model(problem)
+    look = Optimality(problem, at, settle=1e-12)
+    settled = Model(at.coef, look.intercept)
+    assert np.abs(slopes_of(problem, X, Y, weight, settled).mean(axis=0)).max() < 1e-9
+    assert look.objective == pytest.approx(problem.objective(at.coef, look.intercept), rel=1e-9)
+    assert look.objective <= problem.objective(at.coef, at.intercept) + 1e-12
+    np.testing.assert_allclose(
+        look.gradient(), Optimality(problem, settled).gradient(), rtol=1e-9, atol=1e-12
+    )
+
+
+def test_losses_without_curvature_leave_the_intercept_alone():
+    """All margins are past the kink and weights of zero: nothing to solve, and nothing moves."""
+    problem, *_ = cases.problem("dense", loss="squared_hinge")
+    far = Model(np.zeros_like(model(problem).coef), np.array([1e6], problem.dtype))
+    look = Optimality(problem, far, settle=0.0)
+    assert np.isfinite(look.intercept).all()
+
+
+@pytest.mark.parametrize("loss", [loss for loss in losses.CODES if loss != "multinomial"])
+def test_curvatures_are_the_derivatives_of_the_derivatives(loss):
+    curvature = getattr(losses.loss_curvature, "py_func", losses.loss_curvature)
+    epsilon, step = 0.4, 1e-6
+    labels = [-1.0, 1.0] if loss not in (*REGRESSION, "log_loss") else [0.0, 1.0]
+    for y in labels:
+        for p in (-2.3, -0.45, 0.2, 0.9, 3.1, 40.0, -40.0):
+            ends = [naive.loss_derivative(loss, epsilon, y, p + d) for d in (-step, step)]
+            wanted = (ends[1] - ends[0]) / (2.0 * step)
+            assert curvature(losses.CODES[loss], epsilon, y, p) == pytest.approx(wanted, abs=1e-6)
 
 
 @pytest.mark.parametrize("loss", [loss for loss in losses.CODES if loss != "multinomial"])

@@ -1,0 +1,98 @@
+"""Where the intercepts are best, given the margins of the rows without them.
+
+The intercept is the one coordinate that every row has, at full size: where the features of a row
+are small, as on text, it is by far the stiffest, and the noise of the steps keeps it moving when
+everything else has settled. At a look the margins are known anyway, and its optimum is a few steps
+of Newton's method on one number per row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from hogshare.kernels import losses
+from hogshare.kernels.intercepts import add_intercept_slopes
+from hogshare.problems.linear import LinearProblem
+
+Each = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+
+MAX_STEPS = 12
+MAX_HALVINGS = 6
+FLAT = 1e-10  # of the largest curvature: directions that bend less are left alone
+
+
+def best_intercepts(
+    problem: LinearProblem,
+    margins: np.ndarray,
+    start: np.ndarray,
+    enough: float,
+    parts: list[tuple[int, int]],
+    each: Each = map,
+) -> np.ndarray:
+    """Intercepts at which the mean slope of the losses is nearly zero, in the problem's dtype.
+
+    Newton's method; a step is halved until the largest slope is smaller than before.
+
+    Parameters
+    ----------
+    problem : LinearProblem
+        With a smooth loss.
+    margins : ndarray of shape (n_rows * n_columns,), float64
+        Of the rows, without intercepts.
+    start : ndarray of shape (n_columns,)
+    enough : float
+        Mean slope that is small enough.
+    parts : list of tuple
+        First and last row of each part of the rows.
+    each : callable, default=map
+        ``each(function, parts)`` calls the function with every part.
+
+    Returns
+    -------
+    intercepts : ndarray of shape (n_columns,), float64
+        `start` itself where no step makes the slopes smaller.
+    """
+    n, n_rows = problem.n_columns, max(1, problem.n_rows)
+
+    def derivatives(intercept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        def add(part: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+            slope, bend = np.zeros(n), np.zeros((n, n))
+            add_intercept_slopes(
+                problem.rows,
+                losses.CODES[problem.loss],
+                problem.epsilon,
+                *part,
+                margins,
+                intercept,
+                problem.positive,
+                problem.negative,
+                np.empty(n),
+                slope,
+                bend,
+            )
+            return slope, bend
+
+        sums = list(each(add, parts))
+        return sum(s for s, _ in sums) / n_rows, sum(b for _, b in sums) / n_rows
+
+    at = np.asarray(start, np.float64)
+    slope, bend = derivatives(at)
+    for _ in range(MAX_STEPS):
+        largest = np.abs(slope).max()
+        if not (enough < largest < np.inf) or not np.isfinite(bend).all():
+            break
+        # of least size: of a loss that couples the columns, a shift of all of them changes nothing
+        step = np.linalg.lstsq(bend, slope, rcond=FLAT)[0]
+        for _ in range(MAX_HALVINGS):
+            trial = (at - step).astype(problem.dtype).astype(np.float64)
+            trial_slope, trial_bend = derivatives(trial)
+            if np.abs(trial_slope).max() < largest:
+                break
+            step = 0.5 * step
+        else:
+            break
+        at, slope, bend = trial, trial_slope, trial_bend
+    return at
