@@ -435,3 +435,68 @@ def test_a_warm_start_with_other_features_is_refused():
     model = Lasso(alpha=0.01, warm_start=True, runtime="caller").fit(X, X[:, 0])
     with pytest.raises(ValueError, match="same features"):
         model.fit(X[:, :3], X[:, 0])
+
+
+# -- what cannot be fitted, and what there is nothing to fit in ----------------------------------
+
+
+@pytest.mark.parametrize(("runtime", "n_jobs"), WORKERS)
+@pytest.mark.parametrize("klass", PAIRS, ids=lambda k: k.__name__)
+def test_rows_whose_norms_overflow_are_refused(cancer, klass, runtime, n_jobs):
+    X, y = cancer
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # the sentence is all that is told
+        with pytest.raises(ValueError, match=r"squared norms leave .* Scale the input"):
+            klass(runtime=runtime, n_jobs=n_jobs).fit(X * 1e160, y)
+
+
+def test_weights_of_classes_that_leave_nothing_are_refused(cancer):
+    X, y = cancer
+    for weight, words in (
+        ({0: 0.0, 1: 0.0}, "weights of all rows are zero"),
+        ({0: 1.0, 1: -1.0}, "must not be negative"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            LogisticRegression(class_weight=weight).fit(X, y)
+    rows = (y == 0).astype(float)
+    with pytest.raises(ValueError, match="weights of all rows are zero"):
+        LogisticRegression(class_weight={0: 0.0}).fit(X, y, rows)
+    for klass in PAIRS:
+        with pytest.raises(ValueError, match="Negative values"):
+            klass(runtime="caller").fit(X, y, -rows)
+
+
+def test_a_fit_of_no_epochs_has_no_report(cancer):
+    model = LogisticRegression(runtime="caller").fit(*cancer)
+    assert model.report_ is not None
+    assert model.set_params(max_iter=0).fit(*cancer).report_ is None
+
+
+@FORMS
+@pytest.mark.parametrize("klass", [Ridge, ElasticNet, Lasso], ids=lambda k: k.__name__)
+def test_nothing_to_explain_is_the_mean_at_once(diabetes, klass, form):
+    X, y = diabetes
+    for rows, target in ((0.0 * X, y + 3.0), (X, np.full(len(y), 3.3)), (X, np.zeros(len(y)))):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            model = klass(runtime="caller", max_iter=20).fit(as_form(rows, form), target)
+        np.testing.assert_allclose(model.coef_, 0.0, atol=1e-12)
+        atol = 1e-12 if klass is Ridge else 2e-3  # a gap of 1e-6 of the target's mean square
+        np.testing.assert_allclose(model.intercept_, target.mean(), atol=atol)
+        assert np.max(model.n_iter_) <= 20
+    model = klass(runtime="caller", fit_intercept=False).fit(as_form(0.0 * X, form), y)
+    assert not model.coef_.any() and np.max(model.n_iter_) <= 5
+
+
+@pytest.mark.parametrize("klass", [Ridge, RidgeClassifier], ids=lambda k: k.__name__)
+def test_ridge_with_64_bit_indices_is_finished_by_scikit_learn(klass):
+    rng = np.random.default_rng(0)
+    X = sp.random(900, 450, 0.05, format="csr", random_state=0)
+    y = X @ rng.normal(size=450) + rng.normal(size=900)
+    y = y > 0 if klass is RidgeClassifier else y
+    wide = X.copy()
+    wide.indices, wide.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    model = klass(alpha=1e-6, max_iter=30, tol=1e-11).fit(wide, y)
+    assert model.solver_ == "saga, sparse_cg"
+    near(model, PAIRS[klass](alpha=1e-6, solver="sparse_cg", tol=1e-13).fit(X, y), atol=1e-3)
+    assert wide.indices.dtype == np.int64, "the caller's matrix is as it was"

@@ -451,8 +451,19 @@ def saga_step(problem: LinearProblem, smoothness: float, rule: SAGA) -> float:
     1 / (3 L) with the largest row's L is what the theory asks for; up to 2 / (3 L) no set of rows
     was found on which a run diverges, and with 1 / L many. Where rows are drawn by importance, a
     row's L over its chance is at most twice the mean, so that the first is below 2 / (3 L) anyway.
+
+    Raises
+    ------
+    ValueError
+        If squared norms overflow: the step would be zero, and the model stay where it is.
     """
-    mean, largest = saga.norms_of(problem.rows, 1)
+    with np.errstate(over="ignore"):
+        mean, largest = saga.norms_of(problem.rows, 1)
+    if not math.isfinite(mean):
+        raise ValueError(
+            "Rows are too large: their squared norms leave the floating-point range, and with them "
+            "every step. Scale the input, for example with StandardScaler or MinMaxScaler."
+        )
     one = float(problem.fit_intercept)
     if rule.sampling == "importance":
         largest = mean

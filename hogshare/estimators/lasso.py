@@ -88,7 +88,9 @@ class ElasticNet(_ElasticNet):
         Workers that fit the model together; see `LogisticRegression`.
 
     plane : "shared", Shared or None, default="shared"
-        Where the model lives while several workers fit it; private copies that are exchanged.
+        Where the model lives while several workers fit it. "shared" (and None) is
+        ``hogshare.Shared()``: private copies that are exchanged. ``Shared(exchange=None)`` is
+        refused.
 
     runtime : {"auto", "caller", "threads", "processes"}, default="auto"
         Who runs the workers. With "auto" they are left out where coordinate descent is ahead, and
@@ -189,7 +191,7 @@ class ElasticNet(_ElasticNet):
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Targets.
         sample_weight : float or array-like of shape (n_samples,), default=None
-            Weights of the rows; only their ratios count.
+            Weights of the rows; only their ratios count. The workers refuse negative ones.
         check_input : bool, default=True
             For scikit-learn's coordinate descent; the workers always check.
 
@@ -225,11 +227,11 @@ class ElasticNet(_ElasticNet):
         def state(target: int) -> LinearProblem:
             return squares.problem(target, penalty, float(self.alpha), float(self.l1_ratio))
 
-        def stop(target: int, problem: LinearProblem) -> Stop:
+        def begin(target: int, problem: LinearProblem) -> tuple[Stop, Model | None]:
             epochs = MAX_ITER if self.max_iter is None else self.max_iter
-            return Stop(
-                epochs=epochs, gap=GAP_SHARE * self.tol * squares.spread(target), give_up=finish
-            )
+            gap = GAP_SHARE * self.tol * squares.spread(target)
+            floor = squares.rounding(target) ** 2
+            return Stop(epochs=epochs, gap=max(gap, floor), give_up=finish), start(target)
 
         def start(target: int) -> Model | None:
             before = getattr(self, "coef_", None) if self.warm_start else None
@@ -246,7 +248,7 @@ class ElasticNet(_ElasticNet):
             return squares.start(target, before, float(np.ravel(self.intercept_)[target]))
 
         coef, intercept, reports = fit_targets(
-            self, squares, state, stop, start, draws=self.selection == "random"
+            self, squares, state, begin, draws=self.selection == "random"
         )
         single = squares.n_targets == 1
         gaps = np.array([report.checks[-1]["gap"] for report in reports], X.dtype)

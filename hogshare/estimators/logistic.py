@@ -100,7 +100,9 @@ class LogisticRegression(_LogisticRegression):
         where more cannot pay; with a runtime named it is an order.
 
     plane : "shared", Shared or None, default="shared"
-        Where the model lives while several workers fit it; private copies that are exchanged.
+        Where the model lives while several workers fit it. "shared" (and None) is
+        ``hogshare.Shared()``: private copies that are exchanged. ``Shared(exchange=None)`` is
+        refused.
 
     runtime : {"auto", "caller", "threads", "processes"}, default="auto"
         Who runs the workers. "auto" takes threads, or processes if the rows come from
@@ -129,8 +131,9 @@ class LogisticRegression(_LogisticRegression):
     solver_ : str
         What fitted the model: 'sdca' or 'saga', and what finished it, as in 'saga, lbfgs'.
 
-    report_ : Report
-        How the workers' run went: workers, epochs, looks at the gradient, settings, notes.
+    report_ : Report or None
+        How the workers' run went: workers, epochs, looks at the gradient, settings, notes. None
+        with ``max_iter=0``, which runs nothing.
 
     See Also
     --------
@@ -228,7 +231,8 @@ class LogisticRegression(_LogisticRegression):
         y : array-like of shape (n_samples,)
             Labels.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, multiplied with those of the classes.
+            Weights of the rows, multiplied with those of the classes. Negative ones are refused,
+            which scikit-learn accepts: the problem need not have a solution then.
 
         Returns
         -------
@@ -239,6 +243,7 @@ class LogisticRegression(_LogisticRegression):
         ValueError
             If the input or a parameter is not valid, or if the run diverges.
         """
+        self.report_: Report | None = None
         penalty = resolve_penalty(self)
         _check_solver(self.solver, penalty, self.dual)
         X, y = check_rows(self, X, y)
@@ -277,7 +282,7 @@ class LogisticRegression(_LogisticRegression):
             self,
             problem,
             self._stop(problem, finishes),
-            start,
+            start if start.coef.any() or start.intercept.any() else None,
             tasks if tasks.wanted else None,
             draws=self.solver in DRAWS,
         )

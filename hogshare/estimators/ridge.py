@@ -14,7 +14,7 @@ from sklearn.linear_model._ridge import _BaseRidge
 from sklearn.utils.validation import _check_sample_weight
 
 from hogshare.engine.stops import Stop
-from hogshare.estimators.squares import Squares, fit_targets, gradient_at_zero, solver_names
+from hogshare.estimators.squares import Squares, fit_targets, gradient_at_zero, solver_names, zeros
 from hogshare.estimators.workers import (
     WORKER_CONSTRAINTS,
     check_rows,
@@ -22,6 +22,7 @@ from hogshare.estimators.workers import (
     with_mean_one,
 )
 from hogshare.problems.linear import LinearProblem
+from hogshare.problems.model import Model
 from hogshare.problems.rows import check_sparse
 from hogshare.report import Report
 
@@ -66,13 +67,15 @@ class RidgeMixin:
             # ours is scikit-learn's objective divided by twice the sum of the weights
             return squares.problem(target, "l2", float(alpha[target]) / total, 0.0)
 
-        def stop(target: int, problem: LinearProblem) -> Stop:
+        def begin(target: int, problem: LinearProblem) -> tuple[Stop, Model | None]:
             epochs = MAX_ITER if est.max_iter is None else est.max_iter
-            tolerance = est.tol * gradient_at_zero(problem)
-            return Stop(epochs=epochs, gradient=tolerance, give_up=finish)
+            steepest, floor = gradient_at_zero(problem), squares.rounding(target)
+            stop = Stop(epochs=epochs, gradient=max(est.tol * steepest, floor), give_up=finish)
+            # a start is looked at before anybody moves: zeros that are good already are kept
+            return stop, zeros(problem) if steepest <= floor else None
 
         coef, intercept, reports = fit_targets(
-            self, squares, state, stop, lambda target: None, draws=est.solver != "auto"
+            self, squares, state, begin, draws=est.solver != "auto"
         )
         several = np.ndim(y) > 1
         self.coef_ = coef if several and len(coef) > 1 else coef[0]
@@ -144,7 +147,9 @@ class Ridge(RidgeMixin, _Ridge):
         Workers that fit the model together; see `LogisticRegression`.
 
     plane : "shared", Shared or None, default="shared"
-        Where the model lives while several workers fit it; private copies that are exchanged.
+        Where the model lives while several workers fit it. "shared" (and None) is
+        ``hogshare.Shared()``: private copies that are exchanged. ``Shared(exchange=None)`` is
+        refused.
 
     runtime : {"auto", "caller", "threads", "processes"}, default="auto"
         Who runs the workers.
@@ -235,7 +240,7 @@ class Ridge(RidgeMixin, _Ridge):
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Targets.
         sample_weight : float or array-like of shape (n_samples,), default=None
-            Weights of the rows.
+            Weights of the rows. The workers refuse negative ones.
 
         Returns
         -------
@@ -298,7 +303,9 @@ class RidgeClassifier(RidgeMixin, _RidgeClassifier):
         Workers that fit the model together; see `LogisticRegression`.
 
     plane : "shared", Shared or None, default="shared"
-        Where the model lives while several workers fit it; private copies that are exchanged.
+        Where the model lives while several workers fit it. "shared" (and None) is
+        ``hogshare.Shared()``: private copies that are exchanged. ``Shared(exchange=None)`` is
+        refused.
 
     runtime : {"auto", "caller", "threads", "processes"}, default="auto"
         Who runs the workers.
@@ -390,7 +397,7 @@ class RidgeClassifier(RidgeMixin, _RidgeClassifier):
         y : array-like of shape (n_samples,) or (n_samples, n_labels)
             Labels.
         sample_weight : float or array-like of shape (n_samples,), default=None
-            Weights of the rows.
+            Weights of the rows. The workers refuse negative ones.
 
         Returns
         -------

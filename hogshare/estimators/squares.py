@@ -15,6 +15,7 @@ from hogshare.problems.linear import LinearProblem, build
 from hogshare.problems.model import Model
 from hogshare.report import Report
 
+ROUNDING = 8 * np.finfo(np.float64).eps  # of means and products in double precision
 OFF_CENTRE = 0.1  # squares of the features' means, in squares of their deviations
 
 
@@ -39,6 +40,10 @@ class Squares:
         self.weight = weight
         self.fit_intercept = fit_intercept
         self.x_mean: np.ndarray | None = None
+        values = X.data if sp.issparse(X) else X
+        self.x_largest = max(
+            1.0, float(np.max(values, initial=0.0)), -float(np.min(values, initial=0.0))
+        )
         self.y = np.asarray(y, np.float64).reshape(len(y), -1)
         self.y_mean = np.zeros(self.y.shape[1])
         if fit_intercept:
@@ -51,8 +56,9 @@ class Squares:
         if sp.issparse(X) or not X.size:
             return
         mean = np.average(X, axis=0, weights=self.weight.astype(np.float64))
-        squares = np.einsum("ij,ij,i->", X, X, self.weight, dtype=np.float64) / len(X)
-        middle = float(np.square(mean).sum())
+        with np.errstate(over="ignore", invalid="ignore"):  # rows that large are refused later
+            squares = np.einsum("ij,ij,i->", X, X, self.weight, dtype=np.float64) / len(X)
+            middle = float(np.square(mean).sum())
         if middle > OFF_CENTRE * max(squares - middle, 0.0):
             self.x_mean = mean
             self.X = (X - mean).astype(X.dtype)
@@ -84,6 +90,15 @@ class Squares:
         """Weighted mean square of a target about its mean."""
         return float(np.average(np.square(self.y[:, target]), weights=self.weight))
 
+    def rounding(self, target: int) -> float:
+        """What rounding alone may leave of a component of the gradient.
+
+        Where a target is the same number for all rows, or no feature has to do with it, the
+        gradient at zero is that, and a share of it is nothing to come down to.
+        """
+        size = float(np.hypot(np.sqrt(self.spread(target)), self.y_mean[target]))
+        return ROUNDING * self.x_largest * size
+
     def intercept(self, target: int, model: Model) -> float:
         """Intercept of a model for the rows and targets as they came."""
         value = float(self.y_mean[target]) + float(model.intercept[0])
@@ -100,22 +115,26 @@ class Squares:
         return Model(coef.reshape(1, -1).astype(dtype), np.array([value], dtype))
 
 
+def zeros(problem: LinearProblem) -> Model:
+    """Return the model of zeros."""
+    shape = problem.n_columns, problem.n_features
+    return Model(np.zeros(shape, problem.dtype), np.zeros(shape[0], problem.dtype))
+
+
 def gradient_at_zero(problem: LinearProblem) -> float:
     """Largest component of the gradient where all coefficients are zero."""
-    shape = problem.n_columns, problem.n_features
-    return Optimality(problem, Model(np.zeros(shape), np.zeros(shape[0])), sides=False).gradient()
+    return Optimality(problem, zeros(problem), sides=False).gradient()
 
 
 def fit_targets(
     estimator: Any,
     squares: Squares,
     state: Callable[[int], LinearProblem],
-    stop: Callable[[int, LinearProblem], Stop],
-    start: Callable[[int], Model | None],
+    begin: Callable[[int, LinearProblem], tuple[Stop, Model | None]],
     *,
     draws: bool,
 ) -> tuple[np.ndarray, np.ndarray, list[Report]]:
-    """Solve the problem of each target.
+    """Solve the problem of each target, by the criterion and from the start that `begin` names.
 
     Returns
     -------
@@ -126,9 +145,7 @@ def fit_targets(
     coef, intercept, reports = [], [], []
     for target in range(squares.n_targets):
         problem = state(target)
-        report = to_the_optimum(
-            estimator, problem, stop(target, problem), start(target), draws=draws
-        )
+        report = to_the_optimum(estimator, problem, *begin(target, problem), draws=draws)
         coef.append(report.model.coef[0])
         intercept.append(squares.intercept(target, report.model))
         reports.append(report)

@@ -72,15 +72,29 @@ def to_the_optimum(
         n_workers=estimator.n_jobs,
         stop=stop,
         seed=0 if estimator.random_state is None and not draws else estimator.random_state,
-        start=start if begun else None,
+        start=start,
         on_epoch=on_epoch,
     )
     return report.without_memory()
 
 
 def with_mean_one(weight: np.ndarray) -> tuple[np.ndarray, float]:
-    """Weights of the rows in the same ratios with mean 1, and the sum that they had before."""
+    """Weights of the rows in the same ratios with mean 1, and the sum that they had before.
+
+    Raises
+    ------
+    ValueError
+        If all are zero, or one is negative: `check_rows` sees to the weights of rows, nothing in
+        scikit-learn to what those of classes make of them.
+    """
     total = float(weight.sum(dtype=np.float64))
+    if weight.min() < 0.0:
+        raise ValueError("Weights must not be negative, which a class's is in class_weight.")
+    if total == 0.0:
+        raise ValueError(
+            "The weights of all rows are zero, which leaves nothing to fit: give a class that "
+            "occurs a positive weight in class_weight, or one of its rows in sample_weight."
+        )
     return (weight if (weight == 1.0).all() else weight * (len(weight) / total)), total
 
 
