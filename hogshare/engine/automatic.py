@@ -19,11 +19,14 @@ UNEVEN = 2.0  # largest squared norm over the mean from which one step size for 
 VERY_UNEVEN = 20.0  # the same, from which SAGA with rows drawn by importance is ahead of SDCA
 
 
-def automatic_rule(problem: LinearProblem, shuffle: bool = True) -> SDCA | SAGA:
+def automatic_rule(
+    problem: LinearProblem, shuffle: bool = True, from_anywhere: bool = False
+) -> SDCA | SAGA:
     """SDCA where rows are short beside the penalty, or uneven; SAGA where they are long.
 
     SAGA draws uneven rows by importance, unless they have to be read in an order (`shuffle`, or
-    rows in a file larger than memory).
+    rows in a file larger than memory). `from_anywhere` asks for a rule that can begin at any model,
+    without what a rule remembers: SAGA.
 
     Raises
     ------
@@ -36,12 +39,12 @@ def automatic_rule(problem: LinearProblem, shuffle: bool = True) -> SDCA | SAGA:
             "which takes the step size's place: use penalty='l2', or 'elasticnet' with "
             "l1_ratio < 1, and alpha > 0."
         )
-    if problem.loss in UNSMOOTH:
+    if problem.loss in UNSMOOTH and not from_anywhere:
         return SDCA()
     mean, largest = norms_of(problem.rows, max(1, problem.n_rows // SAMPLE_ROWS))
     free = shuffle and not exceeds_memory(problem.rows)
     saga = SAGA(sampling="importance" if free and largest > UNEVEN * mean else "uniform")
-    if problem.l2 == 0.0 or problem.loss in COUPLED:
+    if problem.l2 == 0.0 or problem.loss in COUPLED or from_anywhere:
         return saga
     weight = float(problem.rows.weight.mean()) if problem.rows.weight.size else 1.0
     curvature = losses.CURVATURE[losses.CODES[problem.loss]] * weight

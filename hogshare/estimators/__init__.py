@@ -3,6 +3,7 @@
 from hogshare.estimators.classifier import SGDClassifier
 from hogshare.estimators.lasso import ElasticNet, Lasso
 from hogshare.estimators.logistic import LogisticRegression
+from hogshare.estimators.logistic_cv import LogisticRegressionCV
 from hogshare.estimators.regressor import SGDRegressor
 from hogshare.estimators.ridge import Ridge, RidgeClassifier
 
@@ -10,6 +11,7 @@ __all__ = [
     "ElasticNet",
     "Lasso",
     "LogisticRegression",
+    "LogisticRegressionCV",
     "Ridge",
     "RidgeClassifier",
     "SGDClassifier",

@@ -21,6 +21,7 @@ from hogshare.estimators.workers import (
     WORKER_CONSTRAINTS,
     check_rows,
     for_scikit_learn,
+    is_zero,
     to_the_optimum,
     warn_unless_converged,
     with_mean_one,
@@ -250,6 +251,23 @@ class LogisticRegression(_LogisticRegression):
         check_classification_targets(y)
         self.classes_ = np.unique(y)
         self._check_classes()
+        self._fit_rows(X, y, sample_weight, penalty)
+        return self
+
+    def _fit_rows(
+        self,
+        X: Any,
+        y: np.ndarray,
+        sample_weight: Any,
+        penalty: str | None,
+        start: Model | None = None,
+    ) -> Model | None:
+        """Fit checked rows, whose labels are among `classes_`.
+
+        `start` is what an earlier call returned for the same rows and another `C`; without it a fit
+        goes on from the last solution, or from zero. Returns the model to go on from, with what its
+        rule remembers of the rows; None where there is none.
+        """
         weight, alpha = self._weights(X, y, sample_weight)
         rows, scaling = self._rows(X)
         problem = build(
@@ -265,7 +283,7 @@ class LogisticRegression(_LogisticRegression):
             class_weight=None,
             classes=self.classes_,
         )
-        start = self._start(problem, scaling)
+        start = self._start(problem) if start is None else start
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
 
         def attributes(model: Model) -> dict[str, Any]:
@@ -276,28 +294,30 @@ class LogisticRegression(_LogisticRegression):
         if self.max_iter == 0:
             self._keep(attributes(start), 0, "none")
             tasks.end(None)
-            return self
+            return None
+        # at zero there is nothing to look at before the first epoch
+        begun = start.memory is not None or not is_zero(start)
         finishes = self.solver in FINISHERS and self.runtime == "auto"
         report = to_the_optimum(
             self,
             problem,
             self._stop(problem, finishes),
-            start if start.coef.any() or start.intercept.any() else None,
+            start if begun else None,
             tasks if tasks.wanted else None,
             draws=self.solver in DRAWS,
         )
         name = report.settings["rule"]["name"].lower()
         self._keep(attributes(report.model), report.n_epochs, name)
-        self.report_ = report
+        self.report_ = report.without_memory()
         tasks.end(report)
         if report.converged or tasks.stopped:
-            return self
+            return report.model
         theirs = for_scikit_learn(X) if finishes else None
-        if theirs is not None:
-            self._finish(report, theirs, y, sample_weight)
-        else:
-            warn_unless_converged(report, ADVICE)
-        return self
+        if theirs is None:
+            warn_unless_converged(report, ADVICE, stacklevel=4)
+            return report.model
+        self._finish(report, theirs, y, sample_weight)
+        return None if scaling else Model(self.coef_, self.intercept_)
 
     def _stop(self, problem: LinearProblem, finishes: bool) -> Stop:
         """The gradient as for lbfgs; and the gap, where the penalty gives the problem a dual.
@@ -355,7 +375,7 @@ class LogisticRegression(_LogisticRegression):
             return sp.csr_array(sp.hstack([X, column], format="csr")), scaling
         return np.hstack([X, column]), scaling
 
-    def _start(self, problem: LinearProblem, scaling: float) -> Model:
+    def _start(self, problem: LinearProblem) -> Model:
         """Where the workers begin: at zero, or at the last solution."""
         shape = problem.n_columns, problem.n_features
         before = getattr(self, "coef_", None) if self.warm_start else None
@@ -400,7 +420,7 @@ class LogisticRegression(_LogisticRegression):
             warm_start=True,
         )
         theirs.coef_, theirs.intercept_ = self.coef_, self.intercept_
-        theirs.fit(X, y, sample_weight=sample_weight)
+        theirs.fit(*with_all_classes(X, y, sample_weight, self.classes_))
         # liblinear answers in float64
         attributes = {"coef_": theirs.coef_.astype(X.dtype, copy=False)}
         attributes["intercept_"] = np.atleast_1d(theirs.intercept_).astype(X.dtype, copy=False)
@@ -422,6 +442,25 @@ ADVICE = (
     "Increase max_iter, or scale the data (StandardScaler). With few features and no l1 part, "
     "scikit-learn's 'newton-cholesky' may be the better tool."
 )
+
+
+def with_all_classes(
+    X: Any, y: np.ndarray, sample_weight: Any, classes: np.ndarray
+) -> tuple[Any, np.ndarray, Any]:
+    """Rows, labels and weights with a row of weight 0 for each class that the rows lack.
+
+    scikit-learn makes coefficients for the classes that it finds.
+    """
+    lacking = np.setdiff1d(classes, y)
+    if not lacking.size:
+        return X, y, sample_weight
+    more = np.zeros((len(lacking), X.shape[1]), X.dtype)
+    if sp.issparse(X):
+        X = sp.csr_array(sp.vstack([X, sp.csr_array(more)], format="csr"))
+    else:
+        X = np.vstack([X, more])
+    weight = np.ones(len(y), X.dtype) if sample_weight is None else np.asarray(sample_weight)
+    return X, np.append(y, lacking), np.append(weight, np.zeros(len(lacking), weight.dtype))
 
 
 def resolve_penalty(estimator: Any) -> str | None:

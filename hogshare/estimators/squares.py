@@ -148,7 +148,7 @@ def fit_targets(
         report = to_the_optimum(estimator, problem, *begin(target, problem), draws=draws)
         coef.append(report.model.coef[0])
         intercept.append(squares.intercept(target, report.model))
-        reports.append(report)
+        reports.append(report.without_memory())
     return np.array(coef), np.array(intercept, dtype=squares.X.dtype), reports
 
 

@@ -12,7 +12,6 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import validate_data
 
 from hogshare.engine.automatic import automatic_rule
-from hogshare.engine.rules import SAGA
 from hogshare.engine.stops import Stop
 from hogshare.planes.shared import Shared
 from hogshare.problems.linear import LinearProblem
@@ -54,19 +53,20 @@ def to_the_optimum(
 ) -> Report:
     """Solve a problem with an estimator's workers, by the rule that suits it.
 
-    A start other than zero is for `SAGA`, which can go on from any model. Where scikit-learn's
-    solver of that name draws nothing (`draws` False), its fits are repeatable without a
-    `random_state`; so are ours then.
+    A start other than zero that remembers nothing is for `SAGA`, which can go on from any model.
+    Where scikit-learn's solver of that name draws nothing (`draws` False), its fits are repeatable
+    without a `random_state`; so are ours then. The report's model remembers every row; what an
+    estimator keeps is ``report.without_memory()``.
     """
     if estimator.plane is not None and plane_of(estimator).exchange is None:
         raise ValueError(
             f"{type(estimator).__name__} needs private copies: use plane=Shared() instead of "
             "exchange=None."
         )
-    begun = start is not None and bool(np.any(start.coef) or np.any(start.intercept))
-    report = solve(
+    forgetful = start is not None and start.memory is None and not is_zero(start)
+    return solve(
         problem,
-        rule=SAGA() if begun else automatic_rule(problem),
+        rule=automatic_rule(problem, from_anywhere=forgetful),
         plane=plane_of(estimator),
         runtime=estimator.runtime,
         n_workers=estimator.n_jobs,
@@ -75,7 +75,11 @@ def to_the_optimum(
         start=start,
         on_epoch=on_epoch,
     )
-    return report.without_memory()
+
+
+def is_zero(model: Model) -> bool:
+    """Whether all coefficients and intercepts are zero."""
+    return not (np.any(model.coef) or np.any(model.intercept))
 
 
 def with_mean_one(weight: np.ndarray) -> tuple[np.ndarray, float]:

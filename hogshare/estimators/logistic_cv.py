@@ -1,0 +1,483 @@
+"""`LogisticRegressionCV`: scikit-learn's; paths of penalties by warm start, folds side by side."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn import config_context, get_config
+from sklearn.base import _fit_context
+from sklearn.linear_model import LogisticRegressionCV as _LogisticRegressionCV
+from sklearn.linear_model._logistic import _check_solver
+from sklearn.model_selection import check_cv
+from sklearn.utils import compute_class_weight
+from sklearn.utils.metadata_routing import (
+    _manual_routing,
+    _raise_for_params,
+    _routing_enabled,
+    process_routing,
+)
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight
+
+from hogshare.estimators.logistic_path import Path, point, scorer_for
+from hogshare.estimators.workers import WORKER_CONSTRAINTS, check_rows
+from hogshare.problems.model import Model
+from hogshare.report import Report
+from hogshare.runtimes.choice import usable_workers
+from hogshare.runtimes.pool import take_turns
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is chosen from, and how."""
+
+    Cs: np.ndarray
+    ratios: list[Any]  # [None] where `l1_ratios` is None
+    penalty: str
+    scoring: Any
+    legacy: bool
+
+
+class LogisticRegressionCV(_LogisticRegressionCV):
+    """Logistic regression whose `C` and `l1_ratio` are chosen by cross-validation.
+
+    A drop-in replacement of `sklearn.linear_model.LogisticRegressionCV`, and a subclass of it: the
+    same parameters, defaults, attributes and warnings, plus `plane`, `runtime`, `solver_` and
+    `report_`. Every model is fitted as `hogshare.LogisticRegression` fits it. Along the list of
+    penalties, from strong to weak, each fit begins with the solution of the one before and with
+    what its rule remembers of every row, which takes a quarter to a half of the epochs that fits
+    from zero take (``docs/logistic.md``).
+
+    Parameters
+    ----------
+    Cs : int or array-like of shape (n_cs,), default=10
+        Inverses of the penalty's strength to choose from; a number is so many from 1e-4 to 1e4.
+
+    l1_ratios : array-like of shape (n_l1_ratios,) or None, default=None
+        Shares of l1 in the penalty to choose from.
+
+    fit_intercept, dual, penalty, solver, tol, max_iter, class_weight, intercept_scaling
+        As in `LogisticRegression`. "balanced" goes by all rows, not by those of a fold.
+
+    cv : int, cross-validation generator or iterable, default=None
+        Folds; None is five, stratified.
+
+    scoring : str or callable, default=None
+        What is best on the rows that are left out; None is accuracy.
+
+    n_jobs : int or None, default=None
+        Workers: None is one (or what a surrounding joblib context says), -1 all usable cores. With
+        ``runtime="auto"`` they take folds (and values of `l1_ratios`) side by side, each the whole
+        path of one, and fit a model together only where there are more of them than paths, and for
+        the last fit. With a runtime named they fit every model together, one after the other.
+
+    verbose : int, default=0
+        If positive, each fit prints as `LogisticRegression` does.
+
+    refit : bool, default=True
+        Whether to fit all rows with the values that are best on average over the folds. False
+        averages the coefficients that were best in each fold.
+
+    random_state : int, RandomState or None, default=None
+        Of the row orders; see `LogisticRegression`. The folds are `cv`'s matter.
+
+    use_legacy_attributes : bool, default=True
+        The form of the attributes; see scikit-learn's page.
+
+    plane : "shared", Shared or None, default="shared"
+        As in `LogisticRegression`.
+
+    runtime : {"auto", "caller", "threads", "processes"}, default="auto"
+        Who runs the workers; see `n_jobs`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Coefficients, in the dtype of `X` (float32 and float64 are kept).
+
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Intercepts.
+
+    Cs_ : ndarray of shape (n_cs,)
+        What was chosen from.
+
+    l1_ratios_ : ndarray of shape (n_l1_ratios,)
+        What was chosen from; ``[None]`` where `l1_ratios` is None.
+
+    coefs_paths_ : dict of ndarray of shape (n_folds, n_cs, n_l1_ratios, n_dof), or ndarray of \
+            shape (n_folds, n_l1_ratios, n_cs, n_classes, n_dof)
+        Coefficients, the intercept last, of every fit on a fold: a dict by class unless
+        `use_legacy_attributes` is False. The axis of `l1_ratios` is left out of the dict's arrays
+        where that is None, here and in `scores_`.
+
+    scores_ : dict of ndarray of shape (n_folds, n_cs, n_l1_ratios), or ndarray of shape \
+            (n_folds, n_l1_ratios, n_cs)
+        Scores on the rows that were left out.
+
+    C_, l1_ratio_ : ndarray of shape (n_classes,) or (1,), or float
+        What was chosen.
+
+    n_iter_ : ndarray of shape (1, n_folds, n_cs, n_l1_ratios) or (n_folds, n_l1_ratios, n_cs)
+        Epochs of each fit, plus iterations of a solver that finished it.
+
+    n_features_in_ : int
+        Number of features seen during `fit`.
+
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features seen during `fit`, where `X` has names that are all strings.
+
+    solver_ : str
+        What fitted all rows in the end, as in `LogisticRegression`; "none" without `refit`.
+
+    report_ : Report or None
+        How that fit went; None without `refit`.
+
+    See Also
+    --------
+    LogisticRegression : One fit.
+
+    Notes
+    -----
+    Fits on folds by one worker each are the same in every call, however many go side by side.
+    Where folds tie, or nearly do, `C_` is a matter of the last digits of `tol`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from hogshare import LogisticRegressionCV
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = LogisticRegressionCV(
+    ...     Cs=[0.01, 1.0], l1_ratios=(0,), scoring="neg_log_loss", use_legacy_attributes=False
+    ... )
+    >>> model.fit(X, y).C_, model.scores_.shape
+    (1.0, (5, 1, 2))
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+        **_LogisticRegressionCV._parameter_constraints,
+        **WORKER_CONSTRAINTS,
+    }
+
+    def __init__(
+        self,
+        *,
+        Cs: Any = 10,
+        l1_ratios: Any = "warn",
+        fit_intercept: bool = True,
+        cv: Any = None,
+        dual: bool = False,
+        penalty: str = "deprecated",
+        scoring: Any = "warn",
+        solver: str = "lbfgs",
+        tol: float = 1e-4,
+        max_iter: int = 100,
+        class_weight: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        refit: bool = True,
+        intercept_scaling: float = 1.0,
+        random_state: Any = None,
+        use_legacy_attributes: Any = "warn",
+        plane: Any = "shared",
+        runtime: str = "auto",
+    ) -> None:
+        super().__init__(
+            Cs=Cs,
+            l1_ratios=l1_ratios,
+            fit_intercept=fit_intercept,
+            cv=cv,
+            dual=dual,
+            penalty=penalty,
+            scoring=scoring,
+            solver=solver,
+            tol=tol,
+            max_iter=max_iter,
+            class_weight=class_weight,
+            n_jobs=n_jobs,
+            verbose=verbose,
+            refit=refit,
+            intercept_scaling=intercept_scaling,
+            random_state=random_state,
+            use_legacy_attributes=use_legacy_attributes,
+        )
+        self.plane = plane
+        self.runtime = runtime
+
+    # these take one of two forms, as scikit-learn's do
+    C_: Any
+    l1_ratio_: Any
+    n_iter_: Any
+    scores_: Any
+    coefs_paths_: Any
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> LogisticRegressionCV:
+        """Choose `C` and `l1_ratio` by cross-validation, and fit all rows with them.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, for fits and (unless routed otherwise) scores. Negative ones are
+            refused.
+        **params : dict
+            For the splitter and the scorer, with scikit-learn's metadata routing enabled.
+
+        Returns
+        -------
+        self : LogisticRegressionCV
+
+        Raises
+        ------
+        ValueError
+            If the input or a parameter is not valid, or if a run diverges.
+        """
+        _raise_for_params(params, self, "fit")
+        choice = settled(self)
+        _check_solver(self.solver, choice.penalty, self.dual)
+        X, y = check_rows(self, X, y)
+        check_classification_targets(y)
+        self.classes_ = np.unique(y)
+        point({"solver": self.solver, "classes_": self.classes_}, 1.0, 0.0)._check_classes()
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(
+                sample_weight, X, dtype=X.dtype, ensure_non_negative=True
+            )
+        routed = self._routed(sample_weight, params)
+        folds = list(check_cv(self.cv, y, classifier=True).split(X, y, **routed.splitter.split))
+        threads, workers = self._crews(len(folds) * len(choice.ratios))
+        template = self._template(y, sample_weight)
+        paths = [
+            Path(
+                {**template, "random_state": self._seed(), "n_jobs": workers},
+                kind_of(choice.penalty, ratio),
+                ratio,
+                choice.Cs,
+                X,
+                y,
+                sample_weight,
+                train,
+                test,
+            )
+            for train, test in folds
+            for ratio in choice.ratios
+        ]
+        scorer = scorer_for(choice.scoring, self.classes_)
+        config = get_config()
+
+        def follow(path: Path, is_over: Callable[[], bool]) -> Any:
+            with config_context(**config):  # which threads do not inherit
+                return path.follow(scorer, routed.scorer.score, is_over)
+
+        found = take_turns(follow, paths, threads)
+        shape = len(folds), len(choice.ratios), len(choice.Cs)
+        coefs, scores, n_iter = (np.array(part) for part in zip(*found, strict=True))
+        self.coefs_paths_ = coefs.reshape(*shape, *coefs.shape[2:])
+        self.scores_ = scores.reshape(shape)
+        self.n_iter_ = n_iter.reshape(shape)
+        self.Cs_, self.l1_ratios_ = choice.Cs, np.asarray(choice.ratios)
+        self.report_: Report | None = None
+        self.solver_ = "none"
+        if self.refit:
+            self._refit(template, choice, X, y, sample_weight)
+        else:
+            self._average(choice)
+        if choice.legacy:
+            self._to_legacy(choice)
+        else:
+            given = self.l1_ratio_ is not None
+            self.l1_ratio_ = float(self.l1_ratio_ if given else self.penalty == "l1")
+            self.C_ = float(self.C_)
+        return self
+
+    def _template(self, y: np.ndarray, sample_weight: Any) -> dict[str, Any]:
+        """Return parameters and labels that all fits share, as attributes of an estimator."""
+        class_weight = self.class_weight
+        if isinstance(class_weight, dict) and not set(class_weight) <= set(self.classes_):
+            raise ValueError(
+                "The given class_weight dict must have the class labels as keys; "
+                f"classes={self.classes_} but key={class_weight.keys()}"
+            )
+        if class_weight == "balanced":
+            weights = compute_class_weight(
+                class_weight, classes=self.classes_, y=y, sample_weight=sample_weight
+            )
+            class_weight = dict(zip(self.classes_, weights, strict=True))
+        names = ["dual", "tol", "fit_intercept", "intercept_scaling", "solver", "max_iter"]
+        return {
+            **{name: getattr(self, name) for name in [*names, "verbose", "plane", "runtime"]},
+            "class_weight": class_weight,
+            "classes_": self.classes_,
+        }
+
+    def _routed(self, sample_weight: Any, params: dict[str, Any]) -> Any:
+        """Say what goes to the splitter and to the scorer."""
+        if _routing_enabled():
+            return process_routing(self, "fit", sample_weight=sample_weight, **params)
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return _manual_routing({"splitter": {}, "scorer": {"score": {**params, **weights}}})
+
+    def _seed(self) -> Any:
+        """A path's `random_state`: a generator is drawn from here, in the order of the paths."""
+        if isinstance(self.random_state, np.random.RandomState):
+            return int(self.random_state.randint(np.iinfo(np.int32).max))
+        return self.random_state
+
+    def _crews(self, n_paths: int) -> tuple[int, int | None]:
+        """How many paths go side by side, and how many workers each of their fits has."""
+        if self.runtime != "auto":
+            return 1, self.n_jobs
+        usable = usable_workers(self.n_jobs)
+        threads = min(usable, n_paths)
+        return threads, usable // threads
+
+    def _refit(
+        self, template: dict[str, Any], choice: Choice, X: Any, y: np.ndarray, sample_weight: Any
+    ) -> None:
+        """Fit all rows with what is best on average, starting from the folds' mean."""
+        total = self.scores_.sum(axis=0).T  # C before l1_ratio, which decides ties
+        c, ratio = np.unravel_index(np.argmax(total), total.shape)
+        self.C_ = choice.Cs[c]
+        self.l1_ratio_ = choice.ratios[ratio]
+        estimator = point(
+            template,
+            self.C_,
+            self.l1_ratio_,
+            random_state=self._seed(),
+            n_jobs=self.n_jobs,
+            verbose=max(0, self.verbose - 1),
+        )
+        mean = self.coefs_paths_[:, ratio, c].mean(axis=0)
+        features = X.shape[1]
+        start = None
+        if self.solver != "liblinear":
+            intercept = mean[:, features] if self.fit_intercept else np.zeros(len(mean), X.dtype)
+            start = Model(np.ascontiguousarray(mean[:, :features]), intercept)
+        kind = kind_of(choice.penalty, self.l1_ratio_)
+        estimator._fit_rows(X, y, sample_weight, kind, start)
+        for name in ("coef_", "intercept_", "solver_", "report_"):
+            setattr(self, name, getattr(estimator, name))
+
+    def _average(self, choice: Choice) -> None:
+        """Average over the folds what was best in each."""
+        scores = np.swapaxes(self.scores_, 1, 2)  # C before l1_ratio, which decides ties
+        flat = scores.reshape(len(scores), -1).argmax(axis=1)
+        c, ratio = np.unravel_index(flat, scores.shape[1:])
+        mean = self.coefs_paths_[np.arange(len(scores)), ratio, c].mean(axis=0)
+        self.C_ = np.mean(choice.Cs[c])
+        given = choice.penalty == "elasticnet"
+        self.l1_ratio_ = np.mean(np.asarray(choice.ratios)[ratio]) if given else 0.0
+        self.coef_, self.intercept_ = mean, np.zeros(len(mean), mean.dtype)
+        if self.fit_intercept:
+            self.coef_, self.intercept_ = np.ascontiguousarray(mean[:, :-1]), mean[:, -1].copy()
+
+    def _to_legacy(self, choice: Choice) -> None:
+        """Bring the attributes into scikit-learn's older form, one entry per class."""
+        labels = self.classes_[-len(self.coef_) :]
+
+        def legacy(values: np.ndarray) -> np.ndarray:
+            """(n_folds, n_l1_ratios, n_cs, ...) as (n_folds, n_cs[, n_l1_ratios], ...)."""
+            values = np.swapaxes(values, 1, 2)
+            return values[:, :, 0] if choice.ratios == [None] else values
+
+        paths, scores = legacy(self.coefs_paths_), legacy(self.scores_)
+        self.coefs_paths_ = {name: paths[..., k, :] for k, name in enumerate(labels)}
+        self.scores_ = {name: scores.copy() for name in labels}
+        self.n_iter_ = legacy(self.n_iter_)[None]
+        self.C_ = np.tile(self.C_, len(labels))
+        self.l1_ratio_ = np.tile(self.l1_ratio_, len(labels))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = self.n_jobs not in (None, 1)
+        return tags
+
+
+def kind_of(penalty: str, ratio: float | None) -> str:
+    """Name a penalty by its parts: the kernels leave out what one part alone does not need."""
+    if penalty != "elasticnet" or ratio is None:
+        return penalty
+    return {0.0: "l2", 1.0: "l1"}.get(ratio, penalty)
+
+
+def settled(estimator: Any) -> Choice:
+    """Read what is chosen from off the parameters, with scikit-learn's warnings about defaults.
+
+    Raises
+    ------
+    ValueError
+        If there is nothing to choose from, or it is no penalty.
+    """
+    est = estimator
+    ratios: Any = None if isinstance(est.l1_ratios, str) else est.l1_ratios
+    if isinstance(est.l1_ratios, str):
+        _warn_of_change(
+            "The default value for l1_ratios will change from None to (0.0,) in version 1.10; "
+            "set a value, e.g. l1_ratios=(0,)."
+        )
+    elif est.penalty == "deprecated" and ratios is None:
+        _warn_of_change(
+            "'l1_ratios=None' was deprecated in version 1.8 and will trigger an error in 1.10. Use "
+            "an array-like with values in [0, 1] instead."
+        )
+    if est.penalty == "deprecated":
+        shares = np.unique([0.0] if ratios is None else ratios).tolist()
+        penalty = {(0.0,): "l2", (1.0,): "l1"}.get(tuple(shares), "elasticnet")
+    else:
+        penalty = est.penalty
+        _warn_of_change(
+            "'penalty' was deprecated in version 1.8 and will be removed in 1.10. Use "
+            "l1_ratios=(0,) instead of penalty='l2', l1_ratios=(1,) instead of penalty='l1', "
+            "l1_ratios set to floats between 0 and 1 instead of penalty='elasticnet', and "
+            "Cs=(np.inf,) instead of penalty=None."
+        )
+        if penalty != "elasticnet" and ratios is not None:
+            warnings.warn(
+                "l1_ratios parameter is only used when penalty is 'elasticnet'. Got "
+                f"(penalty={penalty})",
+                stacklevel=4,
+            )
+    if penalty == "elasticnet":
+        given = ratios is not None and len(ratios) > 0
+        if not given or not all(isinstance(r, Real) and 0.0 <= float(r) <= 1.0 for r in ratios):
+            raise ValueError(
+                "l1_ratios must be an array-like of numbers between 0 and 1; got "
+                f"(l1_ratios={ratios!r})"
+            )
+    if est.scoring == "warn":
+        _warn_of_change(
+            "The default value of the parameter 'scoring' will change from None, i.e. accuracy, to "
+            "'neg_log_loss' in version 1.11; set scoring='neg_log_loss', or scoring='accuracy'."
+        )
+    if est.use_legacy_attributes == "warn":
+        name = type(est).__name__
+        _warn_of_change(
+            f"The fitted attributes of {name} will be simplified in scikit-learn 1.10. Set "
+            "`use_legacy_attributes=False` to enable the new behavior now, or set it to `True` to "
+            "silence this warning."
+        )
+    Cs = np.logspace(-4, 4, est.Cs) if isinstance(est.Cs, Integral) else np.asarray(est.Cs, float)
+    if Cs.ndim != 1 or not Cs.size or not (Cs > 0.0).all():
+        raise ValueError(f"Cs must be a number or a list of positive numbers; got {est.Cs!r}.")
+    return Choice(
+        Cs,
+        [None] if ratios is None else list(ratios),
+        penalty,
+        None if est.scoring == "warn" else est.scoring,
+        est.use_legacy_attributes in ("warn", True),
+    )
+
+
+def _warn_of_change(text: str) -> None:
+    warnings.warn(text, FutureWarning, stacklevel=5)
