@@ -25,7 +25,7 @@ from pathlib import Path
 
 MODULES = {
     "test_sgd": ("SGDClassifier", "SGDRegressor"),
-    "test_logistic": ("LogisticRegression",),
+    "test_logistic": ("LogisticRegression", "LogisticRegressionCV"),
     "test_sag": ("LogisticRegression", "Ridge"),
     "test_ridge": ("Ridge", "RidgeClassifier"),
     "test_coordinate_descent": ("Lasso", "ElasticNet"),
@@ -86,7 +86,6 @@ HOOKS = "counts the tasks of scikit-learn's lbfgs; ours are epochs of the worker
 
 KNOWN_ELSEWHERE: dict[str, dict[str, str]] = {
     "test_logistic": {
-        "test_logistic_cv[": DIGITS,
         "test_elastic_net_vs_l1_l2": DIGITS,
         "test_logisticregression_liblinear_sample_weight": DIGITS,
         "test_scores_attribute_layout_elasticnet": DIGITS,

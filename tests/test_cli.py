@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hogshare import modelfile
-from hogshare.cli import console, speedup
+from hogshare.cli import console, fit, kinds, models, speedup
 from hogshare.cli.main import main, sentence
 from hogshare.report import Report
 
@@ -81,6 +81,13 @@ def test_help_and_version(capsys):
         ["fit", "x", "--model", "m", "--epochs", "1.5"],
         ["fit", "x", "--model", "m", "--tol", "-1"],
         ["fit", "x", "--model", "m", "--l1-ratio", "2"],
+        ["fit", "x", "--model", "m", "--estimator", "forest"],
+        ["fit", "x", "--model", "m", "--estimator", "logistic", "--C", "0"],
+        ["fit", "x", "--model", "m", "--estimator", "logistic", "--alpha", "1"],
+        ["fit", "x", "--model", "m", "--estimator", "logistic", "--tol", "none"],
+        ["fit", "x", "--model", "m", "--estimator", "lasso", "--task", "classification"],
+        ["fit", "x", "--model", "m", "--estimator", "ridge", "--average"],
+        ["fit", "x", "--model", "m", "--C", "1"],
     ],
 )
 def test_a_wrong_command_line_is_2(capsys, arguments):
@@ -424,6 +431,119 @@ def test_fit_and_predict_numbers(capsys, tmp_path):
     code, _, err = run(capsys, "predict", model, tmp_path / "X.npy", "--proba")
     assert code == 1
     assert "no probabilities" in err
+
+
+@pytest.mark.parametrize(
+    ("options", "name", "solver"),
+    [
+        (["logistic", "--C", "10", "--class-weight", "balanced"], "LogisticRegression", "sdca"),
+        (["logistic", "--l1-ratio", "1", "--max-iter", "500"], "LogisticRegression", "saga"),
+        (["ridge", "--alpha", "2"], "RidgeClassifier", "sdca"),
+        (["ridge"], "RidgeClassifier", "sparse_cg"),
+    ],
+)
+def test_fit_and_predict_classes_to_a_tolerance(capsys, tmp_path, rows_file, options, name, solver):
+    model, report = tmp_path / "m.npz", tmp_path / "r.json"
+    runtime = ["--runtime", "auto"] if solver == "sparse_cg" else ["--runtime", "threads"]
+    code, out, err = run(
+        *(capsys, "fit", rows_file, "--model", model, "--estimator", *options, *runtime),
+        *("--seed", 0, "--n-jobs", 1, "--json", report),
+    )
+    assert code == 0, err
+    assert name in out and "training accuracy" in out
+    told = json.loads(report.read_text())
+    if solver == "sparse_cg":
+        assert told["solver"] == solver and "no workers ran" in err
+    else:
+        assert told["n_epochs"] >= 1 and "came down to" in out
+    saved = modelfile.load(model)
+    assert saved.class_name == name
+    again = models.to_estimator(saved, "m")
+    assert again.solver_.split(", ")[0] in (solver, "saga")
+    assert isinstance(again.n_iter_, np.ndarray) or again.n_iter_ is None
+    code, out, err = run(capsys, "predict", model, rows_file)
+    assert code == 0, err
+    labels = [line.split()[0] for line in rows_file.read_text().splitlines()]
+    assert np.mean(np.array(out.split()) == labels) > 0.95
+    assert "accuracy against" in err
+    code, out, err = run(capsys, "predict", model, rows_file, "--proba")
+    if name == "LogisticRegression":
+        assert (code, out.splitlines()[0]) == (0, "-1\t1")
+    else:
+        assert code == 1 and "a RidgeClassifier has no probabilities" in err
+
+
+def test_three_classes_by_ridge_have_three_reports(capsys, tmp_path):
+    model, report = tmp_path / "m.npz", tmp_path / "r.json"
+    code, _, err = run(
+        *(capsys, "fit", "iris", "--model", model, "--estimator", "ridge", "--json", report),
+        *("--runtime", "caller", "--n-jobs", 1),
+    )
+    assert code == 0, err
+    assert len(json.loads(report.read_text())) == 3
+    code, out, _ = run(capsys, "predict", model, "iris")
+    assert code == 0 and set(out.split()) == {"0", "1", "2"}
+
+
+@pytest.mark.parametrize("estimator", ["ridge", "lasso", "elastic-net"])
+@pytest.mark.parametrize("runtime", ["auto", "caller"])
+def test_fit_and_predict_numbers_to_a_tolerance(capsys, tmp_path, monkeypatch, estimator, runtime):
+    monkeypatch.setattr(console, "SECONDS_BETWEEN_LINES", 0.0)
+    X = np.random.default_rng(0).standard_normal((300, 4))
+    y = X @ [1.0, 2.0, 0.0, -1.0] + 0.5
+    np.savez(tmp_path / "rows.npz", X=X, y=y)
+    model = tmp_path / "m.npz"
+    code, out, err = run(
+        *(capsys, "fit", tmp_path / "rows.npz", "--model", model, "--estimator", estimator),
+        *("--alpha", 0.01, "--runtime", runtime, "--n-jobs", 1, "--seed", 0),
+    )
+    assert code == 0, err
+    assert "training R2" in out
+    assert ("fit: 1 of 1000" in err) == (runtime == "caller")
+    code, out, err = run(capsys, "predict", model, tmp_path / "rows.npz")
+    assert code == 0, err
+    np.testing.assert_allclose(np.array(out.split(), float), y, atol=0.1)
+    assert np.ndim(models.to_estimator(modelfile.load(model), "m").intercept_) == 0
+
+
+def test_what_only_the_labels_tell_is_refused_with_1(capsys, tmp_path):
+    np.savez(tmp_path / "rows.npz", X=np.eye(4), y=np.array([0.5, 1.5, 2.5, 0.1]))
+    arguments = ["fit", tmp_path / "rows.npz", "--model", tmp_path / "m", "--estimator"]
+    code, _, err = run(capsys, *arguments, "ridge", "--class-weight", "balanced")
+    assert (code, err.splitlines()[-1]) == (
+        1,
+        "hogshare: error: --class-weight is for classes, and this is a regression",
+    )
+    code, _, err = run(capsys, *arguments, "logistic")
+    assert code == 1 and "continuous" in err
+
+
+def test_every_option_of_an_estimator_is_its_parameter():
+    import argparse
+    import inspect
+
+    import hogshare
+
+    parser = argparse.ArgumentParser()
+    fit.add_estimator_options(parser)
+    offered = {action.dest for action in parser._actions} - {"help"}
+    assert offered == {name for kind in kinds.KINDS.values() for name in kind.options}
+    for kind in kinds.KINDS.values():
+        for task, name in kind.classes.items():
+            known = inspect.signature(getattr(hogshare, name)).parameters
+            wanted = {kinds.PARAMETERS.get(option, option) for option in kind.options}
+            if task == "regression":
+                wanted -= {"class_weight"}
+            assert wanted <= set(known), name
+
+
+def test_a_model_of_ridge_without_its_labels(capsys, tmp_path, rows_file):
+    saved = modelfile.SavedModel(
+        class_name="RidgeClassifier", n_features=3, arrays={"coef_": np.ones((1, 3))}
+    )
+    modelfile.save(tmp_path / "m.npz", saved)
+    code, _, err = run(capsys, "predict", tmp_path / "m.npz", rows_file)
+    assert code == 1 and err.startswith("hogshare: error: ") and "unexpected" not in err
 
 
 def test_predict_with_other_columns(capsys, tmp_path, rows_file):

@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+import argparse
+import json
+import time
 from typing import Any
 
-from hogshare.cli import console, models, options, rows
+from hogshare.cli import console, kinds, models, options, rows
 from hogshare.tables import cell
+
+DESCRIPTION = """\
+Train a linear model on every usable core and store it.
+
+estimators:
+  sgd          SGDClassifier or SGDRegressor: any loss, a rough model in a few epochs
+  logistic     LogisticRegression: classes with probabilities, to a tolerance
+  ridge        RidgeClassifier or Ridge: least squares with an l2 penalty
+  lasso        Lasso: least squares with an l1 penalty
+  elastic-net  ElasticNet: least squares with both
+
+What is not named has the default of that estimator, which is scikit-learn's."""
 
 
 def add_parser(commands: Any) -> None:
@@ -13,39 +28,31 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "fit",
         help="train a linear model and store it",
-        description="Train SGDClassifier or SGDRegressor on every usable core and store the model.",
+        description=DESCRIPTION,
         epilog="example: hogshare fit a9a.xz --model a9a.npz --loss log_loss --epochs 20",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("data", metavar="DATA", help=options.DATA_HELP)
     parser.add_argument("--model", metavar="OUT.npz", required=True, help="model file to write")
+    parser.add_argument(
+        "--estimator", choices=kinds.KINDS, default="sgd", help="(default: %(default)s)"
+    )
     parser.add_argument(
         "--task",
         choices=("auto", "classification", "regression"),
         default="auto",
         help="auto goes by the labels: fractions mean regression (default: %(default)s)",
     )
-    options.add_loss_options(parser, None, "hinge for classification, squared_error for regression")
-    parser.add_argument(
-        "--epochs", type=options.positive_int, default=1000, help="at most (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--tol",
-        type=options.tolerance,
-        default=1e-3,
-        help="stop when five epochs gain less than this; none: never (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--learning-rate",
-        choices=options.LEARNING_RATES,
-        help="auto: nothing to tune; the others are scikit-learn's schedules with its first steps "
-        "(default: optimal for classification, invscaling for regression)",
-    )
-    parser.add_argument("--average", action="store_true", help="average the model over all steps")
+    add_estimator_options(parser)
     parser.add_argument(
         "--n-jobs", type=options.jobs, default=-1, help="workers at most; -1: every usable core"
     )
     parser.add_argument(
-        "--runtime", choices=options.RUNTIMES, default="auto", help="(default: %(default)s)"
+        "--runtime",
+        choices=options.RUNTIMES,
+        default="auto",
+        help="who runs the workers; auto also leaves to scikit-learn what it does better "
+        "(default: %(default)s)",
     )
     parser.add_argument(
         "--seed", type=options.seed, default=None, help="bitwise repeatable with one worker"
@@ -55,53 +62,93 @@ def add_parser(commands: Any) -> None:
     parser.set_defaults(run=run)
 
 
+def add_estimator_options(parser: Any) -> None:
+    """Add the estimators' parameters; those that are not named are not in the result."""
+    losses = options.LOSSES["classification"]
+
+    def add(*names: str, **settings: Any) -> None:
+        parser.add_argument(*names, default=argparse.SUPPRESS, **settings)
+
+    add(
+        "--loss",
+        choices=losses,
+        metavar="LOSS",
+        help=f"sgd: {', '.join(losses)} (default: hinge for classes, squared_error for numbers)",
+    )
+    add("--penalty", choices=("l2", "l1", "elasticnet", "none"), help="sgd (default: l2)")
+    add(
+        "--alpha",
+        type=options.not_negative,
+        help="strength of the penalty: sgd (default: 1e-4), ridge, lasso, elastic-net (default: 1)",
+    )
+    add("--C", type=options.positive, help="logistic: inverse of that strength (default: 1)")
+    add(
+        "--l1-ratio",
+        type=options.share,
+        help="share of l1: sgd with --penalty elasticnet (default: 0.15), logistic (default: 0), "
+        "elastic-net (default: 0.5)",
+    )
+    add(
+        "--epochs",
+        "--max-iter",
+        dest="epochs",
+        type=options.positive_int,
+        help="at most (default: 1000, logistic 100)",
+    )
+    add(
+        "--tol",
+        type=options.tolerance,
+        help="when to stop: sgd when five epochs gain less than this (default: 1e-3; none: never), "
+        "the others by the gradient or the duality gap of the model (default: 1e-4)",
+    )
+    add(
+        "--learning-rate",
+        choices=options.LEARNING_RATES,
+        help="sgd; auto: nothing to tune; the others are scikit-learn's schedules with its first "
+        "steps (default: optimal for classes, invscaling for numbers)",
+    )
+    add("--average", action="store_true", help="sgd: average the model over all steps")
+    add(
+        "--class-weight",
+        choices=("balanced",),
+        help="sgd, logistic, ridge: weigh classes by how rare they are (default: all alike)",
+    )
+
+
 def run(args: Any) -> int:
     """Fit, store the model, print what came out."""
+    kinds.check(args)
     from hogshare import modelfile
 
     X, y = rows.load(args, args.data)
     y = rows.need_labels(y, args.data)
-    task = rows.task_of(y) if args.task == "auto" else args.task
+    task = kinds.task_of(args, y)
     if task == "classification":
         y = rows.class_labels(y)
-    params = parameters(args, task)
+    params = kinds.parameters(args, task)
+    began = time.perf_counter()
     estimator = fitted(task, params, args, X, y)
+    seconds = time.perf_counter() - began
     modelfile.save(args.model, models.from_estimator(estimator, params))
     if args.json:
-        estimator.report_.to_json(args.json)
-    facts = summary(estimator, task, X, y)
+        write_report(args.json, estimator, seconds)
+    facts = summary(estimator, task, seconds, X, y)
     console.show_table(("what", "value"), [*facts, ("model", args.model)])
     return 0
-
-
-def parameters(args: Any, task: str) -> dict[str, Any]:
-    """Return what goes to the estimator and into the model file."""
-    loss = args.loss or ("hinge" if task == "classification" else "squared_error")
-    if loss not in options.LOSSES[task]:
-        raise ValueError(
-            f"--loss {loss} is not for {task}; choose from {', '.join(options.LOSSES[task])}"
-        )
-    schedule = {} if args.learning_rate is None else {"learning_rate": args.learning_rate}
-    return {
-        **schedule,
-        "loss": loss,
-        "penalty": None if args.penalty == "none" else args.penalty,
-        "alpha": args.alpha,
-        "l1_ratio": args.l1_ratio,
-        "max_iter": args.epochs,
-        "tol": args.tol,
-        "average": args.average,
-    }
 
 
 def fitted(task: str, params: dict[str, Any], args: Any, X: Any, y: Any) -> Any:
     """Fit with progress on standard error."""
     import hogshare
 
-    kind = hogshare.SGDClassifier if task == "classification" else hogshare.SGDRegressor
+    kind = getattr(hogshare, kinds.KINDS[args.estimator].classes[task])
     estimator = kind(**params, n_jobs=args.n_jobs, runtime=args.runtime, random_state=args.seed)
-    with console.progress(args.epochs, "fit") as progress:
-        return estimator.set_callbacks(EpochProgress(progress)).fit(X, y)
+    with console.progress(estimator.max_iter or 1000, "fit") as progress:
+        if hasattr(estimator, "set_callbacks"):
+            estimator.set_callbacks(EpochProgress(progress))
+        else:
+            estimator._on_epoch = lambda epoch, snapshot: progress.advance()
+        return estimator.fit(X, y)
 
 
 class EpochProgress:
@@ -126,16 +173,43 @@ class EpochProgress:
         return False
 
 
-def summary(estimator: Any, task: str, X: Any, y: Any) -> list[tuple[str, str]]:
+def reports_of(estimator: Any) -> list[Any]:
+    """Return the reports of a fit: one, one for each class, or none where scikit-learn did it."""
+    reports = estimator.report_
+    if reports is None:
+        return []
+    return list(reports) if isinstance(reports, list) else [reports]
+
+
+def write_report(path: str, estimator: Any, seconds: float) -> None:
+    """Write the report of the run as JSON; a list of them where there are several."""
+    reports = reports_of(estimator)
+    if len(reports) == 1:
+        reports[0].to_json(path)
+        return
+    found: Any = [report.to_dict() for report in reports]
+    if not reports:
+        console.say(f"no workers ran: scikit-learn's {estimator.solver_!r} fitted the model")
+        found = {"solver": estimator.solver_, "seconds": {"total": seconds}}
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(found, file, indent=2, allow_nan=False)
+
+
+def summary(estimator: Any, task: str, seconds: float, X: Any, y: Any) -> list[tuple[str, str]]:
     """Return what to tell about a fit, by name."""
-    report = estimator.report_
     score = "training accuracy" if task == "classification" else "training R2"
+    reports = reports_of(estimator)
+    facts = [("task", task), ("estimator", type(estimator).__name__)]
+    facts += [(name, getattr(estimator, name)) for name in ("loss",) if hasattr(estimator, name)]
+    facts += [("solver", estimator.solver_)] if hasattr(estimator, "solver_") else []
+    if reports:
+        facts += [
+            ("workers", cell(max(len(report.workers) for report in reports))),
+            ("epochs", cell(max(report.n_epochs for report in reports))),
+            ("ended because", "; ".join(dict.fromkeys(r.stop_reason for r in reports))),
+        ]
     return [
-        ("task", task),
-        ("loss", estimator.loss),
-        ("workers", cell(len(report.workers))),
-        ("epochs", cell(report.n_epochs)),
-        ("ended because", report.stop_reason),
-        ("seconds", cell(float(report.seconds["total"]))),
+        *facts,
+        ("seconds", cell(seconds)),
         (score, cell(float(estimator.score(X, y)))),
     ]

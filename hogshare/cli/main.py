@@ -15,13 +15,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from hogshare._version import __version__
-from hogshare.cli import bench, console, fit, info, predict
+from hogshare.cli import bench, console, fit, info, options, predict
 
 DESCRIPTION = "Stochastic gradient descent for one model on every core."
 EXAMPLES = """\
 examples:
   hogshare bench speedup --data zipf --workers 1,2,4 --plot speedup.png
   hogshare fit train.svm.xz --model model.npz --loss log_loss
+  hogshare fit train.svm.xz --model model.npz --estimator logistic --C 10
   hogshare predict model.npz test.svm.xz --out labels.txt
   hogshare info --json
 """
@@ -84,6 +85,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         console.say("hogshare: stopped by Ctrl-C; nothing more was written")
         return 130
+    except options.WrongCommandLine as error:
+        console.say(f"hogshare: error: {error}")
+        return 2
     except BrokenPipeError:
         # the reader of our output has gone: nobody is left to tell
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -6,33 +6,45 @@ from typing import TYPE_CHECKING, Any
 
 from hogshare._version import __version__
 from hogshare.cli.info import version_of
+from hogshare.cli.kinds import CLASSES
 
 if TYPE_CHECKING:
     from hogshare.modelfile import SavedModel
 
-CLASSES = ("SGDClassifier", "SGDRegressor")
+ARRAYS = ("coef_", "intercept_", "classes_", "n_iter_")
+ATTRIBUTES = ("t_", "n_iter_", "solver_")  # n_iter_ is a number or an array
 
 
 def from_estimator(estimator: Any, params: dict[str, Any]) -> SavedModel:
     """Take the fitted state that prediction and a further fit need."""
+    import numpy as np
+
     from hogshare.modelfile import SavedModel
 
-    arrays = {"coef_": estimator.coef_, "intercept_": estimator.intercept_}
+    has = {name: getattr(estimator, name) for name in ATTRIBUTES if hasattr(estimator, name)}
+    arrays = {name: np.asarray(getattr(estimator, name)) for name in ("coef_", "intercept_")}
     if hasattr(estimator, "classes_"):
         arrays["classes_"] = estimator.classes_
+    if isinstance(has.get("n_iter_"), np.ndarray):
+        arrays["n_iter_"] = has.pop("n_iter_")
     libraries = ("numpy", "numba", "scikit-learn")
     return SavedModel(
         class_name=type(estimator).__name__,
         n_features=estimator.n_features_in_,
         params=params,
         arrays=arrays,
-        attributes={"t_": float(estimator.t_), "n_iter_": int(estimator.n_iter_)},
+        attributes={name: plain(value) for name, value in has.items()},
         versions={"hogshare": __version__, **{n: version_of(n) or "" for n in libraries}},
     )
 
 
+def plain(value: Any) -> Any:
+    """Return a number of NumPy's as Python's own; anything else as it is."""
+    return value.item() if hasattr(value, "item") else value
+
+
 def to_estimator(saved: SavedModel, path: str) -> Any:
-    """Return a fitted estimator; only the two known classes are made."""
+    """Return a fitted estimator; only the known classes are made."""
     import hogshare
 
     if saved.class_name not in CLASSES:
@@ -42,10 +54,15 @@ def to_estimator(saved: SavedModel, path: str) -> Any:
     except TypeError as error:
         raise ValueError(f"{path}: the model's parameters do not fit ({error})") from error
     # by name, not whatever the file holds: a model file is not trusted
-    for name in ("coef_", "intercept_", "classes_"):
-        if name in saved.arrays:
-            setattr(estimator, name, saved.arrays[name])
-    for name in ("t_", "n_iter_"):
-        setattr(estimator, name, saved.attributes.get(name))
+    fitted = {name: saved.attributes[name] for name in ATTRIBUTES if name in saved.attributes}
+    # `[()]` makes a number of an array without dimensions
+    fitted |= {name: saved.arrays[name][()] for name in ARRAYS if name in saved.arrays}
+    if saved.class_name == "RidgeClassifier":
+        from sklearn.preprocessing import LabelBinarizer
+
+        binarizer = LabelBinarizer(pos_label=1, neg_label=-1)  # `predict` asks it for its labels
+        fitted["_label_binarizer"] = binarizer.fit(fitted.get("classes_", []))
+    for name, value in fitted.items():
+        setattr(estimator, name, value)
     estimator.n_features_in_ = saved.n_features
     return estimator

@@ -27,6 +27,10 @@ DATA_HELP = (
 )
 
 
+class WrongCommandLine(ValueError):
+    """Options that do not go together: exit code 2, as for what argparse refuses itself."""
+
+
 Number = TypeVar("Number", int, float)
 
 

@@ -53,9 +53,10 @@ def lines(estimator: Any, X: Any, proba: bool) -> list[str]:
     if not proba:
         return [str(label) for label in estimator.predict(X).tolist()]
     if not hasattr(estimator, "predict_proba"):
+        loss = f" with loss {estimator.loss}" if hasattr(estimator, "loss") else ""
         raise ValueError(
-            f"a model with loss {estimator.loss} has no probabilities; "
-            "fit a classification with --loss log_loss"
+            f"a {type(estimator).__name__}{loss} has no probabilities; fit a classification with "
+            "--estimator logistic, or with --loss log_loss"
         )
     header = "\t".join(str(name) for name in estimator.classes_.tolist())
     table = estimator.predict_proba(X).tolist()

@@ -24,6 +24,7 @@ from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
 from hogshare.problems.rows import check_sparse
 from hogshare.report import Report
+from hogshare.runtimes.hooks import OnEpoch
 
 MAX_ITER = 1000
 GAP_SHARE = 0.01  # of scikit-learn's tolerance; see `tol`
@@ -144,6 +145,8 @@ class ElasticNet(_ElasticNet):
         **_ElasticNet._parameter_constraints,
         **CONSTRAINTS,
     }
+
+    _on_epoch: OnEpoch | None = None
 
     def __init__(
         self,

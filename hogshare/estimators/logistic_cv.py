@@ -464,8 +464,8 @@ def settled(estimator: Any) -> Choice:
         name = type(est).__name__
         _warn_of_change(
             f"The fitted attributes of {name} will be simplified in scikit-learn 1.10. Set "
-            "`use_legacy_attributes=False` to enable the new behavior now, or set it to `True` to "
-            "silence this warning."
+            "`use_legacy_attributes=False` to have that now, or `True` to silence this warning. "
+            "The default value of use_legacy_attributes will change from True to False."
         )
     Cs = np.logspace(-4, 4, est.Cs) if isinstance(est.Cs, Integral) else np.asarray(est.Cs, float)
     if Cs.ndim != 1 or not Cs.size or not (Cs > 0.0).all():

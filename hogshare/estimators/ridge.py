@@ -25,6 +25,7 @@ from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
 from hogshare.problems.rows import check_sparse
 from hogshare.report import Report
+from hogshare.runtimes.hooks import OnEpoch
 
 DIRECT_SIZE = 400  # rows or features up to which a system is solved sooner than approached
 MAX_ITER = 1000
@@ -37,6 +38,7 @@ class RidgeMixin:
 
     coef_: np.ndarray
     report_: Report | list[Report] | None
+    _on_epoch: OnEpoch | None = None
 
     def _is_for_workers(self, X: Any) -> bool:
         """Whether the workers fit these rows; otherwise scikit-learn's solver of that name does."""

@@ -136,6 +136,9 @@ def fit_targets(
 ) -> tuple[np.ndarray, np.ndarray, list[Report]]:
     """Solve the problem of each target, by the criterion and from the start that `begin` names.
 
+    scikit-learn's callbacks are not for these estimators; who wants to hear of epochs sets the
+    estimator's `_on_epoch`, which is that of `hogshare.solve`.
+
     Returns
     -------
     coef : ndarray of shape (n_targets, n_features)
@@ -145,7 +148,9 @@ def fit_targets(
     coef, intercept, reports = [], [], []
     for target in range(squares.n_targets):
         problem = state(target)
-        report = to_the_optimum(estimator, problem, *begin(target, problem), draws=draws)
+        stop, start = begin(target, problem)
+        heard = estimator._on_epoch
+        report = to_the_optimum(estimator, problem, stop, start, heard, draws=draws)
         coef.append(report.model.coef[0])
         intercept.append(squares.intercept(target, report.model))
         reports.append(report.without_memory())
