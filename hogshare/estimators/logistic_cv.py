@@ -50,8 +50,8 @@ class LogisticRegressionCV(_LogisticRegressionCV):
     same parameters, defaults, attributes and warnings, plus `plane`, `runtime`, `solver_` and
     `report_`. Every model is fitted as `hogshare.LogisticRegression` fits it. Along the list of
     penalties, from strong to weak, each fit begins with the solution of the one before and with
-    what its rule remembers of every row, which takes a quarter to a half of the epochs that fits
-    from zero take (``docs/logistic.md``).
+    what its rule remembers of every row, which took a third to a half of the epochs that fits from
+    zero take (``docs/logistic.md``).
 
     Parameters
     ----------
@@ -68,7 +68,8 @@ class LogisticRegressionCV(_LogisticRegressionCV):
         Folds; None is five, stratified.
 
     scoring : str or callable, default=None
-        What is best on the rows that are left out; None is accuracy.
+        What is best on the rows that are left out; None is accuracy. Threads that take folds side
+        by side call it at the same time.
 
     n_jobs : int or None, default=None
         Workers: None is one (or what a surrounding joblib context says), -1 all usable cores. With
