@@ -50,8 +50,8 @@ class LogisticRegressionCV(_LogisticRegressionCV):
     same parameters, defaults, attributes and warnings, plus `plane`, `runtime`, `solver_` and
     `report_`. Every model is fitted as `hogshare.LogisticRegression` fits it. Along the list of
     penalties, from strong to weak, each fit begins with the solution of the one before and with
-    what its rule remembers of every row, which took a third to a half of the epochs that fits from
-    zero take (``docs/logistic.md``).
+    what its rule remembers of every row, which took a quarter to a half of the epochs of fits from
+    zero on four data sets (``docs/logistic.md``).
 
     Parameters
     ----------
