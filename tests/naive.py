@@ -453,6 +453,7 @@ class DualState:
     mean: np.ndarray
     eta: np.ndarray
     losses: np.ndarray
+    stretch: float = 1.0
 
     @classmethod
     def zeros(cls, n_features, n_columns):
@@ -480,17 +481,26 @@ def dual_rows(X, Y, weight, rule, order, dual, state, columns):
                 z = p - reach * dual[r, c]
                 change = (proximal_point(loss, rule.epsilon, y, z, reach * size) - p) / reach
             dual[r, c] += change
-            state.v[:, c] += change * x / rule.dual_scale
+            state.v[:, c] += state.stretch * change * x / rule.dual_scale
             if rule.fit_intercept:
                 state.intercept[c] += rule.intercept_step * (change + state.mean[c])
                 state.mean[c] += change / rule.dual_rows
 
 
-def fold_and_keep(shared, mine, base, curvature, eta, rows, n_workers):
-    """The shared vector and the copy after an exchange that keeps what it does not fold."""
-    change = mine - base
-    folded = exchange_weight(eta * rows * curvature, n_workers) * change
-    return shared + folded, shared + folded + (change - folded)
+def stretch_now(limit, n_workers, live):
+    """By how much a worker's own steps are longer in its copy."""
+    return max(1.0, min(limit, n_workers, live))
+
+
+def fold_and_keep(shared, mine, base, curvature, eta, rows, n_workers, stretch=1.0, after=1.0):
+    """The shared vector and the copy after an exchange that keeps what it does not fold.
+
+    stretch, after : of the change that is in the copy, and of what stays there
+    """
+    change = (mine - base) / stretch
+    z = eta * rows * stretch * curvature
+    folded = exchange_weight(z, max(1.0, n_workers / stretch)) * change
+    return shared + folded, shared + folded + after * (change - folded)
 
 
 def hand_over(word, first, stride, rounds):

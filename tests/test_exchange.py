@@ -48,8 +48,8 @@ def work(shared, private, me, rounds, total):
     for _ in range(rounds):
         state = change_some(private, total, state)
         private.local[layout.L_INTERCEPT, 0] += 1.0
-        exchange(shared, private, me, 0.0, 0.0, False)
-    exchange(shared, private, me, 0.0, 0.0, True)
+        exchange(shared, private, me, 0.0, 0.0, 1.0, False)
+    exchange(shared, private, me, 0.0, 0.0, 1.0, True)
 
 
 @kernel
@@ -70,7 +70,7 @@ def work_without_base(shared, private, me, rounds, total):
 
 @kernel
 def exchange_once(shared, private, me):
-    exchange(shared, private, me, 0.0, 0.0, False)
+    exchange(shared, private, me, 0.0, 0.0, 1.0, False)
 
 
 @kernel
@@ -213,6 +213,43 @@ def test_a_segment_that_was_skipped_is_weighted_by_all_its_rows():
         rho = 1.0 / (1.0 + 0.5 * rows * 0.25)
         folded = session.shared.w[segment * size] - START
         np.testing.assert_allclose(folded, (1.0 + rho) / 2.0, rtol=1e-5)
+
+
+@kernel
+def exchange_stretched(shared, private, me, limit):
+    exchange(shared, private, me, 0.0, 1.0, limit, False)
+
+
+def test_a_stretched_change_is_folded_by_its_share():
+    session, (worker, _) = wide_session()
+    private = worker.private
+    assert private.local[layout.L_STRETCH, 0] == 1.0
+    exchange_stretched(session.shared, private, 0, 8.0)
+    assert private.local[layout.L_STRETCH, 0] == 2.0, "two workers are live"
+    private.w[:] += 6.0
+    exchange_stretched(session.shared, private, 0, 8.0)
+    np.testing.assert_array_equal(session.shared.w, START + 3.0)
+    np.testing.assert_array_equal(private.w, START + 3.0)
+    np.testing.assert_array_equal(private.base[:FEATURES], START + 3.0)
+
+
+def test_what_stays_in_the_copy_follows_the_stretch():
+    """Of a held segment, and of what the weight holds back: nothing is lost, nothing doubled."""
+    session, (worker, _) = wide_session()
+    shared, private = session.shared, worker.private
+    size = -(-FEATURES // (len(shared.segments) // layout.WORD))
+    private.local[layout.L_ETA] = 0.5
+    shared.curvature[:] = 0.25
+    shared.table[0, layout.T_UNEXCHANGED] = 16
+    shared.segments[layout.WORD] = 99
+    private.w[:] += 1.0
+    exchange_stretched(shared, private, 0, 8.0)
+    stretch = private.local[layout.L_STRETCH, 0]
+    assert stretch == 2.0
+    kept = (private.w - private.base[:FEATURES]) / stretch
+    np.testing.assert_array_equal(kept[size : 2 * size], 1.0)
+    assert 0.0 < kept[0] < 1.0
+    np.testing.assert_allclose(shared.w + kept, START + 1.0, rtol=1e-15)
 
 
 def test_a_dead_workers_segments_are_freed_and_the_run_goes_on():

@@ -46,9 +46,9 @@ def task(request):
     return problem, problem.objective(model.coef, model.intercept), interval
 
 
-def epochs(problem, best, rule, plane, n_workers, interval):
-    """Epochs until the shared vector is that close."""
-    blocks = -(-problem.n_rows // interval)
+def epochs(problem, best, rule, plane, n_workers, block):
+    """Epochs until the shared vector is that close; a turn is a block of so many rows."""
+    blocks = -(-problem.n_rows // block)
     session = cases.session(
         problem,
         rule=rule,
@@ -81,8 +81,60 @@ def test_as_many_epochs_as_one_worker(task, name, monkeypatch):
     assert max(more) <= 1.15 * one + 1.0, (one, more)
 
 
+@pytest.fixture(scope="module")
+def text():
+    """Rows like text: a few features hot, most cold, and a vector that is dear to exchange."""
+    X, y = zipf_classification(20_000, 10_000, 50.0)
+    problem = problems.linear(X, y, alpha=1.0 / len(y), fit_intercept=False)
+    model = solve(problem, rule=SDCA(), stop=Stop(epochs=60), seed=0).model
+    return problem, problem.objective(model.coef, model.intercept)
+
+
+@pytest.mark.parametrize("name", ["saga", "dual"])
+def test_as_many_epochs_on_text_at_the_automatic_interval(text, name, monkeypatch):
+    monkeypatch.setattr(sessions, "MAX_SNAPSHOT_BYTES", np.inf)
+    monkeypatch.setattr(f"{__name__}.LIMIT", 20)
+    rule, _ = RULES[name]
+    one, *more = (epochs(*text, rule, Shared(), k, 50) for k in (1, 2, 4, 8))
+    assert max(more) <= 1.15 * one, (one, more)
+
+
 def test_where_saga_keeps_what_an_exchange_holds_back():
-    assert sessions.keeps(SAGA(), 0.0, 10_000, 4, 150)
-    assert not sessions.keeps(SAGA(), 0.0, 10_000, 4, 160), "too old by then"
-    assert not sessions.keeps(SAGA(), 0.5, 10_000, 4, 150), "zeros have to be exact"
-    assert sessions.keeps(SDCA(), 0.5, 100, 16, 500), "a sum stays a sum"
+    age = 150 * sessions.oldest_reading(4, 2.0)
+    assert sessions.keeps(SAGA(), 0.0, 10_000, age)
+    assert not sessions.keeps(SAGA(), 0.0, 9_000, age), "too old by then"
+    assert not sessions.keeps(SAGA(), 0.5, 10_000, age), "zeros have to be exact"
+    assert sessions.keeps(SDCA(), 0.5, 100, age), "a sum stays a sum"
+
+
+def test_intervals_of_the_rules_that_remember():
+    def of(rule, interval, n_rows, n_workers, stretch):
+        oldest = sessions.oldest_reading(n_workers, stretch)
+        return sessions.interval_with_memory(interval, rule, n_rows, n_workers, oldest)
+
+    assert of(SDCA(), 500, 40_000, 2, 2.0) == 500, "what an exchange costs"
+    assert of(SDCA(), 500, 40_000, 8, 5.0) == 312, "a sixteenth of the rows, over all workers"
+    assert of(SDCA(), 16, 40_000, 2, 2.0) == 64, "a small model: by the hand-over, not its size"
+    assert of(SDCA(), 16, 10, 2, 2.0) == 1
+    assert of(SAGA(), 500, 40_000, 8, 2.0) == 156, "so that it can keep what is held back"
+    assert of(SAGA(), 5000, 40_000, 8, 2.0) == 312, "not where that is too dear"
+
+
+def test_steps_are_stretched_no_further_than_their_rows_bear():
+    def of(rule, X, **settings):
+        y = np.arange(len(X)) % 2
+        problem = problems.linear(X, y, fit_intercept=False, **settings)
+        session = cases.session(problem, rule=rule, n_workers=8, plane=Shared(exchange=4))
+        return session.rule.stretch
+
+    even = np.eye(20)
+    assert of(SDCA(), even, alpha=1 / 20) == pytest.approx(5.0), "a fifth of the way"
+    assert of(SDCA(), even, alpha=1 / 2000) == pytest.approx(1.04), "it goes nearly all the way"
+    assert of(SDCA(), even, alpha=1.0) == 8, "as many as there are workers"
+    assert of(SDCA(), even, alpha=1 / 20, loss="hinge") == 1.0
+    assert of(SAGA(), even) == pytest.approx(2.0), "its step is 1 / (3 L)"
+    assert of(SAGA(), even, penalty="l1") == 1.0, "zeros have to be exact"
+    uneven = even * np.r_[np.ones(19), 3.0][:, None]
+    assert of(SAGA(), uneven) == pytest.approx(4 / 3), "1 / (2 L) of the largest"
+    assert of(SAGA(sampling="importance"), uneven) == pytest.approx(1.0)
+    assert of(None, even) == 1.0, "SGD weights its changes"

@@ -10,7 +10,7 @@ from hogshare.kernels.saga import norms_of
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.rows import exceeds_memory
 
-UNSMOOTH = ("hinge", "perceptron", "epsilon_insensitive")
+UNSMOOTH = losses.KINKED
 COUPLED = ("multinomial",)  # losses of all columns of a row together: no dual step for one column
 SAMPLE_ROWS = 2048
 LONG = 1.0  # curvature of the loss times mean |x|^2 / (alpha n) from which SAGA is ahead

@@ -22,7 +22,7 @@ import numpy as np
 from numba import typeof
 
 from hogshare.engine.memory import fill_memory
-from hogshare.engine.rules import SAGA, SDCA, Rule
+from hogshare.engine.rules import SAGA, SDCA, SGD, Rule
 from hogshare.engine.sampling import row_chances
 from hogshare.engine.steps import StepSize, optimal_start
 from hogshare.engine.stops import Stop
@@ -31,7 +31,7 @@ from hogshare.kernels.epochs import Plan
 from hogshare.kernels.epochs import Shared as SharedArrays
 from hogshare.kernels.jit import JIT_DISABLED, is_cached
 from hogshare.kernels.rows import Rows
-from hogshare.planes.shared import Shared, feature_curvature, feature_rarity
+from hogshare.planes.shared import EXCHANGE_SHARE, Shared, feature_curvature, feature_rarity
 from hogshare.problems.linear import LinearProblem, effective_l1_ratio
 from hogshare.problems.model import Model
 from hogshare.problems.rows import windows
@@ -41,7 +41,12 @@ log = logging.getLogger("hogshare")
 LINES = 128  # bytes: a cache line and the one fetched with it
 MAX_BLOCK_ROWS = 8192
 BLOCKS_PER_WORKER = 8  # per epoch: a slow worker delays its end by at most one block
-DELAY = 4  # rows per row of age that SAGA bears
+DELAY = 8  # rows per row of age at which SAGA keeps what an exchange holds back
+SPREAD = 16  # rows per row that all workers have between two exchanges, for rules with memory
+DEAREST = 2.0  # estimate of an exchange's cost that SAGA bears, in its rows' time
+FEWEST = 64  # rows between exchanges for them
+LONGEST = 2.0 / 3.0  # step of SAGA that is stable on all rows tried, times L
+SAMPLE_ROWS = 2048  # to tell the largest
 MAX_HISTORY = 100_000
 MAX_SNAPSHOT_BYTES = 2**31
 
@@ -240,7 +245,7 @@ class Worker:
             log.info("compiling the kernels; this takes some seconds, once per type of number")
         turn = (s.rows, s.rule, s.plan, s.shared, self.private, self.scratch, self.me, 0)
         turns.take_turn.compile(tuple(map(typeof, turn)))
-        turns.join.compile(tuple(map(typeof, (s.plan, s.shared, self.private, self.me))))
+        turns.join.compile(tuple(map(typeof, (s.rule, s.plan, s.shared, self.private, self.me))))
         turns.leave.compile(tuple(map(typeof, (s.rule, s.plan, s.shared, self.private, self.me))))
         # not when somebody wants to stop: that has to be quick
         turns.stop.compile(tuple(map(typeof, (s.shared.control, layout.STOPPED_BY_CALLER))))
@@ -249,7 +254,7 @@ class Worker:
     def join(self) -> bool:
         """Enter the run and pull for the first time; False if the run has been closed."""
         s = self.session
-        joined = bool(turns.join(s.plan, s.shared, self.private, self.me))
+        joined = bool(turns.join(s.rule, s.plan, s.shared, self.private, self.me))
         if joined and not self.table[layout.T_JOINED]:
             self.table[layout.T_PROCESS] = os.getpid()
             self.table[layout.T_JOINED] = time.perf_counter_ns()
@@ -367,10 +372,16 @@ def describe(
         track=track,
         batch=batch,
         first_t=float(first_t),
-        keep=float(keeps(rule, l1, n_training, n_workers, interval)),
         **_memory_numbers(rule, problem, l1, n_training),
     )
     window, abreast = windows(problem.rows, problem.n_rows)
+    if mode == turns.EXCHANGE and not isinstance(rule, SGD):
+        stretch = min(n_workers, stretch_limit(rule, problem, l1, numbers))
+        oldest = oldest_reading(n_workers, stretch)
+        if plane.exchange == "auto" and l1 == 0.0:
+            interval = interval_with_memory(interval, rule, n_training, n_workers, oldest)
+        keep = keeps(rule, l1, n_training, interval * oldest)
+        numbers = numbers._replace(stretch=stretch, keep=float(keep))
     plan = Plan(
         block_rows=rows_per_block,
         n_blocks=n_blocks,
@@ -402,17 +413,67 @@ def describe(
     return settings, shapes(problem, settings, n_training, trace, draws)
 
 
-def keeps(rule: Rule, l1: float, n_rows: int, n_workers: int, interval: int) -> bool:
+def stretch_limit(rule: Rule, problem: LinearProblem, l1: float, numbers: sgd.Rule) -> float:
+    """How much longer a worker's steps in its own copy may be; see `hogshare.kernels.exchange`.
+
+    A step of SDCA that goes a share of the way to the optimum of its row alone may be one over that
+    share as long (on the largest row), one of SAGA 2 / (3 L), from where its own steps turn
+    unstable (`saga_step`). 1 for losses with kinks, where SDCA goes all of the way, and for SAGA
+    with l1, whose zeros are exact.
+    """
+    if isinstance(rule, SGD) or problem.loss in losses.KINKED:
+        return 1.0
+    smoothness = numbers.curvature * largest_weight(problem)
+    every = max(1, problem.n_rows // SAMPLE_ROWS)
+    mean, largest = saga.norms_of(problem.rows, every)
+    if isinstance(rule, SDCA):
+        reach = smoothness * (largest / numbers.dual_scale + numbers.intercept_step)
+        return 1.0 + 1.0 / max(reach, 1e-300)
+    if l1 > 0.0:
+        return 1.0
+    if rule.sampling == "importance":
+        largest = min(largest, 2.0 * mean)  # over the row's chance
+    way = numbers.saga_step * smoothness * (largest + float(problem.fit_intercept))
+    return max(1.0, LONGEST / max(way, 1e-300))
+
+
+def oldest_reading(n_workers: int, stretch: float) -> float:
+    """Intervals of which a worker may not know what the others did, if what is held back is kept.
+
+    What is held back of a hot coordinate, all but stretch / workers, comes that many exchanges
+    later, and meanwhile every worker has an interval of its own.
+    """
+    return n_workers * n_workers / stretch
+
+
+def interval_with_memory(
+    interval: int, rule: Rule, n_rows: int, n_workers: int, oldest: float
+) -> int:
+    """Rows between exchanges for the rules whose every epoch is worth a factor.
+
+    `interval` is what an exchange's cost asks for. Progress per epoch falls with the share of the
+    rows that the workers have between two exchanges of each (SDCA on text: 1.02 times the epochs at
+    a fortieth, 1.05 at a twentieth, 1.2 at a tenth), so that is at most a sixteenth. Below `FEWEST`
+    an exchange is dear however small the model is. SAGA exchanges so often that it can keep what is
+    held back, unless that is too dear (the estimate is four times what was measured).
+    """
+    bearable = min(max(interval, FEWEST), n_rows // (SPREAD * n_workers))
+    if isinstance(rule, SAGA):
+        kept = int(n_rows / (DELAY * oldest))
+        if DEAREST * EXCHANGE_SHARE * kept >= interval:
+            bearable = min(bearable, kept)
+    return max(1, bearable)
+
+
+def keeps(rule: Rule, l1: float, n_rows: int, age: float) -> bool:
     """Whether what an exchange holds back stays in the worker's copy, to be offered again.
 
-    SDCA has to: its vector is a sum. For SAGA it is a matter of speed. What is held back of a hot
-    coordinate, all but 1 / workers, comes that many exchanges later, so that what a worker reads is
-    up to workers^2 intervals old: stable at a quarter of the rows, not at half of them. (The theory
-    bears a tenth.) With l1 exact zeros need the copy to be the shared vector.
+    SDCA has to: its vector is a sum. For SAGA it is a matter of speed: better than dropping it if
+    no reading is older than an eighth of the rows (`age` in rows, see `oldest_reading`). With l1
+    exact zeros need the copy to be the shared vector.
     """
     if isinstance(rule, SDCA):
         return True
-    age = n_workers * n_workers * interval
     return isinstance(rule, SAGA) and l1 == 0.0 and DELAY * age <= n_rows
 
 
@@ -427,10 +488,10 @@ def _memory_numbers(rule: Rule, problem: LinearProblem, l1: float, n_rows: int) 
         "tamed": 0,
         "curvature": losses.CURVATURE[losses.CODES[problem.loss]],
         "saga_step": 0.0,
+        "keep": 0.0,
+        "stretch": 1.0,
     }
-    largest = float(problem.rows.weight.max(initial=0.0)) if problem.rows.weight.size else 1.0
-    largest *= float(max(problem.positive.max(), problem.negative.max()))
-    smoothness = max(numbers["curvature"] * largest, 1e-300)
+    smoothness = max(numbers["curvature"] * largest_weight(problem), 1e-300)
     if isinstance(rule, SDCA):
         numbers["method"] = sgd.DUAL
         numbers["dual_scale"] = (1.0 - l1) * problem.alpha * n_rows
@@ -443,6 +504,12 @@ def _memory_numbers(rule: Rule, problem: LinearProblem, l1: float, n_rows: int) 
         numbers["saga_step"] = rule.step or saga_step(problem, smoothness, rule)
         numbers["tamed"] = int(rule.step is None)
     return numbers
+
+
+def largest_weight(problem: LinearProblem) -> float:
+    """The largest weight of a row and its class."""
+    largest = float(problem.rows.weight.max(initial=0.0)) if problem.rows.weight.size else 1.0
+    return largest * float(max(problem.positive.max(), problem.negative.max()))
 
 
 def saga_step(problem: LinearProblem, smoothness: float, rule: SAGA) -> float:
@@ -568,6 +635,7 @@ def fill(
             a["average_intercept"][:] = start.average_intercept
     norms = session._locals()
     norms[:, layout.L_SCALE] = 1.0
+    norms[:, layout.L_STRETCH] = 1.0
     norms[:, layout.L_INTERCEPT] = a["intercept"]
     w = a["w"].reshape(-1, session.settings.n_columns).astype(np.float64, copy=False)
     if start is not None:

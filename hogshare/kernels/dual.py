@@ -86,6 +86,7 @@ def dual_rows(rows, rule, order, first, last, dual, private, columns, alone):
     kind = dual.dtype.type
     width = 1 + n_columns
     share = 1.0 / rule.dual_rows
+    scale = rule.dual_scale / local[layout.L_STRETCH, 0]
     for i in range(first, last):
         r = order[i]
         look_ahead(rows, order, i)
@@ -130,7 +131,7 @@ def dual_rows(rows, rule, order, first, last, dual, private, columns, alone):
                     dual[place + 1 + c] = kind(before + change)
                 else:
                     add_float(dual, place + 1 + c, kind(change))
-                step[c] = change / rule.dual_scale
+                step[c] = change / scale
             if rule.fit_intercept:
                 drift = change + local[layout.L_DUAL_MEAN, c]
                 local[layout.L_INTERCEPT, c] += rule.intercept_step * drift

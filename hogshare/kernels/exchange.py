@@ -19,13 +19,21 @@ and, for P = 2, exactly (1 + rho) / 2. For more workers the form used is
 1/P + (1 - 1/P) / (1 + P z / 2): the same limits and the same slope at z = 0, without powers.
 `docs/exchange.md` has what else was tried.
 
-The dual rule needs more: its vector must remain the sum of the rows' dual variables. There the part
-that the weight holds back stays in the copy, on top of the shared vector, and is offered again at
-the next exchange (`keep`): shared vector plus all copies' changes is always the whole sum, and a
-worker's last flush folds all of its part. SAGA's average must remain the mean of its table, so its
-changes are added whole; the vector itself is bound to nothing. It is folded as above, or, where
-that is stable (`session.keeps`), kept like the dual rule's: SAGA's steps are so short that the
-weights, which come from an upper bound of the curvature, drop progress that is worth having.
+The stretch. A weight below one repairs, after the rows, that every worker has made the others'
+steps too. The rules that remember rows can do better: a worker writes each of its steps P times as
+long into its copy, so that what it sees moves as if the others were doing alike, and folds 1 / P of
+the change: every step is added whole, none twice, and nothing waits (the local problem of CoCoA+,
+Ma et al. 2015, with gamma = 1 and sigma' = P). That is sound as long as the longer step does not
+carry a row's prediction beyond its own optimum, so the stretch has a limit
+(`session.stretch_limit`), and the weight above is applied with P / stretch for P.
+
+The dual rule's vector must remain the sum of the rows' dual variables. There the part that the
+weight holds back stays in the copy, on top of the shared vector, and is offered again at the next
+exchange (`keep`): shared vector plus all copies' changes is always the whole sum, and a worker's
+last flush folds all of its part. SAGA's average must remain the mean of its table, so its changes
+are added whole; the vector itself is bound to nothing. It is folded as above, or, where that is
+stable (`session.keeps`), kept like the dual rule's: where all features are hot, the weights, which
+come from an upper bound of the curvature, drop progress that is worth having.
 """
 
 import numpy as np
@@ -44,10 +52,15 @@ def exchange_weight(z, n_workers):
 
 
 @inlined
-def fold_segment(shared, private, curvature, first, last, n_workers, rows, decay, keep):
+def fold_segment(
+    shared, private, curvature, first, last, n_workers, rows, decay, keep, stretch, after_stretch
+):
     """Exchange features ``first:last`` of every column; the segment's word is held.
 
+    n_workers : of which this is one proposal, beyond what the stretch has taken account of
+    rows : times the stretch
     keep : 1.0 leaves what is not folded in the copy, to be folded later; 0.0 drops it
+    stretch, after_stretch : of the copy's change, and of what is kept
     """
     local = private.local
     w = private.w
@@ -60,7 +73,16 @@ def fold_segment(shared, private, curvature, first, last, n_workers, rows, decay
     zero = kind(0.0)
     shrink = kind(decay)
     half = kind(0.5 * n_workers * rows)
-    kept = kind(keep)
+    kept = kind(keep * after_stretch / stretch)
+    share = kind(1.0 / stretch)
+    if n_workers == 1.0 and (keep > 0.0 or stretch > 1.0):
+        # everything is folded; the rules that remember rows have no scale, and no zeros here
+        for j in range(np.uint64(first) * n_columns, np.uint64(last) * n_columns):
+            after = shared[j] + share * (w[j] - base[j])
+            shared[j] = after
+            w[j] = after
+            base[j] = after
+        return
     if n_columns == 1:
         # the same as below with the column's numbers in registers, so that it is vectorised
         scale = kind(local[layout.L_SCALE, 0])
@@ -71,7 +93,7 @@ def fold_segment(shared, private, curvature, first, last, n_workers, rows, decay
             mine = scale * w[j]
             change = mine - base[j]
             folded = (even + rest / (one + z)) * change
-            after = before + folded
+            after = before + share * folded
             if mine == zero and kept == zero and abs(before) <= abs(base[j]):
                 after = zero
             shared[j] = after
@@ -87,7 +109,7 @@ def fold_segment(shared, private, curvature, first, last, n_workers, rows, decay
             before = shared[j]
             mine = kind(local[layout.L_SCALE, c]) * w[j]
             change = mine - base[j]
-            after = before + weight * change
+            after = before + share * (weight * change)
             if mine == zero and kept == zero and abs(before) <= abs(base[j]):
                 # what clipped the base to zero clips anything smaller: l1's zeros stay exact
                 after = zero
@@ -143,17 +165,47 @@ def proposals(shared, me):
 
 
 @helper
-def exchange(shared, private, me, decay, keep, must):
+def leave_segment(private, first, last, ratio):
+    """Leave features ``first:last`` in the copy for the next exchange.
+
+    ratio : of the next stretch to the present one
+    """
+    n_columns = private.local.shape[1]
+    kind = private.w.dtype.type
+    for c in range(n_columns):
+        scale = kind(private.local[layout.L_SCALE, c])
+        for f in range(first, last):
+            private.w[f * n_columns + c] *= scale
+    if ratio != 1.0:
+        for j in range(first * n_columns, last * n_columns):
+            private.w[j] = private.base[j] + kind(ratio) * (private.w[j] - private.base[j])
+
+
+@inlined
+def stretch_now(shared, n_workers, limit):
+    """What to stretch steps by: the number of live workers, up to the limit; 1 for who is alone."""
+    live = np.float64(load(shared.control, layout.LIVE))
+    return max(1.0, min(limit, min(n_workers, live)))
+
+
+@helper
+def exchange(shared, private, me, decay, keep, limit, must):
     """Fold the worker's copy into the shared vector and the shared vector into the copy.
 
     keep : see `fold_segment`; what is kept is folded whole by the last flush
+    limit : the largest stretch of the steps until the next exchange
     must : wait for segments that others hold (the last flush of a worker)
     """
     local = private.local
     n_columns = local.shape[1]
     n_features = shared.curvature.shape[0]
     n_segments = shared.segments.shape[0] // layout.WORD
-    n_workers = 1.0 if must and keep > 0.0 else np.float64(proposals(shared, me))
+    n_workers = np.float64(proposals(shared, me))
+    stretch = local[layout.L_STRETCH, 0]
+    after_stretch = stretch_now(shared, n_workers, limit)
+    if must and keep > 0.0:
+        n_workers = 1.0
+    rest = max(1.0, n_workers / stretch)
     if private.lag.shape[0] > 0:
         fold_scale(private, 0, n_columns)
     size = (n_features + n_segments - 1) // n_segments
@@ -171,7 +223,17 @@ def exchange(shared, private, me, decay, keep, must):
             rows = np.float64(private.pending[segment])
             private.pending[segment] = 0
             fold_segment(
-                shared.w, private, shared.curvature, first, last, n_workers, rows, decay, keep
+                shared.w,
+                private,
+                shared.curvature,
+                first,
+                last,
+                rest,
+                stretch * rows,
+                decay,
+                keep,
+                stretch,
+                after_stretch,
             )
             if private.average.shape[0] > 0:
                 fold_average(shared.average, private, first, last)
@@ -186,12 +248,10 @@ def exchange(shared, private, me, decay, keep, must):
                 )
             store(shared.segments, word, 0)
         else:
-            for c in range(n_columns):
-                scale = private.w.dtype.type(local[layout.L_SCALE, c])
-                for f in range(first, last):
-                    private.w[f * n_columns + c] *= scale
+            leave_segment(private, first, last, after_stretch / stretch)
     for c in range(n_columns):
         local[layout.L_SCALE, c] = 1.0
+    local[layout.L_STRETCH, 0] = after_stretch
     shared.table[me, layout.T_UNEXCHANGED] = 0
 
 
@@ -208,7 +268,7 @@ def record_push(shared, me):
 
 
 @helper
-def adopt_shared(shared, private, me):
+def adopt_shared(shared, private, me, limit):
     """Start from the shared vector: a worker's first pull. Segments may be a few pushes apart."""
     local = private.local
     for j in range(private.w.shape[0]):
@@ -224,6 +284,7 @@ def adopt_shared(shared, private, me):
         local[layout.L_INTERCEPT_BASE, c] = shared.intercept[c]
         local[layout.L_DUAL_MEAN, c] = shared.dual_mean[c]
         local[layout.L_DUAL_MEAN_BASE, c] = shared.dual_mean[c]
+    local[layout.L_STRETCH, 0] = stretch_now(shared, limit, limit)
     shared.table[me, layout.T_VERSION] = load(shared.control, layout.VERSION)
     shared.table[me, layout.T_STALENESS] = shared.table.shape[0] - 1  # expected, until measured
     shared.table[me, layout.T_UNEXCHANGED] = 0

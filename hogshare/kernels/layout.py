@@ -96,7 +96,8 @@ L_GAIN = 14  # scratch of one row; only written, which keeps a division early: s
 L_DUAL_MEAN = 15  # mean of the dual variables, as this worker knows it
 L_DUAL_MEAN_BASE = 16  # the shared one at the last exchange
 L_CHANGE = 17  # sum of squared changes of SAGA's table in the block in hand
-N_LOCAL_FIELDS = 18
+L_STRETCH = 18  # what a change of the copy is divided by when it is folded; see `exchange`
+N_LOCAL_FIELDS = 19
 
 # answers of a turn
 TURN_OVER = 0  # the quantum is used up; there is more to do

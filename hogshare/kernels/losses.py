@@ -40,6 +40,7 @@ CODES = {
     "multinomial": MULTINOMIAL,
 }
 
+KINKED = ("hinge", "perceptron", "epsilon_insensitive")  # derivatives jump
 MAX_DERIVATIVE = 1e12
 
 # Upper bound of the second derivative in the prediction; for the losses with a kink, the change of

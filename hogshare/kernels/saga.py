@@ -96,7 +96,7 @@ def row_change(rows, rule, r, w, intercept, gradients, local, columns, alone):
 
 
 @inlined
-def saga_step(rows, start, end, rarity, private, step, gain, share, l2, l1):
+def saga_step(rows, start, end, rarity, private, step, gain, share, l2, l1, stretch):
     """Move one row's features by ``-step (gain change x + D average)``, then shrink for l1 and l2.
 
     The penalties act by their proximal operator, times D: a gradient step on l2 would overshoot
@@ -109,13 +109,14 @@ def saga_step(rows, start, end, rarity, private, step, gain, share, l2, l1):
     n_columns = np.uint64(change.shape[0])
     if n_columns == 1 and l1 == 0.0:
         # the same as below with the column's numbers in registers
-        pull = step[0] * gain * change[0]
+        long = stretch * step[0]
+        pull = long * gain * change[0]
         push = change[0] * share
         for k in range(start, end):
             j = column_of(rows, start, k)
             x = np.float64(rows.data[k])
             old = average[j]
-            rare = step[0] * np.float64(rarity[j])
+            rare = long * np.float64(rarity[j])
             after = np.float64(w[j]) - pull * x - rare * old
             w[j] = kind(after / (1.0 + rare * l2))
             average[j] = old + push * x
@@ -128,7 +129,7 @@ def saga_step(rows, start, end, rarity, private, step, gain, share, l2, l1):
             j = f * n_columns + c
             before = np.float64(w[j])
             pull = gain * change[c] * x
-            w[j] = kind(saga_move(before, pull, average[j], step[c], rarity_f, l2, l1))
+            w[j] = kind(saga_move(before, pull, average[j], stretch * step[c], rarity_f, l2, l1))
             average[j] += change[c] * x * share
 
 
@@ -179,6 +180,7 @@ def saga_rows(rows, rule, order, first, last, shared, private, alone):
     intercept = local[layout.L_INTERCEPT]
     share = 1.0 / rule.dual_rows
     l2, l1 = strengths(rule)
+    stretch = local[layout.L_STRETCH, 0]
     for i in range(first, last):
         r = order[i]
         look_ahead_in(gradients, rows, order, i, n_columns)
@@ -190,7 +192,7 @@ def saga_rows(rows, rule, order, first, last, shared, private, alone):
             for c in range(n_columns):
                 intercept[c] -= step[c] * (gain * change[c] + local[layout.L_DUAL_MEAN, c])
                 local[layout.L_DUAL_MEAN, c] += change[c] * share
-        saga_step(rows, start, end, shared.rarity, private, step, gain, share, l2, l1)
+        saga_step(rows, start, end, shared.rarity, private, step, gain, share, l2, l1, stretch)
 
 
 @kernel

@@ -67,6 +67,7 @@ class Rule(NamedTuple):
     threshold: float  # of l1, 0 without
     curvature: float  # of the loss, at most
     keep: float  # whether what an exchange holds back stays in the copy, see `exchange`
+    stretch: float  # of the steps in a worker's own copy, at most; see `exchange`
     tamed: int  # whether SAGA's step is halved where it turns out to be too long
     saga_step: float  # the first; the present one stands in the columns
 

@@ -32,7 +32,7 @@ ALONE = 2
 def push_private(rule, shared, private, me, must):
     """One exchange, counted."""
     decay = (1.0 - rule.l1_ratio) * rule.alpha if rule.penalty != 0 else 0.0
-    exchange(shared, private, me, decay, rule.keep, must)
+    exchange(shared, private, me, decay, rule.keep, rule.stretch, must)
     record_push(shared, me)
 
 
@@ -234,7 +234,7 @@ def pause(rows, rule, plan, shared, private, me):
 
 
 @kernel
-def join(plan, shared, private, me):
+def join(rule, plan, shared, private, me):
     """Enter the run: count as live and pull for the first time. False: the run was closed first."""
     state = shared.table[me]
     if compare_exchange(state, layout.T_STATE, layout.STARTING, layout.ACTIVE) != layout.STARTING:
@@ -242,7 +242,7 @@ def join(plan, shared, private, me):
     fetch_add(shared.control, layout.LIVE, 1)
     state[layout.T_ROWS_AT_JOIN] = state[layout.T_ROWS]
     if plan.private == EXCHANGE:
-        adopt_shared(shared, private, me)
+        adopt_shared(shared, private, me, rule.stretch)
     return True
 
 

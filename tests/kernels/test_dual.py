@@ -76,6 +76,8 @@ def interleaved(problem, X, Y, weight, n_workers):
     shape = X.shape[1], Y.shape[1]
     shared, intercept, mean = np.zeros(shape), np.zeros(shape[1]), np.zeros(shape[1])
     states = [naive.DualState.zeros(*shape) for _ in workers]
+    for k, state in enumerate(states):  # as many as have joined by then
+        state.stretch = naive.stretch_now(rule.stretch, k + 1, k + 1)
     bases = [(shared, intercept, mean) for _ in workers]
     columns, dual = cases.twin_columns(session), np.zeros_like(Y)
     decay = rule.alpha * (1.0 - rule.l1_ratio)
@@ -90,12 +92,18 @@ def interleaved(problem, X, Y, weight, n_workers):
         count = 1 if last else naive.proposals(behind, staleness[k], n_live)
         args = s.eta, rows_since[k], count
         version += 1
-        seen[k], staleness[k] = version, behind
-        shared, s.v = naive.fold_and_keep(shared, s.v, bases[k][0], curvature, *args)
+        after = naive.stretch_now(
+            rule.stretch, naive.proposals(behind, staleness[k], n_live), n_live
+        )
+        shared, s.v = naive.fold_and_keep(
+            shared, s.v, bases[k][0], curvature, *args, s.stretch, after
+        )
+        s.stretch = after
         intercept = naive.fold_intercept(intercept, s.intercept, bases[k][1], bias_curvature, *args)
         mean = mean + s.mean - bases[k][2]
         s.v, s.intercept, s.mean = s.v.copy(), intercept.copy(), mean.copy()
         bases[k] = shared, intercept, mean
+        seen[k], staleness[k] = version, behind
         rows_since[k] = 0
 
     ticket, order = 0, list(range(len(X)))

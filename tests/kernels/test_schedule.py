@@ -24,7 +24,7 @@ def judge(shared, plan, adaptive, criterion, score, epoch):
 
 @kernel
 def fold_all(shared, private, me, decay, must):
-    exchange.exchange(shared, private, me, decay, 0.0, must)
+    exchange.exchange(shared, private, me, decay, 0.0, 1.0, must)
 
 
 def two_workers(epochs=2, **settings):
