@@ -95,8 +95,6 @@ def fill_memory(session: Session, problem: LinearProblem, start: Model) -> None:
             return
         duals = a["dual"].reshape(problem.n_rows, 1 + n_columns)[:, 1:]
         duals[trained] = -np.asarray(start.memory)[trained]
-        dual.sum_of_duals(session.rows, a["dual"], rule.dual_scale, a["w"])
-        dual.mean_of_duals(a["dual"], rule.dual_rows, a["dual_mean"])
     if rule.method == sgd.SAGA:
         table = a["gradients"].reshape(problem.n_rows, n_columns)
         if start.memory is None:
@@ -104,6 +102,16 @@ def fill_memory(session: Session, problem: LinearProblem, start: Model) -> None:
             saga.remember(session.rows, rule, a["w"], a["intercept"], session.shared, local)
         else:
             table[trained] = np.asarray(start.memory)[trained]
+    sum_anew(session)
+
+
+def sum_anew(session: Session) -> None:
+    """Make what is bound to be a sum over the rows that sum again; nobody works meanwhile."""
+    a, rule = session.arrays, session.rule
+    if rule.method == sgd.DUAL:
+        dual.sum_of_duals(session.rows, a["dual"], rule.dual_scale, a["w"])
+        dual.mean_of_duals(a["dual"], rule.dual_rows, a["dual_mean"])
+    elif rule.method == sgd.SAGA:
         share = 1.0 / rule.dual_rows
         saga.sum_of_gradients(session.rows, a["gradients"], share, a["average"], a["dual_mean"])
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numba import typeof
 
-from hogshare.engine.memory import fill_memory
+from hogshare.engine.memory import fill_memory, sum_anew
 from hogshare.engine.rules import SAGA, SDCA, SGD, Rule
 from hogshare.engine.sampling import row_chances
 from hogshare.engine.steps import StepSize, optimal_start
@@ -92,6 +92,7 @@ class Session:
         self.rows = Rows(rows[0], rows[1], rows[2], settings.width, rows[3], rows[4])
         self.shared = SharedArrays(**{name: arrays[name] for name in SharedArrays._fields})
         self.size = settings.n_features * settings.n_columns
+        self.take_turn = turns.TURNS[self.rule.method, self.plan.private == turns.LOCK_FREE]
 
     def private(self, me: int) -> sgd.Private:
         """Worker `me`'s own arrays."""
@@ -190,7 +191,7 @@ class Session:
         During the run that is done too (`turns.pause`); this is for a death that came at the end.
         """
         if self._lost_anyone():
-            turns.restore_sums(self.rows, self.rule, self.shared)
+            sum_anew(self)
 
     def _lost_anyone(self) -> bool:
         return bool((self.shared.table[:, layout.T_STATE] == layout.DEAD).any())
@@ -221,7 +222,7 @@ def shrunk(coef: np.ndarray, threshold: float) -> np.ndarray:
     return np.copysign(sizes, coef).astype(coef.dtype)
 
 
-_PREPARED: set[tuple[str, str]] = set()  # types whose kernels this process has loaded
+_PREPARED: set[tuple[str, str, str]] = set()  # turns and types that this process has loaded
 ROW_ARRAYS = ("row_data", "row_indices", "row_indptr", "row_y", "row_weight")
 
 
@@ -238,13 +239,14 @@ class Worker:
     def prepare(self) -> None:
         """Load or compile the kernels for this session's types; a run does nothing else before."""
         s = self.session
-        key = (s.shared.w.dtype.name, s.rows.indices.dtype.name)
+        name = s.take_turn.__name__
+        key = (name, s.shared.w.dtype.name, s.rows.indices.dtype.name)
         if key in _PREPARED or JIT_DISABLED:
             return
-        if not is_cached("turns.take_turn"):
-            log.info("compiling the kernels; this takes some seconds, once per type of number")
+        if not is_cached(f"turns.{name}"):
+            log.info("compiling; this takes some seconds, once per rule and type of number")
         turn = (s.rows, s.rule, s.plan, s.shared, self.private, self.scratch, self.me, 0)
-        turns.take_turn.compile(tuple(map(typeof, turn)))
+        s.take_turn.compile(tuple(map(typeof, turn)))
         turns.join.compile(tuple(map(typeof, (s.rule, s.plan, s.shared, self.private, self.me))))
         turns.leave.compile(tuple(map(typeof, (s.rule, s.plan, s.shared, self.private, self.me))))
         # not when somebody wants to stop: that has to be quick
@@ -277,7 +279,7 @@ class Worker:
     def turn(self, n_blocks: int) -> int:
         """Claim and compute up to `n_blocks` blocks; one of the ``TURN_`` answers."""
         s = self.session
-        answer = turns.take_turn(
+        answer = s.take_turn(
             s.rows, s.rule, s.plan, s.shared, self.private, self.scratch, self.me, n_blocks
         )
         self.table[layout.T_HEARTBEAT] = time.perf_counter_ns()

@@ -9,7 +9,7 @@ here.
 
 import numpy as np
 
-from hogshare.kernels import layout, losses, penalties, schedules, sgd
+from hogshare.kernels import layout, losses, penalties, schedules
 from hogshare.kernels.asaga import asaga_rows
 from hogshare.kernels.atomics import compare_exchange, fetch_add, load, store
 from hogshare.kernels.dual import dual_rows, half_squares, mean_of_duals, sum_of_duals
@@ -19,13 +19,17 @@ from hogshare.kernels.hogwild import hogwild_rows
 from hogshare.kernels.jit import helper, inlined, kernel
 from hogshare.kernels.saga import saga_rows, sum_of_gradients, tame
 from hogshare.kernels.scores import held_out_scores
-from hogshare.kernels.sgd import fold_scale, sgd_rows
+from hogshare.kernels.sgd import DUAL, GRADIENT, SAGA, fold_scale, sgd_rows
 
 FIRST_INTERVAL = 128
 UNEXCHANGED = layout.T_UNEXCHANGED
 LOCK_FREE = 0
 EXCHANGE = 1
 ALONE = 2
+
+# for `push_private`; of NumPy's, because Numba compiles anew for each constant of Python's
+MAY = np.False_
+MUST = np.True_
 
 
 @helper
@@ -43,51 +47,22 @@ def interval_now(plan, rows_done):
 
 
 @helper
-def run_block(rows, rule, plan, shared, private, scratch, me, ticket):
-    """Compute one block and push what the plane wants pushed."""
+def rows_of(ticket, plan, orders, first_t):
+    """A block: its epoch's order, where it begins and ends there, and its first row's time."""
     epoch = ticket // plan.n_blocks
-    order = shared.order[epoch % 2]
+    order = orders[epoch % 2]
     n_rows = order.shape[0]
     first = (ticket % plan.n_blocks) * plan.block_rows
-    last = min(n_rows, first + plan.block_rows)
-    t = rule.first_t + np.float64(epoch) * n_rows + first
-    table = shared.table
-    private.local[layout.L_LOSS, :] = 0.0
-    private.local[layout.L_CRITERION, :] = 0.0
-    private.local[layout.L_CHANGE, :] = 0.0
-    if plan.private == LOCK_FREE:
-        table[me, layout.T_VERSION] = load(shared.control, layout.VERSION)
-        atomic = plan.atomic != 0
-        if rule.method == sgd.SAGA:
-            asaga_rows(rows, rule, order, first, last, shared, private.local, atomic)
-        else:
-            columns = shared.columns
-            hogwild_rows(
-                rows, rule, order, first, last, t, shared, private, columns, scratch, atomic
-            )
-        record_push(shared, me)
-    else:
-        i = first
-        while i < last:
-            interval = interval_now(plan, table[me, layout.T_ROWS] + i - first)
-            room = last - i if plan.private == ALONE else interval - table[me, UNEXCHANGED]
-            until = min(last, i + max(room, 1))
-            if rule.method == sgd.DUAL:
-                alone = plan.private == ALONE
-                dual = shared.dual
-                dual_rows(rows, rule, order, i, until, dual, private, shared.columns, alone)
-            elif rule.method == sgd.SAGA:
-                saga_rows(rows, rule, order, i, until, shared, private, plan.private == ALONE)
-            else:
-                sgd_rows(rows, rule, order, i, until, t, private, shared.columns)
-            table[me, UNEXCHANGED] += until - i
-            t += until - i
-            i = until
-            if plan.private == EXCHANGE and table[me, UNEXCHANGED] >= interval:
-                push_private(rule, shared, private, me, False)
-        if plan.private == ALONE:
-            record_push(shared, me)
-    table[me, layout.T_ROWS] += last - first
+    t = first_t + np.float64(epoch) * n_rows + first
+    return order, first, min(n_rows, first + plan.block_rows), t
+
+
+@helper
+def start_block(local):
+    """Begin a block's sums."""
+    local[layout.L_LOSS, :] = 0.0
+    local[layout.L_CRITERION, :] = 0.0
+    local[layout.L_CHANGE, :] = 0.0
 
 
 @helper
@@ -109,7 +84,7 @@ def any_nonfinite(private, shared, plan):
 
 
 @helper
-def end_epoch(rows, rule, plan, shared, private, me, epoch):
+def end_epoch(rows, rule, plan, shared, private, epoch):
     """Decide whether learning goes on; the worker holds the ENDER word."""
     control = shared.control
     local = private.local
@@ -120,8 +95,6 @@ def end_epoch(rows, rule, plan, shared, private, me, epoch):
         stop_now(control, layout.STOPPED_BY_DIVERGENCE)
         store(control, layout.EPOCHS, epoch + 1)
         return
-    if plan.private == EXCHANGE and (plan.early_stopping or plan.report_epochs):
-        push_private(rule, shared, private, me, False)
     sums = shared.sums[epoch % 2]
     if epoch < shared.history.shape[0]:
         total = 0.0
@@ -135,7 +108,7 @@ def end_epoch(rows, rule, plan, shared, private, me, epoch):
     score = local[layout.L_LOSS]
     for c in range(n_columns):
         criterion[c] = sums[n_columns + c] / n_rows
-        if rule.method != sgd.GRADIENT and rule.penalty != penalties.NONE:
+        if rule.method != GRADIENT and rule.penalty != penalties.NONE:
             squares, absolutes = half_squares(w, rule.threshold, n_columns, c)
             l2 = (1.0 - rule.l1_ratio) * squares
             criterion[c] += rule.alpha * (l2 + rule.l1_ratio * absolutes)
@@ -152,7 +125,7 @@ def end_epoch(rows, rule, plan, shared, private, me, epoch):
                 local[layout.L_SCALE, c] = 1.0
                 local[layout.L_INTERCEPT, c] = shared.intercept[c]
         held_out_scores(rows, rule, plan.regression, shared.held_out, w, local, score)
-    if rule.method == sgd.SAGA and rule.tamed != 0:
+    if rule.method == SAGA and rule.tamed != 0:
         tame(shared.columns, sums, epoch, rule.loss == losses.MULTINOMIAL)
     adaptive = rule.schedule == schedules.ADAPTIVE
     if apply_criterion(shared, plan, adaptive, criterion, score, epoch):
@@ -186,30 +159,13 @@ def end_epochs(rows, rule, plan, shared, private, me):
             return
         if epoch_is_over(shared, plan):
             epoch = load(control, layout.EPOCHS)
-            end_epoch(rows, rule, plan, shared, private, me, epoch)
+            end_epoch(rows, rule, plan, shared, private, epoch)
         store(control, layout.ENDER, 0)
 
 
 @helper
-def sum_anew(rows, rule, shared):
-    """Make what is bound to be a sum over the rows that sum again; nobody else works."""
-    if rule.method == sgd.DUAL:
-        sum_of_duals(rows, shared.dual, rule.dual_scale, shared.w)
-        mean_of_duals(shared.dual, rule.dual_rows, shared.dual_mean)
-    elif rule.method == sgd.SAGA:
-        share = 1.0 / rule.dual_rows
-        sum_of_gradients(rows, shared.gradients, share, shared.average, shared.dual_mean)
-
-
-@kernel
-def restore_sums(rows, rule, shared):
-    """`sum_anew` after a run."""
-    sum_anew(rows, rule, shared)
-
-
-@helper
-def pause(rows, rule, plan, shared, private, me):
-    """Stand still while what a dead worker has left is put in order; called at every turn's start.
+def pause(rule, plan, shared, private, me, wanted):
+    """Stand still while what a dead worker has left is put in order; called at a turn's start.
 
     The vector of the dual rule and SAGA's average are sums over the rows' entries, and a worker
     that is killed leaves them off by what it had not folded, or had half folded. The monitor asks
@@ -217,20 +173,30 @@ def pause(rows, rule, plan, shared, private, me):
     row; when all have, the monitor opens SUMMER, and whoever takes it sums anew. So nobody is in
     the middle of anything meanwhile, and nothing is outside the shared arrays. The number in SUMMER
     and the second look at REPAIRED make a monitor harmless that opens too late.
+
+    wanted : the last repair that has been asked for
+
+    Returns whether this worker is to sum anew, and then to call `end_pause`.
     """
     control = shared.control
     state = shared.table[me]
-    wanted = load(control, layout.REPAIR_WANTED)
     if state[layout.T_PAUSED] != wanted:
         # who has just joined, or has rested, has nothing to fold, and others may be summing already
         if plan.private == EXCHANGE and state[layout.T_ROWS] > state[layout.T_ROWS_AT_JOIN]:
-            push_private(rule, shared, private, me, True)
+            push_private(rule, shared, private, me, MUST)
         store(state, layout.T_PAUSED, wanted)
     elif compare_exchange(control, layout.SUMMER, -wanted, me + 1) == -wanted:
         if load(control, layout.REPAIRED) != wanted:
-            sum_anew(rows, rule, shared)
-            store(control, layout.REPAIRED, wanted)
+            return True
         store(control, layout.SUMMER, 0)
+    return False
+
+
+@helper
+def end_pause(control, wanted):
+    """Give SUMMER back: the sums are whole."""
+    store(control, layout.REPAIRED, wanted)
+    store(control, layout.SUMMER, 0)
 
 
 @kernel
@@ -250,7 +216,7 @@ def join(rule, plan, shared, private, me):
 def leave(rule, plan, shared, private, me):
     """Push what is left and count as gone; the state is the last word written."""
     if plan.private == EXCHANGE:
-        push_private(rule, shared, private, me, True)
+        push_private(rule, shared, private, me, MUST)
     elif plan.private == ALONE:
         fold_scale(private, 0, private.local.shape[1])
         for c in range(private.local.shape[1]):
@@ -268,36 +234,115 @@ def stop(control, reason):
     stop_now(control, reason)
 
 
-@kernel
-def take_turn(rows, rule, plan, shared, private, scratch, me, n_blocks):
-    """Claim and compute up to `n_blocks` blocks; returns one of the ``TURN_`` answers."""
+@helper
+def nothing_to_claim(shared, plan, me):
+    """What a turn answers whose worker finds no block."""
     control = shared.control
-    table = shared.table
-    for _ in range(n_blocks):
-        if load(control, layout.STOP) != layout.RUNNING:
-            return layout.TURN_DONE
-        if load(control, layout.REPAIR_WANTED) != load(control, layout.REPAIRED):
-            pause(rows, rule, plan, shared, private, me)
-            return layout.TURN_WAIT
-        ticket = claim(shared, plan, me)
-        if ticket == layout.NO_BLOCK:
-            table[me, layout.T_BLOCK] = layout.NO_BLOCK
-            epochs = load(control, layout.EPOCHS)
-            if epochs >= plan.max_epochs:
-                stop_now(control, layout.STOPPED_BY_LIMIT)
+    shared.table[me, layout.T_BLOCK] = layout.NO_BLOCK
+    epochs = load(control, layout.EPOCHS)
+    if epochs >= plan.max_epochs:
+        stop_now(control, layout.STOPPED_BY_LIMIT)
+        return layout.TURN_DONE
+    return layout.TURN_REST if epochs >= load(control, layout.LIMIT) else layout.TURN_WAIT
+
+
+def turn_of(name, method, lock_free):
+    """Make the kernel of a turn by one rule, on the shared vector itself or on a private one.
+
+    Both are constants of the kernel. Numba leaves out a branch on a constant before it looks at
+    types, so that a fit compiles its own rule's rows and no other's.
+
+    Parameters
+    ----------
+    name : str
+        What the kernel is called in the cache folder, in profiles and in tracebacks.
+    method : int
+        As `sgd.Rule.method`.
+    lock_free : bool
+        Whether all workers write the one vector.
+    """
+
+    def take_turn(rows, rule, plan, shared, private, scratch, me, n_blocks):
+        """Claim and compute up to `n_blocks` blocks; returns one of the ``TURN_`` answers."""
+        control = shared.control
+        table = shared.table
+        for _ in range(n_blocks):
+            if load(control, layout.STOP) != layout.RUNNING:
                 return layout.TURN_DONE
-            return layout.TURN_REST if epochs >= load(control, layout.LIMIT) else layout.TURN_WAIT
-        last, completed = True, 0
-        if ticket != layout.FINISH_EPOCH:
-            run_block(rows, rule, plan, shared, private, scratch, me, ticket)
-            last, completed = complete(shared, plan, ticket, private.local)
-            table[me, layout.T_BLOCK] = layout.NO_BLOCK
-            table[me, layout.T_BLOCKS] += 1
-            store(table[me], layout.T_CLOCK, table[me, layout.T_CLOCK] + 1)
-        if last:
-            end_epochs(rows, rule, plan, shared, private, me)
-        if plan.record_every > 0 and completed % plan.record_every == 0 and completed > 0:
-            return layout.TURN_RECORD
-        if last and plan.report_epochs:
-            return layout.TURN_EPOCH
-    return layout.TURN_OVER
+            wanted = load(control, layout.REPAIR_WANTED)
+            if method != GRADIENT and wanted != load(control, layout.REPAIRED):
+                if pause(rule, plan, shared, private, me, wanted):
+                    mean = shared.dual_mean
+                    n = rule.dual_rows
+                    if method == DUAL:
+                        sum_of_duals(rows, shared.dual, rule.dual_scale, shared.w)
+                        mean_of_duals(shared.dual, n, mean)
+                    else:
+                        sum_of_gradients(rows, shared.gradients, 1.0 / n, shared.average, mean)
+                    end_pause(control, wanted)
+                return layout.TURN_WAIT
+            ticket = claim(shared, plan, me)
+            if ticket == layout.NO_BLOCK:
+                return nothing_to_claim(shared, plan, me)
+            last, completed = True, 0
+            if ticket != layout.FINISH_EPOCH:
+                order, first, end, t = rows_of(ticket, plan, shared.order, rule.first_t)
+                start_block(private.local)
+                columns = shared.columns
+                alone = plan.private == ALONE
+                if lock_free:
+                    table[me, layout.T_VERSION] = load(control, layout.VERSION)
+                    atomic = plan.atomic != 0
+                    if method == SAGA:
+                        asaga_rows(rows, rule, order, first, end, shared, private.local, atomic)
+                    else:
+                        args = shared, private, columns, scratch, atomic
+                        hogwild_rows(rows, rule, order, first, end, t, *args)
+                else:
+                    i = first
+                    while i < end:
+                        interval = interval_now(plan, table[me, layout.T_ROWS] + i - first)
+                        room = end - i if alone else interval - table[me, UNEXCHANGED]
+                        until = min(end, i + max(room, 1))
+                        if method == DUAL:
+                            args = shared.dual, private, columns, alone
+                            dual_rows(rows, rule, order, i, until, *args)
+                        elif method == SAGA:
+                            saga_rows(rows, rule, order, i, until, shared, private, alone)
+                        else:
+                            sgd_rows(rows, rule, order, i, until, t, private, columns)
+                        table[me, UNEXCHANGED] += until - i
+                        t += until - i
+                        i = until
+                        if not alone and table[me, UNEXCHANGED] >= interval:
+                            push_private(rule, shared, private, me, MAY)
+                if lock_free or alone:
+                    record_push(shared, me)
+                table[me, layout.T_ROWS] += end - first
+                last, completed = complete(shared, plan, ticket, private.local)
+                table[me, layout.T_BLOCK] = layout.NO_BLOCK
+                table[me, layout.T_BLOCKS] += 1
+                store(table[me], layout.T_CLOCK, table[me, layout.T_CLOCK] + 1)
+            if last:
+                looked_at = plan.early_stopping or plan.report_epochs
+                if not lock_free and plan.private == EXCHANGE and looked_at:
+                    push_private(rule, shared, private, me, MAY)
+                end_epochs(rows, rule, plan, shared, private, me)
+            if plan.record_every > 0 and completed % plan.record_every == 0 and completed > 0:
+                return layout.TURN_RECORD
+            if last and plan.report_epochs:
+                return layout.TURN_EPOCH
+        return layout.TURN_OVER
+
+    take_turn.__name__ = take_turn.__qualname__ = name
+    return kernel(take_turn)
+
+
+# by Rule.method and whether the plane is lock-free
+TURNS = {
+    (GRADIENT, False): turn_of("sgd_turn", GRADIENT, False),
+    (GRADIENT, True): turn_of("hogwild_turn", GRADIENT, True),
+    (DUAL, False): turn_of("dual_turn", DUAL, False),
+    (SAGA, False): turn_of("saga_turn", SAGA, False),
+    (SAGA, True): turn_of("asaga_turn", SAGA, True),
+}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hogshare.kernels import turns
 
-KERNELS = (turns.take_turn, turns.join, turns.leave)
+KERNELS = (*turns.TURNS.values(), turns.join, turns.leave)
 
 
 def preload() -> None:
