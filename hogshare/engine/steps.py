@@ -49,7 +49,5 @@ def optimal_start(loss: str, epsilon: float, alpha: float) -> float:
     if alpha == 0.0:
         return 0.0
     typical = math.sqrt(1.0 / math.sqrt(alpha))
-    # the Python form: one number is not worth compiling the compiled one for
-    derivative = getattr(losses.loss_derivative, "py_func", losses.loss_derivative)
-    slope = derivative(losses.CODES[loss], epsilon, 1.0, -typical)
+    slope = losses.loss_derivative(losses.CODES[loss], epsilon, 1.0, -typical)
     return 1.0 / (typical / max(1.0, slope) * alpha)

@@ -132,9 +132,9 @@ class Helper(CPUDispatcher):
     for most helpers more code than their own, and a fifth of the time that compiling took.
     """
 
-    def __call__(self, *_):
-        """Say what to do; Numba's own call would jump to nowhere."""
-        raise TypeError(f"{self.__name__} is for kernels only: wrap the call in a `kernel`")
+    def __call__(self, *arguments):
+        """Run the Python form: what Numba would jump to is not there."""
+        return self.py_func(*arguments)
 
 
 def _compile_for_kernels(function, **options):
