@@ -665,8 +665,9 @@ def test_members_find_the_kernels_loaded():
 
     fit = "from hogshare import Stop, problems, solve; import numpy as np; "
     fit += "X = np.ones((4, 2)); solve(problems.linear(X, [0, 1, 0, 1]), stop=Stop(epochs=1)); "
-    look = "from hogshare.kernels import warm; warm.preload(); "
-    look += "print([len(kernel.signatures) for kernel in warm.KERNELS])"
+    look = "from hogshare.kernels import sgd, turns, warm; warm.preload(); "
+    look += "turn = turns.TURNS[sgd.GRADIENT, False]; "
+    look += "print([len(kernel.signatures) for kernel in (turn, turns.join, turns.leave)])"
     root = str(Path(hogshare.__file__).parents[1])
     environment = {**os.environ, "PYTHONPATH": root}
     for code in (fit, look):
