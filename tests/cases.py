@@ -4,8 +4,10 @@ import naive
 import numpy as np
 import scipy.sparse as sp
 
-from hogshare.engine import session as sessions
+from hogshare.engine.arrays import fill, private_memory, row_arrays
+from hogshare.engine.description import describe
 from hogshare.engine.rules import SGD
+from hogshare.engine.session import Session
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
 from hogshare.kernels import layout, sgd
@@ -70,7 +72,7 @@ def session(
 ):
     """A filled session in this process's memory."""
     step, stop = step or StepSize("constant", eta0=0.1), stop or Stop(epochs=3)
-    settings, shapes = sessions.describe(
+    settings, shapes = describe(
         problem,
         rule=rule or SGD(),
         plane=plane or Shared(),
@@ -84,9 +86,9 @@ def session(
         report_epochs=report_epochs,
         track=track,
     )
-    arrays = {**sessions.private_memory(shapes), **sessions.row_arrays(problem)}
-    made = sessions.Session(arrays, settings)
-    sessions.fill(made, problem, rule or SGD(), stop, step, start)
+    arrays = {**private_memory(shapes), **row_arrays(problem)}
+    made = Session(arrays, settings)
+    fill(made, problem, rule or SGD(), stop, step, start)
     return made
 
 

@@ -9,7 +9,8 @@ import scipy.sparse as sp
 
 from hogshare import SAGA, SDCA, Shared, Stop, problems, solve
 from hogshare.datasets import zipf_classification
-from hogshare.engine import session as sessions
+from hogshare.engine import arrays
+from hogshare.engine.pace import interval_with_memory, keeps, oldest_reading
 from hogshare.kernels import layout
 
 LIMIT = 100
@@ -73,7 +74,7 @@ def epochs(problem, best, rule, plane, n_workers, block):
 
 @pytest.mark.parametrize("name", RULES)
 def test_as_many_epochs_as_one_worker(task, name, monkeypatch):
-    monkeypatch.setattr(sessions, "MAX_SNAPSHOT_BYTES", np.inf)  # zeros that are never touched
+    monkeypatch.setattr(arrays, "MAX_SNAPSHOT_BYTES", np.inf)  # zeros that are never touched
     problem, best, interval = task
     rule, private = RULES[name]
     plane = Shared(exchange=interval if private else None, adds="atomic")
@@ -92,7 +93,7 @@ def text():
 
 @pytest.mark.parametrize("name", ["saga", "dual"])
 def test_as_many_epochs_on_text_at_the_automatic_interval(text, name, monkeypatch):
-    monkeypatch.setattr(sessions, "MAX_SNAPSHOT_BYTES", np.inf)
+    monkeypatch.setattr(arrays, "MAX_SNAPSHOT_BYTES", np.inf)
     monkeypatch.setattr(f"{__name__}.LIMIT", 20)
     rule, _ = RULES[name]
     one, *more = (epochs(*text, rule, Shared(), k, 50) for k in (1, 2, 4, 8))
@@ -100,17 +101,17 @@ def test_as_many_epochs_on_text_at_the_automatic_interval(text, name, monkeypatc
 
 
 def test_where_saga_keeps_what_an_exchange_holds_back():
-    age = 150 * sessions.oldest_reading(4, 2.0)
-    assert sessions.keeps(SAGA(), 0.0, 10_000, age)
-    assert not sessions.keeps(SAGA(), 0.0, 9_000, age), "too old by then"
-    assert not sessions.keeps(SAGA(), 0.5, 10_000, age), "zeros have to be exact"
-    assert sessions.keeps(SDCA(), 0.5, 100, age), "a sum stays a sum"
+    age = 150 * oldest_reading(4, 2.0)
+    assert keeps(SAGA(), 0.0, 10_000, age)
+    assert not keeps(SAGA(), 0.0, 9_000, age), "too old by then"
+    assert not keeps(SAGA(), 0.5, 10_000, age), "zeros have to be exact"
+    assert keeps(SDCA(), 0.5, 100, age), "a sum stays a sum"
 
 
 def test_intervals_of_the_rules_that_remember():
     def of(rule, interval, n_rows, n_workers, stretch):
-        oldest = sessions.oldest_reading(n_workers, stretch)
-        return sessions.interval_with_memory(interval, rule, n_rows, n_workers, oldest)
+        oldest = oldest_reading(n_workers, stretch)
+        return interval_with_memory(interval, rule, n_rows, n_workers, oldest)
 
     assert of(SDCA(), 500, 40_000, 2, 2.0) == 500, "what an exchange costs"
     assert of(SDCA(), 500, 40_000, 8, 5.0) == 312, "a sixteenth of the rows, over all workers"

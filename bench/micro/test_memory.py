@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from hogshare.engine import session as sessions
+from hogshare.engine.description import describe
 from hogshare.engine.rules import SAGA, SDCA, SGD
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
@@ -40,9 +40,9 @@ def problem(linear):
     return make
 
 
-def describe(problem, rule, plane, n_workers):
+def arrays_of(problem, rule, plane, n_workers):
     """The names, shapes and dtypes of a run's arrays."""
-    return sessions.describe(
+    return describe(
         problem,
         rule=rule,
         plane=plane,
@@ -70,8 +70,8 @@ def test_session(benchmark, problem, case, n_workers, columns):
     rule, plane = CASES[case]
     small = problem(N_ROWS, N_FEATURES, columns)
     base = bytes_of(benchmark(describe, small, rule, plane, n_workers))
-    wide = bytes_of(describe(problem(N_ROWS, 2 * N_FEATURES, columns), rule, plane, n_workers))
-    long = bytes_of(describe(problem(2 * N_ROWS, N_FEATURES, columns), rule, plane, n_workers))
+    wide = bytes_of(arrays_of(problem(N_ROWS, 2 * N_FEATURES, columns), rule, plane, n_workers))
+    long = bytes_of(arrays_of(problem(2 * N_ROWS, N_FEATURES, columns), rule, plane, n_workers))
     per_feature, per_row = (wide - base) / N_FEATURES, (long - base) / N_ROWS
     benchmark.extra_info["bytes_per_feature"] = round(per_feature, 2)
     benchmark.extra_info["bytes_per_row"] = round(per_row, 2)

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from hogshare.engine.arrays import Shapes, private_memory
 from hogshare.engine.checks import Checks
 from hogshare.engine.loop import worker_loop
-from hogshare.engine.session import Session, Shapes, private_memory
+from hogshare.engine.session import Session
 from hogshare.runtimes.driver import drive
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
 

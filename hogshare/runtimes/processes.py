@@ -21,9 +21,10 @@ from typing import Any
 
 import numpy as np
 
+from hogshare.engine.arrays import Shapes
 from hogshare.engine.checks import Checks
 from hogshare.engine.loop import worker_loop
-from hogshare.engine.session import ROW_ARRAYS, Session, Settings, Shapes
+from hogshare.engine.session import ROW_ARRAYS, Session, Settings
 from hogshare.kernels import layout, repair
 from hogshare.runtimes.crew import Member, TaskFailed, current_crew
 from hogshare.runtimes.driver import drive

@@ -11,9 +11,10 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from hogshare.engine import session as sessions
+from hogshare.engine.arrays import fill, row_arrays
 from hogshare.engine.automatic import COUPLED, UNSMOOTH
 from hogshare.engine.checks import FIRST_LOOK, Checks, check_criterion
+from hogshare.engine.description import describe
 from hogshare.engine.memory import check_start, memory_of
 from hogshare.engine.rules import SAGA, SDCA, SGD, Rule
 from hogshare.engine.session import Session
@@ -116,7 +117,7 @@ def solve(
     )
     first_t = 1.0 if start is None else start.t
     track = sgd.TRACK_CRITERION if stop.tol is not None else sgd.TRACK_NOTHING
-    settings, shapes = sessions.describe(
+    settings, shapes = describe(
         problem,
         rule=rule,
         plane=plane,
@@ -131,10 +132,10 @@ def solve(
         track=track,
     )
     checks = Checks(problem, stop, not isinstance(rule, SGD)) if stop.looks else None
-    arrays = runner.allocate(shapes, sessions.row_arrays(problem))
+    arrays = runner.allocate(shapes, row_arrays(problem))
     try:
         session = Session(arrays, settings)
-        sessions.fill(session, problem, rule, stop, step, start)
+        fill(session, problem, rule, stop, step, start)
         if checks is not None:
             session.raise_limit(FIRST_LOOK if start is None else 0)  # a start may be good enough
             if start is None:

@@ -1,0 +1,176 @@
+"""The arrays of a run by name: how large they are, and what stands in them when it begins.
+
+Private memory is allocated here, shared memory by the runtime that needs it, from the same list.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from hogshare.engine.memory import fill_memory
+from hogshare.engine.rules import SAGA, Rule
+from hogshare.engine.sampling import row_chances
+from hogshare.engine.session import ROW_ARRAYS, Session, Settings
+from hogshare.engine.steps import StepSize
+from hogshare.engine.stops import Stop
+from hogshare.kernels import layout, losses, sgd, turns
+from hogshare.planes.shared import feature_curvature, feature_rarity
+from hogshare.problems.linear import LinearProblem
+from hogshare.problems.model import Model
+
+LINES = 128  # bytes: a cache line and the one fetched with it
+MAX_HISTORY = 100_000
+MAX_SNAPSHOT_BYTES = 2**31
+
+Shapes = dict[str, tuple[tuple[int, ...], str]]
+
+
+def _padded(count: int, itemsize: int) -> int:
+    """Elements of a row that ends on a 128-byte border, so that no two workers share a line."""
+    per_line = LINES // itemsize
+    return -(-max(count, 1) // per_line) * per_line
+
+
+def shapes(
+    problem: LinearProblem, settings: Settings, n_training: int, trace: int, draws: bool
+) -> Shapes:
+    """Names, shapes and dtypes of a run's arrays, the rows' own apart."""
+    plan, workers, columns = settings.plan, settings.n_workers, settings.n_columns
+    m = settings.n_features * columns
+    kind, word = problem.dtype.name, layout.WORD
+    mode = plan["private"]
+    padded = _padded(m, problem.dtype.itemsize)
+    is_dual = settings.rule["method"] == sgd.DUAL
+    is_saga = settings.rule["method"] == sgd.SAGA
+    l1 = settings.rule["l1_ratio"] > 0.0 and mode != turns.LOCK_FREE and not (is_dual or is_saga)
+    average = settings.rule["average"] > 0
+    copied_average = _padded(m, 8) if is_saga and mode == turns.EXCHANGE else 0
+    n_snapshots = plan["n_blocks"] * plan["max_epochs"] // plan["record_every"] if trace else 0
+    if n_snapshots * m * problem.dtype.itemsize > MAX_SNAPSHOT_BYTES:
+        raise ValueError(
+            f"A trace of {n_snapshots} snapshots of {m} coefficients would take more than "
+            f"{MAX_SNAPSHOT_BYTES >> 30} GiB; ask for fewer with trace=, or for fewer epochs."
+        )
+    n_segments = max(1, min(64, m * problem.dtype.itemsize // 16384))
+    return {
+        "w": ((m,), kind),
+        "intercept": ((columns,), "float64"),
+        "curvature": ((settings.n_features if mode == turns.EXCHANGE else 0,), "float32"),
+        "intercept_curvature": ((1,), "float64"),
+        "dual": ((problem.n_rows * (1 + columns) if is_dual else 0,), kind),
+        "dual_mean": ((columns,), "float64"),
+        "gradients": ((problem.n_rows * columns if is_saga else 0,), kind),
+        "average": ((m if is_saga else 0,), "float64"),
+        "rarity": (
+            (settings.n_features if mode == turns.LOCK_FREE or is_saga else 0,),
+            "float32",
+        ),
+        "chances": ((problem.n_rows if draws else 0,), "float64"),
+        "segments": ((n_segments * word,), "int64"),
+        "control": ((layout.N_CONTROL * word,), "int64"),
+        "returned": ((workers * word,), "int64"),
+        "table": ((workers, word), "int64"),
+        "staleness": ((workers, layout.HISTOGRAM), "int64"),
+        "columns": ((layout.N_COLUMN_FIELDS, columns), "float64"),
+        "order": ((2, n_training), "int64"),
+        "permutation": ((problem.n_rows,), "int64"),
+        "held_out": ((problem.n_rows if n_training < problem.n_rows else 0,), "uint8"),
+        "done": ((2, plan["n_blocks"]), "int64"),
+        "remaining": ((2 * word,), "int64"),
+        "sums": ((2, 3 * columns), "float64"),
+        "history": ((min(plan["max_epochs"], MAX_HISTORY),), "float64"),
+        "copy": ((workers, padded if mode == turns.EXCHANGE else 0), kind),
+        "base": ((workers, padded if mode == turns.EXCHANGE else 0), kind),
+        "received": ((workers, padded if l1 else 0), kind),
+        "lag": ((workers, _padded(m, 8) if average else 0), "float64"),
+        "local": ((workers, _padded(layout.N_LOCAL_FIELDS * columns, 8)), "float64"),
+        "average_copy": ((workers, copied_average), "float64"),
+        "average_base": ((workers, copied_average), "float64"),
+        "pending": ((workers, _padded(n_segments, 8)), "int64"),
+        "scratch": ((workers, _padded(settings.rule["batch"] * columns, 8)), "float64"),
+        "average_coef": ((columns, settings.n_features) if average else (0, 0), "float64"),
+        "average_intercept": ((columns,), "float64"),
+        "snapshots": ((n_snapshots, m), kind),
+        "snapshot_intercepts": ((n_snapshots, columns), "float64"),
+        "snapshot_times": ((n_snapshots,), "int64"),
+        "snapshot_blocks": ((n_snapshots,), "int64"),
+    }
+
+
+def fill(
+    session: Session,
+    problem: LinearProblem,
+    rule: Rule,
+    stop: Stop,
+    step: StepSize,
+    start: Model | None,
+) -> None:
+    """Write a run's first values into fresh (zeroed) arrays, before any worker starts."""
+    a, plan = session.arrays, session.plan
+    columns = a["columns"]
+    columns[layout.C_ACTIVE] = 1.0
+    columns[layout.C_ETA] = step.eta0
+    columns[layout.C_BEST] = np.inf
+    columns[layout.C_POSITIVE] = problem.positive
+    columns[layout.C_NEGATIVE] = problem.negative
+    a["returned"][:] = layout.NO_BLOCK
+    session.raise_limit(plan.max_epochs)
+    a["table"][:, layout.T_BLOCK] = layout.NO_BLOCK
+    a["permutation"][:] = np.arange(problem.n_rows)
+    a["history"][:] = np.nan
+    if stop.validation is not None:
+        a["held_out"][:] = stop.validation
+    if start is not None:
+        a["w"][:] = np.asarray(start.coef).T.reshape(-1)
+        a["intercept"][:] = start.intercept
+        if start.average_coef is not None and a["average_coef"].size:
+            a["average_coef"][:] = start.average_coef
+            a["average_intercept"][:] = start.average_intercept
+    norms = session.locals()
+    norms[:, layout.L_SCALE] = 1.0
+    norms[:, layout.L_STRETCH] = 1.0
+    norms[:, layout.L_INTERCEPT] = a["intercept"]
+    w = a["w"].reshape(-1, session.settings.n_columns).astype(np.float64, copy=False)
+    if start is not None:
+        norms[:, layout.L_SQUARED_NORM] = np.square(w).sum(axis=0)
+        norms[:, layout.L_L1_NORM] = np.abs(w).sum(axis=0)
+    is_saga = session.rule.method == sgd.SAGA
+    if is_saga:
+        columns[layout.C_ETA] = session.rule.saga_step
+        columns[layout.C_CALM] = np.inf
+    if isinstance(rule, SAGA) and a["chances"].size:
+        a["chances"][:] = row_chances(problem, rule, stop.validation)
+    if is_saga or (plan.private == turns.LOCK_FREE and problem.penalty is not None):
+        a["rarity"][:] = feature_rarity(problem, a["chances"])
+    if start is not None:
+        fill_memory(session, problem, start)
+        norms[:, layout.L_DUAL_MEAN] = a["dual_mean"]
+    if plan.private == turns.EXCHANGE:
+        a["curvature"][:] = feature_curvature(problem, np.random.default_rng(plan.seed))
+        bound = losses.CURVATURE[session.rule.loss]
+        is_sgd = session.rule.method == sgd.GRADIENT
+        a["intercept_curvature"][0] = bound * (session.rule.intercept_decay if is_sgd else 1.0)
+
+
+def row_arrays(problem: LinearProblem) -> dict[str, np.ndarray]:
+    """The rows' own arrays by name."""
+    rows = problem.rows
+    parts = (rows.data, rows.indices, rows.indptr, rows.y, rows.weight)
+    return dict(zip(ROW_ARRAYS, parts, strict=True))
+
+
+def private_memory(specification: Shapes) -> dict[str, np.ndarray]:
+    """Allocate a run's arrays in this process, each on cache lines of its own.
+
+    The allocator puts small arrays side by side. A word that one worker writes at every exchange
+    would then share its line with one that the other reads at every row.
+    """
+    arrays = {}
+    for name, (shape, kind) in specification.items():
+        n_bytes = math.prod(shape) * np.dtype(kind).itemsize
+        room = np.zeros(n_bytes + 2 * LINES, np.uint8)
+        start = -room.ctypes.data % LINES
+        arrays[name] = room[start : start + n_bytes].view(kind).reshape(shape)
+    return arrays

@@ -1,0 +1,122 @@
+"""From a problem and the choices for it to the numbers of a run."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hogshare.engine.arrays import Shapes, shapes
+from hogshare.engine.pace import (
+    interval_with_memory,
+    keeps,
+    memory_numbers,
+    oldest_reading,
+    stretch_limit,
+)
+from hogshare.engine.rules import SAGA, SGD, Rule
+from hogshare.engine.session import Settings
+from hogshare.engine.steps import StepSize, optimal_start
+from hogshare.engine.stops import Stop
+from hogshare.kernels import losses, penalties, schedules, sgd, turns
+from hogshare.kernels.epochs import Plan
+from hogshare.planes.shared import Shared
+from hogshare.problems.linear import LinearProblem, effective_l1_ratio
+from hogshare.problems.rows import windows
+
+MAX_BLOCK_ROWS = 8192
+BLOCKS_PER_WORKER = 8  # per epoch: a slow worker delays its end by at most one block
+
+
+def block_rows(n_rows: int, n_workers: int, per_epoch: int) -> int:
+    """Rows of a block: small enough for even work and for the trace, large enough to be cheap."""
+    limit = n_rows if n_workers == 1 else -(-n_rows // (BLOCKS_PER_WORKER * n_workers))
+    limit = min(limit, MAX_BLOCK_ROWS, -(-n_rows // max(1, per_epoch)))
+    return max(1, limit)
+
+
+def describe(
+    problem: LinearProblem,
+    *,
+    rule: Rule,
+    plane: Shared,
+    step: StepSize,
+    stop: Stop,
+    n_workers: int,
+    seed: int,
+    shuffle: bool,
+    first_t: float,
+    trace: int,
+    report_epochs: bool,
+    track: int,
+) -> tuple[Settings, Shapes]:
+    """Settle a run's numbers and list the arrays it needs."""
+    n_rows = problem.n_rows
+    held_out = 0 if stop.validation is None else int(np.count_nonzero(stop.validation))
+    n_training = n_rows - held_out
+    if plane.exchange is None:
+        mode = turns.LOCK_FREE
+    else:
+        mode = turns.ALONE if n_workers == 1 else turns.EXCHANGE
+    interval = plane.interval(problem) if mode == turns.EXCHANGE else 0
+    rows_per_block = block_rows(n_training, n_workers, trace)
+    # whole mini-batches: a block's end cuts one short
+    batch = min(int(rule.batch), n_training)
+    rows_per_block = min(n_training, -(-rows_per_block // batch) * batch)
+    n_blocks = -(-n_training // rows_per_block)
+    record_every = max(1, n_blocks // trace) if trace else 0
+    l1 = effective_l1_ratio(problem.penalty, problem.l1_ratio)
+    numbers = sgd.Rule(
+        loss=losses.CODES[problem.loss],
+        epsilon=problem.epsilon,
+        penalty=penalties.CODES[problem.penalty],
+        alpha=problem.alpha,
+        l1_ratio=l1,
+        schedule=schedules.CODES[step.kind],
+        eta0=float(step.eta0),
+        power_t=float(step.power_t),
+        optimal_init=optimal_start(problem.loss, problem.epsilon, problem.alpha),
+        average=rule.average,
+        fit_intercept=int(problem.fit_intercept),
+        # scikit-learn's smaller intercept step for sparse rows, whose features are small
+        intercept_decay=0.01 if problem.is_sparse else 1.0,
+        track=track,
+        batch=batch,
+        first_t=float(first_t),
+        **memory_numbers(rule, problem, l1, n_training),
+    )
+    window, abreast = windows(problem.rows, problem.n_rows)
+    if mode == turns.EXCHANGE and not isinstance(rule, SGD):
+        stretch = min(n_workers, stretch_limit(rule, problem, l1, numbers))
+        oldest = oldest_reading(n_workers, stretch)
+        if plane.exchange == "auto" and l1 == 0.0:
+            interval = interval_with_memory(interval, rule, n_training, n_workers, oldest)
+        keep = keeps(rule, l1, n_training, interval * oldest)
+        numbers = numbers._replace(stretch=stretch, keep=float(keep))
+    plan = Plan(
+        block_rows=rows_per_block,
+        n_blocks=n_blocks,
+        max_epochs=int(stop.epochs),
+        interval=interval,
+        private=mode,
+        atomic=int(plane.adds == "atomic"),
+        shuffle=int(shuffle),
+        replace=int(isinstance(rule, SAGA) and rule.replace),
+        window=window,
+        abreast=abreast,
+        seed=int(seed),
+        record_every=record_every,
+        report_epochs=int(report_epochs),
+        early_stopping=int(stop.validation is not None),
+        regression=int(problem.is_regression),
+        patience=int(stop.patience),
+        tol=-np.inf if stop.tol is None else float(stop.tol),
+    )
+    settings = Settings(
+        numbers._asdict(),
+        plan._asdict(),
+        problem.rows.width,
+        problem.n_features,
+        problem.n_columns,
+        n_workers,
+    )
+    draws = isinstance(rule, SAGA) and rule.draws
+    return settings, shapes(problem, settings, n_training, trace, draws)

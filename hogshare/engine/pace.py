@@ -1,0 +1,149 @@
+"""How far and how often: steps and exchanges of the rules that remember rows.
+
+They converge linearly, so an epoch lost is a factor lost: `docs/exchange.md` has the measurements
+behind the numbers here.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from hogshare.engine.rules import SAGA, SDCA, SGD, Rule
+from hogshare.kernels import losses, saga, sgd
+from hogshare.planes.shared import EXCHANGE_SHARE
+from hogshare.problems.linear import LinearProblem
+
+DELAY = 8  # rows per row of age at which SAGA keeps what an exchange holds back
+SPREAD = 16  # rows per row that all workers have between two exchanges
+DEAREST = 2.0  # estimate of an exchange's cost that SAGA bears, in its rows' time
+FEWEST = 64  # rows between exchanges
+LONGEST = 2.0 / 3.0  # step of SAGA that is stable on all rows tried, times L
+SAMPLE_ROWS = 2048  # to tell the largest
+
+
+def stretch_limit(rule: Rule, problem: LinearProblem, l1: float, numbers: sgd.Rule) -> float:
+    """How much longer a worker's steps in its own copy may be; see `hogshare.kernels.exchange`.
+
+    A step of SDCA that goes a share of the way to the optimum of its row alone may be one over that
+    share as long (on the largest row), one of SAGA 2 / (3 L), from where its own steps turn
+    unstable (`saga_step`). 1 for losses with kinks, where SDCA goes all of the way, and for SAGA
+    with l1, whose zeros are exact.
+    """
+    if isinstance(rule, SGD) or problem.loss in losses.KINKED:
+        return 1.0
+    smoothness = numbers.curvature * largest_weight(problem)
+    every = max(1, problem.n_rows // SAMPLE_ROWS)
+    mean, largest = saga.norms_of(problem.rows, every)
+    if isinstance(rule, SDCA):
+        reach = smoothness * (largest / numbers.dual_scale + numbers.intercept_step)
+        return 1.0 + 1.0 / max(reach, 1e-300)
+    if l1 > 0.0:
+        return 1.0
+    if rule.sampling == "importance":
+        largest = min(largest, 2.0 * mean)  # over the row's chance
+    way = numbers.saga_step * smoothness * (largest + float(problem.fit_intercept))
+    return max(1.0, LONGEST / max(way, 1e-300))
+
+
+def oldest_reading(n_workers: int, stretch: float) -> float:
+    """Intervals of which a worker may not know what the others did, if what is held back is kept.
+
+    What is held back of a hot coordinate, all but stretch / workers, comes that many exchanges
+    later, and meanwhile every worker has an interval of its own.
+    """
+    return n_workers * n_workers / stretch
+
+
+def interval_with_memory(
+    interval: int, rule: Rule, n_rows: int, n_workers: int, oldest: float
+) -> int:
+    """Rows between exchanges for the rules whose every epoch is worth a factor.
+
+    `interval` is what an exchange's cost asks for. Progress per epoch falls with the share of the
+    rows that the workers have between two exchanges of each (SDCA on text: 1.02 times the epochs at
+    a fortieth, 1.05 at a twentieth, 1.2 at a tenth), so that is at most a sixteenth. Below `FEWEST`
+    an exchange is dear however small the model is. SAGA exchanges so often that it can keep what is
+    held back, unless that is too dear (the estimate is four times what was measured).
+    """
+    bearable = min(max(interval, FEWEST), n_rows // (SPREAD * n_workers))
+    if isinstance(rule, SAGA):
+        kept = int(n_rows / (DELAY * oldest))
+        if DEAREST * EXCHANGE_SHARE * kept >= interval:
+            bearable = min(bearable, kept)
+    return max(1, bearable)
+
+
+def keeps(rule: Rule, l1: float, n_rows: int, age: float) -> bool:
+    """Whether what an exchange holds back stays in the worker's copy, to be offered again.
+
+    SDCA has to: its vector is a sum. For SAGA it is a matter of speed: better than dropping it if
+    no reading is older than an eighth of the rows (`age` in rows, see `oldest_reading`). With l1
+    exact zeros need the copy to be the shared vector.
+    """
+    if isinstance(rule, SDCA):
+        return True
+    return isinstance(rule, SAGA) and l1 == 0.0 and DELAY * age <= n_rows
+
+
+def memory_numbers(rule: Rule, problem: LinearProblem, l1: float, n_rows: int) -> dict[str, Any]:
+    """Numbers of the rules that remember rows; neutral for the others."""
+    numbers = {
+        "method": sgd.GRADIENT,
+        "dual_scale": 1.0,
+        "dual_rows": float(n_rows),
+        "intercept_step": 0.0,
+        "threshold": 0.0,
+        "tamed": 0,
+        "curvature": losses.CURVATURE[losses.CODES[problem.loss]],
+        "saga_step": 0.0,
+        "keep": 0.0,
+        "stretch": 1.0,
+    }
+    smoothness = max(numbers["curvature"] * largest_weight(problem), 1e-300)
+    if isinstance(rule, SDCA):
+        numbers["method"] = sgd.DUAL
+        numbers["dual_scale"] = (1.0 - l1) * problem.alpha * n_rows
+        numbers["threshold"] = l1 / (1.0 - l1)
+        if problem.fit_intercept:
+            # SAGA's step for the one coordinate that has no penalty: 1 / (3 L)
+            numbers["intercept_step"] = 1.0 / (3.0 * smoothness)
+    if isinstance(rule, SAGA):
+        numbers["method"] = sgd.SAGA
+        numbers["saga_step"] = rule.step or saga_step(problem, smoothness, rule)
+        numbers["tamed"] = int(rule.step is None)
+    return numbers
+
+
+def largest_weight(problem: LinearProblem) -> float:
+    """The largest weight of a row and its class."""
+    largest = float(problem.rows.weight.max(initial=0.0)) if problem.rows.weight.size else 1.0
+    return largest * float(max(problem.positive.max(), problem.negative.max()))
+
+
+def saga_step(problem: LinearProblem, smoothness: float, rule: SAGA) -> float:
+    """1 / (3 L) with L of the mean row, but at most 1 / (2 L) of the largest.
+
+    1 / (3 L) with the largest row's L is what the theory asks for; up to 2 / (3 L) no set of rows
+    was found on which a run diverges, and with 1 / L many. Where rows are drawn by importance, a
+    row's L over its chance is at most twice the mean, so that the first is below 2 / (3 L) anyway.
+
+    Raises
+    ------
+    ValueError
+        If squared norms overflow: the step would be zero, and the model stay where it is.
+    """
+    with np.errstate(over="ignore"):
+        mean, largest = saga.norms_of(problem.rows, 1)
+    if not math.isfinite(mean):
+        raise ValueError(
+            "Rows are too large: their squared norms leave the floating-point range, and with them "
+            "every step. Scale the input, for example with StandardScaler or MinMaxScaler."
+        )
+    one = float(problem.fit_intercept)
+    if rule.sampling == "importance":
+        largest = mean
+    steps = 3.0 * smoothness * (mean + one), 2.0 * smoothness * (largest + one)
+    return 1.0 / max(*steps, 1e-300)
