@@ -665,14 +665,17 @@ def test_members_find_the_kernels_loaded():
 
     fit = "from hogshare import Stop, problems, solve; import numpy as np; "
     fit += "X = np.ones((4, 2)); solve(problems.linear(X, [0, 1, 0, 1]), stop=Stop(epochs=1)); "
-    look = "from hogshare.kernels import sgd, turns, warm; warm.preload(); "
-    look += "turn = turns.TURNS[sgd.GRADIENT, False]; "
-    look += "print([len(kernel.signatures) for kernel in (turn, turns.join, turns.leave)])"
+    fit += "from hogshare.kernels import warm; print(json.dumps(warm.loaded()))"
+    fit = "import json; " + fit
+    look = "from hogshare.kernels import warm; import sys; warm.preload(sys.argv[1:]); "
+    look += "import json; print(json.dumps(warm.loaded()))"
     root = str(Path(hogshare.__file__).parents[1])
     environment = {**os.environ, "PYTHONPATH": root}
+    names = []
     for code in (fit, look):
         done = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, env=environment
+            [sys.executable, "-c", code, *names], capture_output=True, text=True, env=environment
         )
         assert done.returncode == 0, done.stderr
-    assert all(n > 0 for n in json.loads(done.stdout))
+        assert json.loads(done.stdout) == ["sgd_turn", "join", "leave"]
+        names = json.loads(done.stdout)

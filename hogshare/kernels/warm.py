@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from hogshare.kernels import turns
 
 KERNELS = (*turns.TURNS.values(), turns.join, turns.leave)
 
 
-def preload() -> None:
-    """Load what the disk cache holds; compile nothing.
+def loaded() -> list[str]:
+    """Names of the kernels that this process has loaded or compiled."""
+    return [kernel.__name__ for kernel in KERNELS if getattr(kernel, "signatures", ())]
+
+
+def preload(names: Collection[str]) -> None:
+    """Load what the disk cache holds of these kernels; compile nothing.
 
     A worker process forked afterwards has the machine code already. What is not cached is compiled
-    by whoever needs it first.
+    by whoever needs it first. Each signature takes 50 ms, hence the names: what the caller uses.
     """
     for dispatcher in KERNELS:
         cache = getattr(dispatcher, "_cache", None)
-        if cache is None or not hasattr(cache, "_cache_file"):
+        if dispatcher.__name__ not in names or not hasattr(cache, "_cache_file"):
             continue
         codegen = dispatcher.targetctx.codegen()
         for key in cache._cache_file._load_index():

@@ -31,6 +31,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from hogshare.kernels import warm
 from hogshare.runtimes import fork_helper
 from hogshare.runtimes.fork_helper import encode, select_readable
 
@@ -501,6 +502,7 @@ def _start(fd: int) -> subprocess.Popen[bytes]:
         "MKL_NUM_THREADS": "1",
     }
     command = [sys.executable, "-P", "-m", "hogshare.runtimes.fork_helper", str(fd)]
+    command.append(",".join(warm.loaded()))
     if own_path is not None:
         command.append(own_path)
     return subprocess.Popen(

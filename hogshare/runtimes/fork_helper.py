@@ -313,29 +313,32 @@ def _guarded(control: socket.socket) -> Iterator[None]:
         guard.join()  # from here on there is one thread, so that forking is safe
 
 
-def _preload() -> None:
-    """Import what members need, once for all of them."""
+def _preload(kernels: Sequence[str]) -> None:
+    """Import what members need, once for all of them, and load the kernels of these names."""
     # What cannot be loaded fails again in the task that needs it, and is reported there.
     with contextlib.suppress(Exception):
         importlib.import_module(MEMBERS_WORK)
-        importlib.import_module("hogshare.kernels.warm").preload()
+        importlib.import_module("hogshare.kernels.warm").preload(kernels)
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Serve the control socket of this descriptor number; the second argument is PYTHONPATH."""
+    """Serve the control socket of this descriptor number.
+
+    The second argument names the kernels to load, with commas; the third is PYTHONPATH.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())  # may be inherited from the caller's thread
     # this process was started with the caller's sys.path there: give members the user's own
     os.environ.pop("PYTHONPATH", None)
-    if len(arguments) > 1:
-        os.environ["PYTHONPATH"] = arguments[1]
+    if len(arguments) > 2:
+        os.environ["PYTHONPATH"] = arguments[2]
     if sys.stderr is not None:
         faulthandler.enable()
     _name_process("hogshare-helper")
     control = socket.socket(fileno=int(arguments[0]))
     control.set_inheritable(False)
     with _guarded(control):
-        _preload()
+        _preload(arguments[1].split(","))
     gc.collect()
     gc.freeze()  # members' collections then leave these objects, and so their pages, alone
     helper = Helper(control)
