@@ -570,7 +570,7 @@ def saga_rows(X, Y, weight, rule, order, table, state, columns, rarity, dense=Fa
             table[r, c] += change
             pull = change if chances is None else change / chances[r]
             if rule.fit_intercept:
-                state.intercept[c] -= step * (pull + state.mean[c])
+                state.intercept[c] -= step * rule.intercept_step * (pull + state.mean[c])
                 state.mean[c] += change / rule.dual_rows
             for j in support:
                 rare = step * rarity[j]

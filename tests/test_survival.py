@@ -82,7 +82,10 @@ def epochs(problem):
 def test_a_fit_survives_the_death_of_any_worker_at_any_moment(problem, epochs, rounds, plane, rule):
     run = {"runtime": "processes", "n_workers": 3, "stop": Stop(epochs=epochs)}
     run |= {"plane": plane, "rule": rule}
-    whole = solve(problem, seed=0, **run)
+    with warnings.catch_warnings():
+        # the last kill of the case before may have hit a member at rest
+        warnings.simplefilter("ignore", WorkerDied)
+        whole = solve(problem, seed=0, **run)
     best, took = value(problem, whole), whole.seconds["run"]
     rng = random.Random(0)
     killed, warned = [], 0

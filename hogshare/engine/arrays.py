@@ -149,9 +149,15 @@ def fill(
         norms[:, layout.L_DUAL_MEAN] = a["dual_mean"]
     if plan.private == turns.EXCHANGE:
         a["curvature"][:] = feature_curvature(problem, np.random.default_rng(plan.seed))
-        bound = losses.CURVATURE[session.rule.loss]
-        is_sgd = session.rule.method == sgd.GRADIENT
-        a["intercept_curvature"][0] = bound * (session.rule.intercept_decay if is_sgd else 1.0)
+        # what an exchange multiplies with the step of the features, which is not the intercept's
+        a["intercept_curvature"][0] = (
+            losses.CURVATURE[session.rule.loss]
+            * {
+                sgd.GRADIENT: session.rule.intercept_decay,
+                sgd.DUAL: session.rule.intercept_step * session.rule.dual_scale,
+                sgd.SAGA: session.rule.intercept_step,
+            }[session.rule.method]
+        )
 
 
 def row_arrays(problem: LinearProblem) -> dict[str, np.ndarray]:

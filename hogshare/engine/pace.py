@@ -22,6 +22,7 @@ DEAREST = 2.0  # estimate of an exchange's cost that SAGA bears, in its rows' ti
 FEWEST = 64  # rows between exchanges
 LONGEST = 2.0 / 3.0  # step of SAGA that is stable on all rows tried, times L
 SAMPLE_ROWS = 2048  # to tell the largest
+INTERCEPT_ROWS = 3000  # in which the intercept settles, as far as one row's step allows
 
 
 def stretch_limit(rule: Rule, problem: LinearProblem, l1: float, numbers: sgd.Rule) -> float:
@@ -44,7 +45,7 @@ def stretch_limit(rule: Rule, problem: LinearProblem, l1: float, numbers: sgd.Ru
         return 1.0
     if rule.sampling == "importance":
         largest = min(largest, 2.0 * mean)  # over the row's chance
-    way = numbers.saga_step * smoothness * (largest + float(problem.fit_intercept))
+    way = numbers.saga_step * smoothness * (largest + numbers.intercept_step)
     return max(1.0, LONGEST / max(way, 1e-300))
 
 
@@ -107,14 +108,38 @@ def memory_numbers(rule: Rule, problem: LinearProblem, l1: float, n_rows: int) -
         numbers["method"] = sgd.DUAL
         numbers["dual_scale"] = (1.0 - l1) * problem.alpha * n_rows
         numbers["threshold"] = l1 / (1.0 - l1)
-        if problem.fit_intercept:
-            # SAGA's step for the one coordinate that has no penalty: 1 / (3 L)
-            numbers["intercept_step"] = 1.0 / (3.0 * smoothness)
+        numbers["intercept_step"] = longest_intercept_step(problem, smoothness)
     if isinstance(rule, SAGA):
         numbers["method"] = sgd.SAGA
-        numbers["saga_step"] = rule.step or saga_step(problem, smoothness, rule)
+        with np.errstate(over="ignore"):
+            mean, largest = saga.norms_of(problem.rows, 1)
+        share = intercept_share(problem, smoothness, mean)
+        numbers["saga_step"] = rule.step or saga_step(rule, smoothness, mean, largest, share)
         numbers["tamed"] = int(rule.step is None)
+        numbers["intercept_step"] = share
     return numbers
+
+
+def longest_intercept_step(problem: LinearProblem, smoothness: float) -> float:
+    """1 / (3 L) for the intercept alone, and less where there are many rows; 0 without one.
+
+    Every row has the intercept, at full size, so that with SAGA's step it follows the few rows in
+    hand, and, within an epoch in which no row comes twice, those that are left. With many rows it
+    settles within an epoch by far shorter steps.
+    """
+    share = min(1.0, INTERCEPT_ROWS / problem.n_rows) if problem.fit_intercept else 0.0
+    return share / (3.0 * smoothness)
+
+
+def intercept_share(problem: LinearProblem, smoothness: float, mean: float) -> float:
+    """SAGA's step for the intercept in proportion to that for the features.
+
+    So that it is at most `longest_intercept_step`, with a step of 1 / (3 L) in which the intercept
+    counts by its share: ``L = smoothness (mean + share)``. Rows much larger than 1 make the step so
+    short that the share is 1.
+    """
+    longest = 3.0 * smoothness * longest_intercept_step(problem, smoothness)
+    return min(1.0, longest * mean / (1.0 - longest)) if longest < 1.0 else 1.0
 
 
 def largest_weight(problem: LinearProblem) -> float:
@@ -123,27 +148,31 @@ def largest_weight(problem: LinearProblem) -> float:
     return largest * float(max(problem.positive.max(), problem.negative.max()))
 
 
-def saga_step(problem: LinearProblem, smoothness: float, rule: SAGA) -> float:
+def saga_step(rule: SAGA, smoothness: float, mean: float, largest: float, share: float) -> float:
     """1 / (3 L) with L of the mean row, but at most 1 / (2 L) of the largest.
 
     1 / (3 L) with the largest row's L is what the theory asks for; up to 2 / (3 L) no set of rows
     was found on which a run diverges, and with 1 / L many. Where rows are drawn by importance, a
     row's L over its chance is at most twice the mean, so that the first is below 2 / (3 L) anyway.
 
+    Parameters
+    ----------
+    mean, largest : float
+        Squared norms of the rows.
+    share : float
+        What the intercept adds to them.
+
     Raises
     ------
     ValueError
         If squared norms overflow: the step would be zero, and the model stay where it is.
     """
-    with np.errstate(over="ignore"):
-        mean, largest = saga.norms_of(problem.rows, 1)
     if not math.isfinite(mean):
         raise ValueError(
             "Rows are too large: their squared norms leave the floating-point range, and with them "
             "every step. Scale the input, for example with StandardScaler or MinMaxScaler."
         )
-    one = float(problem.fit_intercept)
     if rule.sampling == "importance":
         largest = mean
-    steps = 3.0 * smoothness * (mean + one), 2.0 * smoothness * (largest + one)
+    steps = 3.0 * smoothness * (mean + share), 2.0 * smoothness * (largest + share)
     return 1.0 / max(*steps, 1e-300)

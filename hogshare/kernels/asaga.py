@@ -66,7 +66,8 @@ def asaga_rows(rows, rule, order, first, last, shared, local, atomic):
                     add_float(average, j, change[c] * x * share)
         if rule.fit_intercept:
             for c in range(n_columns):
-                drift = -step[c] * (gain * change[c] + shared.dual_mean[c])
+                pace = step[c] * rule.intercept_step
+                drift = -pace * (gain * change[c] + shared.dual_mean[c])
                 if atomic:
                     add_float(shared.intercept, c, drift)
                 else:

@@ -190,7 +190,8 @@ def saga_rows(rows, rule, order, first, last, shared, private, alone):
         gain = gain_of(shared.chances, r)
         if rule.fit_intercept:
             for c in range(n_columns):
-                intercept[c] -= step[c] * (gain * change[c] + local[layout.L_DUAL_MEAN, c])
+                drift = gain * change[c] + local[layout.L_DUAL_MEAN, c]
+                intercept[c] -= step[c] * rule.intercept_step * drift
                 local[layout.L_DUAL_MEAN, c] += change[c] * share
         saga_step(rows, start, end, shared.rarity, private, step, gain, share, l2, l1, stretch)
 

@@ -63,7 +63,7 @@ class Rule(NamedTuple):
     method: int
     dual_scale: float  # strength of l2 times rows
     dual_rows: float
-    intercept_step: float
+    intercept_step: float  # of SDCA; of SAGA, in proportion to its step
     threshold: float  # of l1, 0 without
     curvature: float  # of the loss, at most
     keep: float  # whether what an exchange holds back stays in the copy, see `exchange`
