@@ -1,0 +1,110 @@
+"""Seconds and epochs to a relative sub-optimality of 1e-6: two threads against one worker.
+
+The automatic rule, log loss, l2, alpha = 1/n, float64, contestants in turn, medians. Beside them
+what two runs at once that have nothing to do with each other take, each halved: two workers of one
+run share the same caches and memory. Usage::
+
+    python bench/high_precision.py --data-home FOLDER --json bench/results/high_precision.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hogshare import Stop, datasets, problems, solve
+from hogshare.engine.automatic import automatic_rule
+
+RUNS: dict[str, dict[str, Any]] = {
+    "one worker": {"runtime": "caller"},
+    "two threads": {"runtime": "threads", "n_workers": 2},
+}
+CEILING = "two runs at once, each halved"
+
+
+def reach(problem: Any, goal: float, epochs: int, seed: int, **run: Any) -> tuple[float, float]:
+    """Seconds and epochs until the objective is at most `goal`; NaN where it is not reached."""
+    rule = automatic_rule(problem)
+    report = solve(problem, rule=rule, stop=Stop(epochs=epochs), trace=8, seed=seed, **run)
+    seconds = report.seconds_to(goal)
+    if seconds is None:
+        return float("nan"), float("nan")
+    return seconds, float(np.interp(seconds, report.trace.seconds, report.trace.epochs))
+
+
+def race(X: Any, y: np.ndarray, target: float, rounds: int, intercept: bool) -> dict[str, Any]:
+    """Medians, and the medians of the ratios taken round by round."""
+    settings = {"alpha": 1.0 / X.shape[0], "fit_intercept": intercept}
+    problem = problems.linear(X, y, **settings)
+    twin = problems.linear(X.copy(), y.copy(), **settings)
+    rule = automatic_rule(problem)
+    best = solve(problem, rule=rule, stop=Stop(epochs=500, gradient=1e-11), seed=0)
+    goal = (1.0 + target) * problem.objective(best.model.coef, best.model.intercept)
+    epochs = 10
+    while epochs < 500 and np.isnan(reach(problem, goal, epochs, 0, runtime="caller")[0]):
+        epochs *= 2
+    epochs *= 2
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in (*RUNS, CEILING)}
+    for seed in range(rounds):
+        for name, run in RUNS.items():
+            found[name].append(reach(problem, goal, epochs, seed, **run))
+        with ThreadPoolExecutor(2) as pool:
+            both = list(
+                pool.map(
+                    lambda p, seed=seed: reach(p, goal, epochs, seed, runtime="caller"),
+                    (problem, twin),
+                )
+            )
+        found[CEILING].append((statistics.fmean(s for s, _ in both) / 2, both[0][1]))
+    return {
+        "rule": str(rule),
+        **{name: medians(found["one worker"], found[name]) for name in found},
+    }
+
+
+def medians(one: list[tuple[float, float]], runs: list[tuple[float, float]]) -> dict[str, float]:
+    """Of a contestant, and of its ratios to one worker's seconds."""
+    ratios = [a / b for (a, _), (b, _) in zip(one, runs, strict=True)]
+    return {
+        "seconds": statistics.median(seconds for seconds, _ in runs),
+        "epochs": statistics.median(epochs for _, epochs in runs),
+        "times faster": statistics.median(ratios),
+    }
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", default="zipf,imdb,a9a,ijcnn1")
+    parser.add_argument("--data-home", default=None)
+    parser.add_argument("--target", type=float, default=1e-6)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--intercept", action="store_true")
+    parser.add_argument("--json", default=None)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    results: dict[str, Any] = {}
+    for name in options.data.split(","):
+        X, y = datasets.load(name, data_home=options.data_home)
+        X = X.astype(np.float64)
+        results[name] = race(X, y, options.target, options.rounds, options.intercept)
+        print(name, results[name].pop("rule"))
+        for line, numbers in results[name].items():
+            print(
+                f"    {line:30s}", "  ".join(f"{k} {v:.4g}" for k, v in numbers.items()), flush=True
+            )
+    if options.json:
+        report = solve(problems.linear(np.eye(4), [0, 1, 0, 1]), stop=Stop(epochs=1))
+        results["machine"], results["versions"] = report.machine, report.versions
+        Path(options.json).write_text(json.dumps(results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
