@@ -41,7 +41,7 @@ def expected_failures(estimator):
 
 @parametrize_with_checks(
     [
-        LogisticRegressionCV(Cs=[0.01, 0.1], cv=3, **NOW, tol=1e-11, max_iter=5000),
+        LogisticRegressionCV(Cs=[0.01, 0.03], cv=2, **NOW, tol=1e-10, max_iter=5000),
         LogisticRegressionCV(Cs=2, cv=3, **{**NOW, "use_legacy_attributes": True}, n_jobs=2),
     ],
     expected_failed_checks=expected_failures,
