@@ -10,7 +10,6 @@ from hogshare.kernels.saga import norms_of
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.rows import exceeds_memory
 
-UNSMOOTH = losses.KINKED
 COUPLED = ("multinomial",)  # losses of all columns of a row together: no dual step for one column
 SAMPLE_ROWS = 2048
 LONG = 1.0  # curvature of the loss times mean |x|^2 / (alpha n) from which SAGA is ahead
@@ -33,13 +32,13 @@ def automatic_rule(
     ValueError
         If the loss has kinks and the penalty no l2 part: neither rule can do that.
     """
-    if problem.l2 == 0.0 and problem.loss in UNSMOOTH:
+    if problem.l2 == 0.0 and problem.loss in losses.KINKED:
         raise ValueError(
             f"learning_rate='auto' with loss={problem.loss!r} needs an l2 part in the penalty, "
             "which takes the step size's place: use penalty='l2', or 'elasticnet' with "
             "l1_ratio < 1, and alpha > 0."
         )
-    if problem.loss in UNSMOOTH and not from_anywhere:
+    if problem.loss in losses.KINKED and not from_anywhere:
         return SDCA()
     mean, largest = norms_of(problem.rows, max(1, problem.n_rows // SAMPLE_ROWS))
     free = shuffle and not exceeds_memory(problem.rows)

@@ -15,19 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.engine.automatic import UNSMOOTH
 from hogshare.engine.intercepts import Each, best_intercepts
-from hogshare.engine.optimality import Optimality, parts_of
+from hogshare.engine.optimality import Optimality
 from hogshare.engine.session import Session
 from hogshare.engine.stops import Stop
-from hogshare.kernels import layout, sgd
+from hogshare.kernels import layout, losses, sgd
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
 
 FIRST_LOOK = 3  # epochs
 SETTLED = 0.1  # of the tolerance: mean slope at which the intercepts are good enough
-
-
 NAMES = {
     "gradient": "largest component of the gradient",
     "gap": "duality gap",
@@ -52,7 +49,7 @@ class Checks:
         self.criteria = stop.criteria
         self.epochs = stop.epochs
         self.give_up = stop.give_up
-        self.settles = settles and problem.fit_intercept and problem.loss not in UNSMOOTH
+        self.settles = settles and problem.fit_intercept and problem.loss not in losses.KINKED
         self.hopeless = False
         self.seen: list[dict[str, Any]] = []
 
@@ -62,7 +59,7 @@ class Checks:
             return
         problem, start = self.problem, np.zeros(self.problem.n_columns)
         margins = np.zeros(problem.n_rows * problem.n_columns)
-        parts = parts_of(problem, 1)
+        parts = [(0, problem.n_rows)]
         session.put_intercept(best_intercepts(problem, margins, start, self._enough, parts))
 
     def prepare(self) -> None:
@@ -131,7 +128,7 @@ class Checks:
     def _dual_slopes(self, session: Session) -> np.ndarray | None:
         if not self._needs_gap or session.rule.method != sgd.DUAL:
             return None
-        if self.problem.loss not in UNSMOOTH:
+        if self.problem.loss not in losses.KINKED:
             return None  # the derivatives at the model are ahead of the dual variables
         return -session.shared.dual.reshape(self.problem.n_rows, -1)[:, 1:].astype(np.float64)
 
@@ -169,7 +166,7 @@ def check_criterion(problem: LinearProblem, stop: Stop) -> None:
     ValueError
         If the gradient is asked of a loss with kinks, or a gap where there is no penalty.
     """
-    if stop.gradient is not None and problem.loss in UNSMOOTH:
+    if stop.gradient is not None and problem.loss in losses.KINKED:
         raise ValueError(
             f"Stop(gradient=...) needs a smooth loss, which {problem.loss!r} is not: at its "
             "optimum the gradient need not be zero. Use gap= or tol=."

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.engine.rules import SAGA, SDCA, SGD, Rule
+from hogshare.engine.rules import SAGA, SDCA, Rule
 from hogshare.kernels import losses, saga, sgd
 from hogshare.planes.shared import EXCHANGE_SHARE
 from hogshare.problems.linear import LinearProblem
@@ -25,7 +25,7 @@ SAMPLE_ROWS = 2048  # to tell the largest
 INTERCEPT_ROWS = 3000  # in which the intercept settles, as far as one row's step allows
 
 
-def stretch_limit(rule: Rule, problem: LinearProblem, l1: float, numbers: sgd.Rule) -> float:
+def stretch_limit(rule: SAGA | SDCA, problem: LinearProblem, l1: float, numbers: sgd.Rule) -> float:
     """How much longer a worker's steps in its own copy may be; see `hogshare.kernels.exchange`.
 
     A step of SDCA that goes a share of the way to the optimum of its row alone may be one over that
@@ -33,7 +33,7 @@ def stretch_limit(rule: Rule, problem: LinearProblem, l1: float, numbers: sgd.Ru
     unstable (`saga_step`). 1 for losses with kinks, where SDCA goes all of the way, and for SAGA
     with l1, whose zeros are exact.
     """
-    if isinstance(rule, SGD) or problem.loss in losses.KINKED:
+    if problem.loss in losses.KINKED:
         return 1.0
     smoothness = numbers.curvature * largest_weight(problem)
     every = max(1, problem.n_rows // SAMPLE_ROWS)
@@ -59,7 +59,7 @@ def oldest_reading(n_workers: int, stretch: float) -> float:
 
 
 def interval_with_memory(
-    interval: int, rule: Rule, n_rows: int, n_workers: int, oldest: float
+    interval: int, rule: SAGA | SDCA, n_rows: int, n_workers: int, oldest: float
 ) -> int:
     """Rows between exchanges for the rules whose every epoch is worth a factor.
 
@@ -77,16 +77,14 @@ def interval_with_memory(
     return max(1, bearable)
 
 
-def keeps(rule: Rule, l1: float, n_rows: int, age: float) -> bool:
+def keeps(rule: SAGA | SDCA, l1: float, n_rows: int, age: float) -> bool:
     """Whether what an exchange holds back stays in the worker's copy, to be offered again.
 
     SDCA has to: its vector is a sum. For SAGA it is a matter of speed: better than dropping it if
     no reading is older than an eighth of the rows (`age` in rows, see `oldest_reading`). With l1
     exact zeros need the copy to be the shared vector.
     """
-    if isinstance(rule, SDCA):
-        return True
-    return isinstance(rule, SAGA) and l1 == 0.0 and DELAY * age <= n_rows
+    return isinstance(rule, SDCA) or (l1 == 0.0 and DELAY * age <= n_rows)
 
 
 def memory_numbers(rule: Rule, problem: LinearProblem, l1: float, n_rows: int) -> dict[str, Any]:
@@ -108,37 +106,36 @@ def memory_numbers(rule: Rule, problem: LinearProblem, l1: float, n_rows: int) -
         numbers["method"] = sgd.DUAL
         numbers["dual_scale"] = (1.0 - l1) * problem.alpha * n_rows
         numbers["threshold"] = l1 / (1.0 - l1)
-        numbers["intercept_step"] = longest_intercept_step(problem, smoothness)
+        numbers["intercept_step"] = longest_intercept(problem) / (3.0 * smoothness)
     if isinstance(rule, SAGA):
         numbers["method"] = sgd.SAGA
         with np.errstate(over="ignore"):
             mean, largest = saga.norms_of(problem.rows, 1)
-        share = intercept_share(problem, smoothness, mean)
+        share = intercept_share(problem, mean)
         numbers["saga_step"] = rule.step or saga_step(rule, smoothness, mean, largest, share)
         numbers["tamed"] = int(rule.step is None)
         numbers["intercept_step"] = share
     return numbers
 
 
-def longest_intercept_step(problem: LinearProblem, smoothness: float) -> float:
-    """1 / (3 L) for the intercept alone, and less where there are many rows; 0 without one.
+def longest_intercept(problem: LinearProblem) -> float:
+    """The intercept's step, at most, in units of 1 / (3 L) for the intercept alone; 0 without one.
 
-    Every row has the intercept, at full size, so that with SAGA's step it follows the few rows in
+    Every row has the intercept, at full size, so that with a step of 1 it follows the few rows in
     hand, and, within an epoch in which no row comes twice, those that are left. With many rows it
     settles within an epoch by far shorter steps.
     """
-    share = min(1.0, INTERCEPT_ROWS / problem.n_rows) if problem.fit_intercept else 0.0
-    return share / (3.0 * smoothness)
+    return min(1.0, INTERCEPT_ROWS / problem.n_rows) if problem.fit_intercept else 0.0
 
 
-def intercept_share(problem: LinearProblem, smoothness: float, mean: float) -> float:
+def intercept_share(problem: LinearProblem, mean: float) -> float:
     """SAGA's step for the intercept in proportion to that for the features.
 
-    So that it is at most `longest_intercept_step`, with a step of 1 / (3 L) in which the intercept
+    So that it is at most `longest_intercept`, with a step of 1 / (3 L) in which the intercept
     counts by its share: ``L = smoothness (mean + share)``. Rows much larger than 1 make the step so
     short that the share is 1.
     """
-    longest = 3.0 * smoothness * longest_intercept_step(problem, smoothness)
+    longest = longest_intercept(problem)
     return min(1.0, longest * mean / (1.0 - longest)) if longest < 1.0 else 1.0
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from concurrent.futures import wait
 from typing import Any
 
 from hogshare.engine.checks import Checks
 from hogshare.engine.session import Session
 from hogshare.kernels import layout
 from hogshare.problems.model import Model
-from hogshare.runtimes.pool import pool
+from hogshare.runtimes.pool import take_turns
 
 OnEpoch = Callable[[int, Callable[[], Model]], bool]
 
@@ -60,10 +59,4 @@ class EpochHook:
 def side_by_side(function: Callable[[Any], Any], parts: Iterable[Any]) -> list[Any]:
     """Call a function with every part, in threads if there are several."""
     parts = list(parts)
-    if len(parts) == 1:
-        return [function(parts[0])]
-    tasks = [pool().submit(function, part) for part in parts]
-    try:
-        return [task.result() for task in tasks]
-    finally:
-        wait(tasks)  # after an interruption too: they read what is about to be freed
+    return take_turns(lambda part, _: function(part), parts, len(parts))

@@ -62,5 +62,5 @@ def take_turns(
             task.result()
     finally:
         over.set()
-        wait(tasks)
+        wait(tasks)  # after an interruption too: they read what is about to be freed
     return results

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from hogshare.engine.arrays import fill, row_arrays
-from hogshare.engine.automatic import COUPLED, UNSMOOTH
+from hogshare.engine.automatic import COUPLED
 from hogshare.engine.checks import FIRST_LOOK, Checks, check_criterion
 from hogshare.engine.description import describe
 from hogshare.engine.memory import check_start, memory_of
@@ -20,7 +20,7 @@ from hogshare.engine.rules import SAGA, SDCA, SGD, Rule
 from hogshare.engine.session import Session
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
-from hogshare.kernels import layout, sgd
+from hogshare.kernels import layout, losses, sgd
 from hogshare.planes.shared import Shared
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
@@ -237,7 +237,7 @@ def check_memory(
                 f"{rule} visits rows wholly at random, and these are in a file larger than half "
                 "the free memory; take SAGA(), which reads neighbours together."
             )
-        if problem.loss in UNSMOOTH:
+        if problem.loss in losses.KINKED:
             raise ValueError(
                 f"SAGA needs a smooth loss, which {problem.loss!r} is not; use SDCA() or SGD()."
             )
