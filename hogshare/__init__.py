@@ -14,6 +14,7 @@ from hogshare._version import __version__
 
 if TYPE_CHECKING:
     from hogshare import problems
+    from hogshare.barriers import ASP, BSP, PBSP, PSSP, SSP, Fraction, Throttled
     from hogshare.engine.rules import SAGA, SDCA, SGD
     from hogshare.engine.steps import StepSize
     from hogshare.engine.stops import Stop
@@ -37,11 +38,16 @@ if TYPE_CHECKING:
 logging.getLogger("hogshare").addHandler(logging.NullHandler())
 
 _PLACES = {
+    "ASP": "hogshare.barriers",
+    "BSP": "hogshare.barriers",
     "ElasticNet": "hogshare.estimators",
+    "Fraction": "hogshare.barriers",
     "Lasso": "hogshare.estimators",
     "LogisticRegression": "hogshare.estimators",
     "LogisticRegressionCV": "hogshare.estimators",
     "Model": "hogshare.problems.model",
+    "PBSP": "hogshare.barriers",
+    "PSSP": "hogshare.barriers",
     "Report": "hogshare.report",
     "Ridge": "hogshare.estimators",
     "RidgeClassifier": "hogshare.estimators",
@@ -50,9 +56,11 @@ _PLACES = {
     "SGD": "hogshare.engine.rules",
     "SGDClassifier": "hogshare.estimators",
     "SGDRegressor": "hogshare.estimators",
+    "SSP": "hogshare.barriers",
     "Shared": "hogshare.planes.shared",
     "StepSize": "hogshare.engine.steps",
     "Stop": "hogshare.engine.stops",
+    "Throttled": "hogshare.barriers",
     "asaga": "hogshare.solvers",
     "asysg_incon": "hogshare.solvers",
     "problems": "hogshare.problems",
@@ -62,10 +70,16 @@ _PLACES = {
 }
 
 __all__ = [
+    "ASP",
+    "BSP",
+    "PBSP",
+    "PSSP",
     "SAGA",
     "SDCA",
     "SGD",
+    "SSP",
     "ElasticNet",
+    "Fraction",
     "Lasso",
     "LogisticRegression",
     "LogisticRegressionCV",
@@ -78,6 +92,7 @@ __all__ = [
     "Shared",
     "StepSize",
     "Stop",
+    "Throttled",
     "__version__",
     "asaga",
     "asysg_incon",

@@ -603,3 +603,12 @@ def slopes(X, Y, weight, loss, epsilon, coef, intercept, positive, negative):
         size = positive[c] if y > 0.0 else negative[c]
         out[r, c] = weight[r] * size * loss_derivative(loss, epsilon, y, P[r, c])
     return out
+
+
+def lag_allows(clocks, states, me, staleness):
+    """SSP's test of one worker over those that are in the run."""
+    states = [1] * len(clocks) if states is None else states
+    others = [
+        c for k, (c, s) in enumerate(zip(clocks, states, strict=True)) if k != me and s in (1, 2)
+    ]
+    return not others or clocks[me] - min(others) <= staleness

@@ -22,6 +22,7 @@ from hogshare.problems.model import Model
 
 LINES = 128  # bytes: a cache line and the one fetched with it
 MAX_HISTORY = 100_000
+BARRIERS = 1  # tells the barriers' streams from others of the same seed
 MAX_SNAPSHOT_BYTES = 2**31
 
 Shapes = dict[str, tuple[tuple[int, ...], str]]
@@ -71,7 +72,7 @@ def shapes(
         "segments": ((n_segments * word,), "int64"),
         "control": ((layout.N_CONTROL * word,), "int64"),
         "returned": ((workers * word,), "int64"),
-        "table": ((workers, word), "int64"),
+        "table": ((workers, layout.N_TABLE), "int64"),
         "staleness": ((workers, layout.HISTOGRAM), "int64"),
         "columns": ((layout.N_COLUMN_FIELDS, columns), "float64"),
         "order": ((2, n_training), "int64"),
@@ -118,6 +119,7 @@ def fill(
     a["returned"][:] = layout.NO_BLOCK
     session.raise_limit(plan.max_epochs)
     a["table"][:, layout.T_BLOCK] = layout.NO_BLOCK
+    a["table"][:, layout.T_STREAM] = barrier_streams(plan.seed, len(a["table"]))
     a["permutation"][:] = np.arange(problem.n_rows)
     a["history"][:] = np.nan
     if stop.validation is not None:
@@ -158,6 +160,12 @@ def fill(
                 sgd.SAGA: session.rule.intercept_step,
             }[session.rule.method]
         )
+
+
+def barrier_streams(seed: int, n_workers: int) -> np.ndarray:
+    """Where each worker's stream of barrier samples begins; never zero."""
+    draws = np.random.default_rng([seed, BARRIERS]).integers(1, 2**32, n_workers, dtype=np.uint32)
+    return draws.astype(np.int64)
 
 
 def row_arrays(problem: LinearProblem) -> dict[str, np.ndarray]:

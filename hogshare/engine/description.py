@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from hogshare.barriers import Barrier, numbers_of
 from hogshare.engine.arrays import Shapes, shapes
 from hogshare.engine.pace import (
     interval_with_memory,
@@ -38,6 +39,7 @@ def describe(
     *,
     rule: Rule,
     plane: Shared,
+    barrier: Barrier,
     step: StepSize,
     stop: Stop,
     n_workers: int,
@@ -47,6 +49,7 @@ def describe(
     trace: int,
     report_epochs: bool,
     track: int,
+    block: int | None,
 ) -> tuple[Settings, Shapes]:
     """Settle a run's numbers and list the arrays it needs."""
     n_rows = problem.n_rows
@@ -57,7 +60,9 @@ def describe(
     else:
         mode = turns.ALONE if n_workers == 1 else turns.EXCHANGE
     interval = plane.interval(problem) if mode == turns.EXCHANGE else 0
-    rows_per_block = block_rows(n_training, n_workers, trace)
+    rows_per_block = min(block or n_training, block_rows(n_training, n_workers, trace))
+    if block is not None and not trace:
+        rows_per_block = min(block, n_training)
     # whole mini-batches: a block's end cuts one short
     batch = min(int(rule.batch), n_training)
     rows_per_block = min(n_training, -(-rows_per_block // batch) * batch)
@@ -109,6 +114,7 @@ def describe(
         regression=int(problem.is_regression),
         patience=int(stop.patience),
         tol=-np.inf if stop.tol is None else float(stop.tol),
+        **numbers_of(barrier, n_workers),
     )
     settings = Settings(
         numbers._asdict(),

@@ -3,7 +3,9 @@
     join -> (claim, pull, step, push, tick: a turn) -> ... -> leave
 
 Where a run is looked at on its way, workers leave at the epoch that has been set as a limit, and
-join again when the caller has raised it.
+join again when the caller has raised it. A turn that may not begin, because of a barrier or because
+there is nothing to claim, ends at once, and the loop wishes to wait. A barrier of the user's own is
+asked here, between turns.
 
 The loop is a generator. It yields `Compute` (call this, tell me what it answered and how long it
 took), `Wait` (nothing to claim: let time pass, tell me how much) and `Ended` (an epoch is over). A
@@ -24,6 +26,7 @@ from hogshare.engine.session import Worker
 from hogshare.kernels import layout
 
 TURN_NS = 4_000_000
+STUCK_NS = 10_000_000_000  # nobody computes for so long, and a barrier of the user's says no
 MAX_TURN_BLOCKS = 1 << 20
 
 
@@ -55,17 +58,23 @@ def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
     joined, _ = yield Compute(worker.join)
     if not joined:
         return
-    n_blocks, attempts = 1, 0
+    n_blocks, attempts, stuck = 1, 0, 0
     while True:
-        table[layout.T_STATE] = layout.ACTIVE
         answer, spent = yield Compute(lambda n=n_blocks: worker.turn(n))  # type: ignore[misc]
         table[layout.T_BUSY] += spent
         if answer == layout.TURN_DONE:
             break
         if answer == layout.TURN_WAIT:
             table[layout.T_STATE] = layout.WAITING
-            table[layout.T_WAITING] += yield Wait(attempts)
+            asked = worker.must_ask()
+            if asked and worker.ask():
+                continue
+            waited = yield Wait(attempts)
+            table[layout.T_WAITING] += waited
             attempts += 1
+            stuck = stuck + waited if asked and worker.nobody_computes() else 0
+            if stuck > STUCK_NS:
+                raise worker.stuck(stuck)
             continue
         attempts = 0
         if answer == layout.TURN_REST:

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numba import typeof
 
+from hogshare.barriers import BarrierError, UserBarrier, ask, name_of
 from hogshare.engine.memory import sum_anew
 from hogshare.kernels import layout, repair, sgd, turns
 from hogshare.kernels.epochs import Plan
@@ -27,6 +28,7 @@ from hogshare.kernels.epochs import Shared as SharedArrays
 from hogshare.kernels.jit import JIT_DISABLED, is_cached
 from hogshare.kernels.rows import Rows
 from hogshare.problems.model import Model
+from hogshare.shm.table import IN_RUN, ProgressTable
 
 log = logging.getLogger("hogshare")
 
@@ -51,11 +53,19 @@ class Session:
     arrays : mapping of str to ndarray
         As `shapes` lists them, plus the rows' arrays.
     settings : Settings
+    barrier : callable or None
+        A barrier of the user's own, which workers ask between turns.
     """
 
-    def __init__(self, arrays: Mapping[str, np.ndarray], settings: Settings) -> None:
+    def __init__(
+        self,
+        arrays: Mapping[str, np.ndarray],
+        settings: Settings,
+        barrier: UserBarrier | None = None,
+    ) -> None:
         self.arrays = arrays
         self.settings = settings
+        self.barrier = barrier
         self.rule = sgd.Rule(**settings.rule)
         self.plan = Plan(**settings.plan)
         rows = [arrays[name].view() for name in ROW_ARRAYS]
@@ -149,7 +159,7 @@ class Session:
         return (
             self.word(layout.LIMIT) <= self.word(layout.EPOCHS) < self.plan.max_epochs
             # by their states: LIVE may be one off after a death inside of joining or leaving
-            and not np.isin(self.shared.table[:, layout.T_STATE], layout.IN_RUN).any()
+            and not np.isin(self.shared.table[:, layout.T_STATE], IN_RUN).any()
             and self.word(layout.STOP) == layout.RUNNING
         )
 
@@ -234,6 +244,39 @@ class Worker:
             self.table[layout.T_PROCESS] = os.getpid()
             self.table[layout.T_JOINED] = time.perf_counter_ns()
         return joined
+
+    def must_ask(self) -> bool:
+        """Whether a barrier of the user's has yet to say that this worker may go on."""
+        held = self.table[layout.T_PASSED] <= self.table[layout.T_CLOCK]
+        return held and self.session.barrier is not None
+
+    def ask(self) -> bool:
+        """Ask the user's barrier, and take note if it lets the worker pass."""
+        assert self.session.barrier is not None
+        table = ProgressTable(self.session.shared.table)
+        if not ask(self.session.barrier, table, self.me):
+            return False
+        clock = table.clock
+        lead = clock[self.me] - clock[table.in_run].min(initial=clock[self.me])
+        self.table[layout.T_LAG] = max(self.table[layout.T_LAG], lead)
+        self.table[layout.T_PASSED] = clock[self.me] + 1
+        return True
+
+    def nobody_computes(self) -> bool:
+        """Whether no worker in the run has a block in hand."""
+        table = self.session.shared.table
+        in_run = np.isin(table[:, layout.T_STATE], IN_RUN)
+        return bool((table[in_run, layout.T_BLOCK] == layout.NO_BLOCK).all())
+
+    def stuck(self, waited_ns: int) -> BarrierError:
+        """What to raise when the user's barrier lets nobody pass."""
+        assert self.session.barrier is not None
+        return BarrierError(
+            f"The barrier {name_of(self.session.barrier)} has let no worker pass for "
+            f"{waited_ns * 1e-9:.0f} seconds in which none had a block in hand, so that nothing it "
+            "waits for can happen. Workers that are starting, done or dead must not hold others "
+            "(table.in_run)."
+        )
 
     def must_rest(self) -> bool:
         """Whether the caller has yet to raise the limit."""

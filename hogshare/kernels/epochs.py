@@ -99,6 +99,12 @@ class Plan(NamedTuple):
     regression: int
     patience: int
     tol: float
+    barrier: int  # its code, see `barriers`; the next five belong to it
+    sample: int
+    staleness: int
+    share: float
+    hold: int
+    available: int
 
 
 @helper

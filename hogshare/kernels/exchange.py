@@ -43,6 +43,12 @@ from hogshare.kernels.atomics import compare_exchange, fetch_add, load, store
 from hogshare.kernels.jit import helper, inlined
 from hogshare.kernels.sgd import fold_scale
 
+# How an exchange meets the segments. Of NumPy's, because Numba compiles a large helper anew for
+# each constant of Python's.
+TRY = np.int64(0)
+WAIT = np.int64(1)
+ALL = np.int64(2)
+
 
 @inlined
 def exchange_weight(z, n_workers):
@@ -189,12 +195,13 @@ def stretch_now(shared, n_workers, limit):
 
 
 @helper
-def exchange(shared, private, me, decay, keep, limit, must):
+def exchange(shared, private, me, decay, keep, limit, how):
     """Fold the worker's copy into the shared vector and the shared vector into the copy.
 
     keep : see `fold_segment`; what is kept is folded whole by the last flush
     limit : the largest stretch of the steps until the next exchange
-    must : wait for segments that others hold (the last flush of a worker)
+    how : TRY leaves a segment that another holds for the next time, WAIT waits for it, ALL waits
+        and leaves nothing that was kept in the copy (the last flush of a worker)
     """
     local = private.local
     n_columns = local.shape[1]
@@ -203,7 +210,7 @@ def exchange(shared, private, me, decay, keep, limit, must):
     n_workers = np.float64(proposals(shared, me))
     stretch = local[layout.L_STRETCH, 0]
     after_stretch = stretch_now(shared, n_workers, limit)
-    if must and keep > 0.0:
+    if how == ALL and keep > 0.0:
         n_workers = 1.0
     rest = max(1.0, n_workers / stretch)
     if private.lag.shape[0] > 0:
@@ -217,7 +224,7 @@ def exchange(shared, private, me, decay, keep, limit, must):
         word = segment * layout.WORD
         private.pending[segment] += shared.table[me, layout.T_UNEXCHANGED]
         free = compare_exchange(shared.segments, word, 0, me + 1) == 0
-        while must and not free:
+        while how != TRY and not free:
             free = compare_exchange(shared.segments, word, 0, me + 1) == 0
         if free:
             rows = np.float64(private.pending[segment])
@@ -253,6 +260,46 @@ def exchange(shared, private, me, decay, keep, limit, must):
         local[layout.L_SCALE, c] = 1.0
     local[layout.L_STRETCH, 0] = after_stretch
     shared.table[me, layout.T_UNEXCHANGED] = 0
+
+
+@inlined
+def take_in(shared, private, base, first, last):
+    """Add what others have changed since the last exchange to the copy of ``first:last``."""
+    for j in range(np.uint64(first), np.uint64(last)):
+        now = shared[j]
+        private[j] += now - base[j]
+        base[j] = now
+
+
+@helper
+def pull(shared, private, me):
+    """Take in what others have pushed since this worker's push, and push nothing.
+
+    For whoever has waited at a barrier: after it, the pushes that it waited for are in the copy.
+    """
+    version = load(shared.control, layout.VERSION)
+    if version == shared.table[me, layout.T_VERSION]:
+        return
+    local = private.local
+    n_columns = local.shape[1]
+    n_features = shared.curvature.shape[0]
+    n_segments = shared.segments.shape[0] // layout.WORD
+    size = (n_features + n_segments - 1) // n_segments
+    for segment in range(n_segments):
+        first = segment * size * n_columns
+        last = min(n_features, segment * size + size) * n_columns
+        word = segment * layout.WORD
+        while compare_exchange(shared.segments, word, 0, me + 1) != 0:
+            pass
+        take_in(shared.w, private.w, private.base, first, last)
+        if private.average.shape[0] > 0:
+            take_in(shared.average, private.average, private.average_base, first, last)
+        if segment == 0:
+            intercept, dual_mean = local[layout.L_INTERCEPT], local[layout.L_DUAL_MEAN]
+            take_in(shared.intercept, intercept, local[layout.L_INTERCEPT_BASE], 0, n_columns)
+            take_in(shared.dual_mean, dual_mean, local[layout.L_DUAL_MEAN_BASE], 0, n_columns)
+        store(shared.segments, word, 0)
+    shared.table[me, layout.T_VERSION] = version
 
 
 @helper

@@ -21,7 +21,8 @@ LIMIT = 10 * WORD  # epochs after which workers rest until the caller has looked
 REPAIR_WANTED = 11 * WORD  # repairs of the remembered sums that the monitor has asked for
 REPAIRED = 12 * WORD  # repairs that are done, or made good by a later one
 SUMMER = 13 * WORD  # worker + 1 that sums anew; 0: nobody; -repair: whoever comes first shall
-N_CONTROL = 14
+GENERATION = 14 * WORD  # releases of the throttled barrier so far
+N_CONTROL = 15
 
 # values of STOP
 RUNNING = 0
@@ -34,7 +35,7 @@ STOPPED_BY_LIMIT = 4
 NO_BLOCK = -1
 FINISH_EPOCH = -2  # not a block: somebody died between a block's end and its epoch's end
 
-# table : int64[n_workers, WORD], one row per worker, written by that worker (and by the monitor
+# table : int64[n_workers, N_TABLE], one row per worker, written by that worker (and by the monitor
 # once it is dead)
 T_STATE = 0
 T_CLOCK = 1  # blocks completed, as barriers see it
@@ -52,6 +53,11 @@ T_PROCESS = 12  # process id
 T_JOINED = 13  # time.perf_counter_ns() when the worker entered the run
 T_PAUSED = 14  # the last repair that the worker has paused for
 T_ROWS_AT_JOIN = 15  # T_ROWS when the worker entered the run last
+T_PASSED = 16  # the barrier has been passed for the block after so many less one
+T_ARRIVED = 17  # 1 + generation in which it came to a throttled barrier; 0: it is not there
+T_STREAM = 18  # of the barrier's samples; uint32, never zero
+T_LAG = 19  # largest lead on the last of the others at the moment of passing a barrier
+N_TABLE = 2 * WORD
 
 # values of T_STATE
 STARTING = 0
@@ -59,7 +65,6 @@ ACTIVE = 1
 WAITING = 2
 DONE = 3
 DEAD = 4
-IN_RUN = (ACTIVE, WAITING)
 
 HISTOGRAM = 128  # bins of the staleness histogram; the last holds that much or more
 

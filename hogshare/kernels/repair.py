@@ -5,13 +5,8 @@ Called by the caller's main thread alone, never inside a run's kernels.
 
 from hogshare.kernels import layout
 from hogshare.kernels.atomics import compare_exchange, fetch_add, load, store
-from hogshare.kernels.jit import inlined, kernel
-
-
-@inlined
-def in_run(state):
-    """Whether a worker that stands so has joined and not left."""
-    return state == layout.ACTIVE or state == layout.WAITING
+from hogshare.kernels.barriers import in_run
+from hogshare.kernels.jit import kernel
 
 
 @kernel

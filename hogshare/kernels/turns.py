@@ -12,9 +12,10 @@ import numpy as np
 from hogshare.kernels import layout, losses, penalties, schedules
 from hogshare.kernels.asaga import asaga_rows
 from hogshare.kernels.atomics import compare_exchange, fetch_add, load, store
+from hogshare.kernels.barriers import FREE, enter, may_pass
 from hogshare.kernels.dual import dual_rows, half_squares, mean_of_duals, sum_of_duals
 from hogshare.kernels.epochs import apply_criterion, claim, complete, stop_now
-from hogshare.kernels.exchange import adopt_shared, exchange, record_push
+from hogshare.kernels.exchange import ALL, TRY, WAIT, adopt_shared, exchange, pull, record_push
 from hogshare.kernels.hogwild import hogwild_rows
 from hogshare.kernels.jit import helper, inlined, kernel
 from hogshare.kernels.saga import saga_rows, sum_of_gradients, tame
@@ -27,16 +28,12 @@ LOCK_FREE = 0
 EXCHANGE = 1
 ALONE = 2
 
-# for `push_private`; of NumPy's, because Numba compiles anew for each constant of Python's
-MAY = np.False_
-MUST = np.True_
-
 
 @helper
-def push_private(rule, shared, private, me, must):
+def push_private(rule, shared, private, me, how):
     """One exchange, counted."""
     decay = (1.0 - rule.l1_ratio) * rule.alpha if rule.penalty != 0 else 0.0
-    exchange(shared, private, me, decay, rule.keep, rule.stretch, must)
+    exchange(shared, private, me, decay, rule.keep, rule.stretch, how)
     record_push(shared, me)
 
 
@@ -183,7 +180,7 @@ def pause(rule, plan, shared, private, me, wanted):
     if state[layout.T_PAUSED] != wanted:
         # who has just joined, or has rested, has nothing to fold, and others may be summing already
         if plan.private == EXCHANGE and state[layout.T_ROWS] > state[layout.T_ROWS_AT_JOIN]:
-            push_private(rule, shared, private, me, MUST)
+            push_private(rule, shared, private, me, ALL)
         store(state, layout.T_PAUSED, wanted)
     elif compare_exchange(control, layout.SUMMER, -wanted, me + 1) == -wanted:
         if load(control, layout.REPAIRED) != wanted:
@@ -207,6 +204,7 @@ def join(rule, plan, shared, private, me):
         return False
     fetch_add(shared.control, layout.LIVE, 1)
     state[layout.T_ROWS_AT_JOIN] = state[layout.T_ROWS]
+    enter(shared.table, me)
     if plan.private == EXCHANGE:
         adopt_shared(shared, private, me, rule.stretch)
     return True
@@ -216,7 +214,7 @@ def join(rule, plan, shared, private, me):
 def leave(rule, plan, shared, private, me):
     """Push what is left and count as gone; the state is the last word written."""
     if plan.private == EXCHANGE:
-        push_private(rule, shared, private, me, MUST)
+        push_private(rule, shared, private, me, ALL)
     elif plan.private == ALONE:
         fold_scale(private, 0, private.local.shape[1])
         for c in range(private.local.shape[1]):
@@ -232,6 +230,16 @@ def stop(control, reason):
     A compare-exchange as in the run's own stops: between a look and a store somebody else may stop.
     """
     stop_now(control, reason)
+
+
+@helper
+def pass_barrier(plan, shared, private, me):
+    """Whether the worker may claim its next block; it has the others' pushes then."""
+    if not may_pass(plan, shared.table, shared.control, me):
+        return False
+    if plan.private == EXCHANGE:
+        pull(shared, private, me)
+    return True
 
 
 @helper
@@ -281,9 +289,13 @@ def turn_of(name, method, lock_free):
                         sum_of_gradients(rows, shared.gradients, 1.0 / n, shared.average, mean)
                     end_pause(control, wanted)
                 return layout.TURN_WAIT
+            if plan.barrier != FREE and not pass_barrier(plan, shared, private, me):
+                return layout.TURN_WAIT
             ticket = claim(shared, plan, me)
             if ticket == layout.NO_BLOCK:
                 return nothing_to_claim(shared, plan, me)
+            if table[me, layout.T_STATE] != layout.ACTIVE:
+                store(table[me], layout.T_STATE, layout.ACTIVE)
             last, completed = True, 0
             if ticket != layout.FINISH_EPOCH:
                 order, first, end, t = rows_of(ticket, plan, shared.order, rule.first_t)
@@ -315,9 +327,11 @@ def turn_of(name, method, lock_free):
                         t += until - i
                         i = until
                         if not alone and table[me, UNEXCHANGED] >= interval:
-                            push_private(rule, shared, private, me, MAY)
+                            push_private(rule, shared, private, me, TRY)
                 if lock_free or alone:
                     record_push(shared, me)
+                elif plan.barrier != FREE and table[me, UNEXCHANGED] > 0:
+                    push_private(rule, shared, private, me, WAIT)  # before its clock
                 table[me, layout.T_ROWS] += end - first
                 last, completed = complete(shared, plan, ticket, private.local)
                 table[me, layout.T_BLOCK] = layout.NO_BLOCK
@@ -326,7 +340,7 @@ def turn_of(name, method, lock_free):
             if last:
                 looked_at = plan.early_stopping or plan.report_epochs
                 if not lock_free and plan.private == EXCHANGE and looked_at:
-                    push_private(rule, shared, private, me, MAY)
+                    push_private(rule, shared, private, me, TRY)
                 end_epochs(rows, rule, plan, shared, private, me)
             if plan.record_every > 0 and completed % plan.record_every == 0 and completed > 0:
                 return layout.TURN_RECORD

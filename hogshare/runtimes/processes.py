@@ -12,6 +12,8 @@ nothing can be left behind.
 
 from __future__ import annotations
 
+import pickle
+import sys
 import time
 import warnings
 from collections.abc import Mapping
@@ -21,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from hogshare.barriers import UserBarrier, name_of
 from hogshare.engine.arrays import Shapes
 from hogshare.engine.checks import Checks
 from hogshare.engine.loop import worker_loop
@@ -34,6 +37,7 @@ from hogshare.runtimes.news import News
 from hogshare.runtimes.threads import ThreadCrew
 from hogshare.shm import sharing
 from hogshare.shm.arena import Arena
+from hogshare.shm.table import IN_RUN
 
 TICK_SECONDS = 0.02
 LOOK_SECONDS = 0.005  # where workers rest until they are told to go on
@@ -52,6 +56,7 @@ class Processes:
     def __init__(self) -> None:
         self.arena: Arena | None = None
         self.borrowed: dict[str, tuple[Arena, int, str, int]] = {}
+        self.barrier = b""
 
     def allocate(self, shapes: Shapes, rows: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """One arena for everything that is not in shared memory already.
@@ -84,6 +89,7 @@ class Processes:
         self, session: Session, on_epoch: OnEpoch | None, checks: Checks | None = None
     ) -> list[str]:
         """Run to the end; returns notes for the report."""
+        self.barrier = by_value(session.barrier)
         crew = current_crew()
         members = dict(enumerate(crew.hire(session.settings.n_workers - 1), start=1))
         news = News()
@@ -128,9 +134,38 @@ class Processes:
             "arena": self.arena.describe(),
             "lent": lent,
             "settings": asdict(session.settings),
+            "barrier": self.barrier,
             "me": me,
         }
         member.post(("hogshare.runtimes.processes:work", task), fds)
+
+
+def by_value(barrier: UserBarrier | None) -> bytes:
+    """Pickle a function of the user's with its code: a member cannot import what defines it.
+
+    Raises
+    ------
+    ValueError
+        If that cannot be done.
+    """
+    if barrier is None:
+        return pickle.dumps(None)
+    import cloudpickle
+
+    module = sys.modules.get(getattr(barrier, "__module__", ""))
+    try:
+        if module is not None:
+            cloudpickle.register_pickle_by_value(module)
+        try:
+            return cloudpickle.dumps(barrier)
+        finally:
+            if module is not None:
+                cloudpickle.unregister_pickle_by_value(module)
+    except Exception as error:
+        raise ValueError(
+            f"The barrier {name_of(barrier)} cannot be sent to worker processes ({error}); make it "
+            "a function without open files, locks or the like, or use runtime='threads'."
+        ) from error
 
 
 class Watch:
@@ -151,7 +186,7 @@ class Watch:
     def anyone_working(self) -> bool:
         """Whether a member has joined and not left."""
         state = self.session.shared.table[:, layout.T_STATE]
-        return any(state[k] in layout.IN_RUN for k in self.members)
+        return any(state[k] in IN_RUN for k in self.members)
 
     def look(self, seconds: float) -> None:
         """Wait for news from members or from worker 0, or that long, and act on them."""
@@ -213,6 +248,7 @@ def work(
     arena: dict[str, Any],
     lent: dict[str, tuple[int, dict[str, Any], int, str, int]],
     settings: dict[str, Any],
+    barrier: bytes,
     me: int,
 ) -> None:
     """Be worker `me` of a run; called in a member of the crew."""
@@ -224,7 +260,7 @@ def work(
             others[number] = Arena.attach(fds[number], description)
         arrays[name] = others[number].view(offset, kind, size)
     assert set(ROW_ARRAYS) <= set(arrays)
-    session = Session(arrays, Settings(**settings))
+    session = Session(arrays, Settings(**settings), pickle.loads(barrier))
     drive(worker_loop(session.worker(me)))
 
 

@@ -13,6 +13,7 @@ import joblib
 import numpy as np
 
 from hogshare._version import __version__
+from hogshare.barriers import Barrier, name_of
 from hogshare.engine.rules import SAGA, SDCA, SGD, Rule
 from hogshare.engine.session import Session
 from hogshare.engine.steps import StepSize
@@ -22,6 +23,7 @@ from hogshare.planes.shared import Shared
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
 from hogshare.report import Trace
+from hogshare.shm.table import ProgressTable
 
 REASONS = {
     layout.RUNNING: "the run was cut short",
@@ -29,14 +31,6 @@ REASONS = {
     layout.STOPPED_BY_CALLER: "the caller asked for it",
     layout.STOPPED_BY_DIVERGENCE: "the model left the floating-point range",
     layout.STOPPED_BY_LIMIT: "all epochs were done",
-}
-
-STATES = {
-    layout.STARTING: "starting",
-    layout.ACTIVE: "running",
-    layout.WAITING: "waiting",
-    layout.DONE: "done",
-    layout.DEAD: "dead",
 }
 
 
@@ -75,6 +69,7 @@ def settings(
     problem: LinearProblem,
     rule: Rule,
     plane: Shared,
+    barrier: Barrier,
     runtime: str,
     session: Session,
     step: StepSize,
@@ -99,6 +94,7 @@ def settings(
         },
         "rule": {"name": type(rule).__name__, **asdict(rule)},
         "plane": asdict(plane),
+        "barrier": name_of(barrier),
         "runtime": runtime,
         "n_workers": session.settings.n_workers,
         "step": asdict(step) if isinstance(rule, SGD) else None,
@@ -160,21 +156,22 @@ def staleness(session: Session) -> np.ndarray:
 
 def workers(session: Session, began: float) -> list[dict[str, Any]]:
     """One line per worker; `joined_seconds` counts from the run's beginning."""
+    table = ProgressTable(session.shared.table)
+    states, seconds, waited = table.state, table.mean_block_seconds, table.waiting_seconds
     lines = []
     for k, row in enumerate(session.shared.table):
-        blocks = int(row[layout.T_BLOCKS])
+        joined = float(row[layout.T_JOINED]) * 1e-9
         lines.append(
             {
                 "worker": k,
-                "state": STATES[int(row[layout.T_STATE])],
-                "blocks": blocks,
+                "state": str(states[k]),
+                "blocks": int(row[layout.T_BLOCKS]),
                 "rows": int(row[layout.T_ROWS]),
                 "pushes": int(row[layout.T_PUSHES]),
-                "waiting_seconds": float(row[layout.T_WAITING]) * 1e-9,
-                "mean_block_seconds": float(row[layout.T_BUSY]) * 1e-9 / max(1, blocks),
-                "joined_seconds": float(row[layout.T_JOINED]) * 1e-9 - began
-                if row[layout.T_JOINED]
-                else None,
+                "waiting_seconds": float(waited[k]),
+                "mean_block_seconds": float(seconds[k]),
+                "largest_lead": int(row[layout.T_LAG]),
+                "joined_seconds": joined - began if joined else None,
                 "pid": int(row[layout.T_PROCESS]),
             }
         )

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from hogshare.barriers import ASP, Barrier, BuiltIn, check_barrier
 from hogshare.engine.arrays import fill, row_arrays
 from hogshare.engine.automatic import COUPLED
 from hogshare.engine.checks import FIRST_LOOK, Checks, check_criterion
@@ -36,6 +37,7 @@ def solve(
     *,
     rule: Rule | None = None,
     plane: Shared | None = None,
+    barrier: Barrier | None = None,
     runtime: str = "auto",
     n_workers: int | None = None,
     step: StepSize | None = None,
@@ -44,6 +46,7 @@ def solve(
     seed: Any = None,
     start: Model | None = None,
     trace: int | None = None,
+    block: int | None = None,
     on_epoch: OnEpoch | None = None,
 ) -> Report:
     """Minimise a problem with any number of workers.
@@ -56,6 +59,10 @@ def solve(
         How a block of rows becomes a step.
     plane : Shared, default=Shared()
         Where the model lives.
+    barrier : Barrier or callable, default=ASP()
+        When a worker may go on after a block: `ASP`, `BSP`, `SSP`, `PBSP`, `PSSP`, `Fraction`,
+        `Throttled`, or a function ``(table, me) -> bool`` of a `ProgressTable` and the worker's
+        number, which is asked again and again until it says True.
     runtime : {"auto", "caller", "threads", "processes"}, default="auto"
         Who runs the workers. "auto" uses as many of `n_workers` as pay, as threads (no copy of the
         rows), or as processes if the rows come from `hogshare.share`. A runtime named makes
@@ -79,6 +86,9 @@ def solve(
     trace : int or None, default=None
         Snapshots of the model per epoch, for the report's curves. The objective is evaluated on
         them after the run.
+    block : int or None, default=None
+        Rows of a block, after which a worker's clock advances and the barrier is asked. None: an
+        eighth of a worker's share of an epoch, at most 8192. A trace may need smaller ones.
     on_epoch : callable, default=None
         ``on_epoch(epoch, snapshot) -> bool`` is called in the calling thread after each epoch
         (counted from 1); ``snapshot()`` gives the model; True stops the run.
@@ -91,6 +101,8 @@ def solve(
     ------
     ValueError
         If an argument is out of its range, or if the run diverges.
+    BarrierError
+        If a barrier of the user's raises, answers neither yes nor no, or lets nobody pass.
     MemoryError
         If the run's memory does not fit.
 
@@ -105,12 +117,14 @@ def solve(
     (5, (1, 30))
     """
     rule, plane = rule or SGD(), plane or Shared()
+    barrier = ASP() if barrier is None else barrier
+    check_barrier(barrier)
     began = time.perf_counter()
     if not isinstance(rule, SGD):
         check_memory(problem, rule, plane, step, shuffle, start)
         step = StepSize("constant")
     step, stop = step or StepSize(), stop or Stop()
-    check(problem, rule, plane, step, stop, start, trace)
+    check(problem, rule, plane, step, stop, start, trace, block)
     check_criterion(problem, stop)
     workers, runner, notes = choose(
         problem, runtime, n_workers, stop.epochs, plane.interval(problem)
@@ -121,6 +135,7 @@ def solve(
         problem,
         rule=rule,
         plane=plane,
+        barrier=barrier,
         step=step,
         stop=stop,
         n_workers=workers,
@@ -130,11 +145,12 @@ def solve(
         trace=trace or 0,
         report_epochs=on_epoch is not None,
         track=track,
+        block=block,
     )
     checks = Checks(problem, stop, not isinstance(rule, SGD)) if stop.looks else None
     arrays = runner.allocate(shapes, row_arrays(problem))
     try:
-        session = Session(arrays, settings)
+        session = Session(arrays, settings, None if isinstance(barrier, BuiltIn) else barrier)
         fill(session, problem, rule, stop, step, start)
         if checks is not None:
             session.raise_limit(FIRST_LOOK if start is None else 0)  # a start may be good enough
@@ -168,7 +184,9 @@ def solve(
             why = checks.sentence() if converged else f"{why}; {checks.sentence()}"
         report = Report(
             model=model,
-            settings=outcome.settings(problem, rule, plane, runner.name, session, step, stop, seed),
+            settings=outcome.settings(
+                problem, rule, plane, barrier, runner.name, session, step, stop, seed
+            ),
             versions=outcome.versions(),
             machine=outcome.machine(),
             n_epochs=session.word(layout.EPOCHS),
@@ -274,6 +292,7 @@ def check(
     stop: Stop,
     start: Model | None,
     trace: int | None,
+    block: int | None,
 ) -> None:
     """Refuse combinations that do not make sense, before anything is allocated."""
     if rule.batch > 1 and plane.exchange is not None:
@@ -306,6 +325,8 @@ def check(
             raise ValueError(
                 "Stop.validation marks only rows of weight 0; their score is undefined."
             )
+    if block is not None and block < 1:
+        raise ValueError(f"block must be at least 1 row; got {block}.")
     if trace is not None and trace < 1:
         raise ValueError(f"trace must be at least 1 snapshot per epoch; got {trace}.")
     if start is not None:

@@ -1,0 +1,347 @@
+"""Barriers: when a worker may go on after a block, by the progress of the others.
+
+A barrier looks at clocks, the number of blocks that each worker has completed. It holds a worker
+back *before* its next block. Workers that are starting, done or dead are outside of its world; who
+joins late enters at the least clock of the others.
+
+`hogshare.kernels.barriers` has the compiled form of all but the user's own.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from hogshare.kernels import barriers as codes
+from hogshare.shm.table import ProgressTable
+
+UserBarrier = Callable[[ProgressTable, int], bool]
+
+
+class BarrierError(RuntimeError):
+    """A barrier of the user's has raised, answered neither yes nor no, or let nobody pass."""
+
+
+@dataclass(frozen=True)
+class ASP:
+    """Asynchronous parallel: nobody waits.
+
+    Examples
+    --------
+    >>> from hogshare import ASP
+    >>> ASP()
+    ASP()
+    """
+
+
+@dataclass(frozen=True)
+class BSP:
+    """Bulk synchronous parallel: all workers start the same block together.
+
+    Source: Wang, Catterall and Mortier 2017, predicate (1); as a test of one worker,
+    ``clock <= min(clocks)``.
+
+    Examples
+    --------
+    >>> from hogshare import BSP
+    >>> BSP()
+    BSP()
+    """
+
+
+@dataclass(frozen=True)
+class SSP:
+    """Stale synchronous parallel: nobody is more than `staleness` blocks ahead of the last.
+
+    Parameters
+    ----------
+    staleness : int or float
+        Bound r of ``clock - min(clocks) <= r`` when a worker passes. 0 is `BSP`, infinity `ASP`.
+
+    Notes
+    -----
+    Source: Ho et al. 2013; Wang et al. 2017, predicate (2). A worker that passes with a lead of r
+    completes its block with a lead of up to r + 1.
+
+    Examples
+    --------
+    >>> from hogshare import SSP
+    >>> SSP(4)
+    SSP(staleness=4)
+    """
+
+    staleness: float
+
+    def __post_init__(self) -> None:
+        _check_staleness(self.staleness)
+
+
+@dataclass(frozen=True)
+class PBSP:
+    """Probabilistic BSP: nobody is ahead of anybody in a random sample of the others.
+
+    Parameters
+    ----------
+    sample : int
+        How many of the others are looked at, without replacement. As many as there are, or more,
+        is `BSP`; 0 is `ASP`.
+    hold : bool, default=False
+        Keep a sample until it lets the worker pass, instead of drawing anew at every look. (Who
+        dies or joins changes it.) The paper does not say which; they differ by up to a factor of
+        two in progress.
+
+    Notes
+    -----
+    Source: Wang et al. 2017, predicate (4).
+
+    Examples
+    --------
+    >>> from hogshare import PBSP
+    >>> PBSP(10)
+    PBSP(sample=10, hold=False)
+    """
+
+    sample: int
+    hold: bool = False
+
+    def __post_init__(self) -> None:
+        _check_count("sample", self.sample, 0)
+
+
+@dataclass(frozen=True)
+class PSSP:
+    """Probabilistic SSP: nobody is more than `staleness` blocks ahead of a random sample.
+
+    Parameters
+    ----------
+    sample : int
+        As of `PBSP`.
+    staleness : int or float
+        As of `SSP`; 0 is `PBSP`.
+    hold : bool, default=False
+        As of `PBSP`.
+
+    Notes
+    -----
+    Source: Wang et al. 2017, predicate (5).
+
+    Examples
+    --------
+    >>> from hogshare import PSSP
+    >>> PSSP(10, 4)
+    PSSP(sample=10, staleness=4, hold=False)
+    """
+
+    sample: int
+    staleness: float
+    hold: bool = False
+
+    def __post_init__(self) -> None:
+        _check_count("sample", self.sample, 0)
+        _check_staleness(self.staleness)
+
+
+@dataclass(frozen=True)
+class Fraction:
+    """Enough of the others are near: a share of them is at most `staleness` blocks behind.
+
+    Parameters
+    ----------
+    share : float
+        Between 0 and 1. 1 is `SSP`, or `PSSP` with a sample.
+    staleness : int or float, default=0
+        As of `SSP`.
+    sample : int or None, default=None
+        Of how many of the others; None: of all.
+    hold : bool, default=False
+        As of `PBSP`.
+
+    Notes
+    -----
+    Source: an idea in Wang et al. 2017; the form is ours.
+
+    Examples
+    --------
+    >>> from hogshare import Fraction
+    >>> Fraction(0.75, staleness=2)
+    Fraction(share=0.75, staleness=2, sample=None, hold=False)
+    """
+
+    share: float
+    staleness: float = 0
+    sample: int | None = None
+    hold: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.share <= 1.0:
+            raise ValueError(f"share must be between 0 and 1; got {self.share!r}.")
+        _check_staleness(self.staleness)
+        if self.sample is not None:
+            _check_count("sample", self.sample, 0)
+
+
+@dataclass(frozen=True)
+class Throttled:
+    """Throttled release: who has completed a block waits until enough others have too.
+
+    Parameters
+    ----------
+    available : int
+        Workers that have to be waiting; then all who wait go on. If fewer are left in the run, all
+        of them. 1 is `ASP`, as many as there are workers is `BSP`.
+
+    Notes
+    -----
+    Source: Soori et al. 2019 (ASYNC), the barrier ``Available_Workers >= k``.
+
+    Examples
+    --------
+    >>> from hogshare import Throttled
+    >>> Throttled(22)
+    Throttled(available=22)
+    """
+
+    available: int
+
+    def __post_init__(self) -> None:
+        _check_count("available", self.available, 1)
+
+
+BuiltIn = ASP | BSP | SSP | PBSP | PSSP | Fraction | Throttled
+Barrier = BuiltIn | UserBarrier
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _check_count(name: str, value: Any, least: int) -> None:
+    if not _is_count(value) or value < least:
+        raise ValueError(f"{name} must be a whole number, at least {least}; got {value!r}.")
+
+
+def _check_staleness(value: Any) -> None:
+    if not (_is_count(value) or value == math.inf) or value < 0:
+        raise ValueError(
+            f"staleness must be a whole number of blocks, at least 0, or math.inf; got {value!r}."
+        )
+
+
+def check_barrier(barrier: Any) -> None:
+    """Refuse what is no barrier.
+
+    Raises
+    ------
+    TypeError
+    """
+    if isinstance(barrier, type) or not (isinstance(barrier, BuiltIn) or callable(barrier)):
+        raise TypeError(
+            "barrier must be one of ASP(), BSP(), SSP(4), PBSP(10), PSSP(10, 4), Fraction(0.9), "
+            f"Throttled(8), or a function (table, me) -> bool; got {barrier!r}."
+        )
+
+
+def name_of(barrier: Barrier) -> str:
+    """The barrier in words, for reports and errors."""
+    if isinstance(barrier, BuiltIn):
+        return repr(barrier)
+    return getattr(barrier, "__qualname__", None) or repr(barrier)
+
+
+def numbers_of(barrier: Barrier, n_workers: int) -> dict[str, Any]:
+    """The fields of a run's plan that say which barrier holds."""
+    numbers: dict[str, Any] = {
+        "barrier": codes.LAG,
+        "sample": codes.EVERYBODY,
+        "staleness": 0,
+        "share": 1.0,
+        "hold": 0,
+        "available": 0,
+    }
+    if not isinstance(barrier, BuiltIn):
+        return {**numbers, "barrier": codes.ASKED}
+    if isinstance(barrier, Throttled):
+        return {**numbers, "barrier": codes.THROTTLED, "available": int(barrier.available)}
+    given = asdict(barrier)
+    staleness = given.get("staleness", 0)
+    nobody = given.get("sample") == 0 or given.get("share") == 0.0 or staleness == math.inf
+    if isinstance(barrier, ASP) or nobody:
+        return {**numbers, "barrier": codes.FREE}
+    numbers["staleness"] = int(staleness)
+    numbers["share"] = float(given.get("share", 1.0))
+    numbers["hold"] = int(given.get("hold", False))
+    sample = given.get("sample")
+    if sample is not None and sample < n_workers - 1:
+        numbers["sample"] = int(sample)
+    return numbers
+
+
+def ask(barrier: UserBarrier, table: ProgressTable, me: int) -> bool:
+    """Ask a barrier of the user's.
+
+    Raises
+    ------
+    BarrierError
+        If it raises, or answers anything but True or False.
+    """
+    try:
+        answer: Any = barrier(table, me)
+    except Exception as error:
+        raise BarrierError(
+            f"The barrier {name_of(barrier)} raised {type(error).__name__}: {error}"
+        ) from error
+    if answer is True or answer is False:
+        return answer
+    if type(answer).__name__ in ("bool", "bool_"):  # NumPy's
+        return bool(answer)
+    raise BarrierError(
+        f"The barrier {name_of(barrier)} answered {answer!r} ({type(answer).__name__}); it has to "
+        "return True (go on) or False (wait)."
+    )
+
+
+_NAMED = {
+    "asp": ASP,
+    "bsp": BSP,
+    "ssp": SSP,
+    "pbsp": PBSP,
+    "pssp": PSSP,
+    "fraction": Fraction,
+    "throttled": Throttled,
+}
+
+
+def parse(text: str) -> BuiltIn:
+    """Read a barrier as it is written on a command line.
+
+    Raises
+    ------
+    ValueError
+        If there is no such barrier, or its numbers do not fit.
+
+    Examples
+    --------
+    >>> from hogshare.barriers import parse
+    >>> parse("pssp:10,4")
+    PSSP(sample=10, staleness=4, hold=False)
+    """
+    name, _, rest = text.strip().lower().partition(":")
+    kind = _NAMED.get(name)
+    try:
+        if kind is None:
+            raise ValueError("no such barrier")
+        values = [_number(part) for part in rest.split(",")] if rest else []
+        made: BuiltIn = kind(*values)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{text!r} is no barrier ({error}); write asp, bsp, ssp:STALENESS, pbsp:SAMPLE, "
+            "pssp:SAMPLE,STALENESS, fraction:SHARE,STALENESS or throttled:AVAILABLE."
+        ) from None
+    return made
+
+
+def _number(text: str) -> float:
+    return int(text) if re.fullmatch(r"\s*\d+\s*", text) else float(text)

@@ -1,0 +1,159 @@
+"""When a worker may go on: barriers as integer codes over the progress table.
+
+Who writes: every worker its own row (T_PASSED, T_ARRIVED, T_STREAM, T_LAG); GENERATION whoever
+finds enough workers available, by a compare-exchange. Who reads: all. Order: a worker's push comes
+before its clock (a releasing store) and a clock is loaded acquiring, so who passes on account of a
+clock and pulls then has that push. Nothing here waits: a predicate says yes or no, and the runtime
+asks again.
+
+The lag rule covers BSP, SSP, pBSP, pSSP and the fraction rule: a worker with clock c passes if, of
+the workers looked at, the wanted share has a clock of at least c - staleness. Those looked at are
+all others, or a sample of them drawn without replacement (Wang et al. 2017, section 6.1). Only
+workers that have joined and not left count: who starts, rests, is done or dead holds nobody.
+
+Throttled release (Soori et al. 2019) lets all go who wait, as soon as enough do: the generation
+moves on, and whoever arrived in an earlier one passes.
+"""
+
+import numpy as np
+
+from hogshare.kernels import layout
+from hogshare.kernels.atomics import compare_exchange, load, store
+from hogshare.kernels.jit import helper, inlined
+from hogshare.kernels.streams import fraction, next_random
+
+FREE = 0  # values of Plan.barrier
+LAG = 1
+THROTTLED = 2
+ASKED = 3  # a function of the user's: the worker's loop asks it and writes T_PASSED
+EVERYBODY = -1  # Plan.sample
+
+
+@inlined
+def in_run(state):
+    """Whether a worker that stands so has joined and not left."""
+    return state == layout.ACTIVE or state == layout.WAITING
+
+
+@inlined
+def within(clock, least, staleness):
+    """The lag rule for one pair: whether `least` holds a worker of that clock back no longer."""
+    return clock - least <= staleness
+
+
+@helper
+def least_clock(table, me):
+    """Least clock of the others in the run; -1 if there are none."""
+    least = -1
+    for k in range(table.shape[0]):
+        if k != me and in_run(load(table[k], layout.T_STATE)):
+            clock = load(table[k], layout.T_CLOCK)
+            if least < 0 or clock < least:
+                least = clock
+    return least
+
+
+@helper
+def others_in_run(table, me):
+    """How many other workers have joined and not left."""
+    count = 0
+    for k in range(table.shape[0]):
+        if k != me and in_run(load(table[k], layout.T_STATE)):
+            count += 1
+    return count
+
+
+@helper
+def lag_allows(table, me, clock, staleness, sample, share, stream):
+    """Whether enough of the sampled workers are within the bound; and the stream after the draws.
+
+    Each of the others that are left is taken with the chance (still wanted) / (still left), which
+    makes every set of that size as likely as any other.
+    """
+    left = others_in_run(table, me)
+    wanted = left if sample == EVERYBODY else min(sample, left)
+    drawn = 0
+    near = 0
+    for k in range(table.shape[0]):
+        if drawn == wanted:
+            break
+        if k == me or not in_run(load(table[k], layout.T_STATE)):
+            continue
+        take = True
+        if wanted - drawn < left:
+            stream = next_random(stream)
+            take = fraction(stream) * left < wanted - drawn
+        left -= 1
+        if take:
+            drawn += 1
+            if within(clock, load(table[k], layout.T_CLOCK), staleness):
+                near += 1
+    return near >= share * drawn, stream
+
+
+@helper
+def throttle_allows(table, control, me, available):
+    """Whether enough workers wait, or did since this one arrived."""
+    state = table[me]
+    generation = load(control, layout.GENERATION)
+    arrived = state[layout.T_ARRIVED]
+    if arrived == 0:
+        arrived = generation + 1
+        store(state, layout.T_ARRIVED, arrived)
+    if arrived == generation + 1:
+        waiting = 0
+        live = 0
+        for k in range(table.shape[0]):
+            if in_run(load(table[k], layout.T_STATE)):
+                live += 1
+                if load(table[k], layout.T_ARRIVED) == arrived:
+                    waiting += 1
+        if waiting < min(available, live):
+            return False
+        # whoever is first moves it on; the others find it moved
+        compare_exchange(control, layout.GENERATION, generation, generation + 1)
+    store(state, layout.T_ARRIVED, 0)
+    return True
+
+
+@helper
+def note_passing(table, me, clock):
+    """Write down that this worker may start its next block, and how far ahead of the last it is."""
+    state = table[me]
+    least = least_clock(table, me)
+    if least >= 0:
+        state[layout.T_LAG] = max(state[layout.T_LAG], clock - least)
+    state[layout.T_PASSED] = clock + 1
+
+
+@helper
+def may_pass(plan, table, control, me):
+    """Whether worker `me` may start the block after the last one it completed."""
+    state = table[me]
+    clock = state[layout.T_CLOCK]
+    if state[layout.T_PASSED] > clock:
+        return True  # it did pass, and has found nothing to claim since
+    if plan.barrier == ASKED:
+        return False
+    if plan.barrier == LAG:
+        before = np.uint32(state[layout.T_STREAM])
+        allowed, after = lag_allows(
+            table, me, clock, plan.staleness, plan.sample, plan.share, before
+        )
+        if allowed or plan.hold == 0:
+            state[layout.T_STREAM] = after  # else the same sample is drawn again
+    else:
+        allowed = throttle_allows(table, control, me, plan.available)
+    if allowed:
+        note_passing(table, me, clock)
+    return allowed
+
+
+@helper
+def enter(table, me):
+    """Join the barrier's world at the others' least clock; the first block is free."""
+    state = table[me]
+    clock = max(state[layout.T_CLOCK], least_clock(table, me))
+    state[layout.T_PASSED] = clock + 1
+    store(state, layout.T_CLOCK, clock)
+    store(state, layout.T_ARRIVED, 0)

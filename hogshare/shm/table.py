@@ -1,0 +1,112 @@
+"""The progress table as users and reports see it: one entry per worker, by name.
+
+Who writes: each worker its own row (see `hogshare.kernels.layout`). Who reads: a barrier of the
+user's, in any worker; reports, afterwards. A column is a copy taken entry by entry while others
+write, so two columns, or two entries of one, may be a moment apart. Who frees: nobody; it is a view
+of the run's memory, and lives no longer than that.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hogshare.kernels import layout
+
+STATES = ("starting", "running", "waiting", "done", "dead")
+IN_RUN = (layout.ACTIVE, layout.WAITING)
+
+
+class ProgressTable:
+    """What is known of every worker of a run (the STAT table of Soori et al. 2019).
+
+    All arrays have one entry per worker and are read-only copies of this moment.
+
+    Parameters
+    ----------
+    array : ndarray of shape (n_workers, layout.N_TABLE), int64
+        The shared table.
+
+    Examples
+    --------
+    A barrier that lets a worker go on as soon as half of the others have caught up:
+
+    >>> def half(table, me):
+    ...     others = table.in_run.copy()
+    ...     others[me] = False
+    ...     near = table.clock[others] >= table.clock[me]
+    ...     return near.sum() >= 0.5 * others.sum()
+    """
+
+    def __init__(self, array: np.ndarray) -> None:
+        self._array = array
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def _column(self, field: int, scale: float = 1.0) -> np.ndarray:
+        column = self._array[:, field].copy()
+        if scale != 1.0:
+            column = column * scale
+        column.flags.writeable = False
+        return column
+
+    @property
+    def clock(self) -> np.ndarray:
+        """Blocks completed as barriers count them: who joins late starts at the others' least."""
+        return self._column(layout.T_CLOCK)
+
+    @property
+    def blocks(self) -> np.ndarray:
+        """Blocks completed."""
+        return self._column(layout.T_BLOCKS)
+
+    @property
+    def rows(self) -> np.ndarray:
+        """Rows visited."""
+        return self._column(layout.T_ROWS)
+
+    @property
+    def state(self) -> np.ndarray:
+        """Words: "starting", "running", "waiting", "done" (or resting), "dead"."""
+        return np.array(STATES)[self._array[:, layout.T_STATE]]
+
+    @property
+    def in_run(self) -> np.ndarray:
+        """Whether the worker has joined and not left; others are none of a barrier's business."""
+        return np.isin(self._array[:, layout.T_STATE], IN_RUN)
+
+    @property
+    def version(self) -> np.ndarray:
+        """Pushes by all workers that were in what the worker pulled last."""
+        return self._column(layout.T_VERSION)
+
+    @property
+    def staleness(self) -> np.ndarray:
+        """Pushes of others between the pull and the push of the worker's last push."""
+        return self._column(layout.T_STALENESS)
+
+    @property
+    def mean_block_seconds(self) -> np.ndarray:
+        """Mean computing time of a block so far; 0 before the first."""
+        busy = self._array[:, layout.T_BUSY] * 1e-9
+        return busy / np.maximum(self._array[:, layout.T_BLOCKS], 1)
+
+    @property
+    def waiting_seconds(self) -> np.ndarray:
+        """Time waited at barriers and for blocks."""
+        return self._column(layout.T_WAITING, 1e-9)
+
+    @property
+    def heartbeat(self) -> np.ndarray:
+        """``time.perf_counter()`` of the worker's last sign of life, in seconds."""
+        return self._column(layout.T_HEARTBEAT, 1e-9)
+
+    @property
+    def max_staleness(self) -> int:
+        """Largest staleness of the workers in the run."""
+        return int(self.staleness[self.in_run].max(initial=0))
+
+    @property
+    def available_workers(self) -> int:
+        """Workers in the run that wait."""
+        return int((self._array[:, layout.T_STATE] == layout.WAITING).sum())

@@ -1,0 +1,221 @@
+"""Barriers in whole runs: what they hold back, what they must not, and what users may get wrong."""
+
+import math
+import threading
+
+import numpy as np
+import pytest
+
+from hogshare import (
+    ASP,
+    BSP,
+    PBSP,
+    PSSP,
+    SAGA,
+    SDCA,
+    SSP,
+    Fraction,
+    Shared,
+    StepSize,
+    Stop,
+    Throttled,
+    barriers,
+    problems,
+    solve,
+)
+from hogshare.engine import loop
+
+RUNTIMES = ["threads", "processes"]
+
+
+def run(data, runtime="threads", n_workers=3, **settings):
+    settings = {"stop": Stop(epochs=6), "block": 10, "seed": 0} | settings
+    problem = problems.linear(*data, alpha=0.01)
+    return solve(problem, runtime=runtime, n_workers=n_workers, **settings)
+
+
+def leads(report):
+    return [w["largest_lead"] for w in report.workers]
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize(
+    ("barrier", "bound"),
+    [
+        (BSP(), 0),
+        (SSP(0), 0),
+        (SSP(2), 2),
+        (PBSP(5), 0),
+        (PSSP(2, 1), 1),
+        (Fraction(1.0, 3), 3),
+    ],
+    ids=str,
+)
+def test_nobody_leads_by_more_than_the_bound_when_passing(cancer, runtime, barrier, bound):
+    report = run(cancer, runtime, barrier=barrier)
+    assert max(leads(report)) <= bound
+    assert report.settings["barrier"] == repr(barrier)
+    rows = sum(w["rows"] for w in report.workers)
+    assert rows == 6 * 569
+
+
+@pytest.mark.parametrize("plane", [Shared(), Shared(exchange=None)], ids=["exchange", "lock-free"])
+def test_without_a_bound_somebody_leads(cancer, plane):
+    """A run in which one worker is held up in the middle: the others go on only without a bound."""
+    held = threading.Event()
+
+    def slow_first(table, me):
+        if me == 0 and not held.is_set():
+            held.set()
+            return bool(table.clock[1:].max() > table.clock[0] + 5)
+        return (
+            me != 0
+            or bool(table.clock[1:].max() > table.clock[0] + 5)
+            or not table.in_run[1:].any()
+        )
+
+    report = run(cancer, barrier=slow_first, plane=plane)
+    assert max(leads(report)) > 5
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("available", [1, 2, 3, 50])
+def test_throttled_release_ends(cancer, runtime, available):
+    report = run(cancer, runtime, barrier=Throttled(available))
+    assert report.n_epochs == 6
+    assert sum(w["blocks"] for w in report.workers) == 6 * 57
+
+
+@pytest.mark.parametrize("rule", [SDCA(), SAGA()], ids=lambda r: type(r).__name__)
+@pytest.mark.parametrize("barrier", [BSP(), Throttled(2)], ids=str)
+def test_rules_that_remember_reach_the_optimum_behind_a_barrier(cancer, rule, barrier):
+    problem = problems.linear(*cancer, alpha=0.01)
+    report = solve(
+        problem,
+        rule=rule,
+        barrier=barrier,
+        runtime="threads",
+        n_workers=3,
+        seed=0,
+        stop=Stop(epochs=400, gradient=1e-7),
+    )
+    assert report.converged
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_a_barrier_of_the_users_own(cancer, runtime):
+    def near(table, me):
+        others = table.in_run.copy()
+        others[me] = False
+        return bool((table.clock[others] >= table.clock[me] - 1).all())
+
+    report = run(cancer, runtime, barrier=near)
+    assert max(leads(report)) <= 1
+    assert "near" in report.settings["barrier"]
+
+
+@pytest.mark.parametrize("runtime", ["caller", *RUNTIMES])
+@pytest.mark.parametrize(
+    ("barrier", "sentence"),
+    [
+        (lambda table, me: 1 / 0, "raised ZeroDivisionError"),
+        (lambda table, me: "perhaps", "answered 'perhaps'"),
+        (lambda table, me: None, "answered None"),
+        (lambda table, me: False, "has let no worker pass"),
+    ],
+    ids=["raises", "a word", "nothing", "never"],
+)
+def test_a_barrier_that_is_wrong_ends_the_run_with_a_sentence(
+    cancer, monkeypatch, runtime, barrier, sentence
+):
+    monkeypatch.setattr(loop, "STUCK_NS", 200_000_000)
+    n_workers = 1 if runtime == "caller" else 2
+    with pytest.raises(RuntimeError, match=sentence) as caught:
+        run(cancer, runtime, n_workers, barrier=barrier)
+    assert "<lambda>" in str(caught.value)
+
+
+@pytest.mark.parametrize("wrong", [BSP, "bsp", 3, object()], ids=str)
+def test_what_is_no_barrier_is_refused(cancer, wrong):
+    with pytest.raises(TypeError, match="barrier must be one of"):
+        run(cancer, barrier=wrong)
+
+
+def test_a_barrier_that_cannot_travel_is_refused_before_anything_starts(cancer):
+    lock = threading.Lock()
+    with pytest.raises(ValueError, match="runtime='threads'"):
+        run(cancer, "processes", barrier=lambda table, me: lock.locked() or True)
+
+
+def test_impossible_numbers_are_refused():
+    for wrong in (
+        lambda: SSP(-1),
+        lambda: SSP(1.5),
+        lambda: SSP(math.nan),
+        lambda: PBSP(-1),
+        lambda: PBSP(True),
+        lambda: PSSP(2, -3),
+        lambda: Fraction(1.5),
+        lambda: Fraction(math.nan),
+        lambda: Throttled(0),
+        lambda: Throttled(2.0),
+    ):
+        with pytest.raises(ValueError, match="must be"):
+            wrong()
+
+
+@pytest.mark.parametrize(
+    ("text", "barrier"),
+    [
+        ("asp", ASP()),
+        ("BSP", BSP()),
+        ("ssp:4", SSP(4)),
+        ("ssp:inf", SSP(math.inf)),
+        ("pbsp:10", PBSP(10)),
+        ("pssp:10,4", PSSP(10, 4)),
+        ("fraction:0.75,2", Fraction(0.75, 2)),
+        ("throttled:22", Throttled(22)),
+    ],
+)
+def test_barriers_are_read_from_words(text, barrier):
+    assert barriers.parse(text) == barrier
+
+
+@pytest.mark.parametrize("text", ["", "csp", "ssp", "ssp:x", "ssp:1,2,3", "pbsp:-1", "bsp:1"])
+def test_words_that_are_no_barrier(text):
+    with pytest.raises(ValueError, match="is no barrier"):
+        barriers.parse(text)
+
+
+def test_one_worker_is_the_same_behind_any_barrier(cancer):
+    settings = {"runtime": "caller", "n_workers": 1, "step": StepSize("constant", 0.01)}
+    free = run(cancer, **settings)
+    for barrier in (BSP(), SSP(3), PBSP(2), Throttled(4), lambda table, me: True):
+        held = run(cancer, barrier=barrier, **settings)
+        np.testing.assert_array_equal(held.model.coef, free.model.coef)
+        assert held.model.t == free.model.t
+
+
+def test_what_a_barrier_is_given(cancer):
+    seen = []
+
+    def look(table, me):
+        seen.append((len(table), me, table))
+        return True
+
+    run(cancer, n_workers=2, barrier=look)
+    n, _, table = seen[-1]
+    assert n == 2
+    assert {me for _, me, _ in seen} == {0, 1}
+    assert table.blocks.sum() == 6 * 57
+    assert table.rows.sum() == 6 * 569
+    assert list(table.state) == ["done", "done"]
+    assert not table.in_run.any()
+    assert table.available_workers == 0
+    assert table.max_staleness == 0  # of nobody
+    assert (table.mean_block_seconds > 0).all()
+    assert (table.waiting_seconds >= 0).all()
+    assert (table.heartbeat > 0).all()
+    assert (table.staleness >= 0).all() and (table.version > 0).all()
+    with pytest.raises(ValueError, match="read-only"):
+        table.clock[0] = 3
