@@ -4,6 +4,7 @@ import naive
 import numpy as np
 import scipy.sparse as sp
 
+from hogshare.barriers import ASP
 from hogshare.engine.arrays import fill, private_memory, row_arrays
 from hogshare.engine.description import describe
 from hogshare.engine.rules import SGD
@@ -59,6 +60,7 @@ def session(
     *,
     rule=None,
     plane=None,
+    barrier=None,
     step=None,
     stop=None,
     n_workers=1,
@@ -68,6 +70,7 @@ def session(
     trace=0,
     report_epochs=False,
     track=sgd.TRACK_CRITERION,
+    block=None,
     start=None,
 ):
     """A filled session in this process's memory."""
@@ -76,6 +79,7 @@ def session(
         problem,
         rule=rule or SGD(),
         plane=plane or Shared(),
+        barrier=barrier or ASP(),
         step=step,
         stop=stop,
         n_workers=n_workers,
@@ -85,6 +89,7 @@ def session(
         trace=trace,
         report_epochs=report_epochs,
         track=track,
+        block=block,
     )
     arrays = {**private_memory(shapes), **row_arrays(problem)}
     made = Session(arrays, settings)
