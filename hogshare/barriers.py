@@ -41,6 +41,10 @@ class ASP:
 class BSP:
     """Bulk synchronous parallel: all workers start the same block together.
 
+    With private copies (`Shared` with an exchange) workers fold and claim in their order, so that
+    the same seed and number of workers give the same model bit for bit, in threads and in
+    processes.
+
     Source: Wang, Catterall and Mortier 2017, predicate (1); as a test of one worker,
     ``clock <= min(clocks)``.
 
@@ -277,6 +281,11 @@ def numbers_of(barrier: Barrier, n_workers: int) -> dict[str, Any]:
     if sample is not None and sample < n_workers - 1:
         numbers["sample"] = int(sample)
     return numbers
+
+
+def is_bsp(barrier: Barrier, n_workers: int) -> bool:
+    """Whether it keeps workers in step, whatever it is called."""
+    return numbers_of(barrier, n_workers) == numbers_of(BSP(), n_workers)
 
 
 def ask(barrier: UserBarrier, table: ProgressTable, me: int) -> bool:

@@ -13,6 +13,7 @@ from hogshare import (
     PSSP,
     SAGA,
     SDCA,
+    SGD,
     SSP,
     Fraction,
     Shared,
@@ -219,3 +220,45 @@ def test_what_a_barrier_is_given(cancer):
     assert (table.staleness >= 0).all() and (table.version > 0).all()
     with pytest.raises(ValueError, match="read-only"):
         table.clock[0] = 3
+
+
+BITWISE = {
+    "sgd": {},
+    "l1": {"penalty": "elasticnet"},
+    "average": {"rule": SGD(average=True)},
+    "sdca": {"rule": SDCA()},
+    "saga": {"rule": SAGA()},
+    "criterion": {"stop": Stop(epochs=30, tol=1e-3, patience=2)},
+    "looks": {"rule": SDCA(), "stop": Stop(epochs=60, gradient=1e-5)},
+    "blocks of one size only by chance": {"block": 23},
+    "fewer blocks than workers": {"block": 300},
+}
+
+
+def fingerprint(report):
+    model = report.model
+    parts = [model.coef, model.intercept, model.average_coef, model.memory, report.epoch_losses]
+    return [None if part is None else part.tobytes() for part in parts] + [report.n_epochs]
+
+
+@pytest.mark.parametrize("case", BITWISE)
+@pytest.mark.parametrize("n_workers", [2, 3])
+def test_bsp_repeats_bit_for_bit_in_threads_and_processes(cancer, case, n_workers):
+    settings = dict(BITWISE[case])
+    penalty = settings.pop("penalty", "l2")
+    problem = problems.linear(*cancer, alpha=0.01, penalty=penalty)
+    settings = {"stop": Stop(epochs=5), "block": 16, "seed": 3} | settings
+    settings |= {"barrier": BSP(), "n_workers": n_workers}
+    first = solve(problem, runtime="threads", **settings)
+    assert sum(w["rows"] for w in first.workers) == first.n_epochs * 569
+    assert [w["state"] for w in first.workers] == ["done"] * n_workers
+    for runtime in ("threads", "processes"):
+        assert fingerprint(solve(problem, runtime=runtime, **settings)) == fingerprint(first)
+    other = solve(problem, runtime="threads", **(settings | {"seed": 4}))
+    assert fingerprint(other) != fingerprint(first)
+
+
+def test_without_bsp_runs_differ(cancer):
+    """So that the test above says something."""
+    prints = {tuple(fingerprint(run(cancer, n_workers=2, barrier=SSP(1)))) for _ in range(20)}
+    assert len(prints) > 1

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from hogshare.engine.stops import Stop
 from hogshare.kernels import layout
 from hogshare.kernels.atomics import compare_exchange, load, store
-from hogshare.kernels.exchange import exchange
+from hogshare.kernels.exchange import ALL, TRY, exchange
 from hogshare.kernels.jit import JIT_DISABLED, kernel
 from hogshare.kernels.streams import next_random
 from hogshare.planes.shared import Shared
@@ -48,8 +48,8 @@ def work(shared, private, me, rounds, total):
     for _ in range(rounds):
         state = change_some(private, total, state)
         private.local[layout.L_INTERCEPT, 0] += 1.0
-        exchange(shared, private, me, 0.0, 0.0, 1.0, False)
-    exchange(shared, private, me, 0.0, 0.0, 1.0, True)
+        exchange(shared, private, me, 0.0, 0.0, 1.0, TRY)
+    exchange(shared, private, me, 0.0, 0.0, 1.0, ALL)
 
 
 @kernel
@@ -70,7 +70,7 @@ def work_without_base(shared, private, me, rounds, total):
 
 @kernel
 def exchange_once(shared, private, me):
-    exchange(shared, private, me, 0.0, 0.0, 1.0, False)
+    exchange(shared, private, me, 0.0, 0.0, 1.0, TRY)
 
 
 @kernel
@@ -217,7 +217,7 @@ def test_a_segment_that_was_skipped_is_weighted_by_all_its_rows():
 
 @kernel
 def exchange_stretched(shared, private, me, limit):
-    exchange(shared, private, me, 0.0, 1.0, limit, False)
+    exchange(shared, private, me, 0.0, 1.0, limit, TRY)
 
 
 def test_a_stretched_change_is_folded_by_its_share():

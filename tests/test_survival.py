@@ -19,7 +19,21 @@ import psutil
 import pytest
 import scipy.sparse as sp
 
-from hogshare import SAGA, SDCA, SGD, Shared, Stop, problems, share, solve
+from hogshare import (
+    ASP,
+    BSP,
+    PSSP,
+    SAGA,
+    SDCA,
+    SGD,
+    SSP,
+    Shared,
+    Stop,
+    Throttled,
+    problems,
+    share,
+    solve,
+)
 from hogshare.runtimes.crew import current_crew
 from hogshare.runtimes.processes import WorkerDied
 
@@ -69,19 +83,39 @@ def epochs(problem):
 @pytest.mark.soak
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
-    ("plane", "rule"),
+    ("plane", "rule", "barrier"),
     [
-        (Shared(), SGD()),
-        (Shared(exchange=None), SGD()),
-        (Shared(), SDCA()),
-        (Shared(), SAGA()),
-        (Shared(exchange=None, adds="atomic"), SAGA()),
+        (Shared(), SGD(), ASP()),
+        (Shared(exchange=None), SGD(), ASP()),
+        (Shared(), SDCA(), ASP()),
+        (Shared(), SAGA(), ASP()),
+        (Shared(exchange=None, adds="atomic"), SAGA(), ASP()),
+        (Shared(), SGD(), BSP()),
+        (Shared(), SDCA(), BSP()),
+        (Shared(exchange=None), SGD(), SSP(1)),
+        (Shared(), SAGA(), PSSP(1, 1)),
+        (Shared(), SGD(), Throttled(3)),
     ],
-    ids=["exchange", "lock-free", "dual", "saga", "asaga"],
+    ids=[
+        "exchange",
+        "lock-free",
+        "dual",
+        "saga",
+        "asaga",
+        "bsp",
+        "bsp-dual",
+        "ssp",
+        "pssp",
+        "throttled",
+    ],
 )
-def test_a_fit_survives_the_death_of_any_worker_at_any_moment(problem, epochs, rounds, plane, rule):
+def test_a_fit_survives_the_death_of_any_worker_at_any_moment(
+    problem, epochs, rounds, plane, rule, barrier
+):
+    if barrier != ASP():
+        epochs = max(20, epochs // 10)  # waiting takes its time
     run = {"runtime": "processes", "n_workers": 3, "stop": Stop(epochs=epochs)}
-    run |= {"plane": plane, "rule": rule}
+    run |= {"plane": plane, "rule": rule, "barrier": barrier}
     with warnings.catch_warnings():
         # the last kill of the case before may have hit a member at rest
         warnings.simplefilter("ignore", WorkerDied)

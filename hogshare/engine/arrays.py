@@ -15,7 +15,7 @@ from hogshare.engine.sampling import row_chances
 from hogshare.engine.session import ROW_ARRAYS, Session, Settings
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
-from hogshare.kernels import layout, losses, sgd, turns
+from hogshare.kernels import epochs, layout, losses, sgd
 from hogshare.planes.shared import feature_curvature, feature_rarity
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
@@ -45,9 +45,9 @@ def shapes(
     padded = _padded(m, problem.dtype.itemsize)
     is_dual = settings.rule["method"] == sgd.DUAL
     is_saga = settings.rule["method"] == sgd.SAGA
-    l1 = settings.rule["l1_ratio"] > 0.0 and mode != turns.LOCK_FREE and not (is_dual or is_saga)
+    l1 = settings.rule["l1_ratio"] > 0.0 and mode != epochs.LOCK_FREE and not (is_dual or is_saga)
     average = settings.rule["average"] > 0
-    copied_average = _padded(m, 8) if is_saga and mode == turns.EXCHANGE else 0
+    copied_average = _padded(m, 8) if is_saga and mode == epochs.EXCHANGE else 0
     n_snapshots = plan["n_blocks"] * plan["max_epochs"] // plan["record_every"] if trace else 0
     if n_snapshots * m * problem.dtype.itemsize > MAX_SNAPSHOT_BYTES:
         raise ValueError(
@@ -58,14 +58,14 @@ def shapes(
     return {
         "w": ((m,), kind),
         "intercept": ((columns,), "float64"),
-        "curvature": ((settings.n_features if mode == turns.EXCHANGE else 0,), "float32"),
+        "curvature": ((settings.n_features if mode == epochs.EXCHANGE else 0,), "float32"),
         "intercept_curvature": ((1,), "float64"),
         "dual": ((problem.n_rows * (1 + columns) if is_dual else 0,), kind),
         "dual_mean": ((columns,), "float64"),
         "gradients": ((problem.n_rows * columns if is_saga else 0,), kind),
         "average": ((m if is_saga else 0,), "float64"),
         "rarity": (
-            (settings.n_features if mode == turns.LOCK_FREE or is_saga else 0,),
+            (settings.n_features if mode == epochs.LOCK_FREE or is_saga else 0,),
             "float32",
         ),
         "chances": ((problem.n_rows if draws else 0,), "float64"),
@@ -82,8 +82,8 @@ def shapes(
         "remaining": ((2 * word,), "int64"),
         "sums": ((2, 3 * columns), "float64"),
         "history": ((min(plan["max_epochs"], MAX_HISTORY),), "float64"),
-        "copy": ((workers, padded if mode == turns.EXCHANGE else 0), kind),
-        "base": ((workers, padded if mode == turns.EXCHANGE else 0), kind),
+        "copy": ((workers, padded if mode == epochs.EXCHANGE else 0), kind),
+        "base": ((workers, padded if mode == epochs.EXCHANGE else 0), kind),
         "received": ((workers, padded if l1 else 0), kind),
         "lag": ((workers, _padded(m, 8) if average else 0), "float64"),
         "local": ((workers, _padded(layout.N_LOCAL_FIELDS * columns, 8)), "float64"),
@@ -144,12 +144,12 @@ def fill(
         columns[layout.C_CALM] = np.inf
     if isinstance(rule, SAGA) and a["chances"].size:
         a["chances"][:] = row_chances(problem, rule, stop.validation)
-    if is_saga or (plan.private == turns.LOCK_FREE and problem.penalty is not None):
+    if is_saga or (plan.private == epochs.LOCK_FREE and problem.penalty is not None):
         a["rarity"][:] = feature_rarity(problem, a["chances"])
     if start is not None:
         fill_memory(session, problem, start)
         norms[:, layout.L_DUAL_MEAN] = a["dual_mean"]
-    if plan.private == turns.EXCHANGE:
+    if plan.private == epochs.EXCHANGE:
         a["curvature"][:] = feature_curvature(problem, np.random.default_rng(plan.seed))
         # what an exchange multiplies with the step of the features, which is not the intercept's
         a["intercept_curvature"][0] = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hogshare.barriers import Barrier, numbers_of
+from hogshare.barriers import Barrier, is_bsp, numbers_of
 from hogshare.engine.arrays import Shapes, shapes
 from hogshare.engine.pace import (
     interval_with_memory,
@@ -17,14 +17,15 @@ from hogshare.engine.rules import SAGA, SGD, Rule
 from hogshare.engine.session import Settings
 from hogshare.engine.steps import StepSize, optimal_start
 from hogshare.engine.stops import Stop
-from hogshare.kernels import losses, penalties, schedules, sgd, turns
+from hogshare.kernels import epochs, losses, penalties, schedules, sgd
 from hogshare.kernels.epochs import Plan
-from hogshare.planes.shared import Shared
+from hogshare.planes.shared import Shared, row_nanoseconds
 from hogshare.problems.linear import LinearProblem, effective_l1_ratio
 from hogshare.problems.rows import windows
 
 MAX_BLOCK_ROWS = 8192
 BLOCKS_PER_WORKER = 8  # per epoch: a slow worker delays its end by at most one block
+ROUND_NS = 200_000  # of computing, below which waiting for each other is most of a round
 
 
 def block_rows(n_rows: int, n_workers: int, per_epoch: int) -> int:
@@ -56,13 +57,17 @@ def describe(
     held_out = 0 if stop.validation is None else int(np.count_nonzero(stop.validation))
     n_training = n_rows - held_out
     if plane.exchange is None:
-        mode = turns.LOCK_FREE
+        mode = epochs.LOCK_FREE
     else:
-        mode = turns.ALONE if n_workers == 1 else turns.EXCHANGE
-    interval = plane.interval(problem) if mode == turns.EXCHANGE else 0
-    rows_per_block = min(block or n_training, block_rows(n_training, n_workers, trace))
-    if block is not None and not trace:
-        rows_per_block = min(block, n_training)
+        mode = epochs.ALONE if n_workers == 1 else epochs.EXCHANGE
+    interval = plane.interval(problem) if mode == epochs.EXCHANGE else 0
+    ordered = mode == epochs.EXCHANGE and is_bsp(barrier, n_workers)
+    rows_per_block = block_rows(n_training, n_workers, trace)
+    if block is not None:
+        rows_per_block = min(block, rows_per_block) if trace else min(block, n_training)
+    elif ordered:  # a block is what lies between two exchanges, and worth the waiting
+        worthwhile = int(ROUND_NS / row_nanoseconds(problem))
+        rows_per_block = min(max(interval, worthwhile), rows_per_block)
     # whole mini-batches: a block's end cuts one short
     batch = min(int(rule.batch), n_training)
     rows_per_block = min(n_training, -(-rows_per_block // batch) * batch)
@@ -89,7 +94,7 @@ def describe(
         **memory_numbers(rule, problem, l1, n_training),
     )
     window, abreast = windows(problem.rows, problem.n_rows)
-    if mode == turns.EXCHANGE and not isinstance(rule, SGD):
+    if mode == epochs.EXCHANGE and not isinstance(rule, SGD):
         stretch = min(n_workers, stretch_limit(rule, problem, l1, numbers))
         oldest = oldest_reading(n_workers, stretch)
         if plane.exchange == "auto" and l1 == 0.0:
@@ -114,6 +119,7 @@ def describe(
         regression=int(problem.is_regression),
         patience=int(stop.patience),
         tol=-np.inf if stop.tol is None else float(stop.tol),
+        ordered=int(ordered),
         **numbers_of(barrier, n_workers),
     )
     settings = Settings(

@@ -92,7 +92,7 @@ def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
 
 def _rest(worker: Worker) -> Generator[Wish, Any, bool]:
     """Leave, let the caller look at the model, and join again; False if the run has ended."""
-    yield Compute(worker.leave)
+    yield Compute(lambda: worker.leave(layout.RESTING))
     yield Ended()
     attempts = 0
     while worker.must_rest():

@@ -22,7 +22,7 @@ from numba import typeof
 
 from hogshare.barriers import BarrierError, UserBarrier, ask, name_of
 from hogshare.engine.memory import sum_anew
-from hogshare.kernels import layout, repair, sgd, turns
+from hogshare.kernels import epochs, layout, repair, sgd, turns
 from hogshare.kernels.epochs import Plan
 from hogshare.kernels.epochs import Shared as SharedArrays
 from hogshare.kernels.jit import JIT_DISABLED, is_cached
@@ -74,7 +74,7 @@ class Session:
         self.rows = Rows(rows[0], rows[1], rows[2], settings.width, rows[3], rows[4])
         self.shared = SharedArrays(**{name: arrays[name] for name in SharedArrays._fields})
         self.size = settings.n_features * settings.n_columns
-        self.take_turn = turns.TURNS[self.rule.method, self.plan.private == turns.LOCK_FREE]
+        self.take_turn = turns.TURNS[self.rule.method, self.plan.private == epochs.LOCK_FREE]
 
     def private(self, me: int) -> sgd.Private:
         """Worker `me`'s own arrays."""
@@ -82,7 +82,7 @@ class Session:
         for name in ("copy", "base", "received", "lag", "average_copy", "average_base"):
             array = self.arrays[name]
             fields[name] = array[me, : self.size] if array.shape[1] else array[me]
-        if self.plan.private == turns.ALONE:
+        if self.plan.private == epochs.ALONE:
             fields["copy"] = self.shared.w
             fields["average_copy"] = self.shared.average
         local = self.arrays["local"][me, : layout.N_LOCAL_FIELDS * self.settings.n_columns]
@@ -117,7 +117,7 @@ class Session:
         local = self.locals()
         coef = shared.w.reshape(-1, n_columns)
         intercept = shared.intercept
-        if self.plan.private == turns.ALONE:
+        if self.plan.private == epochs.ALONE:
             # the one worker's scale and intercept stand beside the vector until it leaves
             coef = (coef * local[0, layout.L_SCALE]).astype(shared.w.dtype)
             intercept = local[0, layout.L_INTERCEPT]
@@ -130,7 +130,7 @@ class Session:
         count = counts.sum(axis=0)
         total = self.arrays["lag"][:, : self.size].sum(axis=0)
         # what is not in the lag yet: see `hogshare.kernels.sgd`
-        lock_free = self.plan.private == turns.LOCK_FREE
+        lock_free = self.plan.private == epochs.LOCK_FREE
         weights = counts if lock_free else local[:, layout.L_AVERAGE_SCALE]
         for k in np.flatnonzero(weights.any(axis=1)):
             w = shared.w if lock_free else self.private(int(k)).w
@@ -151,7 +151,7 @@ class Session:
     def put_intercept(self, intercept: np.ndarray) -> None:
         """Move the intercepts while nobody works; whoever joins again starts from there."""
         self.shared.intercept[:] = intercept
-        if self.plan.private == turns.ALONE:
+        if self.plan.private == epochs.ALONE:
             self.locals()[0, layout.L_INTERCEPT] = intercept
 
     def rests(self) -> bool:
@@ -231,7 +231,8 @@ class Worker:
         turn = (s.rows, s.rule, s.plan, s.shared, self.private, self.scratch, self.me, 0)
         s.take_turn.compile(tuple(map(typeof, turn)))
         turns.join.compile(tuple(map(typeof, (s.rule, s.plan, s.shared, self.private, self.me))))
-        turns.leave.compile(tuple(map(typeof, (s.rule, s.plan, s.shared, self.private, self.me))))
+        leave = (s.rule, s.plan, s.shared, self.private, self.me, layout.DONE)
+        turns.leave.compile(tuple(map(typeof, leave)))
         # not when somebody wants to stop: that has to be quick
         turns.stop.compile(tuple(map(typeof, (s.shared.control, layout.STOPPED_BY_CALLER))))
         _PREPARED.add(key)
@@ -288,8 +289,8 @@ class Worker:
     def rejoin(self) -> bool:
         """Enter the run again after a rest; False if it has ended meanwhile."""
         if self.session.word(layout.STOP) != layout.RUNNING:
+            self.table[layout.T_STATE] = layout.DONE
             return False
-        self.table[layout.T_STATE] = layout.STARTING
         return self.join()
 
     def turn(self, n_blocks: int) -> int:
@@ -301,10 +302,10 @@ class Worker:
         self.table[layout.T_HEARTBEAT] = time.perf_counter_ns()
         return int(answer)
 
-    def leave(self) -> None:
-        """Push what is left."""
+    def leave(self, state: int = layout.DONE) -> None:
+        """Push what is left, and be done or resting."""
         s = self.session
-        turns.leave(s.rule, s.plan, s.shared, self.private, self.me)
+        turns.leave(s.rule, s.plan, s.shared, self.private, self.me, state)
 
     def record(self) -> None:
         """Copy the model into the place of the snapshot that is due."""
@@ -315,7 +316,7 @@ class Worker:
             return
         intercept = s.shared.intercept
         scale = np.ones(s.settings.n_columns)
-        if s.plan.private == turns.ALONE:
+        if s.plan.private == epochs.ALONE:
             scale = self.private.local[layout.L_SCALE]
             intercept = self.private.local[layout.L_INTERCEPT]
         snapshot = s.arrays["snapshots"][slot]

@@ -29,6 +29,10 @@ from hogshare.kernels.streams import (
     shuffle_windows,
 )
 
+LOCK_FREE = 0  # values of Plan.private: every worker on the one vector
+EXCHANGE = 1  # private copies
+ALONE = 2  # a single worker on the vector itself
+
 
 class Shared(NamedTuple):
     """What all workers of a run share.
@@ -86,7 +90,7 @@ class Plan(NamedTuple):
     n_blocks: int
     max_epochs: int
     interval: int  # rows between exchanges; 0: the one vector is written directly
-    private: int  # 1: exchange; 2: a single worker on the vector itself; 0: lock-free vector
+    private: int
     atomic: int
     shuffle: int
     replace: int  # where there are chances: draw each visit by itself
@@ -99,6 +103,7 @@ class Plan(NamedTuple):
     regression: int
     patience: int
     tol: float
+    ordered: int  # 1: rounds in which workers fold and claim in their order, see `rounds`
     barrier: int  # its code, see `barriers`; the next five belong to it
     sample: int
     staleness: int

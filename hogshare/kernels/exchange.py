@@ -188,28 +188,29 @@ def leave_segment(private, first, last, ratio):
 
 
 @inlined
-def stretch_now(shared, n_workers, limit):
+def stretch_of(live, n_workers, limit):
     """What to stretch steps by: the number of live workers, up to the limit; 1 for who is alone."""
-    live = np.float64(load(shared.control, layout.LIVE))
-    return max(1.0, min(limit, min(n_workers, live)))
+    return max(1.0, min(limit, min(np.float64(n_workers), np.float64(live))))
 
 
 @helper
-def exchange(shared, private, me, decay, keep, limit, how):
+def fold_copy(shared, private, me, decay, keep, limit, how, proposals_now, live):
     """Fold the worker's copy into the shared vector and the shared vector into the copy.
 
     keep : see `fold_segment`; what is kept is folded whole by the last flush
     limit : the largest stretch of the steps until the next exchange
     how : TRY leaves a segment that another holds for the next time, WAIT waits for it, ALL waits
         and leaves nothing that was kept in the copy (the last flush of a worker)
+    proposals_now : of which this is one
+    live : workers in the run
     """
     local = private.local
     n_columns = local.shape[1]
     n_features = shared.curvature.shape[0]
     n_segments = shared.segments.shape[0] // layout.WORD
-    n_workers = np.float64(proposals(shared, me))
     stretch = local[layout.L_STRETCH, 0]
-    after_stretch = stretch_now(shared, n_workers, limit)
+    n_workers = np.float64(proposals_now)
+    after_stretch = stretch_of(live, n_workers, limit)
     if how == ALL and keep > 0.0:
         n_workers = 1.0
     rest = max(1.0, n_workers / stretch)
@@ -267,7 +268,7 @@ def take_in(shared, private, base, first, last):
     """Add what others have changed since the last exchange to the copy of ``first:last``."""
     for j in range(np.uint64(first), np.uint64(last)):
         now = shared[j]
-        private[j] += now - base[j]
+        private[j] = now + (private[j] - base[j])  # exactly `now` where nothing was kept
         base[j] = now
 
 
@@ -303,6 +304,34 @@ def pull(shared, private, me):
 
 
 @helper
+def exchange(shared, private, me, decay, keep, limit, how):
+    """`fold_copy` as one of so many proposals as it turns out to be now."""
+    live = load(shared.control, layout.LIVE)
+    fold_copy(shared, private, me, decay, keep, limit, how, proposals(shared, me), live)
+
+
+@inlined
+def decay_of(rule):
+    """Strength of l2, as far as it is part of what contracts a coordinate."""
+    return (1.0 - rule.l1_ratio) * rule.alpha if rule.penalty != 0 else 0.0
+
+
+@helper
+def push_private(rule, shared, private, me, how):
+    """One exchange, counted."""
+    exchange(shared, private, me, decay_of(rule), rule.keep, rule.stretch, how)
+    record_push(shared, me)
+
+
+@helper
+def push_in_order(rule, shared, private, me, how, n_workers):
+    """One exchange of an ordered run, counted: `n_workers` all start from about one point."""
+    decay = decay_of(rule)
+    fold_copy(shared, private, me, decay, rule.keep, rule.stretch, how, n_workers, n_workers)
+    record_push(shared, me)
+
+
+@helper
 def record_push(shared, me):
     """Count one push; its staleness is the number of pushes by others since this worker's pull."""
     table = shared.table
@@ -315,8 +344,11 @@ def record_push(shared, me):
 
 
 @helper
-def adopt_shared(shared, private, me, limit):
-    """Start from the shared vector: a worker's first pull. Segments may be a few pushes apart."""
+def adopt_shared(shared, private, me, live, limit):
+    """Start from the shared vector: a worker's first pull. Segments may be a few pushes apart.
+
+    live, limit : for the stretch of the steps until the first exchange
+    """
     local = private.local
     for j in range(private.w.shape[0]):
         value = shared.w[j]
@@ -331,7 +363,7 @@ def adopt_shared(shared, private, me, limit):
         local[layout.L_INTERCEPT_BASE, c] = shared.intercept[c]
         local[layout.L_DUAL_MEAN, c] = shared.dual_mean[c]
         local[layout.L_DUAL_MEAN_BASE, c] = shared.dual_mean[c]
-    local[layout.L_STRETCH, 0] = stretch_now(shared, limit, limit)
+    local[layout.L_STRETCH, 0] = stretch_of(live, live, limit)
     shared.table[me, layout.T_VERSION] = load(shared.control, layout.VERSION)
     shared.table[me, layout.T_STALENESS] = shared.table.shape[0] - 1  # expected, until measured
     shared.table[me, layout.T_UNEXCHANGED] = 0

@@ -22,7 +22,8 @@ REPAIR_WANTED = 11 * WORD  # repairs of the remembered sums that the monitor has
 REPAIRED = 12 * WORD  # repairs that are done, or made good by a later one
 SUMMER = 13 * WORD  # worker + 1 that sums anew; 0: nobody; -repair: whoever comes first shall
 GENERATION = 14 * WORD  # releases of the throttled barrier so far
-N_CONTROL = 15
+SECTION = 15 * WORD  # rounds times workers plus the worker whose turn it is, see `rounds`
+N_CONTROL = 16
 
 # values of STOP
 RUNNING = 0
@@ -57,6 +58,10 @@ T_PASSED = 16  # the barrier has been passed for the block after so many less on
 T_ARRIVED = 17  # 1 + generation in which it came to a throttled barrier; 0: it is not there
 T_STREAM = 18  # of the barrier's samples; uint32, never zero
 T_LAG = 19  # largest lead on the last of the others at the moment of passing a barrier
+T_ROUND = 20  # the round of the worker's next section, see `rounds`
+T_COMPUTED = 21  # 1: the block in hand is computed and not folded
+T_READY = 22  # the last round for whose sections the worker has computed what it had to
+T_WISH = 23  # what the worker does after its next section
 N_TABLE = 2 * WORD
 
 # values of T_STATE
@@ -65,6 +70,7 @@ ACTIVE = 1
 WAITING = 2
 DONE = 3
 DEAD = 4
+RESTING = 5  # has left until the caller raises the limit
 
 HISTOGRAM = 128  # bins of the staleness histogram; the last holds that much or more
 

@@ -9,32 +9,30 @@ here.
 
 import numpy as np
 
-from hogshare.kernels import layout, losses, penalties, schedules
+from hogshare.kernels import layout
 from hogshare.kernels.asaga import asaga_rows
 from hogshare.kernels.atomics import compare_exchange, fetch_add, load, store
 from hogshare.kernels.barriers import FREE, enter, may_pass
-from hogshare.kernels.dual import dual_rows, half_squares, mean_of_duals, sum_of_duals
-from hogshare.kernels.epochs import apply_criterion, claim, complete, stop_now
-from hogshare.kernels.exchange import ALL, TRY, WAIT, adopt_shared, exchange, pull, record_push
+from hogshare.kernels.dual import dual_rows, mean_of_duals, sum_of_duals
+from hogshare.kernels.endings import end_epochs
+from hogshare.kernels.epochs import ALONE, EXCHANGE, claim, complete, stop_now
+from hogshare.kernels.exchange import (
+    ALL,
+    TRY,
+    WAIT,
+    adopt_shared,
+    pull,
+    push_private,
+    record_push,
+)
 from hogshare.kernels.hogwild import hogwild_rows
 from hogshare.kernels.jit import helper, inlined, kernel
-from hogshare.kernels.saga import saga_rows, sum_of_gradients, tame
-from hogshare.kernels.scores import held_out_scores
+from hogshare.kernels.rounds import AGAIN, COMPUTE, next_step, take_place, workers_left
+from hogshare.kernels.saga import saga_rows, sum_of_gradients
 from hogshare.kernels.sgd import DUAL, GRADIENT, SAGA, fold_scale, sgd_rows
 
 FIRST_INTERVAL = 128
 UNEXCHANGED = layout.T_UNEXCHANGED
-LOCK_FREE = 0
-EXCHANGE = 1
-ALONE = 2
-
-
-@helper
-def push_private(rule, shared, private, me, how):
-    """One exchange, counted."""
-    decay = (1.0 - rule.l1_ratio) * rule.alpha if rule.penalty != 0 else 0.0
-    exchange(shared, private, me, decay, rule.keep, rule.stretch, how)
-    record_push(shared, me)
 
 
 @inlined
@@ -60,104 +58,6 @@ def start_block(local):
     local[layout.L_LOSS, :] = 0.0
     local[layout.L_CRITERION, :] = 0.0
     local[layout.L_CHANGE, :] = 0.0
-
-
-@helper
-def any_nonfinite(private, shared, plan):
-    """Whether the model has left the floating-point range (every value is looked at)."""
-    w = shared.w if plan.private == LOCK_FREE else private.w
-    for j in range(w.shape[0]):
-        if not np.isfinite(w[j]):
-            return True
-    for c in range(shared.intercept.shape[0]):
-        intercept = (
-            shared.intercept[c]
-            if plan.private == LOCK_FREE
-            else private.local[layout.L_INTERCEPT, c]
-        )
-        if not np.isfinite(intercept):
-            return True
-    return False
-
-
-@helper
-def end_epoch(rows, rule, plan, shared, private, epoch):
-    """Decide whether learning goes on; the worker holds the ENDER word."""
-    control = shared.control
-    local = private.local
-    w = shared.w if plan.private == LOCK_FREE else private.w
-    n_columns = local.shape[1]
-    n_rows = np.float64(shared.order.shape[1])
-    if any_nonfinite(private, shared, plan):
-        stop_now(control, layout.STOPPED_BY_DIVERGENCE)
-        store(control, layout.EPOCHS, epoch + 1)
-        return
-    sums = shared.sums[epoch % 2]
-    if epoch < shared.history.shape[0]:
-        total = 0.0
-        for c in range(n_columns):
-            total += sums[c]
-        # a loss that couples the columns is counted once per row
-        parts = 1 if rule.loss == losses.MULTINOMIAL else n_columns
-        shared.history[epoch] = total / (n_rows * parts)
-    # the block's scratch is free here: its sums have been added to the epoch's
-    criterion = local[layout.L_STEP]
-    score = local[layout.L_LOSS]
-    for c in range(n_columns):
-        criterion[c] = sums[n_columns + c] / n_rows
-        if rule.method != GRADIENT and rule.penalty != penalties.NONE:
-            squares, absolutes = half_squares(w, rule.threshold, n_columns, c)
-            l2 = (1.0 - rule.l1_ratio) * squares
-            criterion[c] += rule.alpha * (l2 + rule.l1_ratio * absolutes)
-        score[c] = 0.0
-    if rule.loss == losses.MULTINOMIAL:
-        # coupled columns are one model: they stop together, or none does
-        for c in range(1, n_columns):
-            criterion[0] += criterion[c]
-        for c in range(1, n_columns):
-            criterion[c] = criterion[0]
-    if plan.early_stopping:
-        if plan.private == LOCK_FREE:
-            for c in range(n_columns):
-                local[layout.L_SCALE, c] = 1.0
-                local[layout.L_INTERCEPT, c] = shared.intercept[c]
-        held_out_scores(rows, rule, plan.regression, shared.held_out, w, local, score)
-    if rule.method == SAGA and rule.tamed != 0:
-        tame(shared.columns, sums, epoch, rule.loss == losses.MULTINOMIAL)
-    adaptive = rule.schedule == schedules.ADAPTIVE
-    if apply_criterion(shared, plan, adaptive, criterion, score, epoch):
-        stop_now(control, layout.STOPPED_BY_CRITERION)
-    store(control, layout.EPOCHS, epoch + 1)
-
-
-@helper
-def epoch_is_over(shared, plan):
-    """Whether the oldest epoch that has not been ended has no block left."""
-    epoch = load(shared.control, layout.EPOCHS)
-    return (
-        epoch < plan.max_epochs
-        and load(shared.control, layout.READY) > epoch
-        and load(shared.remaining, (epoch % 2) * layout.WORD) == 0
-        and load(shared.control, layout.STOP) == layout.RUNNING
-    )
-
-
-@helper
-def end_epochs(rows, rule, plan, shared, private, me):
-    """End every epoch that is over, in order.
-
-    Two short epochs may be over before the first has been decided on, so this is not left to
-    whoever completes a last block: whoever does takes the ENDER word, or leaves the work to the
-    holder, who looks again after giving the word back.
-    """
-    control = shared.control
-    while epoch_is_over(shared, plan):
-        if compare_exchange(control, layout.ENDER, 0, me + 1) != 0:
-            return
-        if epoch_is_over(shared, plan):
-            epoch = load(control, layout.EPOCHS)
-            end_epoch(rows, rule, plan, shared, private, epoch)
-        store(control, layout.ENDER, 0)
 
 
 @helper
@@ -200,19 +100,24 @@ def end_pause(control, wanted):
 def join(rule, plan, shared, private, me):
     """Enter the run: count as live and pull for the first time. False: the run was closed first."""
     state = shared.table[me]
-    if compare_exchange(state, layout.T_STATE, layout.STARTING, layout.ACTIVE) != layout.STARTING:
+    before = load(state, layout.T_STATE)
+    if before != layout.STARTING and before != layout.RESTING:
+        return False
+    if compare_exchange(state, layout.T_STATE, before, layout.ACTIVE) != before:
         return False
     fetch_add(shared.control, layout.LIVE, 1)
     state[layout.T_ROWS_AT_JOIN] = state[layout.T_ROWS]
     enter(shared.table, me)
+    take_place(shared, me)
     if plan.private == EXCHANGE:
-        adopt_shared(shared, private, me, rule.stretch)
+        live = np.int64(workers_left(shared) if plan.ordered else load(shared.control, layout.LIVE))
+        adopt_shared(shared, private, me, live, rule.stretch)
     return True
 
 
 @kernel
-def leave(rule, plan, shared, private, me):
-    """Push what is left and count as gone; the state is the last word written."""
+def leave(rule, plan, shared, private, me, state):
+    """Push what is left and count as gone; `state` (DONE or RESTING) is the last word written."""
     if plan.private == EXCHANGE:
         push_private(rule, shared, private, me, ALL)
     elif plan.private == ALONE:
@@ -220,7 +125,7 @@ def leave(rule, plan, shared, private, me):
         for c in range(private.local.shape[1]):
             shared.intercept[c] = private.local[layout.L_INTERCEPT, c]
     fetch_add(shared.control, layout.LIVE, -1)
-    store(shared.table[me], layout.T_STATE, layout.DONE)
+    store(shared.table[me], layout.T_STATE, state)
 
 
 @kernel
@@ -274,8 +179,10 @@ def turn_of(name, method, lock_free):
         """Claim and compute up to `n_blocks` blocks; returns one of the ``TURN_`` answers."""
         control = shared.control
         table = shared.table
+        ordered = plan.ordered != 0
         for _ in range(n_blocks):
-            if load(control, layout.STOP) != layout.RUNNING:
+            stopped = load(control, layout.STOP)
+            if stopped != layout.RUNNING and (not ordered or stopped == layout.STOPPED_BY_CALLER):
                 return layout.TURN_DONE
             wanted = load(control, layout.REPAIR_WANTED)
             if method != GRADIENT and wanted != load(control, layout.REPAIRED):
@@ -289,11 +196,19 @@ def turn_of(name, method, lock_free):
                         sum_of_gradients(rows, shared.gradients, 1.0 / n, shared.average, mean)
                     end_pause(control, wanted)
                 return layout.TURN_WAIT
-            if plan.barrier != FREE and not pass_barrier(plan, shared, private, me):
-                return layout.TURN_WAIT
-            ticket = claim(shared, plan, me)
-            if ticket == layout.NO_BLOCK:
-                return nothing_to_claim(shared, plan, me)
+            if ordered:
+                answer = next_step(rows, rule, plan, shared, private, me)
+                if answer == AGAIN:
+                    continue
+                if answer != COMPUTE:
+                    return answer
+                ticket = table[me, layout.T_BLOCK]
+            else:
+                if plan.barrier != FREE and not pass_barrier(plan, shared, private, me):
+                    return layout.TURN_WAIT
+                ticket = claim(shared, plan, me)
+                if ticket == layout.NO_BLOCK:
+                    return nothing_to_claim(shared, plan, me)
             if table[me, layout.T_STATE] != layout.ACTIVE:
                 store(table[me], layout.T_STATE, layout.ACTIVE)
             last, completed = True, 0
@@ -314,7 +229,8 @@ def turn_of(name, method, lock_free):
                     i = first
                     while i < end:
                         interval = interval_now(plan, table[me, layout.T_ROWS] + i - first)
-                        room = end - i if alone else interval - table[me, UNEXCHANGED]
+                        whole = alone or ordered
+                        room = end - i if whole else interval - table[me, UNEXCHANGED]
                         until = min(end, i + max(room, 1))
                         if method == DUAL:
                             args = shared.dual, private, columns, alone
@@ -326,13 +242,18 @@ def turn_of(name, method, lock_free):
                         table[me, UNEXCHANGED] += until - i
                         t += until - i
                         i = until
-                        if not alone and table[me, UNEXCHANGED] >= interval:
+                        if not whole and table[me, UNEXCHANGED] >= interval:
                             push_private(rule, shared, private, me, TRY)
                 if lock_free or alone:
                     record_push(shared, me)
-                elif plan.barrier != FREE and table[me, UNEXCHANGED] > 0:
-                    push_private(rule, shared, private, me, WAIT)  # before its clock
+                elif not ordered and plan.barrier != FREE and table[me, UNEXCHANGED] > 0:
+                    # before its clock
+                    push_private(rule, shared, private, me, WAIT)
                 table[me, layout.T_ROWS] += end - first
+                if ordered:
+                    table[me, layout.T_COMPUTED] = 1
+                    store(table[me], layout.T_READY, table[me, layout.T_ROUND])
+                    continue
                 last, completed = complete(shared, plan, ticket, private.local)
                 table[me, layout.T_BLOCK] = layout.NO_BLOCK
                 table[me, layout.T_BLOCKS] += 1

@@ -204,7 +204,7 @@ class Watch:
                 # the process lives on, but its worker does not: nobody must wait for it
                 self.failures.append(message)
                 self.session.stop()
-                if self._state(k) != layout.DONE:
+                if self._state(k) not in (layout.DONE, layout.RESTING):
                     self.monitor.bury(k)
                 del self.members[k]
                 return
@@ -212,7 +212,7 @@ class Watch:
             return
         del self.members[k]
         running = self.session.word(layout.STOP) == layout.RUNNING
-        if self._state(k) == layout.DONE and not running:
+        if self._state(k) in (layout.DONE, layout.RESTING) and not running:
             return  # while the run goes on, a worker that has left only rests
         self.monitor.bury(k)  # before asking how it died, which may take a moment: others may wait
         death = member.death

@@ -12,7 +12,7 @@ import numpy as np
 
 from hogshare.kernels import layout
 
-STATES = ("starting", "running", "waiting", "done", "dead")
+STATES = ("starting", "running", "waiting", "done", "dead", "resting")
 IN_RUN = (layout.ACTIVE, layout.WAITING)
 
 
@@ -67,7 +67,7 @@ class ProgressTable:
 
     @property
     def state(self) -> np.ndarray:
-        """Words: "starting", "running", "waiting", "done" (or resting), "dead"."""
+        """Words: "starting", "running", "waiting", "done", "dead", "resting"."""
         return np.array(STATES)[self._array[:, layout.T_STATE]]
 
     @property

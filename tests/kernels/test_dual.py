@@ -7,7 +7,7 @@ import pytest
 
 from hogshare.engine.rules import SDCA
 from hogshare.engine.stops import Stop
-from hogshare.kernels import layout, turns
+from hogshare.kernels import epochs, layout
 from hogshare.planes.shared import Shared
 
 FORMS = [("dense", "float32"), ("dense", "float64"), ("csr", "float32"), ("csr64", "float64")]
@@ -70,7 +70,7 @@ def interleaved(problem, X, Y, weight, n_workers):
     run = {"rule": SDCA(), "plane": Shared(exchange=3), "stop": Stop(epochs=3), "seed": 7}
     session = cases.session(problem, n_workers=n_workers, **run)
     rule, plan = session.rule, session.plan
-    assert plan.private == turns.EXCHANGE
+    assert plan.private == epochs.EXCHANGE
     workers = [session.worker(k) for k in range(n_workers)]
     assert all(w.join() for w in workers)
     shape = X.shape[1], Y.shape[1]

@@ -9,7 +9,7 @@ import pytest
 
 from hogshare.engine.rules import SAGA
 from hogshare.engine.stops import Stop
-from hogshare.kernels import layout, turns
+from hogshare.kernels import epochs, layout
 from hogshare.kernels.saga import norms_of
 from hogshare.planes.shared import Shared, feature_rarity
 
@@ -94,7 +94,7 @@ def check_average(session, X, columns):
     average = session.shared.average.reshape(-1, columns)
     np.testing.assert_allclose(average, X.T @ table / len(X), rtol=1e-9, atol=1e-14)
     mean = session.shared.dual_mean
-    if session.plan.private == turns.ALONE:
+    if session.plan.private == epochs.ALONE:
         mean = session.worker(0).private.local[layout.L_DUAL_MEAN]
     np.testing.assert_allclose(mean, table.mean(axis=0), rtol=1e-9, atol=1e-14)
 

@@ -23,8 +23,8 @@ def judge(shared, plan, adaptive, criterion, score, epoch):
 
 
 @kernel
-def fold_all(shared, private, me, decay, must):
-    exchange.exchange(shared, private, me, decay, 0.0, 1.0, must)
+def fold_all(shared, private, me, decay, how):
+    exchange.exchange(shared, private, me, decay, 0.0, 1.0, how)
 
 
 def two_workers(epochs=2, **settings):
@@ -215,13 +215,13 @@ def test_a_held_segment_is_left_for_the_next_exchange(dtype):
     worker.private.local[layout.L_SCALE] = 0.5
     worker.private.local[layout.L_INTERCEPT] += 1.0
     shared.segments[0] = 2  # held by worker 1, and there is only one segment
-    fold_all(shared, worker.private, 0, 0.0, False)
+    fold_all(shared, worker.private, 0, 0.0, exchange.TRY)
     assert not shared.w.any() and not shared.intercept.any()
     np.testing.assert_array_equal(worker.private.w, 0.5 * change)
     np.testing.assert_array_equal(worker.private.local[layout.L_SCALE], 1.0)
     shared.w[:] = 1.0  # what worker 1 has folded meanwhile
     repair.release_words(shared.segments, shared.control, 1)
-    fold_all(shared, worker.private, 0, 0.0, True)
+    fold_all(shared, worker.private, 0, 0.0, exchange.ALL)
     np.testing.assert_array_equal(shared.w, 1.0 + 0.5 * change)
     np.testing.assert_array_equal(worker.private.w, shared.w)
     np.testing.assert_array_equal(worker.private.base[: shared.w.size], shared.w)

@@ -8,7 +8,7 @@ import pytest
 from hogshare.engine.rules import SGD
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
-from hogshare.kernels import layout, turns
+from hogshare.kernels import epochs, layout
 from hogshare.planes.shared import Shared, feature_rarity
 
 FORMS = [
@@ -265,7 +265,7 @@ def interleaved(problem, X, Y, weight, n_workers, run):
     """Workers take turns of one block; the twin exchanges after the same rows."""
     session = cases.session(problem, n_workers=n_workers, **run)
     rule, plan = session.rule, session.plan
-    assert plan.private == turns.EXCHANGE
+    assert plan.private == epochs.EXCHANGE
     workers = [session.worker(k) for k in range(n_workers)]
     assert all(w.join() for w in workers)
     start = naive.State.zeros(X.shape[1], Y.shape[1])

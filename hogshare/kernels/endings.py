@@ -1,0 +1,114 @@
+"""How an epoch ends: the criterion, the held-out score, and whether learning goes on.
+
+Who writes: the worker that holds the ENDER word, and it alone (columns, history, EPOCHS). The sums
+that it reads were all added before the count-down of the epoch's blocks, which acquires.
+"""
+
+import numpy as np
+
+from hogshare.kernels import layout, losses, penalties, schedules
+from hogshare.kernels.atomics import compare_exchange, load, store
+from hogshare.kernels.dual import half_squares
+from hogshare.kernels.epochs import LOCK_FREE, apply_criterion, stop_now
+from hogshare.kernels.jit import helper
+from hogshare.kernels.saga import tame
+from hogshare.kernels.scores import held_out_scores
+from hogshare.kernels.sgd import GRADIENT, SAGA
+
+
+@helper
+def any_nonfinite(private, shared, plan):
+    """Whether the model has left the floating-point range (every value is looked at)."""
+    w = shared.w if plan.private == LOCK_FREE else private.w
+    for j in range(w.shape[0]):
+        if not np.isfinite(w[j]):
+            return True
+    for c in range(shared.intercept.shape[0]):
+        intercept = (
+            shared.intercept[c]
+            if plan.private == LOCK_FREE
+            else private.local[layout.L_INTERCEPT, c]
+        )
+        if not np.isfinite(intercept):
+            return True
+    return False
+
+
+@helper
+def end_epoch(rows, rule, plan, shared, private, epoch):
+    """Decide whether learning goes on; the worker holds the ENDER word."""
+    control = shared.control
+    local = private.local
+    w = shared.w if plan.private == LOCK_FREE else private.w
+    n_columns = local.shape[1]
+    n_rows = np.float64(shared.order.shape[1])
+    if any_nonfinite(private, shared, plan):
+        stop_now(control, layout.STOPPED_BY_DIVERGENCE)
+        store(control, layout.EPOCHS, epoch + 1)
+        return
+    sums = shared.sums[epoch % 2]
+    if epoch < shared.history.shape[0]:
+        total = 0.0
+        for c in range(n_columns):
+            total += sums[c]
+        # a loss that couples the columns is counted once per row
+        parts = 1 if rule.loss == losses.MULTINOMIAL else n_columns
+        shared.history[epoch] = total / (n_rows * parts)
+    # the block's scratch is free here: its sums have been added to the epoch's
+    criterion = local[layout.L_STEP]
+    score = local[layout.L_LOSS]
+    for c in range(n_columns):
+        criterion[c] = sums[n_columns + c] / n_rows
+        if rule.method != GRADIENT and rule.penalty != penalties.NONE:
+            squares, absolutes = half_squares(w, rule.threshold, n_columns, c)
+            l2 = (1.0 - rule.l1_ratio) * squares
+            criterion[c] += rule.alpha * (l2 + rule.l1_ratio * absolutes)
+        score[c] = 0.0
+    if rule.loss == losses.MULTINOMIAL:
+        # coupled columns are one model: they stop together, or none does
+        for c in range(1, n_columns):
+            criterion[0] += criterion[c]
+        for c in range(1, n_columns):
+            criterion[c] = criterion[0]
+    if plan.early_stopping:
+        if plan.private == LOCK_FREE:
+            for c in range(n_columns):
+                local[layout.L_SCALE, c] = 1.0
+                local[layout.L_INTERCEPT, c] = shared.intercept[c]
+        held_out_scores(rows, rule, plan.regression, shared.held_out, w, local, score)
+    if rule.method == SAGA and rule.tamed != 0:
+        tame(shared.columns, sums, epoch, rule.loss == losses.MULTINOMIAL)
+    adaptive = rule.schedule == schedules.ADAPTIVE
+    if apply_criterion(shared, plan, adaptive, criterion, score, epoch):
+        stop_now(control, layout.STOPPED_BY_CRITERION)
+    store(control, layout.EPOCHS, epoch + 1)
+
+
+@helper
+def epoch_is_over(shared, plan):
+    """Whether the oldest epoch that has not been ended has no block left."""
+    epoch = load(shared.control, layout.EPOCHS)
+    return (
+        epoch < plan.max_epochs
+        and load(shared.control, layout.READY) > epoch
+        and load(shared.remaining, (epoch % 2) * layout.WORD) == 0
+        and load(shared.control, layout.STOP) == layout.RUNNING
+    )
+
+
+@helper
+def end_epochs(rows, rule, plan, shared, private, me):
+    """End every epoch that is over, in order.
+
+    Two short epochs may be over before the first has been decided on, so this is not left to
+    whoever completes a last block: whoever does takes the ENDER word, or leaves the work to the
+    holder, who looks again after giving the word back.
+    """
+    control = shared.control
+    while epoch_is_over(shared, plan):
+        if compare_exchange(control, layout.ENDER, 0, me + 1) != 0:
+            return
+        if epoch_is_over(shared, plan):
+            epoch = load(control, layout.EPOCHS)
+            end_epoch(rows, rule, plan, shared, private, epoch)
+        store(control, layout.ENDER, 0)

@@ -1,0 +1,192 @@
+"""Rounds in which workers fold and claim in their order: BSP that repeats bit for bit.
+
+Floating-point sums depend on their order, and so does who claims which block. In an ordered run a
+worker does both in its *section*, and the sections follow each other: round 0 of worker 0, of
+worker 1, ..., round 1 of worker 0, and so on. In a section a worker folds the block that it has
+computed, counts it, ends the epoch if it was the last, and claims the next block. It computes that
+one when all sections of its round are over, from what they left in the shared vector, and the next
+round's sections begin when all have computed. So round k gives worker j of P the block k P + j,
+everything that is decided (an epoch's end, a step size, a stop) is decided in a section while
+nobody computes, and the model depends on the seed and the number of workers only.
+
+Who writes: SECTION, the number of the next section, the worker whose section it is, at its end
+(releasing); anybody moves it past a worker that is gone, by a compare-exchange. Who reads: all,
+acquiring, so that a section sees all before it. A worker that starts is waited for; one that is
+done or dead is passed over, and so is one that rests, until the caller raises the limit: which it
+does when all rest, so that nobody is passed over by chance. After a death the run goes on, with
+other bits.
+"""
+
+from hogshare.kernels import layout
+from hogshare.kernels.atomics import compare_exchange, load, store
+from hogshare.kernels.endings import end_epochs
+from hogshare.kernels.epochs import claim, complete, stop_now
+from hogshare.kernels.exchange import ALL, WAIT, pull, push_in_order
+from hogshare.kernels.jit import helper
+from hogshare.kernels.sgd import GRADIENT
+
+COMPUTE = -1  # answers of `next_step`, besides those of a turn
+AGAIN = -2
+GO_ON = 0  # T_WISH
+REST = 1
+LEAVE = 2
+
+
+@helper
+def take_place(shared, me):
+    """Find the first section of a worker that joins, or comes back from a rest."""
+    state = shared.table[me]
+    n = shared.table.shape[0]
+    section = load(shared.control, layout.SECTION)
+    state[layout.T_ROUND] = (section - me + n - 1) // n
+    state[layout.T_COMPUTED] = 0
+    state[layout.T_WISH] = GO_ON
+    state[layout.T_BLOCK] = layout.NO_BLOCK
+    store(state, layout.T_READY, state[layout.T_ROUND])
+
+
+@helper
+def workers_left(shared):
+    """Workers that have not died. Not those in the run: at its end they leave out of order."""
+    count = 0
+    for k in range(shared.table.shape[0]):
+        if load(shared.table[k], layout.T_STATE) != layout.DEAD:
+            count += 1
+    return count
+
+
+@helper
+def is_gone(shared, worker):
+    """Whether nobody has to wait for a worker's section."""
+    control = shared.control
+    state = load(shared.table[worker], layout.T_STATE)
+    if state == layout.RESTING:
+        return load(control, layout.EPOCHS) >= load(control, layout.LIMIT)
+    return state == layout.DONE or state == layout.DEAD
+
+
+@helper
+def has_come(shared, section):
+    """Whether all sections before this one are over; passes over whoever is gone."""
+    control = shared.control
+    n = shared.table.shape[0]
+    while True:
+        now = load(control, layout.SECTION)
+        if now >= section:
+            return True
+        if not is_gone(shared, now % n):
+            return False
+        compare_exchange(control, layout.SECTION, now, now + 1)
+
+
+@helper
+def all_are_ready(shared, round_):
+    """Whether nobody computes what is to be folded in this round."""
+    for k in range(shared.table.shape[0]):
+        if load(shared.table[k], layout.T_READY) < round_ and not is_gone(shared, k):
+            return False
+    return True
+
+
+@helper
+def end_section(shared, me):
+    """Let the next worker have its section."""
+    state = shared.table[me]
+    section = state[layout.T_ROUND] * shared.table.shape[0] + me
+    state[layout.T_ROUND] += 1
+    if state[layout.T_BLOCK] < 0:
+        store(state, layout.T_READY, state[layout.T_ROUND])
+    store(shared.control, layout.SECTION, section + 1)
+
+
+@helper
+def fold_block(rows, rule, plan, shared, private, me):
+    """Fold and count the block in hand; returns TURN_RECORD or TURN_EPOCH where that is asked for.
+
+    Then the section goes on at the next call.
+    """
+    state = shared.table[me]
+    push_in_order(rule, shared, private, me, WAIT, workers_left(shared))
+    last, completed = complete(shared, plan, state[layout.T_BLOCK], private.local)
+    state[layout.T_COMPUTED] = 0
+    state[layout.T_BLOCK] = layout.NO_BLOCK
+    state[layout.T_BLOCKS] += 1
+    store(state, layout.T_CLOCK, state[layout.T_CLOCK] + 1)
+    if last:
+        end_epochs(rows, rule, plan, shared, private, me)
+    if plan.record_every > 0 and completed % plan.record_every == 0 and completed > 0:
+        return layout.TURN_RECORD
+    return layout.TURN_EPOCH if last and plan.report_epochs else AGAIN
+
+
+@helper
+def is_safe(shared, plan):
+    """Whether no row of the next block can be in the hands of another worker in this round.
+
+    What is remembered of a row is written at once, and an epoch's blocks have no row in common,
+    but the next epoch's have. So that one begins in a round of its own.
+    """
+    control = shared.control
+    epoch = load(control, layout.TICKET) // plan.n_blocks
+    return epoch <= load(control, layout.EPOCHS) or load(control, layout.RETURNED) > 0
+
+
+@helper
+def claim_block(rows, rule, plan, shared, private, me):
+    """Claim the next block, or see that there will be none."""
+    control = shared.control
+    state = shared.table[me]
+    if load(control, layout.STOP) != layout.RUNNING:
+        state[layout.T_WISH] = LEAVE
+        return
+    ticket = layout.NO_BLOCK
+    if rule.method == GRADIENT or is_safe(shared, plan):
+        ticket = claim(shared, plan, me)
+    if ticket == layout.FINISH_EPOCH:
+        end_epochs(rows, rule, plan, shared, private, me)
+    if ticket < 0:
+        state[layout.T_BLOCK] = layout.NO_BLOCK
+        epochs = load(control, layout.EPOCHS)
+        if epochs >= plan.max_epochs:
+            stop_now(control, layout.STOPPED_BY_LIMIT)
+            state[layout.T_WISH] = LEAVE
+        elif epochs >= load(control, layout.LIMIT):
+            state[layout.T_WISH] = REST
+
+
+@helper
+def next_step(rows, rule, plan, shared, private, me):
+    """What a worker does next: COMPUTE the block in hand, AGAIN, or one of the ``TURN_`` answers.
+
+    The stop word counts where all workers of a round see the same: in a section, and after all
+    sections of a round. Who leaves or rests has one section more, for what its copy has kept.
+    """
+    control = shared.control
+    state = shared.table[me]
+    n = shared.table.shape[0]
+    if state[layout.T_BLOCK] >= 0 and state[layout.T_COMPUTED] == 0:
+        if not has_come(shared, state[layout.T_ROUND] * n):
+            return layout.TURN_WAIT
+        if load(control, layout.STOP) == layout.RUNNING:
+            pull(shared, private, me)
+            return COMPUTE
+        state[layout.T_BLOCK] = layout.NO_BLOCK
+        state[layout.T_WISH] = LEAVE
+        store(state, layout.T_READY, state[layout.T_ROUND])
+    mine = has_come(shared, state[layout.T_ROUND] * n + me)
+    if not mine or not all_are_ready(shared, state[layout.T_ROUND]):
+        return layout.TURN_WAIT
+    if state[layout.T_COMPUTED] != 0:
+        answer = fold_block(rows, rule, plan, shared, private, me)
+        if answer != AGAIN:
+            return answer
+    wish = state[layout.T_WISH]
+    if wish == GO_ON:
+        claim_block(rows, rule, plan, shared, private, me)
+        end_section(shared, me)
+        return AGAIN
+    if state[layout.T_ROWS] > state[layout.T_ROWS_AT_JOIN]:
+        push_in_order(rule, shared, private, me, ALL, workers_left(shared))
+    state[layout.T_WISH] = GO_ON
+    end_section(shared, me)
+    return layout.TURN_DONE if wish == LEAVE else layout.TURN_REST

@@ -1,0 +1,104 @@
+"""Ordered rounds, worker by worker in one thread: however turns interleave, the bits agree."""
+
+import random
+
+import cases
+import pytest
+
+from hogshare.barriers import BSP, SSP
+from hogshare.engine.rules import SAGA, SDCA, SGD
+from hogshare.engine.steps import StepSize
+from hogshare.engine.stops import Stop
+from hogshare.kernels import layout
+from hogshare.planes.shared import Shared
+from hogshare.runtimes.monitor import Monitor
+
+RULES = {
+    "sgd": {},
+    "adaptive": {
+        "step": StepSize("adaptive", eta0=0.9),
+        "stop": Stop(epochs=12, tol=0.05, patience=1),
+    },
+    "average": {"rule": SGD(average=True)},
+    "sdca": {"rule": SDCA()},
+    "saga": {"rule": SAGA()},
+}
+
+
+def interleave(session, seed, deaths=()):
+    """Give turns of one step to workers drawn at random until the run is over."""
+    rng = random.Random(seed)
+    n = session.settings.n_workers
+    monitor = Monitor(session)
+    live = {}
+    for k in rng.sample(range(n), n):  # they come in any order
+        live[k] = session.worker(k)
+        assert live[k].join()
+    waiting = 0
+    for step in range(100_000):
+        if not live:
+            return session
+        k = rng.choice(list(live))
+        if step in deaths and len(live) > 1:
+            monitor.bury(k)
+            del live[k]
+            continue
+        monitor.tick()
+        answer = live[k].turn(1)
+        waiting = waiting + 1 if answer == layout.TURN_WAIT else 0
+        assert waiting < 1000, "all wait for each other"
+        if answer == layout.TURN_DONE:
+            live.pop(k).leave()
+    raise AssertionError("the run does not end")
+
+
+def bits(session):
+    model = session.model()
+    sums = session.shared.history[: session.word(layout.EPOCHS)]
+    return model.coef.tobytes(), model.intercept.tobytes(), sums.tobytes()
+
+
+def made(barrier, **settings):
+    problem, *_ = cases.problem("csr", alpha=0.05)
+    settings = {"n_workers": 3, "block": 4, "stop": Stop(epochs=3)} | settings
+    return cases.session(problem, barrier=barrier, plane=Shared(exchange=4), **settings)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("block", [3, 4, 40])
+def test_the_bits_do_not_depend_on_the_interleaving(rule, block):
+    runs = [interleave(made(BSP(), block=block, **RULES[rule]), seed) for seed in range(6)]
+    assert len({bits(run) for run in runs}) == 1
+    for run in runs:
+        assert run.word(layout.STOP) != layout.RUNNING
+        epochs, n = run.word(layout.EPOCHS), run.shared.order.shape[1]
+        assert run.shared.table[:, layout.T_ROWS].sum() >= epochs * n
+        # what each worker computed is settled too
+        assert len({tuple(r.shared.table[:, layout.T_BLOCKS]) for r in runs}) == 1
+
+
+def test_without_rounds_they_do():
+    prints = {bits(interleave(made(SSP(1)), seed)) for seed in range(6)}
+    assert len(prints) > 1
+
+
+@pytest.mark.parametrize("n_workers", [1, 2, 5])
+def test_every_block_goes_to_the_worker_whose_it_is(n_workers):
+    """Round k gives worker j the block k P + j."""
+    session = made(BSP(), n_workers=max(2, n_workers), stop=Stop(epochs=1))
+    n, blocks = session.settings.n_workers, session.plan.n_blocks
+    interleave(session, 1)
+    shares = [len(range(j, blocks, n)) for j in range(n)]
+    assert list(session.shared.table[:, layout.T_BLOCKS]) == shares
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_deaths_between_turns_stop_nobody(rule):
+    for seed in range(5):
+        settings = {"n_workers": 4, "stop": Stop(epochs=20)} | RULES[rule]
+        session = interleave(made(BSP(), **settings), seed, deaths=(30, 60))
+        states = session.shared.table[:, layout.T_STATE]
+        assert (states == layout.DEAD).sum() == 2
+        assert session.word(layout.STOP) in (layout.STOPPED_BY_LIMIT, layout.STOPPED_BY_CRITERION)
+        epoch = session.word(layout.EPOCHS)
+        assert (session.shared.done[(epoch - 1) % 2] >= epoch).all()
