@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         SGDClassifier,
         SGDRegressor,
     )
-    from hogshare.planes.shared import Shared
+    from hogshare.planes import Master, Shared
     from hogshare.problems.model import Model
     from hogshare.report import Report
     from hogshare.shm.sharing import share
@@ -45,6 +45,7 @@ _PLACES = {
     "Lasso": "hogshare.estimators",
     "LogisticRegression": "hogshare.estimators",
     "LogisticRegressionCV": "hogshare.estimators",
+    "Master": "hogshare.planes",
     "Model": "hogshare.problems.model",
     "PBSP": "hogshare.barriers",
     "PSSP": "hogshare.barriers",
@@ -57,7 +58,7 @@ _PLACES = {
     "SGDClassifier": "hogshare.estimators",
     "SGDRegressor": "hogshare.estimators",
     "SSP": "hogshare.barriers",
-    "Shared": "hogshare.planes.shared",
+    "Shared": "hogshare.planes",
     "StepSize": "hogshare.engine.steps",
     "Stop": "hogshare.engine.stops",
     "Throttled": "hogshare.barriers",
@@ -83,6 +84,7 @@ __all__ = [
     "Lasso",
     "LogisticRegression",
     "LogisticRegressionCV",
+    "Master",
     "Model",
     "Report",
     "Ridge",

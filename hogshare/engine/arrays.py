@@ -15,7 +15,7 @@ from hogshare.engine.sampling import row_chances
 from hogshare.engine.session import ROW_ARRAYS, Session, Settings
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
-from hogshare.kernels import epochs, layout, losses, sgd
+from hogshare.kernels import epochs, layout, losses, master, sgd
 from hogshare.planes.shared import feature_curvature, feature_rarity
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
@@ -43,9 +43,14 @@ def shapes(
     kind, word = problem.dtype.name, layout.WORD
     mode = plan["private"]
     padded = _padded(m, problem.dtype.itemsize)
+    copies = mode in (epochs.EXCHANGE, epochs.MASTER)
+    in_place = mode in (epochs.LOCK_FREE, epochs.MASTER)
+    slots = workers * master.SLOTS if mode == epochs.MASTER else 0
+    room = message_room(problem, plan["block_rows"]) if slots else 0
+    summed = m if slots else 0
     is_dual = settings.rule["method"] == sgd.DUAL
     is_saga = settings.rule["method"] == sgd.SAGA
-    l1 = settings.rule["l1_ratio"] > 0.0 and mode != epochs.LOCK_FREE and not (is_dual or is_saga)
+    l1 = settings.rule["l1_ratio"] > 0.0 and not in_place and not (is_dual or is_saga)
     average = settings.rule["average"] > 0
     copied_average = _padded(m, 8) if is_saga and mode == epochs.EXCHANGE else 0
     n_snapshots = plan["n_blocks"] * plan["max_epochs"] // plan["record_every"] if trace else 0
@@ -65,7 +70,7 @@ def shapes(
         "gradients": ((problem.n_rows * columns if is_saga else 0,), kind),
         "average": ((m if is_saga else 0,), "float64"),
         "rarity": (
-            (settings.n_features if mode == epochs.LOCK_FREE or is_saga else 0,),
+            (settings.n_features if in_place or is_saga else 0,),
             "float32",
         ),
         "chances": ((problem.n_rows if draws else 0,), "float64"),
@@ -81,9 +86,18 @@ def shapes(
         "done": ((2, plan["n_blocks"]), "int64"),
         "remaining": ((2 * word,), "int64"),
         "sums": ((2, 3 * columns), "float64"),
+        "mail_heads": ((slots, word), "int64"),
+        "mail_places": ((slots, _padded(room, 8) if room else 0), "int64"),
+        "mail_changes": ((slots, _padded(room, 8) if room else 0), "float64"),
+        "mail_intercepts": ((slots, _padded(columns, 8)), "float64"),
+        "gathered": ((summed,), "float64"),
+        "gathered_places": ((summed,), "int64"),
+        "gathered_marks": ((summed,), "int64"),
+        "gathered_intercepts": ((columns,), "float64"),
+        "journal": ((summed + columns,), "float64"),
         "history": ((min(plan["max_epochs"], MAX_HISTORY),), "float64"),
-        "copy": ((workers, padded if mode == epochs.EXCHANGE else 0), kind),
-        "base": ((workers, padded if mode == epochs.EXCHANGE else 0), kind),
+        "copy": ((workers, padded if copies else 0), kind),
+        "base": ((workers, padded if copies else 0), kind),
         "received": ((workers, padded if l1 else 0), kind),
         "lag": ((workers, _padded(m, 8) if average else 0), "float64"),
         "local": ((workers, _padded(layout.N_LOCAL_FIELDS * columns, 8)), "float64"),
@@ -98,6 +112,15 @@ def shapes(
         "snapshot_times": ((n_snapshots,), "int64"),
         "snapshot_blocks": ((n_snapshots,), "int64"),
     }
+
+
+def message_room(problem: LinearProblem, block_rows: int) -> int:
+    """Most coordinates that the rows of a block have."""
+    m = problem.n_features * problem.n_columns
+    if not problem.is_sparse:
+        return m
+    longest = int(np.diff(problem.rows.indptr).max(initial=0))
+    return max(1, min(m, block_rows * longest * problem.n_columns))
 
 
 def fill(
@@ -144,7 +167,8 @@ def fill(
         columns[layout.C_CALM] = np.inf
     if isinstance(rule, SAGA) and a["chances"].size:
         a["chances"][:] = row_chances(problem, rule, stop.validation)
-    if is_saga or (plan.private == epochs.LOCK_FREE and problem.penalty is not None):
+    in_place = plan.private in (epochs.LOCK_FREE, epochs.MASTER)
+    if is_saga or (in_place and problem.penalty is not None):
         a["rarity"][:] = feature_rarity(problem, a["chances"])
     if start is not None:
         fill_memory(session, problem, start)

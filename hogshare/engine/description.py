@@ -19,12 +19,14 @@ from hogshare.engine.steps import StepSize, optimal_start
 from hogshare.engine.stops import Stop
 from hogshare.kernels import epochs, losses, penalties, schedules, sgd
 from hogshare.kernels.epochs import Plan
-from hogshare.planes.shared import Shared, row_nanoseconds
+from hogshare.planes import Plane, Shared
+from hogshare.planes.shared import row_nanoseconds
 from hogshare.problems.linear import LinearProblem, effective_l1_ratio
 from hogshare.problems.rows import windows
 
 MAX_BLOCK_ROWS = 8192
 BLOCKS_PER_WORKER = 8  # per epoch: a slow worker delays its end by at most one block
+MESSAGE_ROWS = 64  # whose steps are one message to a master, where none says how many
 ROUND_NS = 200_000  # of computing, below which waiting for each other is most of a round
 
 
@@ -39,7 +41,7 @@ def describe(
     problem: LinearProblem,
     *,
     rule: Rule,
-    plane: Shared,
+    plane: Plane,
     barrier: Barrier,
     step: StepSize,
     stop: Stop,
@@ -56,15 +58,14 @@ def describe(
     n_rows = problem.n_rows
     held_out = 0 if stop.validation is None else int(np.count_nonzero(stop.validation))
     n_training = n_rows - held_out
-    if plane.exchange is None:
-        mode = epochs.LOCK_FREE
-    else:
-        mode = epochs.ALONE if n_workers == 1 else epochs.EXCHANGE
+    mode = plane.mode(n_workers)
     interval = plane.interval(problem) if mode == epochs.EXCHANGE else 0
-    ordered = mode == epochs.EXCHANGE and is_bsp(barrier, n_workers)
+    ordered = n_workers > 1 and mode != epochs.LOCK_FREE and is_bsp(barrier, n_workers)
     rows_per_block = block_rows(n_training, n_workers, trace)
     if block is not None:
         rows_per_block = min(block, rows_per_block) if trace else min(block, n_training)
+    elif mode == epochs.MASTER:
+        rows_per_block = min(MESSAGE_ROWS if rule.batch == 1 else rule.batch, n_training)
     elif ordered:  # a block is what lies between two exchanges, and worth the waiting
         worthwhile = int(ROUND_NS / row_nanoseconds(problem))
         rows_per_block = min(max(interval, worthwhile), rows_per_block)
@@ -97,6 +98,7 @@ def describe(
     if mode == epochs.EXCHANGE and not isinstance(rule, SGD):
         stretch = min(n_workers, stretch_limit(rule, problem, l1, numbers))
         oldest = oldest_reading(n_workers, stretch)
+        assert isinstance(plane, Shared)
         if plane.exchange == "auto" and l1 == 0.0:
             interval = interval_with_memory(interval, rule, n_training, n_workers, oldest)
         keep = keeps(rule, l1, n_training, interval * oldest)
@@ -107,7 +109,6 @@ def describe(
         max_epochs=int(stop.epochs),
         interval=interval,
         private=mode,
-        atomic=int(plane.adds == "atomic"),
         shuffle=int(shuffle),
         replace=int(isinstance(rule, SAGA) and rule.replace),
         window=window,
@@ -120,7 +121,9 @@ def describe(
         patience=int(stop.patience),
         tol=-np.inf if stop.tol is None else float(stop.tol),
         ordered=int(ordered),
+        inline=int(mode == epochs.MASTER and n_workers == 1),
         **numbers_of(barrier, n_workers),
+        **plane.numbers(),
     )
     settings = Settings(
         numbers._asdict(),

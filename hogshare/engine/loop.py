@@ -22,8 +22,8 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any
 
-from hogshare.engine.session import Worker
-from hogshare.kernels import layout
+from hogshare.engine.session import MasterSide, Session, Worker
+from hogshare.kernels import layout, master
 
 TURN_NS = 4_000_000
 STUCK_NS = 10_000_000_000  # nobody computes for so long, and a barrier of the user's says no
@@ -50,6 +50,13 @@ class Ended:
 
 
 Wish = Compute | Wait | Ended
+
+
+def loop_of(session: Session, me: int) -> Generator[Wish, Any, None]:
+    """The loop of worker `me`, or of the master, who counts as the one after the last worker."""
+    if me == session.settings.n_workers:
+        return master_loop(session.master())
+    return worker_loop(session.worker(me))
 
 
 def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
@@ -100,6 +107,20 @@ def _rest(worker: Worker) -> Generator[Wish, Any, bool]:
         attempts += 1
     joined, _ = yield Compute(worker.rejoin)
     return bool(joined)
+
+
+def master_loop(side: MasterSide) -> Generator[Wish, Any, None]:
+    """Be the master until every worker is done or dead and all its mail is taken."""
+    attempts = 0
+    while True:
+        taken, _ = yield Compute(side.serve)
+        if taken == master.OVER:
+            return
+        if taken:
+            attempts = 0
+        else:
+            yield Wait(attempts)
+            attempts += 1
 
 
 def next_turn(n_blocks: int, spent_ns: int) -> int:

@@ -22,7 +22,7 @@ from numba import typeof
 
 from hogshare.barriers import BarrierError, UserBarrier, ask, name_of
 from hogshare.engine.memory import sum_anew
-from hogshare.kernels import epochs, layout, repair, sgd, turns
+from hogshare.kernels import epochs, layout, master, repair, sgd, turns
 from hogshare.kernels.epochs import Plan
 from hogshare.kernels.epochs import Shared as SharedArrays
 from hogshare.kernels.jit import JIT_DISABLED, is_cached
@@ -74,7 +74,7 @@ class Session:
         self.rows = Rows(rows[0], rows[1], rows[2], settings.width, rows[3], rows[4])
         self.shared = SharedArrays(**{name: arrays[name] for name in SharedArrays._fields})
         self.size = settings.n_features * settings.n_columns
-        self.take_turn = turns.TURNS[self.rule.method, self.plan.private == epochs.LOCK_FREE]
+        self.take_turn = turns.TURNS[self.rule.method, self.plan.private]
 
     def private(self, me: int) -> sgd.Private:
         """Worker `me`'s own arrays."""
@@ -100,6 +100,10 @@ class Session:
     def worker(self, me: int) -> Worker:
         """What worker `me` calls."""
         return Worker(self, me)
+
+    def master(self) -> MasterSide:
+        """What the master calls."""
+        return MasterSide(self)
 
     # -- words that the caller's side reads and writes ------------------------------------------
 
@@ -130,10 +134,10 @@ class Session:
         count = counts.sum(axis=0)
         total = self.arrays["lag"][:, : self.size].sum(axis=0)
         # what is not in the lag yet: see `hogshare.kernels.sgd`
-        lock_free = self.plan.private == epochs.LOCK_FREE
-        weights = counts if lock_free else local[:, layout.L_AVERAGE_SCALE]
+        in_place = self.plan.private in (epochs.LOCK_FREE, epochs.MASTER)
+        weights = counts if in_place else local[:, layout.L_AVERAGE_SCALE]
         for k in np.flatnonzero(weights.any(axis=1)):
-            w = shared.w if lock_free else self.private(int(k)).w
+            w = shared.w if in_place else self.private(int(k)).w
             total = total + np.tile(weights[k], self.settings.n_features) * w
         before = max(0.0, self.rule.first_t - self.rule.average)
         total = total.reshape(-1, n_columns).T + before * self.arrays["average_coef"]
@@ -161,7 +165,22 @@ class Session:
             # by their states: LIVE may be one off after a death inside of joining or leaving
             and not np.isin(self.shared.table[:, layout.T_STATE], IN_RUN).any()
             and self.word(layout.STOP) == layout.RUNNING
+            and self.master_is_idle()
         )
+
+    @property
+    def has_master(self) -> bool:
+        """Whether somebody besides the workers has to be the master."""
+        return self.plan.private == epochs.MASTER and not self.plan.inline
+
+    def master_is_idle(self) -> bool:
+        """Whether all that workers have posted is in the model; they post no more, or rest."""
+        if not self.has_master:
+            return True
+        table = self.shared.table[self.shared.table[:, layout.T_STATE] != layout.DEAD]
+        taken = (table[:, layout.T_MAILED] == table[:, layout.T_TAKEN]).all()
+        words = (layout.GATHERED, layout.JOURNAL, layout.SERVING)
+        return bool(taken) and not any(self.word(word) for word in words)
 
     def raise_limit(self, epochs: int) -> None:
         """Let workers that rest go on up to so many epochs."""
@@ -206,6 +225,7 @@ def shrunk(coef: np.ndarray, threshold: float) -> np.ndarray:
 
 
 ROW_ARRAYS = ("row_data", "row_indices", "row_indptr", "row_y", "row_weight")
+SERVE_ROUNDS = 256  # of all workers' mail, in a turn of the master
 _PREPARED: set[tuple[str, str, str]] = set()  # turns and types that this process has loaded
 
 
@@ -235,6 +255,8 @@ class Worker:
         turns.leave.compile(tuple(map(typeof, leave)))
         # not when somebody wants to stop: that has to be quick
         turns.stop.compile(tuple(map(typeof, (s.shared.control, layout.STOPPED_BY_CALLER))))
+        if s.has_master:
+            s.master().prepare()
         _PREPARED.add(key)
 
     def join(self) -> bool:
@@ -307,7 +329,7 @@ class Worker:
         s = self.session
         turns.leave(s.rule, s.plan, s.shared, self.private, self.me, state)
 
-    def record(self) -> None:
+    def record(self, again: int = 20) -> None:
         """Copy the model into the place of the snapshot that is due."""
         s = self.session
         completed = s.word(layout.COMPLETED)
@@ -320,6 +342,7 @@ class Worker:
             scale = self.private.local[layout.L_SCALE]
             intercept = self.private.local[layout.L_INTERCEPT]
         snapshot = s.arrays["snapshots"][slot]
+        before = s.word(layout.WRITES)
         with np.errstate(all="ignore"):  # a diverging run may overflow here; it is told at the end
             np.multiply(
                 s.shared.w.reshape(-1, s.settings.n_columns),
@@ -328,9 +351,33 @@ class Worker:
             )
             snapshot[:] = shrunk(snapshot, s.rule.threshold)
         s.arrays["snapshot_intercepts"][slot] = intercept
+        if s.word(layout.WRITES) != before and again:
+            self.record(again - 1)  # the master wrote meanwhile
+            return
         s.arrays["snapshot_times"][slot] = time.perf_counter_ns()
         s.arrays["snapshot_blocks"][slot] = completed
 
     def model(self) -> Model:
         """The model as it stands between this worker's turns."""
         return self.session.model()
+
+
+class MasterSide:
+    """The master's side of a session."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+
+    def prepare(self) -> None:
+        """Load or compile the kernel."""
+        if not JIT_DISABLED:
+            s = self.session
+            master.serve.compile(tuple(map(typeof, (s.plan, s.shared, SERVE_ROUNDS))))
+
+    def take_over(self) -> None:
+        """Put in order what another master has left."""
+        master.take_over(self.session.shared)
+
+    def serve(self) -> int:
+        """Take what workers have posted; how many messages, or `master.OVER`."""
+        return int(master.serve(self.session.plan, self.session.shared, SERVE_ROUNDS))

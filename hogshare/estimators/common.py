@@ -21,7 +21,7 @@ from hogshare.engine.stops import Stop
 from hogshare.estimators.epochs import EpochTasks
 from hogshare.estimators.workers import check_rows, plane_of
 from hogshare.kernels import schedules
-from hogshare.planes.shared import Shared
+from hogshare.planes import Master, Shared
 from hogshare.problems.linear import build
 from hogshare.problems.model import Model
 from hogshare.report import Report
@@ -58,7 +58,7 @@ class SGDMixin(CallbackSupportMixin):
     def _check_auto(self, for_partial_fit: bool) -> None:
         """Refuse what the rules that remember rows cannot do, in this class's own words."""
         est: Any = self
-        if isinstance(est.plane, Shared) and est.plane.exchange is None:
+        if isinstance(est.plane, Master) or plane_of(est) == Shared(exchange=None):
             raise ValueError(
                 "learning_rate='auto' needs private copies: use plane=Shared() instead of "
                 "exchange=None."

@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from hogshare.engine.automatic import automatic_rule
 from hogshare.engine.stops import Stop
-from hogshare.planes.shared import Shared
+from hogshare.planes import Master, Plane, Shared
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
 from hogshare.problems.rows import check_sparse
@@ -23,14 +23,14 @@ from hogshare.runtimes.hooks import OnEpoch
 from hogshare.solvers.solving import solve
 
 WORKER_CONSTRAINTS: dict[str, list[Any]] = {
-    "plane": [StrOptions({"shared"}), Shared, None],
+    "plane": [StrOptions({"shared"}), Shared, Master, None],
     "runtime": [StrOptions(set(RUNTIMES))],
 }
 
 
-def plane_of(estimator: Any) -> Shared:
+def plane_of(estimator: Any) -> Plane:
     """The plane that an estimator's parameter names."""
-    return estimator.plane if isinstance(estimator.plane, Shared) else Shared()
+    return estimator.plane if isinstance(estimator.plane, Plane) else Shared()
 
 
 def check_rows(estimator: Any, X: Any, y: Any, **settings: Any) -> tuple[Any, np.ndarray]:
@@ -58,10 +58,11 @@ def to_the_optimum(
     without a `random_state`; so are ours then. The report's model remembers every row; what an
     estimator keeps is ``report.without_memory()``.
     """
-    if estimator.plane is not None and plane_of(estimator).exchange is None:
+    plane = plane_of(estimator)
+    if isinstance(plane, Master) or plane.exchange is None:
         raise ValueError(
             f"{type(estimator).__name__} needs private copies: use plane=Shared() instead of "
-            "exchange=None."
+            f"{plane}."
         )
     forgetful = start is not None and start.memory is None and not is_zero(start)
     return solve(

@@ -65,6 +65,9 @@ if JIT_DISABLED:
     def prefetch(array, index):
         pass
 
+    def fence():
+        pass
+
 else:
 
     @intrinsic
@@ -129,6 +132,16 @@ else:
             return builder.extract_value(pair, 0)
 
         return array.dtype(array, index, expected, value), codegen
+
+    @intrinsic
+    def fence(typingctx):
+        """Let no load or store move across, in either direction (for seqlocks)."""
+
+        def codegen(context, builder, signature, args):
+            builder.fence("seq_cst")
+            return context.get_dummy_value()
+
+        return types.none(), codegen
 
     @intrinsic
     def prefetch(typingctx, array, index):

@@ -9,7 +9,7 @@ import numpy as np
 from hogshare.kernels import layout, losses, penalties, schedules
 from hogshare.kernels.atomics import compare_exchange, load, store
 from hogshare.kernels.dual import half_squares
-from hogshare.kernels.epochs import LOCK_FREE, apply_criterion, stop_now
+from hogshare.kernels.epochs import LOCK_FREE, MASTER, apply_criterion, stop_now
 from hogshare.kernels.jit import helper
 from hogshare.kernels.saga import tame
 from hogshare.kernels.scores import held_out_scores
@@ -19,16 +19,13 @@ from hogshare.kernels.sgd import GRADIENT, SAGA
 @helper
 def any_nonfinite(private, shared, plan):
     """Whether the model has left the floating-point range (every value is looked at)."""
-    w = shared.w if plan.private == LOCK_FREE else private.w
+    in_shared = plan.private == LOCK_FREE or plan.private == MASTER
+    w = shared.w if in_shared else private.w
     for j in range(w.shape[0]):
         if not np.isfinite(w[j]):
             return True
     for c in range(shared.intercept.shape[0]):
-        intercept = (
-            shared.intercept[c]
-            if plan.private == LOCK_FREE
-            else private.local[layout.L_INTERCEPT, c]
-        )
+        intercept = shared.intercept[c] if in_shared else private.local[layout.L_INTERCEPT, c]
         if not np.isfinite(intercept):
             return True
     return False
@@ -39,7 +36,8 @@ def end_epoch(rows, rule, plan, shared, private, epoch):
     """Decide whether learning goes on; the worker holds the ENDER word."""
     control = shared.control
     local = private.local
-    w = shared.w if plan.private == LOCK_FREE else private.w
+    in_shared = plan.private == LOCK_FREE or plan.private == MASTER
+    w = shared.w if in_shared else private.w
     n_columns = local.shape[1]
     n_rows = np.float64(shared.order.shape[1])
     if any_nonfinite(private, shared, plan):
@@ -71,7 +69,7 @@ def end_epoch(rows, rule, plan, shared, private, epoch):
         for c in range(1, n_columns):
             criterion[c] = criterion[0]
     if plan.early_stopping:
-        if plan.private == LOCK_FREE:
+        if in_shared:
             for c in range(n_columns):
                 local[layout.L_SCALE, c] = 1.0
                 local[layout.L_INTERCEPT, c] = shared.intercept[c]

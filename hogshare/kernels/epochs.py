@@ -32,6 +32,7 @@ from hogshare.kernels.streams import (
 LOCK_FREE = 0  # values of Plan.private: every worker on the one vector
 EXCHANGE = 1  # private copies
 ALONE = 2  # a single worker on the vector itself
+MASTER = 3  # snapshots, and changes by mail to a master
 
 
 class Shared(NamedTuple):
@@ -56,6 +57,7 @@ class Shared(NamedTuple):
     remaining : int64 [2 * WORD], blocks to complete
     sums : float64 [2, 3 * n_columns], losses, criteria and squared changes of the epoch so far
     history : float64 [n_epochs kept], mean loss per epoch
+    mail_heads, ..., journal : see `master` (empty without one)
     """
 
     w: np.ndarray
@@ -81,6 +83,15 @@ class Shared(NamedTuple):
     remaining: np.ndarray
     sums: np.ndarray
     history: np.ndarray
+    mail_heads: np.ndarray
+    mail_places: np.ndarray
+    mail_changes: np.ndarray
+    mail_intercepts: np.ndarray
+    gathered: np.ndarray
+    gathered_places: np.ndarray
+    gathered_marks: np.ndarray
+    gathered_intercepts: np.ndarray
+    journal: np.ndarray
 
 
 class Plan(NamedTuple):
@@ -110,6 +121,10 @@ class Plan(NamedTuple):
     share: float
     hold: int
     available: int
+    gradients: int  # of a master, as the next three: messages summed in an update
+    cutoff: int  # staleness from which on a message is dropped; -1: none is
+    damped: int  # 1: a message counts by one over one plus its staleness
+    inline: int  # 1: the only worker is its own master
 
 
 @helper

@@ -28,27 +28,27 @@ from hogshare.kernels.sgd import PREFETCH_ROWS, count_loss, couple, gradient_ste
 
 
 @helper
-def write_row(rows, rule, shared, private, start, end, steps, etas, t, atomic, columns):
-    """Add one row's gradient step and the penalties on its support to the shared vector."""
+def write_row(rows, rule, w, rarity, private, start, end, steps, etas, t, atomic, columns):
+    """Add one row's gradient step and the penalties on its support to the vector."""
     n_columns = steps.shape[0]
-    kind = shared.w.dtype.type
+    kind = w.dtype.type
     l1 = rule.penalty == penalties.L1 or rule.penalty == penalties.ELASTICNET
     l2_share = 1.0 - rule.l1_ratio if rule.penalty >= penalties.L2 else 0.0
     averaging = 0 < rule.average <= t
     for k in range(start, end):
         f = column_of(rows, start, k)
         x = np.float64(rows.data[k])
-        rarity = np.float64(shared.rarity[f]) if rule.penalty != penalties.NONE else 0.0
+        rare = np.float64(rarity[f]) if rule.penalty != penalties.NONE else 0.0
         for c in range(n_columns):
             if columns[layout.C_ACTIVE, c] == 0.0:
                 continue
             j = f * np.uint64(n_columns) + np.uint64(c)
-            before = np.float64(shared.w[j])
+            before = np.float64(w[j])
             change = x * steps[c]
             if rule.penalty != penalties.NONE:
-                change -= min(1.0, l2_share * etas[c] * rule.alpha * rarity) * before
+                change -= min(1.0, l2_share * etas[c] * rule.alpha * rare) * before
                 if l1:
-                    due = rule.l1_ratio * etas[c] * rule.alpha * rarity
+                    due = rule.l1_ratio * etas[c] * rule.alpha * rare
                     after = before + change
                     if after > 0.0:
                         change = max(0.0, after - due) - before
@@ -56,18 +56,22 @@ def write_row(rows, rule, shared, private, start, end, steps, etas, t, atomic, c
                         change = min(0.0, after + due) - before
             if change != 0.0:
                 if atomic:
-                    add_float(shared.w, j, kind(change))
+                    add_float(w, j, kind(change))
                 else:
-                    shared.w[j] += kind(change)
+                    w[j] += kind(change)
                 if averaging:
                     # the sum of N iterates is N w - sum over changes of (iterates before) * change
                     private.lag[j] -= (t - max(rule.first_t, rule.average)) * change
 
 
 @helper
-def hogwild_rows(rows, rule, order, first, last, t, shared, private, columns, scratch, atomic):
+def hogwild_rows(
+    rows, rule, order, first, last, t, w, intercept, rarity, private, columns, scratch, atomic
+):
     """Take one step per row ``order[first:last]``, `rule.batch` rows from one read.
 
+    w, intercept : the vector and the intercepts that are read and written
+    rarity : see `epochs.Shared`
     scratch : float64[batch * n_columns], steps of the mini-batch in hand
     """
     local = private.local
@@ -82,17 +86,17 @@ def hogwild_rows(rows, rule, order, first, last, t, shared, private, columns, sc
             if b + PREFETCH_ROWS < last:
                 prefetch_row(rows, order[b + PREFETCH_ROWS])
             start, end = row_bounds(rows, r)
-            margins(rows, start, end, shared.w, margin)
+            margins(rows, start, end, w, margin)
             weight = row_weight(rows, r)
             norm2 = squared_norm(rows, start, end) if passive else 0.0
             eta_t = schedules.step_size(
                 rule.schedule, rule.eta0, rule.power_t, rule.alpha, rule.optimal_init, t + (b - i)
             )
-            coupled = couple(rule.loss, local, margin, shared.intercept)
+            coupled = couple(rule.loss, local, margin, intercept)
             for c in range(n_columns):
                 eta = columns[layout.C_ETA, c] if rule.schedule == schedules.ADAPTIVE else eta_t
                 local[layout.L_ETA, c] = eta
-                p = margin[c] if coupled else margin[c] + shared.intercept[c]
+                p = margin[c] if coupled else margin[c] + intercept[c]
                 y = target(rule.loss, rows.y[r], c, n_columns)
                 count_loss(rule, local, c, y, p)
                 update = gradient_step(rule, y, p, eta, norm2) * weight
@@ -108,7 +112,8 @@ def hogwild_rows(rows, rule, order, first, last, t, shared, private, columns, sc
             write_row(
                 rows,
                 rule,
-                shared,
+                w,
+                rarity,
                 private,
                 start,
                 end,
@@ -122,11 +127,11 @@ def hogwild_rows(rows, rule, order, first, last, t, shared, private, columns, sc
                 change = steps[c] * rule.intercept_decay
                 if rule.fit_intercept and change != 0.0:
                     if atomic:
-                        add_float(shared.intercept, c, change)
+                        add_float(intercept, c, change)
                     else:
-                        shared.intercept[c] += change
+                        intercept[c] += change
                 if 0 < rule.average <= t and columns[layout.C_ACTIVE, c] != 0.0:
-                    local[layout.L_AVERAGE_INTERCEPT, c] += shared.intercept[c]
+                    local[layout.L_AVERAGE_INTERCEPT, c] += intercept[c]
                     local[layout.L_AVERAGE_COUNT, c] += 1.0
             t += 1.0
         i = stop

@@ -23,7 +23,13 @@ REPAIRED = 12 * WORD  # repairs that are done, or made good by a later one
 SUMMER = 13 * WORD  # worker + 1 that sums anew; 0: nobody; -repair: whoever comes first shall
 GENERATION = 14 * WORD  # releases of the throttled barrier so far
 SECTION = 15 * WORD  # rounds times workers plus the worker whose turn it is, see `rounds`
-N_CONTROL = 16
+WRITES = 16 * WORD  # of the master into the model: odd while it writes
+GATHERED = 17 * WORD  # messages in the master's sum
+PLACES = 18 * WORD  # coordinates in the master's sum
+JOURNAL = 19 * WORD  # 1 + version that the master is writing; 0: none
+READERS = 20 * WORD  # workers that have tried to read in vain, many times
+SERVING = 21 * WORD  # 1 while the master is at work
+N_CONTROL = 22
 
 # values of STOP
 RUNNING = 0
@@ -59,9 +65,12 @@ T_ARRIVED = 17  # 1 + generation in which it came to a throttled barrier; 0: it 
 T_STREAM = 18  # of the barrier's samples; uint32, never zero
 T_LAG = 19  # largest lead on the last of the others at the moment of passing a barrier
 T_ROUND = 20  # the round of the worker's next section, see `rounds`
-T_COMPUTED = 21  # 1: the block in hand is computed and not folded
+T_COMPUTED = 21  # the block in hand is computed and not folded, see `rounds`
 T_READY = 22  # the last round for whose sections the worker has computed what it had to
 T_WISH = 23  # what the worker does after its next section
+T_MAILED = 24  # messages posted to the master
+T_TAKEN = 25  # of which the master has taken (which writes this, and the next)
+T_DROPPED = 26  # of which it has dropped
 N_TABLE = 2 * WORD
 
 # values of T_STATE
@@ -109,6 +118,12 @@ L_DUAL_MEAN_BASE = 16  # the shared one at the last exchange
 L_CHANGE = 17  # sum of squared changes of SAGA's table in the block in hand
 L_STRETCH = 18  # what a change of the copy is divided by when it is folded; see `exchange`
 N_LOCAL_FIELDS = 19
+
+# mail_heads : int64[n_workers * SLOTS, WORD], the head of each message, see `master`
+H_NUMBER = 0  # which message of this worker it is, from 1; written last
+H_VERSION = 1  # of the snapshot
+H_COUNT = 2  # coordinates
+H_ROWS = 3
 
 # answers of a turn
 TURN_OVER = 0  # the quantum is used up; there is more to do

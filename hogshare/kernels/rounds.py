@@ -20,13 +20,16 @@ other bits.
 from hogshare.kernels import layout
 from hogshare.kernels.atomics import compare_exchange, load, store
 from hogshare.kernels.endings import end_epochs
-from hogshare.kernels.epochs import claim, complete, stop_now
+from hogshare.kernels.epochs import MASTER, claim, complete, stop_now
 from hogshare.kernels.exchange import ALL, WAIT, pull, push_in_order
 from hogshare.kernels.jit import helper
+from hogshare.kernels.master import all_taken, post
 from hogshare.kernels.sgd import GRADIENT
 
 COMPUTE = -1  # answers of `next_step`, besides those of a turn
 AGAIN = -2
+COMPUTED = 1  # T_COMPUTED
+POSTED = 2
 GO_ON = 0  # T_WISH
 REST = 1
 LEAVE = 2
@@ -101,12 +104,20 @@ def end_section(shared, me):
 
 @helper
 def fold_block(rows, rule, plan, shared, private, me):
-    """Fold and count the block in hand; returns TURN_RECORD or TURN_EPOCH where that is asked for.
+    """Fold and count the block in hand: into the shared vector, or by the master.
 
-    Then the section goes on at the next call.
+    Returns AGAIN, or what has to come first: TURN_WAIT for the master, TURN_RECORD or TURN_EPOCH.
+    The section goes on at the next call.
     """
     state = shared.table[me]
-    push_in_order(rule, shared, private, me, WAIT, workers_left(shared))
+    if plan.private == MASTER:
+        if state[layout.T_COMPUTED] == COMPUTED:
+            post(shared, me)
+            state[layout.T_COMPUTED] = POSTED
+        if not all_taken(shared, me):
+            return layout.TURN_WAIT
+    else:
+        push_in_order(rule, shared, private, me, WAIT, workers_left(shared))
     last, completed = complete(shared, plan, state[layout.T_BLOCK], private.local)
     state[layout.T_COMPUTED] = 0
     state[layout.T_BLOCK] = layout.NO_BLOCK
@@ -168,7 +179,8 @@ def next_step(rows, rule, plan, shared, private, me):
         if not has_come(shared, state[layout.T_ROUND] * n):
             return layout.TURN_WAIT
         if load(control, layout.STOP) == layout.RUNNING:
-            pull(shared, private, me)
+            if plan.private != MASTER:  # whose snapshot is read when its rows are known
+                pull(shared, private, me)
             return COMPUTE
         state[layout.T_BLOCK] = layout.NO_BLOCK
         state[layout.T_WISH] = LEAVE
@@ -185,7 +197,7 @@ def next_step(rows, rule, plan, shared, private, me):
         claim_block(rows, rule, plan, shared, private, me)
         end_section(shared, me)
         return AGAIN
-    if state[layout.T_ROWS] > state[layout.T_ROWS_AT_JOIN]:
+    if plan.private != MASTER and state[layout.T_ROWS] > state[layout.T_ROWS_AT_JOIN]:
         push_in_order(rule, shared, private, me, ALL, workers_left(shared))
     state[layout.T_WISH] = GO_ON
     end_section(shared, me)

@@ -15,7 +15,15 @@ from hogshare.kernels.atomics import compare_exchange, fetch_add, load, store
 from hogshare.kernels.barriers import FREE, enter, may_pass
 from hogshare.kernels.dual import dual_rows, mean_of_duals, sum_of_duals
 from hogshare.kernels.endings import end_epochs
-from hogshare.kernels.epochs import ALONE, EXCHANGE, claim, complete, stop_now
+from hogshare.kernels.epochs import (
+    ALONE,
+    EXCHANGE,
+    LOCK_FREE,
+    MASTER,
+    claim,
+    complete,
+    stop_now,
+)
 from hogshare.kernels.exchange import (
     ALL,
     TRY,
@@ -27,7 +35,23 @@ from hogshare.kernels.exchange import (
 )
 from hogshare.kernels.hogwild import hogwild_rows
 from hogshare.kernels.jit import helper, inlined, kernel
-from hogshare.kernels.rounds import AGAIN, COMPUTE, next_step, take_place, workers_left
+from hogshare.kernels.master import (
+    all_taken,
+    apply_rest,
+    has_room,
+    post,
+    read_snapshot,
+    take_round,
+    write_message,
+)
+from hogshare.kernels.rounds import (
+    AGAIN,
+    COMPUTE,
+    COMPUTED,
+    next_step,
+    take_place,
+    workers_left,
+)
 from hogshare.kernels.saga import saga_rows, sum_of_gradients
 from hogshare.kernels.sgd import DUAL, GRADIENT, SAGA, fold_scale, sgd_rows
 
@@ -120,6 +144,10 @@ def leave(rule, plan, shared, private, me, state):
     """Push what is left and count as gone; `state` (DONE or RESTING) is the last word written."""
     if plan.private == EXCHANGE:
         push_private(rule, shared, private, me, ALL)
+    elif plan.private == MASTER:
+        if plan.inline != 0:
+            take_round(plan, shared)
+            apply_rest(shared)
     elif plan.private == ALONE:
         fold_scale(private, 0, private.local.shape[1])
         for c in range(private.local.shape[1]):
@@ -223,8 +251,9 @@ def turn_of(name, method, lock_free):
                     if method == SAGA:
                         asaga_rows(rows, rule, order, first, end, shared, private.local, atomic)
                     else:
-                        args = shared, private, columns, scratch, atomic
-                        hogwild_rows(rows, rule, order, first, end, t, *args)
+                        vector = shared.w, shared.intercept, shared.rarity
+                        args = private, columns, scratch, atomic
+                        hogwild_rows(rows, rule, order, first, end, t, *vector, *args)
                 else:
                     i = first
                     while i < end:
@@ -273,11 +302,87 @@ def turn_of(name, method, lock_free):
     return kernel(take_turn)
 
 
-# by Rule.method and whether the plane is lock-free
+@helper
+def compute_message(rows, rule, plan, shared, private, scratch, me, ticket):
+    """Compute a block at a snapshot of the master's and write its message, which is not posted.
+
+    False: the snapshot could not be read; the block stays in hand.
+    """
+    order, first, end, t = rows_of(ticket, plan, shared.order, rule.first_t)
+    if not read_snapshot(rows, order, first, end, shared, private, me):
+        return False
+    start_block(private.local)
+    intercept = private.local[layout.L_INTERCEPT]
+    vector = private.w, intercept, shared.rarity
+    args = private, shared.columns, scratch, False
+    hogwild_rows(rows, rule, order, first, end, t, *vector, *args)
+    write_message(rows, order, first, end, shared, private, me)
+    shared.table[me, layout.T_ROWS] += end - first
+    return True
+
+
+@kernel
+def master_turn(rows, rule, plan, shared, private, scratch, me, n_blocks):
+    """A turn on the master's plane: claim, read, compute and post up to `n_blocks` blocks."""
+    control = shared.control
+    state = shared.table[me]
+    ordered = plan.ordered != 0
+    for _ in range(n_blocks):
+        stopped = load(control, layout.STOP)
+        if stopped != layout.RUNNING and (not ordered or stopped == layout.STOPPED_BY_CALLER):
+            return layout.TURN_DONE
+        if plan.inline != 0:
+            take_round(plan, shared)
+        if ordered:
+            answer = next_step(rows, rule, plan, shared, private, me)
+            if answer == AGAIN:
+                continue
+            if answer != COMPUTE:
+                return answer
+            ticket = state[layout.T_BLOCK]
+            if not compute_message(rows, rule, plan, shared, private, scratch, me, ticket):
+                return layout.TURN_WAIT
+            state[layout.T_COMPUTED] = COMPUTED
+            store(state, layout.T_READY, state[layout.T_ROUND])
+            continue
+        ticket = state[layout.T_BLOCK]  # which may have waited for a snapshot
+        if ticket == layout.NO_BLOCK:
+            if plan.barrier != FREE and not may_pass(plan, shared.table, control, me):
+                return layout.TURN_WAIT
+            # behind a barrier, a worker's next snapshot has its own last change in it
+            ready = has_room(shared, me) if plan.barrier == FREE else all_taken(shared, me)
+            if not ready:
+                return layout.TURN_WAIT
+            ticket = claim(shared, plan, me)
+            if ticket == layout.NO_BLOCK:
+                return nothing_to_claim(shared, plan, me)
+        if state[layout.T_STATE] != layout.ACTIVE:
+            store(state, layout.T_STATE, layout.ACTIVE)
+        last, completed = True, 0
+        if ticket != layout.FINISH_EPOCH:
+            if not compute_message(rows, rule, plan, shared, private, scratch, me, ticket):
+                return layout.TURN_WAIT
+            post(shared, me)
+            if plan.inline != 0:
+                take_round(plan, shared)
+            last, completed = complete(shared, plan, ticket, private.local)
+            state[layout.T_BLOCK] = layout.NO_BLOCK
+            state[layout.T_BLOCKS] += 1
+            store(state, layout.T_CLOCK, state[layout.T_CLOCK] + 1)
+        if last:
+            end_epochs(rows, rule, plan, shared, private, me)
+        if plan.record_every > 0 and completed % plan.record_every == 0 and completed > 0:
+            return layout.TURN_RECORD
+        if last and plan.report_epochs:
+            return layout.TURN_EPOCH
+    return layout.TURN_OVER
+
+
+# by Rule.method and Plan.private
 TURNS = {
-    (GRADIENT, False): turn_of("sgd_turn", GRADIENT, False),
-    (GRADIENT, True): turn_of("hogwild_turn", GRADIENT, True),
-    (DUAL, False): turn_of("dual_turn", DUAL, False),
-    (SAGA, False): turn_of("saga_turn", SAGA, False),
-    (SAGA, True): turn_of("asaga_turn", SAGA, True),
+    (GRADIENT, LOCK_FREE): turn_of("hogwild_turn", GRADIENT, True),
+    (GRADIENT, MASTER): master_turn,
+    (SAGA, LOCK_FREE): turn_of("asaga_turn", SAGA, True),
 }
+for name, method in (("sgd_turn", GRADIENT), ("dual_turn", DUAL), ("saga_turn", SAGA)):
+    TURNS[method, EXCHANGE] = TURNS[method, ALONE] = turn_of(name, method, False)

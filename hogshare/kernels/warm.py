@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from hogshare.kernels import turns
+from hogshare.kernels import master, turns
 
-KERNELS = (*turns.TURNS.values(), turns.join, turns.leave)
+KERNELS = (*dict.fromkeys(turns.TURNS.values()), turns.join, turns.leave, master.serve)
 
 
 def loaded() -> list[str]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hogshare import machine
-from hogshare.kernels import losses
+from hogshare.kernels import epochs, losses
 from hogshare.kernels.moments import add_interactions, count_nonzeros
 
 if TYPE_CHECKING:
@@ -64,6 +64,17 @@ class Shared:
             )
         if is_count and int(self.exchange) < 1:  # type: ignore[arg-type]
             raise ValueError(f"exchange must be at least 1 row; got {self.exchange!r}.")
+
+    def mode(self, n_workers: int) -> int:
+        """Code of the plane in a run's plan."""
+        if self.exchange is None:
+            return epochs.LOCK_FREE
+        return epochs.ALONE if n_workers == 1 else epochs.EXCHANGE
+
+    def numbers(self) -> dict[str, Any]:
+        """Fields of a run's plan."""
+        atomic = int(self.adds == "atomic")
+        return {"atomic": atomic, "gradients": 0, "cutoff": -1, "damped": 0}
 
     def interval(self, problem: LinearProblem) -> int:
         """Rows between two exchanges of one worker; 0 where there is no exchange."""

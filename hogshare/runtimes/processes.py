@@ -26,7 +26,7 @@ import numpy as np
 from hogshare.barriers import UserBarrier, name_of
 from hogshare.engine.arrays import Shapes
 from hogshare.engine.checks import Checks
-from hogshare.engine.loop import worker_loop
+from hogshare.engine.loop import loop_of
 from hogshare.engine.session import ROW_ARRAYS, Session, Settings
 from hogshare.kernels import layout, repair
 from hogshare.runtimes.crew import Member, TaskFailed, current_crew
@@ -91,7 +91,8 @@ class Processes:
         """Run to the end; returns notes for the report."""
         self.barrier = by_value(session.barrier)
         crew = current_crew()
-        members = dict(enumerate(crew.hire(session.settings.n_workers - 1), start=1))
+        wanted = session.settings.n_workers - 1 + session.has_master  # the last is the master
+        members = dict(enumerate(crew.hire(wanted), start=1))
         news = News()
         watch = Watch(session, members, news)
         hook = EpochHook(session, on_epoch, checks)
@@ -105,7 +106,7 @@ class Processes:
                 hook.poll()
                 if not threads.running:
                     watch.refuse_late()  # before it is asked who works: nobody joins any more
-                    if not watch.anyone_working():
+                    if not watch.anyone_working() and session.master_is_idle():
                         break
         except BaseException:
             session.stop()
@@ -117,6 +118,7 @@ class Processes:
         finally:
             crew.release(members.values())
         threads.finish()
+        watch.finish()
         hook.poll()
         watch.raise_failures()
         return watch.notes
@@ -178,15 +180,32 @@ class Watch:
         self.monitor = Monitor(session)
         self.notes: list[str] = []
         self.failures: list[TaskFailed] = []
-        self.finished: set[int] = set()
+        self.master = session.settings.n_workers
+        self.deputy: ThreadCrew | None = None
 
     def _state(self, worker: int) -> int:
         return int(self.session.shared.table[worker, layout.T_STATE])
 
     def anyone_working(self) -> bool:
         """Whether a member has joined and not left."""
-        state = self.session.shared.table[:, layout.T_STATE]
-        return any(state[k] in IN_RUN for k in self.members)
+        return any(self._state(k) in IN_RUN for k in self.members if k != self.master)
+
+    def _replace_master(self, pid: int | None, death: str | None) -> None:
+        """Be the master in a thread of the caller, as the process that was it is gone."""
+        self.session.master().take_over()
+        self.deputy = ThreadCrew(self.session, range(self.master, self.master + 1), self.news)
+        self.deputy.start()
+        sentence = (
+            f"the master (process {pid}) died by {death}; a thread of the caller has taken over, "
+            "and only messages of an unfinished sum are lost"
+        )
+        self.notes.append(sentence)
+        warnings.warn(sentence, WorkerDied, stacklevel=7)
+
+    def finish(self) -> None:
+        """Wait for the master's deputy, if there is one; the workers are done."""
+        if self.deputy is not None:
+            self.deputy.finish()
 
     def look(self, seconds: float) -> None:
         """Wait for news from members or from worker 0, or that long, and act on them."""
@@ -204,13 +223,16 @@ class Watch:
                 # the process lives on, but its worker does not: nobody must wait for it
                 self.failures.append(message)
                 self.session.stop()
-                if self._state(k) not in (layout.DONE, layout.RESTING):
+                if k != self.master and self._state(k) not in (layout.DONE, layout.RESTING):
                     self.monitor.bury(k)
                 del self.members[k]
                 return
         if member.alive:
             return
         del self.members[k]
+        if k == self.master:
+            self._replace_master(member.pid, member.death)
+            return
         running = self.session.word(layout.STOP) == layout.RUNNING
         if self._state(k) in (layout.DONE, layout.RESTING) and not running:
             return  # while the run goes on, a worker that has left only rests
@@ -226,7 +248,8 @@ class Watch:
     def refuse_late(self) -> None:
         """Close the run to members that have not joined yet."""
         for k in self.members:
-            repair.refuse(self.session.shared.table[k])
+            if k != self.master:
+                repair.refuse(self.session.shared.table[k])
 
     def give_grace(self, seconds: float) -> None:
         """After an interruption: let members see the stop word, but not for long."""
@@ -261,7 +284,7 @@ def work(
         arrays[name] = others[number].view(offset, kind, size)
     assert set(ROW_ARRAYS) <= set(arrays)
     session = Session(arrays, Settings(**settings), pickle.loads(barrier))
-    drive(worker_loop(session.worker(me)))
+    drive(loop_of(session, me))
 
 
 __all__ = ["Processes", "WorkerDied", "work"]

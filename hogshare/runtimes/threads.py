@@ -14,7 +14,7 @@ import numpy as np
 
 from hogshare.engine.arrays import Shapes, private_memory
 from hogshare.engine.checks import Checks
-from hogshare.engine.loop import worker_loop
+from hogshare.engine.loop import loop_of
 from hogshare.engine.session import Session
 from hogshare.kernels import layout
 from hogshare.runtimes.driver import drive
@@ -60,9 +60,10 @@ class ThreadCrew:
 
     def _work(self, me: int) -> None:
         try:
-            self._placement.bind(me)
+            if me < self.session.settings.n_workers:
+                self._placement.bind(me)
             self._gate.wait()
-            drive(worker_loop(self.session.worker(me)), self.news.set)
+            drive(loop_of(self.session, me), self.news.set)
         except BaseException as error:
             self.errors.append(error)
             self.session.stop()
@@ -108,7 +109,7 @@ class Threads:
     ) -> list[str]:
         """Run to the end; returns notes for the report."""
         hook = EpochHook(session, on_epoch, checks)
-        crew = ThreadCrew(session, range(session.settings.n_workers))
+        crew = ThreadCrew(session, range(session.settings.n_workers + session.has_master))
         try:
             crew.start()
             crew.settle()

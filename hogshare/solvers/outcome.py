@@ -19,7 +19,7 @@ from hogshare.engine.session import Session
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
 from hogshare.kernels import layout
-from hogshare.planes.shared import Shared
+from hogshare.planes import Plane
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
 from hogshare.report import Trace
@@ -68,7 +68,7 @@ def is_absurd(problem: LinearProblem, model: Model) -> bool:
 def settings(
     problem: LinearProblem,
     rule: Rule,
-    plane: Shared,
+    plane: Plane,
     barrier: Barrier,
     runtime: str,
     session: Session,
@@ -93,7 +93,7 @@ def settings(
             "format": "csr" if problem.is_sparse else "dense",
         },
         "rule": {"name": type(rule).__name__, **asdict(rule)},
-        "plane": asdict(plane),
+        "plane": {"name": type(plane).__name__, **asdict(plane)},
         "barrier": name_of(barrier),
         "runtime": runtime,
         "n_workers": session.settings.n_workers,
@@ -168,6 +168,7 @@ def workers(session: Session, began: float) -> list[dict[str, Any]]:
                 "blocks": int(row[layout.T_BLOCKS]),
                 "rows": int(row[layout.T_ROWS]),
                 "pushes": int(row[layout.T_PUSHES]),
+                "dropped": int(row[layout.T_DROPPED]),
                 "waiting_seconds": float(waited[k]),
                 "mean_block_seconds": float(seconds[k]),
                 "largest_lead": int(row[layout.T_LAG]),

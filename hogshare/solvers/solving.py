@@ -22,7 +22,7 @@ from hogshare.engine.session import Session
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
 from hogshare.kernels import layout, losses, sgd
-from hogshare.planes.shared import Shared
+from hogshare.planes import Master, Plane, Shared
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
 from hogshare.problems.rows import exceeds_memory
@@ -36,7 +36,7 @@ def solve(
     problem: LinearProblem,
     *,
     rule: Rule | None = None,
-    plane: Shared | None = None,
+    plane: Plane | None = None,
     barrier: Barrier | None = None,
     runtime: str = "auto",
     n_workers: int | None = None,
@@ -57,7 +57,7 @@ def solve(
         From `hogshare.problems.linear`.
     rule : SGD, SDCA or SAGA, default=SGD()
         How a block of rows becomes a step.
-    plane : Shared, default=Shared()
+    plane : Shared or Master, default=Shared()
         Where the model lives.
     barrier : Barrier or callable, default=ASP()
         When a worker may go on after a block: `ASP`, `BSP`, `SSP`, `PBSP`, `PSSP`, `Fraction`,
@@ -235,13 +235,15 @@ def diverged(epoch: int, rule: Rule) -> ValueError:
 def check_memory(
     problem: LinearProblem,
     rule: SDCA | SAGA,
-    plane: Shared,
+    plane: Plane,
     step: StepSize | None,
     shuffle: bool,
     start: Model | None,
 ) -> None:
     """Refuse what the rules that remember rows cannot do."""
     name = type(rule).__name__
+    if isinstance(plane, Master):
+        raise ValueError(f"{name} needs a shared vector: use plane=Shared(), or rule=SGD().")
     if step is not None:
         raise ValueError(f"{name} has no schedule of step sizes; leave `step` out.")
     if isinstance(rule, SAGA):
@@ -260,6 +262,7 @@ def check_memory(
                 f"SAGA needs a smooth loss, which {problem.loss!r} is not; use SDCA() or SGD()."
             )
         return
+    assert isinstance(plane, Shared)
     if plane.exchange is None:
         raise ValueError(
             "SDCA needs private copies: use Shared() instead of exchange=None, or SAGA() where the "
@@ -287,7 +290,7 @@ def check_memory(
 def check(
     problem: LinearProblem,
     rule: Rule,
-    plane: Shared,
+    plane: Plane,
     step: StepSize,
     stop: Stop,
     start: Model | None,
@@ -295,10 +298,15 @@ def check(
     block: int | None,
 ) -> None:
     """Refuse combinations that do not make sense, before anything is allocated."""
-    if rule.batch > 1 and plane.exchange is not None:
+    if isinstance(plane, Master) and plane.cutoff is not None and rule.average:
+        raise ValueError(
+            "SGD(average=...) counts every step, and Master(cutoff=...) drops some: leave out one."
+        )
+    if rule.batch > 1 and isinstance(plane, Shared) and plane.exchange is not None:
         raise ValueError(
             f"SGD(batch={rule.batch}) computes a mini-batch from one read of a vector that others "
-            "write meanwhile; that needs Shared(exchange=None). With private copies use batch=1."
+            "write meanwhile; that needs Shared(exchange=None), or a Master. With private copies "
+            "use batch=1."
         )
     if step.kind == "optimal" and problem.alpha == 0.0:
         raise ValueError(

@@ -1,0 +1,73 @@
+"""The master plane: one owner of the model, snapshots out, changes in by mail."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hogshare.kernels import epochs
+
+if TYPE_CHECKING:
+    from hogshare.problems.linear import LinearProblem
+
+
+@dataclass(frozen=True)
+class Master:
+    """A master that sums what workers send and updates the model version by version.
+
+    Workers compute from a snapshot, a state that the model has really been in, and post what
+    should change to the master, which is a process, a thread, or with one worker a step of its
+    loop. With ``SGD(batch=B)`` a message is the step of one mini-batch of B rows from one snapshot;
+    with ``batch=1`` that of a block of rows taken one after the other on a copy of it.
+
+    Parameters
+    ----------
+    gradients : int, default=1
+        M: messages that are summed, whoever sent them, in an update. They are summed, not averaged.
+    cutoff : int or None, default=None
+        Drop messages whose snapshot is more than so many versions old. None: none is dropped.
+    damped : bool, default=False
+        Multiply a message by ``1 / (1 + staleness)``, which keeps old ones from going too far.
+
+    Notes
+    -----
+    Source: Lian, Huang, Li and Liu 2015, AsySG-con (Algorithm 1). Workers that send fewer than M
+    messages between them, at the end of a run, have theirs applied as a smaller sum.
+
+    Examples
+    --------
+    >>> from hogshare import Master
+    >>> Master(gradients=4)
+    Master(gradients=4, cutoff=None, damped=False)
+    """
+
+    gradients: int = 1
+    cutoff: int | None = None
+    damped: bool = False
+
+    def __post_init__(self) -> None:
+        _check_count("gradients", self.gradients, 1)
+        if self.cutoff is not None:
+            _check_count("cutoff", self.cutoff, 0)
+
+    def mode(self, n_workers: int) -> int:
+        """Code of the plane in a run's plan."""
+        return epochs.MASTER
+
+    def interval(self, problem: LinearProblem) -> int:
+        """Rows between two exchanges: there are none."""
+        return 0
+
+    def numbers(self) -> dict[str, Any]:
+        """Fields of a run's plan."""
+        return {
+            "atomic": 0,
+            "gradients": int(self.gradients),
+            "cutoff": -1 if self.cutoff is None else int(self.cutoff),
+            "damped": int(self.damped),
+        }
+
+
+def _check_count(name: str, value: Any, least: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name} must be a whole number, at least {least}; got {value!r}.")
