@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, get_type_hints
+
 import numpy as np
 
 from hogshare.barriers import Barrier, is_bsp, numbers_of
@@ -35,6 +37,16 @@ def block_rows(n_rows: int, n_workers: int, per_epoch: int) -> int:
     limit = n_rows if n_workers == 1 else -(-n_rows // (BLOCKS_PER_WORKER * n_workers))
     limit = min(limit, MAX_BLOCK_ROWS, -(-n_rows // max(1, per_epoch)))
     return max(1, limit)
+
+
+def declared(numbers: sgd.Rule | Plan) -> dict[str, Any]:
+    """Every number as the type that its field declares.
+
+    A kernel is compiled for the types it is called with, in seconds, so an integer where a fraction
+    may stand (``SAGA(step=1)``, a stretch that is the number of workers) would cost a kernel more.
+    """
+    kinds = get_type_hints(type(numbers))
+    return {name: kinds[name](value) for name, value in numbers._asdict().items()}
 
 
 def describe(
@@ -126,8 +138,8 @@ def describe(
         **plane.numbers(),
     )
     settings = Settings(
-        numbers._asdict(),
-        plan._asdict(),
+        declared(numbers),
+        declared(plan),
         problem.rows.width,
         problem.n_features,
         problem.n_columns,
