@@ -374,7 +374,8 @@ def test_members_know_the_callers_path_but_not_its_main_module(crew, monkeypatch
     assert seen["path"] == [os.path.abspath(entry) for entry in sys.path]
     assert seen["python_path"] == "/somewhere"
     assert "pytest" not in seen["modules"]
-    # multiprocessing, which scikit-learn imports, has a second name for a process's own main module
+    assert "sklearn" not in seen["modules"], "a second for nothing: members check no input"
+    # multiprocessing has a second name for a process's own main module
     assert Path(seen["main"]).name == "fork_helper.py"
     assert seen["session"] != os.getsid(0)  # the terminal's Ctrl-C goes to the caller alone
 

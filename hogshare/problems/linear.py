@@ -7,7 +7,6 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import _check_sample_weight, check_X_y
 
 from hogshare.kernels import losses, penalties
 from hogshare.kernels.rows import Rows
@@ -290,6 +289,10 @@ def linear(
     _in_range("alpha", alpha, 0.0, np.inf)
     _in_range("l1_ratio", l1_ratio, 0.0, 1.0)
     _in_range("epsilon", epsilon, 0.0, np.inf)
+    # here because processes import this file too, and check nothing: a worker would start a second
+    # later
+    from sklearn.utils.validation import _check_sample_weight, check_X_y
+
     regression = task == "regression" or (task is None and loss in REGRESSION_LOSSES)
     if regression and loss not in REGRESSION_LOSSES:
         raise ValueError(f"loss={loss!r} needs classes; for a regression use {REGRESSION_LOSSES}.")
