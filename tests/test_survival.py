@@ -27,6 +27,7 @@ from hogshare import (
     SDCA,
     SGD,
     SSP,
+    Master,
     Shared,
     Stop,
     Throttled,
@@ -71,13 +72,15 @@ def workers_of(process=None):
     return found
 
 
-@pytest.fixture(scope="module")
-def epochs(problem):
-    """As many as take three workers about half a second here."""
-    run = {"runtime": "processes", "n_workers": 3, "seed": 0}
-    solve(problem, stop=Stop(epochs=20), **run)
-    took = solve(problem, stop=Stop(epochs=50), **run).seconds["run"]
-    return int(np.clip(50 * 0.5 / took, 50, 5000))
+RUN_SECONDS = 0.3  # of a fit whose workers are killed
+
+
+def enough_epochs(problem, **run):
+    """As many as take three workers about that long here."""
+    run |= {"runtime": "processes", "n_workers": 3, "seed": 0}
+    solve(problem, stop=Stop(epochs=10), **run)
+    took = solve(problem, stop=Stop(epochs=20), **run).seconds["run"]
+    return int(np.clip(20 * RUN_SECONDS / took, 20, 5000))
 
 
 @pytest.mark.soak
@@ -95,6 +98,8 @@ def epochs(problem):
         (Shared(exchange=None), SGD(), SSP(1)),
         (Shared(), SAGA(), PSSP(1, 1)),
         (Shared(), SGD(), Throttled(3)),
+        (Master(2), SGD(batch=64), ASP()),
+        (Master(2), SGD(batch=64), BSP()),
     ],
     ids=[
         "exchange",
@@ -107,18 +112,20 @@ def epochs(problem):
         "ssp",
         "pssp",
         "throttled",
+        "master",
+        "master-bsp",
     ],
 )
 def test_a_fit_survives_the_death_of_any_worker_at_any_moment(
-    problem, epochs, rounds, plane, rule, barrier
+    problem, rounds, plane, rule, barrier
 ):
-    if barrier != ASP():
-        epochs = max(20, epochs // 10)  # waiting takes its time
-    run = {"runtime": "processes", "n_workers": 3, "stop": Stop(epochs=epochs)}
-    run |= {"plane": plane, "rule": rule, "barrier": barrier}
+    run = {"runtime": "processes", "n_workers": 3, "plane": plane, "rule": rule}
+    run["barrier"] = barrier
     with warnings.catch_warnings():
         # the last kill of the case before may have hit a member at rest
         warnings.simplefilter("ignore", WorkerDied)
+        epochs = enough_epochs(problem, plane=plane, rule=rule, barrier=barrier)
+        run["stop"] = Stop(epochs=epochs)
         whole = solve(problem, seed=0, **run)
     best, took = value(problem, whole), whole.seconds["run"]
     rng = random.Random(0)
@@ -147,16 +154,19 @@ def test_a_fit_survives_the_death_of_any_worker_at_any_moment(
         assert len(deaths) == len(caught), [str(w.message) for w in caught]
         # a worker that was killed between two fits may be noticed in the second
         for death in deaths:
-            pid = re.search(r"worker \d+ \(process (\d+)\) died by .*SIGKILL", str(death.message))
+            sentence = r"(?:worker \d+|the master) \(process (\d+)\) died by .*SIGKILL"
+            pid = re.search(sentence, str(death.message))
             assert int(pid[1]) in killed
             killed.remove(int(pid[1]))
             assert str(death.message) in report.notes
-        assert sum(w["state"] == "dead" for w in report.workers) == len(deaths)
+        workers = [w for w in deaths if "the master" not in str(w.message)]
+        assert sum(w["state"] == "dead" for w in report.workers) == len(workers)
         warned += len(deaths)
     assert warned > 0, "no kill hit a fit: this test has seen nothing"
 
 
-def test_a_fit_survives_the_death_of_all_other_workers(problem, epochs):
+def test_a_fit_survives_the_death_of_all_other_workers(problem):
+    epochs = enough_epochs(problem)
     run = {"runtime": "processes", "n_workers": 3, "stop": Stop(epochs=epochs), "seed": 0}
     best = value(problem, solve(problem, **run))
 
