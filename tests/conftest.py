@@ -17,15 +17,16 @@ from hogshare import machine
 HERE = Path(__file__).parent
 WATCHED = ("test_solve", "test_survival", "test_exchange")
 
-# Run before all others, in this order. With several pytest processes (`pytest -n 2`), which share
-# the cache of kernels, the first files compile a rule each for all that follow; the next take
-# longest, and a process that begins one of them last keeps the others waiting.
+# Run before all others, in this order. With two pytest processes (`pytest -n 2`), which share the
+# cache of kernels, the first gets the first and the third file and compiles what the rules that
+# remember rows have in common once; the second compiles plain descent. The next files take longest,
+# and a process that begins one of them last would keep the other waiting.
 FIRST = (
     "kernels/test_dual.py",
-    "kernels/test_saga.py",
     "kernels/test_turns.py",
-    "test_linear_estimators.py",
+    "kernels/test_saga.py",
     "test_crew.py",
+    "test_linear_estimators.py",
     "test_logistic_cv.py",
     "test_survival.py",
     "test_sgd_estimators.py",
