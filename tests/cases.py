@@ -12,8 +12,18 @@ from hogshare.engine.session import Session
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
 from hogshare.kernels import layout, sgd
+from hogshare.kernels.jit import BOUNDSCHECK
 from hogshare.planes.shared import Shared
 from hogshare.problems.linear import linear
+
+
+def checked(forms):
+    """Of forms and dtypes those in which every kernel runs with bounds checks too.
+
+    Each index type costs seconds of compiling per rule and plane, so that 64-bit indices are left
+    to the rows' own kernels there, and to the turns of one rule.
+    """
+    return [(form, dtype) for form, dtype in forms if not (BOUNDSCHECK and form == "csr64")]
 
 
 def matrix(n_rows=23, n_features=7, seed=0, density=0.5):

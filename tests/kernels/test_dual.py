@@ -10,7 +10,9 @@ from hogshare.engine.stops import Stop
 from hogshare.kernels import epochs, layout
 from hogshare.planes.shared import Shared
 
-FORMS = [("dense", "float32"), ("dense", "float64"), ("csr", "float32"), ("csr64", "float64")]
+FORMS = cases.checked(
+    [("dense", "float32"), ("dense", "float64"), ("csr", "float32"), ("csr64", "float64")]
+)
 PENALTIES = {"l2": {}, "elasticnet": {"penalty": "elasticnet", "l1_ratio": 0.3}}
 CLASSIFICATION = ["log_loss", "hinge", "squared_hinge", "modified_huber"]
 REGRESSION = ["squared_error", "huber", "epsilon_insensitive", "squared_epsilon_insensitive"]

@@ -14,7 +14,9 @@ from hogshare.kernels.jit import JIT_DISABLED
 from hogshare.kernels.saga import norms_of
 from hogshare.planes.shared import Shared, feature_rarity
 
-FORMS = [("dense", "float32"), ("dense", "float64"), ("csr", "float32"), ("csr64", "float64")]
+FORMS = cases.checked(
+    [("dense", "float32"), ("dense", "float64"), ("csr", "float32"), ("csr64", "float64")]
+)
 PENALTIES = {
     "l2": {"alpha": 0.05},
     "l1": {"penalty": "l1", "alpha": 0.02},

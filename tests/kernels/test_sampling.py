@@ -15,7 +15,7 @@ from hogshare.kernels.saga import saga_rows
 from hogshare.planes.shared import Shared, feature_rarity
 
 RULES = [SAGA(replace=True), SAGA(sampling="importance"), SAGA(sampling="importance", replace=True)]
-FORMS = [("dense", "float64"), ("csr", "float32"), ("csr64", "float64")]
+FORMS = cases.checked([("dense", "float64"), ("csr", "float32"), ("csr64", "float64")])
 
 
 @kernel

@@ -147,7 +147,7 @@ def test_lock_free_equals_the_twin(name, batch):
 
 @pytest.mark.parametrize("adds", ["plain", "atomic"])
 @pytest.mark.parametrize("columns", [1, 3])
-@pytest.mark.parametrize(("form", "dtype"), FORMS)
+@pytest.mark.parametrize(("form", "dtype"), cases.checked(FORMS))
 def test_lock_free_in_every_form(form, dtype, columns, adds):
     run = {"rule": SGD(average=1, batch=2), "plane": Shared(exchange=None, adds=adds)}
     data = cases.problem(form, dtype, columns, penalty="elasticnet", alpha=0.02, weighted=True)
