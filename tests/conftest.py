@@ -53,6 +53,8 @@ def pytest_collection_modifyitems(items):
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
     """With several pytest processes a file is one process's, and files begin in the order above."""
+    if config.getoption("dist") != "load":  # what -n means by itself; another choice stands
+        return None
     from xdist.scheduler import LoadFileScheduling
 
     config.option.loadscopereorder = False
