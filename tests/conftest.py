@@ -29,6 +29,8 @@ FIRST = (
     "test_linear_estimators.py",
     "test_logistic_cv.py",
     "test_survival.py",
+    "test_barriers.py",
+    "test_master.py",
     "test_sgd_estimators.py",
     "test_saga.py",
     "test_examples.py",

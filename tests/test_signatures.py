@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numba import typeof
 
-from hogshare import SAGA, SDCA, SGD, Shared, Stop
+from hogshare import BSP, PSSP, SAGA, SDCA, SGD, Fraction, Master, Shared, Stop
 
 COPIES, ONE_VECTOR = Shared(exchange=3), Shared(exchange=None, adds="atomic")
 RULES = {
@@ -18,6 +18,7 @@ RULES = {
     "dual": (COPIES, [SDCA()]),
     "saga": (COPIES, [SAGA(), SAGA(step=1), SAGA(sampling="importance"), SAGA(replace=True)]),
     "asaga": (ONE_VECTOR, [SAGA(), SAGA(step=1)]),
+    "master": (Master(2, cutoff=3, damped=True), [SGD(), SGD(batch=4)]),
 }
 # numbers as callers write them
 PROBLEMS = [
@@ -31,6 +32,9 @@ RUNS = [
     {"n_workers": 2, "trace": 5, "stop": Stop(epochs=3, tol=1)},
     {"n_workers": 4, "shuffle": False, "report_epochs": True, "first_t": 7},
     {"n_workers": 2, "stop": Stop(epochs=3, validation=np.arange(23) % 3 == 0)},
+    {"n_workers": 2, "barrier": BSP()},
+    {"n_workers": 4, "barrier": PSSP(2, 1, hold=True), "block": 4},
+    {"n_workers": 3, "barrier": Fraction(1)},
 ]
 
 
