@@ -12,12 +12,12 @@ Who writes:
   while it writes. A worker reads the coordinates of its rows, and reads again if WRITES has moved.
 - A worker's slots: the worker, while the master has taken all that the slot ever held; the number
   in the head is stored last, releasing. The master takes messages of a worker in their order, and
-  then stores T_TAKEN, releasing: if the message filled the sum, after the update.
+  then stores T_TAKEN, releasing: if the message filled the sum, after the update and as part of it.
 - T_STALENESS, T_PUSHES, the histogram of staleness: the master.
 
 If the master dies: before an update it writes the new values of all coordinates beside, then
 JOURNAL. Who takes over writes them again if there is a journal, which is the same as once, and
-otherwise throws the unfinished sum away: up to M messages, and nothing else, are lost.
+otherwise throws the unfinished sum away: up to M - 1 messages, and nothing else, are lost.
 """
 
 import numpy as np
@@ -195,8 +195,11 @@ def gather(plan, shared, worker, slot):
 
 
 @helper
-def write_journal(shared):
-    """Write the values of the next version beside the model's, and then that they are there."""
+def write_journal(shared, worker, number):
+    """Write the values of the next version beside the model's, and then that they are there.
+
+    worker, number : the message that filled the sum; -1 where none did
+    """
     control = shared.control
     count = load(control, layout.PLACES)
     for k in range(count):
@@ -204,6 +207,8 @@ def write_journal(shared):
         shared.journal[k] = np.float64(shared.w[j]) + shared.gathered[j]
     for c in range(shared.intercept.shape[0]):
         shared.journal[shared.w.shape[0] + c] = shared.intercept[c] + shared.gathered_intercepts[c]
+    store(control, layout.JOURNAL_WORKER, worker)
+    store(control, layout.JOURNAL_NUMBER, number)
     store(control, layout.JOURNAL, load(control, layout.VERSION) + 2)
 
 
@@ -223,6 +228,9 @@ def write_model(shared):
         shared.intercept[c] = shared.journal[shared.w.shape[0] + c]
     store(control, layout.VERSION, load(control, layout.JOURNAL) - 1)
     store(control, layout.WRITES, writes + 1)
+    worker = load(control, layout.JOURNAL_WORKER)
+    if worker >= 0:
+        store(shared.table[worker], layout.T_TAKEN, load(control, layout.JOURNAL_NUMBER))
     forget_sum(shared)
     store(control, layout.JOURNAL, 0)
 
@@ -238,12 +246,12 @@ def forget_sum(shared):
 
 
 @helper
-def update(shared):
+def update(shared, worker, number):
     """Make the next version of the model; waits a moment for who has often read in vain."""
     for _ in range(COURTESY):
         if load(shared.control, layout.READERS) == 0:
             break
-    write_journal(shared)
+    write_journal(shared, worker, number)
     write_model(shared)
 
 
@@ -257,8 +265,9 @@ def take_message(plan, shared, worker):
         return False
     gather(plan, shared, worker, slot)
     if load(shared.control, layout.GATHERED) >= plan.gradients:
-        update(shared)
-    store(state, layout.T_TAKEN, number)
+        update(shared, worker, number)
+    else:
+        store(state, layout.T_TAKEN, number)
     return True
 
 
@@ -286,7 +295,7 @@ def somebody_may_write(shared):
 def apply_rest(shared):
     """Apply a sum of fewer messages than are wanted."""
     if load(shared.control, layout.GATHERED) > 0:
-        update(shared)
+        update(shared, -1, 0)
 
 
 @kernel

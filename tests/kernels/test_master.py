@@ -1,0 +1,289 @@
+"""The master: snapshots that are not torn, sums that lose nothing, a death at any point."""
+
+import random
+import threading
+
+import cases
+import numpy as np
+import pytest
+
+from hogshare.engine.rules import SGD
+from hogshare.engine.stops import Stop
+from hogshare.kernels import layout, master
+from hogshare.kernels.atomics import fence, fetch_add, load, store
+from hogshare.kernels.jit import JIT_DISABLED, kernel
+from hogshare.planes import Master
+
+WORDS = 64
+
+
+def made(form="csr", plane=None, **settings):
+    problem, *_ = cases.problem(form, alpha=0.05)
+    settings = {"n_workers": 3, "block": 4, "stop": Stop(epochs=3), "rule": SGD(batch=4)} | settings
+    return cases.session(problem, plane=plane or Master(), **settings)
+
+
+def interleave(session, seed):
+    """Turns of one block in random order, the master among them, to the end of the run."""
+    rng = random.Random(seed)
+    n = session.settings.n_workers
+    workers = {k: session.worker(k) for k in range(n)}
+    assert all(worker.join() for worker in workers.values())
+    side = session.master()
+    for _ in range(100_000):
+        k = rng.randrange(n + 1)
+        if k == n:
+            if side.serve() == master.OVER:
+                return session
+        elif k in workers and workers[k].turn(1) == layout.TURN_DONE:
+            workers.pop(k).leave()
+    raise AssertionError("the run does not end")
+
+
+@pytest.mark.parametrize("form", ["dense", "csr"])
+@pytest.mark.parametrize("gradients", [1, 2, 5])
+def test_every_message_is_in_the_model_once(form, gradients):
+    """However turns interleave; the sum is followed beside, message by message."""
+    for seed in range(3):
+        session = made(form, Master(gradients))
+        s = session.shared
+        start = s.w.astype(np.float64), s.intercept.copy()
+        total, bias = start[0].copy(), start[1].copy()
+        seen = np.zeros(3, np.int64)
+        post = []
+
+        rng = random.Random(seed)
+        workers = {k: session.worker(k) for k in range(3)}
+        assert all(worker.join() for worker in workers.values())
+        side = session.master()
+        for _ in range(10_000):
+            k = rng.randrange(4)
+            if k == 3:
+                if side.serve() == master.OVER:
+                    break
+            elif k in workers:
+                if workers[k].turn(1) == layout.TURN_DONE:
+                    workers.pop(k).leave()
+                while seen[k] < s.table[k, layout.T_MAILED]:
+                    seen[k] += 1
+                    slot = k * master.SLOTS + (seen[k] - 1) % master.SLOTS
+                    count = s.mail_heads[slot, layout.H_COUNT]
+                    places = s.mail_places[slot, :count].copy()
+                    assert len(set(places)) == count
+                    post.append((places, s.mail_changes[slot, :count].copy()))
+                    total[places] += post[-1][1]
+                    bias += s.mail_intercepts[slot, : len(bias)]
+        else:
+            raise AssertionError("the run does not end")
+        assert len(post) == s.table[:, layout.T_TAKEN].sum() == 3 * 6
+        np.testing.assert_allclose(s.w, total, rtol=1e-5, atol=1e-7)
+        np.testing.assert_allclose(s.intercept, bias, rtol=1e-9)
+        updates = -(-len(post) // gradients)
+        assert session.word(layout.VERSION) == updates
+        assert session.word(layout.WRITES) == 2 * updates
+        assert session.master_is_idle()
+
+
+def test_staleness_is_counted_in_versions():
+    session = made(plane=Master(), n_workers=2)
+    first, second = session.worker(0), session.worker(1)
+    side = session.master()
+    assert first.join() and second.join()
+    first.turn(1)
+    second.turn(2)
+    side.serve()
+    s = session.shared
+    assert session.word(layout.VERSION) == 3
+    # all three were computed from version 0 and applied in turns: first, second, second
+    assert list(s.staleness[0, :3]) == [1, 0, 0]
+    assert list(s.staleness[1, :3]) == [0, 1, 1]
+    assert s.table[1, layout.T_STALENESS] == 2
+
+
+@pytest.mark.parametrize(
+    ("plane", "counted"),
+    [
+        (Master(), [1.0, 1.0, 1.0]),
+        (Master(cutoff=1), [1.0, 1.0, 0.0]),
+        (Master(cutoff=0), [1.0, 0.0, 0.0]),
+        (Master(damped=True), [1.0, 1 / 2, 1 / 3]),
+        (Master(gradients=3, damped=True), [1.0, 1.0, 1.0]),
+    ],
+)
+def test_old_messages_count_for_less(plane, counted):
+    session = made(plane=plane, n_workers=2)
+    first, second = session.worker(0), session.worker(1)
+    assert first.join() and second.join()
+    first.turn(1)
+    second.turn(2)
+    s = session.shared
+    start = s.w.astype(np.float64)
+    want = start.copy()
+    for slot, share in zip((0, 2, 3), counted, strict=True):
+        count = s.mail_heads[slot, layout.H_COUNT]
+        want[s.mail_places[slot, :count]] += share * s.mail_changes[slot, :count]
+    session.master().serve()
+    np.testing.assert_allclose(s.w, want, rtol=1e-5, atol=1e-7)
+    assert s.table[1, layout.T_DROPPED] == counted.count(0.0)
+
+
+def test_a_worker_waits_when_its_slots_are_full():
+    session = made(n_workers=2)
+    worker = session.worker(0)
+    assert worker.join()
+    assert [worker.turn(1) for _ in range(3)] == [
+        layout.TURN_OVER,
+        layout.TURN_OVER,
+        layout.TURN_WAIT,
+    ]
+    assert session.shared.table[0, layout.T_BLOCK] == layout.NO_BLOCK  # it holds none meanwhile
+    session.master().serve()
+    assert worker.turn(1) == layout.TURN_OVER
+
+
+def test_a_block_stays_in_hand_while_the_snapshot_cannot_be_read():
+    """As after the master's death in the middle of an update."""
+    session = made(n_workers=2)
+    worker = session.worker(0)
+    assert worker.join()
+    session.shared.control[layout.WRITES] = 1
+    assert worker.turn(1) == layout.TURN_WAIT
+    block = session.shared.table[0, layout.T_BLOCK]
+    assert block >= 0
+    assert session.word(layout.READERS) == 0
+    session.shared.control[layout.WRITES] = 2
+    assert worker.turn(1) == layout.TURN_OVER
+    assert session.shared.done[0, block] == 1
+
+
+class Died(Exception):
+    """The master is gone."""
+
+
+def messages_in(w, changes):
+    """How many messages, each at most once, a model can be the sum of."""
+    found = []
+    for mask in np.ndindex(*[2] * len(changes)):
+        total = sum((c for c, is_in in zip(changes, mask, strict=True) if is_in), np.zeros(len(w)))
+        if np.allclose(w, total, rtol=1e-6, atol=1e-9):
+            found.append(sum(mask))
+    return found
+
+
+@pytest.mark.skipif(not JIT_DISABLED, reason="dies between two lines of Python")
+@pytest.mark.parametrize("gradients", [1, 2])
+def test_a_master_may_die_between_any_two_stores(gradients, monkeypatch):
+    """Its successor's model is that of whole updates; at most one sum is lost."""
+    whole = None
+    for moment in range(1, 400):
+        session = made(plane=Master(gradients), n_workers=2, seed=5)
+        workers = [session.worker(k) for k in range(2)]
+        assert all(worker.join() for worker in workers)
+        s = session.shared
+        for worker in workers:
+            worker.turn(2)
+        changes = []
+        for slot in (0, 2, 1, 3):
+            count = s.mail_heads[slot, layout.H_COUNT]
+            change = np.zeros(len(s.w))
+            change[s.mail_places[slot, :count]] = s.mail_changes[slot, :count]
+            changes.append(change)
+        left = [moment]
+
+        def dying(array, index, value, left=left):
+            left[0] -= 1
+            if left[0] == 0:
+                raise Died
+            array[index] = value
+
+        with monkeypatch.context() as patch:
+            patch.setattr(master, "store", dying)
+            try:
+                session.master().serve()
+            except Died:
+                pass
+            else:
+                whole = moment
+                break
+        side = session.master()
+        side.take_over()
+        assert session.word(layout.WRITES) % 2 == 0
+        assert session.word(layout.JOURNAL) == session.word(layout.GATHERED) == 0
+        # only whole updates, and none twice
+        assert session.word(layout.VERSION) * gradients in messages_in(s.w, changes)
+        side.serve()
+        assert (s.table[:, layout.T_TAKEN] == 2).all()
+        counted = messages_in(s.w, changes)
+        assert session.word(layout.VERSION) * gradients in counted
+        lost = 4 - max(counted) - session.word(layout.GATHERED)
+        assert lost <= gradients - 1
+    assert whole is not None and whole > 30
+
+
+@kernel
+def write_versions(control, words, until, guarded):
+    """A master's writes: all words become the version, again and again."""
+    version = 0
+    while load(control, until) == 0:
+        version += 1
+        if guarded:
+            store(control, layout.WRITES, load(control, layout.WRITES) + 1)
+            fence()
+        for j in range(words.shape[0]):
+            words[j] = version
+        if guarded:
+            store(control, layout.WRITES, load(control, layout.WRITES) + 1)
+    return version
+
+
+@kernel
+def read_versions(control, words, copy, until, want, looked_twice):
+    """Read all words again and again; returns accepted reads and how many of them were torn."""
+    accepted = 0
+    torn = 0
+    while accepted < want:
+        before = load(control, layout.WRITES)
+        if before % 2 != 0:
+            continue
+        for j in range(words.shape[0]):
+            copy[j] = words[j]
+        fence()
+        if looked_twice and load(control, layout.WRITES) != before:
+            continue
+        accepted += 1
+        for j in range(words.shape[0]):
+            if copy[j] != copy[0]:
+                torn += 1
+                break
+    store(control, until, 1)
+    return torn
+
+
+@pytest.mark.skipif(JIT_DISABLED, reason="the stand-ins serve one thread only")
+@pytest.mark.soak
+@pytest.mark.parametrize("protocol", ["whole", "one look", "no guard"])
+def test_no_snapshot_is_torn(protocol, rounds):
+    """100 million words with --soak; the broken twins are caught."""
+    control = np.zeros(layout.N_CONTROL * layout.WORD, np.int64)
+    words, copy = np.zeros(WORDS), np.zeros(WORDS)
+    until = layout.STOP
+    reads = rounds(100_000_000 // WORDS) if protocol == "whole" else 200_000
+    guarded, looked_twice = protocol != "no guard", protocol != "one look"
+    writes = []
+    writer = threading.Thread(
+        target=lambda: writes.append(write_versions(control, words, until, guarded))
+    )
+    store_one(control, until, 1)
+    write_versions(control, words, until, guarded)  # compiled before the race
+    store_one(control, until, 0)
+    writer.start()
+    torn = read_versions(control, words, copy, until, reads, looked_twice)
+    writer.join()
+    assert writes[0] > 1000, "the writer has hardly written"
+    assert (torn == 0) == (protocol == "whole")
+
+
+@kernel
+def store_one(control, place, value):
+    store(control, place, value)
+    fetch_add(control, place, 0)
