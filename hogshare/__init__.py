@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from hogshare._version import __version__
 
 if TYPE_CHECKING:
-    from hogshare import problems
+    from hogshare import problems, theory
     from hogshare.barriers import ASP, BSP, PBSP, PSSP, SSP, Fraction, Throttled
     from hogshare.engine.rules import SAGA, SDCA, SGD
     from hogshare.engine.steps import StepSize
@@ -68,6 +68,7 @@ _PLACES = {
     "prox_asaga": "hogshare.solvers",
     "share": "hogshare.shm.sharing",
     "solve": "hogshare.solvers",
+    "theory": "hogshare.theory",
 }
 
 __all__ = [
@@ -102,6 +103,7 @@ __all__ = [
     "prox_asaga",
     "share",
     "solve",
+    "theory",
 ]
 
 
@@ -109,7 +111,7 @@ def __getattr__(name: str) -> Any:
     if name not in _PLACES:
         raise AttributeError(f"module 'hogshare' has no attribute {name!r}")
     module = importlib.import_module(_PLACES[name])
-    value = module if name == "problems" else getattr(module, name)
+    value = module if name in ("problems", "theory") else getattr(module, name)
     globals()[name] = value
     return value
 

@@ -22,7 +22,7 @@ from hogshare import figures, tables
 class Trace:
     """The objective along a run, at snapshots of the model.
 
-    All four arrays have one length. The objective was evaluated after the run, on copies of the
+    All arrays have one length. The objective was evaluated after the run, on copies of the
     model, so that its cost is in none of the times.
 
     Parameters
@@ -35,21 +35,28 @@ class Trace:
         Wall time since the first worker began; without set-up and without the objective.
     objective : ndarray of float
         Mean loss plus penalty over all training rows.
+    squared_gradient : ndarray of float or None, default=None
+        Squared euclidean norm of the objective's gradient, if it was asked for
+        (``solve(..., gradients=True)``).
     """
 
     epochs: np.ndarray
     blocks: np.ndarray
     seconds: np.ndarray
     objective: np.ndarray
+    squared_gradient: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "blocks", "seconds", "objective"):
-            setattr(self, name, np.asarray(getattr(self, name), dtype=np.float64))
-        if (
-            len({self.epochs.shape, self.blocks.shape, self.seconds.shape, self.objective.shape})
-            > 1
-        ):
+        columns = self.columns()
+        for name, values in columns.items():
+            setattr(self, name, values)
+        if len({values.shape for values in columns.values()}) > 1:
             raise ValueError("the arrays of a trace must have one length")
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """Arrays by name; what was not asked for is left out."""
+        known = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {k: np.asarray(v, dtype=np.float64) for k, v in known.items() if v is not None}
 
     def first(self, objective: float, axis: str = "epochs") -> float | None:
         """Where on an axis the objective first comes down to a value.
@@ -117,6 +124,10 @@ class Report:
         Wall time: ``setup``, ``compile``, ``run`` and ``total``.
     notes : list of str
         What was chosen and why, which workers died, and of what.
+    theory : dict or None
+        Constants, conditions and bounds of the algorithm's analysis for this run, and in
+        ``sentence`` whether linear speedup is to be expected; see ``docs/theory.md``. None where
+        there is no such analysis, or it was not asked for.
 
     Examples
     --------
@@ -148,6 +159,7 @@ class Report:
     staleness: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
     seconds: dict[str, float] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    theory: dict[str, Any] | None = None
 
     @property
     def staleness_mean(self) -> float:
@@ -195,7 +207,9 @@ class Report:
         Of the model only shape, type and step counter are given; NaN and infinity become None.
         """
         parts = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "model"}
-        parts["trace"] = None if self.trace is None else vars(self.trace)
+        if self.theory is None:
+            del parts["theory"]
+        parts["trace"] = None if self.trace is None else self.trace.columns()
         parts["model"] = _model_facts(self.model)
         parts["staleness_mean"] = self.staleness_mean
         parts["staleness_p95"] = self.staleness_p95
@@ -253,15 +267,25 @@ class Report:
                 f"{self.staleness_mean:.3g}, {self.staleness_p95}, {self.staleness_max}",
             )
         )
+        theory = self.theory or {}
+        rows += [
+            (f"theory: {name.replace('_', ' ')}", _short(value))
+            for name, value in theory.items()
+            if name != "sentence"
+        ]
         return rows
+
+    def remarks(self) -> list[str]:
+        """The notes, and what the theory says of the run's speedup."""
+        return self.notes + ([self.theory["sentence"]] if self.theory else [])
 
     def table(self) -> str:
         """Plain text: the headline, the facts, one row per worker, the notes."""
         parts = [self.headline(), tables.text_table(("what", "value"), _as_text(self.facts()))]
         if self.workers:
             parts.append(tables.text_table(*_worker_rows(self.workers)))
-        if self.notes:
-            parts.append("\n".join(f"note: {note}" for note in self.notes))
+        if self.remarks():
+            parts.append("\n".join(f"note: {note}" for note in self.remarks()))
         return "\n\n".join(parts)
 
     def __str__(self) -> str:
@@ -277,7 +301,7 @@ class Report:
         ]
         if self.workers:
             parts.append(tables.html_table(*_worker_rows(self.workers)))
-        notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
+        notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.remarks())
         return "<div>" + "".join(parts) + (f"<ul>{notes}</ul>" if notes else "") + "</div>"
 
     def plot(self, ax: Any = None) -> Any:

@@ -29,6 +29,7 @@ LEVELS = {
     "topology": 2,
     "datasets": 3,
     "engine": 3,
+    "theory": 3,
     "runtimes": 4,
     "solvers": 5,
     "estimators": 6,

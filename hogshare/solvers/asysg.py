@@ -11,6 +11,8 @@ from hogshare.planes.shared import Shared
 from hogshare.problems.linear import LinearProblem
 from hogshare.report import Report
 from hogshare.solvers.solving import solve
+from hogshare.solvers.theory import theory_section
+from hogshare.theory.gradients import unsmooth
 
 
 def asysg_incon(
@@ -22,6 +24,7 @@ def asysg_incon(
     epochs: int = 10,
     adds: str = "plain",
     stop: Stop | None = None,
+    theory: bool = True,
     **settings: Any,
 ) -> Report:
     """Minimise by AsySG-incon: read without locks, compute, update without locks.
@@ -43,6 +46,11 @@ def asysg_incon(
         How a coordinate is updated.
     stop : Stop or None, default=None
         Another criterion than the number of epochs, which is then its own.
+    theory : bool, default=True
+        Whether the report says what the paper's analysis expects of the run (`Report.theory`):
+        constants, step size, condition, measured ages, and whether linear speedup is to be
+        expected. Some passes over the rows after the run, in none of its times; with `trace` the
+        gradient at each snapshot besides.
     **settings
         Further arguments of `hogshare.solve`.
 
@@ -65,13 +73,27 @@ def asysg_incon(
     >>> report = asysg_incon(problems.linear(scale(X), y), n_workers=2, batch=4, seed=0)
     >>> report.n_epochs
     10
+    >>> 0.0 < report.theory["paper_step"] < 1.0
+    True
     """
-    return solve(
+    steps = step if isinstance(step, StepSize) else StepSize("constant", eta0=step)
+    with_gradients = theory and settings.get("trace") is not None and unsmooth(problem) is None
+    report = solve(
         problem,
         rule=SGD(batch=batch),
         plane=Shared(exchange=None, adds=adds),
         n_workers=n_workers,
-        step=step if isinstance(step, StepSize) else StepSize("constant", eta0=step),
+        step=steps,
         stop=stop or Stop(epochs=epochs),
-        **settings,
+        **{"gradients": with_gradients, **settings},
     )
+    if theory:
+        report.theory = theory_section(
+            problem,
+            report,
+            consistent=False,
+            n_gradients=batch,
+            step=steps.eta0 if steps.kind == "constant" else None,
+            start=settings.get("start"),
+        )
+    return report

@@ -24,6 +24,7 @@ from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
 from hogshare.report import Trace
 from hogshare.shm.table import ProgressTable
+from hogshare.theory.gradients import gradient
 
 REASONS = {
     layout.RUNNING: "the run was cut short",
@@ -179,18 +180,27 @@ def workers(session: Session, began: float) -> list[dict[str, Any]]:
     return lines
 
 
-def trace(session: Session, problem: LinearProblem, began: float, start: Model | None) -> Trace:
-    """Evaluate the objective at the start and on every snapshot that was taken."""
+def trace(
+    session: Session, problem: LinearProblem, began: float, start: Model | None, gradients: bool
+) -> Trace:
+    """Evaluate the objective, and its gradient, at the start and on every snapshot taken."""
+
+    def look(coef: np.ndarray, intercept: np.ndarray) -> tuple[float, ...]:
+        if not gradients:
+            return (problem.objective(coef, intercept),)
+        found = gradient(problem, Model(coef, intercept))
+        return found.objective, found.squared_norm
+
     a, n = session.arrays, session.settings.n_columns
     coef = np.zeros((n, problem.n_features)) if start is None else start.coef
     intercept = np.zeros(n) if start is None else start.intercept
-    points = [(0.0, 0.0, 0.0, problem.objective(coef, intercept))]
+    points = [(0.0, 0.0, 0.0, *look(coef, intercept))]
     for slot in np.flatnonzero(a["snapshot_blocks"]):
         done = float(a["snapshot_blocks"][slot])
         taken = a["snapshot_times"][slot] * 1e-9 - began
         coef = a["snapshots"][slot].reshape(-1, n).T
-        value = problem.objective(coef, a["snapshot_intercepts"][slot])
-        points.append((done / session.plan.n_blocks, done, taken, value))
-    epochs, blocks, seconds, values = np.array(sorted(points)).T
+        values = look(coef, a["snapshot_intercepts"][slot])
+        points.append((done / session.plan.n_blocks, done, taken, *values))
+    epochs, blocks, seconds, *looks = np.array(sorted(points)).T
     # two workers may write snapshots out of turn by a moment: neither was there before the later
-    return Trace(epochs, blocks, np.maximum.accumulate(seconds), values)
+    return Trace(epochs, blocks, np.maximum.accumulate(seconds), *looks)

@@ -30,6 +30,7 @@ from hogshare.report import Report
 from hogshare.runtimes.choice import choose
 from hogshare.runtimes.hooks import OnEpoch, side_by_side
 from hogshare.solvers import outcome
+from hogshare.theory.gradients import check_smooth
 
 
 def solve(
@@ -47,6 +48,7 @@ def solve(
     start: Model | None = None,
     trace: int | None = None,
     block: int | None = None,
+    gradients: bool = False,
     on_epoch: OnEpoch | None = None,
 ) -> Report:
     """Minimise a problem with any number of workers.
@@ -89,6 +91,9 @@ def solve(
     block : int or None, default=None
         Rows of a block, after which a worker's clock advances and the barrier is asked. None: an
         eighth of a worker's share of an epoch, at most 8192. A trace may need smaller ones.
+    gradients : bool, default=False
+        Whether the trace also holds the squared norm of the objective's gradient, which must be
+        smooth: one more pass over the rows per snapshot, after the run.
     on_epoch : callable, default=None
         ``on_epoch(epoch, snapshot) -> bool`` is called in the calling thread after each epoch
         (counted from 1); ``snapshot()`` gives the model; True stops the run.
@@ -125,6 +130,7 @@ def solve(
         step = StepSize("constant")
     step, stop = step or StepSize(), stop or Stop()
     check(problem, rule, plane, step, stop, start, trace, block)
+    check_gradients(problem, trace, gradients)
     check_criterion(problem, stop)
     workers, runner, notes = choose(
         problem, runtime, n_workers, stop.epochs, plane.interval(problem)
@@ -194,7 +200,7 @@ def solve(
             stop_reason=why,
             checks=[] if checks is None else checks.seen,
             epoch_losses=outcome.epoch_losses(session),
-            trace=outcome.trace(session, problem, ready, start) if trace else None,
+            trace=outcome.trace(session, problem, ready, start, gradients) if trace else None,
             workers=outcome.workers(session, ready),
             staleness=outcome.staleness(session),
             seconds={
@@ -208,6 +214,14 @@ def solve(
     finally:
         runner.close()
     return report
+
+
+def check_gradients(problem: LinearProblem, trace: int | None, gradients: bool) -> None:
+    """Refuse gradients where there is no trace, or no gradient."""
+    if gradients and trace is None:
+        raise ValueError("gradients=True records them on the trace: ask for one, trace=4.")
+    if gradients:
+        check_smooth(problem)
 
 
 class OrderSeed(int):

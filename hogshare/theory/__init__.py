@@ -1,0 +1,72 @@
+"""What the papers' theorems say of a run: step sizes, conditions and bounds, and their constants.
+
+Formulas are pure functions of numbers, with the papers' equation numbers: AsySG with consistent
+reads (``con_``) and with inconsistent ones (``incon_``) by Lian et al. 2015, and Hogwild! by Niu et
+al. 2011. The constants in them are computed from a problem and a model. ``docs/theory.md`` says
+what is assumed, and where a printed formula was corrected.
+
+Units: an age (T of the papers) counts the model's updates between a read and its application.
+
+Examples
+--------
+>>> from hogshare import theory
+>>> theory.con_step_size(gap=0.7, L=2.0, sigma=1.5, n_updates=10_000, n_gradients=4)
+0.0019720265943665386
+>>> theory.con_largest_age(gap=0.7, L=2.0, sigma=1.5, n_updates=10_000, n_gradients=4)
+30
+"""
+
+from hogshare.theory.consistent import (
+    con_bound,
+    con_bound_of_steps,
+    con_condition,
+    con_largest_age,
+    con_largest_age_of_step,
+    con_least_updates,
+    con_step_size,
+)
+from hogshare.theory.gradients import (
+    Gradient,
+    ergodic_gradient_norm,
+    gradient,
+    gradient_noise,
+    unsmooth,
+)
+from hogshare.theory.inconsistent import (
+    incon_bound,
+    incon_bound_of_step,
+    incon_condition,
+    incon_largest_age,
+    incon_largest_age_of_step,
+    incon_least_writes,
+    incon_step_size,
+)
+from hogshare.theory.smoothness import coordinate_lipschitz, lipschitz
+from hogshare.theory.sparsity import Sparsity, hogwild_step_size, sparsity
+
+__all__ = [
+    "Gradient",
+    "Sparsity",
+    "con_bound",
+    "con_bound_of_steps",
+    "con_condition",
+    "con_largest_age",
+    "con_largest_age_of_step",
+    "con_least_updates",
+    "con_step_size",
+    "coordinate_lipschitz",
+    "ergodic_gradient_norm",
+    "gradient",
+    "gradient_noise",
+    "hogwild_step_size",
+    "incon_bound",
+    "incon_bound_of_step",
+    "incon_condition",
+    "incon_largest_age",
+    "incon_largest_age_of_step",
+    "incon_least_writes",
+    "incon_step_size",
+    "lipschitz",
+    "sparsity",
+    "unsmooth",
+]

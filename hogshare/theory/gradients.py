@@ -1,0 +1,289 @@
+"""Gradients at a model: the whole one, and how far those of single rows are from it.
+
+The intercept is a coordinate like the others, and the l2 part of the penalty belongs to the
+gradient. Two passes over the rows by `hogshare.kernels.gradients`, in the calling thread.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hogshare.kernels import losses
+from hogshare.kernels.gradients import Sums, add_gradients, fill_margins
+from hogshare.kernels.moments import count_nonzeros
+from hogshare.problems.linear import LinearProblem
+from hogshare.problems.model import Model
+from hogshare.theory.ranges import at_least_one
+
+PIECE_ROWS = 1 << 14  # whose squared norms are summed at a time
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """Objective and gradient at a model; made by `gradient`.
+
+    Attributes
+    ----------
+    objective : float
+        Mean weighted loss plus penalty, summed over columns.
+    coef : ndarray of shape (n_columns, n_features)
+        Derivatives in the coefficients, the penalty's among them.
+    intercept : ndarray of shape (n_columns,)
+        Derivatives in the intercepts; zeros where there are none to fit.
+    slopes : ndarray of shape (n_rows, n_columns)
+        Of each row the derivative of its weighted loss in its prediction.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hogshare import Model, problems, theory
+    >>> problem = problems.linear([[1.0], [3.0]], [0, 1], loss="squared_error", penalty=None)
+    >>> theory.gradient(problem, Model(np.zeros((1, 1)), np.zeros(1))).slopes
+    array([[ 0.],
+           [-1.]])
+    """
+
+    objective: float
+    coef: np.ndarray
+    intercept: np.ndarray
+    slopes: np.ndarray
+
+    @property
+    def squared_norm(self) -> float:
+        """Squared euclidean norm over all columns, intercepts included."""
+        return float(np.square(self.coef).sum() + np.square(self.intercept).sum())
+
+
+def unsmooth(problem: LinearProblem) -> str | None:
+    """Say why an objective has no gradient everywhere; None if it has.
+
+    Parameters
+    ----------
+    problem : LinearProblem
+
+    Returns
+    -------
+    str or None
+
+    Examples
+    --------
+    >>> from hogshare import problems, theory
+    >>> theory.unsmooth(problems.linear([[1.0], [2.0]], [0, 1], loss="hinge"))
+    "loss='hinge' has kinks"
+    """
+    if problem.loss in losses.KINKED:
+        return f"loss={problem.loss!r} has kinks"
+    if problem.l1 > 0.0:
+        return f"penalty={problem.penalty!r} has an l1 part"
+    return None
+
+
+def check_smooth(problem: LinearProblem) -> None:
+    """Raise ValueError where the objective has no gradient everywhere."""
+    reason = unsmooth(problem)
+    if reason is not None:
+        raise ValueError(
+            f"The objective has no gradient everywhere: {reason}. The theory is of smooth "
+            "objectives; take for example loss='log_loss' with penalty='l2'."
+        )
+
+
+def gradient(problem: LinearProblem, model: Model) -> Gradient:
+    """Objective and gradient at a model's last iterate, over all rows.
+
+    Parameters
+    ----------
+    problem : LinearProblem
+        With a smooth loss, and a penalty without an l1 part.
+    model : Model
+
+    Returns
+    -------
+    Gradient
+        In float64, whatever the rows are.
+
+    Raises
+    ------
+    ValueError
+        If the objective is not smooth, or the model's shape is not the problem's.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hogshare import Model, problems, theory
+    >>> problem = problems.linear([[1.0], [3.0]], [0, 1], loss="squared_error", penalty=None)
+    >>> found = theory.gradient(problem, Model(np.zeros((1, 1)), np.zeros(1)))
+    >>> found.objective, found.coef.item(), found.intercept.item(), found.squared_norm
+    (0.25, -1.5, -0.5, 2.5)
+    """
+    check_smooth(problem)
+    n, columns, rows = problem.n_rows, problem.n_columns, problem.rows
+    shape = columns, problem.n_features
+    if np.shape(model.coef) != shape or np.shape(model.intercept) != shape[:1]:
+        raise ValueError(
+            f"The model has coef of shape {np.shape(model.coef)} and intercept of shape "
+            f"{np.shape(model.intercept)}; this problem needs {shape} and {shape[:1]}."
+        )
+    coef = np.asarray(model.coef, np.float64)
+    slopes = np.empty(n * columns)
+    out = Sums(
+        np.zeros((1, coef.size)), np.zeros((2, columns)), np.zeros(columns), np.zeros((2, columns))
+    )
+    w = np.ascontiguousarray(coef.T, dtype=problem.dtype).reshape(-1)
+    fill_margins(rows, 0, n, w, np.empty(columns), slopes)
+    add_gradients(
+        rows,
+        losses.CODES[problem.loss],
+        problem.epsilon,
+        0,
+        n,
+        slopes,
+        np.asarray(model.intercept, np.float64),
+        problem.positive,
+        problem.negative,
+        False,
+        slopes,
+        out,
+    )
+    of_losses = out.gradient.reshape(problem.n_features, columns).T / n
+    return Gradient(
+        objective=float(out.losses.sum()) / n + problem.penalty_at(coef),
+        coef=of_losses + problem.l2 * coef,
+        intercept=out.slopes.sum(axis=0) / n * problem.fit_intercept,
+        slopes=slopes.reshape(n, columns),
+    )
+
+
+def gradient_noise(
+    problem: LinearProblem,
+    model: Model,
+    batch: int = 1,
+    *,
+    on_support: bool = False,
+    at: Gradient | None = None,
+) -> float:
+    """Compute sigma of a mini-batch gradient at a model: ``sqrt(E ||G - grad f||^2)``.
+
+    G is the mean over `batch` rows that are drawn independently, as the theory has it (an epoch's
+    permutation draws without replacement, which makes G less noisy). From all rows, in closed
+    form. It is the noise at this model; equation (3) asks for its largest over all models.
+
+    Parameters
+    ----------
+    problem : LinearProblem
+        With a smooth loss, and a penalty without an l1 part.
+    model : Model
+    batch : int, default=1
+        Rows of a mini-batch.
+    on_support : bool, default=False
+        False: every G holds the whole gradient of the l2 penalty, which adds no noise. True: a
+        row's G holds it on the row's own features only, times how rare they are, as the lock-free
+        plane has it (Hogwild!'s ``lambda x_u^2 / d_u``). For dense rows there is no difference.
+    at : Gradient or None, default=None
+        What `gradient` gives at this model, if it is known already: two passes less.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If the objective is not smooth, the batch is below 1, or the model's shape is not the
+        problem's.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hogshare import Model, problems, theory
+    >>> problem = problems.linear([[1.0], [3.0]], [0, 1], loss="squared_error", penalty=None)
+    >>> model = Model(np.zeros((1, 1)), np.zeros(1))
+    >>> round(theory.gradient_noise(problem, model) ** 2, 6)
+    2.5
+    >>> round(theory.gradient_noise(problem, model, batch=10) ** 2, 6)
+    0.25
+    """
+    at_least_one(batch=batch)
+    at = at or gradient(problem, model)
+    squares = squared_norms(problem) + float(problem.fit_intercept)
+    second = float(np.square(at.slopes).sum(axis=1) @ squares) / problem.n_rows
+    coef = np.asarray(model.coef, np.float64)
+    of_losses = at.coef - problem.l2 * coef
+    mean = float(np.square(of_losses).sum() + np.square(at.intercept).sum())
+    if on_support and problem.is_sparse and problem.l2 > 0.0:
+        # ||s x + l2 D w||^2 with D = n / n_v on the row's features: the means of its three parts,
+        # less the squared norm of the whole gradient on the features that occur
+        counts = np.zeros(problem.n_features)
+        count_nonzeros(problem.rows, np.empty(0), counts)
+        rarity = np.where(counts > 0.0, problem.n_rows / np.maximum(counts, 1.0), 0.0)
+        second += 2.0 * problem.l2 * float((rarity * coef * of_losses).sum())
+        second += problem.l2**2 * float((rarity * np.square(coef)).sum())
+        mean = float(np.square(at.coef[:, counts > 0.0]).sum() + np.square(at.intercept).sum())
+    return math.sqrt(max(0.0, second - mean) / batch)
+
+
+def squared_norms(problem: LinearProblem) -> np.ndarray:
+    """Squared euclidean norm of each row's features; float64 of shape (n_rows,)."""
+    rows, n = problem.rows, problem.n_rows
+    out = np.empty(n)
+    for first in range(0, n, PIECE_ROWS):
+        last = min(n, first + PIECE_ROWS)
+        if not problem.is_sparse:
+            part = rows.data[first * rows.width : last * rows.width].reshape(-1, rows.width)
+            out[first:last] = np.einsum("ij,ij->i", part, part, dtype=np.float64)
+            continue
+        start = rows.indptr[first]
+        squares = np.square(rows.data[start : rows.indptr[last]], dtype=np.float64)
+        row = np.repeat(np.arange(last - first), np.diff(rows.indptr[first : last + 1]))
+        out[first:last] = np.bincount(row, weights=squares, minlength=last - first)
+    return out
+
+
+def ergodic_gradient_norm(
+    steps: Sequence[float] | np.ndarray, squared_norms: Sequence[float] | np.ndarray
+) -> float:
+    """Mean squared gradient norm along a run, weighted by the step sizes.
+
+    ``(1 / sum gamma_k) sum_k gamma_k ||grad f(x_k)||^2``: the left side of (8) for one run, of
+    which the theorem bounds the expectation.
+
+    Parameters
+    ----------
+    steps : array-like of shape (n,)
+        gamma_k, not negative; where a recorded model stands for several updates, the sum of their
+        step sizes.
+    squared_norms : array-like of shape (n,)
+        ``||grad f(x_k)||^2`` of the whole gradient.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ or are zero, a number is negative or not finite, or all steps are
+        zero.
+
+    Examples
+    --------
+    >>> from hogshare import theory
+    >>> theory.ergodic_gradient_norm([0.1, 0.3], [4.0, 2.0])
+    2.5
+    """
+    weights, values = np.asarray(steps, np.float64), np.asarray(squared_norms, np.float64)
+    if weights.ndim != 1 or weights.shape != values.shape or not weights.size:
+        raise ValueError(
+            "steps and squared_norms must be sequences of one length; got shapes "
+            f"{weights.shape} and {values.shape}."
+        )
+    for name, array in (("steps", weights), ("squared_norms", values)):
+        if not (np.isfinite(array) & (array >= 0.0)).all():
+            raise ValueError(f"{name} must be finite and not negative.")
+    if not weights.sum() > 0.0:
+        raise ValueError("The steps must not all be zero.")
+    return float(weights @ values / weights.sum())

@@ -1,0 +1,42 @@
+"""Refuse numbers that a formula has no meaning for, by name and with what was given."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+
+
+def positive(**values: float) -> None:
+    """Raise ValueError unless every value is a finite number above zero."""
+    for name, value in values.items():
+        if not _is_number(value) or not 0.0 < float(value) < math.inf:
+            raise ValueError(f"{name} must be a positive finite number; got {value!r}.")
+
+
+def not_negative(**values: float) -> None:
+    """Raise ValueError unless every value is a finite number of at least zero."""
+    for name, value in values.items():
+        if not _is_number(value) or not 0.0 <= float(value) < math.inf:
+            raise ValueError(f"{name} must be a finite number, at least 0; got {value!r}.")
+
+
+def at_least_one(**values: float) -> None:
+    """Raise ValueError unless every value is a finite number of at least one."""
+    for name, value in values.items():
+        if not _is_number(value) or not 1.0 <= float(value) < math.inf:
+            raise ValueError(f"{name} must be a finite number, at least 1; got {value!r}.")
+
+
+def whole(**values: int) -> None:
+    """Raise ValueError unless every value is a whole number of at least zero."""
+    for name, value in values.items():
+        if not _is_number(value) or not _is_whole(value) or value < 0:
+            raise ValueError(f"{name} must be a whole number, at least 0; got {value!r}.")
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, Integral)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
