@@ -19,7 +19,7 @@ from hogshare.problems.model import Model
 from hogshare.report import Report
 from hogshare.theory.smoothness import as_matrix
 
-SAMPLE_VALUES = 1 << 21  # of the rows that L is computed from: some tens of milliseconds
+SAMPLE_VALUES = 1 << 20  # of the rows that L is computed from
 
 
 @dataclass(frozen=True)

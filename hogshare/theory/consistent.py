@@ -272,7 +272,7 @@ def con_bound_of_steps(
     >>> from hogshare import theory
     >>> steps = [0.1 / (1 + k / 10) for k in range(100)]
     >>> round(theory.con_bound_of_steps(steps, gap=1.0, L=1.0, sigma=1.0, n_gradients=1, age=3), 4)
-    0.9288
+    0.8694
     """
     positive(gap=gap, L=L, sigma=sigma)
     at_least_one(n_gradients=n_gradients)

@@ -23,7 +23,7 @@ from hogshare.theory.ranges import positive
 
 DENSE_SIZE = 40  # coordinates up to which the Hessian itself is formed
 VECTORS = 12  # of Lanczos: products with the rows before the first look at what was found
-PIECE_VALUES = 1 << 20  # of the rows, squared at a time
+PIECE_VALUES = 1 << 17  # of the rows, squared at a time
 
 
 def lipschitz(
@@ -178,12 +178,18 @@ def _curvature(problem: LinearProblem) -> float:
 
 def _squares(X: Any, weight: np.ndarray) -> np.ndarray:
     """``out[j] = sum_i weight_i x_ij^2``, in float64, some rows at a time."""
-    values = X.nnz if sp.issparse(X) else X.size
-    piece = max(1, PIECE_VALUES * X.shape[0] // max(1, values))
-    total = np.zeros(X.shape[1])
-    for first in range(0, X.shape[0], piece):
-        part = X[first : first + piece].astype(np.float64)
+    n_rows, n_features = X.shape
+    values = max(1, X.nnz if sp.issparse(X) else X.size)
+    piece = max(1, max(PIECE_VALUES, 4 * n_features) * n_rows // values)
+    total = np.zeros(n_features)
+    for first in range(0, n_rows, piece):
+        last = min(n_rows, first + piece)
         with np.errstate(over="ignore"):  # who called refuses what is not finite
-            squares = part.power(2) if sp.issparse(part) else np.square(part)
-            total += squares.T @ weight[first : first + piece]
+            if not sp.issparse(X):
+                total += np.square(X[first:last], dtype=np.float64).T @ weight[first:last]
+                continue
+            start, end = X.indptr[first], X.indptr[last]
+            squares = np.square(X.data[start:end], dtype=np.float64)
+            squares *= np.repeat(weight[first:last], np.diff(X.indptr[first : last + 1]))
+            total += np.bincount(X.indices[start:end], weights=squares, minlength=n_features)
     return total

@@ -96,19 +96,24 @@ def sparsity(X: Any, *, budget: int | None = BUDGET) -> Sparsity:
     n_rows = pattern.shape[0]
     counts = np.bincount(pattern.indices, minlength=pattern.shape[1])
     sizes = np.diff(pattern.indptr)
-    entries = pattern @ counts
+    entries = _sums_of_rows(pattern, counts)
     bounds = np.minimum(entries, n_rows)
-    rows_of = pattern.tocsc()
     found, spent, at_most = 0, 0, 0
-    meets = np.zeros(n_rows, bool)
+    rows_of = None
     for r in np.argsort(-bounds, kind="stable"):
         at_most = max(found, int(bounds[r]))
         if at_most == found or (budget is not None and found > 0 and spent >= budget):
             break
         features = pattern.indices[pattern.indptr[r] : pattern.indptr[r + 1]]
-        meets[:] = False
-        for v in features:
-            meets[rows_of.indices[rows_of.indptr[v] : rows_of.indptr[v + 1]]] = True
+        if found == 0:  # by a pass over all rows: often that is all there is to do
+            marks = np.zeros(pattern.shape[1], np.int8)
+            marks[features] = 1
+            meets = _sums_of_rows(pattern, marks) > 0
+        else:
+            rows_of = pattern.tocsc() if rows_of is None else rows_of
+            meets = np.zeros(n_rows, bool)
+            for v in features:
+                meets[rows_of.indices[rows_of.indptr[v] : rows_of.indptr[v + 1]]] = True
         found = max(found, int(np.count_nonzero(meets)))
         spent += int(entries[r]) + n_rows
     else:
@@ -130,8 +135,18 @@ def _pattern(X: Any) -> sp.csr_array:
     if matrix.nnz and not matrix.data.all():
         matrix = matrix.copy()
         matrix.eliminate_zeros()
-    ones = np.ones(len(matrix.indices), np.int64)
+    ones = np.ones(len(matrix.indices), np.int8)
     return sp.csr_array((ones, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
+def _sums_of_rows(pattern: sp.csr_array, of_feature: np.ndarray) -> np.ndarray:
+    """Sum a number of each feature over the features of each row; int64 of shape (n_rows,)."""
+    total = np.zeros(pattern.shape[0], np.int64)
+    filled = np.flatnonzero(np.diff(pattern.indptr))
+    if filled.size:  # rows without features would take their neighbour's sum
+        values = of_feature[pattern.indices]
+        total[filled] = np.add.reduceat(values, pattern.indptr[filled], dtype=np.int64)
+    return total
 
 
 def hogwild_step_size(
