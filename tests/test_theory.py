@@ -710,3 +710,13 @@ def test_a_traces_gradients_are_asked_for_with_a_trace(cancer):
         solve(made, gradients=True)
     with pytest.raises(ValueError, match="kinks"):
         solve(problems.linear(*cancer, loss="hinge"), trace=2, gradients=True)
+
+
+@pytest.mark.parametrize("loss", ["log_loss", "multinomial"])
+def test_several_columns_are_coordinates_too(loss):
+    made, _, _ = a_case(loss=loss, columns=3)
+    report = asysg_incon(made, n_workers=1, runtime="caller", epochs=2, seed=0)
+    assert report.theory["n_coordinates"] == 3 * (made.n_features + 1)
+    assert report.theory["n_updates"] == 2 * made.n_rows
+    zero = made.objective(np.zeros((3, made.n_features)), np.zeros(3))
+    assert report.theory["gap"] == pytest.approx(zero - report.theory["lower_bound"])
