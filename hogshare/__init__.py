@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from hogshare.problems.model import Model
     from hogshare.report import Report
     from hogshare.shm.sharing import share
-    from hogshare.solvers import asaga, asysg_incon, prox_asaga, solve
+    from hogshare.solvers import asaga, asysg_incon, prox_asaga, replay, solve
 
 # a library says nothing unless its user listens
 logging.getLogger("hogshare").addHandler(logging.NullHandler())
@@ -65,6 +65,7 @@ _PLACES = {
     "asaga": "hogshare.solvers",
     "asysg_incon": "hogshare.solvers",
     "problems": "hogshare.problems",
+    "replay": "hogshare.solvers",
     "prox_asaga": "hogshare.solvers",
     "share": "hogshare.shm.sharing",
     "solve": "hogshare.solvers",
@@ -101,6 +102,7 @@ __all__ = [
     "asysg_incon",
     "problems",
     "prox_asaga",
+    "replay",
     "share",
     "solve",
     "theory",

@@ -128,6 +128,9 @@ class Report:
         Constants, conditions and bounds of the algorithm's analysis for this run, and in
         ``sentence`` whether linear speedup is to be expected; see ``docs/theory.md``. None where
         there is no such analysis, or it was not asked for.
+    recording : Recording or None
+        Who did which block from which version, if that was asked for; for :func:`hogshare.replay`.
+        Not part of the JSON.
 
     Examples
     --------
@@ -160,6 +163,7 @@ class Report:
     seconds: dict[str, float] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     theory: dict[str, Any] | None = None
+    recording: Any = None
 
     @property
     def staleness_mean(self) -> float:
@@ -206,7 +210,9 @@ class Report:
 
         Of the model only shape, type and step counter are given; NaN and infinity become None.
         """
-        parts = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "model"}
+        left_out = ("model", "recording")
+        names = [name for name in self.__dataclass_fields__ if name not in left_out]
+        parts = {name: getattr(self, name) for name in names}
         if self.theory is None:
             del parts["theory"]
         parts["trace"] = None if self.trace is None else self.trace.columns()

@@ -6,6 +6,7 @@ Private memory is allocated here, shared memory by the runtime that needs it, fr
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +25,7 @@ LINES = 128  # bytes: a cache line and the one fetched with it
 MAX_HISTORY = 100_000
 BARRIERS = 1  # tells the barriers' streams from others of the same seed
 MAX_SNAPSHOT_BYTES = 2**31
+MAX_RECORDING_BYTES = 2**31
 
 Shapes = dict[str, tuple[tuple[int, ...], str]]
 
@@ -35,7 +37,12 @@ def _padded(count: int, itemsize: int) -> int:
 
 
 def shapes(
-    problem: LinearProblem, settings: Settings, n_training: int, trace: int, draws: bool
+    problem: LinearProblem,
+    settings: Settings,
+    n_training: int,
+    trace: int,
+    draws: bool,
+    record: bool = False,
 ) -> Shapes:
     """Names, shapes and dtypes of a run's arrays, the rows' own apart."""
     plan, workers, columns = settings.plan, settings.n_workers, settings.n_columns
@@ -95,6 +102,10 @@ def shapes(
         "gathered_marks": ((summed,), "int64"),
         "gathered_intercepts": ((columns,), "float64"),
         "journal": ((summed + columns,), "float64"),
+        "recording": (
+            (room_for_events(plan) if record else 0, layout.N_EVENT),
+            "int64",
+        ),
         "history": ((min(plan["max_epochs"], MAX_HISTORY),), "float64"),
         "copy": ((workers, padded if copies else 0), kind),
         "base": ((workers, padded if copies else 0), kind),
@@ -112,6 +123,17 @@ def shapes(
         "snapshot_times": ((n_snapshots,), "int64"),
         "snapshot_blocks": ((n_snapshots,), "int64"),
     }
+
+
+def room_for_events(plan: dict[str, Any]) -> int:
+    """Events that a run records at most: its blocks, and a rest of a sum per epoch."""
+    count = int(plan["max_epochs"] * (plan["n_blocks"] + 1) + 1)
+    if count * layout.N_EVENT * 8 > MAX_RECORDING_BYTES:
+        raise ValueError(
+            f"A recording of {count} events would take more than {MAX_RECORDING_BYTES >> 30} GiB; "
+            "ask for fewer epochs or larger blocks."
+        )
+    return count
 
 
 def message_room(problem: LinearProblem, block_rows: int) -> int:

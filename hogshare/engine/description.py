@@ -65,6 +65,7 @@ def describe(
     report_epochs: bool,
     track: int,
     block: int | None,
+    record: bool = False,
 ) -> tuple[Settings, Shapes]:
     """Settle a run's numbers and list the arrays it needs."""
     n_rows = problem.n_rows
@@ -146,4 +147,4 @@ def describe(
         n_workers,
     )
     draws = isinstance(rule, SAGA) and rule.draws
-    return settings, shapes(problem, settings, n_training, trace, draws)
+    return settings, shapes(problem, settings, n_training, trace, draws, record)

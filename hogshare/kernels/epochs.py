@@ -58,6 +58,7 @@ class Shared(NamedTuple):
     sums : float64 [2, 3 * n_columns], losses, criteria and squared changes of the epoch so far
     history : float64 [n_epochs kept], mean loss per epoch
     mail_heads, ..., journal : see `master` (empty without one)
+    recording : int64 [n_events, N_EVENT], see `replay` (empty: nothing is recorded)
     """
 
     w: np.ndarray
@@ -92,6 +93,7 @@ class Shared(NamedTuple):
     gathered_marks: np.ndarray
     gathered_intercepts: np.ndarray
     journal: np.ndarray
+    recording: np.ndarray
 
 
 class Plan(NamedTuple):
@@ -235,6 +237,21 @@ def apply_criterion(shared, plan, schedule_is_adaptive, criterion, score, epoch)
                 continue
         alive = True
     return not alive
+
+
+@helper
+def note_event(shared, worker, ticket, version):
+    """Write down what has just been done to the model, if the run is recorded.
+
+    Who comes first takes the place; on one vector without locks, blocks are written as they end.
+    """
+    if shared.recording.shape[0] == 0:
+        return
+    place = fetch_add(shared.control, layout.RECORDED, 1)
+    if place < shared.recording.shape[0]:
+        shared.recording[place, layout.E_WORKER] = worker
+        shared.recording[place, layout.E_TICKET] = ticket
+        shared.recording[place, layout.E_VERSION] = version
 
 
 @helper

@@ -31,7 +31,8 @@ JOURNAL_WORKER = JOURNAL + 1  # whose message filled the sum; -1: nobody's (the 
 JOURNAL_NUMBER = JOURNAL + 2  # which of its messages
 READERS = 20 * WORD  # workers that have tried to read in vain, many times
 SERVING = 21 * WORD  # 1 while the master is at work
-N_CONTROL = 22
+RECORDED = 22 * WORD  # events written into the recording
+N_CONTROL = 23
 
 # values of STOP
 RUNNING = 0
@@ -126,6 +127,14 @@ H_NUMBER = 0  # which message of this worker it is, from 1; written last
 H_VERSION = 1  # of the snapshot
 H_COUNT = 2  # coordinates
 H_ROWS = 3
+H_TICKET = 4  # of the block
+
+# recording : int64[n_events, N_EVENT], in the order in which it happened, see `replay`
+E_WORKER = 0  # or NO_WORKER: the master applied the rest of a sum
+E_TICKET = 1
+E_VERSION = 2  # that the worker had read
+N_EVENT = 3
+NO_WORKER = -1
 
 # answers of a turn
 TURN_OVER = 0  # the quantum is used up; there is more to do

@@ -24,6 +24,7 @@ import numpy as np
 
 from hogshare.kernels import layout
 from hogshare.kernels.atomics import fence, fetch_add, load, store
+from hogshare.kernels.epochs import note_event
 from hogshare.kernels.jit import helper, inlined, kernel
 from hogshare.kernels.rows import column_of, row_bounds
 
@@ -118,7 +119,7 @@ def read_snapshot(rows, order, first, last, shared, private, me):
 
 
 @helper
-def write_message(rows, order, first, last, shared, private, me):
+def write_message(rows, order, first, last, shared, private, me, ticket):
     """Put what has changed in the copy since the snapshot into the worker's next slot.
 
     A coordinate is written once: then the copy and its base agree.
@@ -150,6 +151,7 @@ def write_message(rows, order, first, last, shared, private, me):
     head[layout.H_VERSION] = shared.table[me, layout.T_VERSION]
     head[layout.H_COUNT] = count
     head[layout.H_ROWS] = last - first
+    head[layout.H_TICKET] = ticket
 
 
 @helper
@@ -264,6 +266,8 @@ def take_message(plan, shared, worker):
     if load(shared.mail_heads[slot], layout.H_NUMBER) != number:
         return False
     gather(plan, shared, worker, slot)
+    head = shared.mail_heads[slot]
+    note_event(shared, worker, head[layout.H_TICKET], head[layout.H_VERSION])
     if load(shared.control, layout.GATHERED) >= plan.gradients:
         update(shared, worker, number)
     else:
@@ -295,6 +299,7 @@ def somebody_may_write(shared):
 def apply_rest(shared):
     """Apply a sum of fewer messages than are wanted."""
     if load(shared.control, layout.GATHERED) > 0:
+        note_event(shared, layout.NO_WORKER, 0, 0)
         update(shared, -1, 0)
 
 

@@ -22,6 +22,7 @@ from hogshare.kernels.epochs import (
     MASTER,
     claim,
     complete,
+    note_event,
     stop_now,
 )
 from hogshare.kernels.exchange import (
@@ -275,6 +276,7 @@ def turn_of(name, method, lock_free):
                             push_private(rule, shared, private, me, TRY)
                 if lock_free or alone:
                     record_push(shared, me)
+                    note_event(shared, me, ticket, 0)
                 elif not ordered and plan.barrier != FREE and table[me, UNEXCHANGED] > 0:
                     # before its clock
                     push_private(rule, shared, private, me, WAIT)
@@ -316,7 +318,7 @@ def compute_message(rows, rule, plan, shared, private, scratch, me, ticket):
     vector = private.w, intercept, shared.rarity
     args = private, shared.columns, scratch, False
     hogwild_rows(rows, rule, order, first, end, t, *vector, *args)
-    write_message(rows, order, first, end, shared, private, me)
+    write_message(rows, order, first, end, shared, private, me, ticket)
     shared.table[me, layout.T_ROWS] += end - first
     return True
 

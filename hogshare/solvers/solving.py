@@ -12,16 +12,17 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from hogshare.barriers import ASP, Barrier, BuiltIn, check_barrier
-from hogshare.engine.arrays import fill, row_arrays
+from hogshare.engine.arrays import Shapes, fill, row_arrays
 from hogshare.engine.automatic import COUPLED
 from hogshare.engine.checks import FIRST_LOOK, Checks, check_criterion
 from hogshare.engine.description import describe
 from hogshare.engine.memory import check_start, memory_of
+from hogshare.engine.recording import Recording, check_recordable, taken_from
 from hogshare.engine.rules import SAGA, SDCA, SGD, Rule
-from hogshare.engine.session import Session
+from hogshare.engine.session import Session, Settings
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
-from hogshare.kernels import layout, losses, sgd
+from hogshare.kernels import epochs, layout, losses, sgd
 from hogshare.planes import Master, Plane, Shared
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
@@ -48,6 +49,7 @@ def solve(
     start: Model | None = None,
     trace: int | None = None,
     block: int | None = None,
+    record: bool = False,
     gradients: bool = False,
     on_epoch: OnEpoch | None = None,
 ) -> Report:
@@ -91,6 +93,9 @@ def solve(
     block : int or None, default=None
         Rows of a block, after which a worker's clock advances and the barrier is asked. None: an
         eighth of a worker's share of an epoch, at most 8192. A trace may need smaller ones.
+    record : bool, default=False
+        Whether the report keeps who did which block from which version (`Report.recording`), for
+        `hogshare.replay`. Needs the `Master` plane, or ``Shared(exchange=None)``.
     gradients : bool, default=False
         Whether the trace also holds the squared norm of the objective's gradient, which must be
         smooth: one more pass over the rows per snapshot, after the run.
@@ -152,7 +157,10 @@ def solve(
         report_epochs=on_epoch is not None,
         track=track,
         block=block,
+        record=record,
     )
+    if record:
+        check_recordable(settings)
     checks = Checks(problem, stop, not isinstance(rule, SGD)) if stop.looks else None
     arrays = runner.allocate(shapes, row_arrays(problem))
     try:
@@ -210,6 +218,9 @@ def solve(
                 "total": over - began,
             },
             notes=notes,
+            recording=recorded(session, problem, settings, shapes, rule, step, stop, start)
+            if record
+            else None,
         )
     finally:
         runner.close()
@@ -222,6 +233,25 @@ def check_gradients(problem: LinearProblem, trace: int | None, gradients: bool) 
         raise ValueError("gradients=True records them on the trace: ask for one, trace=4.")
     if gradients:
         check_smooth(problem)
+
+
+def recorded(
+    session: Session,
+    problem: LinearProblem,
+    settings: Settings,
+    shapes: Shapes,
+    rule: Rule,
+    step: StepSize,
+    stop: Stop,
+    start: Model | None,
+) -> Recording | None:
+    """The run's recording; None where somebody has died, and with it part of what happened."""
+    died = bool((session.shared.table[:, layout.T_STATE] == layout.DEAD).any())
+    events = taken_from(session)
+    if died or len(events) < session.word(layout.COMPLETED):
+        return None
+    exact = session.plan.private == epochs.MASTER
+    return Recording(events, exact, settings, shapes, rule, step, stop, start)
 
 
 class OrderSeed(int):

@@ -1,0 +1,144 @@
+"""The interleaving of an asynchronous run: which worker did which block from which version, in the
+order in which it reached the model. With it the run can be done again on one core.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hogshare.engine.arrays import Shapes, fill, private_memory, row_arrays
+from hogshare.engine.rules import Rule
+from hogshare.engine.session import Session, Settings
+from hogshare.engine.steps import StepSize
+from hogshare.engine.stops import Stop
+from hogshare.kernels import epochs, layout, replay, schedules
+from hogshare.problems.linear import LinearProblem
+from hogshare.problems.model import Model
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """What a run with ``record=True`` keeps besides its report; see `hogshare.replay`.
+
+    Attributes
+    ----------
+    events : ndarray of shape (n_events, 3), int64
+        Worker, ticket (epoch times blocks of an epoch plus block) and version read, in the order
+        of the changes. Worker -1: the master applied the rest of a sum.
+    exact : bool
+        Whether replaying gives the same bits. On one vector without locks it does not: workers
+        write it row by row, and what is recorded is the order in which blocks have ended.
+    """
+
+    events: np.ndarray
+    exact: bool
+    settings: Settings
+    shapes: Shapes
+    rule: Rule
+    step: StepSize
+    stop: Stop
+    start: Model | None
+
+    def __len__(self) -> int:
+        return len(self.events)
+
+
+def check_recordable(settings: Settings) -> None:
+    """Refuse runs whose interleaving says too little.
+
+    Raises
+    ------
+    ValueError
+    """
+    mode = settings.plan["private"]
+    if mode == epochs.EXCHANGE:
+        raise ValueError(
+            "record=True needs a plane with versions: use plane=Master(), or Shared(exchange=None) "
+            "for a replay that is only near. With private copies barrier=BSP() repeats every bit."
+        )
+    if settings.rule["schedule"] == schedules.ADAPTIVE:
+        raise ValueError("record=True needs steps that no epoch's end changes; not 'adaptive'.")
+    if settings.n_columns > 1 and settings.plan["tol"] > -np.inf:
+        raise ValueError(
+            "record=True with several columns needs a stop that all have in common; leave tol out."
+        )
+
+
+def taken_from(session: Session) -> np.ndarray:
+    """The events that a session has recorded."""
+    events = session.arrays["recording"]
+    count = session.word(layout.RECORDED)
+    if count > len(events):
+        raise RuntimeError("More has happened than there was room to record.")
+    return np.array(events[:count])
+
+
+def do_again(problem: LinearProblem, recording: Recording) -> Session:
+    """Replay a recording in this thread; the problem is the run's own."""
+    settings = recording.settings
+    arrays = {**private_memory(recording.shapes), **row_arrays(problem)}
+    session = Session(arrays, settings)
+    fill(session, problem, recording.rule, recording.stop, recording.step, recording.start)
+    again = _Again(session, recording.events)
+    if session.plan.private == epochs.MASTER:
+        again.by_versions()
+    else:
+        again.in_order()
+    return session
+
+
+class _Again:
+    """One replay: where it stands."""
+
+    def __init__(self, session: Session, events: np.ndarray) -> None:
+        self.session = session
+        self.events = events
+        self.workers = [session.worker(k) for k in range(session.settings.n_workers)]
+        self.prepared = -1
+        self.computed = np.zeros(len(events), bool)
+
+    def _prepare(self, ticket: int) -> None:
+        """Have the row order of a ticket's epoch; both that stand are those of the run then."""
+        epoch = ticket // self.session.plan.n_blocks
+        while self.prepared < epoch:
+            self.prepared += 1
+            replay.prepare_epoch(self.session.shared, self.session.plan, self.prepared)
+
+    def _compute(self, i: int) -> None:
+        worker, ticket = int(self.events[i, layout.E_WORKER]), int(self.events[i, layout.E_TICKET])
+        if self.computed[i] or worker == layout.NO_WORKER:
+            return
+        self._prepare(ticket)
+        s, w = self.session, self.workers[worker]
+        replay.compute_again(s.rows, s.rule, s.plan, s.shared, w.private, w.scratch, worker, ticket)
+        self.computed[i] = True
+
+    def by_versions(self) -> None:
+        """The master's takes in their order; every message computed at the version it was.
+
+        A message that is taken later may have been computed now: it is computed before the model
+        moves on. (Not earlier: a worker has few slots.)
+        """
+        session, events = self.session, self.events
+        readers: dict[int, list[int]] = {}
+        for i, version in enumerate(events[:, layout.E_VERSION]):
+            readers.setdefault(int(version), []).append(i)
+        for i, (worker, _, _) in enumerate(events):
+            fills = session.word(layout.GATHERED) + 1 >= session.plan.gradients
+            if fills or worker == layout.NO_WORKER:
+                now = readers.pop(session.word(layout.VERSION), [])
+                # by ticket, which is the order in which a worker has claimed
+                for k in sorted(now, key=lambda k: (events[k, layout.E_TICKET], k)):
+                    self._compute(k)
+            self._compute(i)
+            replay.take_again(session.plan, session.shared, int(worker))
+
+    def in_order(self) -> None:
+        """Blocks one after the other on the vector."""
+        s = self.session
+        for worker, ticket, _ in self.events:
+            self._prepare(int(ticket))
+            w = self.workers[worker]
+            replay.write_again(s.rows, s.rule, s.plan, s.shared, w.private, w.scratch, int(ticket))

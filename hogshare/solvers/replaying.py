@@ -1,0 +1,72 @@
+"""Doing a recorded run again on one core."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+
+from hogshare.engine.recording import do_again
+from hogshare.problems.linear import LinearProblem
+from hogshare.problems.model import Model
+from hogshare.report import Report
+
+
+class ApproximateReplay(UserWarning):
+    """A replay that is near the run, not equal to it."""
+
+
+def replay(problem: LinearProblem, report: Report) -> Model:
+    """Do a run that was recorded again, in this thread.
+
+    Parameters
+    ----------
+    problem : LinearProblem
+        The one that was solved.
+    report : Report
+        Of ``solve(..., record=True)``.
+
+    Returns
+    -------
+    Model
+        With the `Master` plane the run's own, bit for bit. On one vector without locks only near
+        it: a warning says so.
+
+    Raises
+    ------
+    ValueError
+        If the report has no recording, or the problem has another shape.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from hogshare import SGD, Master, problems, replay, solve
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> problem = problems.linear(scale(X), y)
+    >>> run = {"rule": SGD(batch=8), "plane": Master(2), "runtime": "threads", "n_workers": 2}
+    >>> report = solve(problem, record=True, **run)
+    >>> bool((replay(problem, report).coef == report.model.coef).all())
+    True
+    """
+    recording = report.recording
+    if recording is None:
+        raise ValueError(
+            "This report has no recording: solve with record=True. (The recording of a run in "
+            "which a worker or the master has died is not kept.)"
+        )
+    given = problem.n_rows, problem.n_features, problem.n_columns
+    settings = report.settings["problem"]
+    wanted = settings["rows"], settings["features"], settings["columns"]
+    if given != wanted:
+        raise ValueError(
+            f"The run was on (rows, features, columns) = {wanted}; this problem has {given}."
+        )
+    if not recording.exact:
+        warnings.warn(
+            "On one vector without locks only the order of blocks is known, and workers wrote it "
+            "row by row: the replayed model is near the run's, not equal to it.",
+            ApproximateReplay,
+            stacklevel=2,
+        )
+    model = do_again(problem, recording).model()
+    return dataclasses.replace(model, t=report.model.t, memory=report.model.memory)
