@@ -15,6 +15,7 @@ from hogshare._version import __version__
 if TYPE_CHECKING:
     from hogshare import problems, theory
     from hogshare.barriers import ASP, BSP, PBSP, PSSP, SSP, Fraction, Throttled
+    from hogshare.engine.checkpoints import Checkpoint
     from hogshare.engine.rules import SAGA, SDCA, SGD
     from hogshare.engine.steps import StepSize
     from hogshare.engine.stops import Stop
@@ -40,6 +41,7 @@ logging.getLogger("hogshare").addHandler(logging.NullHandler())
 _PLACES = {
     "ASP": "hogshare.barriers",
     "BSP": "hogshare.barriers",
+    "Checkpoint": "hogshare.engine.checkpoints",
     "ElasticNet": "hogshare.estimators",
     "Fraction": "hogshare.barriers",
     "Lasso": "hogshare.estimators",
@@ -81,6 +83,7 @@ __all__ = [
     "SDCA",
     "SGD",
     "SSP",
+    "Checkpoint",
     "ElasticNet",
     "Fraction",
     "Lasso",

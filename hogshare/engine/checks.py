@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -30,6 +30,16 @@ NAMES = {
     "gap": "duality gap",
     "relative_gap": "relative duality gap",
 }
+
+
+class AtRest(Protocol):
+    """What the caller does with a run that rests."""
+
+    def look(self, session: Session, each: Each = map) -> int | None:
+        """Look at the session, which no worker writes meanwhile.
+
+        Returns the epoch to rest again, or None to stop.
+        """
 
 
 class Checks:

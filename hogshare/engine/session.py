@@ -130,18 +130,9 @@ class Session:
         t = self.rule.first_t + self.word(layout.EPOCHS) * float(shared.order.shape[1])
         if not self.rule.average:
             return Model(coef, intercept, t)
-        counts = local[:, layout.L_AVERAGE_COUNT]
-        count = counts.sum(axis=0)
-        total = self.arrays["lag"][:, : self.size].sum(axis=0)
-        # what is not in the lag yet: see `hogshare.kernels.sgd`
-        in_place = self.plan.private in (epochs.LOCK_FREE, epochs.MASTER)
-        weights = counts if in_place else local[:, layout.L_AVERAGE_SCALE]
-        for k in np.flatnonzero(weights.any(axis=1)):
-            w = shared.w if in_place else self.private(int(k)).w
-            total = total + np.tile(weights[k], self.settings.n_features) * w
+        count, total, bias = self.sums_of_iterates()
         before = max(0.0, self.rule.first_t - self.rule.average)
         total = total.reshape(-1, n_columns).T + before * self.arrays["average_coef"]
-        bias = local[:, layout.L_AVERAGE_INTERCEPT].sum(axis=0)
         bias = bias + before * self.arrays["average_intercept"]
         share = 1.0 / np.maximum(count + before, 1.0)
         return Model(
@@ -151,6 +142,19 @@ class Session:
             (total * share[:, None]).astype(coef.dtype),
             (bias * share).astype(coef.dtype),
         )
+
+    def sums_of_iterates(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """How many iterates this run has summed per column, their sum, and their intercepts'."""
+        local = self.locals()
+        counts = local[:, layout.L_AVERAGE_COUNT]
+        total = self.arrays["lag"][:, : self.size].sum(axis=0)
+        # what is not in the lag yet: see `hogshare.kernels.sgd`
+        in_place = self.plan.private in (epochs.LOCK_FREE, epochs.MASTER)
+        weights = counts if in_place else local[:, layout.L_AVERAGE_SCALE]
+        for k in np.flatnonzero(weights.any(axis=1)):
+            w = self.shared.w if in_place else self.private(int(k)).w
+            total = total + np.tile(weights[k], self.settings.n_features) * w
+        return counts.sum(axis=0), total, local[:, layout.L_AVERAGE_INTERCEPT].sum(axis=0)
 
     def put_intercept(self, intercept: np.ndarray) -> None:
         """Move the intercepts while nobody works; whoever joins again starts from there."""

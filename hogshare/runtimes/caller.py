@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from hogshare.engine.arrays import Shapes, private_memory
-from hogshare.engine.checks import Checks
+from hogshare.engine.checks import AtRest
 from hogshare.engine.loop import worker_loop
 from hogshare.engine.session import Session
 from hogshare.runtimes.driver import drive
@@ -24,7 +24,7 @@ class Caller:
         return {**private_memory(shapes), **rows}
 
     def run(
-        self, session: Session, on_epoch: OnEpoch | None, checks: Checks | None = None
+        self, session: Session, on_epoch: OnEpoch | None, checks: AtRest | None = None
     ) -> list[str]:
         """Run to the end; returns notes for the report."""
         hook = EpochHook(session, on_epoch, checks)

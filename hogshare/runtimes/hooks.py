@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from hogshare.engine.checks import Checks
+from hogshare.engine.checks import AtRest
+from hogshare.engine.keeping import OnEpoch as OnEpoch
 from hogshare.engine.session import Session
 from hogshare.kernels import layout
 from hogshare.problems.model import Model
 from hogshare.runtimes.pool import take_turns
-
-OnEpoch = Callable[[int, Callable[[], Model]], bool]
 
 
 class EpochHook:
@@ -22,12 +21,12 @@ class EpochHook:
     """
 
     def __init__(
-        self, session: Session, on_epoch: OnEpoch | None, checks: Checks | None = None
+        self, session: Session, on_epoch: OnEpoch | None, checks: AtRest | None = None
     ) -> None:
         self.session = session
         self.on_epoch = on_epoch
         self.checks = checks
-        self.seen = 0
+        self.seen = session.word(layout.EPOCHS)  # of a run that goes on, those before are told
 
     def poll(self, snapshot: Callable[[], Model] | None = None) -> None:
         """Report the epochs that have ended since the last call; look, if the run rests for it."""
@@ -35,7 +34,7 @@ class EpochHook:
         if self.checks is not None and self.session.rests():
             self._look(self.checks)
 
-    def _look(self, checks: Checks) -> None:
+    def _look(self, checks: AtRest) -> None:
         session = self.session
         if not session.restore_at_rest():  # a worker that died may have left the sums wrong
             return

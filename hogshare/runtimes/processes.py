@@ -25,7 +25,7 @@ import numpy as np
 
 from hogshare.barriers import UserBarrier, name_of
 from hogshare.engine.arrays import Shapes
-from hogshare.engine.checks import Checks
+from hogshare.engine.checks import AtRest
 from hogshare.engine.loop import loop_of
 from hogshare.engine.session import ROW_ARRAYS, Session, Settings
 from hogshare.kernels import layout, repair
@@ -86,7 +86,7 @@ class Processes:
         self.borrowed = {}
 
     def run(
-        self, session: Session, on_epoch: OnEpoch | None, checks: Checks | None = None
+        self, session: Session, on_epoch: OnEpoch | None, checks: AtRest | None = None
     ) -> list[str]:
         """Run to the end; returns notes for the report."""
         self.barrier = by_value(session.barrier)

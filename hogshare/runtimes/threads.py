@@ -13,7 +13,7 @@ from concurrent.futures import Future, wait
 import numpy as np
 
 from hogshare.engine.arrays import Shapes, private_memory
-from hogshare.engine.checks import Checks
+from hogshare.engine.checks import AtRest
 from hogshare.engine.loop import loop_of
 from hogshare.engine.session import Session
 from hogshare.kernels import layout
@@ -105,7 +105,7 @@ class Threads:
         return {**private_memory(shapes), **rows}
 
     def run(
-        self, session: Session, on_epoch: OnEpoch | None, checks: Checks | None = None
+        self, session: Session, on_epoch: OnEpoch | None, checks: AtRest | None = None
     ) -> list[str]:
         """Run to the end; returns notes for the report."""
         hook = EpochHook(session, on_epoch, checks)

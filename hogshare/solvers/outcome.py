@@ -181,9 +181,17 @@ def workers(session: Session, began: float) -> list[dict[str, Any]]:
 
 
 def trace(
-    session: Session, problem: LinearProblem, began: float, start: Model | None, gradients: bool
+    session: Session,
+    problem: LinearProblem,
+    began: float,
+    start: Model | None,
+    gradients: bool,
+    first_epoch: int = 0,
 ) -> Trace:
-    """Evaluate the objective, and its gradient, at the start and on every snapshot taken."""
+    """Evaluate the objective, and its gradient, at the start and on every snapshot taken.
+
+    first_epoch : epochs that were done before the start, in a run that was resumed
+    """
 
     def look(coef: np.ndarray, intercept: np.ndarray) -> tuple[float, ...]:
         if not gradients:
@@ -194,7 +202,8 @@ def trace(
     a, n = session.arrays, session.settings.n_columns
     coef = np.zeros((n, problem.n_features)) if start is None else start.coef
     intercept = np.zeros(n) if start is None else start.intercept
-    points = [(0.0, 0.0, 0.0, *look(coef, intercept))]
+    done = float(first_epoch)
+    points = [(done, done * session.plan.n_blocks, 0.0, *look(coef, intercept))]
     for slot in np.flatnonzero(a["snapshot_blocks"]):
         done = float(a["snapshot_blocks"][slot])
         taken = a["snapshot_times"][slot] * 1e-9 - began

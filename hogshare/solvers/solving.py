@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,13 @@ from sklearn.utils import check_random_state
 from hogshare.barriers import ASP, Barrier, BuiltIn, check_barrier
 from hogshare.engine.arrays import Shapes, fill, row_arrays
 from hogshare.engine.automatic import COUPLED
-from hogshare.engine.checks import FIRST_LOOK, Checks, check_criterion
+from hogshare.engine.checkpoints import Checkpoint, Saved, facts_of, load
+from hogshare.engine.checks import FIRST_LOOK, AtRest, Checks, check_criterion
 from hogshare.engine.description import describe
+from hogshare.engine.keeping import Keeper
 from hogshare.engine.memory import check_start, memory_of
 from hogshare.engine.recording import Recording, check_recordable, taken_from
+from hogshare.engine.resuming import restore
 from hogshare.engine.rules import SAGA, SDCA, SGD, Rule
 from hogshare.engine.session import Session, Settings
 from hogshare.engine.steps import StepSize
@@ -52,6 +56,8 @@ def solve(
     record: bool = False,
     gradients: bool = False,
     on_epoch: OnEpoch | None = None,
+    checkpoint: Checkpoint | str | Path | None = None,
+    resume: str | Path | None = None,
 ) -> Report:
     """Minimise a problem with any number of workers.
 
@@ -102,6 +108,13 @@ def solve(
     on_epoch : callable, default=None
         ``on_epoch(epoch, snapshot) -> bool`` is called in the calling thread after each epoch
         (counted from 1); ``snapshot()`` gives the model; True stops the run.
+    checkpoint : Checkpoint, str or Path, default=None
+        Where to save the run on its way; a path means after every epoch. See `Checkpoint` and
+        ``docs/checkpoints.md``.
+    resume : str or Path, default=None
+        A checkpoint file of the same run, to go on from: up to `stop`'s epochs, those before
+        counted. With one worker it is bit for bit the run that was never interrupted. The file is
+        not written unless it is named in `checkpoint` too. `seed` may be left out.
 
     Returns
     -------
@@ -110,9 +123,13 @@ def solve(
     Raises
     ------
     ValueError
-        If an argument is out of its range, or if the run diverges.
+        If an argument is out of its range, if the run diverges, or if `resume` is no checkpoint or
+        that of another run.
     BarrierError
         If a barrier of the user's raises, answers neither yes nor no, or lets nobody pass.
+    OSError
+        If `resume` cannot be read, or there is no folder for `checkpoint`. Later on, a checkpoint
+        that cannot be written is a warning.
     MemoryError
         If the run's memory does not fit.
 
@@ -140,7 +157,17 @@ def solve(
     workers, runner, notes = choose(
         problem, runtime, n_workers, stop.epochs, plane.interval(problem)
     )
-    first_t = 1.0 if start is None else start.t
+    checkpoint, saved = place_of(checkpoint), saved_run(resume, start)
+    order_seed = shuffle_seed(seed) if saved is None or seed is not None else saved.seed
+    facts: dict[str, Any] = {}
+    if checkpoint is not None or saved is not None:
+        facts = facts_of(problem, rule, step, stop, shuffle, order_seed)
+    if saved is not None:
+        saved.require(facts)
+    first_t, first, begun = 1.0 if start is None else start.t, start, 0
+    if saved is not None:
+        first_t, first, begun = saved.first_t, saved.model(), saved.epochs
+    inside = runner.name == "caller"
     track = sgd.TRACK_CRITERION if stop.tol is not None else sgd.TRACK_NOTHING
     settings, shapes = describe(
         problem,
@@ -150,11 +177,11 @@ def solve(
         step=step,
         stop=stop,
         n_workers=workers,
-        seed=shuffle_seed(seed),
+        seed=order_seed,
         shuffle=shuffle,
         first_t=first_t,
         trace=trace or 0,
-        report_epochs=on_epoch is not None,
+        report_epochs=on_epoch is not None or (checkpoint is not None and inside),
         track=track,
         block=block,
         record=record,
@@ -166,23 +193,39 @@ def solve(
     try:
         session = Session(arrays, settings, None if isinstance(barrier, BuiltIn) else barrier)
         fill(session, problem, rule, stop, step, start)
+        next_look = FIRST_LOOK if start is None else 0  # a start may be good enough
+        if saved is not None:
+            restore(session, saved)
+            next_look = saved.next_look
+            notes.append(f"resumed after {saved.epochs} epochs from {saved.path}")
         if checks is not None:
-            session.raise_limit(FIRST_LOOK if start is None else 0)  # a start may be good enough
-            if start is None:
+            session.raise_limit(next_look)
+            if saved is not None:
+                checks.seen = saved.looks_seen
+            elif start is None:
                 checks.begin(session)
+        keeper, heard = None, on_epoch
+        at_rest: AtRest | None = checks
+        if checkpoint is not None:
+            keeper = Keeper(session, checkpoint, facts, checks, next_look, inside)
+            session.raise_limit(keeper.limit)
+            heard, at_rest = keeper.told_by(on_epoch), keeper.at_rest
         filled = time.perf_counter()
         session.worker(0).prepare()
         if checks is not None:
             checks.prepare()
         ready = time.perf_counter()
         with np.errstate(all="ignore"):
-            notes += runner.run(session, on_epoch, checks)
+            notes += runner.run(session, heard, at_rest)
         over = time.perf_counter()
         session.restore_sums()
         reason = session.word(layout.STOP)
         model = dataclasses.replace(session.model(), memory=memory_of(session))
         if reason == layout.STOPPED_BY_DIVERGENCE or not model.is_finite():
             raise diverged(session.word(layout.EPOCHS), rule)
+        if keeper is not None:
+            keeper.finish()
+            notes += keeper.notes
         if outcome.is_absurd(problem, model):
             warnings.warn(outcome.absurd(rule), ConvergenceWarning, stacklevel=2)
             notes.append(outcome.absurd(rule))
@@ -208,7 +251,9 @@ def solve(
             stop_reason=why,
             checks=[] if checks is None else checks.seen,
             epoch_losses=outcome.epoch_losses(session),
-            trace=outcome.trace(session, problem, ready, start, gradients) if trace else None,
+            trace=outcome.trace(session, problem, ready, first, gradients, begun)
+            if trace
+            else None,
             workers=outcome.workers(session, ready),
             staleness=outcome.staleness(session),
             seconds={
@@ -265,6 +310,33 @@ def shuffle_seed(seed: Any) -> int:
     random_state = check_random_state(seed)
     random_state.randint(1, np.iinfo(np.int32).max)
     return int(random_state.randint(np.iinfo(np.int32).max))
+
+
+def place_of(checkpoint: Checkpoint | str | Path | None) -> Checkpoint | None:
+    """Where checkpoints go, if anywhere; a place that will not do is refused."""
+    if checkpoint is None:
+        return None
+    if not isinstance(checkpoint, Checkpoint):
+        checkpoint = Checkpoint(checkpoint)
+    checkpoint.check()
+    return checkpoint
+
+
+def saved_run(resume: str | Path | None, start: Model | None) -> Saved | None:
+    """The run to go on with, if any.
+
+    Raises
+    ------
+    ValueError
+        If the file is no checkpoint, or there is another start besides.
+    """
+    if resume is None:
+        return None
+    if start is not None:
+        raise ValueError(
+            "give one of start and resume: a checkpoint holds the model that its run goes on from."
+        )
+    return load(resume)
 
 
 def diverged(epoch: int, rule: Rule) -> ValueError:

@@ -1,0 +1,338 @@
+"""Checkpoints: where a run stands, in a file, and which run it is.
+
+The file is an archive (`hogshare.archives`), so it is the old checkpoint or the new one, whatever
+is killed while it is written, and nothing in it is unpickled.
+
+    header               JSON: format, version, finished epochs, what run this is (its facts), the
+                         first step's time, the looks at the model so far, names of fields
+    coef, intercept, average_coef, average_intercept
+                         the model, for people and for `Checkpoint.model`
+    state_*              what the engine needs to go on; see `hogshare.engine.resuming`
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hogshare import archives
+from hogshare._version import __version__
+from hogshare.engine.rules import SGD, Rule
+from hogshare.engine.steps import StepSize
+from hogshare.engine.stops import Stop
+from hogshare.problems.linear import LinearProblem, effective_l1_ratio
+from hogshare.problems.model import Model
+
+FORMAT = "hogshare checkpoint"
+FORMAT_VERSION = 1
+WHAT = "a hogshare checkpoint"
+SAMPLE = 1 << 16  # values of each of the rows' arrays that are hashed in their order
+SHOWN = 4  # differences that an error names
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where and how often a run is saved on its way, so that `solve` can go on with it.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file, which is replaced as a whole by every checkpoint.
+    epochs : int, default=1
+        Epochs from one checkpoint to the next. The run's last epoch is saved in any case.
+    seconds : float, default=0
+        Seconds from one checkpoint to the next, at least about. Several workers rest while the
+        run's state is copied, at an epoch that is chosen by their pace so far.
+
+    Notes
+    -----
+    A checkpoint that cannot be written is a warning, and the run goes on: the file is then the one
+    before. A folder that does not exist, or a file that is no checkpoint, is an error before the
+    run begins.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from hogshare import Checkpoint, Stop, problems, solve
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> problem = problems.linear(scale(X), y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     saved = Checkpoint(Path(folder) / "run.npz", epochs=2)
+    ...     _ = solve(problem, stop=Stop(epochs=4), seed=0, checkpoint=saved)
+    ...     resumed = solve(problem, stop=Stop(epochs=10), resume=saved.path)
+    >>> whole = solve(problem, stop=Stop(epochs=10), seed=0)
+    >>> resumed.n_epochs, bool((resumed.model.coef == whole.model.coef).all())
+    (10, True)
+    """
+
+    path: str | Path
+    epochs: int = 1
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.epochs < 1:
+            raise ValueError(f"epochs must be at least 1; got {self.epochs}.")
+        if not 0.0 <= self.seconds < float("inf"):
+            raise ValueError(f"seconds must be a finite number of at least 0; got {self.seconds}.")
+
+    def model(self) -> Model:
+        """Read the model from the file, for predictions or as the `start` of another run.
+
+        Returns
+        -------
+        Model
+            With what the rule remembered of the rows.
+
+        Raises
+        ------
+        ValueError
+            If the file is no checkpoint, is cut off, or was written by a later version.
+        OSError
+            If it cannot be opened.
+        """
+        return load(self.path).model()
+
+    def check(self) -> None:
+        """Refuse a place that cannot be written, or must not be.
+
+        Raises
+        ------
+        OSError
+            If there is no such folder.
+        ValueError
+            If the file that is there is no checkpoint of this version.
+        """
+        path = Path(self.path)
+        if not path.parent.is_dir():
+            raise FileNotFoundError(
+                f"{path}: the folder for the checkpoint does not exist; make it first."
+            )
+        if path.is_dir():
+            raise IsADirectoryError(f"{path}: a checkpoint is a file, and this is a folder.")
+        if path.exists():
+            try:
+                load(path)
+            except ValueError as error:
+                raise ValueError(
+                    f"{error}. It would be overwritten by a checkpoint: name another file, or "
+                    "remove this one."
+                ) from error
+        archives.sweep(path)
+
+
+@dataclass(kw_only=True)
+class Saved:
+    """What a checkpoint file holds.
+
+    Parameters
+    ----------
+    epochs : int
+        Finished epochs.
+    facts : dict
+        What run it is; see `facts_of`.
+    first_t : float
+        Step counter of the run's first row.
+    form : str
+        How the state is written; see `hogshare.engine.resuming`.
+    ready : int
+        Epochs whose row order is prepared.
+    looks : dict
+        ``seen``, what the looks so far found, and ``next``, the epoch of the next one.
+    fields : dict
+        Names of the rows of the state's tables, in order.
+    arrays : dict of ndarray
+        The state, and the model.
+    path : str
+        Where it was read from.
+    """
+
+    epochs: int
+    facts: dict[str, Any]
+    first_t: float
+    form: str
+    ready: int
+    looks: dict[str, Any]
+    fields: dict[str, list[str]]
+    arrays: dict[str, np.ndarray]
+    path: str = field(default="", repr=False)
+
+    @property
+    def seed(self) -> int:
+        """Seed of the row order."""
+        return int(self.facts["seed"])
+
+    @property
+    def next_look(self) -> int:
+        """Epoch of the next look at the model, where there are any."""
+        return int(self.looks["next"])
+
+    @property
+    def looks_seen(self) -> list[dict[str, Any]]:
+        """What the looks so far found."""
+        return [dict(look) for look in self.looks["seen"]]
+
+    def save(self, path: str | Path) -> None:
+        """Write the file, or leave what was there; see `hogshare.archives.write`."""
+        header = {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "version": __version__,
+            "epochs": self.epochs,
+            "facts": self.facts,
+            "first_t": self.first_t,
+            "form": self.form,
+            "ready": self.ready,
+            "looks": self.looks,
+            "fields": self.fields,
+        }
+        archives.write(path, header, self.arrays)
+
+    def require(self, facts: dict[str, Any]) -> None:
+        """Refuse to go on with another run than this is of.
+
+        Raises
+        ------
+        ValueError
+            If facts differ. The message says which, and what to do.
+        """
+        found = list(differences(self.facts, facts))
+        if not found:
+            return
+        more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+        raise ValueError(
+            f"{self.path}: this checkpoint is of another run: {'; '.join(found[:SHOWN])}{more}. "
+            "Resume with the problem and the settings that it was written with (epochs, workers "
+            "and plane may differ), or begin a new run at its model with "
+            f"start=Checkpoint({self.path!r}).model()."
+        )
+
+    def model(self) -> Model:
+        """The model, with what the rule remembered of the rows."""
+        a = self.arrays
+        n_columns = len(a["coef"])
+        memory = None
+        if "state_gradients" in a:
+            memory = a["state_gradients"].reshape(-1, n_columns)
+        elif "state_dual" in a:
+            memory = -a["state_dual"].reshape(-1, 1 + n_columns)[:, 1:]
+        t = self.first_t + self.epochs * float(self.facts["problem"]["training rows"])
+        averages = a.get("average_coef"), a.get("average_intercept")
+        return Model(a["coef"], a["intercept"], t, *averages, memory)
+
+
+def load(path: str | Path) -> Saved:
+    """Read a checkpoint file.
+
+    Raises
+    ------
+    ValueError
+        If the file is no checkpoint, is cut off, or was written by a later version.
+    OSError
+        If it cannot be opened.
+    """
+    header, arrays = archives.read(path, WHAT, FORMAT, FORMAT_VERSION)
+    try:
+        saved = Saved(
+            epochs=int(header["epochs"]),
+            facts=dict(header["facts"]),
+            first_t=float(header["first_t"]),
+            form=str(header["form"]),
+            ready=int(header["ready"]),
+            looks=dict(header["looks"]),
+            fields=dict(header["fields"]),
+            arrays=arrays,
+            path=str(path),
+        )
+        rows = int(saved.facts["problem"]["training rows"])
+        saved.model(), saved.seed, saved.next_look, saved.looks_seen
+        if saved.epochs < 0 or rows < 1:
+            raise ValueError("its numbers are out of range")
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path}: not {WHAT} ({error!r})") from error
+    return saved
+
+
+def facts_of(
+    problem: LinearProblem, rule: Rule, step: StepSize, stop: Stop, shuffle: bool, seed: int
+) -> dict[str, Any]:
+    """What decides which steps a run takes, as plain data: two runs with the same are one run.
+
+    Not its epochs, nor who computes it (workers, runtime, plane): those may change on the way.
+
+    seed : of the row order itself
+    """
+    held_out = 0 if stop.validation is None else int(np.count_nonzero(stop.validation))
+    facts = {
+        "problem": {
+            "loss": problem.loss,
+            "epsilon": problem.epsilon,
+            "penalty": problem.penalty,
+            "alpha": problem.alpha,
+            "l1_ratio": effective_l1_ratio(problem.penalty, problem.l1_ratio),
+            "fit_intercept": problem.fit_intercept,
+            "rows": problem.n_rows,
+            "training rows": problem.n_rows - held_out,
+            "features": problem.n_features,
+            "columns": problem.n_columns,
+            "dtype": problem.dtype.name,
+            "format": "csr" if problem.is_sparse else "dense",
+            "data": fingerprint(problem),
+        },
+        "rule": {"name": type(rule).__name__, **asdict(rule)},
+        "step": asdict(step) if isinstance(rule, SGD) else None,
+        "stop": {
+            "tol": stop.tol,
+            "patience": stop.patience,
+            "give_up": stop.give_up,
+            "validation": None if stop.validation is None else _digest(stop.validation),
+            **{name: getattr(stop, name) for name in ("gradient", "gap", "relative_gap")},
+        },
+        "shuffle": shuffle,
+        "seed": int(seed),
+    }
+    # as it will be read again, numbers of NumPy's as Python's own
+    plain: dict[str, Any] = json.loads(json.dumps(facts, default=lambda value: value.item()))
+    return plain
+
+
+def fingerprint(problem: LinearProblem) -> str:
+    """A few digits that tell these rows, labels and weights from others.
+
+    Every bit of them counts in a sum of whole numbers, which a pass over the memory takes; of large
+    arrays a sample counts in its order too.
+    """
+    rows = problem.rows
+    arrays = [rows.data, rows.indices, rows.indptr, rows.y, rows.weight]
+    return _digest(*arrays, problem.positive, problem.negative)
+
+
+def _digest(*arrays: np.ndarray) -> str:
+    digest = hashlib.blake2b(digest_size=8)
+    for array in map(np.ascontiguousarray, arrays):
+        words = array.reshape(-1).view(f"u{array.itemsize}")
+        total = int(words.sum(dtype=np.uint64))
+        sample = words[:: max(1, len(words) // SAMPLE)]
+        digest.update(f"{array.dtype.str} {array.shape} {total};".encode())
+        digest.update(sample.tobytes())
+    return digest.hexdigest()
+
+
+def differences(before: Any, now: Any, name: str = "") -> Iterator[str]:
+    """Name what differs between two runs' facts, one by one, as a phrase each."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        for key in [*before, *(key for key in now if key not in before)]:
+            part = f"{name} {key}".strip() if name in ("rule", "step", "stop") else key
+            yield from differences(before.get(key), now.get(key), part)
+    elif before != now and name == "data":
+        yield "the rows, labels or weights hold other numbers"
+    elif before != now:
+        yield f"{name} was {before!r} and is {now!r}"

@@ -1,0 +1,177 @@
+"""When a run's checkpoints are written: a `Keeper` is what the caller does at the right moments.
+
+Who calls: the caller's thread alone. The only worker in the calling thread is saved as it stands,
+at the end of an epoch, so that a run with checkpoints is bit for bit the run without. Workers in
+other threads and processes rest for it, as they do for a look: at an epoch they have left, the
+state is copied, they go on, and the copy is written meanwhile.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from hogshare.engine.checkpoints import Checkpoint, Saved
+from hogshare.engine.checks import AtRest, Checks
+from hogshare.engine.intercepts import Each
+from hogshare.engine.resuming import collect
+from hogshare.engine.session import Session
+from hogshare.kernels import layout
+from hogshare.problems.model import Model
+
+NEVER = sys.maxsize  # an epoch that does not come
+GROWTH = 8  # of the epochs between two checkpoints, at most, where seconds decide
+
+OnEpoch = Callable[[int, Callable[[], Model]], bool]
+
+
+class CheckpointFailed(RuntimeWarning):
+    """A checkpoint could not be written; the run goes on, and the file is the one before."""
+
+
+class Keeper:
+    """Writes the checkpoints of one run, between its looks.
+
+    Parameters
+    ----------
+    session : Session
+    checkpoint : Checkpoint
+    facts : dict
+        See `hogshare.engine.checkpoints.facts_of`.
+    checks : Checks or None
+        Who looks at the model; called from here, at its own epochs.
+    next_look : int
+        Epoch of the first look; without checks it does not matter.
+    inside : bool
+        Whether the only worker is the calling thread.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        checkpoint: Checkpoint,
+        facts: dict[str, Any],
+        checks: Checks | None,
+        next_look: int,
+        inside: bool,
+    ) -> None:
+        self.session = session
+        self.checkpoint = checkpoint
+        self.facts = facts
+        self.checks = checks
+        self.next_look = NEVER if checks is None else next_look
+        self.inside = inside
+        self.notes: list[str] = []
+        self._failing = False
+        self._began = self._last = time.monotonic()
+        self._first = self._kept = session.word(layout.EPOCHS)
+        self._gap = checkpoint.epochs
+        self._next = self._after(self._kept)
+
+    @property
+    def limit(self) -> int:
+        """The epoch at which workers are to rest."""
+        return self.next_look if self.inside else min(self.next_look, self._next)
+
+    @property
+    def at_rest(self) -> AtRest | None:
+        """What a runtime is to call when workers rest; None where they never do."""
+        return self if not self.inside or self.checks is not None else None
+
+    # -- the only worker is the calling thread ---------------------------------------------------
+
+    def told_by(self, on_epoch: OnEpoch | None) -> OnEpoch | None:
+        """What a runtime is to call after each epoch."""
+        if not self.inside:
+            return on_epoch
+
+        def told(epoch: int, snapshot: Callable[[], Model]) -> bool:
+            stop = on_epoch is not None and on_epoch(epoch, snapshot)
+            over = epoch >= self.session.plan.max_epochs
+            over = over or stop or self.session.word(layout.STOP) != layout.RUNNING
+            waited = time.monotonic() - self._last >= self.checkpoint.seconds
+            if over or (epoch >= self._next and waited):
+                self._write(self._collect())
+                self._next = self._after(epoch)
+            return bool(stop)
+
+        return told
+
+    # -- workers rest ----------------------------------------------------------------------------
+
+    def look(self, session: Session, each: Each = map) -> int | None:
+        """Look at the model if its time has come, then save the run if its time has.
+
+        Returns the epoch to rest again, or None to stop.
+        """
+        epoch = session.word(layout.EPOCHS)
+        if self.checks is not None and epoch >= self.next_look:
+            again = self.checks.look(session, each)
+            if again is None:
+                return None
+            self.next_look = again
+        if not self.inside and epoch >= self._next:
+            saved = self._collect()
+            self._pace(epoch)
+            self._next = self._after(epoch)
+            session.raise_limit(self.limit)  # nobody waits for the disk
+            self._write(saved)
+        return self.limit
+
+    def finish(self) -> None:
+        """Save the run at its end, when all have left."""
+        if not self.inside and self._kept < self.session.word(layout.EPOCHS):
+            self._write(self._collect())
+
+    # -- both ------------------------------------------------------------------------------------
+
+    def _after(self, epoch: int) -> int:
+        """The epoch of the next checkpoint: the same ones whether or not a run was resumed."""
+        return (epoch // self._gap + 1) * self._gap
+
+    def _pace(self, epoch: int) -> None:
+        """Rest as often as the seconds ask for, by the epochs so far."""
+        every = self.checkpoint.epochs
+        passed = max(time.monotonic() - self._began, 1e-9)
+        wanted = math.ceil(self.checkpoint.seconds * (epoch - self._first) / passed / every)
+        self._gap = every * max(1, min(wanted, GROWTH * self._gap // every))
+
+    def _collect(self) -> Saved:
+        checks = self.checks
+        looks: dict[str, Any] = {"seen": [], "next": 0}
+        if checks is not None:
+            epoch = self.session.word(layout.EPOCHS)
+            # a look that has ended the run is done again by the run that goes on
+            again = self.next_look <= epoch
+            seen = [dict(look) for look in checks.seen if look["epoch"] < epoch or not again]
+            looks = {"seen": seen, "next": self.next_look}
+        return collect(self.session, self.facts, looks)
+
+    def _write(self, saved: Saved) -> None:
+        """Write a state, unless it is that of a run that diverges."""
+        if not saved.model().is_finite():
+            return
+        try:
+            saved.save(self.checkpoint.path)
+        except OSError as error:
+            self._last = time.monotonic()
+            if not self._failing:
+                self._failing = True
+                self._tell(error)
+            return
+        self._failing = False
+        self._kept = saved.epochs
+        self._last = time.monotonic()
+
+    def _tell(self, error: OSError) -> None:
+        path = self.checkpoint.path
+        sentence = (
+            f"{path}: the checkpoint could not be written ({error.strerror or error}); the fit "
+            "goes on and tries again at the next one, and the file is as it was before"
+        )
+        self.notes.append(sentence)
+        warnings.warn(sentence, CheckpointFailed, stacklevel=6)

@@ -1,0 +1,261 @@
+"""The state of a run between two epochs: taken out of a session, put into another one.
+
+Called by the caller while nobody computes: all workers rest or have left, or the only worker is the
+calling thread itself, which has just ended an epoch. So nothing is in flight, and every number that
+counts stands in the session's arrays.
+
+Of one worker everything is kept as it stands, with its scale, its sums and its cumulative penalty:
+the run goes on bit for bit. Of several workers what they agree on is kept, their vector and the sum
+of their iterates, and any number of workers can go on from it; also from one worker's state, which
+is brought into that form first. What is left out then is how much of the l1 penalty each worker
+still owed to features that its rows had not touched of late.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hogshare.engine.arrays import MAX_HISTORY
+from hogshare.engine.checkpoints import Saved
+from hogshare.engine.session import Session
+from hogshare.kernels import layout, turns
+
+# how one worker's state stands, by the plan's `private`, and how that of several does
+FORMS = {turns.ALONE: "alone", turns.LOCK_FREE: "lock-free", turns.EXCHANGE: "folded"}
+FOLDED = "folded"
+
+# what the rules remember and the sums over it: the same for any number of workers
+REMEMBERED = ("gradients", "dual", "average")
+# of every run whose orders are shuffled from one another
+ORDERS = ("order", "permutation")
+
+
+def field_names(prefix: str, count: int) -> list[str]:
+    """Names of a table's rows in `layout`, by their place."""
+    names = {getattr(layout, name): name for name in vars(layout) if name.startswith(prefix)}
+    return [names[place] for place in range(count)]
+
+
+def fields() -> dict[str, list[str]]:
+    """What stands in the rows of the tables of a state."""
+    return {
+        "columns": field_names("C_", layout.N_COLUMN_FIELDS),
+        "local": field_names("L_", layout.N_LOCAL_FIELDS),
+    }
+
+
+def form_of(session: Session) -> str:
+    """How this session's state is written."""
+    return FORMS[session.plan.private] if session.settings.n_workers == 1 else FOLDED
+
+
+def collect(session: Session, facts: dict[str, Any], looks: dict[str, Any]) -> Saved:
+    """Copy a session's state; nobody computes meanwhile.
+
+    Parameters
+    ----------
+    session : Session
+    facts : dict
+        See `hogshare.engine.checkpoints.facts_of`.
+    looks : dict
+        See `hogshare.engine.checkpoints.Saved`.
+    """
+    a, model = session.arrays, session.model()
+    state = {name: a[name] for name in ("w", *REMEMBERED, "columns")}
+    state["history"] = a["history"][: session.word(layout.EPOCHS)]
+    if _shuffles_on(session):
+        state |= {name: a[name] for name in ORDERS}
+    if session.rule.first_t > session.rule.average > 0:
+        # the mean that the run has begun with
+        state |= {name: a[name] for name in ("average_coef", "average_intercept")}
+    form = form_of(session)
+    if form == FOLDED:
+        state |= _folded_sums(session)
+    else:
+        private = session.private(0)
+        state |= {name: getattr(private, name) for name in ("local", "lag", "received")}
+        state |= {name: a[name] for name in ("intercept", "dual_mean")}
+    arrays = {f"state_{name}": array.copy() for name, array in state.items() if array.size}
+    arrays |= {"coef": model.coef, "intercept": model.intercept}
+    if model.average_coef is not None and model.average_intercept is not None:
+        arrays["average_coef"] = model.average_coef
+        arrays["average_intercept"] = model.average_intercept
+    return Saved(
+        epochs=session.word(layout.EPOCHS),
+        facts=facts,
+        first_t=session.rule.first_t,
+        form=form,
+        ready=session.word(layout.READY),
+        looks=looks,
+        fields=fields(),
+        arrays=arrays,
+    )
+
+
+def _shuffles_on(session: Session) -> bool:
+    """Whether an epoch's order is the last one's, shuffled further."""
+    plan, drawn = session.plan, session.arrays["chances"].size > 0
+    return bool(plan.shuffle) and not plan.window and not drawn
+
+
+def _folded_sums(session: Session) -> dict[str, np.ndarray]:
+    """What several workers have between them, as if one had done it all and had just folded it."""
+    a = session.arrays
+    state = {"intercept": a["intercept"], "dual_mean": a["dual_mean"]}
+    local = _fresh_local(a["w"], session.settings.n_columns)
+    if a["lag"].size:
+        count, state["lag"], bias = session.sums_of_iterates()
+        local[layout.L_AVERAGE_COUNT], local[layout.L_AVERAGE_INTERCEPT] = count, bias
+    return {**state, "local": local}
+
+
+def _fresh_local(w: np.ndarray, n_columns: int) -> np.ndarray:
+    """A worker's own numbers when it comes to a vector for the first time."""
+    local = np.zeros((layout.N_LOCAL_FIELDS, n_columns))
+    local[layout.L_SCALE] = 1.0
+    local[layout.L_STRETCH] = 1.0
+    vector = w.reshape(-1, n_columns).astype(np.float64)
+    local[layout.L_SQUARED_NORM] = np.square(vector).sum(axis=0)
+    local[layout.L_L1_NORM] = np.abs(vector).sum(axis=0)
+    return local
+
+
+def folded(state: dict[str, np.ndarray], form: str) -> dict[str, np.ndarray]:
+    """One worker's state as that of several: scale and what the sums lack are multiplied out."""
+    if form == FOLDED:
+        return state
+    w, local = state["w"], state["local"]
+    n_columns = local.shape[1]
+    alone = form == FORMS[turns.ALONE]
+    after = dict(state)
+    if "lag" in state:
+        weight = local[layout.L_AVERAGE_SCALE if alone else layout.L_AVERAGE_COUNT]
+        after["lag"] = state["lag"] + np.tile(weight, len(w) // n_columns) * w
+    if alone:
+        # the one worker's scale, intercept and mean stand beside the vector until it leaves
+        after["w"] = (np.tile(local[layout.L_SCALE], len(w) // n_columns) * w).astype(w.dtype)
+        after["intercept"] = local[layout.L_INTERCEPT].copy()
+        after["dual_mean"] = local[layout.L_DUAL_MEAN].copy()
+    after["local"] = _fresh_local(after["w"], n_columns)
+    for place in (layout.L_AVERAGE_COUNT, layout.L_AVERAGE_INTERCEPT):
+        after["local"][place] = local[place]
+    after.pop("received", None)
+    return after
+
+
+def restore(session: Session, saved: Saved) -> None:
+    """Put a state into a session that has been filled as for a run from zero.
+
+    Raises
+    ------
+    ValueError
+        If the file's arrays do not fit the session.
+    """
+    a = session.arrays
+    state = {
+        name.removeprefix("state_"): array
+        for name, array in saved.arrays.items()
+        if name.startswith("state_")
+    }
+    exact = session.settings.n_workers == 1 and form_of(session) == saved.form
+    _check(session, saved, state, exact)
+    if not exact:
+        state = folded(state, saved.form)
+    for name in ("w", "intercept", "dual_mean", *REMEMBERED, "columns"):
+        if a[name].size:
+            a[name][...] = state[name]
+    for name in ("average_coef", "average_intercept"):
+        if name in state:
+            a[name][...] = state[name]
+    history = state.get("history", a["history"][:0])
+    kept = min(len(a["history"]), len(history))
+    a["history"][:kept] = history[:kept]
+    if exact:
+        private = session.private(0)
+        for name in ("local", "lag", "received"):
+            if getattr(private, name).size:
+                getattr(private, name)[...] = state[name]
+    else:
+        _spread(session, state)
+    _set_schedule(session, saved, state)
+
+
+def _spread(session: Session, state: dict[str, np.ndarray]) -> None:
+    """Give the workers of a session a folded state; the sums so far become the first one's."""
+    a, local = session.arrays, session.locals()
+    own = state["local"].copy()
+    own[layout.L_INTERCEPT] = state["intercept"]
+    own[layout.L_DUAL_MEAN] = state["dual_mean"]
+    local[:] = own
+    local[1:, layout.L_AVERAGE_COUNT] = 0.0
+    local[1:, layout.L_AVERAGE_INTERCEPT] = 0.0
+    if not a["lag"].size:
+        return
+    lag = state["lag"]
+    if session.plan.private == turns.LOCK_FREE:
+        lag = lag - np.tile(own[layout.L_AVERAGE_COUNT], session.settings.n_features) * a["w"]
+    a["lag"][0, : session.size] = lag
+
+
+def _set_schedule(session: Session, saved: Saved, state: dict[str, np.ndarray]) -> None:
+    """Let the next block to be claimed be the first of the epoch that follows."""
+    a, plan = session.arrays, session.plan
+    ready = saved.epochs
+    if _shuffles_on(session) and "order" in state:
+        for name in ORDERS:
+            a[name][...] = state[name]
+        ready = saved.ready
+        for epoch in range(saved.epochs, ready):
+            a["remaining"][(epoch % 2) * layout.WORD] = plan.n_blocks
+    # else each epoch's order is made from the seed and the epoch alone
+    control = a["control"]
+    control[layout.EPOCHS] = saved.epochs
+    control[layout.READY] = ready
+    control[layout.TICKET] = control[layout.COMPLETED] = saved.epochs * plan.n_blocks
+    if not (a["columns"][layout.C_ACTIVE] != 0.0).any():
+        session.stop(layout.STOPPED_BY_CRITERION)
+    elif saved.epochs >= plan.max_epochs:
+        session.stop(layout.STOPPED_BY_LIMIT)
+
+
+def _check(session: Session, saved: Saved, state: dict[str, np.ndarray], exact: bool) -> None:
+    """Trust no file: what kernels index with is in range, and everything has its shape."""
+    a = session.arrays
+    problem = f"{saved.path}: the checkpoint is damaged, or not hogshare's own: "
+    if saved.fields != fields():
+        raise ValueError(
+            f"{saved.path}: the checkpoint was written by a hogshare that keeps other numbers of a "
+            "run. Resume with that version, or begin a new run at its model with "
+            f"start=Checkpoint({saved.path!r}).model()."
+        )
+    if saved.form not in FORMS.values():
+        raise ValueError(f"{problem}it has the unknown form {saved.form!r}.")
+    n_columns = session.settings.n_columns
+    expected = {name: (a[name].shape, a[name].dtype) for name in ("w", *REMEMBERED, "columns")}
+    expected["intercept"] = expected["dual_mean"] = ((n_columns,), np.dtype(np.float64))
+    expected["local"] = ((layout.N_LOCAL_FIELDS, n_columns), np.dtype(np.float64))
+    expected["history"] = ((min(saved.epochs, MAX_HISTORY),), np.dtype(np.float64))
+    if session.rule.average:
+        expected["lag"] = ((session.size,), np.dtype(np.float64))
+    if exact:
+        received = session.private(0).received
+        expected["received"] = (received.shape, received.dtype)
+    if session.rule.first_t > session.rule.average > 0:
+        for name in ("average_coef", "average_intercept"):
+            expected[name] = (a[name].shape, a[name].dtype)
+    if "order" in state or "permutation" in state:
+        expected |= {name: (a[name].shape, a[name].dtype) for name in ORDERS}
+    for name, (shape, kind) in expected.items():
+        if not np.prod(shape):
+            continue
+        found = state.get(name)
+        if found is None or found.shape != shape or found.dtype != kind:
+            raise ValueError(f"{problem}{name} is not {kind} of shape {shape}.")
+    for name in ORDERS:
+        rows = state.get(name, np.zeros(1, np.int64))
+        if rows.min() < 0 or rows.max() >= len(a["permutation"]):
+            raise ValueError(f"{problem}{name} holds rows that do not exist.")
+    if not saved.epochs <= saved.ready <= saved.epochs + 2:
+        raise ValueError(f"{problem}{saved.ready} orders are ready after {saved.epochs} epochs.")
