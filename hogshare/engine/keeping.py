@@ -8,7 +8,6 @@ state is copied, they go on, and the copy is written meanwhile.
 
 from __future__ import annotations
 
-import math
 import sys
 import time
 import warnings
@@ -137,7 +136,7 @@ class Keeper:
         """Rest as often as the seconds ask for, by the epochs so far."""
         every = self.checkpoint.epochs
         passed = max(time.monotonic() - self._began, 1e-9)
-        wanted = math.ceil(self.checkpoint.seconds * (epoch - self._first) / passed / every)
+        wanted = round(self.checkpoint.seconds * (epoch - self._first) / passed / every)
         self._gap = every * max(1, min(wanted, GROWTH * self._gap // every))
 
     def _collect(self) -> Saved:
