@@ -88,6 +88,8 @@ def test_help_and_version(capsys):
         ["fit", "x", "--model", "m", "--estimator", "lasso", "--task", "classification"],
         ["fit", "x", "--model", "m", "--estimator", "ridge", "--average"],
         ["fit", "x", "--model", "m", "--C", "1"],
+        ["fit", "x", "--model", "m", "--resume"],
+        ["fit", "x", "--model", "m", "--estimator", "ridge", "--checkpoint", "c"],
     ],
 )
 def test_a_wrong_command_line_is_2(capsys, arguments):
@@ -386,6 +388,33 @@ def test_fit_and_predict_classes(capsys, tmp_path, rows_file):
     code, out, _ = run(capsys, "predict", model, rows_file, "--out", tmp_path / "labels")
     assert (code, out) == (0, "")
     assert len((tmp_path / "labels").read_text().splitlines()) == 200
+
+
+@pytest.mark.parametrize("seed", [[], ["--seed", 4]])
+@pytest.mark.parametrize("rate", ["optimal", "auto"])
+def test_fit_goes_on_from_a_checkpoint(capsys, tmp_path, rows_file, rate, seed):
+    def fit(name, epochs, *further):
+        code, _, err = run(
+            *(capsys, "fit", rows_file, "--model", tmp_path / name, "--loss", "log_loss"),
+            *("--epochs", epochs, "--n-jobs", 1, "--tol", "none", "--learning-rate", rate),
+            *("--average",) * (rate == "optimal"),
+            *(*seed, *further),
+        )
+        return code, err
+
+    kept = ("--checkpoint", tmp_path / "run.npz")
+    code, err = fit("first.npz", 3, *kept, "--resume")
+    assert code == 0 and "there is no checkpoint yet; the fit begins anew" in err
+    assert fit("second.npz", 8, *kept, "--resume")[0] == 0
+    second = modelfile.load(tmp_path / "second.npz")
+    assert second.attributes["n_iter_"] == 8 and second.attributes["t_"] == 1 + 8 * 200
+    if seed:
+        assert fit("whole.npz", 8)[0] == 0
+        whole = modelfile.load(tmp_path / "whole.npz")
+        np.testing.assert_array_equal(second.arrays["coef_"], whole.arrays["coef_"])
+    code, err = fit("third.npz", 9, *kept, "--resume", "--alpha", 0.5)
+    assert code == 1 and "alpha was 0.0001 and is 0.5" in err
+    assert not (tmp_path / "third.npz").exists()
 
 
 def test_fit_without_a_step_size_to_tune(capsys, tmp_path, rows_file):

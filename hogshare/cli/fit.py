@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import time
 from typing import Any
 
 from hogshare.cli import console, kinds, models, options, rows
 from hogshare.tables import cell
+
+CHECKPOINT_SECONDS = 1.0
 
 DESCRIPTION = """\
 Train a linear model on every usable core and store it.
@@ -56,6 +59,17 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument(
         "--seed", type=options.seed, default=None, help="bitwise repeatable with one worker"
+    )
+    parser.add_argument(
+        "--checkpoint",
+        metavar="FILE",
+        help="sgd: save the run there on its way, about once a second and at its end",
+    )
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="go on with the run in the file of --checkpoint, if it is there; --epochs counts "
+        "those before",
     )
     parser.add_argument("--json", metavar="FILE", help="write the report of the run as JSON")
     options.add_data_options(parser)
@@ -143,12 +157,25 @@ def fitted(task: str, params: dict[str, Any], args: Any, X: Any, y: Any) -> Any:
 
     kind = getattr(hogshare, kinds.KINDS[args.estimator].classes[task])
     estimator = kind(**params, n_jobs=args.n_jobs, runtime=args.runtime, random_state=args.seed)
+    if args.checkpoint:
+        keep(estimator, args.checkpoint, args.resume)
     with console.progress(estimator.max_iter or 1000, "fit") as progress:
         if hasattr(estimator, "set_callbacks"):
             estimator.set_callbacks(EpochProgress(progress))
         else:
             estimator._on_epoch = lambda epoch, snapshot: progress.advance()
         return estimator.fit(X, y)
+
+
+def keep(estimator: Any, path: str, resume: bool) -> None:
+    """Have a fit saved on its way, and go on where the file says."""
+    import hogshare
+
+    estimator._checkpoint = hogshare.Checkpoint(path, seconds=CHECKPOINT_SECONDS)
+    if resume and os.path.exists(path):
+        estimator._resume = path
+    elif resume:
+        console.say(f"{path}: there is no checkpoint yet; the fit begins anew")
 
 
 class EpochProgress:

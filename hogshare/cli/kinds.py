@@ -73,6 +73,12 @@ def check(args: Any) -> None:
             raise options.WrongCommandLine(
                 f"--tol none is for --estimator sgd; {args.estimator} ends by its tolerance"
             )
+    if args.checkpoint and args.estimator != "sgd":
+        raise options.WrongCommandLine(
+            f"--checkpoint is for --estimator sgd; {args.estimator} is not saved on its way"
+        )
+    if args.resume and not args.checkpoint:
+        raise options.WrongCommandLine("--resume needs --checkpoint, which names the file")
     if args.task != "auto" and args.task not in kind.classes:
         raise options.WrongCommandLine(f"--estimator {args.estimator} is not for {args.task}")
 

@@ -15,6 +15,7 @@ from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 from sklearn.utils._param_validation import StrOptions
 
 from hogshare.engine.automatic import automatic_rule
+from hogshare.engine.checkpoints import Checkpoint
 from hogshare.engine.rules import SGD
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
@@ -33,7 +34,14 @@ AVERAGES = ("_standard_coef", "_standard_intercept", "_average_coef", "_average_
 
 
 class SGDMixin(CallbackSupportMixin):
-    """Fitting by `hogshare.solve` for an estimator with scikit-learn's SGD parameters."""
+    """Fitting by `hogshare.solve` for an estimator with scikit-learn's SGD parameters.
+
+    Who wants a fit saved on its way sets `_checkpoint` and `_resume`, which are those of
+    `hogshare.solve`; the command does.
+    """
+
+    _checkpoint: Checkpoint | None = None
+    _resume: str | None = None
 
     def _check_settings(self, for_partial_fit: bool = False) -> None:
         """Refuse combinations of parameters; each by itself has been checked already."""
@@ -200,9 +208,12 @@ class SGDMixin(CallbackSupportMixin):
                 validation=validation,
             ),
             shuffle=est.shuffle,
-            seed=OrderSeed(seed),
-            start=start,
+            # without a seed of its own, a run that goes on has that of the checkpoint
+            seed=None if est._resume and est.random_state is None else OrderSeed(seed),
+            start=None if est._resume else start,
             on_epoch=tasks if tasks.wanted else None,
+            checkpoint=est._checkpoint,
+            resume=est._resume,
         )
         self._keep(report, attributes)
         tasks.end(report)
