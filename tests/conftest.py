@@ -16,6 +16,7 @@ from hogshare import machine
 
 HERE = Path(__file__).parent
 WATCHED = ("test_solve", "test_survival", "test_exchange")
+WATCHED = ("test_solve", "test_survival", "test_exchange", "test_checkpoints")
 
 # Run before all others, in this order. With two pytest processes (`pytest -n 2`), which share the
 # cache of kernels, the first gets the first and the third file and compiles what the rules that

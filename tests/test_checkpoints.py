@@ -74,6 +74,19 @@ def assert_same_report(one, other):
     assert one.checks == other.checks
 
 
+RULES = {
+    "sgd": {"step": StepSize("invscaling", eta0=0.5), "rule": SGD(average=3000)},
+    "lock-free": {
+        "plane": Shared(exchange=None),
+        "step": StepSize("invscaling", eta0=0.5),
+        "rule": SGD(average=3000),
+    },
+    "sdca": {"rule": SDCA()},
+    "saga": {"rule": SAGA()},
+}
+WORKERS = {"caller": ("caller", 1), "threads": ("threads", 2), "processes": ("processes", 2)}
+
+
 # -- one worker: bit for bit
 
 STEP = {"step": StepSize("constant", eta0=0.01)}
@@ -144,6 +157,35 @@ def test_one_worker_goes_on_bit_for_bit(tmp_path, name):
     assert any(note.startswith("resumed after") for note in resumed.notes)
 
 
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("elasticnet-average", "w local lag received order permutation"),
+        ("tol", "columns history"),
+        ("sdca", "dual"),
+        ("saga", "gradients average"),
+        ("lock-free", "intercept"),
+    ],
+)
+def test_every_part_of_the_state_counts(path, name, parts):
+    """Or the test above would not see that one is missing."""
+    problem, run, stop = case(name)
+    run["trace"] = 4  # many blocks: before an epoch ends, the next one's order is there
+    plain = solve(problem, stop=stop(10), seed=3, **run)
+    ended = {"on_epoch": lambda epoch, snapshot: epoch == 4}
+    solve(problem, stop=stop(10), seed=3, checkpoint=path, **ended, **run)
+    assert checkpoints.load(path).ready == 5
+    whole = path.read_bytes()
+    for part in parts.split():
+        path.write_bytes(whole)
+        array = checkpoints.load(path).arrays[f"state_{part}"]
+        wrong = array[..., ::-1] if part in resuming.ORDERS else 0.5 * array
+        rewritten(path, **{f"state_{part}": wrong.astype(array.dtype)})
+        resumed = solve(problem, stop=stop(10), resume=path, **run)
+        with pytest.raises(AssertionError):
+            assert_same_report(resumed, plain)
+
+
 def test_some_of_these_runs_end_early():
     """Or the cases above would not see what the stop criteria remember."""
     ends = {}
@@ -193,7 +235,8 @@ def test_one_worker_elsewhere_goes_on_as_the_run_with_the_same_checkpoints(tmp_p
 def test_wherever_it_is_stopped(path, how):
     """By `on_epoch` or by Ctrl-C: the last finished epoch is in the file."""
     problem = problems.linear(*rows(), alpha=0.01)
-    plain = solve(problem, seed=3)
+    many_blocks = {"trace": 4}  # before an epoch ends, the next one's order is there
+    plain = solve(problem, seed=3, **many_blocks)
     heard = []
 
     def stop_at_five(epoch, snapshot):
@@ -207,12 +250,55 @@ def test_wherever_it_is_stopped(path, how):
 
     ended = contextlib.nullcontext() if how == "asked" else pytest.raises(KeyboardInterrupt)
     with ended:
-        solve(problem, seed=3, checkpoint=path, on_epoch=stop_at_five)
+        solve(problem, seed=3, checkpoint=path, on_epoch=stop_at_five, **many_blocks)
     done = 5 if how == "asked" else 4  # Ctrl-C came before the fifth was saved
-    assert checkpoints.load(path).epochs == done
-    resumed = solve(problem, resume=path, on_epoch=listen)
+    saved = checkpoints.load(path)
+    assert (saved.epochs, saved.ready) == (done, done + 1)
+    resumed = solve(problem, resume=path, on_epoch=listen, **many_blocks)
     assert_same_report(resumed, plain)
     assert heard == list(range(done + 1, 11))
+
+
+@pytest.mark.parametrize(("runtime", "n_workers"), WORKERS.values())
+def test_ctrl_c_inside_of_a_write(path, monkeypatch, runtime, n_workers):
+    """It comes through, and the file is the one before."""
+    problem = problems.linear(*rows(), alpha=0.01)
+    real, calls = os.fsync, []
+
+    def interrupted(descriptor):
+        calls.append(descriptor)
+        if len(calls) == 5:  # two calls a checkpoint
+            raise KeyboardInterrupt
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", interrupted)
+    run = {"runtime": runtime, "n_workers": n_workers, "seed": 3}
+    with pytest.raises(KeyboardInterrupt):
+        solve(problem, checkpoint=path, **run)
+    assert checkpoints.load(path).epochs == 2
+    assert os.listdir(path.parent) == ["run.npz"]
+    assert solve(problem, resume=path, checkpoint=path, **run).n_epochs == 10
+    assert checkpoints.load(path).epochs == 10
+
+
+@pytest.mark.parametrize(("runtime", "n_workers"), [("threads", 2), ("processes", 2)])
+def test_several_workers_that_are_stopped_between_two_checkpoints(large, path, runtime, n_workers):
+    """What they have done is in the file, though a part of an epoch is in the model already."""
+    run = {"rule": SAGA(), "runtime": runtime, "n_workers": n_workers, "seed": 1}
+    stopped = solve(
+        large,
+        stop=Stop(epochs=1000),
+        checkpoint=Checkpoint(path, epochs=400),
+        on_epoch=lambda epoch, snapshot: epoch == 7,
+        **run,
+    )
+    saved = checkpoints.load(path)
+    assert saved.epochs == stopped.n_epochs >= 7
+    assert_same_model(Checkpoint(path).model(), stopped.model)
+    report = solve(large, stop=Stop(epochs=1000, gradient=1e-9), rule=SAGA(), seed=1)
+    further = solve(large, stop=Stop(epochs=60), resume=path, **run)
+    assert further.n_epochs == 60
+    assert value(large, further) <= value(large, report) + 1e-8
 
 
 def test_how_often(path, monkeypatch):
@@ -287,19 +373,6 @@ def value(problem, report):
 def large():
     X, y = rows(n=3000, m=40, form="csr", seed=5)
     return problems.linear(X, y, alpha=0.01)
-
-
-RULES = {
-    "sgd": {"step": StepSize("invscaling", eta0=0.5), "rule": SGD(average=3000)},
-    "lock-free": {
-        "plane": Shared(exchange=None),
-        "step": StepSize("invscaling", eta0=0.5),
-        "rule": SGD(average=3000),
-    },
-    "sdca": {"rule": SDCA()},
-    "saga": {"rule": SAGA()},
-}
-WORKERS = {"caller": ("caller", 1), "threads": ("threads", 2), "processes": ("processes", 2)}
 
 
 @pytest.mark.parametrize("name", RULES)
@@ -469,6 +542,13 @@ def test_files_that_are_no_checkpoint(path, tmp_path):
         ({"format_version": 99}, "update hogshare"),
         ({"format": "hogshare model"}, "header says"),
         ({"facts": {}}, "not a hogshare checkpoint"),
+        ({"facts": []}, "not a hogshare checkpoint"),
+        ({"facts": {"problem": {"training rows": 120}, "seed": "x"}}, "not a hogshare checkpoint"),
+        ({"looks": {"seen": [{"epoch": 11}], "next": 3}}, "out of range"),
+        ({"looks": {"seen": [{"epoch": 3, "gap": "x"}], "next": 3}}, "not a hogshare checkpoint"),
+        ({"looks": {"seen": [3], "next": 3}}, "not a hogshare checkpoint"),
+        ({"epochs": float("inf")}, "not a hogshare checkpoint"),
+        ({"epochs": 1 << 60}, "out of range"),
         ({"epochs": -1}, "out of range"),
         ({"epochs": 9}, "damaged"),
         ({"ready": 99}, "orders are ready"),
@@ -499,7 +579,7 @@ def test_arrays_that_do_not_fit(path, name):
         rewritten(path, **{f"state_{name}": change})
         if name == "order" and change is None:
             rewritten(path, state_permutation=array[0][:7])
-        with pytest.raises(ValueError, match=f"damaged, or not hogshare's own: .*{name}|order"):
+        with pytest.raises(ValueError, match=rf"not hogshare's own: ({name}|permutation) "):
             solve(problem, resume=path, stop=Stop(epochs=11))
 
 

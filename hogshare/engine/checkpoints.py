@@ -33,6 +33,7 @@ FORMAT = "hogshare checkpoint"
 FORMAT_VERSION = 1
 WHAT = "a hogshare checkpoint"
 SAMPLE = 1 << 16  # values of each of the rows' arrays that are hashed in their order
+MAX_EPOCHS = 1 << 40
 SHOWN = 4  # differences that an error names
 
 
@@ -253,10 +254,12 @@ def load(path: str | Path) -> Saved:
             path=str(path),
         )
         rows = int(saved.facts["problem"]["training rows"])
-        saved.model(), saved.seed, saved.next_look, saved.looks_seen
-        if saved.epochs < 0 or rows < 1:
+        looks = [(int(look["epoch"]), sum(look.values())) for look in saved.looks_seen]
+        saved.model(), saved.seed, saved.next_look
+        in_range = 0 <= saved.epochs <= MAX_EPOCHS and rows >= 1
+        if not in_range or any(epoch > saved.epochs for epoch, _ in looks):
             raise ValueError("its numbers are out of range")
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError, AttributeError) as error:
         raise ValueError(f"{path}: not {WHAT} ({error!r})") from error
     return saved
 
