@@ -20,10 +20,15 @@ import numpy as np
 from hogshare.engine.arrays import MAX_HISTORY
 from hogshare.engine.checkpoints import Saved
 from hogshare.engine.session import Session
-from hogshare.kernels import layout, turns
+from hogshare.kernels import epochs, layout
 
 # how one worker's state stands, by the plan's `private`, and how that of several does
-FORMS = {turns.ALONE: "alone", turns.LOCK_FREE: "lock-free", turns.EXCHANGE: "folded"}
+FORMS = {
+    epochs.ALONE: "alone",
+    epochs.LOCK_FREE: "lock-free",
+    epochs.MASTER: "lock-free",  # at rest all mail is in the vector
+    epochs.EXCHANGE: "folded",
+}
 FOLDED = "folded"
 
 # what the rules remember and the sums over it: the same for any number of workers
@@ -128,7 +133,7 @@ def folded(state: dict[str, np.ndarray], form: str) -> dict[str, np.ndarray]:
         return state
     w, local = state["w"], state["local"]
     n_columns = local.shape[1]
-    alone = form == FORMS[turns.ALONE]
+    alone = form == FORMS[epochs.ALONE]
     after = dict(state)
     if "lag" in state:
         weight = local[layout.L_AVERAGE_SCALE if alone else layout.L_AVERAGE_COUNT]
@@ -194,7 +199,7 @@ def _spread(session: Session, state: dict[str, np.ndarray]) -> None:
     if not a["lag"].size:
         return
     lag = state["lag"]
-    if session.plan.private == turns.LOCK_FREE:
+    if session.plan.private in (epochs.LOCK_FREE, epochs.MASTER):
         lag = lag - np.tile(own[layout.L_AVERAGE_COUNT], session.settings.n_features) * a["w"]
     a["lag"][0, : session.size] = lag
 
