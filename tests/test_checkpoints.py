@@ -844,15 +844,17 @@ def members():
 
 
 class Kill:
-    """An `on_epoch` that kills one worker, from some epoch on."""
+    """An `on_epoch` that kills the crew, one process an epoch, from some epoch on.
+
+    All of it, because a spare process of the crew may be none of this run's workers.
+    """
 
     def __init__(self, rng, at):
-        self.rng, self.at, self.done = rng, at, False
+        self.rng, self.at = rng, at
 
     def __call__(self, epoch, snapshot):
-        if epoch >= self.at and not self.done and (victims := members()):
+        if epoch >= self.at and (victims := members()):
             self.rng.choice(victims).kill()
-            self.done = True
         return False
 
 
@@ -867,6 +869,10 @@ def test_a_worker_that_is_killed_leaves_a_checkpoint_to_go_on_from(large, path, 
     best = value(large, solve(large, seed=1, stop=Stop(epochs=40), **run))
     deaths = 0
     for k in range(rounds(50)):
+        deadline = time.monotonic() + PATIENCE
+        while not members():  # the first ones take seconds to come up
+            assert time.monotonic() < deadline
+            solve(large, stop=Stop(epochs=2), **run)
         kill = Kill(rng, at=rng.randrange(2, 20))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
