@@ -23,6 +23,7 @@ LEVELS = {
     "archives": 2,
     "catalogue": 2,
     "barriers": 2,
+    "stragglers": 2,
     "planes": 2,
     "problems": 2,
     "report": 2,

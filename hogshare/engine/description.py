@@ -25,6 +25,7 @@ from hogshare.planes import Plane, Shared
 from hogshare.planes.shared import row_nanoseconds
 from hogshare.problems.linear import LinearProblem, effective_l1_ratio
 from hogshare.problems.rows import windows
+from hogshare.stragglers import Stragglers
 
 MAX_BLOCK_ROWS = 8192
 BLOCKS_PER_WORKER = 8  # per epoch: a slow worker delays its end by at most one block
@@ -66,6 +67,7 @@ def describe(
     track: int,
     block: int | None,
     record: bool = False,
+    stragglers: Stragglers | None = None,
 ) -> tuple[Settings, Shapes]:
     """Settle a run's numbers and list the arrays it needs."""
     n_rows = problem.n_rows
@@ -137,6 +139,7 @@ def describe(
         inline=int(mode == epochs.MASTER and n_workers == 1),
         **numbers_of(barrier, n_workers),
         **plane.numbers(),
+        sleeps=int(stragglers is not None),
     )
     settings = Settings(
         declared(numbers),

@@ -11,7 +11,8 @@ The loop is a generator. It yields `Compute` (call this, tell me what it answere
 took), `Wait` (nothing to claim: let time pass, tell me how much) and `Ended` (an epoch is over). A
 runtime drives it: threads and processes call, yield and sleep; a simulator would advance a
 virtual clock. Turns of built-in planes run compiled, many blocks at a time; how many is adapted so
-that a turn takes a few milliseconds.
+that a turn takes a few milliseconds. With stragglers a turn ends inside each block, between its
+claim and its computing, where the loop wishes to `Sleep`; that counts as computing.
 
 Who writes: the driver's thread writes the time fields of the worker's own row in the table.
 """
@@ -45,11 +46,19 @@ class Wait:
 
 
 @dataclass(frozen=True)
+class Sleep:
+    """Sleep so long, or until this says True; send back the nanoseconds."""
+
+    seconds: float
+    is_over: Callable[[], bool]
+
+
+@dataclass(frozen=True)
 class Ended:
     """An epoch has ended in this worker; send back anything."""
 
 
-Wish = Compute | Wait | Ended
+Wish = Compute | Wait | Sleep | Ended
 
 
 def loop_of(session: Session, me: int) -> Generator[Wish, Any, None]:
@@ -84,6 +93,9 @@ def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
                 raise worker.stuck(stuck)
             continue
         attempts = 0
+        if answer == layout.TURN_SLEEP:
+            table[layout.T_BUSY] += yield Sleep(worker.sleep_seconds(), worker.is_stopped)
+            continue
         if answer == layout.TURN_REST:
             if not (yield from _rest(worker)):
                 return

@@ -29,6 +29,7 @@ from hogshare.kernels.jit import JIT_DISABLED, is_cached
 from hogshare.kernels.rows import Rows
 from hogshare.problems.model import Model
 from hogshare.shm.table import IN_RUN, ProgressTable
+from hogshare.stragglers import FIRST_BLOCKS, Stragglers
 
 log = logging.getLogger("hogshare")
 
@@ -55,6 +56,8 @@ class Session:
     settings : Settings
     barrier : callable or None
         A barrier of the user's own, which workers ask between turns.
+    stragglers : Stragglers or None
+        The law by which workers are slow on purpose, if the plan says that they are.
     """
 
     def __init__(
@@ -62,10 +65,12 @@ class Session:
         arrays: Mapping[str, np.ndarray],
         settings: Settings,
         barrier: UserBarrier | None = None,
+        stragglers: Stragglers | None = None,
     ) -> None:
         self.arrays = arrays
         self.settings = settings
         self.barrier = barrier
+        self.stragglers = stragglers
         self.rule = sgd.Rule(**settings.rule)
         self.plan = Plan(**settings.plan)
         rows = [arrays[name].view() for name in ROW_ARRAYS]
@@ -110,6 +115,18 @@ class Session:
     def word(self, place: int) -> int:
         """A control word: an aligned load; what it orders is read after every worker has left."""
         return int(self.shared.control[place])
+
+    def block_seconds(self) -> float:
+        """Mean time of the run's first blocks; 0 until they are done.
+
+        Whoever asks first writes it down. Two who do at once may differ by a block; a plain store
+        of one word, so both are whole, and the later stays.
+        """
+        control, table = self.shared.control, self.shared.table
+        if not control[layout.BLOCK_TIME] and self.word(layout.COMPLETED) >= FIRST_BLOCKS:
+            busy, blocks = table[:, layout.T_BUSY].sum(), table[:, layout.T_BLOCKS].sum()
+            control[layout.BLOCK_TIME] = busy // blocks
+        return int(control[layout.BLOCK_TIME]) * 1e-9
 
     def stop(self, reason: int = layout.STOPPED_BY_CALLER) -> None:
         """Ask all workers to stop at their next block; the first reason that is given stands."""
@@ -304,6 +321,17 @@ class Worker:
             "waits for can happen. Workers that are starting, done or dead must not hold others "
             "(table.in_run)."
         )
+
+    def sleep_seconds(self) -> float:
+        """How long to sleep in the block in hand."""
+        s = self.session
+        assert s.stragglers is not None
+        block, n_workers = int(self.table[layout.T_BLOCKS]), s.settings.n_workers
+        return s.stragglers.sleep(self.me, block, n_workers, s.block_seconds())
+
+    def is_stopped(self) -> bool:
+        """Whether somebody has asked everybody to stop."""
+        return self.session.word(layout.STOP) != layout.RUNNING
 
     def must_rest(self) -> bool:
         """Whether the caller has yet to raise the limit."""

@@ -127,6 +127,7 @@ class Plan(NamedTuple):
     cutoff: int  # staleness from which on a message is dropped; -1: none is
     damped: int  # 1: a message counts by one over one plus its staleness
     inline: int  # 1: the only worker is its own master
+    sleeps: int  # 1: workers are slow on purpose, see `hogshare.stragglers`
 
 
 @helper

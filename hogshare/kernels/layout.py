@@ -32,7 +32,8 @@ JOURNAL_NUMBER = JOURNAL + 2  # which of its messages
 READERS = 20 * WORD  # workers that have tried to read in vain, many times
 SERVING = 21 * WORD  # 1 while the master is at work
 RECORDED = 22 * WORD  # events written into the recording
-N_CONTROL = 23
+BLOCK_TIME = 23 * WORD  # mean nanoseconds of the first blocks, once known; for stragglers
+N_CONTROL = 24
 
 # values of STOP
 RUNNING = 0
@@ -74,6 +75,7 @@ T_WISH = 23  # what the worker does after its next section
 T_MAILED = 24  # messages posted to the master
 T_TAKEN = 25  # of which the master has taken (which writes this, and the next)
 T_DROPPED = 26  # of which it has dropped
+T_SLEEPS = 27  # 1: it is to sleep, or has slept, in the block in hand before it computes
 N_TABLE = 2 * WORD
 
 # values of T_STATE
@@ -143,3 +145,4 @@ TURN_EPOCH = 2  # this worker ended an epoch and the caller asked to be told
 TURN_RECORD = 3  # a snapshot of the model is due
 TURN_DONE = 4  # nothing left
 TURN_REST = 5  # nothing to claim until the caller raises the limit
+TURN_SLEEP = 6  # a block is claimed, and this worker is to sleep before it computes

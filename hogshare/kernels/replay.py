@@ -10,7 +10,7 @@ from hogshare.kernels.hogwild import hogwild_rows
 from hogshare.kernels.jit import kernel
 from hogshare.kernels.master import apply_rest, post, take_message
 from hogshare.kernels.sgd import SAGA
-from hogshare.kernels.turns import compute_message, rows_of, start_block
+from hogshare.kernels.turns import compute_message, read_for_block, rows_of, start_block
 
 
 @kernel
@@ -23,6 +23,7 @@ def prepare_epoch(shared, plan, epoch):
 @kernel
 def compute_again(rows, rule, plan, shared, private, scratch, me, ticket):
     """Compute a block as worker `me` at the present version, and post the message."""
+    read_for_block(rows, rule, plan, shared, private, me, ticket)
     compute_message(rows, rule, plan, shared, private, scratch, me, ticket)
     post(shared, me)
 

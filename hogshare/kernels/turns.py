@@ -225,6 +225,7 @@ def turn_of(name, method, lock_free):
                         sum_of_gradients(rows, shared.gradients, 1.0 / n, shared.average, mean)
                     end_pause(control, wanted)
                 return layout.TURN_WAIT
+            slept = plan.sleeps != 0 and table[me, layout.T_SLEEPS] != 0
             if ordered:
                 answer = next_step(rows, rule, plan, shared, private, me)
                 if answer == AGAIN:
@@ -232,14 +233,22 @@ def turn_of(name, method, lock_free):
                 if answer != COMPUTE:
                     return answer
                 ticket = table[me, layout.T_BLOCK]
+            elif slept:
+                ticket = table[me, layout.T_BLOCK]
             else:
                 if plan.barrier != FREE and not pass_barrier(plan, shared, private, me):
                     return layout.TURN_WAIT
                 ticket = claim(shared, plan, me)
-                if ticket == layout.NO_BLOCK:
-                    return nothing_to_claim(shared, plan, me)
+            if ticket == layout.NO_BLOCK:
+                return nothing_to_claim(shared, plan, me)
             if table[me, layout.T_STATE] != layout.ACTIVE:
                 store(table[me], layout.T_STATE, layout.ACTIVE)
+            if lock_free and not slept:
+                table[me, layout.T_VERSION] = load(control, layout.VERSION)
+            if plan.sleeps != 0 and ticket != layout.FINISH_EPOCH:
+                table[me, layout.T_SLEEPS] = 0 if slept else 1
+                if not slept:
+                    return layout.TURN_SLEEP
             last, completed = True, 0
             if ticket != layout.FINISH_EPOCH:
                 order, first, end, t = rows_of(ticket, plan, shared.order, rule.first_t)
@@ -247,7 +256,6 @@ def turn_of(name, method, lock_free):
                 columns = shared.columns
                 alone = plan.private == ALONE
                 if lock_free:
-                    table[me, layout.T_VERSION] = load(control, layout.VERSION)
                     atomic = plan.atomic != 0
                     if method == SAGA:
                         asaga_rows(rows, rule, order, first, end, shared, private.local, atomic)
@@ -277,9 +285,9 @@ def turn_of(name, method, lock_free):
                 if lock_free or alone:
                     record_push(shared, me)
                     note_event(shared, me, ticket, 0)
-                elif not ordered and plan.barrier != FREE and table[me, UNEXCHANGED] > 0:
-                    # before its clock
-                    push_private(rule, shared, private, me, WAIT)
+                elif not ordered and (plan.barrier != FREE or plan.sleeps != 0):
+                    if table[me, UNEXCHANGED] > 0:
+                        push_private(rule, shared, private, me, WAIT)  # before its clock
                 table[me, layout.T_ROWS] += end - first
                 if ordered:
                     table[me, layout.T_COMPUTED] = 1
@@ -305,14 +313,34 @@ def turn_of(name, method, lock_free):
 
 
 @helper
-def compute_message(rows, rule, plan, shared, private, scratch, me, ticket):
-    """Compute a block at a snapshot of the master's and write its message, which is not posted.
+def read_for_block(rows, rule, plan, shared, private, me, ticket):
+    """Read a snapshot of the master's for a block's rows; False if that does not come about."""
+    order, first, end, _ = rows_of(ticket, plan, shared.order, rule.first_t)
+    return read_snapshot(rows, order, first, end, shared, private, me)
 
-    False: the snapshot could not be read; the block stays in hand.
+
+@helper
+def ready_to_compute(rows, rule, plan, shared, private, me, ticket):
+    """COMPUTE if the block in hand has its snapshot, and has been slept for; or what comes first.
+
+    A block whose snapshot cannot be read stays in hand.
     """
+    state = shared.table[me]
+    if plan.sleeps != 0 and state[layout.T_SLEEPS] != 0:
+        state[layout.T_SLEEPS] = 0
+        return COMPUTE
+    if not read_for_block(rows, rule, plan, shared, private, me, ticket):
+        return layout.TURN_WAIT
+    if plan.sleeps != 0:
+        state[layout.T_SLEEPS] = 1
+        return layout.TURN_SLEEP
+    return COMPUTE
+
+
+@helper
+def compute_message(rows, rule, plan, shared, private, scratch, me, ticket):
+    """Compute a block at its snapshot and write the message, which is not posted yet."""
     order, first, end, t = rows_of(ticket, plan, shared.order, rule.first_t)
-    if not read_snapshot(rows, order, first, end, shared, private, me):
-        return False
     start_block(private.local)
     intercept = private.local[layout.L_INTERCEPT]
     vector = private.w, intercept, shared.rarity
@@ -320,7 +348,6 @@ def compute_message(rows, rule, plan, shared, private, scratch, me, ticket):
     hogwild_rows(rows, rule, order, first, end, t, *vector, *args)
     write_message(rows, order, first, end, shared, private, me, ticket)
     shared.table[me, layout.T_ROWS] += end - first
-    return True
 
 
 @kernel
@@ -342,8 +369,10 @@ def master_turn(rows, rule, plan, shared, private, scratch, me, n_blocks):
             if answer != COMPUTE:
                 return answer
             ticket = state[layout.T_BLOCK]
-            if not compute_message(rows, rule, plan, shared, private, scratch, me, ticket):
-                return layout.TURN_WAIT
+            answer = ready_to_compute(rows, rule, plan, shared, private, me, ticket)
+            if answer != COMPUTE:
+                return answer
+            compute_message(rows, rule, plan, shared, private, scratch, me, ticket)
             state[layout.T_COMPUTED] = COMPUTED
             store(state, layout.T_READY, state[layout.T_ROUND])
             continue
@@ -362,8 +391,10 @@ def master_turn(rows, rule, plan, shared, private, scratch, me, n_blocks):
             store(state, layout.T_STATE, layout.ACTIVE)
         last, completed = True, 0
         if ticket != layout.FINISH_EPOCH:
-            if not compute_message(rows, rule, plan, shared, private, scratch, me, ticket):
-                return layout.TURN_WAIT
+            answer = ready_to_compute(rows, rule, plan, shared, private, me, ticket)
+            if answer != COMPUTE:
+                return answer
+            compute_message(rows, rule, plan, shared, private, scratch, me, ticket)
             post(shared, me)
             if plan.inline != 0:
                 take_round(plan, shared)

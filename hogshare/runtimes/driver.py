@@ -6,10 +6,11 @@ import time
 from collections.abc import Callable, Generator
 from typing import Any
 
-from hogshare.engine.loop import Compute, Wait, Wish
+from hogshare.engine.loop import Compute, Sleep, Wait, Wish
 
 YIELDS = 64
 LONGEST_SLEEP = 0.002
+SLICE = 0.02  # of a straggler's sleep, after which it looks whether the run is over
 
 
 def back_off(attempts: int) -> int:
@@ -20,6 +21,16 @@ def back_off(attempts: int) -> int:
     else:
         time.sleep(min(5e-5 * 2 ** min(attempts - YIELDS, 10), LONGEST_SLEEP))
     return time.perf_counter_ns() - start
+
+
+def sleep(seconds: float, is_over: Callable[[], bool]) -> int:
+    """Sleep in slices until the time or the run is over; return nanoseconds."""
+    start = time.perf_counter_ns()
+    spent = 0
+    while (left := seconds - spent * 1e-9) > 0.0 and not is_over():
+        time.sleep(min(left, SLICE))
+        spent = time.perf_counter_ns() - start
+    return spent
 
 
 def drive(loop: Generator[Wish, Any, None], on_ended: Callable[[], None] | None = None) -> None:
@@ -36,6 +47,8 @@ def drive(loop: Generator[Wish, Any, None], on_ended: Callable[[], None] | None 
             reply = (answer, time.perf_counter_ns() - start)
         elif isinstance(wish, Wait):
             reply = back_off(wish.attempts)
+        elif isinstance(wish, Sleep):
+            reply = sleep(wish.seconds, wish.is_over)
         else:
             reply = None
             if on_ended is not None:

@@ -38,6 +38,7 @@ from hogshare.runtimes.threads import ThreadCrew
 from hogshare.shm import sharing
 from hogshare.shm.arena import Arena
 from hogshare.shm.table import IN_RUN
+from hogshare.stragglers import Stragglers
 
 TICK_SECONDS = 0.02
 LOOK_SECONDS = 0.005  # where workers rest until they are told to go on
@@ -137,6 +138,7 @@ class Processes:
             "lent": lent,
             "settings": asdict(session.settings),
             "barrier": self.barrier,
+            "stragglers": session.stragglers,
             "me": me,
         }
         member.post(("hogshare.runtimes.processes:work", task), fds)
@@ -272,6 +274,7 @@ def work(
     lent: dict[str, tuple[int, dict[str, Any], int, str, int]],
     settings: dict[str, Any],
     barrier: bytes,
+    stragglers: Stragglers | None,
     me: int,
 ) -> None:
     """Be worker `me` of a run; called in a member of the crew."""
@@ -283,7 +286,7 @@ def work(
             others[number] = Arena.attach(fds[number], description)
         arrays[name] = others[number].view(offset, kind, size)
     assert set(ROW_ARRAYS) <= set(arrays)
-    session = Session(arrays, Settings(**settings), pickle.loads(barrier))
+    session = Session(arrays, Settings(**settings), pickle.loads(barrier), stragglers)
     drive(loop_of(session, me))
 
 

@@ -96,6 +96,7 @@ def settings(
         "rule": {"name": type(rule).__name__, **asdict(rule)},
         "plane": {"name": type(plane).__name__, **asdict(plane)},
         "barrier": name_of(barrier),
+        "stragglers": None if session.stragglers is None else repr(session.stragglers),
         "runtime": runtime,
         "n_workers": session.settings.n_workers,
         "step": asdict(step) if isinstance(rule, SGD) else None,

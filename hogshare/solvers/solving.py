@@ -35,6 +35,7 @@ from hogshare.report import Report
 from hogshare.runtimes.choice import choose
 from hogshare.runtimes.hooks import OnEpoch, side_by_side
 from hogshare.solvers import outcome
+from hogshare.stragglers import Stragglers, check_stragglers, check_workers
 from hogshare.theory.gradients import check_smooth
 
 
@@ -55,6 +56,7 @@ def solve(
     block: int | None = None,
     record: bool = False,
     gradients: bool = False,
+    stragglers: Stragglers | None = None,
     on_epoch: OnEpoch | None = None,
     checkpoint: Checkpoint | str | Path | None = None,
     resume: str | Path | None = None,
@@ -105,6 +107,9 @@ def solve(
     gradients : bool, default=False
         Whether the trace also holds the squared norm of the objective's gradient, which must be
         smooth: one more pass over the rows per snapshot, after the run.
+    stragglers : Stragglers, default=None
+        A law of `hogshare.stragglers`: workers are slow on purpose, to see what a barrier makes of
+        it. Each block is then pulled for and pushed by itself, and workers sleep in between.
     on_epoch : callable, default=None
         ``on_epoch(epoch, snapshot) -> bool`` is called in the calling thread after each epoch
         (counted from 1); ``snapshot()`` gives the model; True stops the run.
@@ -146,6 +151,7 @@ def solve(
     rule, plane = rule or SGD(), plane or Shared()
     barrier = ASP() if barrier is None else barrier
     check_barrier(barrier)
+    check_stragglers(stragglers)
     began = time.perf_counter()
     if not isinstance(rule, SGD):
         check_memory(problem, rule, plane, step, shuffle, start)
@@ -157,6 +163,7 @@ def solve(
     workers, runner, notes = choose(
         problem, runtime, n_workers, stop.epochs, plane.interval(problem)
     )
+    check_workers(stragglers, workers)
     checkpoint, saved = place_of(checkpoint), saved_run(resume, start)
     order_seed = shuffle_seed(seed) if saved is None or seed is not None else saved.seed
     facts: dict[str, Any] = {}
@@ -185,13 +192,15 @@ def solve(
         track=track,
         block=block,
         record=record,
+        stragglers=stragglers,
     )
     if record:
         check_recordable(settings)
     checks = Checks(problem, stop, not isinstance(rule, SGD)) if stop.looks else None
     arrays = runner.allocate(shapes, row_arrays(problem))
     try:
-        session = Session(arrays, settings, None if isinstance(barrier, BuiltIn) else barrier)
+        asked = None if isinstance(barrier, BuiltIn) else barrier
+        session = Session(arrays, settings, asked, stragglers)
         fill(session, problem, rule, stop, step, start)
         next_look = FIRST_LOOK if start is None else 0  # a start may be good enough
         if saved is not None:
