@@ -97,7 +97,7 @@ def test_parameters_are_scikit_learns_and_more(ours):
     assert list(mine)[: len(theirs)] == list(theirs)
     assert all(mine[name].default == theirs[name].default for name in theirs)
     assert [mine[name].kind for name in theirs] == [p.kind for p in theirs.values()]
-    assert set(mine) - set(theirs) <= {"n_jobs", "plane", "runtime"}
+    assert set(mine) - set(theirs) <= {"n_jobs", "plane", "barrier", "runtime"}
     assert get_tags(ours(n_jobs=2)).non_deterministic
     assert not get_tags(ours()).non_deterministic
 

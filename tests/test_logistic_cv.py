@@ -59,7 +59,7 @@ def test_parameters_are_scikit_learns_and_more():
     theirs = inspect.signature(THEIRS).parameters
     assert list(mine)[: len(theirs)] == list(theirs)
     assert all(mine[name].default == theirs[name].default for name in theirs)
-    assert set(mine) - set(theirs) == {"plane", "runtime"}
+    assert set(mine) - set(theirs) == {"plane", "barrier", "runtime"}
     assert get_tags(LogisticRegressionCV(n_jobs=2)).non_deterministic
     assert not get_tags(LogisticRegressionCV()).non_deterministic
 

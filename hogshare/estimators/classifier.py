@@ -19,7 +19,8 @@ class SGDClassifier(ClassifierPass, _SGDClassifier):
 
     A drop-in replacement of `sklearn.linear_model.SGDClassifier`, and a subclass of it: the same
     parameters with the same meaning and defaults, the same attributes, plus `n_jobs` for one
-    model, `plane`, `runtime` and `report_`. See scikit-learn's page for the losses and schedules.
+    model, `plane`, `barrier`, `runtime` and `report_`. See scikit-learn's page for the losses and
+    schedules.
 
     Parameters
     ----------
@@ -108,6 +109,11 @@ class SGDClassifier(ClassifierPass, _SGDClassifier):
         Where the model lives while several workers fit it. "shared" (and None) is
         ``hogshare.Shared()``: private copies that are exchanged now and then;
         ``Shared(exchange=None)`` is Hogwild!, one vector that all write without locks.
+
+    barrier : Barrier or callable, default=None
+        When a worker may go on after a block of rows: `ASP` (and None: nobody waits), `BSP`, `SSP`,
+        `PBSP`, `PSSP`, `Fraction`, `Throttled`, or a function ``(table, me) -> bool``; see
+        `hogshare.barriers`. One worker alone never waits.
 
     runtime : {"auto", "caller", "threads", "processes"}, default="auto"
         Who runs the workers. "auto" takes threads, or processes if the rows come from
@@ -211,6 +217,7 @@ class SGDClassifier(ClassifierPass, _SGDClassifier):
         warm_start: bool = False,
         average: bool | int = False,
         plane: Any = "shared",
+        barrier: Any = None,
         runtime: str = "auto",
     ) -> None:
         super().__init__(
@@ -237,6 +244,7 @@ class SGDClassifier(ClassifierPass, _SGDClassifier):
             average=average,
         )
         self.plane = plane
+        self.barrier = barrier
         self.runtime = runtime
 
     @_fit_context(prefer_skip_nested_validation=True)

@@ -197,6 +197,7 @@ class SGDMixin(CallbackSupportMixin):
             problem,
             rule=automatic_rule(problem, est.shuffle) if automatic else SGD(average=est.average),
             plane=plane_of(est),
+            barrier=est.barrier,
             runtime=est.runtime,
             n_workers=est.n_jobs,
             step=None if automatic else self._step_size(),

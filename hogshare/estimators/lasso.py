@@ -39,8 +39,8 @@ class ElasticNet(_ElasticNet):
 
     A drop-in replacement of `sklearn.linear_model.ElasticNet`, and a subclass of it: the same
     problem, ``|y - Xw|^2 / (2 n) + alpha l1_ratio |w|_1 + alpha (1 - l1_ratio) |w|^2 / 2``,
-    parameters, defaults and attributes, plus `n_jobs`, `plane`, `runtime`, `solver_` and
-    `report_`. Sparse rows of more than a million values are fitted by the workers, by dual
+    parameters, defaults and attributes, plus `n_jobs`, `plane`, `barrier`, `runtime`, `solver_`
+    and `report_`. Sparse rows of more than a million values are fitted by the workers, by dual
     coordinate ascent or SAGA. On dense rows and on smaller ones scikit-learn's coordinate descent
     is ahead (see ``docs/logistic.md``), and is what fits them unless a `runtime` is named.
 
@@ -92,6 +92,11 @@ class ElasticNet(_ElasticNet):
         Where the model lives while several workers fit it. "shared" (and None) is
         ``hogshare.Shared()``: private copies that are exchanged. ``Shared(exchange=None)`` is
         refused.
+
+    barrier : Barrier or callable, default=None
+        When a worker may go on after a block of rows: `ASP` (and None: nobody waits), `BSP`, `SSP`,
+        `PBSP`, `PSSP`, `Fraction`, `Throttled`, or a function ``(table, me) -> bool``; see
+        `hogshare.barriers`. One worker alone never waits.
 
     runtime : {"auto", "caller", "threads", "processes"}, default="auto"
         Who runs the workers. With "auto" they are left out where coordinate descent is ahead, and
@@ -164,6 +169,7 @@ class ElasticNet(_ElasticNet):
         selection: str = "cyclic",
         n_jobs: int | None = None,
         plane: Any = "shared",
+        barrier: Any = None,
         runtime: str = "auto",
     ) -> None:
         super().__init__(
@@ -181,6 +187,7 @@ class ElasticNet(_ElasticNet):
         )
         self.n_jobs = n_jobs
         self.plane = plane
+        self.barrier = barrier
         self.runtime = runtime
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -322,7 +329,7 @@ class Lasso(ElasticNet):
     fit_intercept, precompute, copy_X, max_iter, tol, warm_start, positive, random_state, selection
         As in `ElasticNet`.
 
-    n_jobs, plane, runtime
+    n_jobs, plane, barrier, runtime
         As in `ElasticNet`.
 
     Attributes
@@ -368,6 +375,7 @@ class Lasso(ElasticNet):
         selection: str = "cyclic",
         n_jobs: int | None = None,
         plane: Any = "shared",
+        barrier: Any = None,
         runtime: str = "auto",
     ) -> None:
         super().__init__(
@@ -384,5 +392,6 @@ class Lasso(ElasticNet):
             selection=selection,
             n_jobs=n_jobs,
             plane=plane,
+            barrier=barrier,
             runtime=runtime,
         )

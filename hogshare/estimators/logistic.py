@@ -40,8 +40,8 @@ class LogisticRegression(_LogisticRegression):
 
     A drop-in replacement of `sklearn.linear_model.LogisticRegression`, and a subclass of it: the
     same problem, parameters, defaults and attributes, plus `n_jobs` for one model, `plane`,
-    `runtime`, `solver_` and `report_`. Two classes are fitted by dual coordinate ascent or SAGA,
-    more by SAGA on the multinomial loss, until the gradient is at most `tol`.
+    `barrier`, `runtime`, `solver_` and `report_`. Two classes are fitted by dual coordinate ascent
+    or SAGA, more by SAGA on the multinomial loss, until the gradient is at most `tol`.
 
     Parameters
     ----------
@@ -104,6 +104,11 @@ class LogisticRegression(_LogisticRegression):
         Where the model lives while several workers fit it. "shared" (and None) is
         ``hogshare.Shared()``: private copies that are exchanged. ``Shared(exchange=None)`` is
         refused.
+
+    barrier : Barrier or callable, default=None
+        When a worker may go on after a block of rows: `ASP` (and None: nobody waits), `BSP`, `SSP`,
+        `PBSP`, `PSSP`, `Fraction`, `Throttled`, or a function ``(table, me) -> bool``; see
+        `hogshare.barriers`. One worker alone never waits.
 
     runtime : {"auto", "caller", "threads", "processes"}, default="auto"
         Who runs the workers. "auto" takes threads, or processes if the rows come from
@@ -185,6 +190,7 @@ class LogisticRegression(_LogisticRegression):
         warm_start: bool = False,
         n_jobs: int | None = None,
         plane: Any = "shared",
+        barrier: Any = None,
         runtime: str = "auto",
     ) -> None:
         super().__init__(
@@ -204,6 +210,7 @@ class LogisticRegression(_LogisticRegression):
             n_jobs=n_jobs,
         )
         self.plane = plane
+        self.barrier = barrier
         self.runtime = runtime
 
     def set_callbacks(self, *callbacks: Any) -> LogisticRegression:

@@ -47,11 +47,11 @@ class LogisticRegressionCV(_LogisticRegressionCV):
     """Logistic regression whose `C` and `l1_ratio` are chosen by cross-validation.
 
     A drop-in replacement of `sklearn.linear_model.LogisticRegressionCV`, and a subclass of it: the
-    same parameters, defaults, attributes and warnings, plus `plane`, `runtime`, `solver_` and
-    `report_`. Every model is fitted as `hogshare.LogisticRegression` fits it. Along the list of
-    penalties, from strong to weak, each fit begins with the solution of the one before and with
-    what its rule remembers of every row, which took a quarter to a half of the epochs of fits from
-    zero on four data sets (``docs/logistic.md``).
+    same parameters, defaults, attributes and warnings, plus `plane`, `barrier`, `runtime`,
+    `solver_` and `report_`. Every model is fitted as `hogshare.LogisticRegression` fits it. Along
+    the list of penalties, from strong to weak, each fit begins with the solution of the one before
+    and with what its rule remembers of every row, which took a quarter to a half of
+    the epochs of fits from zero on four data sets (``docs/logistic.md``).
 
     Parameters
     ----------
@@ -91,6 +91,9 @@ class LogisticRegressionCV(_LogisticRegressionCV):
         The form of the attributes; see scikit-learn's page.
 
     plane : "shared", Shared or None, default="shared"
+        As in `LogisticRegression`.
+
+    barrier : Barrier or callable, default=None
         As in `LogisticRegression`.
 
     runtime : {"auto", "caller", "threads", "processes"}, default="auto"
@@ -188,6 +191,7 @@ class LogisticRegressionCV(_LogisticRegressionCV):
         random_state: Any = None,
         use_legacy_attributes: Any = "warn",
         plane: Any = "shared",
+        barrier: Any = None,
         runtime: str = "auto",
     ) -> None:
         super().__init__(
@@ -210,6 +214,7 @@ class LogisticRegressionCV(_LogisticRegressionCV):
             use_legacy_attributes=use_legacy_attributes,
         )
         self.plane = plane
+        self.barrier = barrier
         self.runtime = runtime
 
     # these take one of two forms, as scikit-learn's do
@@ -316,8 +321,9 @@ class LogisticRegressionCV(_LogisticRegressionCV):
             )
             class_weight = dict(zip(self.classes_, weights, strict=True))
         names = ["dual", "tol", "fit_intercept", "intercept_scaling", "solver", "max_iter"]
+        names += ["verbose", "plane", "barrier", "runtime"]
         return {
-            **{name: getattr(self, name) for name in [*names, "verbose", "plane", "runtime"]},
+            **{name: getattr(self, name) for name in names},
             "class_weight": class_weight,
             "classes_": self.classes_,
         }

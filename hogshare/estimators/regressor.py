@@ -18,7 +18,7 @@ class SGDRegressor(RegressorPass, _SGDRegressor):
 
     A drop-in replacement of `sklearn.linear_model.SGDRegressor`, and a subclass of it: the same
     parameters with the same meaning and defaults, the same attributes, plus `n_jobs`, `plane`,
-    `runtime` and `report_`. See scikit-learn's page for the losses and schedules.
+    `barrier`, `runtime` and `report_`. See scikit-learn's page for the losses and schedules.
 
     Parameters
     ----------
@@ -102,6 +102,11 @@ class SGDRegressor(RegressorPass, _SGDRegressor):
         Where the model lives while several workers fit it. "shared" (and None) is
         ``hogshare.Shared()``: private copies that are exchanged now and then;
         ``Shared(exchange=None)`` is Hogwild!, one vector that all write without locks.
+
+    barrier : Barrier or callable, default=None
+        When a worker may go on after a block of rows: `ASP` (and None: nobody waits), `BSP`, `SSP`,
+        `PBSP`, `PSSP`, `Fraction`, `Throttled`, or a function ``(table, me) -> bool``; see
+        `hogshare.barriers`. One worker alone never waits.
 
     runtime : {"auto", "caller", "threads", "processes"}, default="auto"
         Who runs the workers. "auto" takes threads, or processes if the rows come from
@@ -197,6 +202,7 @@ class SGDRegressor(RegressorPass, _SGDRegressor):
         average: bool | int = False,
         n_jobs: int | None = None,
         plane: Any = "shared",
+        barrier: Any = None,
         runtime: str = "auto",
     ) -> None:
         super().__init__(
@@ -222,6 +228,7 @@ class SGDRegressor(RegressorPass, _SGDRegressor):
         )
         self.n_jobs = n_jobs
         self.plane = plane
+        self.barrier = barrier
         self.runtime = runtime
 
     @_fit_context(prefer_skip_nested_validation=True)

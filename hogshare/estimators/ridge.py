@@ -107,7 +107,7 @@ class Ridge(RidgeMixin, _Ridge):
 
     A drop-in replacement of `sklearn.linear_model.Ridge`, and a subclass of it: the same problem,
     ``|y - Xw|^2 + alpha |w|^2``, parameters, defaults and attributes, plus `n_jobs`, `plane`,
-    `runtime` and `report_`.
+    `barrier`, `runtime` and `report_`.
 
     Parameters
     ----------
@@ -152,6 +152,11 @@ class Ridge(RidgeMixin, _Ridge):
         Where the model lives while several workers fit it. "shared" (and None) is
         ``hogshare.Shared()``: private copies that are exchanged. ``Shared(exchange=None)`` is
         refused.
+
+    barrier : Barrier or callable, default=None
+        When a worker may go on after a block of rows: `ASP` (and None: nobody waits), `BSP`, `SSP`,
+        `PBSP`, `PSSP`, `Fraction`, `Throttled`, or a function ``(table, me) -> bool``; see
+        `hogshare.barriers`. One worker alone never waits.
 
     runtime : {"auto", "caller", "threads", "processes"}, default="auto"
         Who runs the workers.
@@ -215,6 +220,7 @@ class Ridge(RidgeMixin, _Ridge):
         random_state: Any = None,
         n_jobs: int | None = None,
         plane: Any = "shared",
+        barrier: Any = None,
         runtime: str = "auto",
     ) -> None:
         super().__init__(
@@ -229,6 +235,7 @@ class Ridge(RidgeMixin, _Ridge):
         )
         self.n_jobs = n_jobs
         self.plane = plane
+        self.barrier = barrier
         self.runtime = runtime
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -268,8 +275,8 @@ class RidgeClassifier(RidgeMixin, _RidgeClassifier):
     """Classifier by least squares on targets -1 and 1 with an l2 penalty.
 
     A drop-in replacement of `sklearn.linear_model.RidgeClassifier`, and a subclass of it: the same
-    problem, parameters, defaults and attributes, plus `n_jobs`, `plane`, `runtime` and `report_`.
-    See `Ridge` for what the workers do and what scikit-learn's solvers do.
+    problem, parameters, defaults and attributes, plus `n_jobs`, `plane`, `barrier`, `runtime` and
+    `report_`. See `Ridge` for what the workers do and what scikit-learn's solvers do.
 
     Parameters
     ----------
@@ -308,6 +315,11 @@ class RidgeClassifier(RidgeMixin, _RidgeClassifier):
         Where the model lives while several workers fit it. "shared" (and None) is
         ``hogshare.Shared()``: private copies that are exchanged. ``Shared(exchange=None)`` is
         refused.
+
+    barrier : Barrier or callable, default=None
+        When a worker may go on after a block of rows: `ASP` (and None: nobody waits), `BSP`, `SSP`,
+        `PBSP`, `PSSP`, `Fraction`, `Throttled`, or a function ``(table, me) -> bool``; see
+        `hogshare.barriers`. One worker alone never waits.
 
     runtime : {"auto", "caller", "threads", "processes"}, default="auto"
         Who runs the workers.
@@ -371,6 +383,7 @@ class RidgeClassifier(RidgeMixin, _RidgeClassifier):
         random_state: Any = None,
         n_jobs: int | None = None,
         plane: Any = "shared",
+        barrier: Any = None,
         runtime: str = "auto",
     ) -> None:
         super().__init__(
@@ -386,6 +399,7 @@ class RidgeClassifier(RidgeMixin, _RidgeClassifier):
         )
         self.n_jobs = n_jobs
         self.plane = plane
+        self.barrier = barrier
         self.runtime = runtime
 
     @_fit_context(prefer_skip_nested_validation=True)

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import Options, StrOptions
 from sklearn.utils.validation import validate_data
 
+from hogshare.barriers import check_barrier
 from hogshare.engine.automatic import automatic_rule
 from hogshare.engine.stops import Stop
 from hogshare.planes import Master, Plane, Shared
@@ -22,8 +23,28 @@ from hogshare.runtimes.choice import RUNTIMES
 from hogshare.runtimes.hooks import OnEpoch
 from hogshare.solvers.solving import solve
 
+
+class Barriers(Options):
+    """The constraint of scikit-learn's kind that a parameter is a barrier."""
+
+    def __init__(self) -> None:
+        super().__init__(object, set())
+
+    def is_satisfied_by(self, val: Any) -> bool:
+        """Whether `hogshare.solve` takes it."""
+        try:
+            check_barrier(val)
+        except TypeError:
+            return False
+        return True
+
+    def __str__(self) -> str:
+        return "a barrier such as BSP() or SSP(4), a function (table, me) -> bool"
+
+
 WORKER_CONSTRAINTS: dict[str, list[Any]] = {
     "plane": [StrOptions({"shared"}), Shared, Master, None],
+    "barrier": [Barriers(), None],
     "runtime": [StrOptions(set(RUNTIMES))],
 }
 
@@ -69,6 +90,7 @@ def to_the_optimum(
         problem,
         rule=automatic_rule(problem, from_anywhere=forgetful),
         plane=plane_of(estimator),
+        barrier=estimator.barrier,
         runtime=estimator.runtime,
         n_workers=estimator.n_jobs,
         stop=stop,

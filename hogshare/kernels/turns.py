@@ -209,6 +209,8 @@ def turn_of(name, method, lock_free):
         control = shared.control
         table = shared.table
         ordered = plan.ordered != 0
+        # a block's push comes before its clock wherever somebody looks at clocks
+        must_push = not ordered and (plan.barrier != FREE or plan.sleeps != 0)
         for _ in range(n_blocks):
             stopped = load(control, layout.STOP)
             if stopped != layout.RUNNING and (not ordered or stopped == layout.STOPPED_BY_CALLER):
@@ -285,9 +287,8 @@ def turn_of(name, method, lock_free):
                 if lock_free or alone:
                     record_push(shared, me)
                     note_event(shared, me, ticket, 0)
-                elif not ordered and (plan.barrier != FREE or plan.sleeps != 0):
-                    if table[me, UNEXCHANGED] > 0:
-                        push_private(rule, shared, private, me, WAIT)  # before its clock
+                elif must_push and table[me, UNEXCHANGED] > 0:
+                    push_private(rule, shared, private, me, WAIT)  # before its clock
                 table[me, layout.T_ROWS] += end - first
                 if ordered:
                     table[me, layout.T_COMPUTED] = 1
