@@ -116,6 +116,42 @@ def save_speedup(result: dict[str, Any], path: str | Path) -> None:
     plt.close(figure)
 
 
+def save_barriers(result: dict[str, Any], path: str | Path) -> None:
+    """Draw what ``hogshare bench barriers`` measured and write it to a file.
+
+    Three panels: objective against seconds (first round, the target as a line), and for each
+    barrier the seconds to the target (median, fastest to slowest) and what a worker waits in a
+    round.
+    """
+    plt = pyplot()
+    figure, (by_second, times, waits) = plt.subplots(
+        1, 3, figsize=(13.0, 3.8), layout="constrained"
+    )
+    for run in result["runs"]:
+        if run["round"] == 0:
+            by_second.plot(run["trace"]["seconds"], run["trace"]["objective"], label=run["barrier"])
+    by_second.axhline(result["target"], color="black", linewidth=0.8, linestyle=":")
+    by_second.set_xlabel("seconds")
+    by_second.set_ylabel("objective")
+    by_second.set_yscale("log")
+    by_second.legend()
+    rows = result["table"]
+    names = [row["barrier"] for row in rows]
+    for place, row in enumerate(rows):
+        if row["seconds"] is not None:
+            slowest = row["seconds"] if row["slowest"] is None else row["slowest"]
+            spread = [[row["seconds"] - row["fastest"]], [slowest - row["seconds"]]]
+            times.barh(place, row["seconds"], xerr=spread, color=f"C{place}")
+        waits.barh(place, row["waiting_ms_per_round"], color=f"C{place}")
+    for ax, label in ((times, "seconds to the target"), (waits, "ms that a worker waits a round")):
+        ax.set_yticks(range(len(names)), names)
+        ax.invert_yaxis()
+        ax.set_xlabel(label)
+    figure.suptitle(f"{result['settings']['workers']} workers, {result['law']}")
+    figure.savefig(path)
+    plt.close(figure)
+
+
 def save_race(result: dict[str, Any], path: str | Path) -> None:
     """Draw what ``hogshare bench rivals`` measured and write it to a file.
 

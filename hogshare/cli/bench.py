@@ -16,6 +16,13 @@ Crossings are interpolated on a trace finer than an epoch, whose objective is ev
 run. Medians over repeats, with the worker counts in turn. Compiling and starting workers happen in
 a warm-up run, which is told apart and not counted."""
 
+BARRIERS = """\
+Run the same problem behind several barriers with workers of which some are slow on purpose, and
+compare progress, waiting, staleness and the time to a target objective. Workers are threads that
+sleep --base-ms in every block, so that many can be measured on few cores. Waiting is what a worker
+waits in the mean, per push of anybody and per round (one block of each worker). Medians over
+rounds, with the barriers in turn."""
+
 RIVALS = """\
 Race against other libraries to a relative distance from the optimum, (F(w) - F*) / F*, where F(w) =
 mean loss + alpha / 2 |w|^2, without an intercept. Each contestant is warmed up, tries its settings
@@ -35,6 +42,14 @@ def add_parser(commands: Any) -> None:
     )
     add_speedup_options(speedup)
     speedup.set_defaults(run=run_speedup)
+    barriers = kinds.add_parser(
+        "barriers",
+        help="what barriers make of stragglers",
+        description=BARRIERS,
+        epilog="example: hogshare bench barriers --workers 32 --stragglers pcs --barriers asp bsp",
+    )
+    add_barriers_options(barriers)
+    barriers.set_defaults(run=run_barriers)
     rivals = kinds.add_parser(
         "rivals",
         help="time to sub-optimality against other libraries",
@@ -64,6 +79,13 @@ def add_speedup_options(parser: Any) -> None:
         choices=("plain", "atomic"),
         default="plain",
         help="how workers add to the one vector of --exchange none (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--barrier",
+        type=options.barrier,
+        default="asp",
+        help="when a worker may go on, such as bsp, ssp:4 or pssp:10,4 (default: %(default)s: "
+        "nobody waits)",
     )
     parser.add_argument(
         "--batch", type=options.positive_int, default=1, help="rows of a step (default: 1)"
@@ -100,6 +122,87 @@ def add_speedup_options(parser: Any) -> None:
     )
     parser.add_argument(
         "--seed", type=options.seed, default=0, help="of the first repeat (default: 0)"
+    )
+    add_output_options(parser)
+
+
+def add_barriers_options(parser: Any) -> None:
+    """Add the options of ``barriers``."""
+    parser.add_argument(
+        "--data", default="digits", help=f"{options.DATA_HELP} (default: %(default)s)"
+    )
+    options.add_data_options(parser)
+    options.add_loss_options(parser, "log_loss", "log_loss")
+    parser.add_argument(
+        "--barriers",
+        nargs="+",
+        type=options.barrier,
+        metavar="BARRIER",
+        help="such as asp bsp ssp:4 pbsp:1 pssp:10,4 fraction:0.9,2 throttled:7 (default: asp, "
+        "bsp, ssp:4, pbsp:1, pbsp:10, pssp:10,4 and a throttled release)",
+    )
+    parser.add_argument(
+        "--workers", type=options.positive_int, default=8, help="(default: %(default)s)"
+    )
+    parser.add_argument(
+        "--stragglers",
+        type=options.stragglers,
+        default="none",
+        help="who is slow: none; cds:0.6: worker 0 sleeps 60%% of the mean block time in each of "
+        "its blocks; pcs: a quarter of the workers sleep 1.5 to 10 times that; lognormal:0.3: all "
+        "blocks vary (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--base-ms",
+        type=options.not_negative,
+        default=20.0,
+        metavar="MS",
+        help="what every worker sleeps in every block; 0: blocks take what computing takes, and "
+        "the mean is that of the first 100 (default: %(default)g)",
+    )
+    parser.add_argument(
+        "--block",
+        type=options.positive_int,
+        help="rows of a block (default: by which a worker has 32 of them in an epoch)",
+    )
+    parser.add_argument(
+        "--exchange",
+        type=options.exchange,
+        default="auto",
+        help="as of speedup; private copies are exchanged after every block (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--adds",
+        choices=("plain", "atomic"),
+        default="plain",
+        help="how workers add to the one vector of --exchange none (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--step", type=options.positive, help="constant (default: 1 / mean squared norm of a row)"
+    )
+    parser.add_argument(
+        "--epochs", type=options.positive_int, default=3, help="of a run (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--target",
+        type=options.finite,
+        help="objective to come down to, penalty included (default: where the worst run has made "
+        "99%% of its gain)",
+    )
+    parser.add_argument(
+        "--rounds", type=options.positive_int, default=3, help="(default: %(default)s)"
+    )
+    parser.add_argument(
+        "--points",
+        type=options.positive_int,
+        default=32,
+        help="points of the trace in an epoch (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--seed",
+        type=options.seed,
+        default=0,
+        help="of law and first round (default: 0)",
     )
     add_output_options(parser)
 
@@ -173,6 +276,27 @@ def run_speedup(args: Any) -> int:
     for warning in speedup.noise_warnings(result):
         console.say(f"hogshare: warning: {warning}")
     store(args, result, speedup.show, figures.save_speedup)
+    return 0
+
+
+def run_barriers(args: Any) -> int:
+    """Measure, print, and store what was asked for."""
+    from hogshare import figures
+    from hogshare.cli import barriers
+
+    if args.plot:
+        figures.pyplot()  # fail before the work, not after it
+    X, y = rows.load(args, args.data)
+    y = rows.need_labels(y, args.data)
+    settings = {name: value for name, value in vars(args).items() if name in barriers.SETTINGS}
+    if not args.barriers:
+        settings["barriers"] = barriers.default_barriers(args.workers, args.stragglers)
+    for warning in barriers.warnings_before(settings):
+        console.say(f"hogshare: warning: {warning}")
+    result = barriers.measure(X, y, settings)
+    for warning in barriers.warnings_after(result):
+        console.say(f"hogshare: warning: {warning}")
+    store(args, result, barriers.show, figures.save_barriers)
     return 0
 
 

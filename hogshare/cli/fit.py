@@ -58,6 +58,14 @@ def add_parser(commands: Any) -> None:
         "(default: %(default)s)",
     )
     parser.add_argument(
+        "--barrier",
+        type=options.barrier,
+        default="asp",
+        help="when a worker may go on: asp (nobody waits), bsp, ssp:STALENESS, pbsp:SAMPLE, "
+        "pssp:SAMPLE,STALENESS, fraction:SHARE,STALENESS, throttled:AVAILABLE "
+        "(default: %(default)s)",
+    )
+    parser.add_argument(
         "--seed", type=options.seed, default=None, help="bitwise repeatable with one worker"
     )
     parser.add_argument(
@@ -154,9 +162,16 @@ def run(args: Any) -> int:
 def fitted(task: str, params: dict[str, Any], args: Any, X: Any, y: Any) -> Any:
     """Fit with progress on standard error."""
     import hogshare
+    import hogshare.barriers
 
     kind = getattr(hogshare, kinds.KINDS[args.estimator].classes[task])
-    estimator = kind(**params, n_jobs=args.n_jobs, runtime=args.runtime, random_state=args.seed)
+    estimator = kind(
+        **params,
+        n_jobs=args.n_jobs,
+        barrier=hogshare.barriers.parse(args.barrier),
+        runtime=args.runtime,
+        random_state=args.seed,
+    )
     if args.checkpoint:
         keep(estimator, args.checkpoint, args.resume)
     with console.progress(estimator.max_iter or 1000, "fit") as progress:

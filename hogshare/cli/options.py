@@ -82,6 +82,28 @@ def exchange(text: str) -> str | int | None:
     return None if text == "none" else positive_int(text)
 
 
+def barrier(text: str) -> str:
+    """Check a barrier's words, such as ``ssp:4``, and return them."""
+    from hogshare import barriers
+
+    return _checked(barriers.parse, text)
+
+
+def stragglers(text: str) -> str:
+    """Check the words of a law of stragglers, such as ``cds:0.6``, and return them."""
+    from hogshare import stragglers as laws
+
+    return _checked(laws.parse, text)
+
+
+def _checked(parse: Callable[[str], object], text: str) -> str:
+    try:
+        parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text.strip().lower()
+
+
 def tolerance(text: str) -> float | None:
     """Parse a tolerance, where ``none`` means never to stop early."""
     return None if text == "none" else not_negative(text)

@@ -28,7 +28,7 @@ from hogshare.report import Report, Trace
 
 SETTINGS = (
     *("data", "loss", "penalty", "alpha", "l1_ratio", "dtype", "exchange", "adds", "batch"),
-    *("workers", "runtime", "epochs", "target", "repeats", "points", "seed"),
+    *("barrier", "workers", "runtime", "epochs", "target", "repeats", "points", "seed"),
 )
 
 # a spread of the repeats' speed, (slowest - fastest) / median, above which medians say little
@@ -118,7 +118,7 @@ def run_once(
     problem: Any, settings: dict[str, Any], count: int, seed: int, warm_up: bool = False
 ) -> Report:
     """Solve once with a number of workers; a warm-up is one epoch."""
-    from hogshare import SGD, Shared, Stop, solve
+    from hogshare import SGD, Shared, Stop, barriers, solve
 
     epochs = settings["epochs"]
     if settings["target"] is None and count != settings["workers"][0]:
@@ -128,6 +128,7 @@ def run_once(
         problem,
         rule=SGD(batch=settings["batch"]),
         plane=Shared(exchange=settings["exchange"], adds=settings["adds"]),
+        barrier=barriers.parse(settings["barrier"]),
         runtime=settings["runtime"],
         n_workers=count,
         stop=Stop(epochs=1 if warm_up else epochs, tol=None),
