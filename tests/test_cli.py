@@ -59,7 +59,8 @@ def test_help_and_version(capsys):
     assert run(capsys, "--help")[0] == 0
     code, out, _ = run(capsys, "--version")
     assert (code, out.split()[0]) == (0, "hogshare")
-    for command in (["bench", "speedup"], ["bench", "rivals"], ["fit"], ["predict"], ["info"]):
+    bench = (["bench", kind] for kind in ("speedup", "barriers", "rivals"))
+    for command in (*bench, ["fit"], ["predict"], ["info"]):
         code, out, _ = run(capsys, *command, "--help")
         assert code == 0
         assert out.startswith(f"usage: hogshare {' '.join(command)}")
