@@ -21,6 +21,7 @@ DESCRIPTION = "Stochastic gradient descent for one model on every core."
 EXAMPLES = """\
 examples:
   hogshare bench speedup --data zipf --workers 1,2,4 --plot speedup.png
+  hogshare bench barriers --workers 32 --stragglers pcs --barriers asp bsp throttled:22
   hogshare fit train.svm.xz --model model.npz --loss log_loss
   hogshare fit train.svm.xz --model model.npz --estimator logistic --C 10
   hogshare predict model.npz test.svm.xz --out labels.txt
