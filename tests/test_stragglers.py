@@ -212,6 +212,20 @@ def test_looks_on_the_way_and_records_go_with_sleeping(cancer):
     assert seen == [1, 2, 3]
 
 
+class EverySecond(Stragglers):
+    """A law of the user's: every second block of the last worker is late."""
+
+    def lateness(self, worker, block, n_workers, mean):
+        return mean * (worker == n_workers - 1 and block % 2 == 1)
+
+
+def test_a_law_of_the_users_own(cancer):
+    law = EverySecond(base=0.002)
+    assert [law.sleep(2, block, 3) for block in range(3)] == [0.002, 0.004, 0.002]
+    report = run(cancer, law)
+    assert sum(blocks(report)) == 3 * 57
+
+
 @pytest.mark.parametrize("wrong", ["pcs", ProductionCluster, 0.3, Stragglers], ids=str)
 def test_what_is_no_law_is_refused(cancer, wrong):
     with pytest.raises(TypeError, match="stragglers must be None or a law"):
