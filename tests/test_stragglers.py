@@ -10,7 +10,20 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hogshare import ASP, BSP, SAGA, SDCA, SGD, SSP, Shared, Stop, Throttled, problems, solve
+from hogshare import (
+    ASP,
+    BSP,
+    SAGA,
+    SDCA,
+    SGD,
+    SSP,
+    Master,
+    Shared,
+    Stop,
+    Throttled,
+    problems,
+    solve,
+)
 from hogshare.engine.loop import Sleep
 from hogshare.kernels import layout
 from hogshare.runtimes import driver
@@ -149,7 +162,11 @@ def blocks(report):
     return [w["blocks"] for w in report.workers]
 
 
-@pytest.mark.parametrize("plane", [Shared(), Shared(exchange=None)], ids=["exchange", "lock-free"])
+@pytest.mark.parametrize(
+    "plane",
+    [Shared(), Shared(exchange=None), Master()],
+    ids=["exchange", "lock-free", "master"],
+)
 def test_who_is_late_does_less_and_is_staler_without_a_barrier(cancer, plane):
     report = run(cancer, ControlledDelay(2.0, base=0.004), plane=plane, barrier=ASP())
     late, *others = blocks(report)
@@ -168,6 +185,15 @@ def test_a_barrier_waits_for_who_is_late(cancer):
     assert max(blocks(held)) - min(blocks(held)) <= 3  # one an epoch: its last round may be short
     assert held.workers[0]["waiting_seconds"] < min(w["waiting_seconds"] for w in held.workers[1:])
     assert max(w["largest_lead"] for w in held.workers) == 0
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("plane", [Shared(), Master()], ids=["exchange", "master"])
+def test_bsp_repeats_bit_for_bit_however_late_anybody_is(cancer, runtime, plane):
+    quick = run(cancer, None, plane=plane, barrier=BSP())
+    late = run(cancer, LogNormal(1.0, base=0.001), runtime, plane=plane, barrier=BSP())
+    np.testing.assert_array_equal(late.model.coef, quick.model.coef)
+    assert blocks(late) == blocks(quick)
 
 
 def test_throttled_release_leaves_who_is_late_behind(cancer):
