@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from hogshare.problems.model import Model
     from hogshare.report import Report
     from hogshare.shm.sharing import share
-    from hogshare.solvers import asaga, asysg_incon, prox_asaga, replay, solve
+    from hogshare.solvers import asaga, asysg_con, asysg_incon, prox_asaga, replay, solve
 
 # a library says nothing unless its user listens
 logging.getLogger("hogshare").addHandler(logging.NullHandler())
@@ -65,6 +65,7 @@ _PLACES = {
     "Stop": "hogshare.engine.stops",
     "Throttled": "hogshare.barriers",
     "asaga": "hogshare.solvers",
+    "asysg_con": "hogshare.solvers",
     "asysg_incon": "hogshare.solvers",
     "problems": "hogshare.problems",
     "replay": "hogshare.solvers",
@@ -102,6 +103,7 @@ __all__ = [
     "Throttled",
     "__version__",
     "asaga",
+    "asysg_con",
     "asysg_incon",
     "problems",
     "prox_asaga",

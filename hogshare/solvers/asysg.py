@@ -1,18 +1,148 @@
-"""AsySG-incon (Lian et al. 2015): lock-free stochastic gradient on one shared vector."""
+"""AsySG (Lian et al. 2015): with a master and consistent reads, or lock-free on one vector.
+
+``docs/asysg.md`` says how the paper's iterations, messages and step sizes map to the engine's.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
+
+import numpy as np
 
 from hogshare.engine.rules import SGD
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
+from hogshare.planes.master import Master
 from hogshare.planes.shared import Shared
 from hogshare.problems.linear import LinearProblem
 from hogshare.report import Report
 from hogshare.solvers.solving import solve
 from hogshare.solvers.theory import theory_section
 from hogshare.theory.gradients import unsmooth
+
+PROPORTIONAL = ("constant", "invscaling", "adaptive")  # schedules that eta0 multiplies
+
+
+def asysg_con(
+    problem: LinearProblem,
+    *,
+    n_workers: int = -1,
+    batch: int = 1,
+    gradients: int = 1,
+    step: StepSize | float = 0.01,
+    epochs: int = 10,
+    cutoff: int | None = None,
+    damped: bool = False,
+    stop: Stop | None = None,
+    theory: bool = True,
+    **settings: Any,
+) -> Report:
+    """Minimise by AsySG-con: pull from a master, compute, push; the master sums M gradients.
+
+    Parameters
+    ----------
+    problem : LinearProblem
+        What to minimise.
+    n_workers : int, default=-1
+        Workers; -1 means all usable cores. The master comes on top, and computes little.
+    batch : int, default=1
+        Rows of a gradient, which is their mean, as in the paper.
+    gradients : int, default=1
+        M of the paper: gradients of whichever workers come first that the master sums in an update.
+    step : StepSize or float, default=0.01
+        gamma of the paper, for a sum of M gradients that are means over `batch` rows; a number is a
+        constant one. A schedule's time counts rows. "optimal" and the passive-aggressive ones have
+        no such factor.
+    epochs : int, default=10
+        Passes over the rows; each makes ``n_rows / (batch * gradients)`` updates.
+    cutoff : int or None, default=None
+        Drop gradients that are more than so many updates old. None: none is dropped.
+    damped : bool, default=False
+        Multiply a gradient by ``1 / (1 + age)``.
+    stop : Stop or None, default=None
+        Another criterion than the number of epochs, which is then its own.
+    theory : bool, default=True
+        Whether the report says what the paper's analysis expects of the run, as in `asysg_incon`.
+    **settings
+        Further arguments of `hogshare.solve`: `barrier`, `runtime`, `trace`, `seed`, ...
+
+    Returns
+    -------
+    Report
+        With ages in updates of the model in `Report.staleness`.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of its range, `step` is a schedule without eta0, or the run diverges.
+
+    Notes
+    -----
+    Source: Lian, Huang, Li and Liu, "Asynchronous parallel stochastic gradient for nonconvex
+    optimization", NIPS 2015, section 3, Algorithm 1:
+    ``x_{k+1} = x_k - gamma_k sum_{m=1..M} G(x_{k - tau_{k,m}}; xi_{k,m})``.
+
+    A message to the master is the sum over its rows of their steps, so that it is made with
+    ``eta0 = step / batch``. Departures: rows come in a permutation per epoch and are not drawn; the
+    last mini-batch of an epoch may have fewer rows, and then counts for less; on sparse rows the l2
+    penalty acts on a row's own features, scaled by how rare they are, which is right on average,
+    and the intercept takes a hundredth of the step.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from hogshare import asysg_con, problems
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> problem = problems.linear(scale(X), y)
+    >>> report = asysg_con(problem, n_workers=2, batch=10, gradients=2, step=0.1, seed=0)
+    >>> report.settings["plane"]["gradients"], report.theory["n_gradients"]
+    (2, 2)
+    >>> sum(worker["pushes"] for worker in report.workers)
+    570
+    """
+    steps = step if isinstance(step, StepSize) else StepSize("constant", eta0=step)
+    if steps.kind not in PROPORTIONAL:
+        raise ValueError(
+            f"StepSize({steps.kind!r}) has no factor that is the step of a mean over the rows: use "
+            f"{', '.join(map(repr, PROPORTIONAL))}, or solve(problem, plane=Master(...))."
+        )
+    stop = stop or Stop(epochs=epochs)
+    held_out = 0 if stop.validation is None else int(np.count_nonzero(stop.validation))
+    rule = SGD(batch=batch)  # refuses what is below 1
+    if batch > problem.n_rows - held_out:
+        raise ValueError(
+            f"batch={batch} is more than the {problem.n_rows - held_out} rows there are to learn "
+            "from; a gradient is the mean over that many rows."
+        )
+    report = solve(
+        problem,
+        rule=rule,
+        plane=Master(gradients=gradients, cutoff=cutoff, damped=damped),
+        n_workers=n_workers,
+        step=dataclasses.replace(steps, eta0=steps.eta0 / batch),
+        stop=stop,
+        block=batch,
+        **{"gradients": _records_gradients(problem, theory, settings), **settings},
+    )
+    if theory:
+        report.theory = theory_section(
+            problem,
+            report,
+            consistent=True,
+            n_gradients=gradients,
+            step=steps.eta0 if steps.kind == "constant" else None,
+            rows_per_gradient=batch,
+            penalty_on_support=True,
+            start=settings.get("start"),
+        )
+    return report
+
+
+def _records_gradients(problem: LinearProblem, theory: bool, settings: dict[str, Any]) -> bool:
+    """Whether the trace shall hold the gradient's norm, for the theory section."""
+    return theory and settings.get("trace") is not None and unsmooth(problem) is None
 
 
 def asysg_incon(
@@ -77,7 +207,6 @@ def asysg_incon(
     True
     """
     steps = step if isinstance(step, StepSize) else StepSize("constant", eta0=step)
-    with_gradients = theory and settings.get("trace") is not None and unsmooth(problem) is None
     report = solve(
         problem,
         rule=SGD(batch=batch),
@@ -85,7 +214,7 @@ def asysg_incon(
         n_workers=n_workers,
         step=steps,
         stop=stop or Stop(epochs=epochs),
-        **{"gradients": with_gradients, **settings},
+        **{"gradients": _records_gradients(problem, theory, settings), **settings},
     )
     if theory:
         report.theory = theory_section(
