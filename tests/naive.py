@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, log_softmax
 
-from hogshare.kernels import layout, losses, penalties, schedules
+from hogshare.kernels import coordinate, layout, losses, penalties, schedules
 
 LOSS_NAMES = {code: name for name, code in losses.CODES.items()}
 SCHEDULE_NAMES = {code: name for name, code in schedules.CODES.items()}
@@ -278,24 +278,30 @@ def sgd_rows(X, Y, weight, rule, order, t, state, columns, dense=False):
         t += 1.0
 
 
+def batch_sizes(X, Y, weight, rule, batch, t, state, columns):
+    """Multiples of the rows by which the columns move, from one read; and the last step sizes."""
+    sizes = np.zeros((len(batch), Y.shape[1]))
+    etas = np.zeros(Y.shape[1])
+    for b, r in enumerate(batch):
+        row = predictions(LOSS_NAMES[rule.loss], X[r] @ state.coef + state.intercept)
+        for c in range(Y.shape[1]):
+            etas[c] = eta_of(rule, columns, c, t + b)
+            y, p = Y[r, c], row[c]
+            value = loss_value(LOSS_NAMES[rule.loss], rule.epsilon, y, p)
+            state.losses[c] += value
+            state.criteria[c] += value
+            size = update_size(rule, columns, c, etas[c], y, p, float(X[r] @ X[r]))
+            sizes[b, c] = size * weight[r] * columns.active[c]
+    return sizes, etas
+
+
 def hogwild_rows(X, Y, weight, rule, order, t, state, columns, rarity, dense=False):
     """Read, compute `batch` steps, then write them; penalties on a row's support, by rarity."""
     order = list(order)
     l2 = 1.0 - rule.l1_ratio if rule.penalty >= penalties.L2 else 0.0
     for first in range(0, len(order), rule.batch):
         batch = order[first : first + rule.batch]
-        sizes = np.zeros((len(batch), Y.shape[1]))
-        etas = np.zeros(Y.shape[1])
-        for b, r in enumerate(batch):
-            row = predictions(LOSS_NAMES[rule.loss], X[r] @ state.coef + state.intercept)
-            for c in range(Y.shape[1]):
-                etas[c] = eta_of(rule, columns, c, t + b)
-                y, p = Y[r, c], row[c]
-                value = loss_value(LOSS_NAMES[rule.loss], rule.epsilon, y, p)
-                state.losses[c] += value
-                state.criteria[c] += value
-                size = update_size(rule, columns, c, etas[c], y, p, float(X[r] @ X[r]))
-                sizes[b, c] = size * weight[r] * columns.active[c]
+        sizes, etas = batch_sizes(X, Y, weight, rule, batch, t, state, columns)
         for b, r in enumerate(batch):
             for c in np.flatnonzero(columns.active):
                 for j in stored(X[r], dense):
@@ -307,6 +313,74 @@ def hogwild_rows(X, Y, weight, rule, order, t, state, columns, rarity, dense=Fal
                     state.coef[j, c] = v
                 if rule.fit_intercept:
                     state.intercept[c] += sizes[b, c] * rule.intercept_decay
+                if 0 < rule.average <= t:
+                    state.total[:, c] += state.coef[:, c]
+                    state.total_intercept[c] += state.intercept[c]
+                    state.count[c] += 1.0
+            t += 1.0
+
+
+def block_stream(seed, epoch, block):
+    """Where a block's stream begins."""
+    state = (seed + epoch * 2654435769) % 2**32 or 1
+    state ^= block * 668265263 % 2**32
+    for _ in range(2):
+        state = (state ^ (state >> 16)) * 73244475 % 2**32
+    return (state ^ (state >> 16)) or 1
+
+
+def coordinate_places(X, rule, batch, n_columns, dense=False):
+    """What is drawn from: (feature, column) in the kernel's order; the intercept is feature -1."""
+    features = list(range(X.shape[1]))
+    if rule.coordinate != coordinate.UNIFORM and not dense:
+        features = list(dict.fromkeys(j for r in batch for j in np.flatnonzero(X[r])))
+    if rule.fit_intercept:
+        features.append(-1)
+    return [(j, c) for j in features for c in range(n_columns)]
+
+
+def coordinate_change(X, rule, batch, sizes, eta, place, n_places, coef, rarity, dense=False):
+    """By how much the coefficient or intercept at a place moves, where it is what is drawn."""
+    j, c = place
+    times = n_places if rule.coordinate == coordinate.UNBIASED else 1
+    if j < 0:
+        return times * sizes[:, c].sum() * rule.intercept_decay
+    change = times * float(X[batch, j] @ sizes[:, c])
+    if rule.penalty == penalties.NONE:
+        return change
+    bearing = len(batch)
+    if rule.coordinate != coordinate.UNIFORM:
+        bearing = rarity[j] * sum(j in stored(X[r], dense) for r in batch)
+    strength = times * eta * rule.alpha * bearing
+    v = coef[j, c]
+    after = v + change
+    if rule.penalty >= penalties.L2:
+        after -= min(1.0, (1.0 - rule.l1_ratio) * strength) * v
+    if rule.penalty in (penalties.L1, penalties.ELASTICNET):
+        after = np.sign(after) * max(0.0, abs(after) - rule.l1_ratio * strength)
+    return after - v
+
+
+def coordinate_rows(X, Y, weight, rule, order, t, state, columns, rarity, seed, epoch, dense=False):
+    """Read, compute `batch` steps, then write one coordinate; a batch is a block."""
+    order = list(order)
+    for block, first in enumerate(range(0, len(order), rule.batch)):
+        batch = order[first : first + rule.batch]
+        sizes, etas = batch_sizes(X, Y, weight, rule, batch, t, state, columns)
+        places = coordinate_places(X, rule, batch, Y.shape[1], dense)
+        draw = xorshift(block_stream(seed, epoch, block)) / 2**32
+        if places:
+            j, c = place = places[int(draw * len(places))]
+            if columns.active[c]:
+                change = coordinate_change(
+                    X, rule, batch, sizes, etas[c], place, len(places), state.coef, rarity, dense
+                )
+                if j < 0:
+                    state.intercept[c] += change
+                else:
+                    state.coef[j, c] += change
+        for _ in batch:
+            for c in np.flatnonzero(columns.active):
                 if 0 < rule.average <= t:
                     state.total[:, c] += state.coef[:, c]
                     state.total_intercept[c] += state.intercept[c]
@@ -376,6 +450,9 @@ def fit(X, Y, weight, rule, plan, state, columns, held_out=(), rarity=None, dens
         t = rule.first_t + epoch * len(order)
         if rarity is None:
             sgd_rows(X, Y, weight, rule, order, t, state, columns, dense)
+        elif rule.coordinate != coordinate.ALL:
+            stream = plan.seed, epoch
+            coordinate_rows(X, Y, weight, rule, order, t, state, columns, rarity, *stream, dense)
         else:
             hogwild_rows(X, Y, weight, rule, order, t, state, columns, rarity, dense)
         coupled = LOSS_NAMES[rule.loss] == "multinomial"

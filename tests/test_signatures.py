@@ -14,7 +14,7 @@ from hogshare import BSP, PSSP, SAGA, SDCA, SGD, Fraction, Master, Shared, Stop
 COPIES, ONE_VECTOR = Shared(exchange=3), Shared(exchange=None, adds="atomic")
 RULES = {
     "sgd": (COPIES, [SGD(), SGD(average=True)]),
-    "hogwild": (ONE_VECTOR, [SGD(), SGD(batch=4), SGD(average=5)]),
+    "hogwild": (ONE_VECTOR, [SGD(), SGD(batch=4), SGD(average=5), SGD(coordinate="unbiased")]),
     "dual": (COPIES, [SDCA()]),
     "saga": (COPIES, [SAGA(), SAGA(step=1), SAGA(sampling="importance"), SAGA(replace=True)]),
     "asaga": (ONE_VECTOR, [SAGA(), SAGA(step=1)]),

@@ -16,7 +16,7 @@ from hogshare.engine.sampling import row_chances
 from hogshare.engine.session import ROW_ARRAYS, Session, Settings
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
-from hogshare.kernels import epochs, layout, losses, master, sgd
+from hogshare.kernels import coordinate, epochs, layout, losses, master, sgd
 from hogshare.planes.shared import feature_curvature, feature_rarity
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
@@ -115,7 +115,7 @@ def shapes(
         "average_copy": ((workers, copied_average), "float64"),
         "average_base": ((workers, copied_average), "float64"),
         "pending": ((workers, _padded(n_segments, 8)), "int64"),
-        "scratch": ((workers, _padded(settings.rule["batch"] * columns, 8)), "float64"),
+        "scratch": ((workers, _padded(scratch_size(settings), 8)), "float64"),
         "average_coef": ((columns, settings.n_features) if average else (0, 0), "float64"),
         "average_intercept": ((columns,), "float64"),
         "snapshots": ((n_snapshots, m), kind),
@@ -134,6 +134,17 @@ def room_for_events(plan: dict[str, Any]) -> int:
             "ask for fewer epochs or larger blocks."
         )
     return count
+
+
+def scratch_size(settings: Settings) -> int:
+    """Numbers of a worker's scratch: steps of a mini-batch, and what draws of coordinates need."""
+    size = int(settings.rule["batch"]) * settings.n_columns
+    drawn = settings.rule["coordinate"]
+    if drawn != coordinate.ALL:
+        size += coordinate.MARKS
+    if drawn in (coordinate.SUPPORT, coordinate.UNBIASED) and settings.width == 0:
+        size += settings.n_features
+    return size
 
 
 def message_room(problem: LinearProblem, block_rows: int) -> int:

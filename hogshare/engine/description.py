@@ -19,7 +19,7 @@ from hogshare.engine.rules import SAGA, SGD, Rule
 from hogshare.engine.session import Settings
 from hogshare.engine.steps import StepSize, optimal_start
 from hogshare.engine.stops import Stop
-from hogshare.kernels import epochs, losses, penalties, schedules, sgd
+from hogshare.kernels import coordinate, epochs, losses, penalties, schedules, sgd
 from hogshare.kernels.epochs import Plan
 from hogshare.planes import Plane, Shared
 from hogshare.planes.shared import row_nanoseconds
@@ -79,6 +79,8 @@ def describe(
     rows_per_block = block_rows(n_training, n_workers, trace)
     if block is not None:
         rows_per_block = min(block, rows_per_block) if trace else min(block, n_training)
+    elif rule.coordinate is not None:  # a block is a write cycle, so that pushes count those
+        rows_per_block = min(rule.batch, n_training)
     elif mode == epochs.MASTER:
         rows_per_block = min(MESSAGE_ROWS if rule.batch == 1 else rule.batch, n_training)
     elif ordered:  # a block is what lies between two exchanges, and worth the waiting
@@ -107,6 +109,7 @@ def describe(
         track=track,
         batch=batch,
         first_t=float(first_t),
+        coordinate=coordinate.CODES[rule.coordinate],
         **memory_numbers(rule, problem, l1, n_training),
     )
     window, abreast = windows(problem.rows, problem.n_rows)

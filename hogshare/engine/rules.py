@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+COORDINATES = (None, "uniform", "support", "unbiased")
+
 
 @dataclass(frozen=True)
 class SGD:
@@ -18,16 +20,27 @@ class SGD:
         Rows whose gradients are computed from one read of the model before any is written
         (AsySG-incon's M). They are summed, not averaged. Needs a plane without exchange, where
         other workers write between read and write; with private copies it must be 1.
+    coordinate : {None, "uniform", "support", "unbiased"}, default=None
+        None: all coordinates of the rows are written. Otherwise one for each mini-batch, as
+        AsySG-incon is printed: "uniform" of all coordinates, (13) of the paper; "support" of those
+        that the rows have, its sparse variant, whose expected step is not along the gradient;
+        "unbiased" the same times their number, which makes the expected step that of the summed
+        gradient. Needs ``Shared(exchange=None)``. A block is then one mini-batch.
+
+    Notes
+    -----
+    Source of `batch` and `coordinate`: Lian, Huang, Li and Liu 2015, section 4.
 
     Examples
     --------
     >>> from hogshare import SGD
     >>> SGD(average=True)
-    SGD(average=1, batch=1)
+    SGD(average=1, batch=1, coordinate=None)
     """
 
     average: int = 0
     batch: int = 1
+    coordinate: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "average", int(self.average))
@@ -35,6 +48,10 @@ class SGD:
             raise ValueError(f"average must not be negative; got {self.average}.")
         if self.batch < 1:
             raise ValueError(f"batch must be at least 1 row; got {self.batch}.")
+        if self.coordinate not in COORDINATES:
+            raise ValueError(
+                f"coordinate must be one of {list(COORDINATES)}; got {self.coordinate!r}."
+            )
 
 
 @dataclass(frozen=True)
@@ -62,6 +79,7 @@ class SDCA:
 
     average: ClassVar[int] = 0
     batch: ClassVar[int] = 1
+    coordinate: ClassVar[None] = None
 
 
 @dataclass(frozen=True)
@@ -106,6 +124,7 @@ class SAGA:
     replace: bool = False
     average: ClassVar[int] = 0
     batch: ClassVar[int] = 1
+    coordinate: ClassVar[None] = None
 
     @property
     def draws(self) -> bool:

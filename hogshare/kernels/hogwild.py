@@ -6,15 +6,17 @@ meet on a coordinate; with atomic adds none is.
 
 Source: Niu, Recht, Re and Wright (2011), "Hogwild!"; Lian et al. (2015), AsySG-incon with the
 mini-batch form of section 4: read and compute `batch` times, then write once (a sum of the
-gradients, not a mean). Departures: all coordinates of a row are written, as in Hogwild!, not one;
-the penalties act on a row's support, scaled by how rare each feature is (Hogwild!'s
-``lambda x_u^2 / d_u``), because a scale factor common to all workers would itself be a hot word.
+gradients, not a mean). Departures: all coordinates of a row are written, as in Hogwild!, and not
+one, for which see `coordinate`; the penalties act on a row's support, scaled by how rare each
+feature is (Hogwild!'s ``lambda x_u^2 / d_u``), because a scale factor common to all workers would
+itself be a hot word.
 """
 
 import numpy as np
 
 from hogshare.kernels import layout, penalties, schedules
 from hogshare.kernels.atomics import add_float
+from hogshare.kernels.coordinate import ALL, write_coordinate
 from hogshare.kernels.jit import helper
 from hogshare.kernels.rows import (
     column_of,
@@ -72,7 +74,8 @@ def hogwild_rows(
 
     w, intercept : the vector and the intercepts that are read and written
     rarity : see `epochs.Shared`
-    scratch : float64[batch * n_columns], steps of the mini-batch in hand
+    scratch : float64[batch * n_columns], steps of the mini-batch in hand, and what `coordinate`
+        keeps after them
     """
     local = private.local
     n_columns = local.shape[1]
@@ -106,6 +109,13 @@ def hogwild_rows(
                 if columns[layout.C_ACTIVE, c] == 0.0:
                     update = 0.0
                 scratch[(b - i) * n_columns + c] = update
+        if rule.coordinate != ALL:
+            vector = w, intercept, rarity
+            args = private, columns, scratch, atomic
+            write_coordinate(rows, rule, order, i, stop, t, *vector, *args)
+            t += np.float64(stop - i)
+            i = stop
+            continue
         for b in range(i, stop):
             start, end = row_bounds(rows, order[b])
             steps = scratch[(b - i) * n_columns : (b - i + 1) * n_columns]

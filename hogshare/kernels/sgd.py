@@ -70,6 +70,7 @@ class Rule(NamedTuple):
     stretch: float  # of the steps in a worker's own copy, at most; see `exchange`
     tamed: int  # whether SAGA's step is halved where it turns out to be too long
     saga_step: float  # the first; the present one stands in the columns
+    coordinate: int  # whether one coordinate is written, and which; see `coordinate`
 
 
 class Private(NamedTuple):

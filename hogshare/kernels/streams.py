@@ -54,6 +54,20 @@ def epoch_state(seed, epoch):
 
 
 @inlined
+def block_state(seed, epoch, block):
+    """Where the stream of an epoch's block begins; never zero.
+
+    Neighbouring blocks differ in a few bits, and one number may be all that is drawn: hence a hash
+    and not a sum. The multipliers are below 2^31, so that nothing overflows 64 bits.
+    """
+    state = np.int64(epoch_state(seed, epoch)) ^ (np.int64(block) * 668265263 % 4294967296)
+    for _ in range(2):
+        state = (state ^ (state >> 16)) * 73244475 % 4294967296
+    state = state ^ (state >> 16)
+    return np.uint32(1) if state == 0 else np.uint32(state)
+
+
+@inlined
 def fraction(state):
     """Number between 0 and 1, neither of them, from the generator's state."""
     return np.float64(state) / 4294967296.0

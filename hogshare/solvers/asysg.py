@@ -150,6 +150,7 @@ def asysg_incon(
     *,
     n_workers: int = -1,
     batch: int = 1,
+    coordinate: str | None = None,
     step: StepSize | float = 0.01,
     epochs: int = 10,
     adds: str = "plain",
@@ -168,6 +169,11 @@ def asysg_incon(
     batch : int, default=1
         M of the paper: gradients computed between two writes. They are summed, so a step size for
         the mean has to be divided by M.
+    coordinate : {None, "uniform", "support", "unbiased"}, default=None
+        What a write cycle writes. None: all coordinates of the rows, as Hogwild! does. Otherwise
+        one, as the paper's algorithm is printed: "uniform" of all n, (13), so that a cycle makes on
+        average the n-th part of the step; "support" of those that the rows have, which favours rows
+        with few; "unbiased" the same times their number, see `SGD`.
     step : StepSize or float, default=0.01
         Step size; a number is a constant one, as in the paper.
     epochs : int, default=10
@@ -191,8 +197,9 @@ def asysg_incon(
     Notes
     -----
     Source: Lian, Huang, Li and Liu, "Asynchronous parallel stochastic gradient for nonconvex
-    optimization", NIPS 2015, section 4. Departure: all coordinates on the rows' support are
-    written, as in Hogwild!, where the analysis writes one coordinate per iteration.
+    optimization", NIPS 2015, section 4. Departure, with ``coordinate=None``: all coordinates on the
+    rows' support are written, as in Hogwild!, where the analysis writes one per iteration. Rows
+    come in a permutation per epoch and are not drawn.
 
     Examples
     --------
@@ -205,11 +212,19 @@ def asysg_incon(
     10
     >>> 0.0 < report.theory["paper_step"] < 1.0
     True
+
+    As printed, an iteration is a write of one coordinate:
+
+    >>> report = asysg_incon(
+    ...     problems.linear(scale(X), y), n_workers=2, batch=4, coordinate="uniform", seed=0
+    ... )
+    >>> sum(worker["pushes"] for worker in report.workers)
+    1430
     """
     steps = step if isinstance(step, StepSize) else StepSize("constant", eta0=step)
     report = solve(
         problem,
-        rule=SGD(batch=batch),
+        rule=SGD(batch=batch, coordinate=coordinate),
         plane=Shared(exchange=None, adds=adds),
         n_workers=n_workers,
         step=steps,
@@ -222,6 +237,7 @@ def asysg_incon(
             report,
             consistent=False,
             n_gradients=batch,
+            coordinate=coordinate,
             step=steps.eta0 if steps.kind == "constant" else None,
             start=settings.get("start"),
         )

@@ -412,6 +412,27 @@ def check_memory(
         )
 
 
+def check_coordinate(rule: Rule, plane: Plane, step: StepSize, block: int | None) -> None:
+    """Refuse writes of one coordinate where they have no meaning."""
+    if rule.coordinate is None:
+        return
+    what = f"SGD(coordinate={rule.coordinate!r})"
+    if isinstance(plane, Master) or plane.exchange is not None:
+        raise ValueError(
+            f"{what} writes one coordinate of a vector that others write meanwhile: that needs "
+            "plane=Shared(exchange=None). With another plane leave coordinate out."
+        )
+    if step.kind in ("pa1", "pa2"):
+        raise ValueError(
+            f"{what} takes a coordinate of a gradient, and StepSize({step.kind!r}) has none: its "
+            "step is meant for a whole row. Use another StepSize."
+        )
+    if block is not None:
+        raise ValueError(
+            f"{what} counts writes of one coordinate, and each block is one: leave block out."
+        )
+
+
 def check(
     problem: LinearProblem,
     rule: Rule,
@@ -433,6 +454,7 @@ def check(
             "write meanwhile; that needs Shared(exchange=None), or a Master. With private copies "
             "use batch=1."
         )
+    check_coordinate(rule, plane, step, block)
     if step.kind == "optimal" and problem.alpha == 0.0:
         raise ValueError(
             "alpha must be > 0 since the step size is 'optimal', which is computed from alpha; "

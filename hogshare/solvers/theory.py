@@ -27,7 +27,7 @@ class Constants:
     """What both analyses need to know of a run; ages and updates are the model's, not coordinates.
 
     A model's update is one write cycle on the lock-free plane: with inconsistent reads the analysis
-    counts it as one write per coordinate.
+    counts it as one write per coordinate, or as what it is where it writes just one.
     """
 
     gap: float
@@ -38,6 +38,12 @@ class Constants:
     n_gradients: int
     n_coordinates: int
     consistent: bool
+    one_coordinate: bool = False
+
+    @property
+    def writes(self) -> int:
+        """The analysis' iterations in an update."""
+        return 1 if self.consistent or self.one_coordinate else self.n_coordinates
 
     def step_size(self) -> float:
         """The paper's constant step, (9) or (17)."""
@@ -50,22 +56,22 @@ class Constants:
         known = self.gap, self.L, self.sigma, self.n_gradients
         if self.consistent:
             return theory.con_least_updates(*known, age)
-        n = self.n_coordinates
-        return math.ceil(theory.incon_least_writes(*known, n, n * age) / n)
+        n, writes = self.n_coordinates, self.writes
+        return math.ceil(theory.incon_least_writes(*known, n, writes * age) / writes)
 
     def largest_age(self) -> int | None:
         """Age that (10) or (18) allows."""
         if self.consistent:
             return theory.con_largest_age(*self._run)
         age = theory.incon_largest_age(*self._run, self.n_coordinates)
-        return None if age is None else age // self.n_coordinates
+        return None if age is None else age // self.writes
 
     def condition(self, step: float, age: float) -> float:
         """Left side of (7) or (15)."""
         if self.consistent:
             return theory.con_condition(step, self.L, self.n_gradients, age)
-        n = self.n_coordinates
-        return theory.incon_condition(step, self.L, self.L_max, self.n_gradients, n, n * age)
+        n, writes = self.n_coordinates, self.writes
+        return theory.incon_condition(step, self.L, self.L_max, self.n_gradients, n, writes * age)
 
     def bound(self) -> float:
         """(11) or (19)."""
@@ -75,8 +81,7 @@ class Constants:
 
     @property
     def _run(self) -> tuple[float, float, float, float, int]:
-        count = self.n_updates * (1 if self.consistent else self.n_coordinates)
-        return self.gap, self.L, self.sigma, count, self.n_gradients
+        return self.gap, self.L, self.sigma, self.n_updates * self.writes, self.n_gradients
 
 
 def theory_section(
@@ -88,6 +93,7 @@ def theory_section(
     step: float | None,
     rows_per_gradient: int = 1,
     penalty_on_support: bool | None = None,
+    coordinate: str | None = None,
     start: Model | None = None,
 ) -> dict[str, Any]:
     """Say what the analysis of AsySG expects of a run, as plain data for `Report.theory`.
@@ -109,7 +115,9 @@ def theory_section(
         Rows of which one gradient is the mean.
     penalty_on_support : bool or None, default=None
         Whether a row's gradient holds the l2 penalty on the row's own features only, see
-        `hogshare.theory.gradient_noise`. None: with inconsistent reads.
+        `hogshare.theory.gradient_noise`. None: with inconsistent reads and writes of all of them.
+    coordinate : str or None, default=None
+        As of `SGD`: what of the n coordinates an update writes.
     start : Model or None, default=None
         Where the run started; None: at zero.
 
@@ -122,7 +130,14 @@ def theory_section(
     reason = theory.unsmooth(problem)
     if reason is not None:
         return _nothing(f"the analysis is of smooth objectives, and {reason}")
-    on_support = not consistent if penalty_on_support is None else penalty_on_support
+    if coordinate not in (None, "uniform"):
+        return _nothing(
+            "the paper's bound for draws from the support, (20), is not certain in its form, and "
+            "is not offered"
+        )
+    on_support = penalty_on_support
+    if on_support is None:
+        on_support = not consistent and coordinate is None
     lowest, source = lower_bound(problem, report.model)
     at_start, sigma = _start_and_noise(problem, report.model, start, rows_per_gradient, on_support)
     rows = sum(int(worker.get("rows", 0)) for worker in report.workers)
@@ -139,6 +154,7 @@ def theory_section(
         n_gradients=n_gradients,
         n_coordinates=(problem.n_features + problem.fit_intercept) * problem.n_columns,
         consistent=consistent,
+        one_coordinate=coordinate is not None,
     )
     if not (0.0 < known.gap < math.inf and known.L > 0.0 and 0.0 < known.sigma < math.inf):
         return _nothing(

@@ -154,6 +154,33 @@ def test_lock_free_in_every_form(form, dtype, columns, adds):
     compare(*run_both(*data, run, lock_free=True), dtype, loose=3.0)
 
 
+@pytest.mark.parametrize("form", ["uniform", "support", "unbiased"])
+@pytest.mark.parametrize("batch", [1, 4])
+@pytest.mark.parametrize("name", sorted(set(RULES) - {"pa1", "pa2", "pa1 and l2"}))
+def test_writes_of_one_coordinate_equal_the_twin(name, batch, form):
+    settings, run = dict(RULES[name][0]), dict(RULES[name][1])
+    average = getattr(run.get("rule"), "average", 0)
+    run["rule"] = SGD(average=average, batch=batch, coordinate=form)
+    run["plane"] = Shared(exchange=None)
+    data = cases.problem("csr", "float64", 3, **settings)
+    session, *rest = run_both(*data, run, lock_free=True)
+    compare(session, *rest, "float64")
+    # a push is a write cycle
+    cycles = session.word(layout.EPOCHS) * -(-23 // batch)
+    assert session.shared.table[0, layout.T_PUSHES] == cycles
+
+
+@pytest.mark.parametrize("drawn", ["uniform", "support", "unbiased"])
+@pytest.mark.parametrize("adds", ["plain", "atomic"])
+@pytest.mark.parametrize("columns", [1, 3])
+@pytest.mark.parametrize(("form", "dtype"), cases.checked(FORMS))
+def test_writes_of_one_coordinate_in_every_form(form, dtype, columns, adds, drawn):
+    rule = SGD(average=1, batch=2, coordinate=drawn)
+    run = {"rule": rule, "plane": Shared(exchange=None, adds=adds)}
+    data = cases.problem(form, dtype, columns, penalty="elasticnet", alpha=0.02, weighted=True)
+    compare(*run_both(*data, run, lock_free=True), dtype, loose=3.0)
+
+
 @pytest.mark.parametrize("columns", [1, 3])
 @pytest.mark.parametrize("plane", [Shared(), Shared(exchange=None)])
 @pytest.mark.parametrize(("form", "dtype"), [("csr", "float32"), ("dense", "float64")])
