@@ -245,6 +245,7 @@ def a_run(workers, repeat, objective, seconds=1.0, staleness=0):
 
 def a_result(runs, workers=(1, 2), target=0.5, **changes):
     settings = {"workers": list(workers), "batch": 1, "epochs": 2, "target": target}
+    settings |= {"algorithm": "sgd", "gradients": 1, "coordinate": None, "step": None}
     return {
         "settings": settings | changes,
         "data": {"rows": 100, "columns": 3, "nonzeros": 300},
@@ -279,6 +280,21 @@ def test_speedups_are_medians_and_interpolated():
 def test_mini_batches_make_fewer_iterations():
     (row,) = speedup.tabulate(a_result([a_run(1, 0, [1.0, 0.5])], workers=[1], batch=10))
     assert row["iterations"] == 10
+
+
+def test_an_update_by_the_master_takes_several():
+    runs = [a_run(1, 0, [1.0, 0.5])]
+    (row,) = speedup.tabulate(a_result(runs, workers=[1], batch=5, gradients=4))
+    assert row["iterations"] == 5
+
+
+def test_the_algorithm_in_words():
+    made = a_result([], exchange=None)["settings"]
+    assert speedup.algorithm_of(made) == "exchange none"
+    made |= {"algorithm": "con", "gradients": 4, "batch": 10, "step": 0.1}
+    assert speedup.algorithm_of(made) == "AsySG-con, M = 4, batch 10, step 0.1"
+    made |= {"algorithm": "incon", "coordinate": "uniform"}
+    assert speedup.algorithm_of(made) == "AsySG-incon, M = 10, coordinate uniform, step 0.1"
 
 
 def test_speedups_against_the_smallest_count():
@@ -363,6 +379,52 @@ def test_bench_speedup_prints_json_alone(capsys, rows_file):
     )
     assert code == 0, err
     assert json.loads(out)["settings"]["exchange"] is None
+
+
+@pytest.mark.parametrize(
+    ("chosen", "words"),
+    [
+        (["con", "--batch", 5, "--gradients", 2, "--step", 0.5], "AsySG-con, M = 2, batch 5"),
+        (["incon", "--batch", 4, "--adds", "atomic"], "AsySG-incon, M = 4, step 0.01"),
+        (["incon", "--coordinate", "unbiased", "--step", 0.05], "M = 1, coordinate unbiased"),
+        (["sgd", "--step", 0.05], "exchange auto, step 0.05"),
+    ],
+)
+def test_bench_speedup_of_an_algorithm(capsys, tmp_path, rows_file, chosen, words):
+    pytest.importorskip("matplotlib").use("Agg")
+    code, out, err = run(
+        *(capsys, "bench", "speedup", "--data", rows_file, "--workers", "1,2", "--epochs", 4),
+        *("--repeats", 1, "--json", tmp_path / "s.json", "--plot", tmp_path / "s.png"),
+        *("--algorithm", *chosen),
+    )
+    assert code == 0, err
+    assert words in err
+    assert "iteration speedup" in out
+    result = json.loads((tmp_path / "s.json").read_text())
+    made = result["settings"]
+    assert made["algorithm"] == chosen[0]
+    one, two = result["table"]
+    per_epoch = 200 / (made["batch"] * made["gradients"])
+    assert one["iterations"] == pytest.approx(one["epochs"] * per_epoch)
+    if two["epochs"] is not None:
+        gain = 2 * one["iterations"] / two["iterations"]
+        assert two["iteration_speedup"] == pytest.approx(gain)
+    assert (tmp_path / "s.png").stat().st_size > 1000
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        ["con", "--exchange", "none"],
+        ["con", "--adds", "atomic"],
+        ["incon", "--gradients", 2],
+        ["sgd", "--coordinate", "uniform"],
+    ],
+)
+def test_options_of_another_algorithm_are_refused(capsys, rows_file, chosen):
+    code, _, err = run(capsys, "bench", "speedup", "--data", rows_file, "--algorithm", *chosen)
+    assert code == 2
+    assert f"{chosen[1]}" in err and "goes with --algorithm" in err
 
 
 def test_fit_and_predict_classes(capsys, tmp_path, rows_file):

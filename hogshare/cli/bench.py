@@ -9,12 +9,15 @@ from hogshare.cli import console, options, rows
 
 SPEEDUP = """\
 Run the same problem with several numbers of workers and compare what each needs to come down to a
-target objective: iterations (steps on --batch rows, all workers together) and seconds. With p
+target objective: iterations (steps on --batch rows, all workers together; with --algorithm con,
+updates by the master of --gradients times as many) and seconds. With p
 workers the iteration speedup is p * iterations(1) / iterations(p): it tells what asynchrony costs
 in progress per step. The time speedup is seconds(1) / seconds(p): it tells what a user gains.
 Crossings are interpolated on a trace finer than an epoch, whose objective is evaluated after each
 run. Medians over repeats, with the worker counts in turn. Compiling and starting workers happen in
 a warm-up run, which is told apart and not counted."""
+
+ASYSG_STEP = 0.01
 
 BARRIERS = """\
 Run the same problem behind several barriers with workers of which some are slow on purpose, and
@@ -67,6 +70,32 @@ def add_speedup_options(parser: Any) -> None:
     )
     options.add_data_options(parser)
     options.add_loss_options(parser, "log_loss", "log_loss")
+    parser.add_argument(
+        "--algorithm",
+        choices=("sgd", "incon", "con"),
+        default="sgd",
+        help="sgd: descent on the plane of --exchange; incon, con: AsySG of Lian et al. 2015, "
+        "lock-free on one vector or with a master (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--gradients",
+        metavar="M",
+        type=options.positive_int,
+        default=1,
+        help="mini-batches that the master of con sums in an update (default: %(default)s); M of "
+        "incon is --batch",
+    )
+    parser.add_argument(
+        "--coordinate",
+        choices=("uniform", "support", "unbiased"),
+        help="let incon write one coordinate per mini-batch, drawn so (default: it writes all)",
+    )
+    parser.add_argument(
+        "--step",
+        type=options.positive,
+        help="a constant step size: of sgd and incon for a sum over --batch rows, of con for their "
+        f"mean (default: scikit-learn's schedule for sgd, {ASYSG_STEP} for the others)",
+    )
     parser.add_argument(
         "--exchange",
         type=options.exchange,
@@ -264,6 +293,9 @@ def run_speedup(args: Any) -> int:
     from hogshare import figures
     from hogshare.cli import speedup
 
+    check_algorithm(args)
+    if args.algorithm != "sgd" and args.step is None:
+        args.step = ASYSG_STEP
     if args.plot:
         figures.pyplot()  # fail before the work, not after it
     X, y = rows.load(args, args.data)
@@ -298,6 +330,21 @@ def run_barriers(args: Any) -> int:
         console.say(f"hogshare: warning: {warning}")
     store(args, result, barriers.show, figures.save_barriers)
     return 0
+
+
+def check_algorithm(args: Any) -> None:
+    """Refuse options of one algorithm with another."""
+    elsewhere = {
+        "--exchange": (args.exchange != "auto", ("sgd",)),
+        "--adds atomic": (args.adds != "plain", ("sgd", "incon")),
+        "--gradients": (args.gradients != 1, ("con",)),
+        "--coordinate": (args.coordinate is not None, ("incon",)),
+    }
+    for name, (given, algorithms) in elsewhere.items():
+        if given and args.algorithm not in algorithms:
+            raise options.WrongCommandLine(
+                f"{name} goes with --algorithm {' or '.join(algorithms)}, not {args.algorithm}"
+            )
 
 
 def run_rivals(args: Any) -> int:

@@ -9,9 +9,11 @@ between them is one dictionary of plain data, which is also the JSON output:
 
 Definitions (Lian et al. 2015, section 6): with p workers, an iteration is one step on a mini-batch,
 counted over all workers; iteration speedup = p * iterations(1) / iterations(p); time speedup =
-seconds(1) / seconds(p), both up to the same objective. Departure: with private copies a step
-changes the copy, and many steps travel in one push, so iterations are counted as steps, not as
-pushes; on the one shared vector the two are the same.
+seconds(1) / seconds(p), both up to the same objective. Of ``incon`` it is a write cycle, of ``con``
+an update by the master, which takes `gradients` mini-batches. Departures: with private copies a
+step changes the copy, and many steps travel in one push, so iterations are counted as steps, not as
+pushes; on the one shared vector the two are the same. A trace counts what has been computed: of
+``con`` up to two messages of each worker are under way besides.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from hogshare.cli import console
 from hogshare.report import Report, Trace
 
 SETTINGS = (
+    *("algorithm", "gradients", "coordinate", "step"),
     *("data", "loss", "penalty", "alpha", "l1_ratio", "dtype", "exchange", "adds", "batch"),
     *("barrier", "workers", "runtime", "epochs", "target", "repeats", "points", "seed"),
 )
@@ -118,24 +121,39 @@ def run_once(
     problem: Any, settings: dict[str, Any], count: int, seed: int, warm_up: bool = False
 ) -> Report:
     """Solve once with a number of workers; a warm-up is one epoch."""
-    from hogshare import SGD, Shared, Stop, barriers, solve
+    from hogshare import (
+        SGD,
+        Shared,
+        StepSize,
+        Stop,
+        asysg_con,
+        asysg_incon,
+        barriers,
+        solve,
+    )
 
     epochs = settings["epochs"]
     if settings["target"] is None and count != settings["workers"][0]:
         # what more workers lose per epoch is then measured, instead of "not reached"
         epochs += math.ceil(epochs / 2)
-    report: Report = solve(
-        problem,
-        rule=SGD(batch=settings["batch"]),
-        plane=Shared(exchange=settings["exchange"], adds=settings["adds"]),
-        barrier=barriers.parse(settings["barrier"]),
-        runtime=settings["runtime"],
-        n_workers=count,
-        stop=Stop(epochs=1 if warm_up else epochs, tol=None),
-        seed=seed,
-        trace=settings["points"],
-    )
-    return report
+    batch, step = settings["batch"], settings["step"]
+    common: dict[str, Any] = {
+        "barrier": barriers.parse(settings["barrier"]),
+        "runtime": settings["runtime"],
+        "n_workers": count,
+        "stop": Stop(epochs=1 if warm_up else epochs, tol=None),
+        "seed": seed,
+        "trace": settings["points"],
+    }
+    if settings["algorithm"] == "sgd":
+        rule, steps = SGD(batch=batch), None if step is None else StepSize("constant", step)
+        plane = Shared(exchange=settings["exchange"], adds=settings["adds"])
+        return solve(problem, rule=rule, plane=plane, step=steps, **common)
+    common |= {"batch": batch, "step": step, "theory": False}
+    if settings["algorithm"] == "con":
+        return asysg_con(problem, gradients=settings["gradients"], **common)
+    drawn, adds = settings["coordinate"], settings["adds"]
+    return asysg_incon(problem, coordinate=drawn, adds=adds, **common)
 
 
 def facts(report: Report, count: int, repeat: int) -> dict[str, Any]:
@@ -187,7 +205,7 @@ def tabulate(result: dict[str, Any]) -> list[dict[str, Any]]:
         runs = [run for run in result["runs"] if run["workers"] == count]
         traces = [trace_of(run) for run in runs]
         epochs = median([trace.first(target, "epochs") for trace in traces])
-        per_epoch = result["data"]["rows"] / settings["batch"]
+        per_epoch = result["data"]["rows"] / (settings["batch"] * settings["gradients"])
         row = {
             "workers": count,
             "epochs": epochs,
@@ -250,13 +268,25 @@ def show(result: dict[str, Any]) -> None:
     )
     settings = result["settings"]
     console.say(
-        f"{settings['loss']}, {settings['penalty']} {settings['alpha']:g}, exchange "
-        f"{settings['exchange'] or 'none'}, {settings['runtime']}; medians of "
+        f"{settings['loss']}, {settings['penalty']} {settings['alpha']:g}, "
+        f"{algorithm_of(settings)}, {settings['runtime']}; medians of "
         f"{settings['repeats']} repeats; warm-up (compiling, starting workers) of "
         f"{result['warm_up_seconds']:.1f} s not counted"
     )
     if any(row["seconds"] is None for row in result["table"]):
         console.say("-: most runs did not reach the target; try more --epochs or a higher --target")
+
+
+def algorithm_of(settings: dict[str, Any]) -> str:
+    """What was run, in words."""
+    if settings["algorithm"] == "con":
+        what = f"AsySG-con, M = {settings['gradients']}, batch {settings['batch']}"
+    elif settings["algorithm"] == "incon":
+        what = f"AsySG-incon, M = {settings['batch']}"
+        what += f", coordinate {settings['coordinate']}" if settings["coordinate"] else ""
+    else:
+        what = f"exchange {settings['exchange'] or 'none'}"
+    return what if settings["step"] is None else f"{what}, step {settings['step']:g}"
 
 
 def _rounded(row: dict[str, Any], key: str) -> Any:
