@@ -1,0 +1,266 @@
+"""Corollary 2 of AsySG-con by experiment: updates to a target against the age of gradients.
+
+The age is not left to chance: T + 1 workers take turns in one thread. A worker's message is applied,
+it reads the model and computes its next message, and that is applied when all the others' have been:
+exactly T updates later (the first T are younger). No core is needed, and no clock.
+
+For each T that is planned for, (10) gives the number of updates K from which on it is allowed, and
+(9) the step size. The same step is then run at every age, allowed or not, until the target: where
+gradients without age have made 98 % of their gain in K updates. Reported are medians over
+seeds of the updates to the target and, for the corollary itself, of the mean squared gradient norm
+over K updates, beside the bound (11). Usage::
+
+    python bench/age.py --json bench/results/age.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import statistics
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hogshare import ASP, SDCA, SGD, Master, Model, StepSize, Stop, problems, solve, theory
+from hogshare.engine.arrays import fill, private_memory, row_arrays
+from hogshare.engine.description import describe
+from hogshare.engine.session import Session
+from hogshare.kernels import layout, master, sgd
+from hogshare.kernels.jit import kernel
+
+AGES = (0, 1, 2, 4, 8, 16, 32, 64)
+MORE_AGES = (96, 128, 192, 256, 384, 512)  # where no planned age is, to find where updates double
+PARTS = 200  # looks at the model in K updates
+PATIENCE = 4  # times K updates, after which a target counts as not reached
+GAIN = 0.98
+
+
+@kernel
+def take(plan, shared, worker):
+    """Be the master for one message of one worker."""
+    return master.take_message(plan, shared, worker)
+
+
+def data(name: str) -> Any:
+    """Rows, scaled where they are dense, and labels."""
+    if name == "breast_cancer":
+        from sklearn.datasets import load_breast_cancer
+        from sklearn.preprocessing import scale
+
+        X, y = load_breast_cancer(return_X_y=True)
+        return scale(X), y
+    from hogshare import datasets
+
+    return datasets.load(name)
+
+
+def constants(problem: Any, batch: int) -> dict[str, float]:
+    """What the analysis needs to know: gap, L, sigma; the latter at the start or the optimum."""
+    best = solve(problem, rule=SDCA(), stop=Stop(epochs=1000, relative_gap=1e-6), seed=0).model
+    start = Model(np.zeros_like(best.coef), np.zeros_like(best.intercept))
+    lowest = problem.objective(best.coef, best.intercept)
+    noise = [theory.gradient_noise(problem, m, batch, on_support=True) for m in (start, best)]
+    at_start = problem.objective(start.coef, start.intercept)
+    known = {"gap": at_start - lowest, "L": theory.lipschitz(problem), "sigma": max(noise)}
+    return known | {"start": at_start, "optimum": lowest}
+
+
+def session_of(
+    problem: Any, age: int, step: float, batch: int, damped: bool, seed: int, updates: int
+) -> Session:
+    """A run of T + 1 workers and a master in this process's memory, which nobody drives yet."""
+    rule, steps = SGD(batch=batch), StepSize("constant", eta0=step / batch)
+    stop = Stop(epochs=2 + math.ceil((updates + age + 1) * batch / problem.n_rows), tol=None)
+    settings, shapes = describe(
+        problem,
+        rule=rule,
+        plane=Master(damped=damped),
+        barrier=ASP(),
+        step=steps,
+        stop=stop,
+        n_workers=age + 1,
+        seed=seed,
+        shuffle=True,
+        first_t=1.0,
+        trace=0,
+        report_epochs=False,
+        track=sgd.TRACK_NOTHING,
+        block=batch,
+    )
+    # one worker would be its own master, as soon as it has a message
+    settings.plan["inline"] = 0
+    made = Session({**private_memory(shapes), **row_arrays(problem)}, settings)
+    fill(made, problem, rule, stop, steps, None)
+    return made
+
+
+def run(
+    problem: Any, age: int, step: float, batch: int, damped: bool, seed: int, K: int, target: float
+) -> tuple[float, float, float]:
+    """One run at one age.
+
+    Returns the updates to the target (infinity: not reached), the mean squared gradient norm over
+    K updates, and the objective after them.
+    """
+    made = session_of(problem, age, step, batch, damped, seed, PATIENCE * K)
+    table, every = made.shared.table, max(1, K // PARTS)
+    workers = [made.worker(k) for k in range(age + 1)]
+    assert all(worker.join() for worker in workers)
+
+    def post(k: int) -> None:
+        mailed = table[k, layout.T_MAILED]
+        while table[k, layout.T_MAILED] == mailed:
+            workers[k].turn(1)
+
+    for k in range(age + 1):
+        post(k)
+    norms: list[float] = []
+    reached, before, at_end = math.inf, math.inf, math.inf
+    for update in range(PATIENCE * K + 1):
+        if update % every == 0:
+            with np.errstate(all="ignore"):
+                found = theory.gradient(problem, made.model())
+            value = found.objective
+            if update < K:
+                norms.append(found.squared_norm)
+            else:
+                at_end = min(at_end, value) if update < K + every else at_end
+            if not math.isfinite(value) or value > 1e6:
+                return math.inf, math.inf, math.inf
+            if value <= target and math.isinf(reached):
+                share = (before - target) / (before - value) if math.isfinite(before) else 1.0
+                reached = update - every * (1.0 - share)
+            before = value
+            if update >= K and math.isfinite(reached):
+                break
+        k = update % (age + 1)
+        take(made.plan, made.shared, k)
+        assert table[k, layout.T_STALENESS] == min(age, update)
+        post(k)
+    return reached, statistics.fmean(norms), at_end
+
+
+def sweep(
+    problem: Any, known: dict[str, float], planned: int, batch: int, seeds: int, damped: bool
+) -> dict[str, Any]:
+    """All ages with the step of (9) for the K that (10) asks for at the planned age."""
+    facts = known["gap"], known["L"], known["sigma"]
+    K = theory.con_least_updates(*facts, 1, planned)
+    step = theory.con_step_size(*facts, K, 1)
+
+    def median(age: int, damped: bool, target: float) -> tuple[dict[str, Any], float]:
+        runs = [run(problem, age, step, batch, damped, s, K, target) for s in range(1, seeds + 1)]
+        updates = [updates for updates, _, _ in runs]
+        middle = statistics.median(updates)
+        return {
+            "age": age,
+            "updates": middle if math.isfinite(middle) else None,
+            "spread": [u if math.isfinite(u) else None for u in (min(updates), max(updates))],
+            "squared_gradient": finite(statistics.median(norm for _, norm, _ in runs)),
+        }, statistics.median(value for _, _, value in runs)
+
+    _, at_end = median(0, False, -math.inf)
+    target = known["start"] - GAIN * (known["start"] - at_end)
+    lines, damped_lines = [], []
+    for age in (*AGES, *MORE_AGES):
+        line, _ = median(age, False, target)
+        lines.append(line)
+        if damped and age <= AGES[-1] and all(x["updates"] for x in damped_lines):
+            damped_lines.append(median(age, True, target)[0])
+        # past the planned age what is looked for is where updates double
+        if age >= AGES[-1] and (line["updates"] is None or line["updates"] > 2 * base(lines)):
+            break
+    for part in (lines, damped_lines):
+        for line in part:
+            line["over_age_0"] = line["updates"] and line["updates"] / base(lines)
+            line["allowed"] = line["age"] <= planned
+    return {
+        "planned_age": planned,
+        "K": K,
+        "step": step,
+        "bound": theory.con_bound(*facts, K, 1),
+        "target": target,
+        "flat_within": max(abs(x["over_age_0"] - 1.0) for x in lines if x["allowed"]),
+        "doubled_at": doubling(lines),
+        "ages": lines,
+        "damped": damped_lines,
+    }
+
+
+def finite(value: float) -> float | None:
+    """None for infinity, which JSON does not have."""
+    return value if math.isfinite(value) else None
+
+
+def base(lines: list[dict[str, Any]]) -> float:
+    """Updates without age."""
+    return float(lines[0]["updates"])
+
+
+def doubling(lines: list[dict[str, Any]]) -> list[int | None]:
+    """Last age below twice the updates and first at or above; None: there is none."""
+    slow = [x["age"] for x in lines if x["updates"] is None or x["over_age_0"] >= 2.0]
+    first = min(slow) if slow else None
+    return [max(x["age"] for x in lines if first is None or x["age"] < first), first]
+
+
+def show(result: dict[str, Any]) -> None:
+    """Print one planned age's table."""
+    print(
+        f"planned for T = {result['planned_age']}: K = {result['K']:,} by (10), step "
+        f"{result['step']:.4g} by (9), bound (11) {result['bound']:.3g}; target "
+        f"{result['target']:.4g}"
+    )
+    print("  T    updates  over T=0  (seeds)          mean |grad|^2   damped")
+    damped = {line["age"]: line for line in result["damped"]}
+    for x in result["ages"]:
+        low, high = x["spread"]
+        told = damped.get(x["age"])
+        beside = "" if told is None else f"{told['updates'] or math.inf:,.0f}"
+        norm = math.inf if x["squared_gradient"] is None else x["squared_gradient"]
+        print(
+            f"{x['age']:4d}{'' if x['allowed'] else '*':1s}{x['updates'] or math.inf:9,.0f}"
+            f"{x['over_age_0'] or math.inf:10.2f}  ({low or math.inf:,.0f} to "
+            f"{high or math.inf:,.0f})  {norm:.4g}  {beside}",
+            flush=True,
+        )
+    last, first = result["doubled_at"]
+    print(f"flat within {result['flat_within']:.1%} where allowed; doubled between {last}, {first}")
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", default="breast_cancer")
+    parser.add_argument("--batch", type=int, default=4, help="rows of a gradient")
+    parser.add_argument("--alpha", type=float, default=0.01)
+    parser.add_argument("--planned", default="16,32", help="ages that (10) shall allow")
+    parser.add_argument("--seeds", type=int, default=7)
+    parser.add_argument("--json", default=None)
+    options = parser.parse_args()
+    X, y = data(options.data)
+    problem = problems.linear(X, y, alpha=options.alpha)
+    known = constants(problem, options.batch)
+    print({name: round(value, 5) for name, value in known.items()})
+    results = []
+    for planned in map(int, options.planned.split(",")):
+        results.append(sweep(problem, known, planned, options.batch, options.seeds, True))
+        show(results[-1])
+    if options.json:
+        from hogshare.solvers import outcome
+
+        told = {
+            "settings": vars(options) | {"json": None},
+            "constants": known,
+            "results": results,
+            "machine": outcome.machine(),
+            "versions": outcome.versions(),
+        }
+        Path(options.json).write_text(json.dumps(told, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
