@@ -25,7 +25,7 @@ Broken twins, by -D, each has to be caught:
   SUM_AGAIN          take-over adds the sum instead of copying the journal
   NO_JOURNAL         the model is changed in place
   MARKS_KEPT         take-over leaves the marks of the sum that it throws away
-  SUM_KEPT           take-over leaves the sum as it is
+  SUM_KEPT           the successor goes on with the unfinished sum, as it finds it
   NO_ROOM            workers do not ask for room
   NO_REST            what is left of a sum at the end is not applied
   LOOK_LATE          whether workers may still write is asked after looking for their mail
@@ -202,7 +202,7 @@ inline take_over() {
 #ifndef SUM_KEPT
         forget_sum();
 #endif
-#ifndef MARKS_KEPT
+#if !defined(SUM_KEPT) && !defined(MARKS_KEPT)
         marks[0] = false;
         marks[1] = false
 #endif
