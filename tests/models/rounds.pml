@@ -18,7 +18,7 @@ it was stopped.
 Broken twins, by -D, each has to be caught:
   NO_READY           a section does not wait until the others have computed
   AT_ONCE            a block is computed before the other sections of its round are over
-  NO_PASSING         nobody passes over who is gone
+  NO_PASSING         nobody passes over the dead
   PASSES_RESTING     a resting worker is passed over though the limit has been raised
   PASSES_STARTING    a worker that starts is passed over
   BLIND_PASSING      SECTION is moved on by a store instead of a compare-exchange
@@ -86,7 +86,7 @@ bool criterion; /* ghost: the run was stopped before its end */
 #define IS_PASSED_EARLY(k) false
 #endif
 #ifdef NO_PASSING
-#define IS_GONE(k) (state[k] == DONE && EPOCHS == MAX_EPOCHS)
+#define IS_GONE(k) (RESTS_ON(k) || IS_PASSED_EARLY(k) || state[k] == DONE)
 #else
 #define IS_GONE(k) (RESTS_ON(k) || IS_PASSED_EARLY(k) || !IS_LIVE(k))
 #endif
