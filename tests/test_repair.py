@@ -215,7 +215,7 @@ def resting(n_workers=3):
     while len(tired) < n_workers:
         tired |= {w.me for w in workers if w.me not in tired and w.turn(1) == layout.TURN_REST}
     for worker in workers[:-1]:
-        worker.leave()
+        worker.leave(layout.RESTING)
     return X, session, workers
 
 

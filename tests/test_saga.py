@@ -65,7 +65,11 @@ def test_asaga_and_prox_asaga_are_that_rule_on_that_plane(cancer):
     for solver, problem in ((asaga, smooth), (prox_asaga, smooth), (prox_asaga, sparse)):
         report = solver(problem, n_workers=1, epochs=30, step=0.01, adds="plain", seed=0)
         assert report.settings["rule"]["step"] == 0.01
-        assert report.settings["plane"] == {"exchange": None, "adds": "plain"}
+        assert report.settings["plane"] == {
+            "name": "Shared",
+            "exchange": None,
+            "adds": "plain",
+        }
         plane = Shared(exchange=None)
         run = {"rule": SAGA(step=0.01), "plane": plane, "stop": Stop(epochs=30), "seed": 0}
         np.testing.assert_array_equal(report.model.coef, solve(problem, **run).model.coef)
@@ -236,7 +240,8 @@ def test_however_rows_are_drawn_the_optimum_is_the_same(cancer, runtime, n_worke
     theirs = LogisticRegression(C=1.0 / (0.02 * len(y)), solver="newton-cholesky", tol=1e-12)
     theirs.fit(X.toarray(), y)
     problem = problems.linear(X, y, alpha=0.02)
-    run = {"runtime": runtime, "n_workers": n_workers, "stop": Stop(epochs=2500), "seed": 0}
+    stop = Stop(epochs=2500, gradient=2e-8)  # at rest, whoever was preempted before
+    run = {"runtime": runtime, "n_workers": n_workers, "stop": stop, "seed": 0}
     model = solve(problem, rule=rule, plane=PLANES[plane], **run).model
     np.testing.assert_allclose(model.coef, theirs.coef_, atol=2e-6)
     np.testing.assert_allclose(model.intercept, theirs.intercept_, atol=2e-6)

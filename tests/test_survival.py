@@ -99,7 +99,7 @@ def enough_epochs(problem, **run):
         (Shared(), SAGA(), PSSP(1, 1)),
         (Shared(), SGD(), Throttled(3)),
         (Master(2), SGD(batch=64), ASP()),
-        (Master(2), SGD(batch=64), BSP()),
+        (Master(2), SGD(batch=512), BSP()),
     ],
     ids=[
         "exchange",
