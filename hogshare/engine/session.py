@@ -181,10 +181,13 @@ class Session:
 
     def rests(self) -> bool:
         """Whether the epochs up to the limit are done and every worker has pushed what it had."""
+        # In an ordered run those that start are waited for: raised too early, the limit would let
+        # the first ones go on with a section of somebody who rests.
+        busy = (*IN_RUN, layout.STARTING) if self.plan.ordered else IN_RUN
         return (
             self.word(layout.LIMIT) <= self.word(layout.EPOCHS) < self.plan.max_epochs
             # by their states: LIVE may be one off after a death inside of joining or leaving
-            and not np.isin(self.shared.table[:, layout.T_STATE], IN_RUN).any()
+            and not np.isin(self.shared.table[:, layout.T_STATE], busy).any()
             and self.word(layout.STOP) == layout.RUNNING
             and self.master_is_idle()
         )
@@ -383,7 +386,7 @@ class Worker:
             )
             snapshot[:] = shrunk(snapshot, s.rule.threshold)
         s.arrays["snapshot_intercepts"][slot] = intercept
-        if s.word(layout.WRITES) != before and again:
+        if (before % 2 != 0 or s.word(layout.WRITES) != before) and again:
             self.record(again - 1)  # the master wrote meanwhile
             return
         s.arrays["snapshot_times"][slot] = time.perf_counter_ns()

@@ -76,6 +76,7 @@ T_MAILED = 24  # messages posted to the master
 T_TAKEN = 25  # of which the master has taken (which writes this, and the next)
 T_DROPPED = 26  # of which it has dropped
 T_SLEEPS = 27  # 1: it is to sleep, or has slept, in the block in hand before it computes
+T_COUNTED = 28  # blocks completed by all when its last one was counted, see `rounds`
 N_TABLE = 2 * WORD
 
 # values of T_STATE

@@ -251,7 +251,7 @@ def forget_sum(shared):
 def update(shared, worker, number):
     """Make the next version of the model; waits a moment for who has often read in vain."""
     for _ in range(COURTESY):
-        if load(shared.control, layout.READERS) == 0:
+        if load(shared.control, layout.READERS) <= 0:
             break
     write_journal(shared, worker, number)
     write_model(shared)

@@ -67,6 +67,8 @@ def bury(control, table_row):
     state = load(table_row, layout.T_STATE)
     if in_run(state):
         fetch_add(control, layout.LIVE, -1)
+    # it may have died while the master waited for it; others that are waited for ask again
+    store(control, layout.READERS, 0)
     store(table_row, layout.T_STATE, layout.DEAD)
 
 

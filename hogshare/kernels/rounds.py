@@ -19,7 +19,7 @@ other bits.
 
 from hogshare.kernels import layout
 from hogshare.kernels.atomics import compare_exchange, load, store
-from hogshare.kernels.endings import end_epochs
+from hogshare.kernels.endings import end_epochs, epoch_is_over
 from hogshare.kernels.epochs import MASTER, claim, complete, stop_now
 from hogshare.kernels.exchange import ALL, WAIT, pull, push_in_order
 from hogshare.kernels.jit import helper
@@ -112,13 +112,17 @@ def fold_block(rows, rule, plan, shared, private, me):
     state = shared.table[me]
     if plan.private == MASTER:
         if state[layout.T_COMPUTED] == COMPUTED:
+            # first counted, as without rounds
+            _, completed = complete(shared, plan, state[layout.T_BLOCK], private.local)
+            state[layout.T_COUNTED] = completed
             post(shared, me)
             state[layout.T_COMPUTED] = POSTED
         if not all_taken(shared, me):
             return layout.TURN_WAIT
+        last, completed = epoch_is_over(shared, plan), state[layout.T_COUNTED]
     else:
         push_in_order(rule, shared, private, me, WAIT, workers_left(shared))
-    last, completed = complete(shared, plan, state[layout.T_BLOCK], private.local)
+        last, completed = complete(shared, plan, state[layout.T_BLOCK], private.local)
     state[layout.T_COMPUTED] = 0
     state[layout.T_BLOCK] = layout.NO_BLOCK
     state[layout.T_BLOCKS] += 1

@@ -402,10 +402,11 @@ def master_turn(rows, rule, plan, shared, private, scratch, me, n_blocks):
             if answer != COMPUTE:
                 return answer
             compute_message(rows, rule, plan, shared, private, scratch, me, ticket)
+            # first counted, then posted: a block of somebody who dies in between is not done again
+            last, completed = complete(shared, plan, ticket, private.local)
             post(shared, me)
             if plan.inline != 0:
                 take_round(plan, shared)
-            last, completed = complete(shared, plan, ticket, private.local)
             state[layout.T_BLOCK] = layout.NO_BLOCK
             state[layout.T_BLOCKS] += 1
             store(state, layout.T_CLOCK, state[layout.T_CLOCK] + 1)
