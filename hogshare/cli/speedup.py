@@ -37,6 +37,10 @@ SETTINGS = (
 # a spread of the repeats' speed, (slowest - fastest) / median, above which medians say little
 LARGE_SPREAD = 0.3
 
+# of incon in an epoch: what others have written of the blocks that they have in hand is in the
+# vector and not counted, which with large blocks would flatter many workers by a tenth of an epoch
+BLOCKS_PER_WORKER = 100
+
 # share of the gain that the default target leaves out
 LAST_PART = 0.01
 
@@ -152,6 +156,8 @@ def run_once(
     common |= {"batch": batch, "step": step, "theory": False}
     if settings["algorithm"] == "con":
         return asysg_con(problem, gradients=settings["gradients"], **common)
+    if settings["coordinate"] is None:
+        common["block"] = max(batch, problem.n_rows // (BLOCKS_PER_WORKER * count))
     drawn, adds = settings["coordinate"], settings["adds"]
     return asysg_incon(problem, coordinate=drawn, adds=adds, **common)
 
