@@ -130,7 +130,7 @@ def test_a_fit_survives_the_death_of_any_worker_at_any_moment(
     best, took = value(problem, whole), whole.seconds["run"]
     rng = random.Random(0)
     killed, warned = [], 0
-    for k in range(rounds(100)):
+    for k in range(rounds(50)):
 
         def kill(delay):
             time.sleep(delay)
