@@ -20,6 +20,7 @@ import numpy as np
 
 from hogshare.kernels import layout, penalties
 from hogshare.kernels.atomics import add_float
+from hogshare.kernels.hogwild import steps_of_batch
 from hogshare.kernels.jit import helper
 from hogshare.kernels.rows import column_of, row_bounds
 from hogshare.kernels.streams import block_state, fraction, next_random
@@ -170,3 +171,22 @@ def write_coordinate(
             if 0 < rule.average <= t + b and columns[layout.C_ACTIVE, c] != 0.0:
                 local[layout.L_AVERAGE_INTERCEPT, c] += intercept[c]
                 local[layout.L_AVERAGE_COUNT, c] += 1.0
+
+
+@helper
+def coordinate_rows(
+    rows, rule, order, first, last, t, w, intercept, rarity, private, columns, scratch, atomic
+):
+    """Write one coordinate for every `rule.batch` of the rows ``order[first:last]``.
+
+    Arguments are those of `hogwild.hogwild_rows`; scratch as above, its stream begun.
+    """
+    i = first
+    while i < last:
+        stop = min(last, i + rule.batch)
+        steps_of_batch(rows, rule, order, i, stop, last, t, w, intercept, private, columns, scratch)
+        vector = w, intercept, rarity
+        args = private, columns, scratch, atomic
+        write_coordinate(rows, rule, order, i, stop, t, *vector, *args)
+        t += np.float64(stop - i)
+        i = stop

@@ -16,8 +16,7 @@ import numpy as np
 
 from hogshare.kernels import layout, penalties, schedules
 from hogshare.kernels.atomics import add_float
-from hogshare.kernels.coordinate import ALL, write_coordinate
-from hogshare.kernels.jit import helper
+from hogshare.kernels.jit import helper, inlined
 from hogshare.kernels.rows import (
     column_of,
     margins,
@@ -66,6 +65,43 @@ def write_row(rows, rule, w, rarity, private, start, end, steps, etas, t, atomic
                     private.lag[j] -= (t - max(rule.first_t, rule.average)) * change
 
 
+@inlined
+def steps_of_batch(
+    rows, rule, order, first, stop, last, t, w, intercept, private, columns, scratch
+):
+    """Fill `scratch` with the steps of rows ``order[first:stop]``, all from one reading.
+
+    last : end of the block, up to which rows are fetched ahead
+    """
+    local = private.local
+    n_columns = local.shape[1]
+    margin = local[layout.L_MARGIN]
+    passive = rule.schedule == schedules.PA1 or rule.schedule == schedules.PA2
+    for b in range(first, stop):
+        r = order[b]
+        if b + PREFETCH_ROWS < last:
+            prefetch_row(rows, order[b + PREFETCH_ROWS])
+        start, end = row_bounds(rows, r)
+        margins(rows, start, end, w, margin)
+        weight = row_weight(rows, r)
+        norm2 = squared_norm(rows, start, end) if passive else 0.0
+        eta_t = schedules.step_size(
+            rule.schedule, rule.eta0, rule.power_t, rule.alpha, rule.optimal_init, t + (b - first)
+        )
+        coupled = couple(rule.loss, local, margin, intercept)
+        for c in range(n_columns):
+            eta = columns[layout.C_ETA, c] if rule.schedule == schedules.ADAPTIVE else eta_t
+            local[layout.L_ETA, c] = eta
+            p = margin[c] if coupled else margin[c] + intercept[c]
+            y = target(rule.loss, rows.y[r], c, n_columns)
+            count_loss(rule, local, c, y, p)
+            update = gradient_step(rule, y, p, eta, norm2) * weight
+            update *= columns[layout.C_POSITIVE, c] if y > 0.0 else columns[layout.C_NEGATIVE, c]
+            if columns[layout.C_ACTIVE, c] == 0.0:
+                update = 0.0
+            scratch[(b - first) * n_columns + c] = update
+
+
 @helper
 def hogwild_rows(
     rows, rule, order, first, last, t, w, intercept, rarity, private, columns, scratch, atomic
@@ -74,48 +110,14 @@ def hogwild_rows(
 
     w, intercept : the vector and the intercepts that are read and written
     rarity : see `epochs.Shared`
-    scratch : float64[batch * n_columns], steps of the mini-batch in hand, and what `coordinate`
-        keeps after them
+    scratch : float64[batch * n_columns], steps of the mini-batch in hand
     """
     local = private.local
     n_columns = local.shape[1]
-    margin = local[layout.L_MARGIN]
-    passive = rule.schedule == schedules.PA1 or rule.schedule == schedules.PA2
     i = first
     while i < last:
         stop = min(last, i + rule.batch)
-        for b in range(i, stop):
-            r = order[b]
-            if b + PREFETCH_ROWS < last:
-                prefetch_row(rows, order[b + PREFETCH_ROWS])
-            start, end = row_bounds(rows, r)
-            margins(rows, start, end, w, margin)
-            weight = row_weight(rows, r)
-            norm2 = squared_norm(rows, start, end) if passive else 0.0
-            eta_t = schedules.step_size(
-                rule.schedule, rule.eta0, rule.power_t, rule.alpha, rule.optimal_init, t + (b - i)
-            )
-            coupled = couple(rule.loss, local, margin, intercept)
-            for c in range(n_columns):
-                eta = columns[layout.C_ETA, c] if rule.schedule == schedules.ADAPTIVE else eta_t
-                local[layout.L_ETA, c] = eta
-                p = margin[c] if coupled else margin[c] + intercept[c]
-                y = target(rule.loss, rows.y[r], c, n_columns)
-                count_loss(rule, local, c, y, p)
-                update = gradient_step(rule, y, p, eta, norm2) * weight
-                update *= (
-                    columns[layout.C_POSITIVE, c] if y > 0.0 else columns[layout.C_NEGATIVE, c]
-                )
-                if columns[layout.C_ACTIVE, c] == 0.0:
-                    update = 0.0
-                scratch[(b - i) * n_columns + c] = update
-        if rule.coordinate != ALL:
-            vector = w, intercept, rarity
-            args = private, columns, scratch, atomic
-            write_coordinate(rows, rule, order, i, stop, t, *vector, *args)
-            t += np.float64(stop - i)
-            i = stop
-            continue
+        steps_of_batch(rows, rule, order, i, stop, last, t, w, intercept, private, columns, scratch)
         for b in range(i, stop):
             start, end = row_bounds(rows, order[b])
             steps = scratch[(b - i) * n_columns : (b - i + 1) * n_columns]

@@ -14,7 +14,7 @@ from hogshare.kernels.asaga import asaga_rows
 from hogshare.kernels.atomics import compare_exchange, fetch_add, load, store
 from hogshare.kernels.barriers import FREE, enter, may_pass
 from hogshare.kernels.coordinate import ALL as ALL_COORDINATES
-from hogshare.kernels.coordinate import begin_draws
+from hogshare.kernels.coordinate import begin_draws, coordinate_rows
 from hogshare.kernels.dual import dual_rows, mean_of_duals, sum_of_duals
 from hogshare.kernels.endings import end_epochs
 from hogshare.kernels.epochs import (
@@ -264,13 +264,15 @@ def turn_of(name, method, lock_free):
                     if method == SAGA:
                         asaga_rows(rows, rule, order, first, end, shared, private.local, atomic)
                     else:
-                        if rule.coordinate != ALL_COORDINATES:
+                        vector = shared.w, shared.intercept, shared.rarity
+                        args = private, columns, scratch, atomic
+                        if rule.coordinate == ALL_COORDINATES:
+                            hogwild_rows(rows, rule, order, first, end, t, *vector, *args)
+                        else:
                             epoch, block = ticket // plan.n_blocks, ticket % plan.n_blocks
                             n_columns = private.local.shape[1]
                             begin_draws(rule, plan.seed, epoch, block, n_columns, scratch)
-                        vector = shared.w, shared.intercept, shared.rarity
-                        args = private, columns, scratch, atomic
-                        hogwild_rows(rows, rule, order, first, end, t, *vector, *args)
+                            coordinate_rows(rows, rule, order, first, end, t, *vector, *args)
                 else:
                     i = first
                     while i < end:
