@@ -4,6 +4,7 @@ at the same time, and that no test leaves anything behind.
 
 import gc
 import os
+import signal
 import threading
 import time
 from pathlib import Path
@@ -38,6 +39,10 @@ FIRST = (
     "test_lanes.py",
     "test_rivals.py",
 )
+
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    # a shell that starts the tests in the background has Ctrl-C ignored by all that they start
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser):

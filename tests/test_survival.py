@@ -242,13 +242,17 @@ def start(tmp_path, text, runtime):
 @pytest.mark.parametrize("runtime", ["threads", "processes"])
 def test_ctrl_c_ends_a_fit_at_once_and_the_next_one_works(tmp_path, runtime):
     process = start(tmp_path, INTERRUPTED, runtime)
-    began = time.monotonic()
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to every process of the group
-    assert process.stdout.readline().strip() == "interrupted"
-    assert time.monotonic() - began < 2.0, "0.5 s where the machine is quiet"
-    assert process.stdout.readline().strip() == "then 3"
-    process.stdout.close()
-    assert process.wait(PATIENCE) == 0
+    try:
+        began = time.monotonic()
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to every process of the group
+        assert process.stdout.readline().strip() == "interrupted"
+        assert time.monotonic() - began < 2.0, "0.5 s where the machine is quiet"
+        assert process.stdout.readline().strip() == "then 3"
+        process.stdout.close()
+        assert process.wait(PATIENCE) == 0
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def files_of(process):
