@@ -79,7 +79,7 @@ class Session:
         self.rows = Rows(rows[0], rows[1], rows[2], settings.width, rows[3], rows[4])
         self.shared = SharedArrays(**{name: arrays[name] for name in SharedArrays._fields})
         self.size = settings.n_features * settings.n_columns
-        self.take_turn = turns.TURNS[self.rule.method, self.plan.private]
+        self.take_turn = turns.TURNS[self.rule.method, self.plan.private, self.plan.ordered]
 
     def private(self, me: int) -> sgd.Private:
         """Worker `me`'s own arrays."""
@@ -279,7 +279,7 @@ class Worker:
         turns.leave.compile(tuple(map(typeof, leave)))
         # not when somebody wants to stop: that has to be quick
         turns.stop.compile(tuple(map(typeof, (s.shared.control, layout.STOPPED_BY_CALLER))))
-        if s.has_master:
+        if s.plan.private == epochs.MASTER:
             s.master().prepare()
         _PREPARED.add(key)
 
@@ -363,6 +363,8 @@ class Worker:
         """Push what is left, and be done or resting."""
         s = self.session
         turns.leave(s.rule, s.plan, s.shared, self.private, self.me, state)
+        if s.plan.inline:
+            s.master().serve()  # the rest of its sum
 
     def record(self, again: int = 20) -> None:
         """Copy the model into the place of the snapshot that is due."""

@@ -40,7 +40,6 @@ from hogshare.kernels.hogwild import hogwild_rows
 from hogshare.kernels.jit import helper, inlined, kernel
 from hogshare.kernels.master import (
     all_taken,
-    apply_rest,
     has_room,
     post,
     read_snapshot,
@@ -147,10 +146,6 @@ def leave(rule, plan, shared, private, me, state):
     """Push what is left and count as gone; `state` (DONE or RESTING) is the last word written."""
     if plan.private == EXCHANGE:
         push_private(rule, shared, private, me, ALL)
-    elif plan.private == MASTER:
-        if plan.inline != 0:
-            take_round(plan, shared)
-            apply_rest(shared)
     elif plan.private == ALONE:
         fold_scale(private, 0, private.local.shape[1])
         for c in range(private.local.shape[1]):
@@ -190,7 +185,7 @@ def nothing_to_claim(shared, plan, me):
     return layout.TURN_REST if epochs >= load(control, layout.LIMIT) else layout.TURN_WAIT
 
 
-def turn_of(name, method, lock_free):
+def turn_of(name, method, lock_free, ordered=False):
     """Make the kernel of a turn by one rule, on the shared vector itself or on a private one.
 
     Both are constants of the kernel. Numba leaves out a branch on a constant before it looks at
@@ -204,13 +199,14 @@ def turn_of(name, method, lock_free):
         As `sgd.Rule.method`.
     lock_free : bool
         Whether all workers write the one vector.
+    ordered : bool
+        Whether workers fold and claim in their order, see `rounds`.
     """
 
     def take_turn(rows, rule, plan, shared, private, scratch, me, n_blocks):
         """Claim and compute up to `n_blocks` blocks; returns one of the ``TURN_`` answers."""
         control = shared.control
         table = shared.table
-        ordered = plan.ordered != 0
         # a block's push comes before its clock wherever somebody looks at clocks
         must_push = not ordered and (plan.barrier != FREE or plan.sleeps != 0)
         for _ in range(n_blocks):
@@ -359,73 +355,81 @@ def compute_message(rows, rule, plan, shared, private, scratch, me, ticket):
     shared.table[me, layout.T_ROWS] += end - first
 
 
-@kernel
-def master_turn(rows, rule, plan, shared, private, scratch, me, n_blocks):
-    """A turn on the master's plane: claim, read, compute and post up to `n_blocks` blocks."""
-    control = shared.control
-    state = shared.table[me]
-    ordered = plan.ordered != 0
-    for _ in range(n_blocks):
-        stopped = load(control, layout.STOP)
-        if stopped != layout.RUNNING and (not ordered or stopped == layout.STOPPED_BY_CALLER):
-            return layout.TURN_DONE
-        if plan.inline != 0:
-            take_round(plan, shared)
-        if ordered:
-            answer = next_step(rows, rule, plan, shared, private, me)
-            if answer == AGAIN:
-                continue
-            if answer != COMPUTE:
-                return answer
-            ticket = state[layout.T_BLOCK]
-            answer = ready_to_compute(rows, rule, plan, shared, private, me, ticket)
-            if answer != COMPUTE:
-                return answer
-            compute_message(rows, rule, plan, shared, private, scratch, me, ticket)
-            state[layout.T_COMPUTED] = COMPUTED
-            store(state, layout.T_READY, state[layout.T_ROUND])
-            continue
-        ticket = state[layout.T_BLOCK]  # which may have waited for a snapshot
-        if ticket == layout.NO_BLOCK:
-            if plan.barrier != FREE and not may_pass(plan, shared.table, control, me):
-                return layout.TURN_WAIT
-            # behind a barrier, a worker's next snapshot has its own last change in it
-            ready = has_room(shared, me) if plan.barrier == FREE else all_taken(shared, me)
-            if not ready:
-                return layout.TURN_WAIT
-            ticket = claim(shared, plan, me)
-            if ticket == layout.NO_BLOCK:
-                return nothing_to_claim(shared, plan, me)
-        if state[layout.T_STATE] != layout.ACTIVE:
-            store(state, layout.T_STATE, layout.ACTIVE)
-        last, completed = True, 0
-        if ticket != layout.FINISH_EPOCH:
-            answer = ready_to_compute(rows, rule, plan, shared, private, me, ticket)
-            if answer != COMPUTE:
-                return answer
-            compute_message(rows, rule, plan, shared, private, scratch, me, ticket)
-            # first counted, then posted: a block of somebody who dies in between is not done again
-            last, completed = complete(shared, plan, ticket, private.local)
-            post(shared, me)
+def master_turn_of(name, ordered):
+    """Make the kernel of a turn on the master's plane; see `turn_of`."""
+
+    def take_turn(rows, rule, plan, shared, private, scratch, me, n_blocks):
+        """Claim, read, compute and post up to `n_blocks` blocks; one of the ``TURN_`` answers."""
+        control = shared.control
+        state = shared.table[me]
+        for _ in range(n_blocks):
+            stopped = load(control, layout.STOP)
+            if stopped != layout.RUNNING and (not ordered or stopped == layout.STOPPED_BY_CALLER):
+                return layout.TURN_DONE
             if plan.inline != 0:
                 take_round(plan, shared)
-            state[layout.T_BLOCK] = layout.NO_BLOCK
-            state[layout.T_BLOCKS] += 1
-            store(state, layout.T_CLOCK, state[layout.T_CLOCK] + 1)
-        if last:
-            end_epochs(rows, rule, plan, shared, private, me)
-        if plan.record_every > 0 and completed % plan.record_every == 0 and completed > 0:
-            return layout.TURN_RECORD
-        if last and plan.report_epochs:
-            return layout.TURN_EPOCH
-    return layout.TURN_OVER
+            if ordered:
+                answer = next_step(rows, rule, plan, shared, private, me)
+                if answer == AGAIN:
+                    continue
+                if answer != COMPUTE:
+                    return answer
+                ticket = state[layout.T_BLOCK]
+                answer = ready_to_compute(rows, rule, plan, shared, private, me, ticket)
+                if answer != COMPUTE:
+                    return answer
+                compute_message(rows, rule, plan, shared, private, scratch, me, ticket)
+                state[layout.T_COMPUTED] = COMPUTED
+                store(state, layout.T_READY, state[layout.T_ROUND])
+                continue
+            ticket = state[layout.T_BLOCK]  # which may have waited for a snapshot
+            if ticket == layout.NO_BLOCK:
+                if plan.barrier != FREE and not may_pass(plan, shared.table, control, me):
+                    return layout.TURN_WAIT
+                # behind a barrier, a worker's next snapshot has its own last change in it
+                ready = has_room(shared, me) if plan.barrier == FREE else all_taken(shared, me)
+                if not ready:
+                    return layout.TURN_WAIT
+                ticket = claim(shared, plan, me)
+                if ticket == layout.NO_BLOCK:
+                    return nothing_to_claim(shared, plan, me)
+            if state[layout.T_STATE] != layout.ACTIVE:
+                store(state, layout.T_STATE, layout.ACTIVE)
+            last, completed = True, 0
+            if ticket != layout.FINISH_EPOCH:
+                answer = ready_to_compute(rows, rule, plan, shared, private, me, ticket)
+                if answer != COMPUTE:
+                    return answer
+                compute_message(rows, rule, plan, shared, private, scratch, me, ticket)
+                # first counted, then posted: if it dies in between, the block is not done again
+                last, completed = complete(shared, plan, ticket, private.local)
+                post(shared, me)
+                if plan.inline != 0:
+                    take_round(plan, shared)
+                state[layout.T_BLOCK] = layout.NO_BLOCK
+                state[layout.T_BLOCKS] += 1
+                store(state, layout.T_CLOCK, state[layout.T_CLOCK] + 1)
+            if last:
+                end_epochs(rows, rule, plan, shared, private, me)
+            if plan.record_every > 0 and completed % plan.record_every == 0 and completed > 0:
+                return layout.TURN_RECORD
+            if last and plan.report_epochs:
+                return layout.TURN_EPOCH
+        return layout.TURN_OVER
+
+    take_turn.__name__ = take_turn.__qualname__ = name
+    return kernel(take_turn)
 
 
-# by Rule.method and Plan.private
+# By Rule.method, Plan.private and Plan.ordered. Ordered turns are kernels of their own: few runs
+# need them, and they would double what a first fit compiles.
 TURNS = {
-    (GRADIENT, LOCK_FREE): turn_of("hogwild_turn", GRADIENT, True),
-    (GRADIENT, MASTER): master_turn,
-    (SAGA, LOCK_FREE): turn_of("asaga_turn", SAGA, True),
+    (GRADIENT, LOCK_FREE, 0): turn_of("hogwild_turn", GRADIENT, True),
+    (GRADIENT, MASTER, 0): master_turn_of("master_turn", False),
+    (GRADIENT, MASTER, 1): master_turn_of("master_round", True),
+    (SAGA, LOCK_FREE, 0): turn_of("asaga_turn", SAGA, True),
 }
-for name, method in (("sgd_turn", GRADIENT), ("dual_turn", DUAL), ("saga_turn", SAGA)):
-    TURNS[method, EXCHANGE] = TURNS[method, ALONE] = turn_of(name, method, False)
+for name, method in (("sgd", GRADIENT), ("dual", DUAL), ("saga", SAGA)):
+    one = turn_of(f"{name}_turn", method, False)
+    TURNS[method, EXCHANGE, 0] = TURNS[method, ALONE, 0] = one
+    TURNS[method, EXCHANGE, 1] = turn_of(f"{name}_round", method, False, True)
