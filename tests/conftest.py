@@ -53,6 +53,12 @@ def pytest_addoption(parser):
     )
 
 
+def pytest_configure(config):
+    # the scheduler below waits for ever for a process that came in another's place
+    if getattr(config.option, "maxworkerrestart", "") is None:
+        config.option.maxworkerrestart = "0"
+
+
 def pytest_collection_modifyitems(items):
     order = {str(HERE / name): place for place, name in enumerate(FIRST)}
     items.sort(key=lambda item: order.get(str(item.path), len(order)))
