@@ -2,6 +2,7 @@
 
 import ast
 import re
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -169,3 +170,16 @@ def test_a_relative_import_is_understood():
 def test_what_only_types_need_is_left_out():
     tree = ast.parse("if TYPE_CHECKING:\n    import torch\ndef f():\n    import rich\n")
     assert list(imports(tree, "hogshare.cli")) == [("rich", True)]
+
+
+def test_a_fit_imports_nothing_that_it_does_not_use():
+    """A first result waits for its imports."""
+    code = (
+        "import sys; from hogshare import SGDClassifier, solve;"
+        "print(*[m for m in sys.modules if m.startswith('hogshare')])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(run.stdout.split())
+    assert "hogshare.solvers.solving" in loaded
+    for name in ("theory", "solvers.asysg", "solvers.theory", "engine.recording", "kernels.replay"):
+        assert f"hogshare.{name}" not in loaded

@@ -24,7 +24,6 @@ from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
 from hogshare.report import Trace
 from hogshare.shm.table import ProgressTable
-from hogshare.theory.gradients import gradient
 
 REASONS = {
     layout.RUNNING: "the run was cut short",
@@ -197,6 +196,8 @@ def trace(
     def look(coef: np.ndarray, intercept: np.ndarray) -> tuple[float, ...]:
         if not gradients:
             return (problem.objective(coef, intercept),)
+        from hogshare.theory.gradients import gradient
+
         found = gradient(problem, Model(coef, intercept))
         return found.objective, found.squared_norm
 

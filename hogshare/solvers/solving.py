@@ -6,7 +6,7 @@ import dataclasses
 import time
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -20,7 +20,6 @@ from hogshare.engine.checks import FIRST_LOOK, AtRest, Checks, check_criterion
 from hogshare.engine.description import describe
 from hogshare.engine.keeping import Keeper
 from hogshare.engine.memory import check_start, memory_of
-from hogshare.engine.recording import Recording, check_recordable, taken_from
 from hogshare.engine.resuming import restore
 from hogshare.engine.rules import SAGA, SDCA, SGD, Rule
 from hogshare.engine.session import Session, Settings
@@ -36,7 +35,9 @@ from hogshare.runtimes.choice import choose
 from hogshare.runtimes.hooks import OnEpoch, side_by_side
 from hogshare.solvers import outcome
 from hogshare.stragglers import Stragglers, check_stragglers, check_workers
-from hogshare.theory.gradients import check_smooth
+
+if TYPE_CHECKING:
+    from hogshare.engine.recording import Recording
 
 
 def solve(
@@ -195,6 +196,8 @@ def solve(
         stragglers=stragglers,
     )
     if record:
+        from hogshare.engine.recording import check_recordable
+
         check_recordable(settings)
     checks = Checks(problem, stop, not isinstance(rule, SGD)) if stop.looks else None
     arrays = runner.allocate(shapes, row_arrays(problem))
@@ -286,6 +289,8 @@ def check_gradients(problem: LinearProblem, trace: int | None, gradients: bool) 
     if gradients and trace is None:
         raise ValueError("gradients=True records them on the trace: ask for one, trace=4.")
     if gradients:
+        from hogshare.theory.gradients import check_smooth
+
         check_smooth(problem)
 
 
@@ -300,6 +305,8 @@ def recorded(
     start: Model | None,
 ) -> Recording | None:
     """The run's recording; None where somebody has died, and with it part of what happened."""
+    from hogshare.engine.recording import Recording, taken_from
+
     died = bool((session.shared.table[:, layout.T_STATE] == layout.DEAD).any())
     events = taken_from(session)
     if died or len(events) < session.word(layout.COMPLETED):
