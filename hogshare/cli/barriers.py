@@ -21,7 +21,16 @@ import time
 from typing import Any
 
 from hogshare.cli import console
-from hogshare.cli.speedup import LAST_PART, machine_warnings, median, trace_of
+from hogshare.cli.speedup import machine_warnings
+from hogshare.cli.trials import (
+    LAST_PART,
+    in_turn,
+    median,
+    problem_of,
+    result_of,
+    tell_of_targets,
+    trace_of,
+)
 from hogshare.report import Report
 from hogshare.tables import cell
 
@@ -56,17 +65,9 @@ def measure(X: Any, y: Any, settings: dict[str, Any]) -> dict[str, Any]:
     dict
         See the head of this file.
     """
-    from hogshare import problems
     from hogshare.stragglers import parse
 
-    problem = problems.linear(
-        X,
-        y,
-        loss=settings["loss"],
-        penalty=None if settings["penalty"] == "none" else settings["penalty"],
-        alpha=settings["alpha"],
-        l1_ratio=settings["l1_ratio"],
-    )
+    problem = problem_of(X, y, settings)
     settings = {
         **settings,
         "block": settings["block"] or default_block(problem, settings),
@@ -81,23 +82,13 @@ def measure(X: Any, y: Any, settings: dict[str, Any]) -> dict[str, Any]:
         warm_up = time.perf_counter() - begin
         progress.advance("(warming up)")
         for number in range(settings["rounds"]):
-            # in turn, and beginning with another each time: a slow minute then hits all alike
-            shift = number % len(names)
-            for name in names[shift:] + names[:shift]:
+            for name in in_turn(names, number):
                 began = time.process_time()
                 report = run_once(problem, settings, name, law, settings["seed"] + number)
                 runs.append(facts(report, name, number, time.process_time() - began))
                 progress.advance(f"(round {number + 1}, {name})")
-    result = {
-        "settings": settings,
-        "law": repr(law),
-        "data": {"rows": problem.n_rows, "columns": problem.n_features, "nonzeros": problem.nnz},
-        "versions": report.versions,
-        "machine": report.machine,
-        "warm_up_seconds": warm_up,
-        "target": settings["target"],
-        "runs": sorted(runs, key=lambda run: (names.index(run["barrier"]), run["round"])),
-    }
+    result = {**result_of(problem, report, settings, warm_up), "law": repr(law)}
+    result["runs"] = sorted(runs, key=lambda run: (names.index(run["barrier"]), run["round"]))
     if settings["target"] is None:
         result["target"] = default_target(result["runs"])
     result["table"] = tabulate(result)
@@ -248,8 +239,7 @@ def show(result: dict[str, Any]) -> None:
         f"{settings['data']}, {settings['loss']}; medians of {settings['rounds']} rounds (fastest "
         "to slowest); blocks of a worker: least, mean, most"
     )
-    if any(row["seconds"] is None for row in result["table"]):
-        console.say("-: most runs did not reach the target; try more --epochs or a higher --target")
+    tell_of_targets(result["table"])
 
 
 def line_of(row: dict[str, Any]) -> list[Any]:

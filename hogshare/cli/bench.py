@@ -96,18 +96,10 @@ def add_speedup_options(parser: Any) -> None:
         help="a constant step size: of sgd and incon for a sum over --batch rows, of con for their "
         f"mean (default: scikit-learn's schedule for sgd, {ASYSG_STEP} for the others)",
     )
-    parser.add_argument(
-        "--exchange",
-        type=options.exchange,
-        default="auto",
-        help="auto: private copies, exchanged as often as is best; a number: after so many rows; "
+    add_plane_options(
+        parser,
+        "auto: private copies, exchanged as often as is best; a number: after so many rows; "
         "none: one vector for all workers, the lock-free algorithm (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--adds",
-        choices=("plain", "atomic"),
-        default="plain",
-        help="how workers add to the one vector of --exchange none (default: %(default)s)",
     )
     parser.add_argument(
         "--barrier",
@@ -155,6 +147,17 @@ def add_speedup_options(parser: Any) -> None:
     add_output_options(parser)
 
 
+def add_plane_options(parser: Any, exchange: str) -> None:
+    """Add the options of the shared plane; `exchange` is the help of ``--exchange``."""
+    parser.add_argument("--exchange", type=options.exchange, default="auto", help=exchange)
+    parser.add_argument(
+        "--adds",
+        choices=("plain", "atomic"),
+        default="plain",
+        help="how workers add to the one vector of --exchange none (default: %(default)s)",
+    )
+
+
 def add_barriers_options(parser: Any) -> None:
     """Add the options of ``barriers``."""
     parser.add_argument(
@@ -194,17 +197,9 @@ def add_barriers_options(parser: Any) -> None:
         type=options.positive_int,
         help="rows of a block (default: by which a worker has 32 of them in an epoch)",
     )
-    parser.add_argument(
-        "--exchange",
-        type=options.exchange,
-        default="auto",
-        help="as of speedup; private copies are exchanged after every block (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--adds",
-        choices=("plain", "atomic"),
-        default="plain",
-        help="how workers add to the one vector of --exchange none (default: %(default)s)",
+    add_plane_options(
+        parser,
+        "as of speedup; private copies are exchanged after every block (default: %(default)s)",
     )
     parser.add_argument(
         "--step", type=options.positive, help="constant (default: 1 / mean squared norm of a row)"

@@ -23,10 +23,17 @@ import statistics
 import time
 from typing import Any
 
-import numpy as np
-
 from hogshare.cli import console
-from hogshare.report import Report, Trace
+from hogshare.cli.trials import (
+    LAST_PART,
+    in_turn,
+    median,
+    problem_of,
+    result_of,
+    tell_of_targets,
+    trace_of,
+)
+from hogshare.report import Report
 
 SETTINGS = (
     *("algorithm", "gradients", "coordinate", "step"),
@@ -40,9 +47,6 @@ LARGE_SPREAD = 0.3
 # of incon in an epoch: what others have written of the blocks that they have in hand is in the
 # vector and not counted, which with large blocks would flatter many workers by a tenth of an epoch
 BLOCKS_PER_WORKER = 100
-
-# share of the gain that the default target leaves out
-LAST_PART = 0.01
 
 
 def default_workers() -> list[int]:
@@ -81,16 +85,7 @@ def measure(X: Any, y: Any, settings: dict[str, Any]) -> dict[str, Any]:
     dict
         See the head of this file.
     """
-    from hogshare import problems
-
-    problem = problems.linear(
-        X,
-        y,
-        loss=settings["loss"],
-        penalty=None if settings["penalty"] == "none" else settings["penalty"],
-        alpha=settings["alpha"],
-        l1_ratio=settings["l1_ratio"],
-    )
+    problem = problem_of(X, y, settings)
     counts = settings["workers"]
     runs: list[dict[str, Any]] = []
     with console.progress(len(counts) * (settings["repeats"] + 1), "speedup") as progress:
@@ -100,21 +95,12 @@ def measure(X: Any, y: Any, settings: dict[str, Any]) -> dict[str, Any]:
             progress.advance("(warming up)")
         warm_up = time.perf_counter() - begin
         for repeat in range(settings["repeats"]):
-            # in turn, and beginning with another each time: a slow minute then hits all alike
-            shift = repeat % len(counts)
-            for count in counts[shift:] + counts[:shift]:
+            for count in in_turn(counts, repeat):
                 report = run_once(problem, settings, count, settings["seed"] + repeat)
                 runs.append(facts(report, count, repeat))
                 progress.advance(f"(repeat {repeat + 1}, workers: {count})")
-    result = {
-        "settings": settings,
-        "data": {"rows": problem.n_rows, "columns": problem.n_features, "nonzeros": problem.nnz},
-        "versions": report.versions,
-        "machine": report.machine,
-        "warm_up_seconds": warm_up,
-        "target": settings["target"],
-        "runs": sorted(runs, key=lambda run: (run["workers"], run["repeat"])),
-    }
+    result = result_of(problem, report, settings, warm_up)
+    result["runs"] = sorted(runs, key=lambda run: (run["workers"], run["repeat"]))
     if settings["target"] is None:
         result["target"] = default_target(result["runs"])
     result["table"] = tabulate(result)
@@ -180,12 +166,6 @@ def facts(report: Report, count: int, repeat: int) -> dict[str, Any]:
     }
 
 
-def trace_of(run: dict[str, Any]) -> Trace:
-    """Return the trace of a run as `Trace`; what was not finite is NaN again."""
-    # a float array of None is one of NaN
-    return Trace(**{name: np.array(run["trace"][name], dtype=np.float64) for name in run["trace"]})
-
-
 def default_target(runs: list[dict[str, Any]]) -> float:
     """Return where the smallest number of workers has gained all but a hundredth, at its worst.
 
@@ -228,12 +208,6 @@ def tabulate(result: dict[str, Any]) -> list[dict[str, Any]]:
         row["time_speedup"] = ratio(base["seconds"], row["seconds"])
         table.append(row)
     return table
-
-
-def median(values: list[float | None]) -> float | None:
-    """Return the median where None is infinite, and None for infinity."""
-    middle = statistics.median(math.inf if value is None else value for value in values)
-    return middle if math.isfinite(middle) else None
 
 
 def ratio(above: float | None, below: float | None, factor: float = 1.0) -> float | None:
@@ -279,8 +253,7 @@ def show(result: dict[str, Any]) -> None:
         f"{settings['repeats']} repeats; warm-up (compiling, starting workers) of "
         f"{result['warm_up_seconds']:.1f} s not counted"
     )
-    if any(row["seconds"] is None for row in result["table"]):
-        console.say("-: most runs did not reach the target; try more --epochs or a higher --target")
+    tell_of_targets(result["table"])
 
 
 def algorithm_of(settings: dict[str, Any]) -> str:

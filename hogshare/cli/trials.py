@@ -1,0 +1,66 @@
+"""What the benches of runs share: the problem, contestants in turn, the result, medians."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from typing import Any, TypeVar
+
+import numpy as np
+
+from hogshare.cli import console
+from hogshare.report import Report, Trace
+
+# share of the gain that a default target leaves out
+LAST_PART = 0.01
+
+Contestant = TypeVar("Contestant")
+
+
+def problem_of(X: Any, y: Any, settings: dict[str, Any]) -> Any:
+    """Return the linear problem that the command line describes."""
+    from hogshare import problems
+
+    wanted = ("loss", "penalty", "alpha", "l1_ratio")
+    return problems.linear(X, y, **{name: settings[name] for name in wanted})
+
+
+def in_turn(contestants: list[Contestant], number: int) -> list[Contestant]:
+    """Return them in the order of a round.
+
+    Each round begins with another: a slow minute then hits all alike.
+    """
+    shift = number % len(contestants)
+    return contestants[shift:] + contestants[:shift]
+
+
+def result_of(
+    problem: Any, report: Report, settings: dict[str, Any], warm_up: float
+) -> dict[str, Any]:
+    """Return what is known of a bench besides its runs; `report` is any of its own."""
+    return {
+        "settings": settings,
+        "data": {"rows": problem.n_rows, "columns": problem.n_features, "nonzeros": problem.nnz},
+        "versions": report.versions,
+        "machine": report.machine,
+        "warm_up_seconds": warm_up,
+        "target": settings["target"],
+    }
+
+
+def trace_of(run: dict[str, Any]) -> Trace:
+    """Return the trace of a run as `Trace`; what was not finite is NaN again."""
+    # a float array of None is one of NaN
+    return Trace(**{name: np.array(run["trace"][name], dtype=np.float64) for name in run["trace"]})
+
+
+def median(values: list[float | None]) -> float | None:
+    """Return the median where None is infinite, and None for infinity."""
+    middle = statistics.median(math.inf if value is None else value for value in values)
+    return middle if math.isfinite(middle) else None
+
+
+def tell_of_targets(table: list[dict[str, Any]]) -> None:
+    """Say what a missing time means, if one is missing."""
+    if any(row["seconds"] is None for row in table):
+        console.say("-: most runs did not reach the target; try more --epochs or a higher --target")
