@@ -312,7 +312,7 @@ class Worker:
     def nobody_computes(self) -> bool:
         """Whether no worker in the run has a block in hand."""
         table = self.session.shared.table
-        in_run = np.isin(table[:, layout.T_STATE], IN_RUN)
+        in_run = ProgressTable(table).in_run
         return bool((table[in_run, layout.T_BLOCK] == layout.NO_BLOCK).all())
 
     def stuck(self, waited_ns: int) -> BarrierError:

@@ -255,6 +255,33 @@ def note_event(shared, worker, ticket, version):
         shared.recording[place, layout.E_VERSION] = version
 
 
+@inlined
+def must_leave(control, ordered):
+    """Whether a turn ends here; in an ordered run stops count in sections, but for the caller's."""
+    stopped = load(control, layout.STOP)
+    return stopped != layout.RUNNING and (not ordered or stopped == layout.STOPPED_BY_CALLER)
+
+
+@inlined
+def tick(state):
+    """Count the block in hand of the worker of this row, which has none then: the clock last."""
+    state[layout.T_BLOCK] = layout.NO_BLOCK
+    state[layout.T_BLOCKS] += 1
+    store(state, layout.T_CLOCK, state[layout.T_CLOCK] + 1)
+
+
+@inlined
+def news_of(plan, last, completed):
+    """What the caller wants to hear of a block: TURN_RECORD, TURN_EPOCH, or nothing (TURN_OVER).
+
+    last : whether it was its epoch's
+    completed : blocks completed by all, 0 where it counts for nothing
+    """
+    if plan.record_every > 0 and completed % plan.record_every == 0 and completed > 0:
+        return layout.TURN_RECORD
+    return layout.TURN_EPOCH if last and plan.report_epochs else layout.TURN_OVER
+
+
 @helper
 def complete(shared, plan, ticket, local):
     """Count a block as completed and add its sums.

@@ -129,8 +129,7 @@ N_LOCAL_FIELDS = 19
 H_NUMBER = 0  # which message of this worker it is, from 1; written last
 H_VERSION = 1  # of the snapshot
 H_COUNT = 2  # coordinates
-H_ROWS = 3
-H_TICKET = 4  # of the block
+H_TICKET = 3  # of the block
 
 # recording : int64[n_events, N_EVENT], in the order in which it happened, see `replay`
 E_WORKER = 0  # or NO_WORKER: the master applied the rest of a sum

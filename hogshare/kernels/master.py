@@ -150,7 +150,6 @@ def write_message(rows, order, first, last, shared, private, me, ticket):
     head = shared.mail_heads[slot]
     head[layout.H_VERSION] = shared.table[me, layout.T_VERSION]
     head[layout.H_COUNT] = count
-    head[layout.H_ROWS] = last - first
     head[layout.H_TICKET] = ticket
 
 

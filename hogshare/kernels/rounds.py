@@ -20,7 +20,7 @@ other bits.
 from hogshare.kernels import layout
 from hogshare.kernels.atomics import compare_exchange, load, store
 from hogshare.kernels.endings import end_epochs, epoch_is_over
-from hogshare.kernels.epochs import MASTER, claim, complete, stop_now
+from hogshare.kernels.epochs import MASTER, claim, complete, news_of, stop_now, tick
 from hogshare.kernels.exchange import ALL, WAIT, pull, push_in_order
 from hogshare.kernels.jit import helper
 from hogshare.kernels.master import all_taken, post
@@ -106,8 +106,8 @@ def end_section(shared, me):
 def fold_block(rows, rule, plan, shared, private, me):
     """Fold and count the block in hand: into the shared vector, or by the master.
 
-    Returns AGAIN, or what has to come first: TURN_WAIT for the master, TURN_RECORD or TURN_EPOCH.
-    The section goes on at the next call.
+    Returns TURN_OVER, or what has to come first: TURN_WAIT for the master, TURN_RECORD or
+    TURN_EPOCH. The section goes on at the next call.
     """
     state = shared.table[me]
     if plan.private == MASTER:
@@ -124,14 +124,10 @@ def fold_block(rows, rule, plan, shared, private, me):
         push_in_order(rule, shared, private, me, WAIT, workers_left(shared))
         last, completed = complete(shared, plan, state[layout.T_BLOCK], private.local)
     state[layout.T_COMPUTED] = 0
-    state[layout.T_BLOCK] = layout.NO_BLOCK
-    state[layout.T_BLOCKS] += 1
-    store(state, layout.T_CLOCK, state[layout.T_CLOCK] + 1)
+    tick(state)
     if last:
         end_epochs(rows, rule, plan, shared, private, me)
-    if plan.record_every > 0 and completed % plan.record_every == 0 and completed > 0:
-        return layout.TURN_RECORD
-    return layout.TURN_EPOCH if last and plan.report_epochs else AGAIN
+    return news_of(plan, last, completed)
 
 
 @helper
@@ -194,7 +190,7 @@ def next_step(rows, rule, plan, shared, private, me):
         return layout.TURN_WAIT
     if state[layout.T_COMPUTED] != 0:
         answer = fold_block(rows, rule, plan, shared, private, me)
-        if answer != AGAIN:
+        if answer != layout.TURN_OVER:
             return answer
     wish = state[layout.T_WISH]
     if wish == GO_ON:

@@ -24,8 +24,11 @@ from hogshare.kernels.epochs import (
     MASTER,
     claim,
     complete,
+    must_leave,
+    news_of,
     note_event,
     stop_now,
+    tick,
 )
 from hogshare.kernels.exchange import (
     ALL,
@@ -210,8 +213,7 @@ def turn_of(name, method, lock_free, ordered=False):
         # a block's push comes before its clock wherever somebody looks at clocks
         must_push = not ordered and (plan.barrier != FREE or plan.sleeps != 0)
         for _ in range(n_blocks):
-            stopped = load(control, layout.STOP)
-            if stopped != layout.RUNNING and (not ordered or stopped == layout.STOPPED_BY_CALLER):
+            if must_leave(control, ordered):
                 return layout.TURN_DONE
             wanted = load(control, layout.REPAIR_WANTED)
             if method != GRADIENT and wanted != load(control, layout.REPAIRED):
@@ -299,18 +301,15 @@ def turn_of(name, method, lock_free, ordered=False):
                     store(table[me], layout.T_READY, table[me, layout.T_ROUND])
                     continue
                 last, completed = complete(shared, plan, ticket, private.local)
-                table[me, layout.T_BLOCK] = layout.NO_BLOCK
-                table[me, layout.T_BLOCKS] += 1
-                store(table[me], layout.T_CLOCK, table[me, layout.T_CLOCK] + 1)
+                tick(table[me])
             if last:
                 looked_at = plan.early_stopping or plan.report_epochs
                 if not lock_free and plan.private == EXCHANGE and looked_at:
                     push_private(rule, shared, private, me, TRY)
                 end_epochs(rows, rule, plan, shared, private, me)
-            if plan.record_every > 0 and completed % plan.record_every == 0 and completed > 0:
-                return layout.TURN_RECORD
-            if last and plan.report_epochs:
-                return layout.TURN_EPOCH
+            news = news_of(plan, last, completed)
+            if news != layout.TURN_OVER:
+                return news
         return layout.TURN_OVER
 
     take_turn.__name__ = take_turn.__qualname__ = name
@@ -363,8 +362,7 @@ def master_turn_of(name, ordered):
         control = shared.control
         state = shared.table[me]
         for _ in range(n_blocks):
-            stopped = load(control, layout.STOP)
-            if stopped != layout.RUNNING and (not ordered or stopped == layout.STOPPED_BY_CALLER):
+            if must_leave(control, ordered):
                 return layout.TURN_DONE
             if plan.inline != 0:
                 take_round(plan, shared)
@@ -406,15 +404,12 @@ def master_turn_of(name, ordered):
                 post(shared, me)
                 if plan.inline != 0:
                     take_round(plan, shared)
-                state[layout.T_BLOCK] = layout.NO_BLOCK
-                state[layout.T_BLOCKS] += 1
-                store(state, layout.T_CLOCK, state[layout.T_CLOCK] + 1)
+                tick(state)
             if last:
                 end_epochs(rows, rule, plan, shared, private, me)
-            if plan.record_every > 0 and completed % plan.record_every == 0 and completed > 0:
-                return layout.TURN_RECORD
-            if last and plan.report_epochs:
-                return layout.TURN_EPOCH
+            news = news_of(plan, last, completed)
+            if news != layout.TURN_OVER:
+                return news
         return layout.TURN_OVER
 
     take_turn.__name__ = take_turn.__qualname__ = name

@@ -73,7 +73,8 @@ class ProgressTable:
     @property
     def in_run(self) -> np.ndarray:
         """Whether the worker has joined and not left; others are none of a barrier's business."""
-        return np.isin(self._array[:, layout.T_STATE], IN_RUN)
+        state = self._array[:, layout.T_STATE]
+        return (state == layout.ACTIVE) | (state == layout.WAITING)
 
     @property
     def version(self) -> np.ndarray:
