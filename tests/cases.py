@@ -12,18 +12,21 @@ from hogshare.engine.session import Session
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
 from hogshare.kernels import layout, sgd
-from hogshare.kernels.jit import BOUNDSCHECK
+from hogshare.kernels.jit import JIT_DISABLED
 from hogshare.planes.shared import Shared
 from hogshare.problems.linear import linear
 
-
-def checked(forms):
-    """Of forms and dtypes those in which every kernel runs with bounds checks too.
-
-    Each index type costs seconds of compiling per rule and plane, so that 64-bit indices are left
-    to the rows' own kernels there, and to the turns of one rule.
-    """
-    return [(form, dtype) for form, dtype in forms if not (BOUNDSCHECK and form == "csr64")]
+EVERY_FORM = [
+    ("dense", "float32"),
+    ("dense", "float64"),
+    ("csr", "float32"),
+    ("csr", "float64"),
+    ("csr64", "float64"),
+]
+# What a rule or a plane does is the same code in every form and dtype, and each costs 10 to 25
+# seconds of compiling: as plain Python all run, compiled both forms and both dtypes. Every form is
+# compiled with one rule (test_turns) and for the rows' own kernels (test_rows).
+FORMS = EVERY_FORM if JIT_DISABLED else [("dense", "float64"), ("csr", "float32")]
 
 
 def matrix(n_rows=23, n_features=7, seed=0, density=0.5):

@@ -16,7 +16,6 @@ from sklearn.preprocessing import scale
 from hogshare import machine
 
 HERE = Path(__file__).parent
-WATCHED = ("test_solve", "test_survival", "test_exchange")
 WATCHED = ("test_solve", "test_survival", "test_exchange", "test_checkpoints")
 
 # Run before all others, in this order. With two pytest processes (`pytest -n 2`), which share the

@@ -854,7 +854,8 @@ class Kill:
 
     def __call__(self, epoch, snapshot):
         if epoch >= self.at and (victims := members()):
-            self.rng.choice(victims).kill()
+            with contextlib.suppress(psutil.NoSuchProcess):  # the last kill's victim, just reaped
+                self.rng.choice(victims).kill()
         return False
 
 

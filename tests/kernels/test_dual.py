@@ -10,9 +10,6 @@ from hogshare.engine.stops import Stop
 from hogshare.kernels import epochs, layout
 from hogshare.planes.shared import Shared
 
-FORMS = cases.checked(
-    [("dense", "float32"), ("dense", "float64"), ("csr", "float32"), ("csr64", "float64")]
-)
 PENALTIES = {"l2": {}, "elasticnet": {"penalty": "elasticnet", "l1_ratio": 0.3}}
 CLASSIFICATION = ["log_loss", "hinge", "squared_hinge", "modified_huber"]
 REGRESSION = ["squared_error", "huber", "epsilon_insensitive", "squared_epsilon_insensitive"]
@@ -52,7 +49,7 @@ def alone(problem, X, Y, weight, epochs=3):
 
 @pytest.mark.parametrize("penalty", PENALTIES)
 @pytest.mark.parametrize("columns", [1, 3])
-@pytest.mark.parametrize(("form", "dtype"), FORMS)
+@pytest.mark.parametrize(("form", "dtype"), cases.FORMS)
 def test_one_worker_equals_the_twin(form, dtype, columns, penalty):
     # an alpha at which every row is short: the log loss takes its closed step
     settings = {"alpha": 6.0, "weighted": True, **PENALTIES[penalty]}
@@ -134,7 +131,7 @@ def interleaved(problem, X, Y, weight, n_workers):
 @pytest.mark.parametrize("penalty", PENALTIES)
 @pytest.mark.parametrize("n_workers", [2, 3])
 @pytest.mark.parametrize("columns", [1, 3])
-@pytest.mark.parametrize(("form", "dtype"), FORMS[1:])
+@pytest.mark.parametrize(("form", "dtype"), cases.FORMS)
 def test_exchange_equals_the_twin(form, dtype, columns, n_workers, penalty):
     settings = {"alpha": 6.0, "weighted": True, **PENALTIES[penalty]}
     problem, X, Y, weight = cases.problem(form, dtype, columns, **settings)

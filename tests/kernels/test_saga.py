@@ -14,9 +14,6 @@ from hogshare.kernels.jit import JIT_DISABLED
 from hogshare.kernels.saga import norms_of
 from hogshare.planes.shared import Shared, feature_rarity
 
-FORMS = cases.checked(
-    [("dense", "float32"), ("dense", "float64"), ("csr", "float32"), ("csr64", "float64")]
-)
 PENALTIES = {
     "l2": {"alpha": 0.05},
     "l1": {"penalty": "l1", "alpha": 0.02},
@@ -56,13 +53,13 @@ def alone(problem, X, Y, weight, epochs=3, plane=None):
 
 @pytest.mark.parametrize("penalty", PENALTIES)
 @pytest.mark.parametrize("columns", [1, 3])
-@pytest.mark.parametrize(("form", "dtype"), FORMS)
+@pytest.mark.parametrize(("form", "dtype"), cases.FORMS)
 def test_one_worker_equals_the_twin(form, dtype, columns, penalty):
     alone(*cases.problem(form, dtype, columns, weighted=True, **PENALTIES[penalty]))
 
 
 @pytest.mark.parametrize("penalty", PENALTIES)
-@pytest.mark.parametrize(("form", "dtype"), FORMS)
+@pytest.mark.parametrize(("form", "dtype"), cases.FORMS)
 def test_coupled_columns(form, dtype, penalty):
     settings = {"loss": "multinomial", "weighted": True, **PENALTIES[penalty]}
     alone(*cases.problem(form, dtype, 3, **settings))
@@ -73,7 +70,7 @@ def test_coupled_columns(form, dtype, penalty):
 @pytest.mark.parametrize(
     ("columns", "loss"), [(1, "log_loss"), (3, "log_loss"), (3, "multinomial")]
 )
-@pytest.mark.parametrize(("form", "dtype"), FORMS)
+@pytest.mark.parametrize(("form", "dtype"), cases.FORMS)
 def test_lock_free_equals_the_twin(form, dtype, columns, loss, penalty, adds):
     data = cases.problem(form, dtype, columns, loss=loss, weighted=True, **PENALTIES[penalty])
     alone(*data, plane=Shared(exchange=None, adds=adds))
@@ -105,7 +102,7 @@ def check_average(session, X, columns):
 @pytest.mark.parametrize("exchange", [3, None])
 @pytest.mark.parametrize("n_workers", [1, 2, 3])
 @pytest.mark.parametrize("columns", [1, 3])
-@pytest.mark.parametrize(("form", "dtype"), FORMS)
+@pytest.mark.parametrize(("form", "dtype"), cases.FORMS)
 def test_at_rest_the_average_is_the_mean_of_the_table(form, dtype, columns, n_workers, exchange):
     problem, X, _, _ = cases.problem(form, dtype, columns, alpha=0.05, weighted=True)
     run = {"rule": SAGA(), "plane": Shared(exchange=exchange), "stop": Stop(epochs=4)}
@@ -137,7 +134,7 @@ def test_the_same_holds_after_real_races(dtype, plane):
     check_average(session, X, 3)
 
 
-@pytest.mark.parametrize(("form", "dtype"), FORMS)
+@pytest.mark.parametrize(("form", "dtype"), cases.FORMS)
 def test_norms(form, dtype):
     problem, X, _, _ = cases.problem(form, dtype)
     norms = np.square(X).sum(axis=1)

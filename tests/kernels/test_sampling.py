@@ -15,7 +15,6 @@ from hogshare.kernels.saga import saga_rows
 from hogshare.planes.shared import Shared, feature_rarity
 
 RULES = [SAGA(replace=True), SAGA(sampling="importance"), SAGA(sampling="importance", replace=True)]
-FORMS = cases.checked([("dense", "float64"), ("csr", "float32"), ("csr64", "float64")])
 
 
 @kernel
@@ -93,7 +92,7 @@ def test_chances_of_rows_without_any_length_are_even():
 @pytest.mark.parametrize("plane", [Shared(), Shared(exchange=None)])
 @pytest.mark.parametrize("rule", RULES, ids=str)
 @pytest.mark.parametrize("columns", [1, 3])
-@pytest.mark.parametrize(("form", "dtype"), FORMS)
+@pytest.mark.parametrize(("form", "dtype"), cases.FORMS)
 def test_one_worker_equals_the_twin(form, dtype, columns, rule, plane):
     problem, X, Y, weight = cases.problem(
         form, dtype, columns, weighted=True, penalty="elasticnet", alpha=0.05

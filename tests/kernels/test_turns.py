@@ -9,15 +9,10 @@ from hogshare.engine.rules import SGD
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
 from hogshare.kernels import epochs, layout
+from hogshare.kernels.jit import BOUNDSCHECK
 from hogshare.planes.shared import Shared, feature_rarity
 
-FORMS = [
-    ("dense", "float32"),
-    ("dense", "float64"),
-    ("csr", "float32"),
-    ("csr", "float64"),
-    ("csr64", "float64"),
-]
+FORMS = cases.FORMS if BOUNDSCHECK else cases.EVERY_FORM
 
 # problem settings, then what of the run differs from three epochs of constant steps
 RULES = {
@@ -147,7 +142,7 @@ def test_lock_free_equals_the_twin(name, batch):
 
 @pytest.mark.parametrize("adds", ["plain", "atomic"])
 @pytest.mark.parametrize("columns", [1, 3])
-@pytest.mark.parametrize(("form", "dtype"), cases.checked(FORMS))
+@pytest.mark.parametrize(("form", "dtype"), cases.FORMS)
 def test_lock_free_in_every_form(form, dtype, columns, adds):
     run = {"rule": SGD(average=1, batch=2), "plane": Shared(exchange=None, adds=adds)}
     data = cases.problem(form, dtype, columns, penalty="elasticnet", alpha=0.02, weighted=True)
@@ -173,7 +168,7 @@ def test_writes_of_one_coordinate_equal_the_twin(name, batch, form):
 @pytest.mark.parametrize("drawn", ["uniform", "support", "unbiased"])
 @pytest.mark.parametrize("adds", ["plain", "atomic"])
 @pytest.mark.parametrize("columns", [1, 3])
-@pytest.mark.parametrize(("form", "dtype"), cases.checked(FORMS))
+@pytest.mark.parametrize(("form", "dtype"), cases.FORMS)
 def test_writes_of_one_coordinate_in_every_form(form, dtype, columns, adds, drawn):
     rule = SGD(average=1, batch=2, coordinate=drawn)
     run = {"rule": rule, "plane": Shared(exchange=None, adds=adds)}
