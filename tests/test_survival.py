@@ -265,13 +265,24 @@ def files_of(process):
                 yield os.readlink(link)
 
 
-def nobodys_memory(names):
-    """Those of the names in /dev/shm that no living process has open or mapped.
+# names of joblib's pools, with the process's number in them
+POOLS = re.compile(r"(?:loky-|joblib_memmapping_folder_)(\d+)")
 
-    Other tests run at the same time, and their pools keep semaphores there as long as they live.
+
+def nobodys_memory(names):
+    """Those of the names in /dev/shm that no living process has open or mapped, and that are not of
+    a living process's pool.
+
+    Other tests run at the same time, and joblib keeps semaphores and folders there meanwhile.
     """
-    held = "\n".join(text for process in psutil.process_iter() for text in files_of(process))
-    return {name for name in names & set(os.listdir("/dev/shm")) if f"/dev/shm/{name}" not in held}
+    living = list(psutil.process_iter())
+    held = "\n".join(text for process in living for text in files_of(process))
+    numbers = {str(process.pid) for process in living}
+    return {
+        name
+        for name in names & set(os.listdir("/dev/shm"))
+        if f"/dev/shm/{name}" not in held and numbers.isdisjoint(POOLS.findall(name))
+    }
 
 
 def test_memory_without_an_owner_is_found():
