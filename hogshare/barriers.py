@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from hogshare.kernels import barriers as codes
+from hogshare.ranges import count, is_count
 from hogshare.shm.table import ProgressTable
 
 UserBarrier = Callable[[ProgressTable, int], bool]
@@ -112,7 +113,7 @@ class PBSP:
     hold: bool = False
 
     def __post_init__(self) -> None:
-        _check_count("sample", self.sample, 0)
+        count(0, sample=self.sample)
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,7 @@ class PSSP:
     hold: bool = False
 
     def __post_init__(self) -> None:
-        _check_count("sample", self.sample, 0)
+        count(0, sample=self.sample)
         _check_staleness(self.staleness)
 
 
@@ -184,7 +185,7 @@ class Fraction:
             raise ValueError(f"share must be between 0 and 1; got {self.share!r}.")
         _check_staleness(self.staleness)
         if self.sample is not None:
-            _check_count("sample", self.sample, 0)
+            count(0, sample=self.sample)
 
 
 @dataclass(frozen=True)
@@ -211,24 +212,15 @@ class Throttled:
     available: int
 
     def __post_init__(self) -> None:
-        _check_count("available", self.available, 1)
+        count(1, available=self.available)
 
 
 BuiltIn = ASP | BSP | SSP | PBSP | PSSP | Fraction | Throttled
 Barrier = BuiltIn | UserBarrier
 
 
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _check_count(name: str, value: Any, least: int) -> None:
-    if not _is_count(value) or value < least:
-        raise ValueError(f"{name} must be a whole number, at least {least}; got {value!r}.")
-
-
 def _check_staleness(value: Any) -> None:
-    if not (_is_count(value) or value == math.inf) or value < 0:
+    if not (is_count(value) or value == math.inf) or value < 0:
         raise ValueError(
             f"staleness must be a whole number of blocks, at least 0, or math.inf; got {value!r}."
         )

@@ -1,4 +1,4 @@
-"""Refuse numbers that a formula has no meaning for, by name and with what was given."""
+"""Refuse numbers that a formula or a setting has no meaning for: by name, with what was given."""
 
 from __future__ import annotations
 
@@ -32,6 +32,18 @@ def whole(**values: int) -> None:
     for name, value in values.items():
         if not _is_number(value) or not _is_whole(value) or value < 0:
             raise ValueError(f"{name} must be a whole number, at least 0; got {value!r}.")
+
+
+def count(least: int, **values: int) -> None:
+    """Raise ValueError unless every value is an int, which JSON can write, of at least `least`."""
+    for name, value in values.items():
+        if not is_count(value) or value < least:
+            raise ValueError(f"{name} must be a whole number, at least {least}; got {value!r}.")
+
+
+def is_count(value: object) -> bool:
+    """Whether this is an int, and no bool."""
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _is_whole(value: object) -> bool:

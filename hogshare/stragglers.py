@@ -24,6 +24,8 @@ from typing import Any
 
 import numpy as np
 
+from hogshare.ranges import not_negative, whole
+
 FIRST_BLOCKS = 100  # of a run, by which its mean block time is measured
 SHORT_TAIL = (1.5, 2.5)  # multiples of the mean block time by which most stragglers are late
 LONG_TAIL = (2.5, 10.0)  # and the worst of them
@@ -44,7 +46,7 @@ class Stragglers(ABC):
     base: float = 0.0
 
     def __post_init__(self) -> None:
-        _check_least("base", self.base)
+        not_negative(base=self.base)
 
     @abstractmethod
     def lateness(self, worker: int, block: int, n_workers: int, mean: float) -> float:
@@ -102,9 +104,9 @@ class ControlledDelay(Stragglers):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_least("delay", self.delay)
-        if not all(_is_count(worker) for worker in self.workers):
-            raise ValueError(f"workers must be numbers of workers from 0; got {self.workers!r}.")
+        not_negative(delay=self.delay)
+        for worker in self.workers:
+            whole(**{"every one of workers": worker})
 
     def lateness(self, worker: int, block: int, n_workers: int, mean: float) -> float:
         """As `Stragglers.lateness`."""
@@ -157,7 +159,7 @@ class ProductionCluster(Stragglers):
         for name in ("share", "long_tail"):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise ValueError(f"{name} must be between 0 and 1; got {getattr(self, name)!r}.")
-        _check_seed(self.seed)
+        whole(seed=self.seed)
 
     def factors(self, n_workers: int) -> np.ndarray:
         """By how many mean block times each worker's blocks are late; 0 for most."""
@@ -208,8 +210,8 @@ class LogNormal(Stragglers):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_least("sigma", self.sigma)
-        _check_seed(self.seed)
+        not_negative(sigma=self.sigma)
+        whole(seed=self.seed)
 
     def multiple(self, worker: int, block: int) -> float:
         """What a block takes, in mean block times."""
@@ -249,7 +251,7 @@ class Recorded(Stragglers):
         object.__setattr__(self, "seconds", kept)
         for line in kept:
             for value in line:
-                _check_least("every entry of seconds", value)
+                not_negative(**{"every entry of seconds": value})
 
     def lateness(self, worker: int, block: int, n_workers: int, mean: float) -> float:
         """As `Stragglers.lateness`."""
@@ -319,18 +321,3 @@ def parse(text: str, base: float = 0.0, seed: int = 0) -> Stragglers:
             f"{text!r} is no law of stragglers ({error}); write none, cds:DELAY (worker 0), pcs or "
             "lognormal:SIGMA."
         ) from None
-
-
-def _is_count(value: Any) -> bool:
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    return whole and bool(value >= 0)
-
-
-def _check_least(name: str, value: float) -> None:
-    if not 0.0 <= value < math.inf:
-        raise ValueError(f"{name} must be a finite number, at least 0; got {value!r}.")
-
-
-def _check_seed(value: Any) -> None:
-    if not _is_count(value):
-        raise ValueError(f"seed must be a whole number, at least 0; got {value!r}.")

@@ -16,6 +16,7 @@ LEVELS = {
     "_version": 0,
     "errors": 0,
     "kernels": 0,
+    "ranges": 0,
     "tables": 0,
     "figures": 1,
     "machine": 1,

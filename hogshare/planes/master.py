@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hogshare.kernels import epochs
+from hogshare.ranges import count
 
 if TYPE_CHECKING:
     from hogshare.problems.linear import LinearProblem
@@ -46,9 +47,9 @@ class Master:
     damped: bool = False
 
     def __post_init__(self) -> None:
-        _check_count("gradients", self.gradients, 1)
+        count(1, gradients=self.gradients)
         if self.cutoff is not None:
-            _check_count("cutoff", self.cutoff, 0)
+            count(0, cutoff=self.cutoff)
 
     def mode(self, n_workers: int) -> int:
         """Code of the plane in a run's plan."""
@@ -66,8 +67,3 @@ class Master:
             "cutoff": -1 if self.cutoff is None else int(self.cutoff),
             "damped": int(self.damped),
         }
-
-
-def _check_count(name: str, value: Any, least: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{name} must be a whole number, at least {least}; got {value!r}.")

@@ -25,7 +25,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hogshare.theory.ranges import at_least_one, not_negative, positive, whole
+from hogshare.ranges import at_least_one, not_negative, positive, whole
 
 ROUNDING = 1e-9  # of an age, by which a root may fall short of the whole number that it is
 

@@ -17,7 +17,7 @@ from hogshare.kernels.gradients import Sums, add_gradients, fill_margins
 from hogshare.kernels.moments import count_nonzeros
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
-from hogshare.theory.ranges import at_least_one
+from hogshare.ranges import at_least_one
 
 PIECE_ROWS = 1 << 14  # whose squared norms are summed at a time
 

@@ -26,8 +26,8 @@ from __future__ import annotations
 
 import math
 
+from hogshare.ranges import at_least_one, not_negative, positive
 from hogshare.theory.consistent import floor_age
-from hogshare.theory.ranges import at_least_one, not_negative, positive
 
 
 def incon_step_size(

@@ -18,8 +18,8 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from hogshare.kernels import losses
 from hogshare.problems.linear import LinearProblem
+from hogshare.ranges import positive
 from hogshare.theory.gradients import check_smooth
-from hogshare.theory.ranges import positive
 
 DENSE_SIZE = 40  # coordinates up to which the Hessian itself is formed
 VECTORS = 12  # of Lanczos: products with the rows before the first look at what was found

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from hogshare.problems.rows import canonical, check_sparse
-from hogshare.theory.ranges import not_negative, positive
+from hogshare.ranges import not_negative, positive
 
 BUDGET = 1 << 26  # entries of row lists: a few tenths of a second
 
