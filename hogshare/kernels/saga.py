@@ -105,15 +105,21 @@ def saga_step(rows, start, end, rarity, private, step, gain, share, l2, l1, stre
     w = private.w
     average = private.average
     change = private.local[layout.L_STEP]
-    kind = w.dtype.type
     n_columns = np.uint64(change.shape[0])
+    if rows.width > 0:
+        if n_columns == 1:
+            dense_step(rows, start, w, average, change[0], stretch * step[0], gain, share, l2, l1)
+        else:
+            dense_columns_step(rows, start, private, step, gain, share, l2, l1, stretch)
+        return
+    kind = w.dtype.type
     if n_columns == 1 and l1 == 0.0:
         # the same as below with the column's numbers in registers
         long = stretch * step[0]
         pull = long * gain * change[0]
         push = change[0] * share
         for k in range(start, end):
-            j = column_of(rows, start, k)
+            j = np.uint64(rows.indices[k])
             x = np.float64(rows.data[k])
             old = average[j]
             rare = long * np.float64(rarity[j])
@@ -122,7 +128,7 @@ def saga_step(rows, start, end, rarity, private, step, gain, share, l2, l1, stre
             average[j] = old + push * x
         return
     for k in range(start, end):
-        f = column_of(rows, start, k)
+        f = np.uint64(rows.indices[k])
         x = np.float64(rows.data[k])
         rarity_f = np.float64(rarity[f])
         for c in range(n_columns):
@@ -131,6 +137,61 @@ def saga_step(rows, start, end, rarity, private, step, gain, share, l2, l1, stre
             pull = gain * change[c] * x
             w[j] = kind(saga_move(before, pull, average[j], stretch * step[c], rarity_f, l2, l1))
             average[j] += change[c] * x * share
+
+
+@inlined
+def dense_step(rows, start, w, average, change, long, gain, share, l2, l1):
+    """`saga_step` of a dense row and one column: D is one, and the loop has no division."""
+    kind = w.dtype.type
+    pull = long * gain * change
+    push = change * share
+    keep = 1.0 / (1.0 + long * l2)
+    room = long * l1
+    if l1 == 0.0:
+        for j in range(np.uint64(rows.width)):
+            x = np.float64(rows.data[start + j])
+            old = average[j]
+            w[j] = kind((np.float64(w[j]) - pull * x - long * old) * keep)
+            average[j] = old + push * x
+    else:
+        for j in range(np.uint64(rows.width)):
+            x = np.float64(rows.data[start + j])
+            old = average[j]
+            w[j] = kind(shrunk(np.float64(w[j]) - pull * x - long * old, room) * keep)
+            average[j] = old + push * x
+
+
+@inlined
+def dense_columns_step(rows, start, private, step, gain, share, l2, l1, stretch):
+    """`dense_step` for several columns; what does not depend on the feature is put aside."""
+    w = private.w
+    average = private.average
+    local = private.local
+    change = local[layout.L_STEP]
+    pull = local[layout.L_MARGIN]  # which this row needs no more
+    keep = local[layout.L_GAIN]
+    kind = w.dtype.type
+    n_columns = np.uint64(change.shape[0])
+    for c in range(n_columns):
+        pull[c] = stretch * step[c] * gain * change[c]
+        keep[c] = 1.0 / (1.0 + stretch * step[c] * l2)
+    for f in range(np.uint64(rows.width)):
+        x = np.float64(rows.data[start + f])
+        base = f * n_columns
+        if l1 == 0.0:
+            for c in range(n_columns):
+                old = average[base + c]
+                long = stretch * step[c]
+                after = np.float64(w[base + c]) - pull[c] * x - long * old
+                w[base + c] = kind(after * keep[c])
+                average[base + c] = old + change[c] * share * x
+        else:
+            for c in range(n_columns):
+                old = average[base + c]
+                long = stretch * step[c]
+                after = np.float64(w[base + c]) - pull[c] * x - long * old
+                w[base + c] = kind(shrunk(after, long * l1) * keep[c])
+                average[base + c] = old + change[c] * share * x
 
 
 @inlined
@@ -220,11 +281,20 @@ def sum_of_gradients(rows, gradients, share, average, mean):
         start, end = row_bounds(rows, r)
         for c in range(n_columns):
             mean[c] += np.float64(gradients[r * n_columns + c]) * share
+        if n_columns == 1:
+            push = np.float64(gradients[r]) * share
+            if rows.width > 0:
+                for j in range(np.uint64(rows.width)):
+                    average[j] += push * np.float64(rows.data[start + j])
+            else:
+                for k in range(start, end):
+                    average[rows.indices[k]] += push * np.float64(rows.data[k])
+            continue
         for k in range(start, end):
             base = column_of(rows, start, k) * np.uint64(n_columns)
             x = np.float64(rows.data[k]) * share
-            for c in range(n_columns):
-                average[base + np.uint64(c)] += x * np.float64(gradients[r * n_columns + c])
+            for c in range(np.uint64(n_columns)):
+                average[base + c] += x * np.float64(gradients[r * n_columns + np.int64(c)])
 
 
 @helper
