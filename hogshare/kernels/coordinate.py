@@ -184,7 +184,7 @@ def coordinate_rows(
     i = first
     while i < last:
         stop = min(last, i + rule.batch)
-        steps_of_batch(rows, rule, order, i, stop, last, t, w, intercept, private, columns, scratch)
+        steps_of_batch(rows, rule, order, i, stop, t, w, intercept, private, columns, scratch)
         vector = w, intercept, rarity
         args = private, columns, scratch, atomic
         write_coordinate(rows, rule, order, i, stop, t, *vector, *args)

@@ -20,12 +20,11 @@ from hogshare.kernels.jit import helper, inlined
 from hogshare.kernels.rows import (
     column_of,
     margins,
-    prefetch_row,
     row_bounds,
     row_weight,
     squared_norm,
 )
-from hogshare.kernels.sgd import PREFETCH_ROWS, count_loss, couple, gradient_step, target
+from hogshare.kernels.sgd import count_loss, couple, gradient_step, look_ahead, target
 
 
 @helper
@@ -66,21 +65,36 @@ def write_row(rows, rule, w, rarity, private, start, end, steps, etas, t, atomic
 
 
 @inlined
-def steps_of_batch(
-    rows, rule, order, first, stop, last, t, w, intercept, private, columns, scratch
-):
-    """Fill `scratch` with the steps of rows ``order[first:stop]``, all from one reading.
+def write_plainly(rows, start, end, w, rarity, step, decay):
+    """`write_row` for one column with plain adds, no l1 and no average: what most runs do.
 
-    last : end of the block, up to which rows are fetched ahead
+    decay : share of a coordinate that the l2 part takes where every row has it; 0 without
     """
+    kind = w.dtype.type
+    if rows.width > 0:
+        keep = 1.0 - min(1.0, decay)
+        for j in range(np.uint64(rows.width)):
+            w[j] = kind(keep * np.float64(w[j]) + step * np.float64(rows.data[start + j]))
+    elif decay == 0.0:
+        for k in range(start, end):
+            w[rows.indices[k]] += kind(step * np.float64(rows.data[k]))
+    else:
+        for k in range(start, end):
+            j = rows.indices[k]
+            keep = 1.0 - min(1.0, decay * np.float64(rarity[j]))
+            w[j] = kind(keep * np.float64(w[j]) + step * np.float64(rows.data[k]))
+
+
+@inlined
+def steps_of_batch(rows, rule, order, first, stop, t, w, intercept, private, columns, scratch):
+    """Fill `scratch` with the steps of rows ``order[first:stop]``, all from one reading."""
     local = private.local
     n_columns = local.shape[1]
     margin = local[layout.L_MARGIN]
     passive = rule.schedule == schedules.PA1 or rule.schedule == schedules.PA2
     for b in range(first, stop):
         r = order[b]
-        if b + PREFETCH_ROWS < last:
-            prefetch_row(rows, order[b + PREFETCH_ROWS])
+        look_ahead(rows, order, b)
         start, end = row_bounds(rows, r)
         margins(rows, start, end, w, margin)
         weight = row_weight(rows, r)
@@ -114,27 +128,22 @@ def hogwild_rows(
     """
     local = private.local
     n_columns = local.shape[1]
+    l1 = rule.penalty == penalties.L1 or rule.penalty == penalties.ELASTICNET
+    l2 = (1.0 - rule.l1_ratio) * rule.alpha if rule.penalty >= penalties.L2 else 0.0
+    plainly = n_columns == 1 and not l1 and not atomic and rule.average == 0
     i = first
     while i < last:
         stop = min(last, i + rule.batch)
-        steps_of_batch(rows, rule, order, i, stop, last, t, w, intercept, private, columns, scratch)
+        steps_of_batch(rows, rule, order, i, stop, t, w, intercept, private, columns, scratch)
         for b in range(i, stop):
             start, end = row_bounds(rows, order[b])
             steps = scratch[(b - i) * n_columns : (b - i + 1) * n_columns]
-            write_row(
-                rows,
-                rule,
-                w,
-                rarity,
-                private,
-                start,
-                end,
-                steps,
-                local[layout.L_ETA],
-                t,
-                atomic,
-                columns,
-            )
+            etas = local[layout.L_ETA]
+            if not plainly:
+                args = rarity, private, start, end, steps, etas, t, atomic, columns
+                write_row(rows, rule, w, *args)
+            elif columns[layout.C_ACTIVE, 0] != 0.0:
+                write_plainly(rows, start, end, w, rarity, steps[0], l2 * etas[0])
             for c in range(n_columns):
                 change = steps[c] * rule.intercept_decay
                 if rule.fit_intercept and change != 0.0:

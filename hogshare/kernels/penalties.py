@@ -7,7 +7,7 @@ received, and catches up when a row touches it, so that a sparse row costs its n
 
 import numpy as np
 
-from hogshare.kernels.jit import helper
+from hogshare.kernels.jit import helper, inlined
 from hogshare.kernels.rows import column_of
 
 NONE = 0
@@ -18,6 +18,36 @@ ELASTICNET = 3
 CODES = {None: NONE, "none": NONE, "l1": L1, "l2": L2, "elasticnet": ELASTICNET}
 
 
+@inlined
+def clip_coordinate(w, received, j, scale, inverse, due):
+    """Bring coordinate `j` up to the cumulative penalty `due`; `inverse` is one over the scale.
+
+    A coordinate above zero is lowered, to zero at most, one below it raised; a zero stays zero, as
+    in scikit-learn. Without a branch on where it lies, which is hard to foresee: `owed` is between
+    plus and minus `due`, so that one of the two parts is zero.
+    """
+    kind = w.dtype.type
+    before = np.float64(w[j])
+    owed = np.float64(received[j])
+    lowered = max(0.0, before - max(0.0, due + owed) * inverse)
+    raised = min(0.0, before + max(0.0, due - owed) * inverse)
+    after = kind(lowered + raised)
+    w[j] = after
+    received[j] += kind(scale * (np.float64(after) - before))
+
+
+@inlined
+def clip_l1_column(rows, start, end, w, received, scale, due):
+    """`clip_l1` for one column, whose numbers stay in registers."""
+    inverse = 1.0 / scale
+    if rows.width > 0:
+        for j in range(np.uint64(rows.width)):
+            clip_coordinate(w, received, j, scale, inverse, due)
+    else:
+        for k in range(start, end):
+            clip_coordinate(w, received, np.uint64(rows.indices[k]), scale, inverse, due)
+
+
 @helper
 def clip_l1(rows, start, end, w, received, scale, due):
     """Bring the support of one row up to the cumulative penalty `due[c]`.
@@ -25,17 +55,9 @@ def clip_l1(rows, start, end, w, received, scale, due):
     received : as w, penalty that each coordinate has received so far
     scale : float64[n_columns], the model is ``scale * w``
     """
-    n_columns = due.shape[0]
-    kind = w.dtype.type
+    n_columns = np.uint64(due.shape[0])
     for c in range(n_columns):
         inverse = 1.0 / scale[c]
         for k in range(start, end):
-            j = column_of(rows, start, k) * np.uint64(n_columns) + np.uint64(c)
-            before = np.float64(w[j])
-            owed = np.float64(received[j])
-            lower = max(0.0, before - (due[c] + owed) * inverse)
-            upper = min(0.0, before + (due[c] - owed) * inverse)
-            # a zero stays zero, as in scikit-learn
-            after = kind(lower if before > 0.0 else (upper if before < 0.0 else 0.0))
-            w[j] = after
-            received[j] += kind(scale[c] * (np.float64(after) - before))
+            j = column_of(rows, start, k) * n_columns + c
+            clip_coordinate(w, received, j, scale[c], inverse, due[c])

@@ -38,10 +38,11 @@ def logistic_point(y, z, size, guess, close):
 
 @inlined
 def shrunk(size, room):
-    """`size` moved towards zero by `room`, and no further."""
-    if size > room:
-        return size - room
-    return size + room if size < -room else 0.0
+    """`size` moved towards zero by `room`, and no further.
+
+    One of the two is zero; a branch on where a coordinate lies is hard to foresee.
+    """
+    return max(size - room, 0.0) + min(size + room, 0.0)
 
 
 @inlined

@@ -113,7 +113,7 @@ def saga_step(rows, start, end, rarity, private, step, gain, share, l2, l1, stre
             dense_columns_step(rows, start, private, step, gain, share, l2, l1, stretch)
         return
     kind = w.dtype.type
-    if n_columns == 1 and l1 == 0.0:
+    if n_columns == 1:
         # the same as below with the column's numbers in registers
         long = stretch * step[0]
         pull = long * gain * change[0]
@@ -124,6 +124,8 @@ def saga_step(rows, start, end, rarity, private, step, gain, share, l2, l1, stre
             old = average[j]
             rare = long * np.float64(rarity[j])
             after = np.float64(w[j]) - pull * x - rare * old
+            if l1 > 0.0:
+                after = shrunk(after, rare * l1)
             w[j] = kind(after / (1.0 + rare * l2))
             average[j] = old + push * x
         return

@@ -282,7 +282,15 @@ def sgd_rows(rows, rule, order, first, last, t, private, columns):
             t += 1.0
             continue
         averaging = 0 < rule.average <= t
-        if averaging:
+        if averaging and n_columns == 1:
+            late = local[layout.L_AVERAGE_SCALE, 0] * step[0]
+            if rows.width > 0:
+                for j in range(np.uint64(rows.width)):
+                    private.lag[j] -= late * np.float64(rows.data[start + j])
+            else:
+                for k in range(start, end):
+                    private.lag[rows.indices[k]] -= late * np.float64(rows.data[k])
+        elif averaging:
             n = np.uint64(n_columns)
             for k in range(start, end):
                 base = column_of(rows, start, k) * n
@@ -310,13 +318,11 @@ def sgd_rows(rows, rule, order, first, last, t, private, columns):
                     local[layout.L_PENALTY, c] += (
                         rule.l1_ratio * local[layout.L_ETA, c] * rule.alpha
                     )
-            penalties.clip_l1(
-                rows,
-                start,
-                end,
-                private.w,
-                private.received,
-                local[layout.L_SCALE],
-                local[layout.L_PENALTY],
-            )
+            scale = local[layout.L_SCALE]
+            due = local[layout.L_PENALTY]
+            args = rows, start, end, private.w, private.received
+            if n_columns == 1:
+                penalties.clip_l1_column(*args, scale[0], due[0])
+            else:
+                penalties.clip_l1(*args, scale, due)
         t += 1.0
