@@ -9,7 +9,7 @@ mini-batch form of section 4: read and compute `batch` times, then write once (a
 gradients, not a mean). Departures: all coordinates of a row are written, as in Hogwild!, and not
 one, for which see `coordinate`; the penalties act on a row's support, scaled by how rare each
 feature is (Hogwild!'s ``lambda x_u^2 / d_u``), because a scale factor common to all workers would
-itself be a hot word.
+itself be a hot word. A dense row's support is all of it, zeros too.
 """
 
 import numpy as np
@@ -142,7 +142,7 @@ def hogwild_rows(
             if not plainly:
                 args = rarity, private, start, end, steps, etas, t, atomic, columns
                 write_row(rows, rule, w, *args)
-            elif columns[layout.C_ACTIVE, 0] != 0.0:
+            elif columns[layout.C_ACTIVE, 0] != 0.0 and (steps[0] != 0.0 or l2 != 0.0):
                 write_plainly(rows, start, end, w, rarity, steps[0], l2 * etas[0])
             for c in range(n_columns):
                 change = steps[c] * rule.intercept_decay
