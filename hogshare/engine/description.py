@@ -27,6 +27,7 @@ from hogshare.problems.linear import LinearProblem, effective_l1_ratio
 from hogshare.problems.rows import windows
 from hogshare.stragglers import Stragglers
 
+KINDS = {kind: get_type_hints(kind) for kind in (sgd.Rule, Plan)}  # of their fields
 MAX_BLOCK_ROWS = 8192
 BLOCKS_PER_WORKER = 8  # per epoch: a slow worker delays its end by at most one block
 MESSAGE_ROWS = 64  # whose steps are one message to a master, where none says how many
@@ -46,7 +47,7 @@ def declared(numbers: sgd.Rule | Plan) -> dict[str, Any]:
     A kernel is compiled for the types it is called with, in seconds, so an integer where a fraction
     may stand (``SAGA(step=1)``, a stretch that is the number of workers) would cost a kernel more.
     """
-    kinds = get_type_hints(type(numbers))
+    kinds = KINDS[type(numbers)]
     return {name: kinds[name](value) for name, value in numbers._asdict().items()}
 
 

@@ -148,9 +148,8 @@ def encode_labels(
     """
     if len(classes) > 2:
         return np.searchsorted(classes, y).astype(dtype), len(classes)
-    target = np.full(len(y), 0.0 if loss == "log_loss" else -1.0, dtype)
-    target[np.asarray(y == classes[-1])] = 1.0
-    return target, 1
+    target = np.asarray(y == classes[-1]).astype(dtype)
+    return (target if loss == "log_loss" else 2 * target - 1), 1
 
 
 def build(

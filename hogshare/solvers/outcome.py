@@ -6,6 +6,7 @@ import os
 import platform
 import sys
 from dataclasses import asdict
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 
@@ -137,8 +138,23 @@ def machine() -> dict[str, Any]:
         "system": f"{platform.system()} {platform.release()}",
         "processor": platform.machine(),
         "cores": os.cpu_count(),
-        "usable_cores": joblib.cpu_count(),
+        "usable_cores": _usable_cores(_affinity(), os.environ.get("LOKY_MAX_CPU_COUNT")),
     }
+
+
+def _affinity() -> frozenset[int]:
+    """Cores that this thread may run on, where the system tells."""
+    return frozenset(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ())
+
+
+@cache
+def _usable_cores(affinity: frozenset[int], limit: str | None) -> int:
+    """Count usable cores; counted anew where what a program can change in itself has changed.
+
+    joblib reads the container's quota from several files, which takes longer than a small fit's
+    epoch. How many workers there may be is asked of joblib each time (`usable_workers`).
+    """
+    return int(joblib.cpu_count())
 
 
 def epoch_losses(session: Session) -> np.ndarray:
