@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -42,6 +42,14 @@ class SGDMixin(CallbackSupportMixin):
 
     _checkpoint: Checkpoint | None = None
     _resume: str | None = None
+    _param_names: ClassVar[list[str]]
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        """scikit-learn's, which reads the signature anew for each fit; it is the class's own."""
+        if "_param_names" not in cls.__dict__:
+            cls._param_names = super()._get_param_names()
+        return list(cls._param_names)
 
     def _check_settings(self, for_partial_fit: bool = False) -> None:
         """Refuse combinations of parameters; each by itself has been checked already."""

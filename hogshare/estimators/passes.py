@@ -9,7 +9,9 @@ from sklearn.utils import check_random_state, compute_class_weight
 from sklearn.utils.multiclass import _check_partial_fit_first_call
 from sklearn.utils.validation import _check_sample_weight
 
+from hogshare.estimators import plain
 from hogshare.estimators.common import MAX_INT, SGDMixin
+from hogshare.estimators.draws import generator_of
 
 
 class ClassifierPass(SGDMixin):
@@ -31,9 +33,16 @@ class ClassifierPass(SGDMixin):
     ) -> None:
         """Validate and learn; `init` None goes on from the present model."""
         X, y = self._check_rows(X, y, reset=not hasattr(self, "classes_"))
-        _check_partial_fit_first_call(self, classes)
+        own = max_iter is not None and plain.are_plain_classes(classes)  # all that `y` holds
+        if own:
+            self.classes_ = classes
+        else:
+            _check_partial_fit_first_call(self, classes)
         n_classes = len(self.classes_)
-        class_weight = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
+        if own and self.class_weight is None:
+            class_weight = np.ones(n_classes)
+        else:
+            class_weight = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
         weight = _check_sample_weight(
             # with early stopping a better message comes from the split
             sample_weight,
@@ -75,7 +84,7 @@ class ClassifierPass(SGDMixin):
             generator = np.random.RandomState(seeds[0])
             generator.randint(1, MAX_INT)
         else:
-            generator = check_random_state(self.random_state)
+            generator = generator_of(self.random_state)
             generator.randint(1, MAX_INT)
             validation = self._held_out(y, weight)
         return validation, int(generator.randint(MAX_INT))
@@ -105,7 +114,7 @@ class RegressorPass(SGDMixin):
         )
         validation = self._held_out(y, weight)
         # drawn in scikit-learn's order: of its two numbers the first is the row order's seed
-        generator = check_random_state(self.random_state)
+        generator = generator_of(self.random_state)
         seed = int(generator.randint(MAX_INT))
         generator.randint(1, MAX_INT)
         self._learn(

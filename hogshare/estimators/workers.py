@@ -14,6 +14,7 @@ from sklearn.utils.validation import validate_data
 from hogshare.barriers import check_barrier
 from hogshare.engine.automatic import automatic_rule
 from hogshare.engine.stops import Stop
+from hogshare.estimators import plain
 from hogshare.planes import Master, Plane, Shared
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
@@ -57,6 +58,8 @@ def plane_of(estimator: Any) -> Plane:
 def check_rows(estimator: Any, X: Any, y: Any, **settings: Any) -> tuple[Any, np.ndarray]:
     """Validate as scikit-learn does; the structure of compressed formats before it is used."""
     check_sparse(X)
+    if plain.accept(estimator, X, y, settings.get("reset", True)):
+        return X, y
     X, y = validate_data(
         estimator, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", **settings
     )

@@ -1,0 +1,270 @@
+"""Input that is used as it is: only what scikit-learn would hand back unchanged."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import unique_labels
+from sklearn.utils.validation import validate_data
+
+from hogshare import SGDClassifier
+from hogshare.engine.arrays import LINES, private_memory
+from hogshare.estimators import plain
+from hogshare.estimators.draws import generator_of
+from hogshare.problems.rows import check_sparse
+
+ROWS = np.array([[1.0, 2.0, 0.0], [0.0, 0.5, 3.0], [1.0, 0.0, 0.0], [2.0, 2.0, 1.0]])
+LABELS = np.array([0, 1, 1, 0])
+
+
+class Named(np.ndarray):
+    """An array that may mean something else."""
+
+
+def with_value(value, dtype=np.float64):
+    rows = ROWS.astype(dtype)
+    rows[1, 1] = value
+    return rows
+
+
+def csr(dtype=np.float64, index=np.int32, kind=sp.csr_matrix, rows=ROWS):
+    X = kind(rows.astype(dtype))
+    X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)
+    return X
+
+
+def mixed_indices():
+    X = csr()
+    X.indptr = X.indptr.astype(np.int64)
+    return X
+
+
+PLAIN_ROWS = {
+    "float64": ROWS,
+    "float32": ROWS.astype(np.float32),
+    "read-only": np.frombuffer(ROWS.tobytes()).reshape(4, 3),
+    "csr_matrix": csr(),
+    "csr_array": csr(np.float32, kind=sp.csr_array),
+    "long indices": csr(index=np.int64),
+}
+OTHER_ROWS = {
+    "list": ROWS.tolist(),
+    "integers": ROWS.astype(int),
+    "float16": ROWS.astype(np.float16),
+    "long double": ROWS.astype(np.longdouble),
+    "other byte order": ROWS.astype(ROWS.dtype.newbyteorder()),
+    "columns first": np.asfortranarray(ROWS),
+    "strided": np.repeat(ROWS, 2, axis=1)[:, ::2],
+    "subclass": ROWS.view(Named),
+    "nan": with_value(np.nan),
+    "inf": with_value(np.inf),
+    "minus inf, float32": with_value(-np.inf, np.float32),
+    "overflowing sum": np.full((4, 3), 1e308),
+    "one dimension": ROWS[:, 0],
+    "three dimensions": ROWS[:, :, None],
+    "no rows": ROWS[:0],
+    "no features": ROWS[:, :0],
+    "csc": sp.csc_matrix(ROWS),
+    "csr of integers": csr(int),
+    "csr with nan": csr(rows=with_value(np.nan)),
+    "csr without rows": sp.csr_matrix((0, 3)),
+    "csr with mixed indices": mixed_indices(),
+    "coo": sp.coo_array(ROWS),
+}
+PLAIN_TARGETS = {
+    "integers": LABELS,
+    "bytes": LABELS.astype(np.int8),
+    "booleans": LABELS == 1,
+    "float64": LABELS.astype(float),
+    "fractions": LABELS + 0.5,
+    "float32": LABELS.astype(np.float32),
+}
+OTHER_TARGETS = {
+    "list": LABELS.tolist(),
+    "strings": np.array(list("abba")),
+    "objects": LABELS.astype(object),
+    "column": LABELS[:, None],
+    "strided": np.repeat(LABELS, 2)[::2],
+    "nan": np.array([0.0, 1.0, np.nan, 1.0]),
+    "inf": np.array([0.0, 1.0, np.inf, 1.0]),
+    "float16": LABELS.astype(np.float16),
+    "complex": LABELS.astype(complex),
+    "other byte order": LABELS.astype(LABELS.dtype.newbyteorder()),
+    "none": np.empty(0),
+    "subclass": LABELS.view(Named),
+}
+SETTINGS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
+
+
+@pytest.mark.parametrize("target", PLAIN_TARGETS)
+@pytest.mark.parametrize("rows", PLAIN_ROWS)
+def test_what_is_accepted_is_what_scikit_learn_hands_back(rows, target):
+    X, y = PLAIN_ROWS[rows], PLAIN_TARGETS[target]
+    ours, theirs = SGDClassifier(), SGDClassifier()
+    assert plain.accept(ours, X, y, reset=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for settings in ({}, {"multi_output": True, "y_numeric": True}):
+            after_X, after_y = validate_data(theirs, X, y, **SETTINGS, **settings)
+            assert after_X is X
+            assert after_y is y or np.shares_memory(after_y, y)
+            assert (after_y.dtype, after_y.shape) == (y.dtype, y.shape)
+    assert vars(ours) == vars(theirs)
+    check_sparse(X)
+
+
+@pytest.mark.parametrize("rows", OTHER_ROWS)
+def test_other_rows_go_scikit_learns_way(rows):
+    estimator = SGDClassifier()
+    assert not plain.accept(estimator, OTHER_ROWS[rows], LABELS, reset=True)
+    assert not hasattr(estimator, "n_features_in_")
+
+
+@pytest.mark.parametrize("target", OTHER_TARGETS)
+def test_other_targets_go_scikit_learns_way(target):
+    assert not plain.accept(SGDClassifier(), ROWS, OTHER_TARGETS[target], reset=True)
+
+
+def test_rows_and_targets_of_different_lengths_go_scikit_learns_way():
+    assert not plain.accept(SGDClassifier(), ROWS, LABELS[:3], reset=True)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        SGDClassifier().fit(ROWS, LABELS[:3])
+
+
+def test_features_are_compared_with_those_of_the_first_pass():
+    model = SGDClassifier().partial_fit(ROWS, LABELS, classes=[0, 1])
+    assert plain.accept(model, ROWS, LABELS, reset=False)
+    assert not plain.accept(model, ROWS[:, :2].copy(), LABELS, reset=False)
+    with pytest.raises(ValueError, match="X has 2 features"):
+        model.partial_fit(ROWS[:, :2].copy(), LABELS)
+    model.feature_names_in_ = np.array(["a", "b", "c"], dtype=object)
+    assert not plain.accept(model, ROWS, LABELS, reset=False)
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        model.partial_fit(ROWS, LABELS)
+    model.fit(ROWS, LABELS)
+    assert not hasattr(model, "feature_names_in_")
+
+
+def test_infinity_of_both_signs_is_found():
+    X = ROWS.copy()
+    X[0, 0], X[1, 0] = np.inf, -np.inf
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not plain.is_finite(X)
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        [3, 1, 1],
+        [True, False, True],
+        [-1.0, 1.0, 1.0],
+        np.array([2, 5, 7], np.uint8),
+        np.arange(20, dtype=np.float32),
+        [4, 4],
+    ],
+)
+def test_plain_classes_are_scikit_learns(y):
+    classes = np.unique(y)
+    assert plain.are_plain_classes(classes)
+    theirs = unique_labels(classes)
+    np.testing.assert_array_equal(classes, theirs)
+    assert classes.dtype == theirs.dtype
+
+
+@pytest.mark.parametrize(
+    "classes",
+    [[0, 1], np.array([0.5, 1.0]), np.array([0.0, 1e300]), np.array(["a", "b"]), np.arange(21)],
+)
+def test_other_classes_go_scikit_learns_way(classes):
+    assert not plain.are_plain_classes(classes)
+
+
+def test_fractions_are_no_classes():
+    with pytest.raises(ValueError, match="Unknown label type"):
+        SGDClassifier().fit(ROWS, LABELS + 0.5)
+
+
+def test_labels_that_are_none_of_the_classes_are_refused():
+    model = SGDClassifier().partial_fit(ROWS, LABELS, classes=[0, 1])
+    with pytest.raises(ValueError, match="classes should include all valid labels"):
+        model.partial_fit(ROWS, LABELS + 1)
+
+
+def test_a_kept_generator_draws_what_a_new_one_does():
+    for seed in (0, 7, 0, np.int64(3), 2**32 - 1):
+        ours, theirs = generator_of(seed), check_random_state(seed)
+        assert ours.randint(1, 2**31 - 1) == theirs.randint(1, 2**31 - 1)
+        assert ours.standard_normal() == theirs.standard_normal()
+    given = np.random.RandomState(5)
+    assert generator_of(given) is given
+    for wrong in (-1, 2**32):
+        with pytest.raises(ValueError, match="Seed must be between"):
+            generator_of(wrong)
+
+
+def test_parameters_names_are_kept_per_class():
+    class Own(SGDClassifier):
+        def __init__(self, alpha=0.5):
+            super().__init__(alpha=alpha)
+
+    assert list(SGDClassifier().get_params()) == list(SGDClassifier().get_params())
+    assert Own().get_params() == {"alpha": 0.5}
+    assert "penalty" in SGDClassifier().get_params()
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc"])
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_columns_out_of_range_are_found(kind, index):
+    def matrix(place, value):
+        X = sp.csr_array(np.ones((4, 3))).asformat(kind)
+        X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)
+        X.indices[place] = value
+        return X
+
+    limit = 3 if kind == "csr" else 4
+    check_sparse(matrix(5, limit - 1))
+    for place in (0, 5, 11):
+        for value in (limit, -1, np.iinfo(index).min, np.iinfo(index).max):
+            with pytest.raises(ValueError, match="matrix is damaged"):
+                check_sparse(matrix(place, value))
+
+
+def test_columns_that_belong_to_no_row_do_not_matter():
+    X = sp.csr_array(np.ones((2, 3)))
+    X.indptr = np.array([0, 3, 5], np.int32)
+    X.indices[5] = 99
+    check_sparse(X)
+    assert X.indices.size == 6  # the caller's arrays are not trimmed
+
+
+def test_a_matrix_without_columns_has_no_values():
+    X = sp.csr_array((2, 0))
+    check_sparse(X)
+    X.data, X.indices, X.indptr = np.ones(1), np.zeros(1, np.int32), np.array([0, 1, 1], np.int32)
+    with pytest.raises(ValueError, match="matrix is damaged"):
+        check_sparse(X)
+
+
+def test_arrays_of_a_run_are_zero_and_on_lines_of_their_own():
+    shapes = {
+        "a": ((3,), "float64"),
+        "none": ((0, 4), "int64"),
+        "b": ((2, 5), "float32"),
+        "c": ((300,), "uint8"),
+        "last": ((0,), "float32"),
+    }
+    arrays = private_memory(shapes)
+    assert {name: (a.shape, a.dtype.name) for name, a in arrays.items()} == shapes
+    lines = []
+    for array in arrays.values():
+        assert not array.any()
+        first = array.ctypes.data
+        assert first % LINES == 0 or not array.size
+        lines += [(first + k) // LINES for k in range(0, array.nbytes, LINES)]
+        array[...] = 1
+    assert len(lines) == len(set(lines))
