@@ -660,6 +660,16 @@ def saga_rows(X, Y, weight, rule, order, table, state, columns, rarity, dense=Fa
 # -- looks at a model ----------------------------------------------------------------------------
 
 
+def average_table(X, table, share):
+    """SAGA's average and that of the intercept's feature."""
+    n_columns = table.shape[1]
+    average, mean = np.zeros((X.shape[1], n_columns)), np.zeros(n_columns)
+    for x, entries in zip(X, table, strict=True):
+        average += np.outer(x * share, entries)
+        mean += entries * share
+    return average, mean
+
+
 def loss_conjugate(loss, epsilon, y, a, reach=60.0):
     """``max_p (a p - loss(p))`` by search: the function is concave in p."""
     low, high = -reach, reach

@@ -14,6 +14,8 @@ import numpy as np
 
 from hogshare.engine.sampling import row_sizes
 from hogshare.kernels import dual, saga, sgd
+from hogshare.kernels.averages import average_table
+from hogshare.kernels.rows import Rows
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
 
@@ -98,11 +100,22 @@ def fill_memory(session: Session, problem: LinearProblem, start: Model) -> None:
     if rule.method == sgd.SAGA:
         table = a["gradients"].reshape(problem.n_rows, n_columns)
         if start.memory is None:
+            rows = session.rows if a["w"].any() else without_values(session.rows)
             local = session.private(0).local
-            saga.remember(session.rows, rule, a["w"], a["intercept"], session.shared, local)
+            saga.remember(rows, rule, a["w"], a["intercept"], session.shared, local)
         else:
             table[trained] = np.asarray(start.memory)[trained]
     sum_anew(session)
+
+
+def without_values(rows: Rows) -> Rows:
+    """Rows with the same labels and weights and no values.
+
+    At a model of zeros their margins are the same, and a third of a first epoch's time is saved.
+    """
+    nothing = np.zeros(len(rows.y) + 1, np.int64)
+    nothing.flags.writeable = False
+    return rows._replace(data=rows.data[:0], indices=rows.indices[:0], indptr=nothing, width=0)
 
 
 def sum_anew(session: Session) -> None:
@@ -113,7 +126,7 @@ def sum_anew(session: Session) -> None:
         dual.mean_of_duals(a["dual"], rule.dual_rows, a["dual_mean"])
     elif rule.method == sgd.SAGA:
         share = 1.0 / rule.dual_rows
-        saga.sum_of_gradients(session.rows, a["gradients"], share, a["average"], a["dual_mean"])
+        average_table(session.rows, a["gradients"], share, a["average"], a["dual_mean"])
 
 
 def memory_of(session: Session) -> np.ndarray | None:
