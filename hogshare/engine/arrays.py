@@ -16,7 +16,7 @@ from hogshare.engine.sampling import row_chances
 from hogshare.engine.session import ROW_ARRAYS, Session, Settings
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
-from hogshare.kernels import coordinate, epochs, layout, losses, master, sgd
+from hogshare.kernels import barriers, coordinate, epochs, layout, losses, master, sgd
 from hogshare.planes.shared import feature_curvature, feature_rarity
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
@@ -175,7 +175,8 @@ def fill(
     a["returned"][:] = layout.NO_BLOCK
     session.raise_limit(plan.max_epochs)
     a["table"][:, layout.T_BLOCK] = layout.NO_BLOCK
-    a["table"][:, layout.T_STREAM] = barrier_streams(plan.seed, len(a["table"]))
+    if plan.barrier == barriers.LAG:  # the others draw no samples
+        a["table"][:, layout.T_STREAM] = barrier_streams(plan.seed, len(a["table"]))
     a["permutation"][:] = np.arange(problem.n_rows)
     a["history"][:] = np.nan
     if stop.validation is not None:

@@ -7,6 +7,8 @@ import pytest
 
 from hogshare.engine import memory
 from hogshare.engine.rules import SAGA
+from hogshare.engine.stops import Stop
+from hogshare.kernels import layout
 from hogshare.kernels.averages import average_table
 from hogshare.problems.model import Model
 
@@ -42,18 +44,37 @@ def test_one_column_and_several_are_summed_alike(form, dtype):
         assert one_mean[0] == several_mean[c]
 
 
-@pytest.mark.parametrize("loss", ["log_loss", "squared_hinge", "multinomial"])
-@pytest.mark.parametrize("columns", [1, 3])
+LOSSES = [
+    *((loss, n) for loss in ("log_loss", "squared_hinge", "multinomial") for n in (1, 3)),
+    ("squared_error", 1),
+]
+SCRATCH = [layout.L_MARGIN, layout.L_STEP]  # of the last row
+
+
+@pytest.mark.parametrize("held_out", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("loss", "columns"), LOSSES)
 @pytest.mark.parametrize(("form", "dtype"), cases.FORMS)
-def test_from_zero_no_row_has_to_be_read(form, dtype, columns, loss, monkeypatch):
-    problem, _, _, _ = cases.problem(form, dtype, columns, loss=loss, weighted=True, alpha=0.05)
+def test_from_zero_no_row_has_to_be_read(
+    form, dtype, loss, columns, weighted, held_out, monkeypatch
+):
+    task = "regression" if loss == "squared_error" else "classification"
+    settings = {"task": task, "loss": loss, "weighted": weighted, "alpha": 0.05}
+    problem, _, _, _ = cases.problem(form, dtype, columns, **settings)
     n = problem.n_columns
-    intercept = np.linspace(-0.5, 0.5, n).astype(dtype)
+    intercept = np.linspace(-0.5, 0.6, n).astype(dtype)
     zero = Model(np.zeros((n, problem.n_features), dtype), intercept)
-    session = cases.session(problem, rule=SAGA(), start=zero)
-    assert session.arrays["gradients"].any()
-    assert memory.without_values(problem.rows).data.size == 0
-    monkeypatch.setattr(memory, "without_values", lambda rows: rows)
-    reading = cases.session(problem, rule=SAGA(), start=zero)
-    for name in ("gradients", "average", "dual_mean", "local"):
+    mask = np.arange(problem.n_rows) % 4 == 1
+    run = {"rule": SAGA(), "start": zero, "stop": Stop(validation=mask if held_out else None)}
+    session = cases.session(problem, **run)
+    table = session.arrays["gradients"].reshape(-1, n)
+    assert table.any()
+    assert not (held_out and table[mask].any())
+    monkeypatch.setattr(
+        memory, "remember_at_zero", lambda s, *_: memory.remember(s, s.rows, s.shared)
+    )
+    reading = cases.session(problem, **run)
+    for name in ("gradients", "average", "dual_mean"):
         np.testing.assert_array_equal(session.arrays[name], reading.arrays[name])
+    mine, read = (np.delete(s.locals(), SCRATCH, axis=1) for s in (session, reading))
+    np.testing.assert_array_equal(mine, read)
