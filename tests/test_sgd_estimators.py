@@ -76,7 +76,7 @@ def test_scikit_learns_checks(estimator, check):
 
 
 def test_scikit_learns_own_tests_pass():
-    rows = sklearn_conformance.run(None, "auto", timeout=110)
+    rows = sklearn_conformance.run(None, "auto", timeout=280)
     found = sklearn_conformance.judge(rows, sklearn_conformance.known_failures(1))
     assert not found["unexpected"]
     assert len(found["passed"]) > 190

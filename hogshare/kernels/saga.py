@@ -30,7 +30,6 @@ from hogshare.kernels.atomics import prefetch, swap_float
 from hogshare.kernels.jit import helper, inlined, kernel
 from hogshare.kernels.proximal import shrunk
 from hogshare.kernels.rows import (
-    column_of,
     margins,
     row_bounds,
     row_weight,
@@ -269,34 +268,6 @@ def remember(rows, rule, w, intercept, shared, local):
     local[layout.L_LOSS, :] = 0.0
     local[layout.L_CRITERION, :] = 0.0
     local[layout.L_CHANGE, :] = 0.0
-
-
-@kernel
-def sum_of_gradients(rows, gradients, share, average, mean):
-    """Set the average (and that of the intercept's feature, one) to the table's, from the rows."""
-    n_columns = mean.shape[0]
-    for j in range(average.shape[0]):
-        average[j] = 0.0
-    for c in range(n_columns):
-        mean[c] = 0.0
-    for r in range(rows.y.shape[0]):
-        start, end = row_bounds(rows, r)
-        for c in range(n_columns):
-            mean[c] += np.float64(gradients[r * n_columns + c]) * share
-        if n_columns == 1:
-            push = np.float64(gradients[r]) * share
-            if rows.width > 0:
-                for j in range(np.uint64(rows.width)):
-                    average[j] += push * np.float64(rows.data[start + j])
-            else:
-                for k in range(start, end):
-                    average[rows.indices[k]] += push * np.float64(rows.data[k])
-            continue
-        for k in range(start, end):
-            base = column_of(rows, start, k) * np.uint64(n_columns)
-            x = np.float64(rows.data[k]) * share
-            for c in range(np.uint64(n_columns)):
-                average[base + c] += x * np.float64(gradients[r * n_columns + np.int64(c)])
 
 
 @helper

@@ -12,6 +12,7 @@ import numpy as np
 from hogshare.kernels import layout
 from hogshare.kernels.asaga import asaga_rows
 from hogshare.kernels.atomics import compare_exchange, fetch_add, load, store
+from hogshare.kernels.averages import average_table
 from hogshare.kernels.barriers import FREE, enter, may_pass
 from hogshare.kernels.coordinate import ALL as ALL_COORDINATES
 from hogshare.kernels.coordinate import begin_draws, coordinate_rows
@@ -57,7 +58,7 @@ from hogshare.kernels.rounds import (
     take_place,
     workers_left,
 )
-from hogshare.kernels.saga import saga_rows, sum_of_gradients
+from hogshare.kernels.saga import saga_rows
 from hogshare.kernels.sgd import DUAL, GRADIENT, SAGA, fold_scale, sgd_rows
 
 FIRST_INTERVAL = 128
@@ -224,7 +225,7 @@ def turn_of(name, method, lock_free, ordered=False):
                         sum_of_duals(rows, shared.dual, rule.dual_scale, shared.w)
                         mean_of_duals(shared.dual, n, mean)
                     else:
-                        sum_of_gradients(rows, shared.gradients, 1.0 / n, shared.average, mean)
+                        average_table(rows, shared.gradients, 1.0 / n, shared.average, mean)
                     end_pause(control, wanted)
                 return layout.TURN_WAIT
             slept = plan.sleeps != 0 and table[me, layout.T_SLEEPS] != 0
