@@ -12,7 +12,7 @@ from hogshare.engine.session import Session
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
 from hogshare.kernels import layout, sgd
-from hogshare.kernels.jit import JIT_DISABLED
+from hogshare.kernels.jit import BOUNDSCHECK, JIT_DISABLED
 from hogshare.planes.shared import Shared
 from hogshare.problems.linear import linear
 
@@ -23,10 +23,22 @@ EVERY_FORM = [
     ("csr", "float64"),
     ("csr64", "float64"),
 ]
-# What a rule or a plane does is the same code in every form and dtype, and each costs 10 to 25
-# seconds of compiling: as plain Python all run, compiled both forms and both dtypes. Every form is
-# compiled with one rule (test_turns) and for the rows' own kernels (test_rows).
-FORMS = EVERY_FORM if JIT_DISABLED else [("dense", "float64"), ("csr", "float32")]
+
+
+def forms():
+    """Forms and dtypes in which every kernel is tested.
+
+    A kernel is compiled for a dtype and an index type, dense or CSR, in 10 to 25 seconds. So 64-bit
+    indices are left to one rule (test_turns) and to the rows' own kernels (test_rows), but for
+    plain Python, and what is within bounds in float64 is so in float32.
+    """
+    if JIT_DISABLED:
+        return EVERY_FORM
+    return [form for form in EVERY_FORM[:4] if form[1] in DTYPES]
+
+
+DTYPES = ["float64"] if BOUNDSCHECK else ["float32", "float64"]
+FORMS = forms()
 
 
 def matrix(n_rows=23, n_features=7, seed=0, density=0.5):

@@ -111,7 +111,7 @@ def test_at_rest_the_average_is_the_mean_of_the_table(form, dtype, columns, n_wo
 
 
 @pytest.mark.parametrize("plane", [Shared(exchange=5), Shared(exchange=None)])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", cases.DTYPES)
 def test_the_same_holds_after_real_races(dtype, plane):
     """Four threads on 23 rows meet on rows and on coordinates all the time."""
     problem, X, _, _ = cases.problem("csr", dtype, 3, alpha=0.05, weighted=True)

@@ -200,7 +200,7 @@ def test_only_who_has_not_joined_is_refused():
     assert session.word(layout.LIVE) == 1, "who never joined was never live"
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", cases.DTYPES)
 def test_a_held_segment_is_left_for_the_next_exchange(dtype):
     problem, *_ = cases.problem("csr", dtype, 3, penalty=None)
     session = cases.session(problem, n_workers=2, plane=Shared(exchange=4))

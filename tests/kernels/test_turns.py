@@ -178,7 +178,7 @@ def test_writes_of_one_coordinate_in_every_form(form, dtype, columns, adds, draw
 
 @pytest.mark.parametrize("columns", [1, 3])
 @pytest.mark.parametrize("plane", [Shared(), Shared(exchange=None)])
-@pytest.mark.parametrize(("form", "dtype"), [("csr", "float32"), ("dense", "float64")])
+@pytest.mark.parametrize(("form", "dtype"), [("csr", cases.DTYPES[0]), ("dense", "float64")])
 def test_scores_of_held_out_rows(form, dtype, plane, columns):
     validation = np.arange(23) % 3 == 0
     run = {"stop": Stop(epochs=6, tol=1e-3, patience=2, validation=validation), "plane": plane}
