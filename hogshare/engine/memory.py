@@ -8,20 +8,18 @@ optimum is the same thing. So either rule goes on from where the other has ended
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hogshare.engine.sampling import row_sizes
 from hogshare.kernels import dual, saga, sgd
 from hogshare.kernels.averages import average_table
-from hogshare.kernels.rows import Rows
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
 
 if TYPE_CHECKING:
     from hogshare.engine.session import Session
-    from hogshare.kernels.epochs import Shared
 
 # Lowest and highest derivative of the losses whose derivative is bounded: in the prediction for the
 # target 1 (in {0, 1} or {-1, 1}; the other class mirrors it), or for any target of a regression.
@@ -100,51 +98,16 @@ def fill_memory(session: Session, problem: LinearProblem, start: Model) -> None:
         duals[trained] = -np.asarray(start.memory)[trained]
     if rule.method == sgd.SAGA:
         table = a["gradients"].reshape(problem.n_rows, n_columns)
-        if start.memory is None:
-            if a["w"].any():
-                remember(session, session.rows, session.shared)
-            else:
-                remember_at_zero(session, problem, table, trained)
-        else:
+        if start.memory is not None:
             table[trained] = np.asarray(start.memory)[trained]
+        elif a["w"].any():
+            local = session.private(0).local
+            saga.remember(session.rows, rule, a["w"], a["intercept"], session.shared, local)
+        else:
+            # From zero an empty table is ahead, by an epoch and more: a row's first step is its
+            # whole gradient, as in SGD.
+            return
     sum_anew(session)
-
-
-def remember(session: Session, rows: Rows, shared: Shared) -> None:
-    """Fill a table for these rows with the derivatives at the session's model."""
-    a, local = session.arrays, session.private(0).local
-    saga.remember(rows, session.rule, a["w"], a["intercept"], shared, local)
-
-
-def remember_at_zero(
-    session: Session, problem: LinearProblem, table: np.ndarray, trained: Any
-) -> None:
-    """Do the same for all rows where all coefficients are zero.
-
-    No row's values matter there, and of rows that weigh one each only their class does. Where most
-    fits begin, that saves a third of the first epoch's time.
-    """
-    rows, shared = session.rows, session.shared
-    if problem.is_regression or rows.weight.size:
-        remember(session, without_values(rows), shared)
-        return
-    columns = table.shape[1]
-    if columns == 1:
-        labels, classes = np.array([rows.y.min(), rows.y.max()]), (rows.y > 0.0).astype(np.intp)
-    else:
-        labels, classes = np.arange(columns, dtype=rows.y.dtype), rows.y.astype(np.intp)
-    labels.flags.writeable = False
-    entries = np.zeros((len(labels), columns), table.dtype)
-    few = shared._replace(gradients=entries.reshape(-1), held_out=np.empty(0, np.uint8))
-    remember(session, without_values(rows._replace(y=labels)), few)
-    table[trained] = entries[classes[trained]]
-
-
-def without_values(rows: Rows) -> Rows:
-    """Rows with these labels and weights, and no values: their margins are zero."""
-    nothing = np.zeros(len(rows.y) + 1, np.int64)
-    nothing.flags.writeable = False
-    return rows._replace(data=rows.data[:0], indices=rows.indices[:0], indptr=nothing, width=0)
 
 
 def sum_anew(session: Session) -> None:

@@ -1,16 +1,12 @@
-"""SAGA's average, summed from its table over all rows: before a run, and when a worker has died.
-
-A run with one worker is repeatable bit for bit, and begins with this sum, so its bits must not
-depend on how the loops are written: products and sums are taken in the order that is written here.
-"""
+"""SAGA's average, summed from its table over all rows: before a run, and when a worker has died."""
 
 import numpy as np
 
-from hogshare.kernels.jit import kernel_in_order
+from hogshare.kernels.jit import kernel
 from hogshare.kernels.rows import column_of, row_bounds
 
 
-@kernel_in_order
+@kernel
 def average_table(rows, table, share, average, mean):
     """Set ``average[j, c] = sum_r (x_rj share) table[r, c]`` and ``mean[c] = sum_r table share``.
 

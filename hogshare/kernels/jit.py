@@ -115,23 +115,14 @@ def _own_cache():
         config.CACHE_DIR = before
 
 
-def _compile(function, **options):
+def kernel(function):
+    """Compile `function` lazily with the house's flags and cache."""
     if JIT_DISABLED:
         return function
     if CACHE_FOLDER is None:
-        return numba.njit(no_cfunc_wrapper=True, **options)(function)
+        return numba.njit(no_cfunc_wrapper=True, **FLAGS)(function)
     with _own_cache():
-        return numba.njit(cache=True, no_cfunc_wrapper=True, **options)(function)
-
-
-def kernel(function):
-    """Compile `function` lazily with the house's flags and cache."""
-    return _compile(function, **FLAGS)
-
-
-def kernel_in_order(function):
-    """Compile as `kernel` does, with products and sums in the order in which they are written."""
-    return _compile(function, **{**FLAGS, "fastmath": FLAGS["fastmath"] - {"reassoc", "arcp"}})
+        return numba.njit(cache=True, no_cfunc_wrapper=True, **FLAGS)(function)
 
 
 class Helper(CPUDispatcher):
