@@ -85,7 +85,7 @@ def check_start(problem: LinearProblem, memory: np.ndarray) -> None:
 
 
 def fill_memory(session: Session, problem: LinearProblem, start: Model) -> None:
-    """Let a session remember what the start model does, or the derivatives at it.
+    """Let a session remember what the start model does, or the derivatives at it; at zero nothing.
 
     The session's vector, intercept and columns have been filled.
     """
@@ -100,7 +100,7 @@ def fill_memory(session: Session, problem: LinearProblem, start: Model) -> None:
         table = a["gradients"].reshape(problem.n_rows, n_columns)
         if start.memory is not None:
             table[trained] = np.asarray(start.memory)[trained]
-        elif a["w"].any():
+        elif a["w"].any() or a["intercept"].any():
             local = session.private(0).local
             saga.remember(session.rows, rule, a["w"], a["intercept"], session.shared, local)
         else:

@@ -9,7 +9,7 @@ mini-batch form of section 4: read and compute `batch` times, then write once (a
 gradients, not a mean). Departures: all coordinates of a row are written, as in Hogwild!, and not
 one, for which see `coordinate`; the penalties act on a row's support, scaled by how rare each
 feature is (Hogwild!'s ``lambda x_u^2 / d_u``), because a scale factor common to all workers would
-itself be a hot word. A dense row's support is all of it, zeros too.
+itself be a hot word. With plain adds a dense row of one column is written whole, zeros too.
 """
 
 import numpy as np

@@ -74,7 +74,8 @@ class ProgressTable:
     def in_run(self) -> np.ndarray:
         """Whether the worker has joined and not left; others are none of a barrier's business."""
         state = self._array[:, layout.T_STATE]
-        return (state == layout.ACTIVE) | (state == layout.WAITING)
+        active, waiting = IN_RUN  # two comparisons: np.isin takes ten times as long
+        return (state == active) | (state == waiting)
 
     @property
     def version(self) -> np.ndarray:

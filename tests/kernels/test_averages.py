@@ -32,10 +32,11 @@ def test_the_average_equals_the_twins(form, dtype, columns):
 
 
 def test_from_zero_nothing_is_remembered():
-    """An empty table, as without a start, is an epoch ahead; intercepts do not matter for it."""
+    """An empty table, as without a start, is an epoch ahead; any other model may be the optimum."""
     problem, _, _, _ = cases.problem(alpha=0.05)
-    model = Model(np.zeros((1, problem.n_features)), np.full(1, 0.5))
-    for start, remembers in ((model, False), (replace(model, coef=model.coef + 0.1), True)):
+    zero = Model(np.zeros((1, problem.n_features)), np.zeros(1))
+    coef, intercept = replace(zero, coef=zero.coef + 0.1), replace(zero, intercept=np.full(1, 0.5))
+    for start, remembers in ((zero, False), (coef, True), (intercept, True)):
         session = cases.session(problem, rule=SAGA(), start=start)
         assert session.arrays["gradients"].any() == remembers
         assert session.arrays["average"].any() == remembers
