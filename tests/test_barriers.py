@@ -2,6 +2,7 @@
 
 import math
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -25,6 +26,8 @@ from hogshare import (
     solve,
 )
 from hogshare.engine import loop
+from hogshare.engine.session import Worker
+from hogshare.kernels import layout
 
 RUNTIMES = ["threads", "processes"]
 
@@ -113,6 +116,25 @@ def test_a_barrier_of_the_users_own(cancer, runtime):
     report = run(cancer, runtime, barrier=near)
     assert max(leads(report)) <= 1
     assert "near" in report.settings["barrier"]
+
+
+def test_nobody_leads_on_a_worker_that_joined_while_the_barrier_was_asked():
+    table = np.zeros((3, layout.N_TABLE), np.int64)
+    table[:, layout.T_CLOCK] = 7, 6, 0
+    table[:, layout.T_STATE] = layout.ACTIVE, layout.ACTIVE, layout.STARTING
+
+    def joined_meanwhile(view, me):
+        table[2, layout.T_STATE] = layout.ACTIVE
+        return True
+
+    session = SimpleNamespace(
+        private=lambda me: None,
+        shared=SimpleNamespace(table=table),
+        arrays={"scratch": table},
+        barrier=joined_meanwhile,
+    )
+    assert Worker(session, 0).ask()
+    assert table[0, layout.T_LAG] == 1
 
 
 @pytest.mark.parametrize("runtime", ["caller", *RUNTIMES])

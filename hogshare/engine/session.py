@@ -301,10 +301,12 @@ class Worker:
         """Ask the user's barrier, and take note if it lets the worker pass."""
         assert self.session.barrier is not None
         table = ProgressTable(self.session.shared.table)
+        present = table.in_run  # who joins after this look may not have been asked about
         if not ask(self.session.barrier, table, self.me):
             return False
+        present &= table.in_run
         clock = table.clock
-        lead = clock[self.me] - clock[table.in_run].min(initial=clock[self.me])
+        lead = clock[self.me] - clock[present].min(initial=clock[self.me])
         self.table[layout.T_LAG] = max(self.table[layout.T_LAG], lead)
         self.table[layout.T_PASSED] = clock[self.me] + 1
         return True

@@ -65,30 +65,32 @@ def others_in_run(table, me):
 
 @helper
 def lag_allows(table, me, clock, staleness, sample, share, stream):
-    """Whether enough of the sampled workers are within the bound; and the stream after the draws.
+    """Whether enough of the sampled workers are within the bound; also the lead and the stream.
 
     Each of the others that are left is taken with the chance (still wanted) / (still left), which
-    makes every set of that size as likely as any other.
+    makes every set of that size as likely as any other. The lead is on the last of all others, as
+    this look saw them: by a second look somebody may have joined who holds nobody back yet.
     """
+    least = clock
     left = others_in_run(table, me)
     wanted = left if sample == EVERYBODY else min(sample, left)
     drawn = 0
     near = 0
     for k in range(table.shape[0]):
-        if drawn == wanted:
-            break
         if k == me or not in_run(load(table[k], layout.T_STATE)):
             continue
-        take = True
-        if wanted - drawn < left:
+        theirs = load(table[k], layout.T_CLOCK)
+        least = min(least, theirs)
+        take = drawn < wanted
+        if take and wanted - drawn < left:
             stream = next_random(stream)
             take = fraction(stream) * left < wanted - drawn
         left -= 1
         if take:
             drawn += 1
-            if within(clock, load(table[k], layout.T_CLOCK), staleness):
+            if within(clock, theirs, staleness):
                 near += 1
-    return near >= share * drawn, stream
+    return near >= share * drawn, clock - least, stream
 
 
 @helper
@@ -117,16 +119,6 @@ def throttle_allows(table, control, me, available):
 
 
 @helper
-def note_passing(table, me, clock):
-    """Write down that this worker may start its next block, and how far ahead of the last it is."""
-    state = table[me]
-    least = least_clock(table, me)
-    if least >= 0:
-        state[layout.T_LAG] = max(state[layout.T_LAG], clock - least)
-    state[layout.T_PASSED] = clock + 1
-
-
-@helper
 def may_pass(plan, table, control, me):
     """Whether worker `me` may start the block after the last one it completed."""
     state = table[me]
@@ -137,15 +129,18 @@ def may_pass(plan, table, control, me):
         return False
     if plan.barrier == LAG:
         before = np.uint32(state[layout.T_STREAM])
-        allowed, after = lag_allows(
+        allowed, lead, after = lag_allows(
             table, me, clock, plan.staleness, plan.sample, plan.share, before
         )
         if allowed or plan.hold == 0:
             state[layout.T_STREAM] = after  # else the same sample is drawn again
     else:
         allowed = throttle_allows(table, control, me, plan.available)
+        least = least_clock(table, me)
+        lead = clock - least if least >= 0 else 0
     if allowed:
-        note_passing(table, me, clock)
+        state[layout.T_LAG] = max(state[layout.T_LAG], lead)
+        state[layout.T_PASSED] = clock + 1
     return allowed
 
 

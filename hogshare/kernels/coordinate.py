@@ -22,6 +22,7 @@ from hogshare.kernels import layout, penalties
 from hogshare.kernels.atomics import add_float
 from hogshare.kernels.hogwild import steps_of_batch
 from hogshare.kernels.jit import helper
+from hogshare.kernels.proximal import shrunk
 from hogshare.kernels.rows import column_of, row_bounds
 from hogshare.kernels.streams import block_state, fraction, next_random
 
@@ -106,9 +107,7 @@ def change_of(rows, rule, order, first, last, steps, feature, c, before, rare, e
     if rule.penalty >= penalties.L2:
         change -= min(1.0, (1.0 - rule.l1_ratio) * strength) * before
     if rule.penalty == penalties.L1 or rule.penalty == penalties.ELASTICNET:
-        after = before + change
-        due = rule.l1_ratio * strength
-        change = (max(0.0, after - due) if after > 0.0 else min(0.0, after + due)) - before
+        change = shrunk(before + change, rule.l1_ratio * strength) - before
     return change
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from hogshare.kernels import layout, penalties, schedules
 from hogshare.kernels.atomics import add_float
 from hogshare.kernels.jit import helper, inlined
+from hogshare.kernels.proximal import shrunk
 from hogshare.kernels.rows import (
     column_of,
     margins,
@@ -24,7 +25,14 @@ from hogshare.kernels.rows import (
     row_weight,
     squared_norm,
 )
-from hogshare.kernels.sgd import count_loss, couple, gradient_step, look_ahead, target
+from hogshare.kernels.sgd import (
+    count_loss,
+    couple,
+    gradient_step,
+    look_ahead,
+    target,
+    weight_of,
+)
 
 
 @helper
@@ -49,11 +57,7 @@ def write_row(rows, rule, w, rarity, private, start, end, steps, etas, t, atomic
                 change -= min(1.0, l2_share * etas[c] * rule.alpha * rare) * before
                 if l1:
                     due = rule.l1_ratio * etas[c] * rule.alpha * rare
-                    after = before + change
-                    if after > 0.0:
-                        change = max(0.0, after - due) - before
-                    else:
-                        change = min(0.0, after + due) - before
+                    change = shrunk(before + change, due) - before
             if change != 0.0:
                 if atomic:
                     add_float(w, j, kind(change))
@@ -109,8 +113,7 @@ def steps_of_batch(rows, rule, order, first, stop, t, w, intercept, private, col
             p = margin[c] if coupled else margin[c] + intercept[c]
             y = target(rule.loss, rows.y[r], c, n_columns)
             count_loss(rule, local, c, y, p)
-            update = gradient_step(rule, y, p, eta, norm2) * weight
-            update *= columns[layout.C_POSITIVE, c] if y > 0.0 else columns[layout.C_NEGATIVE, c]
+            update = gradient_step(rule, y, p, eta, norm2) * weight_of(columns, c, y, weight)
             if columns[layout.C_ACTIVE, c] == 0.0:
                 update = 0.0
             scratch[(b - first) * n_columns + c] = update

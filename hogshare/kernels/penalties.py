@@ -7,7 +7,7 @@ received, and catches up when a row touches it, so that a sparse row costs its n
 
 import numpy as np
 
-from hogshare.kernels.jit import helper, inlined
+from hogshare.kernels.jit import inlined
 from hogshare.kernels.rows import column_of
 
 NONE = 0
@@ -37,18 +37,6 @@ def clip_coordinate(w, received, j, scale, inverse, due):
 
 
 @inlined
-def clip_l1_column(rows, start, end, w, received, scale, due):
-    """`clip_l1` for one column, whose numbers stay in registers."""
-    inverse = 1.0 / scale
-    if rows.width > 0:
-        for j in range(np.uint64(rows.width)):
-            clip_coordinate(w, received, j, scale, inverse, due)
-    else:
-        for k in range(start, end):
-            clip_coordinate(w, received, np.uint64(rows.indices[k]), scale, inverse, due)
-
-
-@helper
 def clip_l1(rows, start, end, w, received, scale, due):
     """Bring the support of one row up to the cumulative penalty `due[c]`.
 

@@ -1,10 +1,11 @@
-"""One view of a row for dense and CSR data, and the two loops that touch a row's features.
+"""One view of a row for dense and CSR data, and the loops that touch a row's features.
 
 A dense row is a stretch of `width` values; a CSR row is a stretch of values beside their columns.
-`margins` and `scatter` are the only loops that know the difference, so no algorithm is written
-twice. Columns are unsigned views: Numba then leaves out the test for negative indices, which is
-worth 1.35 times the speed. The arrays are read-only views, so that a caller's memory map and a
-private array compile to one signature.
+`column_of` tells a value's column for both, so no algorithm is written twice; a few loops that take
+most of the time have a branch for dense rows, which the compiler turns into vector instructions.
+Columns are unsigned views: Numba then leaves out the test for negative indices, which is worth 1.35
+times the speed. The arrays are read-only views, so that a caller's memory map and a private array
+compile to one signature.
 
 The model matrix (n_features, n_columns) is flat, contiguous in columns: feature j of column c is
 ``w[j * n_columns + c]``.

@@ -115,17 +115,14 @@ def saga_step(rows, start, end, rarity, private, step, gain, share, l2, l1, stre
     if n_columns == 1:
         # the same as below with the column's numbers in registers
         long = stretch * step[0]
-        pull = long * gain * change[0]
+        size = gain * change[0]
         push = change[0] * share
         for k in range(start, end):
             j = np.uint64(rows.indices[k])
             x = np.float64(rows.data[k])
             old = average[j]
-            rare = long * np.float64(rarity[j])
-            after = np.float64(w[j]) - pull * x - rare * old
-            if l1 > 0.0:
-                after = shrunk(after, rare * l1)
-            w[j] = kind(after / (1.0 + rare * l2))
+            rarity_j = np.float64(rarity[j])
+            w[j] = kind(saga_move(np.float64(w[j]), size * x, old, long, rarity_j, l2, l1))
             average[j] = old + push * x
         return
     for k in range(start, end):
@@ -148,18 +145,14 @@ def dense_step(rows, start, w, average, change, long, gain, share, l2, l1):
     push = change * share
     keep = 1.0 / (1.0 + long * l2)
     room = long * l1
-    if l1 == 0.0:
-        for j in range(np.uint64(rows.width)):
-            x = np.float64(rows.data[start + j])
-            old = average[j]
-            w[j] = kind((np.float64(w[j]) - pull * x - long * old) * keep)
-            average[j] = old + push * x
-    else:
-        for j in range(np.uint64(rows.width)):
-            x = np.float64(rows.data[start + j])
-            old = average[j]
-            w[j] = kind(shrunk(np.float64(w[j]) - pull * x - long * old, room) * keep)
-            average[j] = old + push * x
+    for j in range(np.uint64(rows.width)):
+        x = np.float64(rows.data[start + j])
+        old = average[j]
+        after = np.float64(w[j]) - pull * x - long * old
+        if l1 > 0.0:
+            after = shrunk(after, room)
+        w[j] = kind(after * keep)
+        average[j] = old + push * x
 
 
 @inlined
@@ -179,20 +172,14 @@ def dense_columns_step(rows, start, private, step, gain, share, l2, l1, stretch)
     for f in range(np.uint64(rows.width)):
         x = np.float64(rows.data[start + f])
         base = f * n_columns
-        if l1 == 0.0:
-            for c in range(n_columns):
-                old = average[base + c]
-                long = stretch * step[c]
-                after = np.float64(w[base + c]) - pull[c] * x - long * old
-                w[base + c] = kind(after * keep[c])
-                average[base + c] = old + change[c] * share * x
-        else:
-            for c in range(n_columns):
-                old = average[base + c]
-                long = stretch * step[c]
-                after = np.float64(w[base + c]) - pull[c] * x - long * old
-                w[base + c] = kind(shrunk(after, long * l1) * keep[c])
-                average[base + c] = old + change[c] * share * x
+        for c in range(n_columns):
+            old = average[base + c]
+            long = stretch * step[c]
+            after = np.float64(w[base + c]) - pull[c] * x - long * old
+            if l1 > 0.0:
+                after = shrunk(after, long * l1)
+            w[base + c] = kind(after * keep[c])
+            average[base + c] = old + change[c] * share * x
 
 
 @inlined

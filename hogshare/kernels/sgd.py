@@ -320,9 +320,5 @@ def sgd_rows(rows, rule, order, first, last, t, private, columns):
                     )
             scale = local[layout.L_SCALE]
             due = local[layout.L_PENALTY]
-            args = rows, start, end, private.w, private.received
-            if n_columns == 1:
-                penalties.clip_l1_column(*args, scale[0], due[0])
-            else:
-                penalties.clip_l1(*args, scale, due)
+            penalties.clip_l1(rows, start, end, private.w, private.received, scale, due)
         t += 1.0

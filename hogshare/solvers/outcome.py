@@ -137,14 +137,9 @@ def machine() -> dict[str, Any]:
     return {
         "system": f"{platform.system()} {platform.release()}",
         "processor": platform.machine(),
-        "cores": _cores(),
+        "cores": os.cpu_count(),
         "usable_cores": _usable_cores(_affinity(), os.environ.get("LOKY_MAX_CPU_COUNT")),
     }
-
-
-@cache
-def _cores() -> int | None:
-    return os.cpu_count()
 
 
 def _affinity() -> frozenset[int]:

@@ -172,6 +172,17 @@ def test_throttled_release_asks_for_no_more_than_are_left():
     assert ask(1) and ask(0) and ask(2)
 
 
+@pytest.mark.parametrize("sample", [1, 2, 4])
+def test_the_lead_is_on_the_last_of_all_whoever_was_sampled(sample):
+    numbers = plan(barriers.PSSP(sample, 9), 5)
+    made = world([8, 6, 1, 8, 3], [1, 1, 1, 1, 0])  # the last has not joined
+    assert may_pass(numbers, made.table, made.control, 0)
+    assert made.table[0, layout.T_LAG] == 7
+    made = world([8, 8, 9, 8, 3], [1, 1, 1, 1, 0])
+    assert may_pass(numbers, made.table, made.control, 0)
+    assert made.table[0, layout.T_LAG] == 0
+
+
 def test_who_joins_late_enters_at_the_least_clock():
     made = world([7, 5, 0, 3], [1, 2, 0, 4])
     made.table[2, layout.T_STATE] = layout.ACTIVE
