@@ -1,23 +1,19 @@
 """Archives: a ``.npz`` file whose entry ``header`` is JSON. No pickle, on either side.
 
-What models and checkpoints are stored in. A file is replaced as a whole or not at all: it is
-written under another name in the same folder, brought to the disk, and renamed. Whoever reads sees
-the old file or the new one.
+What models and checkpoints are stored in. A file is replaced as a whole or not at all.
 """
 
 from __future__ import annotations
 
-import contextlib
 import io
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from hogshare import files
 from hogshare.readers import read_arrays
 
 
@@ -50,7 +46,7 @@ def write(path: str | Path, header: Mapping[str, Any], arrays: Mapping[str, Any]
     content = io.BytesIO()
     parts["header"] = np.frombuffer(text.encode(), dtype=np.uint8)
     np.savez(content, allow_pickle=False, **parts)
-    replace_file(Path(path), content.getbuffer())
+    files.replace(Path(path), content.getbuffer())
 
 
 def read(
@@ -91,60 +87,3 @@ def read(
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path}: not {what} ({error})") from error
     return header, arrays
-
-
-def replace_file(path: Path, content: bytes | memoryview) -> None:
-    """Put content in a file's place so that nobody ever sees half of it.
-
-    The order matters: without bringing the content to the disk before the new name, a crash could
-    leave the new name with nothing behind it.
-    """
-    folder = path.parent
-    descriptor, temporary = tempfile.mkstemp(
-        prefix=f".{path.name}.{os.getpid()}.", suffix=".tmp", dir=folder
-    )
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, _mode(path))
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
-    _sync_folder(folder)
-
-
-def sweep(path: Path) -> None:
-    """Remove what processes that were killed while they wrote this file have left beside it."""
-    if not os.path.isdir("/proc/self"):
-        return  # who is alive cannot be told here, and a file in the making must stay
-    start = f".{path.name}."
-    for name in os.listdir(path.parent):
-        process = name.removeprefix(start).partition(".")[0]
-        ours = name.startswith(start) and name.endswith(".tmp") and process.isdigit()
-        if ours and not os.path.exists(f"/proc/{process}"):
-            with contextlib.suppress(OSError):
-                os.unlink(path.parent / name)
-
-
-def _mode(path: Path) -> int:
-    """Permissions of the file that is replaced, or those that a new file would get."""
-    try:
-        return path.stat().st_mode & 0o777
-    except OSError:
-        mask = os.umask(0)
-        os.umask(mask)
-        return 0o666 & ~mask
-
-
-def _sync_folder(folder: Path) -> None:
-    """Bring the new name to the disk; where folders cannot be opened (Windows), the system does."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -14,12 +14,12 @@ import hashlib
 import json
 import os
 import platform
-import tempfile
 from dataclasses import dataclass, fields
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from hogshare import files
 from hogshare._version import __version__
 from hogshare.kernels.jit import cache_root
 
@@ -119,7 +119,7 @@ def store(machine: Machine) -> None:
     try:
         path = _path()
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        _replace(path, content)
+        files.replace(path, content.encode(), private=True)
     except (OSError, RuntimeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise OSError(f"the machine's constants could not be stored: {reason}") from error
@@ -147,21 +147,6 @@ def _path() -> Path:
         return Path(chosen)
     digest = hashlib.sha256(json.dumps(key()).encode()).hexdigest()[:16]
     return cache_root() / f"machine-{digest}.json"
-
-
-def _replace(path: Path, content: str) -> None:
-    """Write a file that nobody else may read and nobody sees half of."""
-    descriptor, temporary = tempfile.mkstemp(
-        prefix=f".{path.name}.", suffix=".tmp", dir=path.parent
-    )
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(content)
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
 
 
 def _processor() -> str:

@@ -19,7 +19,19 @@ import psutil
 import pytest
 import scipy.sparse as sp
 
-from hogshare import SAGA, SDCA, SGD, Checkpoint, Shared, StepSize, Stop, archives, problems, solve
+from hogshare import (
+    SAGA,
+    SDCA,
+    SGD,
+    Checkpoint,
+    Shared,
+    StepSize,
+    Stop,
+    archives,
+    files,
+    problems,
+    solve,
+)
 from hogshare.engine import checkpoints, keeping, resuming
 from hogshare.engine.keeping import CheckpointFailed
 from hogshare.kernels import layout
@@ -768,18 +780,8 @@ def test_a_file_that_is_being_written_is_the_old_or_the_new_one(tmp_path, path, 
         halves.append(len(os.listdir(tmp_path)) - 2)
         first = header["k"] + 1
     assert max(halves) > 0, "no kill hit a write: this test has seen nothing"
-    archives.sweep(path)
+    files.sweep(path)
     assert sorted(os.listdir(tmp_path)) == ["run.npz", "script.py"]
-
-
-def test_what_is_being_written_by_others_stays(path):
-    mine = path.parent / f".{path.name}.{os.getpid()}.abc.tmp"
-    dead = path.parent / f".{path.name}.4194304999.abc.tmp"
-    other = path.parent / ".other.npz.4194304999.abc.tmp"
-    for file in (mine, dead, other):
-        file.write_text("half")
-    archives.sweep(path)
-    assert mine.exists() and other.exists() and not dead.exists()
 
 
 FIT = """

@@ -15,6 +15,7 @@ PACKAGE = Path(__file__).parent.parent / "hogshare"
 LEVELS = {
     "_version": 0,
     "errors": 0,
+    "files": 0,
     "kernels": 0,
     "ranges": 0,
     "tables": 0,

@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from hogshare import modelfile
+from hogshare import files, modelfile
 from hogshare.modelfile import SavedModel
 
 
@@ -62,13 +62,11 @@ def test_full_disk_leaves_the_old_file(tmp_path, monkeypatch, broken):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     if broken == "write":
-        real = os.fdopen
 
-        def fdopen(descriptor, mode):
-            file = real(descriptor, mode, buffering=0)
-            return FullFile(file)
+        def unbuffered(*args, **options):
+            return FullFile(open(*args, buffering=0, **options))
 
-        monkeypatch.setattr(os, "fdopen", fdopen)
+        monkeypatch.setattr(files, "open", unbuffered, raising=False)
     else:
         monkeypatch.setattr(os, broken, full)
     with pytest.raises(OSError, match="No space"):

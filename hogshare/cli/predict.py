@@ -32,7 +32,7 @@ def run(args: Any) -> int:
     """Predict and print; tell the score where the rows have labels."""
     from pathlib import Path
 
-    from hogshare import archives, modelfile
+    from hogshare import files, modelfile
 
     saved = modelfile.load(args.model)
     estimator = models.to_estimator(saved, args.model)
@@ -42,7 +42,7 @@ def run(args: Any) -> int:
     if args.out == "-":
         console.out(text)
     else:
-        archives.replace_file(Path(args.out), f"{text}\n".encode())
+        files.replace(Path(args.out), f"{text}\n".encode())
     if y is not None:
         say_score(estimator, X, y)
     return 0

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from hogshare import archives
+from hogshare import archives, files
 from hogshare._version import __version__
 from hogshare.engine.rules import SGD, Rule
 from hogshare.engine.steps import StepSize
@@ -127,7 +127,7 @@ class Checkpoint:
                     f"{error}. It would be overwritten by a checkpoint: name another file, or "
                     "remove this one."
                 ) from error
-        archives.sweep(path)
+        files.sweep(path)
 
 
 @dataclass(kw_only=True)
