@@ -78,9 +78,9 @@ RUN_SECONDS = 0.3  # of a fit whose workers are killed
 def enough_epochs(problem, **run):
     """As many as take three workers about that long here."""
     run |= {"runtime": "processes", "n_workers": 3, "seed": 0}
-    solve(problem, stop=Stop(epochs=10), **run)
-    took = solve(problem, stop=Stop(epochs=20), **run).seconds["run"]
-    return int(np.clip(20 * RUN_SECONDS / took, 20, 5000))
+    solve(problem, stop=Stop(epochs=1), **run)
+    took = solve(problem, stop=Stop(epochs=5), **run).seconds["run"]
+    return int(np.clip(5 * RUN_SECONDS / took, 8, 5000))
 
 
 @pytest.mark.soak
@@ -130,7 +130,9 @@ def test_a_fit_survives_the_death_of_any_worker_at_any_moment(
     best, took = value(problem, whole), whole.seconds["run"]
     rng = random.Random(0)
     killed, warned = [], 0
-    for k in range(rounds(50)):
+    for k in range(10 * rounds(50)):
+        if k >= rounds(50) and warned:
+            break
 
         def kill(delay):
             time.sleep(delay)
@@ -167,8 +169,8 @@ def test_a_fit_survives_the_death_of_any_worker_at_any_moment(
 
 def test_a_fit_survives_the_death_of_all_other_workers(problem):
     epochs = enough_epochs(problem)
-    run = {"runtime": "processes", "n_workers": 3, "stop": Stop(epochs=epochs), "seed": 0}
-    best = value(problem, solve(problem, **run))
+    run = {"runtime": "processes", "n_workers": 3, "seed": 0}
+    best = value(problem, solve(problem, stop=Stop(epochs=epochs), **run))
 
     def kill():
         time.sleep(0.1)
@@ -176,16 +178,22 @@ def test_a_fit_survives_the_death_of_all_other_workers(problem):
             with contextlib.suppress(psutil.NoSuchProcess):
                 victim.kill()
 
-    killer = threading.Thread(target=kill, name="killer")
-    killer.start()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        report = solve(problem, **run)
-    killer.join()
-    assert {w.category for w in caught} == {WorkerDied} and len(caught) == 2
-    assert report.n_epochs == epochs
-    assert value(problem, report) <= best * 1.02
-    again = solve(problem, **run)
+    for _ in range(6):
+        killer = threading.Thread(target=kill, name="killer")
+        killer.start()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            report = solve(problem, stop=Stop(epochs=epochs), **run)
+        killer.join()
+        assert {w.category for w in caught} <= {WorkerDied}
+        assert report.n_epochs == epochs
+        assert value(problem, report) <= best * 1.02
+        if len(caught) == 2:
+            break
+        epochs *= 2  # it was over before the kill, or while it came
+    else:
+        pytest.fail("no kill hit a fit: this test has seen nothing")
+    again = solve(problem, stop=Stop(epochs=3), **run)
     assert [w["state"] for w in again.workers].count("dead") == 0
 
 
