@@ -1,5 +1,7 @@
 """Small problems and sessions that several test modules use."""
 
+from unittest import mock
+
 import naive
 import numpy as np
 import scipy.sparse as sp
@@ -14,6 +16,7 @@ from hogshare.engine.stops import Stop
 from hogshare.kernels import layout, sgd
 from hogshare.kernels.jit import BOUNDSCHECK, JIT_DISABLED
 from hogshare.planes.shared import Shared
+from hogshare.problems import rows as row_views
 from hogshare.problems.linear import linear
 
 EVERY_FORM = [
@@ -74,7 +77,8 @@ def problem(form="csr", dtype="float64", columns=1, task="classification", seed=
         settings["sample_weight"] = rng.uniform(0.5, 2.0, len(X))
         if task == "classification":
             settings["class_weight"] = rng.uniform(0.5, 2.0, max(2, columns))
-    made = linear(as_form(X, form), y, **settings)
+    with mock.patch.object(row_views, "NARROWED_BYTES", 0):  # "csr64" as a large matrix is
+        made = linear(as_form(X, form), y, **settings)
     Y = naive.targets(made.rows.y, made.loss, made.n_columns)
     weight = made.rows.weight if made.rows.weight.size else np.ones(len(Y))
     return made, X.astype(float), Y, weight.astype(float)

@@ -579,6 +579,31 @@ def test_int64_indices_give_the_same_model():
     same(solve(first, seed=0), solve(second, seed=0))
 
 
+@pytest.mark.parametrize(
+    ("n_features", "limit", "dtype"),
+    [
+        (1 << 32, None, np.uint32),
+        ((1 << 32) + 1, None, np.uint64),
+        (10, 6 * 8, np.uint32),
+        (10, 6 * 8 - 1, np.uint64),
+    ],
+    ids=["fits", "does not fit", "small", "large"],
+)
+def test_int64_indices_are_narrowed_where_they_fit_and_are_few(
+    monkeypatch, n_features, limit, dtype
+):
+    if limit is not None:
+        monkeypatch.setattr(rows, "NARROWED_BYTES", limit)
+    columns = np.array([0, n_features - 1] * 3)
+    X = sp.csr_array((np.ones(6), columns, np.arange(0, 7, 2)), shape=(3, n_features))
+    X.indices, X.indptr = columns, X.indptr.astype(np.int64)
+    y, ones = np.zeros(3), np.ones(3)
+    view = rows.as_rows(X, y, ones).indices
+    assert view.dtype == dtype
+    assert np.array_equal(view, columns.astype(np.uint64))
+    assert np.shares_memory(view, columns) == (dtype == np.uint64)
+
+
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 def test_unsorted_and_repeated_columns_are_the_canonical_matrix(index):
     X = sp.csr_array(cases.matrix())

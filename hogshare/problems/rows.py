@@ -14,6 +14,7 @@ from hogshare.kernels.rows import Rows
 WINDOW_BYTES = 1 << 25  # of rows in a file that are read together
 CACHED_BYTES = 1 << 24  # of rows that are read in scikit-learn's order, not in windows
 NEIGHBOURS = 8  # rows of a window in memory, of which many do not fit in the caches
+NARROWED_BYTES = 1 << 26  # of 64-bit columns that are copied, if they fit, into 32 bits
 UNSIGNED = {np.dtype(np.int32): np.uint32, np.dtype(np.int64): np.uint64}
 ABREAST = 8  # windows read in turn: neighbours are often alike, and steps in a row should not be
 
@@ -106,11 +107,9 @@ def as_rows(X: Any, y: np.ndarray, weight: np.ndarray) -> Rows:
         weight = weight[:0]  # one cache line less per row
     if is_sparse(X):
         nnz = int(X.indptr[-1])
-        indices = X.indices[:nnz]
-        unsigned = np.uint32 if indices.dtype.itemsize == 4 else np.uint64
         return Rows(
             _frozen(X.data[:nnz]),
-            _frozen(indices.view(unsigned)),
+            _frozen(_columns(X.indices[:nnz], X.shape[1])),
             _frozen(X.indptr.astype(np.int64, copy=False)),
             0,
             _frozen(y),
@@ -125,6 +124,19 @@ def as_rows(X: Any, y: np.ndarray, weight: np.ndarray) -> Rows:
         _frozen(y),
         _frozen(weight),
     )
+
+
+def _columns(indices: np.ndarray, n_features: int) -> np.ndarray:
+    """Columns as kernels read them.
+
+    Kernels are compiled for 32 and for 64 bits apart, in some twenty seconds, and small matrices
+    may have 64-bit columns too. Those are copied; of large ones a copy would cost what it saves.
+    """
+    if indices.dtype.itemsize == 4:
+        return indices.view(np.uint32)
+    if indices.nbytes <= NARROWED_BYTES and n_features <= 1 << 32:
+        return indices.astype(np.uint32)
+    return indices.view(np.uint64)
 
 
 def is_mapped(array: Any) -> bool:
