@@ -1,11 +1,31 @@
-"""scikit-learn's faces: they validate, build a problem, call `solve`, and set attributes."""
+"""scikit-learn's faces: they validate, build a problem, call `solve`, and set attributes.
 
-from hogshare.estimators.classifier import SGDClassifier
-from hogshare.estimators.lasso import ElasticNet, Lasso
-from hogshare.estimators.logistic import LogisticRegression
-from hogshare.estimators.logistic_cv import LogisticRegressionCV
-from hogshare.estimators.regressor import SGDRegressor
-from hogshare.estimators.ridge import Ridge, RidgeClassifier
+Names are imported when they are first used: who fits one estimator needs no other's.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hogshare.estimators.classifier import SGDClassifier
+    from hogshare.estimators.lasso import ElasticNet, Lasso
+    from hogshare.estimators.logistic import LogisticRegression
+    from hogshare.estimators.logistic_cv import LogisticRegressionCV
+    from hogshare.estimators.regressor import SGDRegressor
+    from hogshare.estimators.ridge import Ridge, RidgeClassifier
+
+_PLACES = {
+    "ElasticNet": "lasso",
+    "Lasso": "lasso",
+    "LogisticRegression": "logistic",
+    "LogisticRegressionCV": "logistic_cv",
+    "Ridge": "ridge",
+    "RidgeClassifier": "ridge",
+    "SGDClassifier": "classifier",
+    "SGDRegressor": "regressor",
+}
 
 __all__ = [
     "ElasticNet",
@@ -17,3 +37,15 @@ __all__ = [
     "SGDClassifier",
     "SGDRegressor",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'hogshare.estimators' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"hogshare.estimators.{_PLACES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -20,9 +20,12 @@ def preload(names: Collection[str]) -> None:
     A worker process forked afterwards has the machine code already. What is not cached is compiled
     by whoever needs it first. Each signature takes 50 ms, hence the names: what the caller uses.
     """
-    for dispatcher in KERNELS:
-        cache = getattr(dispatcher, "_cache", None)
-        if dispatcher.__name__ not in names or not hasattr(cache, "_cache_file"):
+    for kernel in KERNELS:
+        if kernel.__name__ not in names:
+            continue
+        dispatcher = kernel.dispatcher
+        cache = dispatcher._cache
+        if not hasattr(cache, "_cache_file"):
             continue
         codegen = dispatcher.targetctx.codegen()
         for key in cache._cache_file._load_index():

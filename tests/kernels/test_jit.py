@@ -1,0 +1,92 @@
+"""How Numba is shown kernels and helpers."""
+
+import threading
+
+import numba
+import numpy as np
+import pytest
+from numba.core import config
+
+from hogshare.kernels import jit
+
+pytestmark = pytest.mark.skipif(jit.JIT_DISABLED, reason="nothing is compiled")
+
+
+def made():
+    """A kernel on a helper on a helper, nowhere cached."""
+
+    @jit.inlined
+    def twice(x):
+        return 2.0 * x
+
+    @jit.helper
+    def total(x):
+        s = 0.0
+        for k in range(x.shape[0]):
+            s += twice(x[k])
+        return s
+
+    @jit.kernel
+    def total_and_one(x):
+        return total(x) + 1.0
+
+    return twice, total, total_and_one
+
+
+def test_numba_is_shown_what_is_called_and_when():
+    twice, total, kernel = made()
+    assert twice.shown is total.shown is kernel.shown is None
+    assert kernel.signatures == []
+    assert kernel(np.arange(4.0)) == 13.0
+    assert len(kernel.signatures) == 1
+    assert twice.shown is not None and total.shown is not None
+
+
+def test_helpers_are_python_to_python():
+    twice, total, _ = made()
+    assert total(np.arange(4.0)) == 12.0
+    assert twice.shown is total.shown is None
+
+
+def test_helpers_have_no_machine_code():
+    twice, total, kernel = made()
+    kernel(np.arange(4.0))
+    for function, has_code in ((twice, False), (total, False), (kernel, True)):
+        (result,) = function.dispatcher.overloads.values()
+        name = result.fndesc.llvm_func_name
+        assert result.library.codegen._engine.is_symbol_defined(name) == has_code
+
+
+def test_a_helper_of_several_types():
+    _, total, kernel = made()
+    assert kernel(np.arange(4.0)) == kernel(np.arange(4, dtype=np.float32)) == 13.0
+    assert len(total.dispatcher.overloads) == 2
+
+
+def test_threads_that_come_at_once_show_it_once(monkeypatch):
+    before = config.CACHE_DIR
+    _, _, kernel = made()
+    shown = []
+    real = numba.njit
+    monkeypatch.setattr(numba, "njit", lambda **options: shown.append(options) or real(**options))
+    start = threading.Barrier(4)
+
+    def use():
+        start.wait()
+        assert kernel(np.arange(4.0)) == 13.0
+
+    threads = [threading.Thread(target=use) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(shown) == 3  # each of the three once
+    assert before == config.CACHE_DIR
+
+
+def test_the_users_own_cached_functions_stay_where_they_were(tmp_path, monkeypatch):
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
+    _, _, kernel = made()
+    assert kernel(np.arange(4.0)) == 13.0
+    assert str(tmp_path) == config.CACHE_DIR
+    assert not list(tmp_path.iterdir())
