@@ -28,7 +28,7 @@ from hogshare import ASP, SDCA, SGD, Master, Model, StepSize, Stop, problems, so
 from hogshare.engine.arrays import fill, private_memory, row_arrays
 from hogshare.engine.description import describe
 from hogshare.engine.session import Session
-from hogshare.kernels import layout, master, sgd, turns
+from hogshare.kernels import layout, master, tracking, turns
 from hogshare.kernels.jit import kernel
 
 AGES = (0, 1, 2, 4, 8, 16, 32, 64)
@@ -88,7 +88,7 @@ def session_of(
         first_t=1.0,
         trace=0,
         report_epochs=False,
-        track=sgd.TRACK_NOTHING,
+        track=tracking.NOTHING,
         block=batch,
     )
     # one worker would be its own master, as soon as it has a message

@@ -13,7 +13,7 @@ from hogshare.engine.rules import SGD
 from hogshare.engine.session import Session
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
-from hogshare.kernels import layout, sgd
+from hogshare.kernels import layout, tracking
 from hogshare.kernels.jit import BOUNDSCHECK, JIT_DISABLED
 from hogshare.planes.shared import Shared
 from hogshare.problems import rows as row_views
@@ -98,7 +98,7 @@ def session(
     first_t=1.0,
     trace=0,
     report_epochs=False,
-    track=sgd.TRACK_CRITERION,
+    track=tracking.CRITERION,
     block=None,
     start=None,
 ):

@@ -11,7 +11,7 @@ import pytest
 from hogshare import datasets, problems
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
-from hogshare.kernels import layout, sgd
+from hogshare.kernels import layout, tracking
 
 ENDLESS = 1 << 40  # epochs: no benchmark comes to its end
 
@@ -56,7 +56,7 @@ def worker():
             problem,
             step=StepSize("constant", eta0=0.01),
             stop=Stop(epochs=ENDLESS),
-            track=sgd.TRACK_NOTHING,
+            track=tracking.NOTHING,
             **settings,
         )
         made = session.worker(0)

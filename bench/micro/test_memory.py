@@ -15,7 +15,7 @@ from hogshare.engine.description import describe
 from hogshare.engine.rules import SAGA, SDCA, SGD
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
-from hogshare.kernels import sgd
+from hogshare.kernels import tracking
 from hogshare.planes.shared import Shared
 
 N_ROWS, N_FEATURES = 1 << 16, 1 << 19
@@ -54,7 +54,7 @@ def arrays_of(problem, rule, plane, n_workers):
         first_t=1.0,
         trace=0,
         report_epochs=False,
-        track=sgd.TRACK_NOTHING,
+        track=tracking.NOTHING,
     )[1]
 
 

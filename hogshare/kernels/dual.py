@@ -35,11 +35,11 @@ from hogshare.kernels.rows import (
 from hogshare.kernels.sgd import (
     NEGLIGIBLE,
     PREFETCH_LABELS,
-    count_loss,
     look_ahead,
     target,
     weight_of,
 )
+from hogshare.kernels.tracking import count_loss
 
 SHORT = 2.0
 
@@ -110,7 +110,7 @@ def dual_rows(rows, rule, order, first, last, dual, private, columns, alone):
                 continue
             p = margin[c] + local[layout.L_INTERCEPT, c]
             y = target(rule.loss, label, c, n_columns)
-            count_loss(rule, local, c, y, p)
+            count_loss(rule, local, c, y, p, 0.0)
             if reach == 0.0:
                 continue  # an empty row and no intercept
             size = weight_of(columns, c, y, weight)

@@ -28,6 +28,7 @@ from hogshare.kernels.streams import (
     shuffle,
     shuffle_windows,
 )
+from hogshare.kernels.tracking import settle
 
 LOCK_FREE = 0  # values of Plan.private: every worker on the one vector
 EXCHANGE = 1  # private copies
@@ -297,6 +298,7 @@ def complete(shared, plan, ticket, local):
         return False, 0
     sums = shared.sums[parity]
     for c in range(n_columns):
+        settle(local, c)
         add_float(sums, c, local[layout.L_LOSS, c])
         add_float(sums, n_columns + c, local[layout.L_CRITERION, c])
         add_float(sums, 2 * n_columns + c, local[layout.L_CHANGE, c])

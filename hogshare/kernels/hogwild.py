@@ -26,13 +26,13 @@ from hogshare.kernels.rows import (
     squared_norm,
 )
 from hogshare.kernels.sgd import (
-    count_loss,
     couple,
     gradient_step,
     look_ahead,
     target,
     weight_of,
 )
+from hogshare.kernels.tracking import count_loss
 
 
 @helper
@@ -112,7 +112,7 @@ def steps_of_batch(rows, rule, order, first, stop, t, w, intercept, private, col
             local[layout.L_ETA, c] = eta
             p = margin[c] if coupled else margin[c] + intercept[c]
             y = target(rule.loss, rows.y[r], c, n_columns)
-            count_loss(rule, local, c, y, p)
+            count_loss(rule, local, c, y, p, 0.0)
             update = gradient_step(rule, y, p, eta, norm2) * weight_of(columns, c, y, weight)
             if columns[layout.C_ACTIVE, c] == 0.0:
                 update = 0.0

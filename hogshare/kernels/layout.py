@@ -123,7 +123,8 @@ L_DUAL_MEAN = 15  # mean of the dual variables, as this worker knows it
 L_DUAL_MEAN_BASE = 16  # the shared one at the last exchange
 L_CHANGE = 17  # sum of squared changes of SAGA's table in the block in hand
 L_STRETCH = 18  # what a change of the copy is divided by when it is folded; see `exchange`
-N_LOCAL_FIELDS = 19
+L_FACTOR = 19  # product whose logarithm is still to be added to the two sums; see `tracking`
+N_LOCAL_FIELDS = 20
 
 # mail_heads : int64[n_workers * SLOTS, WORD], the head of each message, see `master`
 H_NUMBER = 0  # which message of this worker it is, from 1; written last

@@ -125,10 +125,11 @@ def loss_derivative(loss, epsilon, y, p):
     Only the losses that need it pay for the bound: from row to row everything here is waited for.
     """
     if loss == LOG_LOSS:
-        if p > -37.0:
-            e = math.exp(-p)
-            return ((1.0 - y) - y * e) / (1.0 + e)
-        return math.exp(p) - y
+        # 1 / (1 + exp(-p)) - y, without overflow or cancellation on either side; who adds up losses
+        # too (`tracking.count_loss`) takes the same exponential, which is computed once
+        e = math.exp(-abs(p))
+        wrong, right = (1.0 - y, y * e) if p > 0.0 else ((1.0 - y) * e, y)
+        return (wrong - right) / (1.0 + e)
     if loss == MULTINOMIAL:
         return math.exp(p) - y
     if loss == HINGE:

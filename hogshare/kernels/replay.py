@@ -10,7 +10,8 @@ from hogshare.kernels.hogwild import hogwild_rows
 from hogshare.kernels.jit import kernel
 from hogshare.kernels.master import apply_rest, post, take_message
 from hogshare.kernels.sgd import SAGA
-from hogshare.kernels.turns import compute_message, read_for_block, rows_of, start_block
+from hogshare.kernels.tracking import start_block
+from hogshare.kernels.turns import compute_message, read_for_block, rows_of
 
 
 @kernel

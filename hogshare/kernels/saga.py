@@ -37,12 +37,12 @@ from hogshare.kernels.rows import (
 )
 from hogshare.kernels.sgd import (
     PREFETCH_LABELS,
-    count_loss,
     couple,
     look_ahead,
     target,
     weight_of,
 )
+from hogshare.kernels.tracking import count_loss, start_block
 
 LOUDER = 10.0  # see `tame`
 LOUD = 0.1
@@ -77,7 +77,7 @@ def row_change(rows, rule, r, w, intercept, gradients, local, columns, alone):
         active = True
         p = margin[c] if coupled else margin[c] + intercept[c]
         y = target(rule.loss, label, c, n_columns)
-        count_loss(rule, local, c, y, p)
+        count_loss(rule, local, c, y, p, 0.0)
         size = weight_of(columns, c, y, weight)
         # what is stored is what goes into the average, to the last bit
         after = kind(size * losses.loss_derivative(rule.loss, rule.epsilon, y, p))
@@ -252,9 +252,7 @@ def remember(rows, rule, w, intercept, shared, local):
     for r in range(rows.y.shape[0]):
         if n_held_out == 0 or shared.held_out[r] == 0:
             row_change(rows, rule, r, w, intercept, shared.gradients, local, shared.columns, True)
-    local[layout.L_LOSS, :] = 0.0
-    local[layout.L_CRITERION, :] = 0.0
-    local[layout.L_CHANGE, :] = 0.0
+    start_block(local)
 
 
 @helper

@@ -27,6 +27,7 @@ from hogshare.kernels.rows import (
     scatter,
     squared_norm,
 )
+from hogshare.kernels.tracking import CRITERION, count_loss
 
 NEGLIGIBLE = 1e-30  # a smaller step changes nothing, and denormal numbers are slow
 PREFETCH_LABELS = 8  # their three lines come first, or fetching the row stalls on where it starts
@@ -34,8 +35,6 @@ PREFETCH_ROWS = 2  # rows ahead; measured, see docs/performance.md
 GRADIENT = 0  # values of Rule.method
 DUAL = 1
 SAGA = 2
-TRACK_NOTHING = 0
-TRACK_CRITERION = 1  # losses and penalties, scikit-learn's stop criterion
 
 
 class Rule(NamedTuple):
@@ -147,15 +146,6 @@ def weight_of(columns, c, y, weight):
 
 
 @inlined
-def count_loss(rule, local, c, y, p):
-    """Add a row's loss to the block's sums, where they are asked for."""
-    if rule.track != TRACK_NOTHING:
-        loss = losses.loss_value(rule.loss, rule.epsilon, y, p)
-        local[layout.L_LOSS, c] += loss
-        local[layout.L_CRITERION, c] += loss
-
-
-@inlined
 def gradient_step(rule, y, p, eta, norm2):
     """Multiple of the row by which a column moves, before row and class weights."""
     if rule.schedule == schedules.PA1 or rule.schedule == schedules.PA2:
@@ -249,15 +239,13 @@ def sgd_rows(rows, rule, order, first, last, t, private, columns):
             if not coupled:
                 p = p * local[layout.L_SCALE, c] + local[layout.L_INTERCEPT, c]
             y = target(rule.loss, label, c, n_columns)
-            if rule.track != TRACK_NOTHING:
-                loss = losses.loss_value(rule.loss, rule.epsilon, y, p)
-                local[layout.L_LOSS, c] += loss
-                if rule.track == TRACK_CRITERION and not passive:
-                    loss += rule.alpha * (
-                        l2_share * 0.5 * local[layout.L_SQUARED_NORM, c]
-                        + rule.l1_ratio * local[layout.L_L1_NORM, c]
-                    )
-                local[layout.L_CRITERION, c] += loss
+            penalty = 0.0
+            if rule.track == CRITERION and not passive:
+                penalty = rule.alpha * (
+                    l2_share * 0.5 * local[layout.L_SQUARED_NORM, c]
+                    + rule.l1_ratio * local[layout.L_L1_NORM, c]
+                )
+            count_loss(rule, local, c, y, p, penalty)
             if skip:
                 continue
             if rule.penalty >= penalties.L2:
@@ -265,7 +253,7 @@ def sgd_rows(rows, rule, order, first, last, t, private, columns):
                 shrink = max(0.0, 1.0 - l2_share * eta * rule.alpha)
                 scale = local[layout.L_SCALE, c] * shrink
                 local[layout.L_SCALE, c] = scale
-                if rule.track == TRACK_CRITERION:
+                if rule.track == CRITERION:
                     local[layout.L_SQUARED_NORM, c] *= shrink * shrink
                     local[layout.L_L1_NORM, c] *= shrink
                 if scale < tiny:
@@ -304,7 +292,7 @@ def sgd_rows(rows, rule, order, first, last, t, private, columns):
             moved = moved or abs(step[c]) > NEGLIGIBLE
         if moved:
             scatter(rows, start, end, private.w, step)
-        if rule.track == TRACK_CRITERION and rule.penalty != penalties.NONE:
+        if rule.track == CRITERION and rule.penalty != penalties.NONE:
             support_norms(rows, start, end, private)
         if averaging:
             for c in range(n_columns):

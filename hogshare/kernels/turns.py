@@ -60,6 +60,7 @@ from hogshare.kernels.rounds import (
 )
 from hogshare.kernels.saga import saga_rows
 from hogshare.kernels.sgd import DUAL, GRADIENT, SAGA, fold_scale, sgd_rows
+from hogshare.kernels.tracking import start_block
 
 FIRST_INTERVAL = 128
 UNEXCHANGED = layout.T_UNEXCHANGED
@@ -80,14 +81,6 @@ def rows_of(ticket, plan, orders, first_t):
     first = (ticket % plan.n_blocks) * plan.block_rows
     t = first_t + np.float64(epoch) * n_rows + first
     return order, first, min(n_rows, first + plan.block_rows), t
-
-
-@helper
-def start_block(local):
-    """Begin a block's sums."""
-    local[layout.L_LOSS, :] = 0.0
-    local[layout.L_CRITERION, :] = 0.0
-    local[layout.L_CHANGE, :] = 0.0
 
 
 @helper

@@ -25,7 +25,7 @@ from hogshare.engine.rules import SAGA, SDCA, SGD, Rule
 from hogshare.engine.session import Session, Settings
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
-from hogshare.kernels import epochs, layout, losses, sgd
+from hogshare.kernels import epochs, layout, losses, tracking
 from hogshare.planes import Master, Plane, Shared
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
@@ -177,7 +177,7 @@ def solve(
     if saved is not None:
         first_t, first, begun = saved.first_t, saved.model(), saved.epochs
     inside = runner.name == "caller"
-    track = sgd.TRACK_CRITERION if stop.tol is not None else sgd.TRACK_NOTHING
+    track = tracking.CRITERION if stop.tol is not None else tracking.NOTHING
     settings, shapes = describe(
         problem,
         rule=rule,
