@@ -26,7 +26,7 @@ from hogshare import (
     solve,
 )
 from hogshare.engine import loop
-from hogshare.engine.session import Worker
+from hogshare.engine.sides import Worker
 from hogshare.kernels import layout
 
 RUNTIMES = ["threads", "processes"]

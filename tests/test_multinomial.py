@@ -52,10 +52,15 @@ def test_weights_of_classes_and_rows_are_scikit_learns(digits):
 
 
 @pytest.mark.parametrize(
-    "plane", [Shared(), Shared(exchange=None), Shared(exchange=None, adds="atomic")]
+    ("plane", "near"),
+    [
+        (Shared(), 1.01),
+        (Shared(exchange=None), 1.05),  # what plain adds lose of each other's is up to chance
+        (Shared(exchange=None, adds="atomic"), 1.01),
+    ],
 )
 @pytest.mark.parametrize("n_workers", [1, 2])
-def test_sgd_comes_near(digits, plane, n_workers):
+def test_sgd_comes_near(digits, plane, near, n_workers):
     X, y = digits
     problem = problems.linear(X, y, loss="multinomial", alpha=ALPHA)
     theirs = optimum(X, y)
@@ -71,7 +76,7 @@ def test_sgd_comes_near(digits, plane, n_workers):
         seed=0,
     )
     model = report.model
-    assert problem.objective(model.average_coef, model.average_intercept) <= best * 1.01
+    assert problem.objective(model.average_coef, model.average_intercept) <= best * near
     # counted once per row: as the objective counts it, without the penalty
     unpenalised = problems.linear(X, y, loss="multinomial", penalty=None)
     whole = unpenalised.objective(model.coef, model.intercept)

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import SGDClassifier, SGDRegressor
 from sklearn.preprocessing import scale
 
-from hogshare import SAGA, SDCA, SGD, Shared, StepSize, Stop, asysg_incon, problems, solve
+from hogshare import SAGA, SDCA, SGD, Shared, StepSize, Stop, asysg_incon, problems, share, solve
 from hogshare.kernels import losses
 from hogshare.problems import rows
 from hogshare.problems.linear import REGRESSION_LOSSES
@@ -582,8 +582,8 @@ def test_int64_indices_give_the_same_model():
 @pytest.mark.parametrize(
     ("n_features", "limit", "dtype"),
     [
-        (1 << 32, None, np.uint32),
-        ((1 << 32) + 1, None, np.uint64),
+        (1 << 31, None, np.uint32),
+        ((1 << 31) + 1, None, np.uint64),
         (10, 6 * 8, np.uint32),
         (10, 6 * 8 - 1, np.uint64),
     ],
@@ -602,6 +602,9 @@ def test_int64_indices_are_narrowed_where_they_fit_and_are_few(
     assert view.dtype == dtype
     assert np.array_equal(view, columns.astype(np.uint64))
     assert np.shares_memory(view, columns) == (dtype == np.uint64)
+    shared = share(X)
+    assert np.shares_memory(row_view := rows.as_rows(shared, y, ones).indices, shared.indices)
+    assert row_view.dtype == np.uint64
 
 
 @pytest.mark.parametrize("index", [np.int32, np.int64])

@@ -23,7 +23,8 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any
 
-from hogshare.engine.session import MasterSide, Session, Worker
+from hogshare.engine.session import Session
+from hogshare.engine.sides import MasterSide, Worker
 from hogshare.kernels import layout, master
 
 TURN_NS = 4_000_000

@@ -12,7 +12,6 @@ import numpy as np
 
 from hogshare.engine.automatic import COUPLED
 from hogshare.engine.intercepts import Each, best_intercepts
-from hogshare.engine.session import shrunk
 from hogshare.kernels import losses
 from hogshare.kernels.gradients import (
     ABOVE,
@@ -23,7 +22,7 @@ from hogshare.kernels.gradients import (
     sum_of_conjugates,
 )
 from hogshare.problems.linear import LinearProblem
-from hogshare.problems.model import Model
+from hogshare.problems.model import Model, shrunk
 
 PART_VALUES = 1 << 18  # of the rows, fewer of which are not worth a thread
 

@@ -1,4 +1,4 @@
-"""One run's memory and the four things a worker does with it: join, take turns, record, leave.
+"""One run's memory, and what the caller reads and writes there.
 
 Who writes: as `hogshare.kernels.epochs` and `hogshare.kernels.exchange` say for the shared arrays;
 row `me` of every private array belongs to worker `me`. A snapshot's place is written by the worker
@@ -10,28 +10,24 @@ the same session from them.
 
 from __future__ import annotations
 
-import logging
-import os
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import typeof
 
-from hogshare.barriers import BarrierError, UserBarrier, ask, name_of
+from hogshare.barriers import UserBarrier
 from hogshare.engine.memory import sum_anew
-from hogshare.kernels import epochs, layout, master, repair, sgd, turns
+from hogshare.engine.sides import MasterSide, Worker
+from hogshare.kernels import epochs, layout, repair, sgd, turns
 from hogshare.kernels.epochs import Plan
 from hogshare.kernels.epochs import Shared as SharedArrays
-from hogshare.kernels.jit import JIT_DISABLED, is_cached
 from hogshare.kernels.rows import Rows
-from hogshare.problems.model import Model
-from hogshare.shm.table import IN_RUN, ProgressTable
+from hogshare.problems.model import Model, shrunk
+from hogshare.shm.table import IN_RUN
 from hogshare.stragglers import FIRST_BLOCKS, Stragglers
 
-log = logging.getLogger("hogshare")
+ROW_ARRAYS = ("row_data", "row_indices", "row_indptr", "row_y", "row_weight")
 
 
 @dataclass(frozen=True)
@@ -238,185 +234,3 @@ class Session:
         return self.arrays["local"][:, :n].reshape(
             self.settings.n_workers, layout.N_LOCAL_FIELDS, self.settings.n_columns
         )
-
-
-def shrunk(coef: np.ndarray, threshold: float) -> np.ndarray:
-    """Move every coefficient towards zero: from the dual rule's vector to its model."""
-    if threshold == 0.0:
-        return coef
-    sizes = np.maximum(np.abs(coef) - coef.dtype.type(threshold), 0.0)
-    return np.copysign(sizes, coef).astype(coef.dtype)
-
-
-ROW_ARRAYS = ("row_data", "row_indices", "row_indptr", "row_y", "row_weight")
-SERVE_ROUNDS = 256  # of all workers' mail, in a turn of the master
-_PREPARED: set[tuple[str, str, str]] = set()  # turns and types that this process has loaded
-
-
-class Worker:
-    """One worker's side of a session."""
-
-    def __init__(self, session: Session, me: int) -> None:
-        self.session = session
-        self.me = me
-        self.private = session.private(me)
-        self.table = session.shared.table[me]
-        self.scratch = session.arrays["scratch"][me]
-
-    def prepare(self) -> None:
-        """Load or compile the kernels for this session's types; a run does nothing else before."""
-        s = self.session
-        name = s.take_turn.__name__
-        key = (name, s.shared.w.dtype.name, s.rows.indices.dtype.name)
-        if key in _PREPARED or JIT_DISABLED:
-            return
-        if not is_cached(f"turns.{name}"):
-            log.info("compiling; this takes some seconds, once per rule and type of number")
-        turn = (s.rows, s.rule, s.plan, s.shared, self.private, self.scratch, self.me, 0)
-        s.take_turn.compile(tuple(map(typeof, turn)))
-        turns.join.compile(tuple(map(typeof, (s.rule, s.plan, s.shared, self.private, self.me))))
-        leave = (s.rule, s.plan, s.shared, self.private, self.me, layout.DONE)
-        turns.leave.compile(tuple(map(typeof, leave)))
-        # not when somebody wants to stop: that has to be quick
-        turns.stop.compile(tuple(map(typeof, (s.shared.control, layout.STOPPED_BY_CALLER))))
-        if s.plan.private == epochs.MASTER:
-            s.master().prepare()
-        _PREPARED.add(key)
-
-    def join(self) -> bool:
-        """Enter the run and pull for the first time; False if the run has been closed."""
-        s = self.session
-        joined = bool(turns.join(s.rule, s.plan, s.shared, self.private, self.me))
-        if joined and not self.table[layout.T_JOINED]:
-            self.table[layout.T_PROCESS] = os.getpid()
-            self.table[layout.T_JOINED] = time.perf_counter_ns()
-        return joined
-
-    def must_ask(self) -> bool:
-        """Whether a barrier of the user's has yet to say that this worker may go on."""
-        held = self.table[layout.T_PASSED] <= self.table[layout.T_CLOCK]
-        return held and self.session.barrier is not None
-
-    def ask(self) -> bool:
-        """Ask the user's barrier, and take note if it lets the worker pass."""
-        assert self.session.barrier is not None
-        table = ProgressTable(self.session.shared.table)
-        present = table.in_run  # who joins after this look may not have been asked about
-        if not ask(self.session.barrier, table, self.me):
-            return False
-        present &= table.in_run
-        clock = table.clock
-        lead = clock[self.me] - clock[present].min(initial=clock[self.me])
-        self.table[layout.T_LAG] = max(self.table[layout.T_LAG], lead)
-        self.table[layout.T_PASSED] = clock[self.me] + 1
-        return True
-
-    def nobody_computes(self) -> bool:
-        """Whether no worker in the run has a block in hand."""
-        table = self.session.shared.table
-        in_run = ProgressTable(table).in_run
-        return bool((table[in_run, layout.T_BLOCK] == layout.NO_BLOCK).all())
-
-    def stuck(self, waited_ns: int) -> BarrierError:
-        """What to raise when the user's barrier lets nobody pass."""
-        assert self.session.barrier is not None
-        return BarrierError(
-            f"The barrier {name_of(self.session.barrier)} has let no worker pass for "
-            f"{waited_ns * 1e-9:.0f} seconds in which none had a block in hand, so that nothing it "
-            "waits for can happen. Workers that are starting, done or dead must not hold others "
-            "(table.in_run)."
-        )
-
-    def sleep_seconds(self) -> float:
-        """How long to sleep in the block in hand."""
-        s = self.session
-        assert s.stragglers is not None
-        block, n_workers = int(self.table[layout.T_BLOCKS]), s.settings.n_workers
-        return s.stragglers.sleep(self.me, block, n_workers, s.block_seconds())
-
-    def is_stopped(self) -> bool:
-        """Whether somebody has asked everybody to stop."""
-        return self.session.word(layout.STOP) != layout.RUNNING
-
-    def must_rest(self) -> bool:
-        """Whether the caller has yet to raise the limit."""
-        s = self.session
-        return (
-            s.word(layout.LIMIT) <= s.word(layout.EPOCHS) and s.word(layout.STOP) == layout.RUNNING
-        )
-
-    def rejoin(self) -> bool:
-        """Enter the run again after a rest; False if it has ended meanwhile."""
-        if self.session.word(layout.STOP) != layout.RUNNING:
-            self.table[layout.T_STATE] = layout.DONE
-            return False
-        return self.join()
-
-    def turn(self, n_blocks: int) -> int:
-        """Claim and compute up to `n_blocks` blocks; one of the ``TURN_`` answers."""
-        s = self.session
-        answer = s.take_turn(
-            s.rows, s.rule, s.plan, s.shared, self.private, self.scratch, self.me, n_blocks
-        )
-        self.table[layout.T_HEARTBEAT] = time.perf_counter_ns()
-        return int(answer)
-
-    def leave(self, state: int = layout.DONE) -> None:
-        """Push what is left, and be done or resting."""
-        s = self.session
-        turns.leave(s.rule, s.plan, s.shared, self.private, self.me, state)
-        if s.plan.inline:
-            s.master().serve()  # the rest of its sum
-
-    def record(self, again: int = 20) -> None:
-        """Copy the model into the place of the snapshot that is due."""
-        s = self.session
-        completed = s.word(layout.COMPLETED)
-        slot = completed // s.plan.record_every - 1
-        if not 0 <= slot < len(s.arrays["snapshot_blocks"]):
-            return
-        intercept = s.shared.intercept
-        scale = np.ones(s.settings.n_columns)
-        if s.plan.private == epochs.ALONE:
-            scale = self.private.local[layout.L_SCALE]
-            intercept = self.private.local[layout.L_INTERCEPT]
-        snapshot = s.arrays["snapshots"][slot]
-        before = s.word(layout.WRITES)
-        with np.errstate(all="ignore"):  # a diverging run may overflow here; it is told at the end
-            np.multiply(
-                s.shared.w.reshape(-1, s.settings.n_columns),
-                scale.astype(snapshot.dtype),
-                out=snapshot.reshape(-1, s.settings.n_columns),
-            )
-            snapshot[:] = shrunk(snapshot, s.rule.threshold)
-        s.arrays["snapshot_intercepts"][slot] = intercept
-        if (before % 2 != 0 or s.word(layout.WRITES) != before) and again:
-            self.record(again - 1)  # the master wrote meanwhile
-            return
-        s.arrays["snapshot_times"][slot] = time.perf_counter_ns()
-        s.arrays["snapshot_blocks"][slot] = completed
-
-    def model(self) -> Model:
-        """The model as it stands between this worker's turns."""
-        return self.session.model()
-
-
-class MasterSide:
-    """The master's side of a session."""
-
-    def __init__(self, session: Session) -> None:
-        self.session = session
-
-    def prepare(self) -> None:
-        """Load or compile the kernel."""
-        if not JIT_DISABLED:
-            s = self.session
-            master.serve.compile(tuple(map(typeof, (s.plan, s.shared, SERVE_ROUNDS))))
-
-    def take_over(self) -> None:
-        """Put in order what another master has left."""
-        master.take_over(self.session.shared)
-
-    def serve(self) -> int:
-        """Take what workers have posted; how many messages, or `master.OVER`."""
-        return int(master.serve(self.session.plan, self.session.shared, SERVE_ROUNDS))

@@ -72,7 +72,8 @@ def lag_allows(table, me, clock, staleness, sample, share, stream):
     this look saw them: by a second look somebody may have joined who holds nobody back yet.
     """
     least = clock
-    left = others_in_run(table, me)
+    # as many as there are: everybody is taken who is in the run when the loop comes to them
+    left = table.shape[0] if sample == EVERYBODY else others_in_run(table, me)
     wanted = left if sample == EVERYBODY else min(sample, left)
     drawn = 0
     near = 0

@@ -16,8 +16,9 @@ Flags, each with its reason:
 The cache folder is our own. Numba's key for a cached kernel covers the kernel's own file only, so
 an edit of a helper in another file, or another flag, would silently run the old code; here the
 folder's name is a digest of every file of this package, Numba's version and the flags. The folder
-is owner-only, because loading a cached kernel runs whatever it holds. The setting is made while
-Numba is shown one of our kernels and undone at once: the user's own cached functions are not moved.
+is owner-only, because loading a cached kernel runs whatever it holds. Numba's setting, which is
+everybody's, is made while one of our kernels is given its cache (0.3 ms) and undone at once: only a
+function that the user's other thread decorates in that moment would be kept here too.
 """
 
 import contextlib
@@ -174,8 +175,10 @@ class Kernel(Compiled):
     def _show(self, **more):
         if CACHE_FOLDER is None:
             return super()._show(**more)
+        shown = super()._show(**more)
         with _own_cache():
-            return super()._show(cache=True, **more)
+            shown.enable_caching()
+        return shown
 
 
 class Helper(Compiled):

@@ -205,8 +205,7 @@ def support_norms(rows, start, end, private):
 def sgd_rows(rows, rule, order, first, last, t, private, columns):
     """Take one SGD step per row ``order[first:last]``; the first row's step counter is `t`.
 
-    Adds the rows' losses to ``local[L_LOSS]`` and, where asked, losses and penalties to
-    ``local[L_CRITERION]`` (sums, not means).
+    Counts losses and, where asked, losses and penalties (sums, not means); see `tracking`.
     """
     local = private.local
     n_columns = local.shape[1]

@@ -44,3 +44,11 @@ class Model:
     def is_finite(self) -> bool:
         """Whether every number of the last iterate is finite."""
         return bool(np.isfinite(self.coef).all() and np.isfinite(self.intercept).all())
+
+
+def shrunk(coef: np.ndarray, threshold: float) -> np.ndarray:
+    """Move every coefficient towards zero: from the dual rule's vector to its model."""
+    if threshold == 0.0:
+        return coef
+    sizes = np.maximum(np.abs(coef) - coef.dtype.type(threshold), 0.0)
+    return np.copysign(sizes, coef).astype(coef.dtype)

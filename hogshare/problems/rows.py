@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from hogshare.kernels.rows import Rows
+from hogshare.shm import sharing
 
 WINDOW_BYTES = 1 << 25  # of rows in a file that are read together
 CACHED_BYTES = 1 << 24  # of rows that are read in scikit-learn's order, not in windows
@@ -102,7 +103,7 @@ def canonical(X: Any) -> Any:
 
 
 def as_rows(X: Any, y: np.ndarray, weight: np.ndarray) -> Rows:
-    """View a checked matrix, its targets and its weights as kernels see them."""
+    """A checked matrix, its targets and weights as kernels see them: views, where they can be."""
     if (weight == 1.0).all():
         weight = weight[:0]  # one cache line less per row
     if is_sparse(X):
@@ -130,11 +131,14 @@ def _columns(indices: np.ndarray, n_features: int) -> np.ndarray:
     """Columns as kernels read them.
 
     Kernels are compiled for 32 and for 64 bits apart, in some twenty seconds, and small matrices
-    may have 64-bit columns too. Those are copied; of large ones a copy would cost what it saves.
+    may have 64-bit columns too. Those are copied; of large ones a copy would cost what it saves,
+    and shared ones lie where every process finds them.
     """
     if indices.dtype.itemsize == 4:
         return indices.view(np.uint32)
-    if indices.nbytes <= NARROWED_BYTES and n_features <= 1 << 32:
+    # SciPy, which reads them too, has signed columns
+    fit = n_features <= 1 << 31
+    if fit and indices.nbytes <= NARROWED_BYTES and sharing.find(indices) is None:
         return indices.astype(np.uint32)
     return indices.view(np.uint64)
 

@@ -6,14 +6,20 @@ import numba
 import numpy as np
 import pytest
 from numba.core import config
+from numba.core.codegen import JITCodeLibrary
 
-from hogshare.kernels import jit
+from hogshare.kernels import jit, linking
 
 pytestmark = pytest.mark.skipif(jit.JIT_DISABLED, reason="nothing is compiled")
 
 
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(jit, "CACHE_FOLDER", tmp_path / "kernels")
+
+
 def made():
-    """A kernel on a helper on a helper, nowhere cached."""
+    """A kernel on a helper on a helper, new to Numba."""
 
     @jit.inlined
     def twice(x):
@@ -84,9 +90,16 @@ def test_threads_that_come_at_once_show_it_once(monkeypatch):
     assert before == config.CACHE_DIR
 
 
+def test_numba_still_has_what_is_replaced():
+    for name in vars(linking.LinkedLibrary):
+        assert name.startswith("__") or hasattr(JITCodeLibrary, name)
+
+
 def test_the_users_own_cached_functions_stay_where_they_were(tmp_path, monkeypatch):
-    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
+    own = tmp_path / "own"
+    monkeypatch.setattr(config, "CACHE_DIR", str(own))
     _, _, kernel = made()
     assert kernel(np.arange(4.0)) == 13.0
-    assert str(tmp_path) == config.CACHE_DIR
-    assert not list(tmp_path.iterdir())
+    assert str(own) == config.CACHE_DIR
+    assert not own.exists()
+    assert list((tmp_path / "kernels").rglob("*.nbc"))
