@@ -37,7 +37,9 @@ from hogshare.runtimes.fork_helper import encode, select_readable
 
 BACKLOG = 1 << 26  # bytes that may wait for a member to read them
 BATCH = 100  # members per request to the helper; below the kernel's 253 descriptors
-STATUS_WAIT = 0.2  # seconds to wait for the helper's report on a death
+STATUS_WAIT = (
+    2.0  # seconds to wait for the report on a death, which takes 1 ms where nobody is busy
+)
 HUNG = 5.0  # seconds after its release that a task may still run
 
 _lock = threading.RLock()
@@ -136,7 +138,7 @@ class Member:
     def death(self) -> str | None:
         """How the process ended, as "signal 9 (SIGKILL)" or "exit status 3"; None if it has not.
 
-        Waits at most 0.2 s for the helper to tell, then says "unknown".
+        Waits at most two seconds for the helper to tell, then says "unknown".
         """
         if self._death is not None or not self._lost:
             return self._death
