@@ -158,6 +158,7 @@ def test_a_fit_survives_the_death_of_any_worker_at_any_moment(
         for death in deaths:
             sentence = r"(?:worker \d+|the master) \(process (\d+)\) died by .*SIGKILL"
             pid = re.search(sentence, str(death.message))
+            assert pid, str(death.message)
             assert int(pid[1]) in killed
             killed.remove(int(pid[1]))
             assert str(death.message) in report.notes

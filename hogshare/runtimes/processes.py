@@ -192,14 +192,15 @@ class Watch:
         """Whether a member has joined and not left."""
         return any(self._state(k) in IN_RUN for k in self.members if k != self.master)
 
-    def _replace_master(self, pid: int | None, death: str | None) -> None:
+    def _replace_master(self, member: Member) -> None:
         """Be the master in a thread of the caller, as the process that was it is gone."""
         self.session.master().take_over()
         self.deputy = ThreadCrew(self.session, range(self.master, self.master + 1), self.news)
         self.deputy.start()
+        death = member.death  # before its number: who died early is known by the report on that
         sentence = (
-            f"the master (process {pid}) died by {death}; a thread of the caller has taken over, "
-            "and only messages of an unfinished sum are lost"
+            f"the master (process {member.pid}) died by {death}; a thread of the caller has taken "
+            "over, and only messages of an unfinished sum are lost"
         )
         self.notes.append(sentence)
         warnings.warn(sentence, WorkerDied, stacklevel=7)
@@ -233,7 +234,7 @@ class Watch:
             return
         del self.members[k]
         if k == self.master:
-            self._replace_master(member.pid, member.death)
+            self._replace_master(member)
             return
         running = self.session.word(layout.STOP) == layout.RUNNING
         if self._state(k) in (layout.DONE, layout.RESTING) and not running:
