@@ -144,6 +144,7 @@ def test_many_classes_are_multinomial(runtime, n_jobs):
     theirs = logistic_optimum(X, y, C)
     near(ours, theirs, atol=1e-5)
     np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-6)
+    assert abs(ours.intercept_.sum()) < 1e-12
     assert ours.solver_ == "saga"
 
 

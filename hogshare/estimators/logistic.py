@@ -403,6 +403,9 @@ class LogisticRegression(_LogisticRegression):
         if scaling:
             intercept = (scaling * coef[:, -1]).astype(coef.dtype)
             coef = np.ascontiguousarray(coef[:, :-1])
+        if len(intercept) > 1:
+            # of the softmax any shift of all is as good: scikit-learn's is the one with sum zero
+            intercept = intercept - intercept.mean()
         return {"coef_": coef, "intercept_": intercept}
 
     def _keep(self, attributes: dict[str, Any], n_iter: int, solver: str) -> None:
