@@ -94,14 +94,17 @@ def test_con_comes_within_a_hundredth_of_the_optimum(digits, runtime, n_workers)
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
 @pytest.mark.parametrize("n_workers", [2, 4])
-def test_incon_comes_near_the_optimum(digits, runtime, n_workers):
-    """Within a hundredth but for what plain adds lose of each other's, which is up to chance."""
+def test_incon_comes_within_a_hundredth_of_the_optimum(digits, runtime, n_workers):
+    """In the middle one of three runs: what plain adds lose of each other's is up to chance."""
     problem, best = digits
-    report = asysg_incon(
-        problem, n_workers=n_workers, runtime=runtime, batch=4,
-        step=StepSize("invscaling", eta0=2.5, power_t=0.5), epochs=120, seed=0,
-    )  # fmt: skip
-    assert value(problem, report) <= 1.03 * best
+    reports = [
+        asysg_incon(
+            problem, n_workers=n_workers, runtime=runtime, batch=4,
+            step=StepSize("invscaling", eta0=2.5, power_t=0.5), epochs=120, seed=0,
+        )
+        for _ in range(3)
+    ]  # fmt: skip
+    assert np.median([value(problem, report) for report in reports]) <= 1.01 * best
 
 
 def test_what_else_a_con_run_can_ask_for(cancer):

@@ -52,35 +52,34 @@ def test_weights_of_classes_and_rows_are_scikit_learns(digits):
 
 
 @pytest.mark.parametrize(
-    ("plane", "near"),
-    [
-        (Shared(), 1.01),
-        (Shared(exchange=None), 1.05),  # what plain adds lose of each other's is up to chance
-        (Shared(exchange=None, adds="atomic"), 1.01),
-    ],
+    "plane", [Shared(), Shared(exchange=None), Shared(exchange=None, adds="atomic")]
 )
 @pytest.mark.parametrize("n_workers", [1, 2])
-def test_sgd_comes_near(digits, plane, near, n_workers):
+def test_sgd_comes_near(digits, plane, n_workers):
+    """With two workers in the middle one of five runs: what plain adds lose is up to chance."""
     X, y = digits
     problem = problems.linear(X, y, loss="multinomial", alpha=ALPHA)
     theirs = optimum(X, y)
     best = problem.objective(theirs.coef_, theirs.intercept_)
-    report = solve(
-        problem,
-        rule=SGD(average=400 * 20),
-        plane=plane,
-        runtime="threads",
-        n_workers=n_workers,
-        step=StepSize("constant", eta0=0.02),
-        stop=Stop(epochs=60, tol=-np.inf),
-        seed=0,
-    )
-    model = report.model
-    assert problem.objective(model.average_coef, model.average_intercept) <= best * near
-    # counted once per row: as the objective counts it, without the penalty
+    # its objective is the loss as it is counted once per row, without the penalty
     unpenalised = problems.linear(X, y, loss="multinomial", penalty=None)
-    whole = unpenalised.objective(model.coef, model.intercept)
-    assert report.epoch_losses[-1] == pytest.approx(whole, rel=0.1)
+    reached = []
+    for _ in range(5 if n_workers > 1 else 1):
+        report = solve(
+            problem,
+            rule=SGD(average=400 * 20),
+            plane=plane,
+            runtime="threads",
+            n_workers=n_workers,
+            step=StepSize("constant", eta0=0.02),
+            stop=Stop(epochs=60, tol=-np.inf),
+            seed=0,
+        )
+        model = report.model
+        reached.append(problem.objective(model.average_coef, model.average_intercept))
+        whole = unpenalised.objective(model.coef, model.intercept)
+        assert report.epoch_losses[-1] == pytest.approx(whole, rel=0.1)
+    assert np.median(reached) <= best * 1.01
 
 
 def test_the_objective_is_scikit_learns_loss(digits):
