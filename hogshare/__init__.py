@@ -6,10 +6,10 @@ Names are imported when they are first used, so that ``import hogshare`` and the
 
 from __future__ import annotations
 
-import importlib
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from hogshare import lazy
 from hogshare._version import __version__
 
 if TYPE_CHECKING:
@@ -39,40 +39,40 @@ if TYPE_CHECKING:
 logging.getLogger("hogshare").addHandler(logging.NullHandler())
 
 _PLACES = {
-    "ASP": "hogshare.barriers",
-    "BSP": "hogshare.barriers",
-    "Checkpoint": "hogshare.engine.checkpoints",
-    "ElasticNet": "hogshare.estimators",
-    "Fraction": "hogshare.barriers",
-    "Lasso": "hogshare.estimators",
-    "LogisticRegression": "hogshare.estimators",
-    "LogisticRegressionCV": "hogshare.estimators",
-    "Master": "hogshare.planes",
-    "Model": "hogshare.problems.model",
-    "PBSP": "hogshare.barriers",
-    "PSSP": "hogshare.barriers",
-    "Report": "hogshare.report",
-    "Ridge": "hogshare.estimators",
-    "RidgeClassifier": "hogshare.estimators",
-    "SAGA": "hogshare.engine.rules",
-    "SDCA": "hogshare.engine.rules",
-    "SGD": "hogshare.engine.rules",
-    "SGDClassifier": "hogshare.estimators",
-    "SGDRegressor": "hogshare.estimators",
-    "SSP": "hogshare.barriers",
-    "Shared": "hogshare.planes",
-    "StepSize": "hogshare.engine.steps",
-    "Stop": "hogshare.engine.stops",
-    "Throttled": "hogshare.barriers",
-    "asaga": "hogshare.solvers",
-    "asysg_con": "hogshare.solvers",
-    "asysg_incon": "hogshare.solvers",
-    "problems": "hogshare.problems",
-    "replay": "hogshare.solvers",
-    "prox_asaga": "hogshare.solvers",
-    "share": "hogshare.shm.sharing",
-    "solve": "hogshare.solvers",
-    "theory": "hogshare.theory",
+    "ASP": "barriers",
+    "BSP": "barriers",
+    "Checkpoint": "engine.checkpoints",
+    "ElasticNet": "estimators",
+    "Fraction": "barriers",
+    "Lasso": "estimators",
+    "LogisticRegression": "estimators",
+    "LogisticRegressionCV": "estimators",
+    "Master": "planes",
+    "Model": "problems.model",
+    "PBSP": "barriers",
+    "PSSP": "barriers",
+    "Report": "report",
+    "Ridge": "estimators",
+    "RidgeClassifier": "estimators",
+    "SAGA": "engine.rules",
+    "SDCA": "engine.rules",
+    "SGD": "engine.rules",
+    "SGDClassifier": "estimators",
+    "SGDRegressor": "estimators",
+    "SSP": "barriers",
+    "Shared": "planes",
+    "StepSize": "engine.steps",
+    "Stop": "engine.stops",
+    "Throttled": "barriers",
+    "asaga": "solvers",
+    "asysg_con": "solvers",
+    "asysg_incon": "solvers",
+    "problems": "problems",
+    "replay": "solvers",
+    "prox_asaga": "solvers",
+    "share": "shm.sharing",
+    "solve": "solvers",
+    "theory": "theory",
 }
 
 __all__ = [
@@ -113,15 +113,4 @@ __all__ = [
     "theory",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
-        raise AttributeError(f"module 'hogshare' has no attribute {name!r}")
-    module = importlib.import_module(_PLACES[name])
-    value = module if name in ("problems", "theory") else getattr(module, name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy.names(__name__, _PLACES)

@@ -17,6 +17,7 @@ LEVELS = {
     "errors": 0,
     "files": 0,
     "kernels": 0,
+    "lazy": 0,
     "ranges": 0,
     "tables": 0,
     "figures": 1,

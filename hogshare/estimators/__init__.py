@@ -5,8 +5,9 @@ Names are imported when they are first used: who fits one estimator needs no oth
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from hogshare import lazy
 
 if TYPE_CHECKING:
     from hogshare.estimators.classifier import SGDClassifier
@@ -38,14 +39,4 @@ __all__ = [
     "SGDRegressor",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
-        raise AttributeError(f"module 'hogshare.estimators' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"hogshare.estimators.{_PLACES[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy.names(__name__, _PLACES)

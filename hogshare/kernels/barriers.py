@@ -137,8 +137,10 @@ def may_pass(plan, table, control, me):
             state[layout.T_STREAM] = after  # else the same sample is drawn again
     else:
         allowed = throttle_allows(table, control, me, plan.available)
-        least = least_clock(table, me)
-        lead = clock - least if least >= 0 else 0
+        lead = 0
+        if allowed:
+            least = least_clock(table, me)
+            lead = clock - least if least >= 0 else 0
     if allowed:
         state[layout.T_LAG] = max(state[layout.T_LAG], lead)
         state[layout.T_PASSED] = clock + 1

@@ -145,9 +145,8 @@ class Compiled:
                     self.shown = self._show()
         return self.shown
 
-    def _show(self, **more):
-        options = self.options | FLAGS | more
-        return numba.njit(no_cfunc_wrapper=True, **options)(self.py_func)
+    def _show(self):
+        return numba.njit(no_cfunc_wrapper=True, **self.options, **FLAGS)(self.py_func)
 
 
 @typeof_impl.register(Compiled)
@@ -172,12 +171,11 @@ class Kernel(Compiled):
         """Arguments' types that this process has the machine code for."""
         return [] if self.shown is None else self.shown.signatures
 
-    def _show(self, **more):
-        if CACHE_FOLDER is None:
-            return super()._show(**more)
-        shown = super()._show(**more)
-        with _own_cache():
-            shown.enable_caching()
+    def _show(self):
+        shown = super()._show()
+        if CACHE_FOLDER is not None:
+            with _own_cache():
+                shown.enable_caching()
         return shown
 
 

@@ -6,8 +6,9 @@ composition.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from hogshare import lazy
 
 if TYPE_CHECKING:
     from hogshare.solvers.asysg import asysg_con, asysg_incon
@@ -26,14 +27,4 @@ _PLACES = {
 
 __all__ = ["asaga", "asysg_con", "asysg_incon", "prox_asaga", "replay", "solve"]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
-        raise AttributeError(f"module 'hogshare.solvers' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"hogshare.solvers.{_PLACES[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy.names(__name__, _PLACES)
