@@ -13,7 +13,7 @@ from hogshare import lazy
 from hogshare._version import __version__
 
 if TYPE_CHECKING:
-    from hogshare import problems, theory
+    from hogshare import problems, simulation, theory
     from hogshare.barriers import ASP, BSP, PBSP, PSSP, SSP, Fraction, Throttled
     from hogshare.engine.checkpoints import Checkpoint
     from hogshare.engine.rules import SAGA, SDCA, SGD
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from hogshare.problems.model import Model
     from hogshare.report import Report
     from hogshare.shm.sharing import share
+    from hogshare.simulation import Simulator
     from hogshare.solvers import asaga, asysg_con, asysg_incon, prox_asaga, replay, solve
 
 # a library says nothing unless its user listens
@@ -61,6 +62,7 @@ _PLACES = {
     "SGDRegressor": "estimators",
     "SSP": "barriers",
     "Shared": "planes",
+    "Simulator": "simulation",
     "StepSize": "engine.steps",
     "Stop": "engine.stops",
     "Throttled": "barriers",
@@ -71,6 +73,7 @@ _PLACES = {
     "replay": "solvers",
     "prox_asaga": "solvers",
     "share": "shm.sharing",
+    "simulation": "simulation",
     "solve": "solvers",
     "theory": "theory",
 }
@@ -98,6 +101,7 @@ __all__ = [
     "SGDClassifier",
     "SGDRegressor",
     "Shared",
+    "Simulator",
     "StepSize",
     "Stop",
     "Throttled",
@@ -109,6 +113,7 @@ __all__ = [
     "prox_asaga",
     "replay",
     "share",
+    "simulation",
     "solve",
     "theory",
 ]

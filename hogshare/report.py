@@ -121,7 +121,11 @@ class Report:
         Histogram: ``staleness[s]`` pushes had staleness ``s``, which is how many pushes of others
         came between their pull and their push. The last bin holds that or more.
     seconds : dict
-        Wall time: ``setup``, ``compile``, ``run`` and ``total``.
+        Wall time: ``setup``, ``compile``, ``run`` and ``total``; of a simulated run also
+        ``virtual``, the time on its own clock, which is that of the trace and of the workers.
+    traffic : dict or None
+        Of a simulated run: for each kind of message ("model", "update", "control") how many
+        ``messages`` and ``bytes``.
     notes : list of str
         What was chosen and why, which workers died, and of what.
     theory : dict or None
@@ -161,6 +165,7 @@ class Report:
     workers: list[dict[str, Any]] = field(default_factory=list)
     staleness: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
     seconds: dict[str, float] = field(default_factory=dict)
+    traffic: dict[str, dict[str, int]] | None = None
     notes: list[str] = field(default_factory=list)
     theory: dict[str, Any] | None = None
     recording: Any = None
@@ -213,8 +218,9 @@ class Report:
         left_out = ("model", "recording")
         names = [name for name in self.__dataclass_fields__ if name not in left_out]
         parts = {name: getattr(self, name) for name in names}
-        if self.theory is None:
-            del parts["theory"]
+        for name in ("theory", "traffic"):
+            if parts[name] is None:
+                del parts[name]
         parts["trace"] = None if self.trace is None else self.trace.columns()
         parts["model"] = _model_facts(self.model)
         parts["staleness_mean"] = self.staleness_mean
@@ -250,7 +256,9 @@ class Report:
             f"{count} worker" + ("" if count == 1 else "s"),
             f"{self.n_epochs} epoch" + ("" if self.n_epochs == 1 else "s"),
         ]
-        if run is not None:
+        if "virtual" in self.seconds:
+            words.append(f"{self.seconds['virtual']:.3g} virtual s")
+        elif run is not None:
             words.append(f"{run:.3g} s")
         if self.stop_reason:
             words.append(self.stop_reason)
@@ -273,6 +281,9 @@ class Report:
                 f"{self.staleness_mean:.3g}, {self.staleness_p95}, {self.staleness_max}",
             )
         )
+        for kind, counted in (self.traffic or {}).items():
+            count, size = counted["messages"], counted["bytes"]
+            rows.append((f"{kind} messages, bytes", f"{count:,}, {size:,}"))
         theory = self.theory or {}
         rows += [
             (f"theory: {name.replace('_', ' ')}", _short(value))

@@ -50,7 +50,7 @@ def shapes(
     kind, word = problem.dtype.name, layout.WORD
     mode = plan["private"]
     padded = _padded(m, problem.dtype.itemsize)
-    copies = mode in (epochs.EXCHANGE, epochs.MASTER)
+    copies = mode in (epochs.EXCHANGE, epochs.MASTER) or plan["parts"] > 0
     in_place = mode in (epochs.LOCK_FREE, epochs.MASTER)
     slots = workers * master.SLOTS if mode == epochs.MASTER else 0
     room = message_room(problem, plan["block_rows"]) if slots else 0

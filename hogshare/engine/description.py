@@ -25,7 +25,6 @@ from hogshare.planes import Plane, Shared
 from hogshare.planes.shared import row_nanoseconds
 from hogshare.problems.linear import LinearProblem, effective_l1_ratio
 from hogshare.problems.rows import windows
-from hogshare.stragglers import Stragglers
 
 KINDS = {kind: get_type_hints(kind) for kind in (sgd.Rule, Plan)}  # of their fields
 MAX_BLOCK_ROWS = 8192
@@ -68,7 +67,8 @@ def describe(
     track: int,
     block: int | None,
     record: bool = False,
-    stragglers: Stragglers | None = None,
+    sleeps: bool = False,
+    parts: int = 0,
 ) -> tuple[Settings, Shapes]:
     """Settle a run's numbers and list the arrays it needs."""
     n_rows = problem.n_rows
@@ -143,7 +143,8 @@ def describe(
         inline=int(mode == epochs.MASTER and n_workers == 1),
         **numbers_of(barrier, n_workers),
         **plane.numbers(),
-        sleeps=int(stragglers is not None),
+        sleeps=int(sleeps),
+        parts=parts,
     )
     settings = Settings(
         declared(numbers),

@@ -9,10 +9,11 @@ asked here, between turns.
 
 The loop is a generator. It yields `Compute` (call this, tell me what it answered and how long it
 took), `Wait` (nothing to claim: let time pass, tell me how much) and `Ended` (an epoch is over). A
-runtime drives it: threads and processes call, yield and sleep; a simulator would advance a
-virtual clock. Turns of built-in planes run compiled, many blocks at a time; how many is adapted so
-that a turn takes a few milliseconds. With stragglers a turn ends inside each block, between its
-claim and its computing, where the loop wishes to `Sleep`; that counts as computing.
+runtime drives it: threads and processes call, yield and sleep; a simulation advances a virtual
+clock. Turns of built-in planes run compiled, many blocks at a time; how many is adapted so that a
+turn takes a few milliseconds. With stragglers, and in a simulation, a turn is at most a block: it
+ends with it, and between its claim and its computing, where the loop wishes to `Sleep`; that counts
+as computing.
 
 Who writes: the driver's thread writes the time fields of the worker's own row in the table.
 """
@@ -105,7 +106,7 @@ def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
             yield Compute(worker.record)
         if answer == layout.TURN_EPOCH or worker.session.plan.report_epochs:
             yield Ended()  # a record may fall on an epoch's end; the hook counts epochs itself
-        if answer == layout.TURN_OVER:
+        if answer == layout.TURN_OVER and not worker.session.plan.sleeps:
             n_blocks = next_turn(n_blocks, spent)
     yield Compute(worker.leave)
 

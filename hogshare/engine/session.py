@@ -10,7 +10,8 @@ the same session from them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +20,7 @@ import numpy as np
 from hogshare.barriers import UserBarrier
 from hogshare.engine.memory import sum_anew
 from hogshare.engine.sides import MasterSide, Worker
-from hogshare.kernels import epochs, layout, repair, sgd, turns
+from hogshare.kernels import apart, epochs, layout, repair, sgd, turns
 from hogshare.kernels.epochs import Plan
 from hogshare.kernels.epochs import Shared as SharedArrays
 from hogshare.kernels.rows import Rows
@@ -67,6 +68,8 @@ class Session:
         self.settings = settings
         self.barrier = barrier
         self.stragglers = stragglers
+        self.clock: Callable[[], int] = time.perf_counter_ns  # a simulation has its own
+        self.began = 0  # by that clock
         self.rule = sgd.Rule(**settings.rule)
         self.plan = Plan(**settings.plan)
         rows = [arrays[name].view() for name in ROW_ARRAYS]
@@ -76,6 +79,8 @@ class Session:
         self.shared = SharedArrays(**{name: arrays[name] for name in SharedArrays._fields})
         self.size = settings.n_features * settings.n_columns
         self.take_turn = turns.TURNS[self.rule.method, self.plan.private, self.plan.ordered]
+        if self.plan.parts:
+            self.take_turn = apart.apart_turn
 
     def private(self, me: int) -> sgd.Private:
         """Worker `me`'s own arrays."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import os
-import time
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -47,7 +46,7 @@ class Worker:
         key = (name, s.shared.w.dtype.name, s.rows.indices.dtype.name)
         if key in _PREPARED or JIT_DISABLED:
             return
-        if not is_cached(f"turns.{name}"):
+        if not is_cached(f"{s.take_turn.__module__.rpartition('.')[2]}.{name}"):
             log.info("compiling; this takes some seconds, once per rule and type of number")
         turn = (s.rows, s.rule, s.plan, s.shared, self.private, self.scratch, self.me, 0)
         s.take_turn.compile(tuple(map(typeof, turn)))
@@ -64,9 +63,9 @@ class Worker:
         """Enter the run and pull for the first time; False if the run has been closed."""
         s = self.session
         joined = bool(turns.join(s.rule, s.plan, s.shared, self.private, self.me))
-        if joined and not self.table[layout.T_JOINED]:
+        if joined and not self.table[layout.T_PROCESS]:
             self.table[layout.T_PROCESS] = os.getpid()
-            self.table[layout.T_JOINED] = time.perf_counter_ns()
+            self.table[layout.T_JOINED] = s.clock()
         return joined
 
     def must_ask(self) -> bool:
@@ -107,7 +106,8 @@ class Worker:
     def sleep_seconds(self) -> float:
         """How long to sleep in the block in hand."""
         s = self.session
-        assert s.stragglers is not None
+        if s.stragglers is None:
+            return 0.0
         block, n_workers = int(self.table[layout.T_BLOCKS]), s.settings.n_workers
         return s.stragglers.sleep(self.me, block, n_workers, s.block_seconds())
 
@@ -135,7 +135,7 @@ class Worker:
         answer = s.take_turn(
             s.rows, s.rule, s.plan, s.shared, self.private, self.scratch, self.me, n_blocks
         )
-        self.table[layout.T_HEARTBEAT] = time.perf_counter_ns()
+        self.table[layout.T_HEARTBEAT] = s.clock()
         return int(answer)
 
     def leave(self, state: int = layout.DONE) -> None:
@@ -170,7 +170,7 @@ class Worker:
         if (before % 2 != 0 or s.word(layout.WRITES) != before) and again:
             self.record(again - 1)  # the master wrote meanwhile
             return
-        s.arrays["snapshot_times"][slot] = time.perf_counter_ns()
+        s.arrays["snapshot_times"][slot] = s.clock()
         s.arrays["snapshot_blocks"][slot] = completed
 
     def model(self) -> Model:

@@ -19,7 +19,7 @@ import numpy as np
 
 from hogshare.kernels import layout
 from hogshare.kernels.atomics import compare_exchange, load, store
-from hogshare.kernels.jit import helper, inlined
+from hogshare.kernels.jit import helper, inlined, kernel
 from hogshare.kernels.streams import fraction, next_random
 
 FREE = 0  # values of Plan.barrier
@@ -145,6 +145,12 @@ def may_pass(plan, table, control, me):
         state[layout.T_LAG] = max(state[layout.T_LAG], lead)
         state[layout.T_PASSED] = clock + 1
     return allowed
+
+
+@kernel
+def look(plan, table, control, me):
+    """`may_pass` for who is asked about from outside of a turn: a simulation's queue."""
+    return may_pass(plan, table, control, me)
 
 
 @helper

@@ -128,7 +128,8 @@ class Plan(NamedTuple):
     cutoff: int  # staleness from which on a message is dropped; -1: none is
     damped: int  # 1: a message counts by one over one plus its staleness
     inline: int  # 1: the only worker is its own master
-    sleeps: int  # 1: workers are slow on purpose, see `hogshare.stragglers`
+    sleeps: int  # 1: workers sleep in every block, see `hogshare.stragglers` and `runtimes.virtual`
+    parts: int  # in which a worker reads and writes the one vector, apart; 0: row by row, at once
 
 
 @helper

@@ -75,7 +75,7 @@ T_WISH = 23  # what the worker does after its next section
 T_MAILED = 24  # messages posted to the master
 T_TAKEN = 25  # of which the master has taken (which writes this, and the next)
 T_DROPPED = 26  # of which it has dropped
-T_SLEEPS = 27  # 1: it is to sleep, or has slept, in the block in hand before it computes
+T_SLEEPS = 27  # sleeps begun in the block in hand: 1 before it computes; more: see `apart`
 T_COUNTED = 28  # blocks completed by all when its last one was counted, see `rounds`
 N_TABLE = 2 * WORD
 

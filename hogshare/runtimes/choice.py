@@ -12,9 +12,11 @@ import joblib
 from hogshare import machine
 from hogshare.planes.shared import row_nanoseconds
 from hogshare.problems.linear import LinearProblem
+from hogshare.ranges import is_count
 from hogshare.runtimes.caller import Caller
 from hogshare.runtimes.threads import Threads
 from hogshare.shm import sharing
+from hogshare.simulation.simulator import Simulator
 
 RUNTIMES = ("auto", "caller", "threads", "processes")
 # of computing per worker, in starts of a thread (4 ms by the machine's default constants), below
@@ -58,7 +60,11 @@ def worthwhile_workers(problem: LinearProblem, ceiling: int, epochs: int, interv
 
 
 def choose(
-    problem: LinearProblem, runtime: str, n_workers: int | None, epochs: int, interval: int
+    problem: LinearProblem,
+    runtime: str | Simulator,
+    n_workers: int | None,
+    epochs: int,
+    interval: int,
 ) -> tuple[int, Any, list[str]]:
     """Settle the number of workers and the runtime.
 
@@ -68,8 +74,10 @@ def choose(
     -------
     n_workers, runtime, notes
     """
+    if isinstance(runtime, Simulator):
+        return _simulated(runtime, n_workers)
     if runtime not in RUNTIMES:
-        raise ValueError(f"runtime must be one of {RUNTIMES}; got {runtime!r}.")
+        raise ValueError(f"runtime must be one of {RUNTIMES}, or a Simulator; got {runtime!r}.")
     if runtime == "auto" and n_workers:
         # counting usable cores reads the system's limits: a fifth of a millisecond
         paying = worthwhile_workers(problem, sys.maxsize, epochs, interval)
@@ -96,6 +104,19 @@ def choose(
     if runtime == "threads":
         return ceiling, Threads(), []
     return ceiling, _processes(), []
+
+
+def _simulated(simulator: Simulator, n_workers: int | None) -> tuple[int, Any, list[str]]:
+    """As many workers as one likes: no core has to be there for them."""
+    from hogshare.runtimes.virtual import Virtual
+
+    count = 1 if n_workers is None else n_workers
+    if not is_count(count) or count < 1:
+        raise ValueError(
+            f"a Simulator runs a whole number of workers, at least 1; got n_workers={n_workers!r}."
+        )
+    simulator.check(count)
+    return count, Virtual(simulator), []
 
 
 def _processes() -> Any:

@@ -22,6 +22,11 @@ class Monitor:
         self._owed: dict[int, int] = {}  # dead worker -> block it held
         self._stalled = 0
 
+    @property
+    def watches(self) -> bool:
+        """Whether anybody has died."""
+        return bool(self._dead)
+
     def bury(self, worker: int) -> None:
         """Take note of a death."""
         s = self.session.shared

@@ -1,6 +1,14 @@
 """A virtual clock: how long blocks take, who waits for whom, and who sees whom.
 
-Nothing here computes a gradient. Names are imported when they are first used.
+Nothing here computes a gradient: `Simulator` describes a run that `hogshare.solve` carries out.
+Names are imported when they are first used.
+
+Examples
+--------
+>>> from hogshare import simulation
+>>> law = simulation.LogNormal(mean=0.02, sigma=0.5)
+>>> simulation.Simulator(block_time=law, seconds=10.0).block_time
+LogNormal(mean=0.02, sigma=0.5)
 """
 
 from __future__ import annotations
@@ -18,22 +26,37 @@ if TYPE_CHECKING:
         Measured,
         Uniform,
     )
+    from hogshare.simulation.links import MODEL, Link, Network
+    from hogshare.simulation.membership import Churn
+    from hogshare.simulation.simulator import SimulationError, Simulator
 
 _PLACES = {
+    "Churn": "membership",
     "Constant": "blocktimes",
     "Exponential": "blocktimes",
     "Gamma": "blocktimes",
+    "Link": "links",
     "LogNormal": "blocktimes",
+    "MODEL": "links",
     "Measured": "blocktimes",
+    "Network": "links",
+    "SimulationError": "simulator",
+    "Simulator": "simulator",
     "Uniform": "blocktimes",
 }
 
 __all__ = [
+    "MODEL",
+    "Churn",
     "Constant",
     "Exponential",
     "Gamma",
+    "Link",
     "LogNormal",
     "Measured",
+    "Network",
+    "SimulationError",
+    "Simulator",
     "Uniform",
 ]
 

@@ -171,13 +171,13 @@ def staleness(session: Session) -> np.ndarray:
     return total[: used[-1] + 1] if used.size else total[:1]
 
 
-def workers(session: Session, began: float) -> list[dict[str, Any]]:
+def workers(session: Session) -> list[dict[str, Any]]:
     """One line per worker; `joined_seconds` counts from the run's beginning."""
     table = ProgressTable(session.shared.table)
     states, seconds, waited = table.state, table.mean_block_seconds, table.waiting_seconds
     lines = []
     for k, row in enumerate(session.shared.table):
-        joined = float(row[layout.T_JOINED]) * 1e-9
+        joined = float(row[layout.T_JOINED] - session.began) * 1e-9
         lines.append(
             {
                 "worker": k,
@@ -189,7 +189,7 @@ def workers(session: Session, began: float) -> list[dict[str, Any]]:
                 "waiting_seconds": float(waited[k]),
                 "mean_block_seconds": float(seconds[k]),
                 "largest_lead": int(row[layout.T_LAG]),
-                "joined_seconds": joined - began if joined else None,
+                "joined_seconds": joined if row[layout.T_PROCESS] else None,
                 "pid": int(row[layout.T_PROCESS]),
             }
         )
@@ -199,7 +199,6 @@ def workers(session: Session, began: float) -> list[dict[str, Any]]:
 def trace(
     session: Session,
     problem: LinearProblem,
-    began: float,
     start: Model | None,
     gradients: bool,
     first_epoch: int = 0,
@@ -224,7 +223,7 @@ def trace(
     points = [(done, done * session.plan.n_blocks, 0.0, *look(coef, intercept))]
     for slot in np.flatnonzero(a["snapshot_blocks"]):
         done = float(a["snapshot_blocks"][slot])
-        taken = a["snapshot_times"][slot] * 1e-9 - began
+        taken = float(a["snapshot_times"][slot] - session.began) * 1e-9
         coef = a["snapshots"][slot].reshape(-1, n).T
         values = look(coef, a["snapshot_intercepts"][slot])
         points.append((done / session.plan.n_blocks, done, taken, *values))

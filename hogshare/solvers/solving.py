@@ -33,6 +33,7 @@ from hogshare.problems.rows import exceeds_memory
 from hogshare.report import Report
 from hogshare.runtimes.choice import choose
 from hogshare.runtimes.hooks import OnEpoch, side_by_side
+from hogshare.simulation.simulator import Simulator
 from hogshare.solvers import outcome
 from hogshare.stragglers import Stragglers, check_stragglers, check_workers
 
@@ -46,7 +47,7 @@ def solve(
     rule: Rule | None = None,
     plane: Plane | None = None,
     barrier: Barrier | None = None,
-    runtime: str = "auto",
+    runtime: str | Simulator = "auto",
     n_workers: int | None = None,
     step: StepSize | None = None,
     stop: Stop | None = None,
@@ -76,10 +77,10 @@ def solve(
         When a worker may go on after a block: `ASP`, `BSP`, `SSP`, `PBSP`, `PSSP`, `Fraction`,
         `Throttled`, or a function ``(table, me) -> bool`` of a `ProgressTable` and the worker's
         number, which is asked again and again until it says True.
-    runtime : {"auto", "caller", "threads", "processes"}, default="auto"
+    runtime : {"auto", "caller", "threads", "processes"} or Simulator, default="auto"
         Who runs the workers. "auto" uses as many of `n_workers` as pay, as threads (no copy of the
         rows), or as processes if the rows come from `hogshare.share`. A runtime named makes
-        `n_workers` an order.
+        `n_workers` an order. A `Simulator` runs any number of them on a virtual clock.
     n_workers : int or None, default=None
         None is one, -1 all usable cores (`joblib.effective_n_jobs`).
     step : StepSize, default=StepSize("optimal")
@@ -165,6 +166,9 @@ def solve(
     workers, runner, notes = choose(
         problem, runtime, n_workers, stop.epochs, plane.interval(problem)
     )
+    simulated = runner if isinstance(runtime, Simulator) else None
+    if simulated is not None:
+        check_simulated(rule, plane)
     check_workers(stragglers, workers)
     checkpoint, saved = place_of(checkpoint), saved_run(resume, start)
     order_seed = shuffle_seed(seed) if saved is None or seed is not None else saved.seed
@@ -194,7 +198,8 @@ def solve(
         track=track,
         block=block,
         record=record,
-        stragglers=stragglers,
+        sleeps=stragglers is not None or simulated is not None,
+        parts=0 if simulated is None else simulated.parts(plane),
     )
     if record:
         from hogshare.engine.recording import check_recordable
@@ -228,6 +233,7 @@ def solve(
         if checks is not None:
             checks.prepare()
         ready = time.perf_counter()
+        session.began = session.clock()
         with np.errstate(all="ignore"):
             notes += runner.run(session, heard, at_rest)
         over = time.perf_counter()
@@ -264,17 +270,17 @@ def solve(
             stop_reason=why,
             checks=[] if checks is None else checks.seen,
             epoch_losses=outcome.epoch_losses(session),
-            trace=outcome.trace(session, problem, ready, first, gradients, begun)
-            if trace
-            else None,
-            workers=outcome.workers(session, ready),
+            trace=outcome.trace(session, problem, first, gradients, begun) if trace else None,
+            workers=outcome.workers(session),
             staleness=outcome.staleness(session),
             seconds={
                 "setup": filled - began,
                 "compile": ready - filled,
                 "run": over - ready,
                 "total": over - began,
+                **({} if simulated is None else {"virtual": simulated.seconds}),
             },
+            traffic=None if simulated is None else simulated.traffic.as_dict(),
             notes=notes,
             recording=recorded(session, problem, settings, shapes, rule, step, stop, start)
             if record
@@ -283,6 +289,15 @@ def solve(
     finally:
         runner.close()
     return report
+
+
+def check_simulated(rule: Rule, plane: Plane) -> None:
+    """Refuse what cannot be taken apart into reading, computing and writing."""
+    if isinstance(rule, SAGA) and isinstance(plane, Shared) and plane.exchange is None:
+        raise ValueError(
+            "SAGA on the one vector reads and writes row by row, and a Simulator block by block: use "
+            "SAGA() with private copies, plane=Shared()."
+        )
 
 
 def check_gradients(problem: LinearProblem, trace: int | None, gradients: bool) -> None:

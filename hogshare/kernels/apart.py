@@ -1,0 +1,121 @@
+"""Blocks that read the one vector, compute, and write it, one after the other with time in between.
+
+On the lock-free vector a worker reads and writes while it computes, row by row, and what happens
+meanwhile is up to the processor. On a virtual clock nothing happens meanwhile: a turn is a moment.
+So there a block is taken apart. It reads the vector in `plan.parts` parts with a sleep behind each,
+computes on that copy, and adds its change in as many parts, again with sleeps in between. Other
+workers' writes fall between its reads, so that what it has read need not be a state that the vector
+has ever been in: the inconsistent read of AsySG-incon (Lian et al. 2015, equation 12).
+
+Who writes: every worker the vector, a part in a turn; turns of one simulation do not overlap.
+T_SLEEPS counts a block's sleeps so far: as many as parts when it computes, and one less than twice
+that when it writes the last part.
+"""
+
+from hogshare.kernels import layout
+from hogshare.kernels.atomics import load, store
+from hogshare.kernels.barriers import FREE, may_pass
+from hogshare.kernels.coordinate import ALL, begin_draws, coordinate_rows
+from hogshare.kernels.endings import end_epochs
+from hogshare.kernels.epochs import claim, complete, must_leave, news_of, note_event, tick
+from hogshare.kernels.exchange import record_push
+from hogshare.kernels.hogwild import hogwild_rows
+from hogshare.kernels.jit import helper, kernel
+from hogshare.kernels.tracking import start_block
+from hogshare.kernels.turns import nothing_to_claim, rows_of
+
+
+@helper
+def read_part(shared, private, part, parts):
+    """Copy one part of the vector; the intercepts come with the first."""
+    size = shared.w.shape[0]
+    for j in range(size * part // parts, size * (part + 1) // parts):
+        private.w[j] = shared.w[j]
+        private.base[j] = shared.w[j]
+    if part == 0:
+        for c in range(shared.intercept.shape[0]):
+            private.local[layout.L_INTERCEPT, c] = shared.intercept[c]
+            private.local[layout.L_INTERCEPT_BASE, c] = shared.intercept[c]
+
+
+@helper
+def moved(now, base, mine):
+    """`now` plus the change from `base` to `mine`; to the bit `mine` where nobody else has written,
+    so that one worker's run is the sequential one.
+    """
+    return mine if now == base else now + (mine - base)
+
+
+@helper
+def write_part(shared, private, part, parts):
+    """Add what has changed in one part of the copy."""
+    size = shared.w.shape[0]
+    kind = shared.w.dtype.type
+    for j in range(size * part // parts, size * (part + 1) // parts):
+        if private.w[j] != private.base[j]:
+            shared.w[j] = kind(moved(shared.w[j], private.base[j], private.w[j]))
+    if part == 0:
+        local = private.local
+        for c in range(shared.intercept.shape[0]):
+            base, mine = local[layout.L_INTERCEPT_BASE, c], local[layout.L_INTERCEPT, c]
+            shared.intercept[c] = moved(shared.intercept[c], base, mine)
+
+
+@helper
+def compute_apart(rows, rule, plan, shared, private, scratch, ticket):
+    """Take the block's steps on the copy."""
+    order, first, end, t = rows_of(ticket, plan, shared.order, rule.first_t)
+    start_block(private.local)
+    vector = private.w, private.local[layout.L_INTERCEPT], shared.rarity
+    args = private, shared.columns, scratch, False
+    if rule.coordinate == ALL:
+        hogwild_rows(rows, rule, order, first, end, t, *vector, *args)
+    else:
+        epoch, block = ticket // plan.n_blocks, ticket % plan.n_blocks
+        begin_draws(rule, plan.seed, epoch, block, private.local.shape[1], scratch)
+        coordinate_rows(rows, rule, order, first, end, t, *vector, *args)
+
+
+@kernel
+def apart_turn(rows, rule, plan, shared, private, scratch, me, n_blocks):
+    """Take up to `n_blocks` blocks a step further; one of the ``TURN_`` answers."""
+    control = shared.control
+    state = shared.table[me]
+    for _ in range(n_blocks):
+        if must_leave(control, False):
+            return layout.TURN_DONE
+        sleeps = state[layout.T_SLEEPS]
+        if sleeps == 0:
+            if plan.barrier != FREE and not may_pass(plan, shared.table, control, me):
+                return layout.TURN_WAIT
+            if claim(shared, plan, me) == layout.NO_BLOCK:
+                return nothing_to_claim(shared, plan, me)
+            if state[layout.T_STATE] != layout.ACTIVE:
+                store(state, layout.T_STATE, layout.ACTIVE)
+            state[layout.T_VERSION] = load(control, layout.VERSION)
+        ticket = state[layout.T_BLOCK]
+        last, completed = True, 0
+        if ticket != layout.FINISH_EPOCH:
+            if sleeps < plan.parts:
+                read_part(shared, private, sleeps, plan.parts)
+                state[layout.T_SLEEPS] = sleeps + 1
+                return layout.TURN_SLEEP
+            if sleeps == plan.parts:
+                compute_apart(rows, rule, plan, shared, private, scratch, ticket)
+            write_part(shared, private, sleeps - plan.parts, plan.parts)
+            if sleeps + 1 < 2 * plan.parts:
+                state[layout.T_SLEEPS] = sleeps + 1
+                return layout.TURN_SLEEP
+            state[layout.T_SLEEPS] = 0
+            record_push(shared, me)
+            note_event(shared, me, ticket, 0)
+            _, first, end, _ = rows_of(ticket, plan, shared.order, rule.first_t)
+            state[layout.T_ROWS] += end - first
+            last, completed = complete(shared, plan, ticket, private.local)
+            tick(state)
+        if last:
+            end_epochs(rows, rule, plan, shared, private, me)
+        news = news_of(plan, last, completed)
+        if news != layout.TURN_OVER:
+            return news
+    return layout.TURN_OVER

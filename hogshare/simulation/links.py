@@ -1,0 +1,152 @@
+"""What messages between workers and the model cost on a virtual clock: time, and bytes by kind."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from hogshare.ranges import is_count
+
+MODEL = -1  # the model's end of a link, beside workers from 0
+KINDS = ("model", "update", "control")
+HEADER_BYTES = 32  # of a message: number, version, count, block
+CONTROL_BYTES = 16  # a worker and its clock
+
+
+@dataclass(frozen=True)
+class Link:
+    """One direction between two ends.
+
+    Parameters
+    ----------
+    latency : float, default=0.0
+        Virtual seconds that a message of no length takes. Infinity: nothing ever arrives.
+    bandwidth : float, default=inf
+        Bytes per virtual second. 0: nothing ever arrives.
+
+    Examples
+    --------
+    >>> from hogshare.simulation import Link
+    >>> Link(latency=0.5, bandwidth=1e6).seconds(250_000)
+    0.75
+    """
+
+    latency: float = 0.0
+    bandwidth: float = math.inf
+
+    def __post_init__(self) -> None:
+        for name in ("latency", "bandwidth"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0.0:
+                raise ValueError(f"{name} of a link must be a number, at least 0; got {value!r}.")
+
+    @property
+    def delivers(self) -> bool:
+        """Whether a message ever arrives."""
+        return self.latency < math.inf and self.bandwidth > 0.0
+
+    def seconds(self, n_bytes: float) -> float:
+        """How long a message is under way."""
+        if not self.delivers:
+            return math.inf
+        return self.latency + n_bytes / self.bandwidth
+
+
+@dataclass(frozen=True)
+class Network:
+    """Links between the workers and the model.
+
+    Parameters
+    ----------
+    link : Link, default=Link()
+        What nothing else is said of: no latency, as many bytes as one likes.
+    classes : mapping of str to (Link, sequence of int), default={}
+        Workers whose two directions are another link, by the name of their class.
+    edges : mapping of (int, int) to Link, default={}
+        Single directions, ``(from, to)``, of which one end is a worker and the other
+        `hogshare.simulation.MODEL`. They count more than classes.
+    ceiling : float, default=inf
+        Bytes per virtual second that the model's end sends and receives in all: messages stand in
+        line for it.
+
+    Examples
+    --------
+    >>> from hogshare.simulation import MODEL, Link, Network
+    >>> far = Link(latency=0.1, bandwidth=1e6)
+    >>> network = Network(classes={"far": (far, range(8, 16))}, edges={(3, MODEL): far})
+    >>> network.up(3) == network.down(9) == far, network.down(3)
+    (True, Link(latency=0.0, bandwidth=inf))
+    """
+
+    link: Link = Link()
+    classes: Mapping[str, tuple[Link, Iterable[int]]] = field(default_factory=dict)
+    edges: Mapping[tuple[int, int], Link] = field(default_factory=dict)
+    ceiling: float = math.inf
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.link, Link):
+            raise TypeError(f"link must be a Link; got {self.link!r}.")
+        for name, entry in self.classes.items():
+            if not (isinstance(entry, tuple) and len(entry) == 2 and isinstance(entry[0], Link)):
+                raise TypeError(
+                    f"class {name!r} must be (Link(...), workers), such as "
+                    f"(Link(latency=0.1), range(8)); got {entry!r}."
+                )
+        for edge, link in self.edges.items():
+            ends = edge if isinstance(edge, tuple) and len(edge) == 2 else ()
+            if sum(end == MODEL for end in ends) != 1 or not isinstance(link, Link):
+                raise ValueError(
+                    "edges must map (worker, MODEL) or (MODEL, worker) to a Link; got "
+                    f"{edge!r}: {link!r}."
+                )
+        if not isinstance(self.ceiling, (int, float)) or not self.ceiling > 0.0:
+            raise ValueError(f"ceiling must be above 0 bytes per second; got {self.ceiling!r}.")
+
+    @cached_property
+    def _of_class(self) -> dict[int, Link]:
+        return {int(k): link for link, members in self.classes.values() for k in members}
+
+    def up(self, worker: int) -> Link:
+        """The link by which a worker's updates reach the model."""
+        return self.edges.get((worker, MODEL)) or self._of_class.get(worker, self.link)
+
+    def down(self, worker: int) -> Link:
+        """The link by which the model reaches a worker."""
+        return self.edges.get((MODEL, worker)) or self._of_class.get(worker, self.link)
+
+    def check(self, n_workers: int) -> None:
+        """Refuse links of workers that the run does not have.
+
+        Raises
+        ------
+        ValueError
+        """
+        named = {end for edge in self.edges for end in edge if end != MODEL} | set(self._of_class)
+        for worker in named:
+            if not is_count(worker) or not 0 <= worker < n_workers:
+                raise ValueError(
+                    f"the network names worker {worker!r}, and the run has {n_workers}: 0 to "
+                    f"{n_workers - 1}."
+                )
+
+
+class Traffic:
+    """Messages and bytes of a run so far, by kind: model, update, control."""
+
+    def __init__(self) -> None:
+        self.messages = dict.fromkeys(KINDS, 0)
+        self.bytes = dict.fromkeys(KINDS, 0)
+
+    def add(self, kind: str, n_bytes: int, count: int = 1) -> None:
+        """Count messages of so many bytes each."""
+        self.messages[kind] += count
+        self.bytes[kind] += count * n_bytes
+
+    def as_dict(self) -> dict[str, Any]:
+        """For the report: ``{kind: {"messages": ..., "bytes": ...}}``."""
+        return {
+            kind: {"messages": self.messages[kind], "bytes": self.bytes[kind]} for kind in KINDS
+        }

@@ -1,0 +1,148 @@
+"""What a run on a virtual clock is made of: block times, links, who comes and goes, looks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from hogshare.ranges import count, not_negative, positive, whole
+from hogshare.simulation.blocktimes import BlockTime, Exponential, check_law
+from hogshare.simulation.links import Network
+from hogshare.simulation.membership import Churn
+
+POLLS_PER_BLOCK = 20  # looks at a barrier that draws, where nothing is said
+
+
+class SimulationError(RuntimeError):
+    """A simulated run in which nothing more can happen."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Simulator:
+    """Runs workers one after the other on a virtual clock: a runtime of `hogshare.solve`.
+
+    Workers run the same loop on the same kernels as in threads and processes, with real gradients;
+    only time is modelled. So there may be a thousand of them, and the same seeds give the same run
+    bit for bit.
+
+    A block takes::
+
+        model to the worker + read_seconds + block time * slowness + write_seconds + update back
+
+    and, with ``solve(stragglers=...)``, what the straggler sleeps. The worker reads the model at
+    the block's beginning and its update counts at the end. On the lock-free vector
+    (``Shared(exchange=None)``) reading and writing take `parts` moments each, spread over their
+    seconds, with other workers' writes between them.
+
+    Parameters
+    ----------
+    block_time : BlockTime, default=Exponential(1.0)
+        Law of the virtual seconds of computing in a block.
+    slowness : sequence of float or None, default=None
+        Factor of each worker's block times; None: 1 for all.
+    seconds : float or None, default=None
+        When the run ends at the latest, in virtual seconds; None: when its `Stop` says so.
+    poll : float or None, default=None
+        Virtual seconds after which a worker that a barrier holds looks again. 0: at the very moment
+        at which it may pass. None: 0, and a twentieth of the mean block time for barriers that draw
+        a new sample at each look (or are a function of yours), whose looks are part of the rule.
+    network : Network, default=Network()
+        Links between workers and the model: by default, messages take no time.
+    read_seconds, write_seconds : float, default=0.0
+        Virtual seconds of reading the model and of writing a change to it. A master takes
+        `write_seconds` for each message, one after the other.
+    parts : int, default=8
+        Moments of reading, and of writing, on the lock-free vector; 1 where both take no time.
+    churn : Churn, default=Churn()
+        Workers that join late, leave or die.
+    seed : int, default=0
+        Of the block times. (That of ``solve`` is of the row order and the barrier's samples.)
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from hogshare import SSP, Simulator, Stop, problems, solve
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> problem = problems.linear(scale(X), y)
+    >>> run = {"barrier": SSP(2), "runtime": Simulator(), "n_workers": 40, "block": 8, "seed": 0}
+    >>> report = solve(problem, stop=Stop(epochs=5), **run)
+    >>> report.seconds["virtual"] == solve(problem, stop=Stop(epochs=5), **run).seconds["virtual"]
+    True
+    """
+
+    block_time: BlockTime = field(default_factory=Exponential)
+    slowness: Sequence[float] | None = None
+    seconds: float | None = None
+    poll: float | None = None
+    network: Network = field(default_factory=Network)
+    read_seconds: float = 0.0
+    write_seconds: float = 0.0
+    parts: int = 8
+    churn: Churn = field(default_factory=Churn)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_law(self.block_time)
+        if self.slowness is not None:
+            kept = tuple(float(factor) for factor in np.asarray(self.slowness, dtype=float).ravel())
+            object.__setattr__(self, "slowness", kept)
+            for factor in kept:
+                positive(**{"every entry of slowness": factor})
+        if self.seconds is not None:
+            positive(seconds=self.seconds)
+        if self.poll is not None:
+            not_negative(poll=self.poll)
+        not_negative(read_seconds=self.read_seconds, write_seconds=self.write_seconds)
+        count(1, parts=self.parts)
+        whole(seed=self.seed)
+        for name, kind in (("network", Network), ("churn", Churn)):
+            if not isinstance(getattr(self, name), kind):
+                raise TypeError(f"{name} must be a {kind.__name__}; got {getattr(self, name)!r}.")
+
+    def check(self, n_workers: int) -> None:
+        """Refuse what does not fit the number of workers.
+
+        Raises
+        ------
+        ValueError
+        """
+        if self.slowness is not None and len(self.slowness) != n_workers:
+            raise ValueError(
+                f"slowness has {len(self.slowness)} entries, and the run has {n_workers} workers: "
+                "give a factor for each."
+            )
+        self.network.check(n_workers)
+        self.churn.check(n_workers)
+
+    def parts_of(self, lock_free: bool) -> int:
+        """Moments of reading the one vector; 0 on a plane that has no such vector."""
+        if not lock_free:
+            return 0
+        return self.parts if self.read_seconds or self.write_seconds else 1
+
+    def poll_seconds(self, barrier: str, must_look: bool) -> float:
+        """After how long a worker that is held looks again; 0: at the moment it may pass.
+
+        Parameters
+        ----------
+        barrier : str
+            Its name.
+        must_look : bool
+            Whether looks change what it says: it draws a new sample at each, or is the user's.
+
+        Raises
+        ------
+        ValueError
+            If it must look, and `poll` is 0.
+        """
+        if self.poll == 0.0 and must_look:
+            raise ValueError(
+                f"poll=0 lets a worker pass at the very moment it may, and {barrier} says "
+                "something else at every look: give the seconds between two looks."
+            )
+        if self.poll is not None:
+            return float(self.poll)
+        return max(self.block_time.mean, 1e-9) / POLLS_PER_BLOCK if must_look else 0.0
