@@ -101,6 +101,7 @@ def session(
     track=tracking.CRITERION,
     block=None,
     start=None,
+    parts=0,
 ):
     """A filled session in this process's memory."""
     step, stop = step or StepSize("constant", eta0=0.1), stop or Stop(epochs=3)
@@ -119,6 +120,8 @@ def session(
         report_epochs=report_epochs,
         track=track,
         block=block,
+        sleeps=parts > 0,
+        parts=parts,
     )
     arrays = {**private_memory(shapes), **row_arrays(problem)}
     made = Session(arrays, settings)

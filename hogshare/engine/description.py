@@ -69,14 +69,20 @@ def describe(
     record: bool = False,
     sleeps: bool = False,
     parts: int = 0,
+    orderly: bool = True,
 ) -> tuple[Settings, Shapes]:
-    """Settle a run's numbers and list the arrays it needs."""
+    """Settle a run's numbers and list the arrays it needs.
+
+    sleeps : whether workers sleep in every block
+    parts : as `Plan.parts`
+    orderly : whether BSP may keep workers in their order, for which all have to be there
+    """
     n_rows = problem.n_rows
     held_out = 0 if stop.validation is None else int(np.count_nonzero(stop.validation))
     n_training = n_rows - held_out
     mode = plane.mode(n_workers)
     interval = plane.interval(problem) if mode == epochs.EXCHANGE else 0
-    ordered = n_workers > 1 and mode != epochs.LOCK_FREE and is_bsp(barrier, n_workers)
+    ordered = orderly and n_workers > 1 and mode != epochs.LOCK_FREE and is_bsp(barrier, n_workers)
     rows_per_block = block_rows(n_training, n_workers, trace)
     if block is not None:
         rows_per_block = min(block, rows_per_block) if trace else min(block, n_training)

@@ -110,6 +110,7 @@ class Simulation:
         self._master = loop_of(session, self._n_workers) if session.has_master else None
         self._master_reply: Any = None
         self._master_called = False
+        self._writes_more = False  # messages that came with one, before it begins with the next
         self._section = -1
         self._words = self._look_at_words()
         lag = plan.barrier == barriers.LAG
@@ -144,6 +145,8 @@ class Simulation:
         for seconds, what, worker in self.simulator.churn.schedule(self._n_workers):
             self._push(seconds, CHURN[what], worker)
         while self._queue or self._asleep or self._parked:
+            if not self._loops and not self._master_called and self._is_over():
+                break  # who would come, comes too late
             if limit is not None and self._queue and self._queue[0][0] > limit:
                 self._stop_at(limit)
             elif self._queue:
@@ -158,8 +161,12 @@ class Simulation:
             repair.refuse(row)  # who has not come
         self._serve()
         self.hook.poll()
-        if session.word(layout.STOP) == layout.RUNNING:
+        if not self._is_over():
             self.notes.append("nobody was left: all workers had gone or died before the run's end")
+
+    def _is_over(self) -> bool:
+        """Whether the run has been stopped, for whatever reason; workers may still be leaving."""
+        return self.session.word(layout.STOP) != layout.RUNNING
 
     def _nanoseconds(self) -> int:
         return round(self.now * NS)
@@ -177,10 +184,11 @@ class Simulation:
             self._look(worker)
         elif kind == MASTER:
             self._master_called = False
-            self._serve()
+            self._write()
         elif kind == COME:
-            self._loops[worker] = loop_of(self.session, worker)
-            self._advance(worker, None)
+            if not self._is_over():
+                self._loops[worker] = loop_of(self.session, worker)
+                self._advance(worker, None)
         elif worker in self._loops:
             if kind == GO:
                 self._let_go(worker)
@@ -415,19 +423,35 @@ class Simulation:
 
     def _call_master(self, me: int) -> None:
         """Let the master take what a worker has posted, when it has written that."""
-        row, seconds = self._table[me], self.simulator.write_seconds
+        row = self._table[me]
         if row[layout.T_MAILED] == row[layout.T_TAKEN]:
             return
-        if seconds == 0.0:
+        if self.simulator.write_seconds == 0.0:
             self._serve()
         else:
-            self._master_called = True
-            self._push(self.now + seconds, MASTER, self._n_workers)
+            self._call_master_after(1)
 
-    def _serve(self) -> None:
-        """Let the master's loop run until it wishes to wait."""
+    def _call_master_after(self, messages: int) -> None:
+        self._master_called = True
+        seconds = messages * self.simulator.write_seconds
+        self._push(self.now + seconds, MASTER, self._n_workers)
+
+    def _write(self) -> None:
+        """The master has written a message, and takes it; with it come those that were posted
+        meanwhile, each of which keeps it as long before it begins with the next.
+        """
+        others = 0 if self._writes_more else self._serve() - 1
+        self._writes_more = others > 0
+        mail = self._table[:, layout.T_MAILED] != self._table[:, layout.T_TAKEN]
+        if self._writes_more:
+            self._call_master_after(others)
+        elif self._master is not None and mail.any():
+            self._call_master_after(1)
+
+    def _serve(self) -> int:
+        """Let the master's loop run until it wishes to wait; how many messages it has taken."""
         if self._master is None:
-            return
+            return 0
         taken, reply = 0, self._master_reply
         try:
             while True:
@@ -440,14 +464,11 @@ class Simulation:
             self._master_reply = 0
         except StopIteration:
             self._master = None
-        if taken > 1 and self.simulator.write_seconds:  # the others came while it wrote the first
-            self._master_called = True
-            busy = (taken - 1) * self.simulator.write_seconds
-            self._push(self.now + busy, MASTER, self._n_workers)
         for other in sorted(self._for_master):
             self._call(other)
         if taken and self.session.plan.ordered:
             self._call(self.session.word(layout.SECTION) % self._n_workers)
+        return taken
 
     # -- who goes
 
@@ -455,14 +476,7 @@ class Simulation:
         return bool(self._table[me, layout.T_BLOCK] == layout.NO_BLOCK)
 
     def _let_go(self, me: int) -> None:
-        """A worker wishes to leave: when the block in hand is done.
-
-        In an ordered run it claims the next one in the section in which it folds the last, so that
-        it always has one in hand: that is left to others.
-        """
-        if self.session.plan.ordered:
-            self._fall(me)
-            return
+        """A worker wishes to leave: when the block in hand is done."""
         self._leaving.add(me)
         if me in self._parked and self._has_no_block(me):
             del self._parked[me]

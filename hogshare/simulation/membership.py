@@ -56,6 +56,11 @@ class Churn:
             for worker, seconds in getattr(self, name).items():
                 not_negative(**{f"{name}[{worker!r}]": seconds})
 
+    def __bool__(self) -> bool:
+        """Whether anybody comes late or goes early."""
+        named = self.joins or self.leaves or self.deaths
+        return bool(named or self.leave_rate or self.death_rate or self.join_seconds)
+
     def check(self, n_workers: int) -> None:
         """Refuse workers that the run does not have, and any that goes before it has come.
 

@@ -200,6 +200,7 @@ def solve(
         record=record,
         sleeps=stragglers is not None or simulated is not None,
         parts=0 if simulated is None else simulated.parts(plane),
+        orderly=simulated is None or not simulated.simulator.churn,
     )
     if record:
         from hogshare.engine.recording import check_recordable
@@ -295,8 +296,8 @@ def check_simulated(rule: Rule, plane: Plane) -> None:
     """Refuse what cannot be taken apart into reading, computing and writing."""
     if isinstance(rule, SAGA) and isinstance(plane, Shared) and plane.exchange is None:
         raise ValueError(
-            "SAGA on the one vector reads and writes row by row, and a Simulator block by block: use "
-            "SAGA() with private copies, plane=Shared()."
+            "SAGA on the one vector reads and writes row by row, and a Simulator block by block: "
+            "use SAGA() with private copies, plane=Shared()."
         )
 
 

@@ -1,0 +1,530 @@
+"""The engine's loop on a virtual clock: the same runs as in threads and processes, only when."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from hogshare import (
+    ASP,
+    BSP,
+    PBSP,
+    SAGA,
+    SDCA,
+    SGD,
+    SSP,
+    Fraction,
+    Master,
+    Shared,
+    Simulator,
+    StepSize,
+    Stop,
+    Throttled,
+    problems,
+    replay,
+    solve,
+)
+from hogshare.barriers import BarrierError
+from hogshare.runtimes.least import LeastClock
+from hogshare.runtimes.virtual import Simulation
+from hogshare.simulation import (
+    MODEL,
+    Churn,
+    Constant,
+    Exponential,
+    Link,
+    LogNormal,
+    Measured,
+    Network,
+    SimulationError,
+    Uniform,
+)
+from hogshare.stragglers import ControlledDelay, Recorded
+
+NOTHING = Simulator(block_time=Constant(0.0))
+PLANES = {
+    "copies": Shared(),
+    "one vector": Shared(exchange=None),
+    "master": Master(),
+    "sums": Master(gradients=3),
+}
+
+
+@pytest.fixture(scope="module")
+def problem(cancer):
+    return problems.linear(*cancer, alpha=0.01)
+
+
+def run(problem, simulator=None, n_workers=8, **settings):
+    settings = {
+        "step": StepSize("constant", 0.01),
+        "stop": Stop(epochs=3),
+        "block": 8,
+        "seed": 0,
+    } | settings
+    return solve(problem, runtime=simulator or Simulator(), n_workers=n_workers, **settings)
+
+
+def bits(report):
+    return report.model.coef.tobytes(), report.model.intercept.tobytes()
+
+
+# -- the same run, again
+
+
+@pytest.mark.parametrize("plane", PLANES)
+@pytest.mark.parametrize(
+    "barrier", [ASP(), BSP(), SSP(1), PBSP(2), PBSP(2, hold=True), Fraction(0.5), Throttled(4)]
+)
+def test_a_run_repeats_bit_for_bit_and_ends(problem, plane, barrier):
+    first, again, other = (
+        run(problem, Simulator(seed=seed), plane=PLANES[plane], barrier=barrier)
+        for seed in (1, 1, 2)
+    )
+    assert bits(first) == bits(again)
+    assert first.to_dict()["workers"] == again.to_dict()["workers"]
+    assert first.traffic == again.traffic
+    assert first.seconds["virtual"] == again.seconds["virtual"] != other.seconds["virtual"]
+    assert first.n_epochs == 3
+    assert sum(worker["rows"] for worker in first.workers) == 3 * problem.n_rows
+    if not isinstance(barrier, ASP):
+        assert sum(worker["waiting_seconds"] for worker in first.workers) > 0.0
+    if not isinstance(barrier, BSP):
+        assert bits(first) != bits(other)
+
+
+@pytest.mark.parametrize("plane", PLANES)
+@pytest.mark.parametrize("rule", [SGD(), SGD(average=True)], ids=str)
+def test_one_worker_is_the_run_without_a_simulator_bit_for_bit(problem, plane, rule):
+    settings = {"plane": PLANES[plane], "rule": rule, "n_workers": 1}
+    simulated = run(problem, **settings)
+    real = solve(
+        problem,
+        step=StepSize("constant", 0.01),
+        stop=Stop(epochs=3),
+        block=8,
+        seed=0,
+        **settings,
+    )
+    assert bits(simulated) == bits(real)
+    assert simulated.seconds["virtual"] > 0.0 and "virtual" not in real.seconds
+    assert real.traffic is None and "traffic" not in real.to_dict()
+
+
+@pytest.mark.parametrize("rule", [SDCA(), SAGA()], ids=str)
+def test_rules_that_remember_come_to_the_same_optimum(problem, rule):
+    stop, settings = Stop(epochs=400, gradient=1e-7), {"rule": rule, "step": None}
+    simulated = run(problem, n_workers=16, stop=stop, **settings)
+    alone = run(problem, n_workers=1, stop=stop, **settings)
+    assert simulated.converged
+    np.testing.assert_allclose(simulated.model.coef, alone.model.coef, atol=1e-5)
+
+
+@pytest.mark.parametrize("runtime", ["threads", "processes"])
+@pytest.mark.parametrize("plane", ["copies", "master", "sums"])
+def test_behind_bsp_it_is_the_run_of_threads_and_processes_bit_for_bit(problem, plane, runtime):
+    settings = {"plane": PLANES[plane], "barrier": BSP(), "n_workers": 3}
+    simulated = run(problem, **settings)
+    real = run(problem, runtime, **settings)
+    assert bits(simulated) == bits(real)
+    assert [w["blocks"] for w in simulated.workers] == [w["blocks"] for w in real.workers]
+
+
+# blocks of worker k end at 0.05 (k + 1) seconds and some multiple of 0.15: no two at once
+SCHEDULE = Recorded(
+    [
+        [0.05 * (k + 1), *steps]
+        for k, steps in enumerate(
+            (
+                [0.3, 0.15, 0.15, 0.45, 0.15, 0.3, 0.15, 0.15],
+                [0.15, 0.45] * 4,
+                [0.15, 0.15, 0.3, 0.15] * 2,
+            )
+        )
+    ]
+)
+
+
+@pytest.mark.parametrize("runtime", ["threads", "processes"])
+def test_on_a_schedule_it_is_the_run_of_threads_and_processes_bit_for_bit(problem, runtime):
+    settings = {
+        "plane": Master(gradients=2),
+        "rule": SGD(batch=8),
+        "stragglers": SCHEDULE,
+        "n_workers": 3,
+        "block": 64,
+        "stop": Stop(epochs=1),
+        "record": True,
+    }
+    virtual = run(problem, NOTHING, **settings)
+    assert np.diff(sorted(ends_of(virtual))).min() > 0.04  # a busy machine does not swap two
+    for _ in range(3):  # but a very busy one may
+        real = run(problem, runtime, **settings)
+        if np.array_equal(real.recording.events, virtual.recording.events):
+            break
+    np.testing.assert_array_equal(virtual.recording.events, real.recording.events)
+    assert bits(virtual) == bits(real)
+    assert np.array_equal(virtual.staleness, real.staleness)
+    assert bits(virtual) == (
+        replay(problem, virtual).coef.tobytes(),
+        replay(problem, virtual).intercept.tobytes(),
+    )
+
+
+def ends_of(report):
+    """When each block of the schedule has ended: by hand, for three workers without a barrier."""
+    ends = []
+    for worker, line in enumerate(SCHEDULE.seconds):
+        blocks = report.workers[worker]["blocks"]
+        ends += np.cumsum([line[k % len(line)] for k in range(blocks)]).tolist()
+    return ends
+
+
+# -- time
+
+
+@pytest.mark.parametrize("plane", ["copies", "one vector", "master"])
+def test_a_block_takes_its_parts_one_after_the_other(problem, plane):
+    """One worker: every block is the model's way, reading, computing, writing and the way back."""
+    simulator = Simulator(
+        block_time=Constant(2.0),
+        slowness=[1.5],
+        read_seconds=0.25,
+        write_seconds=0.5,
+        network=Network(edges={(MODEL, 0): Link(latency=1.0), (0, MODEL): Link(latency=0.125)}),
+    )
+    report = run(problem, simulator, n_workers=1, plane=PLANES[plane], stop=Stop(epochs=1))
+    blocks = report.workers[0]["blocks"]
+    each = 1.0 + 0.25 + 3.0 + 0.125 + (0.0 if plane == "master" else 0.5)
+    if plane == "one vector":  # the last part is written at the end, the others before
+        each = 1.0 + 0.25 + 3.0 + 0.125 + 0.5
+    assert report.seconds["virtual"] == pytest.approx(blocks * each)
+    assert report.workers[0]["mean_block_seconds"] == pytest.approx(each)
+
+
+def test_bytes_take_time_and_are_counted_by_kind(problem):
+    network = Network(Link(bandwidth=1e3))
+    report = run(
+        problem, Simulator(block_time=Constant(0.0), network=network), n_workers=1, barrier=SSP(1)
+    )
+    blocks = report.workers[0]["blocks"]
+    kinds = report.traffic
+    size = problem.n_features * 8 + 8 + 32
+    assert kinds["model"] == {"messages": blocks, "bytes": blocks * size}
+    assert kinds["update"]["messages"] == blocks
+    assert kinds["control"]["messages"] == blocks  # each a look at the barrier, none in vain
+    total = kinds["model"]["bytes"] + kinds["update"]["bytes"]
+    assert report.seconds["virtual"] == pytest.approx(total / 1e3)
+
+
+def test_all_share_the_models_end(problem):
+    """With a ceiling in bytes eight workers are not quicker than the ceiling lets them be."""
+    network = Network(ceiling=1e3)
+    simulator = Simulator(block_time=Constant(0.001), network=network)
+    report = run(problem, simulator, n_workers=8)
+    total = sum(report.traffic[kind]["bytes"] for kind in ("model", "update"))
+    assert report.seconds["virtual"] == pytest.approx(total / 1e3, rel=0.01)
+    free = run(problem, Simulator(block_time=Constant(0.001)), n_workers=8)
+    assert report.seconds["virtual"] > 100 * free.seconds["virtual"]
+
+
+@pytest.mark.parametrize("gradients", [1, 4])
+def test_a_master_writes_one_message_after_the_other(problem, gradients):
+    simulator = Simulator(block_time=Constant(0.01), write_seconds=0.5)
+    report = run(problem, simulator, n_workers=8, plane=Master(gradients))
+    pushes = sum(worker["pushes"] for worker in report.workers)
+    assert report.seconds["virtual"] == pytest.approx(0.5 * pushes, rel=0.02)
+
+
+def test_blocks_are_as_long_as_their_law_says(problem):
+    law = LogNormal(0.5, 1.0)
+    report = run(problem, Simulator(block_time=law, seed=3), n_workers=2)
+    for me, worker in enumerate(report.workers):
+        drawn = [law.draw(3, me, block) for block in range(worker["blocks"])]
+        assert worker["mean_block_seconds"] == pytest.approx(np.mean(drawn))
+
+
+def test_slow_workers_do_fewer_blocks(problem):
+    simulator = Simulator(block_time=Constant(1.0), slowness=[1.0] * 7 + [4.0])
+    blocks = [w["blocks"] for w in run(problem, simulator, n_workers=8).workers]
+    assert blocks[7] == pytest.approx(blocks[0] / 4, abs=1)
+
+
+def test_stragglers_are_late_on_top(problem):
+    law = ControlledDelay(3.0, workers=(2,), base=1.0)
+    blocks = [w["blocks"] for w in run(problem, NOTHING, n_workers=4, stragglers=law).workers]
+    assert blocks[2] == pytest.approx(blocks[0] / 4, abs=1)
+
+
+def test_the_trace_is_in_virtual_seconds(problem):
+    report = run(problem, Simulator(block_time=Constant(10.0)), n_workers=4, trace=4)
+    seconds = report.trace.seconds
+    assert seconds[0] == 0.0 and seconds[-1] <= report.seconds["virtual"]
+    np.testing.assert_allclose(seconds % 10.0, 0.0, atol=1e-6)
+    assert len(np.unique(seconds)) > 5
+    assert report.trace.objective[-1] < report.trace.objective[0]
+    assert "virtual s" in repr(report)
+    json.loads(report.to_json())
+
+
+def test_it_ends_when_the_time_is_over(problem):
+    report = run(problem, Simulator(block_time=Constant(1.0), seconds=7.5), stop=Stop(epochs=100))
+    assert report.seconds["virtual"] == 7.5
+    assert [worker["blocks"] for worker in report.workers] == [7] * 8
+    assert any("7.5 virtual seconds" in note for note in report.notes)
+    assert all(worker["state"] == "done" for worker in report.workers)
+
+
+# -- barriers
+
+
+@pytest.mark.parametrize("plane", PLANES)
+@pytest.mark.parametrize("staleness", [0, 2])
+def test_nobody_leads_by_more_than_ssp_lets(problem, plane, staleness):
+    report = run(problem, plane=PLANES[plane], barrier=SSP(staleness), n_workers=12)
+    leads = [worker["largest_lead"] for worker in report.workers]
+    assert max(leads) == staleness or (staleness == 0 and max(leads) == 0)
+
+
+def test_bsp_takes_the_longest_block_of_each_round(problem):
+    """Without updates under way a round is the maximum of its blocks."""
+    law = Uniform(0.5, 1.5)
+    simulator = Simulator(block_time=law, seconds=60.0)
+    report = run(problem, simulator, plane=Shared(exchange=None), barrier=BSP(), n_workers=6)
+    rounds = [w["blocks"] for w in report.workers]
+    longest = [max(law.draw(0, me, k) for me in range(6)) for k in range(min(rounds))]
+    ends = np.cumsum(longest)
+    assert max(rounds) - min(rounds) <= 1
+    # who was quick in the last round waits for whoever claimed the last block
+    assert ends[-1] <= report.seconds["virtual"] <= ends[-1] + 1.5
+
+
+def test_looks_are_a_poll_apart(problem):
+    """With a poll, who is held goes on at a whole number of polls after its block's end."""
+    simulator = Simulator(block_time=Constant(1.0), slowness=[1.0, 1.3], poll=0.25)
+    report = run(problem, simulator, plane=Master(), barrier=SSP(0), n_workers=2, block=64)
+    waited = report.workers[0]["waiting_seconds"]
+    assert waited > 0.0
+    exact = run(
+        problem,
+        Simulator(block_time=Constant(1.0), slowness=[1.0, 1.3]),
+        plane=Master(),
+        barrier=Fraction(1.0),  # is SSP(0), and not ordered
+        n_workers=2,
+        block=64,
+    )
+    assert exact.seconds["virtual"] <= report.seconds["virtual"]
+
+
+def test_a_barrier_of_ones_own_is_asked(problem):
+    seen = []
+
+    def two(table, me):
+        seen.append(me)
+        others = table.in_run.copy()
+        others[me] = False
+        return bool((table.clock[me] - table.clock[others] <= 2).all())
+
+    report = run(problem, barrier=two, n_workers=6)
+    assert report.n_epochs == 3 and set(seen) == set(range(6))
+    assert max(worker["largest_lead"] for worker in report.workers) <= 2
+
+
+def test_a_barrier_that_lets_nobody_pass_ends_the_run(problem):
+    with pytest.raises(BarrierError, match="let no worker pass for"):
+        run(problem, barrier=lambda table, me: False)
+
+
+def test_least_clock_is_the_least_clock():
+    from hogshare.kernels import layout
+
+    rng = np.random.default_rng(0)
+    table = np.zeros((7, layout.N_TABLE), np.int64)
+    clocks = LeastClock(table)
+    for _ in range(2000):
+        k = int(rng.integers(7))
+        row = table[k]
+        if rng.random() < 0.1:
+            row[layout.T_STATE] = rng.choice([layout.ACTIVE, layout.WAITING, layout.DEAD])
+        row[layout.T_CLOCK] += 1
+        before = clocks.least
+        clocks.update(k)
+        here = np.isin(table[:, layout.T_STATE], [layout.ACTIVE, layout.WAITING])
+        here &= np.array(clocks._known) >= 0
+        assert clocks.in_run == here.sum()
+        if here.any():
+            assert clocks.least == min(table[here, layout.T_CLOCK])
+        else:
+            assert clocks.least == before
+
+
+# -- who comes and goes
+
+
+@pytest.mark.parametrize("plane", PLANES)
+@pytest.mark.parametrize("barrier", [ASP(), BSP(), SSP(1)], ids=str)
+def test_workers_join_leave_and_die_and_every_row_is_done(problem, plane, barrier):
+    churn = Churn(joins={1: 3.0, 2: 1e9}, leaves={3: 5.0}, deaths={4: 6.2})
+    report = run(problem, Simulator(churn=churn), plane=PLANES[plane], barrier=barrier)
+    workers = report.workers
+    assert report.n_epochs == 3
+    assert workers[1]["joined_seconds"] == 3.0 and workers[1]["blocks"] > 0
+    assert workers[2]["joined_seconds"] is None and workers[2]["blocks"] == 0
+    assert workers[3]["state"] == "done"
+    assert workers[4]["state"] == "dead"
+    # a block that was cut short has been done again
+    assert sum(worker["rows"] for worker in workers) >= 3 * problem.n_rows
+    assert any("worker 4 died at 6.2" in note for note in report.notes)
+
+
+def test_churn_at_random_repeats(problem):
+    churn = Churn(leave_rate=0.01, death_rate=0.02, join_seconds=5.0, seed=3)
+    first, again = (run(problem, Simulator(churn=churn), n_workers=40) for _ in range(2))
+    assert bits(first) == bits(again)
+    states = [worker["state"] for worker in first.workers]
+    assert {"dead", "done"} <= set(states) and first.n_epochs == 3
+    assert churn.schedule(40) == churn.schedule(40) != Churn(death_rate=0.02).schedule(40)
+
+
+@pytest.mark.parametrize("rule", [SDCA(), SAGA()], ids=str)
+def test_sums_are_put_in_order_after_a_death(problem, rule):
+    churn = Churn(deaths={1: 4.3, 2: 9.1})
+    stop = Stop(epochs=400, gradient=1e-7)
+    report = run(problem, Simulator(churn=churn), rule=rule, step=None, stop=stop)
+    alone = run(problem, n_workers=1, rule=rule, step=None, stop=stop)
+    assert report.converged
+    np.testing.assert_allclose(report.model.coef, alone.model.coef, atol=1e-5)
+
+
+def test_when_nobody_is_left_the_run_ends_and_says_so(problem):
+    churn = Churn(deaths={0: 2.0, 1: 3.0})
+    report = run(problem, Simulator(churn=churn), n_workers=2)
+    assert report.n_epochs < 3 and any("nobody was left" in note for note in report.notes)
+    assert report.stop_reason == "the run was cut short"
+
+
+# -- with the rest of the engine
+
+
+def test_epochs_are_told_and_looks_are_taken(problem):
+    heard = []
+    report = run(problem, n_workers=8, on_epoch=lambda epoch, _: heard.append(epoch))
+    assert heard == [1, 2, 3] and report.n_epochs == 3
+    stopped = run(problem, stop=Stop(epochs=50), on_epoch=lambda epoch, _: epoch == 2)
+    assert stopped.n_epochs in (2, 3)
+
+
+def test_a_checkpoint_of_a_simulated_run_is_one(problem, tmp_path):
+    path = tmp_path / "run.ckpt"
+    run(problem, n_workers=4, stop=Stop(epochs=2), checkpoint=path)
+    report = run(problem, n_workers=4, stop=Stop(epochs=4), resume=path)
+    assert report.n_epochs == 4
+
+
+def test_a_thousand_workers(problem):
+    report = run(
+        problem, n_workers=1000, block=1, barrier=PBSP(10), plane=Master(), stop=Stop(epochs=20)
+    )
+    assert report.n_epochs == 20 and len(report.workers) == 1000
+
+
+# -- bad settings
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"seconds": -1.0}, "seconds must be"),
+        ({"seconds": float("nan")}, "seconds must be"),
+        ({"poll": -0.1}, "poll must be"),
+        ({"read_seconds": -1.0}, "read_seconds must be"),
+        ({"write_seconds": float("inf")}, "write_seconds must be"),
+        ({"slowness": [1.0, 0.0]}, "every entry of slowness"),
+        ({"slowness": [1.0, float("nan")]}, "every entry of slowness"),
+        ({"parts": 0}, "parts must be"),
+        ({"seed": -1}, "seed must be"),
+    ],
+)
+def test_a_simulator_refuses(settings, words):
+    with pytest.raises(ValueError, match=words):
+        Simulator(**settings)
+
+
+def test_what_is_no_law_or_no_network_is_refused():
+    with pytest.raises(TypeError, match="block time must be one of"):
+        Simulator(block_time=1.0)
+    with pytest.raises(TypeError, match="network must be a Network"):
+        Simulator(network=Link())
+    with pytest.raises(ValueError, match="latency of a link"):
+        Link(latency=-1.0)
+    with pytest.raises(ValueError, match="bandwidth of a link"):
+        Link(bandwidth=float("nan"))
+    with pytest.raises(ValueError, match="edges must map"):
+        Network(edges={(1, 2): Link()})
+    with pytest.raises(TypeError, match="class 'far' must be"):
+        Network(classes={"far": Link()})
+    with pytest.raises(ValueError, match="ceiling must be"):
+        Network(ceiling=0.0)
+    with pytest.raises(ValueError, match="before it joins"):
+        Churn(joins={1: 5.0}, deaths={1: 2.0}).check(3)
+    with pytest.raises(ValueError, match=r"joins\[1\]"):
+        Churn(joins={1: -5.0})
+
+
+@pytest.mark.parametrize(
+    ("simulator", "settings", "words"),
+    [
+        (Simulator(slowness=[1.0, 2.0]), {}, "slowness has 2 entries, and the run has 8"),
+        (Simulator(network=Network(edges={(8, MODEL): Link()})), {}, "names worker 8"),
+        (Simulator(churn=Churn(joins={9: 1.0})), {}, "names worker 9"),
+        (Simulator(poll=0.0), {"barrier": PBSP(2)}, "poll=0 lets a worker pass"),
+        (Simulator(), {"n_workers": -1}, "a Simulator runs a whole number of workers"),
+        (Simulator(), {"n_workers": 2.5}, "a Simulator runs a whole number of workers"),
+        (
+            Simulator(),
+            {"rule": SAGA(), "step": None, "plane": Shared(exchange=None)},
+            "SAGA on the one vector",
+        ),
+    ],
+)
+def test_a_run_that_does_not_fit_is_refused(problem, simulator, settings, words):
+    with pytest.raises(ValueError, match=words):
+        run(problem, simulator, **settings)
+
+
+@pytest.mark.parametrize("link", [Link(latency=float("inf")), Link(bandwidth=0.0)], ids=str)
+@pytest.mark.parametrize("edge", [(3, MODEL), (MODEL, 3)])
+@pytest.mark.parametrize(
+    "barrier", [ASP(), BSP(), SSP(1), PBSP(2), PBSP(7, hold=True), Throttled(8)], ids=str
+)
+def test_a_link_that_never_delivers_ends_in_a_sentence(problem, link, edge, barrier):
+    simulator = Simulator(network=Network(edges={edge: link}))
+    with pytest.raises(SimulationError, match="between the model and worker 3 ever arrives"):
+        run(problem, simulator, barrier=barrier)
+
+
+def test_with_a_limit_it_ends_there_and_says_why(problem):
+    network = Network(edges={(3, MODEL): Link(bandwidth=0.0)})
+    report = run(problem, Simulator(network=network, seconds=1000.0), barrier=SSP(1))
+    assert report.seconds["virtual"] == 1000.0
+    assert any("worker 3 ever arrives" in note for note in report.notes)
+
+
+def test_a_divergence_is_told(cancer):
+    steep = problems.linear(*cancer, loss="squared_error")
+    with pytest.warns(ConvergenceWarning, match="has diverged"):
+        run(steep, step=StepSize("constant", 1e3), n_workers=4, stop=Stop(epochs=20))
+
+
+def test_a_call_that_is_missing_does_not_end_a_run(problem, monkeypatch):
+    """Should nobody call a worker that may go on, all look once more before the run is given up."""
+    monkeypatch.setattr(Simulation, "_release", lambda self: None)
+    report = run(problem, barrier=SSP(1), plane=Shared(exchange=None))
+    assert report.n_epochs == 3
+
+
+def test_measured_times_serve_as_a_law(problem):
+    report = run(problem, Simulator(block_time=Measured([0.5, 1.5])), n_workers=4)
+    assert report.seconds["virtual"] > 0.0
+    assert Simulator().block_time == Exponential(1.0)
