@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         Measured,
         Uniform,
     )
+    from hogshare.simulation.progressing import Progress, progress, slow
 
 _PLACES = {
     "Constant": "blocktimes",
@@ -25,7 +26,10 @@ _PLACES = {
     "Gamma": "blocktimes",
     "LogNormal": "blocktimes",
     "Measured": "blocktimes",
+    "Progress": "progressing",
     "Uniform": "blocktimes",
+    "progress": "progressing",
+    "slow": "progressing",
 }
 
 __all__ = [
@@ -34,7 +38,10 @@ __all__ = [
     "Gamma",
     "LogNormal",
     "Measured",
+    "Progress",
     "Uniform",
+    "progress",
+    "slow",
 ]
 
 __getattr__, __dir__ = lazy.names(__name__, _PLACES)
