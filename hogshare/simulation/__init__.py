@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     )
     from hogshare.simulation.links import MODEL, Link, Network
     from hogshare.simulation.membership import Churn
+    from hogshare.simulation.progressing import Progress, progress, slow
     from hogshare.simulation.simulator import SimulationError, Simulator
 
 _PLACES = {
@@ -42,7 +43,10 @@ _PLACES = {
     "Network": "links",
     "SimulationError": "simulator",
     "Simulator": "simulator",
+    "Progress": "progressing",
     "Uniform": "blocktimes",
+    "progress": "progressing",
+    "slow": "progressing",
 }
 
 __all__ = [
@@ -55,9 +59,12 @@ __all__ = [
     "LogNormal",
     "Measured",
     "Network",
+    "Progress",
     "SimulationError",
     "Simulator",
     "Uniform",
+    "progress",
+    "slow",
 ]
 
 __getattr__, __dir__ = lazy.names(__name__, _PLACES)
