@@ -35,8 +35,8 @@ from hogshare.planes import Plane, Shared
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
 from hogshare.runtimes.least import LeastClock
 from hogshare.runtimes.monitor import Monitor
+from hogshare.simulation.churn import DIE, JOIN, LEAVE
 from hogshare.simulation.links import CONTROL_BYTES, HEADER_BYTES, Link, Traffic
-from hogshare.simulation.membership import DIE, JOIN, LEAVE
 from hogshare.simulation.simulator import SimulationError, Simulator
 
 # kinds of events, in the order in which they count at one time

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
         Measured,
         Uniform,
     )
+    from hogshare.simulation.churn import Churn
     from hogshare.simulation.links import MODEL, Link, Network
-    from hogshare.simulation.membership import Churn
     from hogshare.simulation.progressing import Progress, progress, slow
     from hogshare.simulation.simulator import SimulationError, Simulator
 
 _PLACES = {
-    "Churn": "membership",
+    "Churn": "churn",
     "Constant": "blocktimes",
     "Exponential": "blocktimes",
     "Gamma": "blocktimes",

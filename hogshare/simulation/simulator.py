@@ -9,8 +9,8 @@ import numpy as np
 
 from hogshare.ranges import count, not_negative, positive, whole
 from hogshare.simulation.blocktimes import BlockTime, Exponential, check_law
+from hogshare.simulation.churn import Churn
 from hogshare.simulation.links import Network
-from hogshare.simulation.membership import Churn
 
 POLLS_PER_BLOCK = 20  # looks at a barrier that draws, where nothing is said
 
