@@ -11,6 +11,8 @@ Flags, each with its reason:
 - ``_nrt=False``: no reference counts. Numba would count the arrays of a tuple, atomically, at every
   call; two threads counting one array hand its cache line back and forth at every row. So kernels
   allocate nothing: scratch is handed in.
+- no ``fastmath`` in `exact_kernel` and `exact_helper`: on a virtual clock the order of events hangs
+  on the last bit of a sum, so it is rounded as it is written, compiled or not.
 - ``cache``: a kernel takes seconds to compile and milliseconds to load.
 
 The cache folder is our own. Numba's key for a cached kernel covers the kernel's own file only, so
@@ -146,7 +148,7 @@ class Compiled:
         return self.shown
 
     def _show(self):
-        return numba.njit(no_cfunc_wrapper=True, **self.options, **FLAGS)(self.py_func)
+        return numba.njit(no_cfunc_wrapper=True, **{**FLAGS, **self.options})(self.py_func)
 
 
 @typeof_impl.register(Compiled)
@@ -203,6 +205,20 @@ def helper(function):
     if JIT_DISABLED:
         return function
     return Helper(function, no_cpython_wrapper=True, pipeline_class=HelperCompiler)
+
+
+def exact_kernel(function):
+    """Compile as `kernel` does, with sums and products rounded as they are written."""
+    if JIT_DISABLED:
+        return function
+    return Kernel(function, fastmath=False)
+
+
+def exact_helper(function):
+    """Compile as `helper` does, with sums and products rounded as they are written."""
+    if JIT_DISABLED:
+        return function
+    return Helper(function, fastmath=False, no_cpython_wrapper=True, pipeline_class=HelperCompiler)
 
 
 def inlined(function):
