@@ -171,7 +171,7 @@ def psp_second_moment(lags: Any, sample: int, staleness: int, n_blocks: int) -> 
     Examples
     --------
     >>> from hogshare import theory
-    >>> theory.psp_second_moment([0.5, 0.25, 0.25], sample=1, staleness=0, n_blocks=2)
+    >>> round(theory.psp_second_moment([0.5, 0.25, 0.25], sample=1, staleness=0, n_blocks=2), 12)
     1.2
     """
     return _moments(lags, sample, staleness, n_blocks)[1]
