@@ -18,23 +18,35 @@ if TYPE_CHECKING:
         Measured,
         Uniform,
     )
+    from hogshare.simulation.membership import Membership
+    from hogshare.simulation.overlay import Drawn, Overlay, SizeEstimate, Window
 
 _PLACES = {
     "Constant": "blocktimes",
+    "Drawn": "overlay",
     "Exponential": "blocktimes",
     "Gamma": "blocktimes",
     "LogNormal": "blocktimes",
     "Measured": "blocktimes",
+    "Membership": "membership",
+    "Overlay": "overlay",
+    "SizeEstimate": "overlay",
     "Uniform": "blocktimes",
+    "Window": "overlay",
 }
 
 __all__ = [
     "Constant",
+    "Drawn",
     "Exponential",
     "Gamma",
     "LogNormal",
     "Measured",
+    "Membership",
+    "Overlay",
+    "SizeEstimate",
     "Uniform",
+    "Window",
 ]
 
 __getattr__, __dir__ = lazy.names(__name__, _PLACES)
