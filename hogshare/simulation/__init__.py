@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     )
     from hogshare.simulation.membership import Membership
     from hogshare.simulation.overlay import Drawn, Overlay, SizeEstimate, Window
+    from hogshare.simulation.placement import Placement
 
 _PLACES = {
     "Constant": "blocktimes",
@@ -30,6 +31,7 @@ _PLACES = {
     "Measured": "blocktimes",
     "Membership": "membership",
     "Overlay": "overlay",
+    "Placement": "placement",
     "SizeEstimate": "overlay",
     "Uniform": "blocktimes",
     "Window": "overlay",
@@ -44,6 +46,7 @@ __all__ = [
     "Measured",
     "Membership",
     "Overlay",
+    "Placement",
     "SizeEstimate",
     "Uniform",
     "Window",
