@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hogshare.simulation.membership import Membership
     from hogshare.simulation.overlay import Drawn, Overlay, SizeEstimate, Window
     from hogshare.simulation.placement import Placement
+    from hogshare.simulation.progressing import Progress, progress, slow
 
 _PLACES = {
     "Constant": "blocktimes",
@@ -32,9 +33,12 @@ _PLACES = {
     "Membership": "membership",
     "Overlay": "overlay",
     "Placement": "placement",
+    "Progress": "progressing",
     "SizeEstimate": "overlay",
     "Uniform": "blocktimes",
     "Window": "overlay",
+    "progress": "progressing",
+    "slow": "progressing",
 }
 
 __all__ = [
@@ -47,9 +51,12 @@ __all__ = [
     "Membership",
     "Overlay",
     "Placement",
+    "Progress",
     "SizeEstimate",
     "Uniform",
     "Window",
+    "progress",
+    "slow",
 ]
 
 __getattr__, __dir__ = lazy.names(__name__, _PLACES)
