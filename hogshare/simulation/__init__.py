@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from hogshare.simulation.overlay import Drawn, Overlay, SizeEstimate, Window
     from hogshare.simulation.placement import Placement
     from hogshare.simulation.progressing import Progress, progress, slow
+    from hogshare.simulation.tuning import Candidate, Tuned, tune
 
 _PLACES = {
+    "Candidate": "tuning",
     "Constant": "blocktimes",
     "Drawn": "overlay",
     "Exponential": "blocktimes",
@@ -35,13 +37,16 @@ _PLACES = {
     "Placement": "placement",
     "Progress": "progressing",
     "SizeEstimate": "overlay",
+    "Tuned": "tuning",
     "Uniform": "blocktimes",
     "Window": "overlay",
     "progress": "progressing",
     "slow": "progressing",
+    "tune": "tuning",
 }
 
 __all__ = [
+    "Candidate",
     "Constant",
     "Drawn",
     "Exponential",
@@ -53,10 +58,12 @@ __all__ = [
     "Placement",
     "Progress",
     "SizeEstimate",
+    "Tuned",
     "Uniform",
     "Window",
     "progress",
     "slow",
+    "tune",
 ]
 
 __getattr__, __dir__ = lazy.names(__name__, _PLACES)
