@@ -1,7 +1,8 @@
 """A million workers behind a barrier, 40 blocks each: seconds and memory.
 
 Each run is a process of its own on one core, so that memory is that of the run: the largest
-resident set, with Python, NumPy and Numba. Kernels are compiled, or loaded, before the clock is started.
+resident set, with Python, NumPy and Numba. Kernels are compiled, or loaded, before the clock is
+started. Barriers without a sample let workers pass at the very moment, without looks in between.
 Asked: `pbsp:10` in under 60 s and 4 GiB on two cores. Usage::
 
     python bench/million.py --repeats 3 --json bench/results/million.json
@@ -28,9 +29,11 @@ CASES = ("pbsp:10", "pssp:10,4", "bsp", "ssp:4", "asp")
 def run(name: str, n_workers: int, blocks: int, poll: float) -> dict[str, Any]:
     """Simulate once, in this process."""
     barrier = barriers.parse(name)
-    progress(barrier, 100, blocks=2, poll=poll)
+    sampled = getattr(barrier, "sample", None) is not None
+    settings = {"blocks": blocks, "poll": poll if sampled else None}
+    progress(barrier, 100, **settings)
     begin, cpu = time.perf_counter(), time.process_time()
-    done = progress(barrier, n_workers, blocks=blocks, poll=poll)
+    done = progress(barrier, n_workers, **settings)
     return {
         "barrier": name,
         "seconds": time.perf_counter() - begin,
