@@ -342,11 +342,15 @@ def size_of_held(s, w, k):
 def count_looks(s, w, k, time):
     """Count the looks before that moment, which said no, of a worker that has waited in a list."""
     if s.poll > 0.0:
-        while w.real[k, DUE] < time:
-            w.real[k, DUE] += s.poll
-            w.words[CHECKS] += 1
-            if w.watcher.shape[0] > 0:
-                w.words[CONTROL] += size_of_held(s, w, k)
+        due = w.real[k, DUE]
+        looks = 0
+        while due < time:  # added up one by one, as they would be made
+            due += s.poll
+            looks += 1
+        w.real[k, DUE] = due
+        w.words[CHECKS] += looks
+        if looks > 0 and w.watcher.shape[0] > 0:
+            w.words[CONTROL] += looks * size_of_held(s, w, k)
 
 
 @exact_helper
