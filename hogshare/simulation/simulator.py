@@ -42,7 +42,8 @@ class Simulator:
     and, with ``solve(stragglers=...)``, what the straggler sleeps. The worker reads the model at
     the block's beginning and its update counts at the end. On the lock-free vector
     (``Shared(exchange=None)``) reading and writing take `parts` moments each, spread over their
-    seconds, with other workers' writes between them.
+    seconds, with other workers' writes between them; and a block is one mini-batch of the rule, if
+    ``solve(block=...)`` says nothing else.
 
     Parameters
     ----------
