@@ -14,11 +14,13 @@ Results are plain data as those of `hogshare.studies.psp`; besides there are a s
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from hogshare import barriers, problems
 from hogshare.engine.rules import SGD
@@ -26,9 +28,18 @@ from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
 from hogshare.planes import Master
 from hogshare.problems.linear import LinearProblem
+from hogshare.ranges import count, positive
 from hogshare.simulation import Simulator, blocktimes, slow
 from hogshare.solvers import solve
-from hogshare.studies.psp import PAPERS_FACTOR, Advance, Result, interval, one_percent, strategies
+from hogshare.studies.psp import (
+    PAPERS_FACTOR,
+    POLL,
+    Advance,
+    Result,
+    interval,
+    one_percent,
+    strategies,
+)
 
 N_PARAMETERS = 1000
 ROWS_PER_WORKER = 40  # of an epoch: at most two are open, which must hold nobody up
@@ -37,6 +48,82 @@ GRID = (0.25, 0.5, 1.0, 2.0)  # of steps, in units of 1 / (parameters + workers)
 COMMON = 0.5  # step for all, in the same unit
 SHARES = (0.0, 0.1, 0.2, 0.3)
 SEED_OF_STEPS = 10_000  # added to the first seed where steps are chosen
+
+
+def figure(
+    name: str,
+    *,
+    n_workers: int = 1000,
+    n_parameters: int = N_PARAMETERS,
+    seconds: float = 40.0,
+    law: str = "exponential:1",
+    poll: float = POLL,
+    step: float | None = None,
+    seeds: int = 5,
+    seed: int = 0,
+    advance: Advance | None = None,
+) -> Result:
+    """Make a figure of the paper.
+
+    Parameters
+    ----------
+    name : {"1d", "2b"}
+    n_workers : int, default=1000
+    n_parameters : int, default=1000
+        Of the linear model.
+    seconds : float, default=40.0
+        Virtual seconds of a run.
+    law : str, default="exponential:1"
+        Block time, as `hogshare.simulation.blocktimes.parse` reads it.
+    poll : float, default=0.05
+        Virtual seconds after which who may not pass looks again.
+    step : float, default=None
+        Constant step of every barrier. None: half of 1 / (parameters + workers), and in 1d beside
+        it each barrier's best of a quarter to twice that unit, chosen with another seed.
+    seeds : int, default=5
+        Runs of each setting; each has its own rows, block times and slow workers.
+    seed : int, default=0
+        The first one's.
+    advance : callable, default=None
+        Told what comes next before each run.
+
+    Returns
+    -------
+    dict
+        See the head of this file and that of `hogshare.studies.psp`.
+
+    Raises
+    ------
+    ValueError
+        If there is no such figure, or a setting has no meaning.
+
+    Examples
+    --------
+    >>> from hogshare.studies.model_error import figure
+    >>> result = figure("1d", n_workers=20, n_parameters=10, seconds=5.0, step=0.02, seeds=1)
+    >>> [series["barrier"] for series in result["series"]]
+    ['bsp', 'ssp:4', 'pbsp:1', 'pssp:1,4', 'asp']
+    """
+    if name not in FIGURES:
+        raise ValueError(f"there is no figure {name!r}; choose from {', '.join(FIGURES)}.")
+    count(2, n_workers=n_workers)
+    count(1, n_parameters=n_parameters, seeds=seeds)
+    count(0, seed=seed)
+    positive(seconds=seconds, poll=poll)
+    if step is not None:
+        positive(step=step)
+    settings = {
+        "n_workers": n_workers,
+        "n_parameters": n_parameters,
+        "seconds": float(seconds),
+        "laws": [blocktimes.written(blocktimes.parse(law))],
+        "poll": float(poll),
+        "step": step,
+        "seeds": seeds,
+        "seed": seed,
+    }
+    result = FIGURES[name](settings, advance or (lambda what: None))
+    return {"figure": name, "settings": settings, **result}
 
 
 @dataclass(frozen=True)
@@ -64,10 +151,11 @@ def errors(
     """The error at each whole virtual second of one run; infinite where the model has diverged."""
     n, seconds = settings["n_workers"], settings["seconds"]
     seen: list[float] = []
-    size = float(np.linalg.norm(data.truth))
+    truth = data.truth.astype(np.float64)
+    size = float(np.linalg.norm(truth))
 
     def watch(_: float, model: Any) -> None:
-        distance = np.linalg.norm(model.coef[0].astype(np.float64) - data.truth)
+        distance = np.linalg.norm(model.coef[0] - truth)
         seen.append(float(distance) / size)
 
     simulator = Simulator(
@@ -78,7 +166,8 @@ def errors(
         watch=watch,
         seed=seed,
     )
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # an error above 1 says it
         try:
             solve(
                 data.problem,
@@ -222,12 +311,11 @@ def most_sensitive(series: Sequence[Result]) -> str:
     )
 
 
-def n_runs(name: str, settings: Result) -> int:
-    """How many runs a figure takes at most."""
+def most_runs(name: str, seeds: int, tuned: bool) -> int:
+    """How many times `figure` calls `advance` at most; `tuned` is whether no step is given."""
     if name == "2b":
-        return 5 * len(SHARES) * int(settings["seeds"])
-    tuned = settings["step"] is None
-    return 5 * int(settings["seeds"]) * (1 + tuned) + 5 * len(GRID) * tuned
+        return 5 * len(SHARES) * seeds
+    return 5 * seeds * (1 + tuned) + 5 * len(GRID) * tuned
 
 
 FIGURES = {"1d": over_time, "2b": with_stragglers}
