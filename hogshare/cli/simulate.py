@@ -97,7 +97,7 @@ def add_psp_options(parser: Any) -> None:
         "--step",
         type=options.positive,
         help="of every barrier in 1d and 2b (default: half of 1 / (parameters + workers); 1d also "
-        "shows every barrier's best of a grid)",
+        "shows a long one, and every barrier's best of a grid)",
     )
     add_seeds(parser)
     add_output_options(parser)

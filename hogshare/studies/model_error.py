@@ -4,9 +4,9 @@ A linear model of so many parameters is fitted by stochastic gradients to rows t
 exactly, on the master's plane (PSP's server) and the virtual clock. A block is one row. The error
 is the distance from the true model, of that at the start (normalised model error).
 
-What step a barrier is given decides the comparison, so it is part of the result. A step for all
-shows what more updates are worth; each barrier's own best of a grid, found with another seed, shows
-what it can do. The paper says nothing of its steps.
+What step a barrier is given decides the comparison, so it is part of the result. A short step for
+all shows what more updates are worth, a long one what old gradients cost, and each barrier's own
+best of a grid, found with another seed, what it can do. The paper says nothing of its steps.
 
 Results are plain data as those of `hogshare.studies.psp`; besides there are a series' ``step``, and
 ``over_time`` with the mean error and its interval at each whole virtual second.
@@ -45,7 +45,7 @@ N_PARAMETERS = 1000
 ROWS_PER_WORKER = 40  # of an epoch: at most two are open, which must hold nobody up
 MOST_EPOCHS = 20  # the time is over before
 GRID = (0.25, 0.5, 1.0, 2.0)  # of steps, in units of 1 / (parameters + workers)
-COMMON = 0.5  # step for all, in the same unit
+SHORT, LONG = 0.5, 1.8  # steps for all, in the same unit; with 2 the oldest gradients win
 SHARES = (0.0, 0.1, 0.2, 0.3)
 SEED_OF_STEPS = 10_000  # added to the first seed where steps are chosen
 
@@ -78,8 +78,8 @@ def figure(
     poll : float, default=0.05
         Virtual seconds after which who may not pass looks again.
     step : float, default=None
-        Constant step of every barrier. None: half of 1 / (parameters + workers), and in 1d beside
-        it each barrier's best of a quarter to twice that unit, chosen with another seed.
+        Constant step of every barrier. None: in units of 1 / (parameters + workers) a half, and in
+        1d beside it 1.8, and each barrier's best of a quarter to 2, chosen with another seed.
     seeds : int, default=5
         Runs of each setting; each has its own rows, block times and slow workers.
     seed : int, default=0
@@ -207,18 +207,19 @@ def best_steps(settings: Result, law: str, names: Sequence[str], advance: Advanc
     return chosen
 
 
-def common_steps(settings: Result, count: int) -> list[float]:
-    """One step for all: the one that was asked for, or `COMMON`."""
-    step = settings["step"] or COMMON * unit(settings)
-    return [step] * count
+def common_step(settings: Result) -> float:
+    """One step for all: the one that was asked for, or `SHORT`."""
+    return float(settings["step"] or SHORT * unit(settings))
 
 
 def over_time(settings: Result, advance: Advance) -> Result:
-    """Figure 1d: the error as time passes, with a step for all and with each one's best."""
+    """Figure 1d: the error as time passes, with steps for all and with each one's best."""
     names = strategies(one_percent(settings))
     law = settings["laws"][0]
-    ways = {"a step for all": common_steps(settings, len(names))}
+    ways = {"a step for all": [common_step(settings)] * len(names)}
     if settings["step"] is None:
+        ways = {"a short step for all": ways["a step for all"]}
+        ways["a long step for all"] = [LONG * unit(settings)] * len(names)
         ways["each its best step"] = best_steps(settings, law, names, advance)
     # of two ways that give a barrier the same step, one run serves
     wanted = dict.fromkeys(
@@ -272,7 +273,7 @@ def with_stragglers(settings: Result, advance: Advance) -> Result:
     """Figure 2b: the error in the end, with more and more slow workers."""
     names = strategies(one_percent(settings))
     law = settings["laws"][0]
-    steps = common_steps(settings, len(names))
+    steps = [common_step(settings)] * len(names)
     ends: dict[tuple[str, float], list[float]] = {}
     for seed in range(settings["seed"], settings["seed"] + settings["seeds"]):
         data = rows(settings["n_workers"], settings["n_parameters"], seed)
@@ -315,7 +316,7 @@ def most_runs(name: str, seeds: int, tuned: bool) -> int:
     """How many times `figure` calls `advance` at most; `tuned` is whether no step is given."""
     if name == "2b":
         return 5 * len(SHARES) * seeds
-    return 5 * seeds * (1 + tuned) + 5 * len(GRID) * tuned
+    return 5 * seeds * (1 + 2 * tuned) + 5 * len(GRID) * tuned
 
 
 FIGURES = {"1d": over_time, "2b": with_stragglers}
