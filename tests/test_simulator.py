@@ -539,7 +539,9 @@ def test_a_simulator_refuses(settings, words):
         Simulator(**settings)
 
 
-def test_what_is_no_law_or_no_network_is_refused():
+def test_what_is_no_law_or_no_network_is_refused(problem):
+    with pytest.raises(TypeError, match="or a Simulator; got 3"):
+        run(problem, 3)
     with pytest.raises(TypeError, match="block time must be one of"):
         Simulator(block_time=1.0)
     with pytest.raises(ValueError, match="keep the model in one place"):

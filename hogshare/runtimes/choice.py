@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import joblib
 
@@ -16,7 +16,9 @@ from hogshare.ranges import is_count
 from hogshare.runtimes.caller import Caller
 from hogshare.runtimes.threads import Threads
 from hogshare.shm import sharing
-from hogshare.simulation.simulator import Simulator
+
+if TYPE_CHECKING:
+    from hogshare.simulation.simulator import Simulator
 
 RUNTIMES = ("auto", "caller", "threads", "processes")
 # of computing per worker, in starts of a thread (4 ms by the machine's default constants), below
@@ -74,7 +76,7 @@ def choose(
     -------
     n_workers, runtime, notes
     """
-    if isinstance(runtime, Simulator):
+    if not isinstance(runtime, str):
         return _simulated(runtime, n_workers)
     if runtime not in RUNTIMES:
         raise ValueError(f"runtime must be one of {RUNTIMES}, or a Simulator; got {runtime!r}.")
@@ -106,10 +108,16 @@ def choose(
     return ceiling, _processes(), []
 
 
-def _simulated(simulator: Simulator, n_workers: int | None) -> tuple[int, Any, list[str]]:
-    """As many workers as one likes: no core has to be there for them."""
-    from hogshare.runtimes.virtual import Virtual
+def _simulated(simulator: Any, n_workers: int | None) -> tuple[int, Any, list[str]]:
+    """As many workers as one likes: no core has to be there for them.
 
+    Imported here: a fit should not wait for what it does not use.
+    """
+    from hogshare.runtimes.virtual import Virtual
+    from hogshare.simulation.simulator import Simulator
+
+    if not isinstance(simulator, Simulator):
+        raise TypeError(f"runtime must be one of {RUNTIMES}, or a Simulator; got {simulator!r}.")
     count = 1 if n_workers is None else n_workers
     if not is_count(count) or count < 1:
         raise ValueError(

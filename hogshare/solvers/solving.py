@@ -33,12 +33,12 @@ from hogshare.problems.rows import exceeds_memory
 from hogshare.report import Report
 from hogshare.runtimes.choice import choose
 from hogshare.runtimes.hooks import OnEpoch, side_by_side
-from hogshare.simulation.simulator import Simulator
 from hogshare.solvers import outcome
 from hogshare.stragglers import Stragglers, check_stragglers, check_workers
 
 if TYPE_CHECKING:
     from hogshare.engine.recording import Recording
+    from hogshare.simulation.simulator import Simulator
 
 
 def solve(
@@ -166,7 +166,7 @@ def solve(
     workers, runner, notes = choose(
         problem, runtime, n_workers, stop.epochs, plane.interval(problem)
     )
-    simulated = runner if isinstance(runtime, Simulator) else None
+    simulated = runner if runner.name == "simulator" else None
     if simulated is not None:
         check_simulated(rule, plane)
         simulated.settle(barrier, workers)
