@@ -17,6 +17,8 @@ import numpy as np
 
 from hogshare import figures, tables
 
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
 
 @dataclass
 class Trace:
@@ -120,6 +122,12 @@ class Report:
     staleness : ndarray of int
         Histogram: ``staleness[s]`` pushes had staleness ``s``, which is how many pushes of others
         came between their pull and their push. The last bin holds that or more.
+    turns : int64 array of shape (n_turns, 5)
+        The last turns of each worker, up to 256: worker, blocks, rows, pushes, nanoseconds. A turn
+        is some milliseconds of blocks without a pause. In the JSON: totals and quantiles.
+    mail : dict or None
+        Where a master has taken the workers' messages: how many ``messages``, and the ``seconds``
+        that this took it.
     seconds : dict
         Wall time: ``setup``, ``compile``, ``run`` and ``total``; of a simulated run also
         ``virtual``, the time on its own clock, which is that of the trace and of the workers.
@@ -164,6 +172,8 @@ class Report:
     trace: Trace | None = None
     workers: list[dict[str, Any]] = field(default_factory=list)
     staleness: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
+    turns: np.ndarray = field(default_factory=lambda: np.zeros((0, 5), np.int64))
+    mail: dict[str, Any] | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     traffic: dict[str, dict[str, int]] | None = None
     notes: list[str] = field(default_factory=list)
@@ -218,7 +228,8 @@ class Report:
         left_out = ("model", "recording")
         names = [name for name in self.__dataclass_fields__ if name not in left_out]
         parts = {name: getattr(self, name) for name in names}
-        for name in ("theory", "traffic"):
+        parts["turns"] = _turn_facts(self.turns)
+        for name in ("theory", "traffic", "mail"):
             if parts[name] is None:
                 del parts[name]
         parts["trace"] = None if self.trace is None else self.trace.columns()
@@ -363,6 +374,20 @@ def _model_facts(model: Any) -> dict[str, Any]:
         "dtype": str(coef.dtype),
         "nonzero_coefs": int(np.count_nonzero(coef)),
         "t": getattr(model, "t", None),
+    }
+
+
+def _turn_facts(turns: np.ndarray) -> dict[str, Any]:
+    """Turns in a few numbers: totals, and quantiles of the nanoseconds that a row took."""
+    _, blocks, rows, pushes, nanoseconds = turns.sum(axis=0).tolist()
+    facts = {"turns": len(turns), "blocks": blocks, "rows": rows, "pushes": pushes}
+    per_row = np.quantile(turns[:, 4] / turns[:, 2], QUANTILES) if len(turns) else ()
+    return facts | {
+        "seconds": nanoseconds * 1e-9,
+        "nanoseconds_per_row": {
+            f"{share:.0%}": round(float(value), 2)
+            for share, value in zip(QUANTILES, per_row, strict=False)
+        },
     }
 
 

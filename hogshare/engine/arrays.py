@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from hogshare.engine import pacing
 from hogshare.engine.memory import fill_memory
 from hogshare.engine.rules import SAGA, Rule
 from hogshare.engine.sampling import row_chances
@@ -86,6 +87,7 @@ def shapes(
         "returned": ((workers * word,), "int64"),
         "table": ((workers, layout.N_TABLE), "int64"),
         "staleness": ((workers, layout.HISTOGRAM), "int64"),
+        "turns": ((workers + 1, pacing.KEPT, pacing.N_TURN), "int64"),
         "columns": ((layout.N_COLUMN_FIELDS, columns), "float64"),
         "order": ((2, n_training), "int64"),
         "permutation": ((problem.n_rows,), "int64"),

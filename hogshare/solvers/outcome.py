@@ -15,6 +15,7 @@ import numpy as np
 
 from hogshare._version import __version__
 from hogshare.barriers import Barrier, name_of
+from hogshare.engine import pacing
 from hogshare.engine.rules import SAGA, SDCA, SGD, Rule
 from hogshare.engine.session import Session
 from hogshare.engine.steps import StepSize
@@ -169,6 +170,22 @@ def staleness(session: Session) -> np.ndarray:
     total = session.shared.staleness.sum(axis=0)
     used = np.flatnonzero(total)
     return total[: used[-1] + 1] if used.size else total[:1]
+
+
+def turns(session: Session) -> np.ndarray:
+    """The last turns of each worker; see `Report.turns`."""
+    return pacing.kept(session.arrays["turns"])
+
+
+def mail(session: Session) -> dict[str, Any] | None:
+    """What the master has taken and how long that took; None if none has been one all along."""
+    if not session.has_master:
+        return None
+    total = session.arrays["turns"][-1, 0]
+    return {
+        "messages": int(total[pacing.MESSAGES]),
+        "seconds": float(total[pacing.NANOSECONDS]) * 1e-9,
+    }
 
 
 def workers(session: Session) -> list[dict[str, Any]]:

@@ -274,6 +274,8 @@ def solve(
             trace=outcome.trace(session, problem, first, gradients, begun) if trace else None,
             workers=outcome.workers(session),
             staleness=outcome.staleness(session),
+            turns=outcome.turns(session),
+            mail=outcome.mail(session),
             seconds={
                 "setup": filled - began,
                 "compile": ready - filled,
