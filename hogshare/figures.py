@@ -200,3 +200,78 @@ def race_curve(runs: Sequence[dict[str, Any]], who: dict[str, Any]) -> list[tupl
         )
         for budget, fits in budgets.items()
     ]
+
+
+def save_psp(result: dict[str, Any], path: str | Path) -> None:
+    """Draw a figure of ``hogshare simulate psp`` and write it to a file.
+
+    One panel for each law of block time; one for the theory's figures.
+    """
+    draw = {
+        "distribution": draw_clocks,
+        "cdf": draw_clocks_added_up,
+        "over_time": draw_updates,
+        "ratio": draw_points,
+        "lines": draw_points,
+        "bounds": draw_bounds,
+    }[result["kind"]]
+    laws = list(dict.fromkeys(series.get("law", "") for series in result["series"]))
+    plt = pyplot()
+    figure, panels = plt.subplots(
+        1, len(laws), figsize=(1.5 + 4.5 * len(laws), 3.8), layout="constrained", squeeze=False
+    )
+    for ax, law in zip(panels[0], laws, strict=True):
+        for series in result["series"]:
+            if series.get("law", "") == law:
+                draw(series, ax, "ratio" if result["kind"] == "ratio" else "steps")
+        ax.set_title(law, fontsize=10)
+        ax.set_xlabel(result["axes"]["x"])
+        ax.set_ylabel(result["axes"]["y"])
+        ax.grid(alpha=0.3)
+        ax.legend(fontsize=8)
+    figure.suptitle(result["title"])
+    figure.savefig(path)
+    plt.close(figure)
+
+
+def draw_clocks(series: dict[str, Any], ax: Any, _: str) -> None:
+    """Draw the share of workers at each clock."""
+    clocks, workers = series["clocks"]["clock"], series["clocks"]["workers"]
+    total = sum(workers)
+    at = dict(zip(clocks, workers, strict=True))
+    reached = range(max(0, clocks[0] - 1), clocks[-1] + 2)
+    shares = [at.get(clock, 0) / total for clock in reached]
+    ax.plot(reached, shares, marker=".", label=series["barrier"])
+
+
+def draw_clocks_added_up(series: dict[str, Any], ax: Any, _: str) -> None:
+    """Draw the share of workers that have come to a clock and no further."""
+    clocks, workers = series["clocks"]["clock"], series["clocks"]["workers"]
+    total, below, heights = sum(workers), 0, []
+    for count in workers:
+        below += count
+        heights.append(below / total)
+    steps = [clocks[0], *clocks], [0.0, *heights]
+    ax.step(*steps, where="post", label=series["barrier"])
+
+
+def draw_updates(series: dict[str, Any], ax: Any, _: str) -> None:
+    """Draw the updates at the server against virtual seconds."""
+    ax.plot(series["over_time"]["seconds"], series["over_time"]["updates"], label=series["barrier"])
+
+
+def draw_points(series: dict[str, Any], ax: Any, what: str) -> None:
+    """Draw means against x, with their intervals."""
+    points = series["points"]
+    means = [point[what]["mean"] for point in points]
+    bars = None
+    if all(point[what]["low"] is not None for point in points):
+        bars = [point[what]["high"] - point[what]["mean"] for point in points]
+    xs = [point["x"] for point in points]
+    ax.errorbar(xs, means, yerr=bars, marker="o", capsize=2, label=series["barrier"])
+
+
+def draw_bounds(series: dict[str, Any], ax: Any, _: str) -> None:
+    """Draw a bound against the sample."""
+    ax.plot(series["samples"], series["bound"], label=f"F(r) = {series['within']:g}")
+    ax.set_yscale("log")

@@ -27,6 +27,13 @@ def at_least_one(**values: float) -> None:
             raise ValueError(f"{name} must be a finite number, at least 1; got {value!r}.")
 
 
+def share(**values: float) -> None:
+    """Raise ValueError unless every value is a number between zero and one."""
+    for name, value in values.items():
+        if not _is_number(value) or not 0.0 <= float(value) <= 1.0:
+            raise ValueError(f"{name} must be a share, between 0 and 1; got {value!r}.")
+
+
 def whole(**values: int) -> None:
     """Raise ValueError unless every value is a whole number of at least zero."""
     for name, value in values.items():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hogshare import modelfile
-from hogshare.cli import console, fit, kinds, models, speedup
+from hogshare.cli import console, fit, kinds, models, simulate, speedup
 from hogshare.cli.main import main, sentence
 from hogshare.report import Report
 
@@ -60,7 +60,8 @@ def test_help_and_version(capsys):
     code, out, _ = run(capsys, "--version")
     assert (code, out.split()[0]) == (0, "hogshare")
     bench = (["bench", kind] for kind in ("speedup", "barriers", "rivals"))
-    for command in (*bench, ["fit"], ["predict"], ["info"]):
+    simulate = (["simulate", kind] for kind in ("psp", "progress"))
+    for command in (*bench, *simulate, ["fit"], ["predict"], ["info"]):
         code, out, _ = run(capsys, *command, "--help")
         assert code == 0
         assert out.startswith(f"usage: hogshare {' '.join(command)}")
@@ -73,6 +74,17 @@ def test_help_and_version(capsys):
         ["nonsense"],
         ["bench"],
         ["fit", "x"],
+        ["simulate"],
+        ["simulate", "psp"],
+        ["simulate", "psp", "--figure", "1d"],
+        ["simulate", "psp", "--figure", "1a", "--workers", "100"],
+        ["simulate", "psp", "--figure", "1a", "--law", "weibull:1"],
+        ["simulate", "progress", "--barrier", "bsp"],
+        ["simulate", "progress", "--barrier", "bsp", "--seconds", "1", "--blocks", "1"],
+        ["simulate", "progress", "--barrier", "bsp", "--seconds", "-1"],
+        ["simulate", "progress", "--barrier", "bsp", "--seconds", "1", "--slow", "0.5"],
+        ["simulate", "progress", "--barrier", "bsp", "--seconds", "1", "--slow", "1.5,4"],
+        ["simulate", "progress", "--barrier", "bsp", "--seconds", "1", "--poll", "0"],
         ["bench", "speedup", "--workers", "0"],
         ["bench", "speedup", "--workers", "1,b"],
         ["bench", "speedup", "--exchange", "sometimes"],
@@ -106,6 +118,10 @@ def test_a_wrong_command_line_is_2(capsys, arguments):
         (["bench", "speedup", "--data", "nope"], "no data set is called 'nope'"),
         (["fit", "missing.svm", "--model", "m"], "missing.svm: No such file"),
         (["predict", "missing.npz", "rows"], "missing.npz: No such file"),
+        (
+            ["simulate", "progress", "--barrier", "pbsp:9", "--workers", "5", "--seconds", "1"],
+            "larger than the 4 others there are; to look at all of them write BSP()",
+        ),
     ],
 )
 def test_what_goes_wrong_is_one_sentence_and_1(capsys, arguments, words):
@@ -425,6 +441,63 @@ def test_options_of_another_algorithm_are_refused(capsys, rows_file, chosen):
     code, _, err = run(capsys, "bench", "speedup", "--data", rows_file, "--algorithm", *chosen)
     assert code == 2
     assert f"{chosen[1]}" in err and "goes with --algorithm" in err
+
+
+# -- simulate
+
+
+@pytest.mark.parametrize("figure", simulate.FIGURES)
+def test_simulate_psp(capsys, tmp_path, figure):
+    chosen = ["--figure", figure, "--workers", 110, "--seconds", 3, "--seeds", 2]
+    files = tmp_path / "f.json", tmp_path / "f.png"
+    code, out, err = run(capsys, "simulate", "psp", *chosen, "--json", files[0], "--plot", files[1])
+    assert code == 0
+    result = json.loads(files[0].read_text())
+    assert result["figure"] == figure
+    assert out.startswith(f"{figure}: {result['title']}")
+    for note in result["notes"]:
+        assert note in err
+    lines = out.splitlines()[3:]
+    points = [point for series in result["series"] for point in series.get("points", ())]
+    assert len(lines) == (len(points) or 7)
+    assert files[1].stat().st_size > 5_000
+
+
+def test_simulate_psp_has_the_figures_of_the_study():
+    from hogshare.studies import psp
+
+    assert tuple(psp.FIGURES) == simulate.FIGURES
+
+
+def test_simulate_psp_with_a_law_of_ones_own(capsys):
+    chosen = ["--figure", "1a", "--workers", 110, "--seconds", 3, "--seeds", 1]
+    code, out, _ = run(
+        capsys, "simulate", "psp", *chosen, "--law", "constant:1", "gamma:1,4", "--json", "-"
+    )
+    assert code == 0
+    result = json.loads(out)
+    assert result["settings"]["laws"] == ["constant:1", "gamma:1,4"]
+    assert [series["law"] for series in result["series"]] == ["constant:1"] * 5 + ["gamma:1,4"] * 5
+
+
+def test_simulate_progress(capsys, tmp_path):
+    chosen = ["--barrier", "pbsp:3", "--workers", 20, "--slow", "0.1,4", "--law", "uniform:0.5,1.5"]
+    path = tmp_path / "p.json"
+    code, out, err = run(capsys, "simulate", "progress", *chosen, "--seconds", 5, "--json", path)
+    assert code == 0
+    told = json.loads(path.read_text())
+    assert out.startswith("PBSP(sample=3, hold=False), 20 workers, uniform:0.5,1.5")
+    assert f"{told['updates']}" in out
+    assert "s on this machine" in err
+    assert (told["seconds"], told["slow"], told["poll"]) == (5.0, [0.1, 4.0], 0.05)
+    chosen = ["--barrier", "bsp", "--workers", 20, "--blocks", 3, "--poll", "none", "--json", "-"]
+    code, out, _ = run(capsys, "simulate", "progress", *chosen)
+    assert code == 0
+    told = json.loads(out)
+    assert (told["mean"], told["polls"], told["updates"]) == (3.0, 0, 60)
+
+
+# -- fit and predict
 
 
 def test_fit_and_predict_classes(capsys, tmp_path, rows_file):

@@ -295,7 +295,7 @@ def test_plain_data():
         ({"blocks": 0}, "blocks must be a whole number"),
         ({"blocks": 2.5}, "blocks must be a whole number"),
         ({"seconds": 1.0, "poll": -0.1}, "poll must be a positive"),
-        ({"seconds": 1.0, "poll": 0.0}, "poll must be a positive"),
+        ({"seconds": 1.0, "barrier": PBSP(2), "poll": 0.0}, "poll must say"),
         ({"seconds": 1.0, "poll": math.nan}, "poll must be a positive"),
         ({"seconds": 1.0, "poll": 1e-15}, "poll must not be below"),
         ({"seconds": 1.0, "block_time": Constant(0.0)}, "would never end; give blocks"),
@@ -346,6 +346,12 @@ def test_slow_ones():
     for bad in ({"share": 1.5}, {"share": math.nan}, {"factor": 0.0}, {"n_workers": 0}):
         with pytest.raises(ValueError, match=next(iter(bad))):
             slow(**({"n_workers": 10, "share": 0.5, "factor": 2.0} | bad))
+
+
+def test_no_time_between_looks_is_the_very_moment():
+    one, other = (progress(SSP(1), 20, seconds=9.0, poll=poll, events=True) for poll in (0, None))
+    assert one.events == other.events
+    assert one.polls == 0
 
 
 def test_a_run_that_waits_for_nobody_ends():

@@ -37,8 +37,11 @@ from hogshare.simulation import (
     LogNormal,
     Measured,
     Network,
+    Overlay,
+    Placement,
     SimulationError,
     Uniform,
+    progress,
 )
 from hogshare.stragglers import ControlledDelay, Recorded
 
@@ -213,7 +216,7 @@ def test_bytes_take_time_and_are_counted_by_kind(problem):
     size = problem.n_features * 8 + 8 + 32
     assert kinds["model"] == {"messages": blocks, "bytes": blocks * size}
     assert kinds["update"]["messages"] == blocks
-    assert kinds["control"]["messages"] == blocks  # each a look at the barrier, none in vain
+    assert kinds["control"]["messages"] == 2 * blocks  # question and answer, none in vain
     total = kinds["model"]["bytes"] + kinds["update"]["bytes"]
     assert report.seconds["virtual"] == pytest.approx(total / 1e3)
 
@@ -277,6 +280,47 @@ def test_it_ends_when_the_time_is_over(problem):
 
 
 # -- barriers
+
+
+@pytest.mark.parametrize("poll", [0.0, 0.05])
+@pytest.mark.parametrize(
+    "barrier", [ASP(), BSP(), SSP(4), Throttled(20), Fraction(0.5, 2)], ids=str
+)
+def test_progress_is_that_of_the_compiled_study(problem, barrier, poll):
+    """Two programs that share the predicate and the block times: every clock and wait agrees."""
+    report = run(
+        problem,
+        Simulator(seconds=20.0, poll=poll, seed=7),
+        plane=Shared(exchange=None),
+        barrier=barrier,
+        n_workers=30,
+        block=1,
+        stop=Stop(epochs=30),
+    )
+    study = progress(barrier, 30, seconds=20.0, poll=poll or None, seed=7)
+    np.testing.assert_array_equal([w["blocks"] for w in report.workers], study.clock)
+    waited = [worker["waiting_seconds"] for worker in report.workers]
+    np.testing.assert_allclose(waited, study.waiting, atol=1e-6)
+
+
+def test_progress_behind_samples_is_that_of_the_compiled_study_in_law(problem):
+    """Samples come from other streams: the same law, here to a tenth."""
+    means = []
+    for seed in range(6):
+        report = run(
+            problem,
+            Simulator(seconds=20.0, poll=0.05, seed=seed),
+            plane=Shared(exchange=None),
+            barrier=PBSP(5),
+            n_workers=30,
+            block=1,
+            stop=Stop(epochs=30),
+            seed=seed,
+        )
+        study = progress(PBSP(5), 30, seconds=20.0, poll=0.05, seed=seed)
+        means.append([np.mean([w["blocks"] for w in report.workers]), study.mean])
+    ours, theirs = np.mean(means, axis=0)
+    assert ours == pytest.approx(theirs, rel=0.1)
 
 
 @pytest.mark.parametrize("plane", PLANES)
@@ -357,6 +401,23 @@ def test_least_clock_is_the_least_clock():
             assert clocks.least == min(table[here, layout.T_CLOCK])
         else:
             assert clocks.least == before
+
+
+def test_a_look_costs_what_the_placement_says(problem):
+    apart = Placement(state="distributed")
+    network = Network(Link(latency=0.5))
+    settings = {"barrier": PBSP(3), "n_workers": 16, "stop": Stop(epochs=1)}
+    together = run(problem, Simulator(network=network), **settings)
+    known = run(problem, Simulator(network=network, placement=apart), **settings)
+    simulator = Simulator(network=network, placement=apart, overlay=Overlay(16))
+    found = run(problem, simulator, **settings)
+    assert bits(found) == bits(run(problem, simulator, **settings))
+    # per look: a question and an answer; three of both; and hops besides
+    assert known.traffic["control"]["messages"] % 6 == 0
+    hops = simulator.cost_of_look(PBSP(3), 16)[0] - 6
+    assert hops > 0 and found.traffic["control"]["messages"] % (6 + hops) == 0
+    # answers from others take a way and back, which those of the model's end do not here
+    assert together.seconds["virtual"] < known.seconds["virtual"] < found.seconds["virtual"]
 
 
 # -- who comes and goes
@@ -454,6 +515,10 @@ def test_a_simulator_refuses(settings, words):
 def test_what_is_no_law_or_no_network_is_refused():
     with pytest.raises(TypeError, match="block time must be one of"):
         Simulator(block_time=1.0)
+    with pytest.raises(ValueError, match="keep the model in one place"):
+        Simulator(placement=Placement(model="distributed", state="distributed"))
+    with pytest.raises(ValueError, match="leave overlay out"):
+        Simulator(overlay=Overlay(4))
     with pytest.raises(TypeError, match="network must be a Network"):
         Simulator(network=Link())
     with pytest.raises(ValueError, match="latency of a link"):
@@ -478,6 +543,16 @@ def test_what_is_no_law_or_no_network_is_refused():
         (Simulator(slowness=[1.0, 2.0]), {}, "slowness has 2 entries, and the run has 8"),
         (Simulator(network=Network(edges={(8, MODEL): Link()})), {}, "names worker 8"),
         (Simulator(churn=Churn(joins={9: 1.0})), {}, "names worker 9"),
+        (
+            Simulator(placement=Placement(state="distributed")),
+            {"barrier": SSP(1)},
+            "needs everybody's clock",
+        ),
+        (
+            Simulator(placement=Placement(state="distributed"), overlay=Overlay(9)),
+            {"barrier": PBSP(1)},
+            "the overlay has 9 workers, and the run 8",
+        ),
         (Simulator(poll=0.0), {"barrier": PBSP(2)}, "poll=0 lets a worker pass"),
         (Simulator(), {"n_workers": -1}, "a Simulator runs a whole number of workers"),
         (Simulator(), {"n_workers": 2.5}, "a Simulator runs a whole number of workers"),

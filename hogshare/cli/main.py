@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hogshare._version import __version__
-from hogshare.cli import bench, console, fit, info, options, predict
+from hogshare.cli import bench, console, fit, info, options, predict, simulate
 
 DESCRIPTION = "Stochastic gradient descent for one model on every core."
 EXAMPLES = """\
@@ -25,6 +25,8 @@ examples:
   hogshare fit train.svm.xz --model model.npz --loss log_loss
   hogshare fit train.svm.xz --model model.npz --estimator logistic --C 10
   hogshare predict model.npz test.svm.xz --out labels.txt
+  hogshare simulate psp --figure 1a --plot progress.png
+  hogshare simulate progress --barrier pbsp:10 --workers 1000000 --blocks 40
   hogshare info --json
 """
 
@@ -55,7 +57,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"hogshare {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (bench, fit, predict, info):
+    for module in (bench, fit, predict, simulate, info):
         module.add_parser(commands)
     return parser
 

@@ -89,6 +89,26 @@ def barrier(text: str) -> str:
     return _checked(barriers.parse, text)
 
 
+def block_time(text: str) -> str:
+    """Check the words of a law of block times, such as ``uniform:0.5,1.5``, and return them."""
+    from hogshare.simulation import blocktimes
+
+    return _checked(blocktimes.parse, text)
+
+
+def slow_workers(text: str) -> tuple[float, float]:
+    """Parse a share of slow workers and how slow they are, such as ``0.05,4``."""
+    parts = text.split(",")
+    if len(parts) != 2:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share and a factor, such as 0.05,4")
+    return share(parts[0]), positive(parts[1])
+
+
+def poll(text: str) -> float | None:
+    """Parse seconds between looks, where ``none`` means to pass at the very moment."""
+    return None if text == "none" else positive(text)
+
+
 def stragglers(text: str) -> str:
     """Check the words of a law of stragglers, such as ``cds:0.6``, and return them."""
     from hogshare import stragglers as laws

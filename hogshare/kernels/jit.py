@@ -232,3 +232,16 @@ def inlined(function):
     return Helper(
         function, no_cpython_wrapper=True, forceinline=True, pipeline_class=HelperCompiler
     )
+
+
+def exact_inlined(function):
+    """Compile as `inlined` does, with sums and products rounded as they are written."""
+    if JIT_DISABLED:
+        return function
+    return Helper(
+        function,
+        fastmath=False,
+        no_cpython_wrapper=True,
+        forceinline=True,
+        pipeline_class=HelperCompiler,
+    )

@@ -31,7 +31,7 @@ import numpy as np
 
 from hogshare.kernels.barriers import EVERYBODY, FREE, LAG, THROTTLED, within
 from hogshare.kernels.blocktimes import block_seconds
-from hogshare.kernels.jit import exact_helper, exact_kernel
+from hogshare.kernels.jit import exact_helper, exact_inlined, exact_kernel
 from hogshare.kernels.streams import block_state, fraction, next_random
 
 # World.whole and World.real: all that an event needs of a worker, on one cache line
@@ -151,13 +151,13 @@ class World(NamedTuple):
 # -- the calendar
 
 
-@exact_helper
+@exact_inlined
 def bucket_of(time, width):
     """Number of the bucket, counted from time 0; far ones are one."""
     return np.int64(min(time / width, 4e18))
 
 
-@exact_helper
+@exact_inlined
 def push_heap(w, due, rank):
     """Add an event to those of the bucket that has been reached."""
     i = w.words[HEAP]
@@ -174,7 +174,7 @@ def push_heap(w, due, rank):
     w.heap_rank[i] = rank
 
 
-@exact_helper
+@exact_inlined
 def pop_heap(w):
     """Take the earliest event out; its rank."""
     w.words[HEAP] -= 1
@@ -204,7 +204,7 @@ def pop_heap(w):
     return rank
 
 
-@exact_helper
+@exact_inlined
 def schedule(s, w, k, due, kind):
     """Give worker `k` its next event; none that would come after the end."""
     w.real[k, DUE] = due
@@ -221,7 +221,7 @@ def schedule(s, w, k, due, kind):
     w.bucket[slot] = k
 
 
-@exact_helper
+@exact_inlined
 def open_bucket(s, w):
     """Bring the events of the bucket that has been reached into the heap."""
     slot = w.words[BUCKET] & (w.bucket.shape[0] - 1)
@@ -261,7 +261,7 @@ def fill_heap(s, w):
 # -- who is where
 
 
-@exact_helper
+@exact_inlined
 def near_to(s, w, clock):
     """How many others are within the bound of a worker with that clock."""
     wanted = clock - s.staleness
@@ -270,7 +270,7 @@ def near_to(s, w, clock):
     return w.at_least[wanted] - 1
 
 
-@exact_helper
+@exact_inlined
 def frontier_allows(s, w, clock):
     """The lag rule over everybody."""
     if s.share == 1.0:
@@ -278,14 +278,14 @@ def frontier_allows(s, w, clock):
     return near_to(s, w, clock) >= s.share * (w.words[LIVE] - 1)
 
 
-@exact_helper
+@exact_inlined
 def raise_least(w):
     """Let the least clock be what the counts say."""
     while w.words[LEAST] < w.words[MOST] and w.at_least[w.words[LEAST] + 1] == w.words[LIVE]:
         w.words[LEAST] += 1
 
 
-@exact_helper
+@exact_inlined
 def note(w, time, worker, kind):
     """Record an event, if that was asked for."""
     if w.record_time.shape[0] > 0:
@@ -296,7 +296,7 @@ def note(w, time, worker, kind):
         w.words[RECORDED] += 1
 
 
-@exact_helper
+@exact_inlined
 def go(s, w, k, time):
     """Start a worker's next block."""
     clock = w.whole[k, CLOCK]
@@ -305,7 +305,7 @@ def go(s, w, k, time):
     schedule(s, w, k, time + w.real[k, SLOWNESS] * law, END)
 
 
-@exact_helper
+@exact_inlined
 def let_pass(s, w, k, time):
     """Count a pass, and start the next block."""
     w.real[k, WAITED] += time - w.real[k, ARRIVED_AT]
@@ -318,7 +318,7 @@ def let_pass(s, w, k, time):
 # -- waiting without a sample
 
 
-@exact_helper
+@exact_inlined
 def wait_in_list(w, k, level):
     """Append a worker to the list of a clock (of a throttled barrier: the one list there is)."""
     w.whole[k, LINK] = -1
@@ -342,11 +342,15 @@ def size_of_held(s, w, k):
 def count_looks(s, w, k, time):
     """Count the looks before that moment, which said no, of a worker that has waited in a list."""
     if s.poll > 0.0:
-        while w.real[k, DUE] < time:
-            w.real[k, DUE] += s.poll
-            w.words[CHECKS] += 1
-            if w.watcher.shape[0] > 0:
-                w.words[CONTROL] += size_of_held(s, w, k)
+        due = w.real[k, DUE]
+        looks = 0
+        while due < time:  # added up one by one, as they would be made
+            due += s.poll
+            looks += 1
+        w.real[k, DUE] = due
+        w.words[CHECKS] += looks
+        if looks > 0 and w.watcher.shape[0] > 0:
+            w.words[CONTROL] += looks * size_of_held(s, w, k)
 
 
 @exact_helper
@@ -429,7 +433,7 @@ def bound_chance(w, clock, near, others, wanted):
     w.chance[clock, 1] = chance_of(more, others, wanted)
 
 
-@exact_helper
+@exact_inlined
 def all_near(w, clock, near, others, wanted, point):
     """Whether a random number lets that clock pass: whether it is below the chance."""
     if near == others:
@@ -456,7 +460,7 @@ def share_near(near, others, wanted, share, stream):
     return found >= share * wanted, stream
 
 
-@exact_helper
+@exact_inlined
 def redraw(s, w, clock, stream):
     """Look at a fresh sample."""
     others = w.words[LIVE] - 1
@@ -553,7 +557,7 @@ def held_share_allows(s, w, k):
     return near >= s.share * drawn
 
 
-@exact_helper
+@exact_inlined
 def push_ring(s, w, k, clock, due, stream):
     """Ask for a look after all that were asked for."""
     if due > s.until:
@@ -569,7 +573,7 @@ def push_ring(s, w, k, clock, due, stream):
     w.words[LOOKS] += 1
 
 
-@exact_helper
+@exact_inlined
 def look_around(s, w, stop):
     """Take looks from the ring, all before `stop`, until one passes: whose, or -1, and when.
 
@@ -667,7 +671,7 @@ def join(s, w, k, time):
     go(s, w, k, time)
 
 
-@exact_helper
+@exact_inlined
 def complete(s, w, k, time):
     """End a worker's block: its clock, who may pass on account of it, and whether it does."""
     clock = w.whole[k, CLOCK] + 1
@@ -679,32 +683,29 @@ def complete(s, w, k, time):
     note(w, time, k, COMPLETED)
     if clock == s.blocks:
         leave(s, w, k, time, COMPLETED)
-        return
+        return False
     raise_least(w)
+    # calls that have nothing to do are not made: handing over the world takes longer than the rest
     if s.barrier == LAG and s.sample == EVERYBODY:
-        move_frontier(s, w, time)
-    if w.watcher.shape[0] > 0:
+        ahead = w.words[FRONTIER] + 1
+        if ahead <= w.words[MOST] and frontier_allows(s, w, ahead):
+            move_frontier(s, w, time)
+    if w.watcher.shape[0] > 0 and w.watcher[k] >= 0:
         tell_watchers(s, w, k, time)
     w.words[CHECKS] += 1
     if s.barrier == FREE:
-        let_pass(s, w, k, time)
-        return
+        return True
     w.whole[k, STATE] = WAITING
     if s.barrier == THROTTLED:
         w.whole[k, MARKER] = w.words[GENERATION]
         w.words[ARRIVED] += 1
-        if throttle_allows(s, w, k, time):
-            let_pass(s, w, k, time)
-        else:
-            w.real[k, DUE] = time + s.poll
-            wait_in_list(w, k, 0)
+        allowed = throttle_allows(s, w, k, time)
+        level = 0
     elif s.sample == EVERYBODY:
-        if clock <= w.words[FRONTIER]:
-            let_pass(s, w, k, time)
-        else:
-            w.real[k, DUE] = time + s.poll
-            wait_in_list(w, k, clock)
+        allowed = clock <= w.words[FRONTIER]
+        level = clock
     else:
+        level = -1
         w.words[CONTROL] += min(s.sample, w.words[LIVE] - 1)
         stream = block_state(s.barrier_seed, k, clock)
         lacking = np.int64(-1)
@@ -717,16 +718,18 @@ def complete(s, w, k, time):
                 allowed = lacking < 0
             else:
                 allowed = held_share_allows(s, w, k)
-        if allowed:
-            let_pass(s, w, k, time)
-        elif lacking >= 0:
+        if lacking >= 0:
             w.real[k, DUE] = time + s.poll
             watch(s, w, k, lacking)
-        else:
+        elif not allowed:
             push_ring(s, w, k, clock, time + s.poll, stream)
+    if level >= 0 and not allowed:
+        w.real[k, DUE] = time + s.poll
+        wait_in_list(w, k, level)
+    return allowed
 
 
-@exact_helper
+@exact_inlined
 def look(s, w, k, time):
     """Look again, without a sample: the frontier may have fallen since it was woken."""
     w.words[CHECKS] += 1
@@ -738,14 +741,13 @@ def look(s, w, k, time):
         allowed = True
     else:
         allowed = w.whole[k, CLOCK] <= w.words[FRONTIER]
-    if allowed:
-        let_pass(s, w, k, time)
-    else:
+    if not allowed:
         w.real[k, DUE] = time + s.poll
         wait_in_list(w, k, 0 if throttled else w.whole[k, CLOCK])
+    return allowed
 
 
-@exact_helper
+@exact_inlined
 def mark(w, time):
     """Note the updates at the moments that have passed before `time`."""
     while w.words[MARK] < w.marks.shape[0] and w.marks[w.words[MARK]] < time:
@@ -790,6 +792,7 @@ def run(s, w, budget):
             mark(w, math.inf)
             return OVER, now
         mark(w, now)
+        passed = np.int64(-1)
         if change == now:
             k = w.change_worker[w.words[CHANGE]]
             kind = w.change_kind[w.words[CHANGE]]
@@ -803,14 +806,15 @@ def run(s, w, budget):
             n = w.whole.shape[0]
             k = rank if rank < n else rank - n
             if w.whole[k, STATE] == COMPUTING:
-                complete(s, w, k, now)
-            elif w.whole[k, STATE] == WAITING:
-                look(s, w, k, now)
+                if complete(s, w, k, now):
+                    passed = k
+            elif w.whole[k, STATE] == WAITING and look(s, w, k, now):
+                passed = k
         else:
             # looks that say no change nothing
-            k, now = look_around(s, w, min(change, ahead))
-            if k >= 0:
-                let_pass(s, w, k, now)
+            passed, now = look_around(s, w, min(change, ahead))
+        if passed >= 0:
+            let_pass(s, w, passed, now)
     return PAUSED, now
 
 

@@ -115,7 +115,6 @@ def _simulated(simulator: Simulator, n_workers: int | None) -> tuple[int, Any, l
         raise ValueError(
             f"a Simulator runs a whole number of workers, at least 1; got n_workers={n_workers!r}."
         )
-    simulator.check(count)
     return count, Virtual(simulator), []
 
 

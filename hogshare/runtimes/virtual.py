@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.barriers import name_of
+from hogshare.barriers import Barrier, name_of
 from hogshare.engine.arrays import Shapes, private_memory
 from hogshare.engine.checks import AtRest
 from hogshare.engine.loop import Compute, Sleep, Wait, Wish, loop_of
@@ -35,8 +35,8 @@ from hogshare.planes import Plane, Shared
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
 from hogshare.runtimes.least import LeastClock
 from hogshare.runtimes.monitor import Monitor
+from hogshare.simulation.churn import DIE, JOIN, LEAVE
 from hogshare.simulation.links import CONTROL_BYTES, HEADER_BYTES, Link, Traffic
-from hogshare.simulation.membership import DIE, JOIN, LEAVE
 from hogshare.simulation.simulator import SimulationError, Simulator
 
 # kinds of events, in the order in which they count at one time
@@ -57,6 +57,17 @@ class Virtual:
         self.simulator = simulator
         self.traffic = Traffic()
         self.seconds = 0.0
+        self.look = 0, 0.0
+
+    def settle(self, barrier: Barrier, n_workers: int) -> None:
+        """Refuse what does not fit, and find out what a look at the barrier costs.
+
+        Raises
+        ------
+        ValueError
+        """
+        self.simulator.check(barrier, n_workers)
+        self.look = self.simulator.cost_of_look(barrier, n_workers)
 
     def parts(self, plane: Plane) -> int:
         """Moments of reading the one vector; 0 where there is none."""
@@ -70,7 +81,7 @@ class Virtual:
         self, session: Session, on_epoch: OnEpoch | None, checks: AtRest | None = None
     ) -> list[str]:
         """Run to the end; returns notes for the report."""
-        run = Simulation(session, self.simulator, EpochHook(session, on_epoch, checks))
+        run = Simulation(session, self.simulator, EpochHook(session, on_epoch, checks), self.look)
         run.to_the_end()
         self.traffic, self.seconds = run.traffic, run.now
         return run.notes
@@ -80,13 +91,19 @@ class Virtual:
 
 
 class Simulation:
-    """One run's queue of events, and who is parked where."""
+    """One run's queue of events, and who is parked where.
 
-    def __init__(self, session: Session, simulator: Simulator, hook: EpochHook) -> None:
+    look : control messages of a look at the barrier, and seconds until it is answered
+    """
+
+    def __init__(
+        self, session: Session, simulator: Simulator, hook: EpochHook, look: tuple[int, float]
+    ) -> None:
         plan, settings = session.plan, session.settings
         self.session, self.simulator, self.hook = session, simulator, hook
         self.now = 0.0
         self.traffic = Traffic()
+        self._look_messages, self._look_seconds = look
         self.notes: list[str] = []
         self._table, self._control = session.shared.table, session.shared.control
         self._monitor = Monitor(session)
@@ -121,6 +138,8 @@ class Simulation:
             name = "the barrier" if session.barrier is None else name_of(session.barrier)
             must_look = draws or plan.barrier == barriers.ASKED
             self._poll = simulator.poll_seconds(name, must_look)
+            if self._poll:
+                self._poll = max(self._poll, self._look_seconds)
         size = settings.n_features * settings.n_columns
         itemsize = session.shared.w.dtype.itemsize
         header = HEADER_BYTES + 8 * settings.n_columns
@@ -278,12 +297,11 @@ class Simulation:
         seconds = sim.block_time.draw(sim.seed, me, int(self._table[me, layout.T_BLOCKS]))
         if sim.slowness is not None:
             seconds *= sim.slowness[me]
-        if plan.barrier != barriers.FREE:
-            self.traffic.add("control", CONTROL_BYTES)  # the look by which it has passed
+        self._count_look()  # by which it has passed
         self.traffic.add("model", self._model_bytes)
         down = self._transfer(sim.network.down(me), self._model_bytes)
         self._sending[me] = write
-        self._push(self.now + (down + read + seconds + late), ON, me)
+        self._push(self.now + (self._look_seconds + down + read + seconds + late), ON, me)
 
     def _transfer(self, link: Link, n_bytes: int) -> float:
         """Seconds until a message arrives that is sent now; all share the model's end."""
@@ -334,7 +352,7 @@ class Simulation:
         elif plan.ordered:
             pass  # `_call_section`
         elif plan.barrier != barriers.FREE and row[layout.T_PASSED] <= row[layout.T_CLOCK]:
-            self.traffic.add("control", CONTROL_BYTES)  # its look in vain
+            self._count_look()
             if self._by_least:
                 needed = int(row[layout.T_CLOCK]) - plan.staleness
                 self._bins.setdefault(needed, []).append(me)
@@ -347,6 +365,9 @@ class Simulation:
             self._for_master.add(me)
         else:
             self._idle.add(me)
+
+    def _count_look(self) -> None:
+        self.traffic.add("control", CONTROL_BYTES, self._look_messages)
 
     def _call(self, me: int) -> None:
         """Have a parked worker look again: now, or when it looks at the barrier next."""
@@ -371,7 +392,7 @@ class Simulation:
             plan = self.session.plan
             if plan.barrier != barriers.ASKED:  # that one's loop asks by itself
                 if not barriers.look(plan, self._table, self._control, me):
-                    self.traffic.add("control", CONTROL_BYTES)
+                    self._count_look()
                     self._push(self.now + self._poll, LOOK, me)
                     return
                 self._in_vain = 0

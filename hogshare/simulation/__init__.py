@@ -26,45 +26,67 @@ if TYPE_CHECKING:
         Measured,
         Uniform,
     )
+    from hogshare.simulation.churn import Churn
     from hogshare.simulation.links import MODEL, Link, Network
-    from hogshare.simulation.membership import Churn
+    from hogshare.simulation.membership import Membership
+    from hogshare.simulation.overlay import Drawn, Overlay, SizeEstimate, Window
+    from hogshare.simulation.placement import Placement
     from hogshare.simulation.progressing import Progress, progress, slow
     from hogshare.simulation.simulator import SimulationError, Simulator
+    from hogshare.simulation.tuning import Candidate, Tuned, tune
 
 _PLACES = {
-    "Churn": "membership",
+    "Candidate": "tuning",
+    "Churn": "churn",
     "Constant": "blocktimes",
+    "Drawn": "overlay",
     "Exponential": "blocktimes",
     "Gamma": "blocktimes",
     "Link": "links",
     "LogNormal": "blocktimes",
     "MODEL": "links",
     "Measured": "blocktimes",
+    "Membership": "membership",
     "Network": "links",
+    "Overlay": "overlay",
+    "Placement": "placement",
+    "Progress": "progressing",
     "SimulationError": "simulator",
     "Simulator": "simulator",
-    "Progress": "progressing",
+    "SizeEstimate": "overlay",
+    "Tuned": "tuning",
     "Uniform": "blocktimes",
+    "Window": "overlay",
     "progress": "progressing",
     "slow": "progressing",
+    "tune": "tuning",
 }
 
 __all__ = [
     "MODEL",
+    "Candidate",
     "Churn",
     "Constant",
+    "Drawn",
     "Exponential",
     "Gamma",
     "Link",
     "LogNormal",
     "Measured",
+    "Membership",
     "Network",
+    "Overlay",
+    "Placement",
     "Progress",
     "SimulationError",
     "Simulator",
+    "SizeEstimate",
+    "Tuned",
     "Uniform",
+    "Window",
     "progress",
     "slow",
+    "tune",
 ]
 
 __getattr__, __dir__ = lazy.names(__name__, _PLACES)

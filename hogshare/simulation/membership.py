@@ -1,116 +1,154 @@
-"""Who is in a simulated run, and when: workers that join late, leave or die."""
+"""The full view: everybody knows who is there, and draws from the list."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-
 import numpy as np
 
-from hogshare.ranges import is_count, not_negative, whole
-
-JOIN, LEAVE, DIE = "joins", "leaves", "deaths"
+from hogshare.ranges import count, whole
 
 
-@dataclass(frozen=True)
-class Churn:
-    """Workers join, leave and die at times of their own.
+class Membership:
+    """Who is in the run, known to everybody.
+
+    A sample is drawn without replacement, each set of others as likely as any other, and takes no
+    messages besides those to its members. What it takes is that every worker is told of everybody
+    who joins or leaves: n messages each time, which `Overlay` spares.
 
     Parameters
     ----------
-    joins : mapping of int to float, default={}
-        When a worker starts, in virtual seconds; at 0 if nothing is said.
-    leaves : mapping of int to float, default={}
-        When a worker wishes to leave: it finishes the block in hand first.
-    deaths : mapping of int to float, default={}
-        When a worker dies, in the middle of whatever it does. Others do its block again.
-    leave_rate, death_rate : float, default=0.0
-        Leaves and deaths per worker and virtual second, at random, besides those named.
-    join_seconds : float, default=0.0
-        Workers start at random times between 0 and this, besides those named.
+    n_workers : int
+        Workers 0 to n_workers - 1 are in it at first.
     seed : int, default=0
-        Of what is random.
+        Of the draws.
+
+    Attributes
+    ----------
+    n_workers : int
+        How many there are.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of its range.
 
     Examples
     --------
-    >>> from hogshare.simulation import Churn
-    >>> Churn(joins={2: 1.5}, deaths={0: 4.0}).schedule(3)
-    [(0.0, 'joins', 0), (0.0, 'joins', 1), (1.5, 'joins', 2), (4.0, 'deaths', 0)]
+    >>> from hogshare.simulation import Membership
+    >>> everybody = Membership(5, seed=1)
+    >>> everybody.leave(3)
+    >>> sorted(everybody.sample(0, 3).tolist())
+    [1, 2, 4]
     """
 
-    joins: Mapping[int, float] = field(default_factory=dict)
-    leaves: Mapping[int, float] = field(default_factory=dict)
-    deaths: Mapping[int, float] = field(default_factory=dict)
-    leave_rate: float = 0.0
-    death_rate: float = 0.0
-    join_seconds: float = 0.0
-    seed: int = 0
+    def __init__(self, n_workers: int, *, seed: int = 0) -> None:
+        count(1, n_workers=n_workers)
+        whole(seed=seed)
+        self._workers = list(range(n_workers))  # in no order
+        self._place = {k: k for k in self._workers}
+        self._named = n_workers
+        self._random = np.random.default_rng(seed)
 
-    def __post_init__(self) -> None:
-        not_negative(
-            leave_rate=self.leave_rate, death_rate=self.death_rate, join_seconds=self.join_seconds
-        )
-        whole(seed=self.seed)
-        for name in (JOIN, LEAVE, DIE):
-            for worker, seconds in getattr(self, name).items():
-                not_negative(**{f"{name}[{worker!r}]": seconds})
+    @property
+    def n_workers(self) -> int:
+        """How many there are."""
+        return len(self._workers)
 
-    def __bool__(self) -> bool:
-        """Whether anybody comes late or goes early."""
-        named = self.joins or self.leaves or self.deaths
-        return bool(named or self.leave_rate or self.death_rate or self.join_seconds)
+    @property
+    def workers(self) -> np.ndarray:
+        """Their numbers, ascending, int64."""
+        return np.sort(np.array(self._workers, np.int64))
 
-    def check(self, n_workers: int) -> None:
-        """Refuse workers that the run does not have, and any that goes before it has come.
+    def sample(self, me: int, size: int) -> np.ndarray:
+        """Draw others without replacement.
+
+        Parameters
+        ----------
+        me : int
+            Who asks; not in the sample.
+        size : int
+            At most as many as there are others.
+
+        Returns
+        -------
+        ndarray of shape (size,), int64
+            Their numbers.
 
         Raises
         ------
         ValueError
+            If `me` is not there, or the sample is larger than the number of others.
         """
-        for name in (JOIN, LEAVE, DIE):
-            for worker in getattr(self, name):
-                if not is_count(worker) or not 0 <= worker < n_workers:
-                    raise ValueError(
-                        f"{name} of Churn names worker {worker!r}, and the run has {n_workers}: 0 "
-                        f"to {n_workers - 1}."
-                    )
-        for name in (LEAVE, DIE):
-            for worker, seconds in getattr(self, name).items():
-                if seconds < self.joins.get(worker, 0.0):
-                    raise ValueError(
-                        f"Churn has worker {worker} in {name} at {seconds} s, before it joins at "
-                        f"{self.joins[worker]} s."
-                    )
+        mine = self._place_of(me)
+        check_sample(size, self.n_workers)
+        drawn = self._random.choice(self.n_workers - 1, size, replace=False)
+        drawn += drawn >= mine
+        return np.array([self._workers[place] for place in drawn], np.int64)
 
-    def schedule(self, n_workers: int) -> list[tuple[float, str, int]]:
-        """All that happens, in order: ``(virtual seconds, "joins" | "leaves" | "deaths", worker)``.
+    def join(self, worker: int | None = None) -> int:
+        """Take one in: a number that is not there, or None for one that never was.
 
-        Parameters
-        ----------
-        n_workers : int
-            Of the run, those that join late among them.
+        Returns
+        -------
+        int
+            The worker's number.
+
+        Raises
+        ------
+        ValueError
+            If that worker is there.
         """
-        rng = np.random.default_rng(self.seed)
-        start = rng.uniform(0.0, self.join_seconds, n_workers) if self.join_seconds else None
-        ends = {
-            LEAVE: _lifetimes(rng, self.leave_rate, n_workers),
-            DIE: _lifetimes(rng, self.death_rate, n_workers),
-        }
-        events = []
-        for k in range(n_workers):
-            begin = self.joins.get(k, 0.0 if start is None else float(start[k]))
-            events.append((begin, JOIN, k))
-            for name, drawn in ends.items():
-                end = getattr(self, name).get(k, begin + float(drawn[k]))
-                if end < math.inf:
-                    events.append((max(begin, end), name, k))
-        # who comes, comes before who goes; each kind by worker
-        rank = {JOIN: 0, LEAVE: 1, DIE: 2}
-        return sorted(events, key=lambda event: (event[0], rank[event[1]], event[2]))
+        worker = self._named if worker is None else worker
+        count(0, worker=worker)
+        if worker in self._place:
+            raise ValueError(f"worker {worker} is there already.")
+        self._named = max(self._named, worker + 1)
+        self._place[worker] = len(self._workers)
+        self._workers.append(worker)
+        return worker
+
+    def leave(self, worker: int) -> None:
+        """Let one go.
+
+        Raises
+        ------
+        ValueError
+            If that worker is not there, or the only one.
+        """
+        place = self._place_of(worker)
+        check_leaving(worker, self.n_workers)
+        last = self._workers.pop()
+        if last != worker:
+            self._workers[place] = last
+            self._place[last] = place
+        del self._place[worker]
+
+    def _place_of(self, worker: int) -> int:
+        if worker not in self._place:
+            raise ValueError(f"worker {worker!r} is not there: it never joined, or has left.")
+        return self._place[worker]
 
 
-def _lifetimes(rng: np.random.Generator, rate: float, n_workers: int) -> np.ndarray:
-    if rate == 0.0:
-        return np.full(n_workers, math.inf)
-    return rng.exponential(1.0 / rate, n_workers)
+def check_sample(size: int, n_workers: int) -> None:
+    """Refuse a sample of more than there are others.
+
+    Raises
+    ------
+    ValueError
+    """
+    count(0, size=size)
+    if size > n_workers - 1:
+        raise ValueError(
+            f"A sample of {size} cannot be drawn without replacement: there are {n_workers - 1} "
+            "others. Take a smaller one, or a barrier that watches everybody, as BSP() and SSP(4)."
+        )
+
+
+def check_leaving(worker: int, n_workers: int) -> None:
+    """Refuse that the last one leaves.
+
+    Raises
+    ------
+    ValueError
+    """
+    if n_workers == 1:
+        raise ValueError(f"worker {worker} is the only one left: let another join first.")

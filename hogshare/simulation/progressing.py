@@ -32,9 +32,7 @@ from hogshare.simulation.blocktimes import BlockTime, Exponential, check_law
 
 EVENTS_AT_A_TIME = 1 << 20  # after which Ctrl-C is heard
 IN_A_BUCKET = 32  # ends of blocks in a bucket of the calendar, about
-LONGEST_SHARE = (
-    1e-9  # of the time, that a poll may last at least: shorter ones are lost in rounding
-)
+LEAST_POLL = 1e-9  # of the time that is simulated: shorter ones would be lost in rounding
 KINDS = ("completed", "passed", "joined", "left")
 
 
@@ -62,7 +60,7 @@ class Progress:
     polls : int
         Those of them that were not at a block's end.
     passes : int
-        Looks that let somebody pass.
+        Times that somebody has passed.
     control_messages : int
         Clocks asked for: one at each look without a sample, as many as the sample with one.
     leads : int64 array
@@ -206,8 +204,8 @@ def progress(
     blocks : int, default=None
         Clock at which a worker is done and leaves the barrier's world; all is over when all are.
     poll : float or None, default=0.05
-        Virtual seconds after which a worker that may not pass looks again. None: it passes at the
-        moment from which it may, which a barrier does not have that draws at every look.
+        Virtual seconds after which a worker that may not pass looks again. None or 0: it passes at
+        the moment from which it may, which a barrier does not have that draws at every look.
     slowness : array-like of float, shape (n_workers,), default=None
         What the block times of each worker are multiplied by; see `slow`. None: 1.
     seed : int, default=0
@@ -353,7 +351,7 @@ def _check(
     else:
         count(1, blocks=blocks)
         span = blocks * law.mean * float(factors.max())
-    if poll is None:
+    if poll is None or poll == 0.0:
         held = plan["hold"] == 1 and plan["share"] == 1.0
         if plan["barrier"] == codes.LAG and plan["sample"] != codes.EVERYBODY and not held:
             raise ValueError(
@@ -362,9 +360,9 @@ def _check(
             )
         return
     positive(poll=poll)
-    if poll < LONGEST_SHARE * span:
+    if poll < LEAST_POLL * span:
         raise ValueError(
-            f"poll must not be below {LONGEST_SHARE:g} of the time that is simulated; got {poll!r}."
+            f"poll must not be below {LEAST_POLL:g} of the time that is simulated; got {poll!r}."
         )
 
 

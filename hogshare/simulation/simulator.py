@@ -7,11 +7,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from hogshare.barriers import Barrier, numbers_of
 from hogshare.ranges import count, not_negative, positive, whole
 from hogshare.simulation.blocktimes import BlockTime, Exponential, check_law
+from hogshare.simulation.churn import Churn
 from hogshare.simulation.links import Network
-from hogshare.simulation.membership import Churn
+from hogshare.simulation.overlay import Overlay
+from hogshare.simulation.placement import ASK_AND_ANSWER, Placement
 
+HOPS_DRAWS = 1000  # by which the mean hops of a draw are found
 POLLS_PER_BLOCK = 20  # looks at a barrier that draws, where nothing is said
 
 
@@ -57,6 +61,14 @@ class Simulator:
         Moments of reading, and of writing, on the lock-free vector; 1 where both take no time.
     churn : Churn, default=Churn()
         Workers that join late, leave or die.
+    placement : Placement, default=Placement()
+        Where workers' clocks are kept, which says what barriers there may be and what a look at
+        one costs in control messages. Central: with the model. Distributed: with each worker, who
+        is asked over the network's `link`; the answer takes that long, and the clocks are those of
+        when the question was asked.
+    overlay : Overlay or None, default=None
+        With distributed state: how a sample is found, whose hops cost messages and time as well.
+        None: everybody knows everybody.
     seed : int, default=0
         Of the block times. (That of ``solve`` is of the row order and the barrier's samples.)
 
@@ -82,6 +94,8 @@ class Simulator:
     write_seconds: float = 0.0
     parts: int = 8
     churn: Churn = field(default_factory=Churn)
+    placement: Placement = field(default_factory=Placement)
+    overlay: Overlay | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -98,17 +112,35 @@ class Simulator:
         not_negative(read_seconds=self.read_seconds, write_seconds=self.write_seconds)
         count(1, parts=self.parts)
         whole(seed=self.seed)
-        for name, kind in (("network", Network), ("churn", Churn)):
+        kinds: dict[str, type] = {"network": Network, "churn": Churn, "placement": Placement}
+        if self.overlay is not None:
+            kinds["overlay"] = Overlay
+        for name, kind in kinds.items():
             if not isinstance(getattr(self, name), kind):
                 raise TypeError(f"{name} must be a {kind.__name__}; got {getattr(self, name)!r}.")
+        if self.placement.model != "central":
+            raise ValueError(
+                "the planes Shared and Master keep the model in one place: leave "
+                "model='distributed' out of the Placement."
+            )
+        if self.overlay is not None and self.placement.state == "central":
+            raise ValueError(
+                "where the state is central nobody searches for a sample: leave overlay out, or "
+                "take Placement(state='distributed')."
+            )
 
-    def check(self, n_workers: int) -> None:
-        """Refuse what does not fit the number of workers.
+    def check(self, barrier: Barrier, n_workers: int) -> None:
+        """Refuse what does not fit the barrier and the number of workers.
 
         Raises
         ------
         ValueError
         """
+        self.placement.check(barrier, n_workers)
+        if self.overlay is not None and self.overlay.n_workers != n_workers:
+            raise ValueError(
+                f"the overlay has {self.overlay.n_workers} workers, and the run {n_workers}."
+            )
         if self.slowness is not None and len(self.slowness) != n_workers:
             raise ValueError(
                 f"slowness has {len(self.slowness)} entries, and the run has {n_workers} workers: "
@@ -122,6 +154,23 @@ class Simulator:
         if not lock_free:
             return 0
         return self.parts if self.read_seconds or self.write_seconds else 1
+
+    def cost_of_look(self, barrier: Barrier, n_workers: int) -> tuple[int, float]:
+        """Control messages of a look at a barrier, and virtual seconds until it is answered."""
+        sample = numbers_of(barrier, n_workers)["sample"]
+        per_draw = 0.0
+        if self.overlay is not None:
+            # one of its own: draws from the user's would make the next run another
+            overlay = Overlay(self.overlay.identifiers, bits=self.overlay.bits, seed=self.seed)
+            hops = overlay.draw(HOPS_DRAWS, me=int(overlay.workers[0])).hops
+            per_draw = float(np.mean(hops))
+        routed = per_draw * max(0, sample)
+        messages = self.placement.messages(barrier, n_workers, hops=routed)
+        seconds = 0.0
+        if messages and self.placement.state == "distributed":
+            # all of a sample are searched for at once
+            seconds = (per_draw + ASK_AND_ANSWER) * self.network.link.latency
+        return round(messages), seconds
 
     def poll_seconds(self, barrier: str, must_look: bool) -> float:
         """After how long a worker that is held looks again; 0: at the moment it may pass.

@@ -169,6 +169,7 @@ def solve(
     simulated = runner if isinstance(runtime, Simulator) else None
     if simulated is not None:
         check_simulated(rule, plane)
+        simulated.settle(barrier, workers)
     check_workers(stragglers, workers)
     checkpoint, saved = place_of(checkpoint), saved_run(resume, start)
     order_seed = shuffle_seed(seed) if saved is None or seed is not None else saved.seed

@@ -1,9 +1,10 @@
 """What the papers' theorems say of a run: step sizes, conditions and bounds, and their constants.
 
 Formulas are pure functions of numbers, with the papers' equation numbers: AsySG with consistent
-reads (``con_``) and with inconsistent ones (``incon_``) by Lian et al. 2015, and Hogwild! by Niu et
-al. 2011. The constants in them are computed from a problem and a model. ``docs/theory.md`` says
-what is assumed, and where a printed formula was corrected.
+reads (``con_``) and with inconsistent ones (``incon_``) by Lian et al. 2015, Hogwild! by Niu et al.
+2011, and the lag behind sampling barriers (``psp_``) by Wang et al. 2017. The constants in them are
+computed from a problem and a model. ``docs/theory.md`` says what is assumed, and where a printed
+formula was corrected.
 
 Units: an age (T of the papers) counts the model's updates between a read and its application.
 
@@ -41,6 +42,15 @@ from hogshare.theory.inconsistent import (
     incon_least_writes,
     incon_step_size,
 )
+from hogshare.theory.lag import (
+    psp_bound_curves,
+    psp_lag_law,
+    psp_mean,
+    psp_mean_bound,
+    psp_pass_chance,
+    psp_second_moment,
+    psp_second_moment_bound,
+)
 from hogshare.theory.smoothness import coordinate_lipschitz, lipschitz
 from hogshare.theory.sparsity import Sparsity, hogwild_step_size, sparsity
 
@@ -67,6 +77,13 @@ __all__ = [
     "incon_least_writes",
     "incon_step_size",
     "lipschitz",
+    "psp_bound_curves",
+    "psp_lag_law",
+    "psp_mean",
+    "psp_mean_bound",
+    "psp_pass_chance",
+    "psp_second_moment",
+    "psp_second_moment_bound",
     "sparsity",
     "unsmooth",
 ]

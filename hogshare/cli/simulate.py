@@ -1,0 +1,219 @@
+"""``hogshare simulate``: workers on a virtual clock, from a thousand to a million."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+from hogshare.cli import console, options
+from hogshare.cli.bench import add_output_options, store
+
+FIGURES = ("1a", "1b", "1c", "1e", "2a", "2c", "3", "4", "5")
+
+PSP = """\
+Make a figure of Wang, Catterall and Mortier 2017 (PSP) again: 1a progress of workers behind five
+barriers, 1b the same added up, 1c sample sizes of pBSP, 1e updates at the server, 2a a growing
+share of slow workers, 2c a few slower and slower, 3 more workers, 4 and 5 the bounds of Theorem 2.
+Means over seeds, with their 95 %% interval. The paper does not say how long a step takes; 1a and 1e
+show several laws side by side, and say which has what the paper shows."""
+
+PROGRESS = """\
+Simulate workers behind a barrier on a virtual clock, without a model: how far they get, how far
+apart they are, how long they wait. A million take half a minute."""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command and its studies to the parser."""
+    parser = commands.add_parser("simulate", help="workers and barriers on a virtual clock")
+    kinds = parser.add_subparsers(title="studies", metavar="WHAT", required=True)
+    psp = kinds.add_parser(
+        "psp",
+        help="the figures of the paper on probabilistic barriers",
+        description=PSP,
+        epilog="example: hogshare simulate psp --figure 1a --plot progress.png",
+    )
+    add_psp_options(psp)
+    psp.set_defaults(run=run_psp)
+    progress = kinds.add_parser(
+        "progress",
+        help="one barrier",
+        description=PROGRESS,
+        epilog="example: hogshare simulate progress --barrier pbsp:10 --workers 1000 --seconds 40",
+    )
+    add_progress_options(progress)
+    progress.set_defaults(run=run_progress)
+
+
+def add_psp_options(parser: Any) -> None:
+    """Add the options of ``psp``."""
+    parser.add_argument("--figure", choices=FIGURES, required=True, help="which one")
+    parser.add_argument(
+        "--workers",
+        type=options.number(int, lambda n: n >= 101, "a whole number of at least 101"),
+        default=1000,
+        help="nodes of the paper (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--seconds", type=options.positive, default=40.0, help="virtual ones (default: %(default)g)"
+    )
+    parser.add_argument(
+        "--law",
+        nargs="+",
+        type=options.block_time,
+        help="how long a step takes: constant:SECONDS, exponential:MEAN, lognormal:MEAN,SIGMA, "
+        "gamma:MEAN,SHAPE, uniform:LOW,HIGH; several are shown side by side (default: "
+        "exponential:1; for 1a and 1e also uniform:0.5,1.5 and gamma:1,0.6)",
+    )
+    parser.add_argument(
+        "--poll",
+        type=options.positive,
+        help="virtual seconds after which who may not pass looks again (default: 0.05; 2a and 2c: "
+        "0.2)",
+    )
+    parser.add_argument(
+        "--seeds", type=options.positive_int, default=5, help="runs (default: %(default)s)"
+    )
+    parser.add_argument("--seed", type=options.seed, default=0, help="the first (default: 0)")
+    add_output_options(parser)
+
+
+def add_progress_options(parser: Any) -> None:
+    """Add the options of ``progress``."""
+    parser.add_argument(
+        "--barrier",
+        type=options.barrier,
+        required=True,
+        help="asp, bsp, ssp:4, pbsp:10, pssp:10,4, fraction:0.9,2 or throttled:7",
+    )
+    parser.add_argument(
+        "--workers", type=options.positive_int, default=1000, help="(default: %(default)s)"
+    )
+    parser.add_argument(
+        "--law",
+        type=options.block_time,
+        default="exponential:1",
+        help="how long a block takes, as of psp (default: %(default)s)",
+    )
+    ends = parser.add_mutually_exclusive_group(required=True)
+    ends.add_argument("--seconds", type=options.positive, help="virtual ones, then all is over")
+    ends.add_argument("--blocks", type=options.positive_int, help="after which a worker is done")
+    parser.add_argument(
+        "--poll",
+        type=options.poll,
+        default=0.05,
+        help="virtual seconds after which who may not pass looks again; none: it passes at the "
+        "moment from which it may (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--slow",
+        type=options.slow_workers,
+        metavar="SHARE,FACTOR",
+        help="make a share of the workers slow, such as 0.05,4",
+    )
+    parser.add_argument("--seed", type=options.seed, default=0, help="(default: 0)")
+    parser.add_argument("--json", metavar="FILE", help="write everything told; -: print it")
+
+
+def run_psp(args: Any) -> int:
+    """Make the figure, print it, and store what was asked for."""
+    from hogshare import figures
+    from hogshare.studies import psp
+
+    if args.plot:
+        figures.pyplot()  # fail before the work, not after it
+    laws = len(args.law or psp.default_laws(args.figure))
+    with console.progress(psp.settings_of(args.figure, laws), f"figure {args.figure}") as progress:
+        result = psp.figure(
+            args.figure,
+            n_workers=args.workers,
+            seconds=args.seconds,
+            laws=args.law,
+            poll=args.poll,
+            seeds=args.seeds,
+            seed=args.seed,
+            advance=progress.advance,
+        )
+    store(args, result, show_bounds if result["kind"] == "bounds" else show_psp, figures.save_psp)
+    return 0
+
+
+def show_psp(result: dict[str, Any]) -> None:
+    """Print the table, and below it what is to be said."""
+    along = result["axes"]["x"] if result["series"][0]["points"][0]["x"] is not None else None
+    header = ["law", "barrier", *([along] if along else []), "steps", "interval", "sd", "spread"]
+    header += ["updates", "waiting", *(["ratio"] if result["kind"] == "ratio" else [])]
+    rows = []
+    for series in result["series"]:
+        for point in series["points"]:
+            steps = point["steps"]
+            row = [series["law"], series["barrier"], *([point["x"]] if along else [])]
+            row += [steps["mean"], between(steps), point["sd"]["mean"], point["spread"]["mean"]]
+            row += [round(point["updates"]["mean"]), f"{point['waiting_share']['mean']:.1%}"]
+            rows.append(row + ([point["ratio"]["mean"]] if "ratio" in header else []))
+    console.show_table(header, rows, title=f"{result['figure']}: {result['title']}")
+    settings = result["settings"]
+    console.say(
+        f"{settings['n_workers']:,} workers, {settings['seconds']:g} virtual seconds, looks every "
+        f"{settings['poll']:g} s; means over {settings['seeds']} seeds"
+    )
+    for note in result["notes"]:
+        console.say(note)
+
+
+def between(value: dict[str, Any]) -> str | None:
+    """An interval in words, if there is one."""
+    return None if value["low"] is None else f"{value['low']:.2f} to {value['high']:.2f}"
+
+
+def show_bounds(result: dict[str, Any]) -> None:
+    """Print a theory's curves: a column for each, a row for some samples."""
+    series = result["series"]
+    samples = series[0]["samples"]
+    some = [i for i, sample in enumerate(samples) if sample in (1, 2, 5, 10, 20, 50, 100)]
+    console.show_table(
+        ["sample", *(f"F(r) = {one['within']:g}" for one in series)],
+        [[samples[i], *(one["bound"][i] for one in series)] for i in some],
+        title=f"{result['figure']}: {result['title']}",
+    )
+    for note in result["notes"]:
+        console.say(note)
+
+
+def run_progress(args: Any) -> int:
+    """Simulate, print, and store what was asked for."""
+    from hogshare import barriers
+    from hogshare.simulation import blocktimes, progress, slow
+
+    began = time.perf_counter()
+    run = progress(
+        barriers.parse(args.barrier),
+        args.workers,
+        block_time=blocktimes.parse(args.law),
+        seconds=args.seconds,
+        blocks=args.blocks,
+        poll=args.poll,
+        slowness=None
+        if args.slow is None
+        else slow(args.workers, share=args.slow[0], factor=args.slow[1], seed=args.seed),
+        seed=args.seed,
+    )
+    took = time.perf_counter() - began
+    told = {**run.to_dict(), "poll": args.poll, "slow": args.slow, "seed": args.seed}
+    if args.json == "-":
+        console.out(json.dumps(told, indent=2, allow_nan=False))
+        return 0
+    names = (
+        *("seconds", "mean", "sd", "spread", "mean_lead", "waiting_share"),
+        *("updates", "checks", "polls", "passes", "control_messages"),
+    )
+    console.show_table(
+        ["", "value"],
+        [[name.replace("_", " "), told[name]] for name in names],
+        title=f"{run.barrier}, {run.n_workers:,} workers, {run.law}",
+    )
+    console.say(f"{took:.1f} s on this machine")
+    if args.json is not None:
+        with open(args.json, "w", encoding="utf-8") as file:
+            json.dump(told, file, indent=2, allow_nan=False)
+    return 0
