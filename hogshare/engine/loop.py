@@ -16,7 +16,7 @@ ends with it, and between its claim and its computing, where the loop wishes to 
 as computing.
 
 Who writes: the driver's thread writes the time fields of the worker's own row in the table, and the
-turns that are kept (`hogshare.engine.pacing`).
+turns that are kept (`hogshare.shm.turns`).
 """
 
 from __future__ import annotations

@@ -15,11 +15,11 @@ import numpy as np
 from numba import typeof
 
 from hogshare.barriers import BarrierError, ask, name_of
-from hogshare.engine.pacing import MESSAGES, NANOSECONDS, Turns
 from hogshare.kernels import epochs, layout, master, turns
 from hogshare.kernels.jit import JIT_DISABLED, is_cached
 from hogshare.problems.model import Model, shrunk
 from hogshare.shm.table import ProgressTable
+from hogshare.shm.turns import MESSAGES, NANOSECONDS, Turns
 
 if TYPE_CHECKING:
     from hogshare.engine.session import Session

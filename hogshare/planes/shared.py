@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -85,7 +85,41 @@ class Shared:
         return exchange_interval(problem)
 
 
-def row_nanoseconds(problem: LinearProblem) -> float:
+class Size(Protocol):
+    """What the costs of a problem's rows and exchanges depend on."""
+
+    @property
+    def n_rows(self) -> int:
+        """Rows."""
+        ...
+
+    @property
+    def n_features(self) -> int:
+        """Features."""
+        ...
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of the model."""
+        ...
+
+    @property
+    def nnz(self) -> int:
+        """Values that are stored."""
+        ...
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether rows hold their nonzeros only."""
+        ...
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the values."""
+        ...
+
+
+def row_nanoseconds(problem: Size) -> float:
     """Rough time of one row on one core; good enough to weigh costs against each other.
 
     A value of a sparse row is streamed, its coordinate read for the margin, then read and written
@@ -100,7 +134,15 @@ def row_nanoseconds(problem: LinearProblem) -> float:
     return costs.row_ns + problem.nnz / max(1, problem.n_rows) * per_value
 
 
-def exchange_interval(problem: LinearProblem) -> int:
+def exchange_nanoseconds(n_coordinates: int, itemsize: int) -> float:
+    """Rough time of one exchange, by the constants of the machine; see `exchange_interval`."""
+    costs = machine.load()
+    per_coordinate = EXCHANGE_BYTES / costs.stream_gb_per_second
+    per_coordinate += LINE_TRANSFERS * costs.line_transfer_ns * itemsize / LINE_BYTES
+    return EXCHANGE_NS + n_coordinates * per_coordinate
+
+
+def exchange_interval(problem: Size) -> int:
     """Rows after which an exchange costs about a quarter of the rows' own time.
 
     By a cautious estimate an exchange streams three vectors of the model's size in and out (24
@@ -109,11 +151,8 @@ def exchange_interval(problem: LinearProblem) -> int:
     coordinate, 10 ns per line, 3 ns per value of a sparse row. Fewer rows make the copies agree
     better, and cost more; see `docs/exchange.md`.
     """
-    costs = machine.load()
-    line_share = problem.dtype.itemsize / LINE_BYTES
-    per_coordinate = EXCHANGE_BYTES / costs.stream_gb_per_second
-    per_coordinate += LINE_TRANSFERS * costs.line_transfer_ns * line_share
-    exchange_ns = EXCHANGE_NS + problem.n_features * problem.n_columns * per_coordinate
+    n_coordinates = problem.n_features * problem.n_columns
+    exchange_ns = exchange_nanoseconds(n_coordinates, problem.dtype.itemsize)
     return int(np.clip(EXCHANGE_SHARE * exchange_ns / row_nanoseconds(problem), 16, 8192))
 
 

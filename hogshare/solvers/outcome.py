@@ -15,7 +15,6 @@ import numpy as np
 
 from hogshare._version import __version__
 from hogshare.barriers import Barrier, name_of
-from hogshare.engine import pacing
 from hogshare.engine.rules import SAGA, SDCA, SGD, Rule
 from hogshare.engine.session import Session
 from hogshare.engine.steps import StepSize
@@ -26,6 +25,7 @@ from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
 from hogshare.report import Trace
 from hogshare.shm.table import ProgressTable
+from hogshare.shm.turns import MESSAGES, NANOSECONDS, kept
 
 REASONS = {
     layout.RUNNING: "the run was cut short",
@@ -174,7 +174,7 @@ def staleness(session: Session) -> np.ndarray:
 
 def turns(session: Session) -> np.ndarray:
     """The last turns of each worker; see `Report.turns`."""
-    return pacing.kept(session.arrays["turns"])
+    return kept(session.arrays["turns"])
 
 
 def mail(session: Session) -> dict[str, Any] | None:
@@ -183,8 +183,8 @@ def mail(session: Session) -> dict[str, Any] | None:
         return None
     total = session.arrays["turns"][-1, 0]
     return {
-        "messages": int(total[pacing.MESSAGES]),
-        "seconds": float(total[pacing.NANOSECONDS]) * 1e-9,
+        "messages": int(total[MESSAGES]),
+        "seconds": float(total[NANOSECONDS]) * 1e-9,
     }
 
 

@@ -35,6 +35,7 @@ from hogshare.runtimes.choice import choose
 from hogshare.runtimes.hooks import OnEpoch, side_by_side
 from hogshare.simulation.simulator import Simulator
 from hogshare.solvers import outcome
+from hogshare.solvers.again import again
 from hogshare.stragglers import Stragglers, check_stragglers, check_workers
 
 if TYPE_CHECKING:
@@ -286,6 +287,17 @@ def solve(
             },
             traffic=None if simulated is None else simulated.traffic.as_dict(),
             notes=notes,
+            again=again(
+                solve,
+                rule,
+                plane,
+                barrier,
+                step,
+                stop,
+                shuffle,
+                OrderSeed(order_seed),
+                start is not None or saved is not None,
+            ),
             recording=recorded(session, problem, settings, shapes, rule, step, stop, start)
             if record
             else None,

@@ -60,12 +60,12 @@ class Turns:
 
 
 def kept(turns: np.ndarray) -> np.ndarray:
-    """The entries of all workers, each with the worker's number before it, as a report has them.
+    """The entries of all workers, as a report has them.
 
     Returns
     -------
-    int64 array of shape (n_turns, 1 + N_TURN)
-        Worker, blocks, rows, pushes, nanoseconds. Not in the order in which they happened.
+    int64 array of shape (n_workers, most entries of any, N_TURN)
+        Blocks, rows, pushes, nanoseconds; zeros where a worker has fewer.
     """
-    workers, places = np.nonzero(turns[:-1, :, ROWS])
-    return np.column_stack([workers, turns[workers, places]])
+    used = int(turns[:-1, :, ROWS].any(axis=0).sum())  # a ring is filled from its beginning
+    return turns[:-1, :used].copy()
