@@ -235,7 +235,7 @@ def race_curve(runs: Sequence[dict[str, Any]], who: dict[str, Any]) -> list[tupl
 def save_psp(result: dict[str, Any], path: str | Path) -> None:
     """Draw a figure of ``hogshare simulate psp`` and write it to a file.
 
-    One panel for each law of block time; one for the theory's figures.
+    One panel for each law of block time, or way of choosing steps; one for the theory's figures.
     """
     draw = {
         "distribution": draw_clocks,
@@ -244,17 +244,21 @@ def save_psp(result: dict[str, Any], path: str | Path) -> None:
         "ratio": draw_points,
         "lines": draw_points,
         "bounds": draw_bounds,
+        "error_over_time": draw_errors,
+        "error": draw_points,
     }[result["kind"]]
-    laws = list(dict.fromkeys(series.get("law", "") for series in result["series"]))
+    panel_of = [series.get("panel", series.get("law", "")) for series in result["series"]]
+    names = list(dict.fromkeys(panel_of))
     plt = pyplot()
     figure, panels = plt.subplots(
-        1, len(laws), figsize=(1.5 + 4.5 * len(laws), 3.8), layout="constrained", squeeze=False
+        1, len(names), figsize=(1.5 + 4.5 * len(names), 3.8), layout="constrained", squeeze=False
     )
-    for ax, law in zip(panels[0], laws, strict=True):
-        for series in result["series"]:
-            if series.get("law", "") == law:
-                draw(series, ax, "ratio" if result["kind"] == "ratio" else "steps")
-        ax.set_title(law, fontsize=10)
+    what = "ratio" if result["kind"] in ("ratio", "error") else "steps"
+    for ax, name in zip(panels[0], names, strict=True):
+        for series, panel in zip(result["series"], panel_of, strict=True):
+            if panel == name:
+                draw(series, ax, what)
+        ax.set_title(name, fontsize=10)
         ax.set_xlabel(result["axes"]["x"])
         ax.set_ylabel(result["axes"]["y"])
         ax.grid(alpha=0.3)
@@ -288,6 +292,37 @@ def draw_clocks_added_up(series: dict[str, Any], ax: Any, _: str) -> None:
 def draw_updates(series: dict[str, Any], ax: Any, _: str) -> None:
     """Draw the updates at the server against virtual seconds."""
     ax.plot(series["over_time"]["seconds"], series["over_time"]["updates"], label=series["barrier"])
+
+
+def draw_errors(series: dict[str, Any], ax: Any, _: str) -> None:
+    """Draw the mean error against virtual seconds, and its interval."""
+    over = series["over_time"]
+    label = f"{series['barrier']}, step {series['step']:.2g}"
+    (line,) = ax.plot(over["seconds"], over["mean"], label=label)
+    if over["low"][0] is not None:
+        low = [max(value, 1e-6) for value in over["low"]]  # the axis is logarithmic
+        ax.fill_between(over["seconds"], low, over["high"], color=line.get_color(), alpha=0.2)
+    ax.set_yscale("log")
+
+
+def save_virtual_speedups(result: dict[str, Any], path: str | Path) -> None:
+    """Draw the speedups of ``hogshare simulate asysg`` beside the papers' and write a file."""
+    plt = pyplot()
+    figure, panels = plt.subplots(1, 2, figsize=(9.5, 3.8), layout="constrained")
+    for ax, key in zip(panels, ("iteration", "time"), strict=True):
+        for series in result["series"]:
+            draw_points({**series, "barrier": series["what"]}, ax, key)
+        most = max(point["x"] for point in result["series"][0]["points"])
+        for table in result["paper"]:
+            ax.plot(table["workers"], table[key], "k--", lw=1, label=table["what"])
+        ax.plot([1, most], [1, most], ":", color="grey", lw=1)
+        ax.set_title(f"{key} speedup", fontsize=10)
+        ax.set_xlabel(result["axes"]["x"])
+        ax.grid(alpha=0.3)
+        ax.legend(fontsize=8)
+    figure.suptitle(result["title"])
+    figure.savefig(path)
+    plt.close(figure)
 
 
 def draw_points(series: dict[str, Any], ax: Any, what: str) -> None:

@@ -449,6 +449,8 @@ def test_options_of_another_algorithm_are_refused(capsys, rows_file, chosen):
 @pytest.mark.parametrize("figure", simulate.FIGURES)
 def test_simulate_psp(capsys, tmp_path, figure):
     chosen = ["--figure", figure, "--workers", 110, "--seconds", 3, "--seeds", 2]
+    if figure in simulate.WITH_GRADIENTS:
+        chosen += ["--parameters", 5, "--step", 0.004]
     files = tmp_path / "f.json", tmp_path / "f.png"
     code, out, err = run(capsys, "simulate", "psp", *chosen, "--json", files[0], "--plot", files[1])
     assert code == 0
@@ -464,9 +466,35 @@ def test_simulate_psp(capsys, tmp_path, figure):
 
 
 def test_simulate_psp_has_the_figures_of_the_study():
-    from hogshare.studies import psp
+    from hogshare.studies import model_error, psp
 
-    assert tuple(psp.FIGURES) == simulate.FIGURES
+    assert sorted({**psp.FIGURES, **model_error.FIGURES}) == list(simulate.FIGURES)
+    assert tuple(model_error.FIGURES) == simulate.WITH_GRADIENTS
+
+
+@pytest.mark.parametrize("algorithm", simulate.ALGORITHMS)
+def test_simulate_asysg(capsys, tmp_path, monkeypatch, algorithm):
+    from hogshare.studies import asysg
+
+    monkeypatch.setattr(asysg, "ROWS", 2000)
+    files = tmp_path / "s.json", tmp_path / "s.png"
+    chosen = ["--algorithm", algorithm, "--workers", "1,4", "--seeds", 1, "--ceiling", 3]
+    code, out, err = run(
+        capsys, "simulate", "asysg", *chosen, "--json", files[0], "--plot", files[1]
+    )
+    assert code == 0, err
+    result = json.loads(files[0].read_text())
+    assert [point["x"] for point in result["series"][0]["points"]] == [1, 4]
+    assert f"AsySG-{algorithm}" in out and "table" in out
+    assert files[1].stat().st_size > 5_000
+
+
+def test_options_of_other_figures_are_refused(capsys):
+    code, _, err = run(capsys, "simulate", "psp", "--figure", "1a", "--step", 0.1)
+    assert code == 2 and "--step goes with --figure 1d and 2b" in err
+    laws = ["--law", "exponential:1", "constant:1"]
+    code, _, err = run(capsys, "simulate", "psp", "--figure", "1d", *laws)
+    assert code == 2 and "takes one --law" in err
 
 
 def test_simulate_psp_with_a_law_of_ones_own(capsys):

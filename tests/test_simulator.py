@@ -271,6 +271,33 @@ def test_the_trace_is_in_virtual_seconds(problem):
     json.loads(report.to_json())
 
 
+def test_who_watches_sees_the_model_at_its_times(problem):
+    seen = []
+    simulator = Simulator(
+        block_time=Constant(1.0),
+        watch=lambda seconds, model: seen.append(
+            (seconds, problem.objective(model.coef, model.intercept))
+        ),
+        watch_seconds=2.5,
+    )
+    report = run(problem, simulator, trace=2)
+    seconds, objectives = np.array(seen).T
+    np.testing.assert_allclose(seconds, 2.5 * np.arange(len(seen)))
+    assert seconds[-1] <= report.seconds["virtual"] < seconds[-1] + 2.5
+    assert objectives[0] == pytest.approx(np.log(2.0)) and objectives[-1] < objectives[0]
+    assert bits(report) == bits(run(problem, Simulator(block_time=Constant(1.0)), trace=2))
+    with pytest.raises(TypeError, match="watch must be a function"):
+        Simulator(watch=3)
+
+
+def test_watching_does_not_keep_a_dead_run_alive(problem):
+    network = Network(edges={(3, MODEL): Link(bandwidth=0.0)})
+    simulator = Simulator(network=network, watch=lambda seconds, model: None)
+    for barrier in (SSP(1), PBSP(7, hold=True)):
+        with pytest.raises(SimulationError, match="worker 3 ever arrives"):
+            run(problem, simulator, barrier=barrier)
+
+
 def test_it_ends_when_the_time_is_over(problem):
     report = run(problem, Simulator(block_time=Constant(1.0), seconds=7.5), stop=Stop(epochs=100))
     assert report.seconds["virtual"] == 7.5

@@ -9,14 +9,23 @@ from typing import Any
 from hogshare.cli import console, options
 from hogshare.cli.bench import add_output_options, store
 
-FIGURES = ("1a", "1b", "1c", "1e", "2a", "2c", "3", "4", "5")
+FIGURES = ("1a", "1b", "1c", "1d", "1e", "2a", "2b", "2c", "3", "4", "5")
+WITH_GRADIENTS = ("1d", "2b")
+ALGORITHMS = ("con", "incon")
 
 PSP = """\
 Make a figure of Wang, Catterall and Mortier 2017 (PSP) again: 1a progress of workers behind five
-barriers, 1b the same added up, 1c sample sizes of pBSP, 1e updates at the server, 2a a growing
-share of slow workers, 2c a few slower and slower, 3 more workers, 4 and 5 the bounds of Theorem 2.
+barriers, 1b the same added up, 1c sample sizes of pBSP, 1d the error of a linear model, 1e updates
+at the server, 2a a growing share of slow workers, 2b what they do to the error, 2c a few slower and
+slower, 3 more workers, 4 and 5 the bounds of Theorem 2. 1d and 2b compute gradients, which takes
+half a minute or so for each seed and step, or share of slow workers, of the five barriers.
 Means over seeds, with their 95 %% interval. The paper does not say how long a step takes; 1a and 1e
 show several laws side by side, and say which has what the paper shows."""
+
+ASYSG = """\
+Speedups of AsySG on a virtual clock (Lian et al. 2015): real gradients of a linear problem, drawn
+block times, up to the same objective; iteration speedup says what stale gradients cost, and time
+speedup what reading, writing and the links cost besides. The papers' tables stand beside."""
 
 PROGRESS = """\
 Simulate workers behind a barrier on a virtual clock, without a model: how far they get, how far
@@ -35,6 +44,14 @@ def add_parser(commands: Any) -> None:
     )
     add_psp_options(psp)
     psp.set_defaults(run=run_psp)
+    asysg = kinds.add_parser(
+        "asysg",
+        help="speedups of AsySG-con and AsySG-incon",
+        description=ASYSG,
+        epilog="example: hogshare simulate asysg --algorithm incon --plot speedup.png",
+    )
+    add_asysg_options(asysg)
+    asysg.set_defaults(run=run_asysg)
     progress = kinds.add_parser(
         "progress",
         help="one barrier",
@@ -63,7 +80,7 @@ def add_psp_options(parser: Any) -> None:
         type=options.block_time,
         help="how long a step takes: constant:SECONDS, exponential:MEAN, lognormal:MEAN,SIGMA, "
         "gamma:MEAN,SHAPE, uniform:LOW,HIGH; several are shown side by side (default: "
-        "exponential:1; for 1a and 1e also uniform:0.5,1.5 and gamma:1,0.6)",
+        "exponential:1; for 1a and 1e also uniform:0.5,1.5 and gamma:1,0.6; 1d and 2b take one)",
     )
     parser.add_argument(
         "--poll",
@@ -72,10 +89,59 @@ def add_psp_options(parser: Any) -> None:
         "0.2)",
     )
     parser.add_argument(
+        "--parameters",
+        type=options.positive_int,
+        help="of the linear model of 1d and 2b (default: 1000)",
+    )
+    parser.add_argument(
+        "--step",
+        type=options.positive,
+        help="of every barrier in 1d and 2b (default: half of 1 / (parameters + workers); 1d also "
+        "shows every barrier's best of a grid)",
+    )
+    add_seeds(parser)
+    add_output_options(parser)
+
+
+def add_asysg_options(parser: Any) -> None:
+    """Add the options of ``asysg``."""
+    parser.add_argument(
+        "--algorithm",
+        choices=ALGORITHMS,
+        required=True,
+        help="con: consistent reads of a master's model; incon: one vector without locks",
+    )
+    parser.add_argument(
+        "--workers",
+        type=options.worker_counts,
+        default=[1, 2, 4, 8, 16, 32],
+        help="numbers with commas between (default: 1,2,4,8,16,32)",
+    )
+    parser.add_argument(
+        "--law",
+        type=options.block_time,
+        default="lognormal:1,0.2",
+        help="how long a gradient takes, as of psp (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--ceiling",
+        type=options.positive,
+        metavar="WORKERS",
+        help="so many workers keep the model's end of the links busy (default: no number does)",
+    )
+    parser.add_argument(
+        "--step", type=options.positive, help="constant (default: 0.002 con, 0.0001 incon)"
+    )
+    add_seeds(parser)
+    add_output_options(parser)
+
+
+def add_seeds(parser: Any) -> None:
+    """Add how often everything is run."""
+    parser.add_argument(
         "--seeds", type=options.positive_int, default=5, help="runs (default: %(default)s)"
     )
     parser.add_argument("--seed", type=options.seed, default=0, help="the first (default: 0)")
-    add_output_options(parser)
 
 
 def add_progress_options(parser: Any) -> None:
@@ -120,8 +186,13 @@ def run_psp(args: Any) -> int:
     from hogshare import figures
     from hogshare.studies import psp
 
+    for name in ("parameters", "step"):
+        if args.figure not in WITH_GRADIENTS and getattr(args, name) is not None:
+            raise options.WrongCommandLine(f"--{name} goes with --figure 1d and 2b")
     if args.plot:
         figures.pyplot()  # fail before the work, not after it
+    if args.figure in WITH_GRADIENTS:
+        return run_model_error(args)
     laws = len(args.law or psp.default_laws(args.figure))
     with console.progress(psp.settings_of(args.figure, laws), f"figure {args.figure}") as progress:
         result = psp.figure(
@@ -136,6 +207,105 @@ def run_psp(args: Any) -> int:
         )
     store(args, result, show_bounds if result["kind"] == "bounds" else show_psp, figures.save_psp)
     return 0
+
+
+def run_model_error(args: Any) -> int:
+    """As `run_psp`, for the figures that take gradients."""
+    from hogshare import figures
+    from hogshare.studies import model_error
+
+    if args.law and len(args.law) > 1:
+        raise options.WrongCommandLine(f"--figure {args.figure} takes one --law")
+    given = {
+        "n_parameters": args.parameters,
+        "law": args.law[0] if args.law else None,
+        "poll": args.poll,
+    }
+    most = model_error.most_runs(args.figure, args.seeds, args.step is None)
+    with console.progress(most, f"figure {args.figure}") as progress:
+        result = model_error.figure(
+            args.figure,
+            n_workers=args.workers,
+            seconds=args.seconds,
+            step=args.step,
+            seeds=args.seeds,
+            seed=args.seed,
+            advance=progress.advance,
+            **{name: value for name, value in given.items() if value is not None},
+        )
+    store(args, result, show_errors, figures.save_psp)
+    return 0
+
+
+def show_errors(result: dict[str, Any]) -> None:
+    """Print the errors at the end of the runs."""
+    with_shares = result["kind"] == "error"
+    header = ["slow workers" if with_shares else "steps", "barrier", "step", "error", "interval"]
+    rows = []
+    for series in result["series"]:
+        for point in series["points"]:
+            error = point["error"]
+            begin = f"{point['x']:.0%}" if with_shares else series["panel"]
+            row = [begin, series["barrier"], series["step"], error["mean"], between(error, ".3g")]
+            rows.append(row + ([point["ratio"]["mean"]] if with_shares else []))
+    header += ["ratio"] if with_shares else []
+    console.show_table(header, rows, title=f"{result['figure']}: {result['title']}")
+    settings = result["settings"]
+    console.say(
+        f"{settings['n_workers']:,} workers, {settings['n_parameters']:,} parameters, "
+        f"{settings['laws'][0]}, after {settings['seconds']:g} virtual seconds, looks every "
+        f"{settings['poll']:g} s; means over {settings['seeds']} seeds"
+    )
+    for note in result["notes"]:
+        console.say(note)
+
+
+def run_asysg(args: Any) -> int:
+    """Measure speedups, print them beside the papers', and store what was asked for."""
+    from hogshare import figures
+    from hogshare.studies import asysg
+
+    if args.plot:
+        figures.pyplot()  # fail before the work, not after it
+    runs = len({1, *args.workers}) * args.seeds
+    with console.progress(runs, f"asysg {args.algorithm}") as progress:
+        result = asysg.speedups(
+            args.algorithm,
+            workers=args.workers,
+            law=args.law,
+            ceiling=args.ceiling,
+            step=args.step,
+            seeds=args.seeds,
+            seed=args.seed,
+            advance=progress.advance,
+        )
+    store(args, result, show_speedups, figures.save_virtual_speedups)
+    return 0
+
+
+def show_speedups(result: dict[str, Any]) -> None:
+    """Print a row for each number of workers, ours and the papers'."""
+    paper: dict[int, list[str]] = {}
+    for table in result["paper"]:
+        for n, iteration, seconds in zip(
+            table["workers"], table["iteration"], table["time"], strict=True
+        ):
+            paper.setdefault(n, []).append(f"{iteration:g}, {seconds:g}")
+    header = ["workers", "iteration speedup", "interval", "time speedup", "interval", "staleness"]
+    header.append(f"paper: {'; '.join(table['what'] for table in result['paper'])}")
+    rows = []
+    for point in result["series"][0]["points"]:
+        row = [point["x"]]
+        for key in ("iteration", "time"):
+            row += [point[key]["mean"], between(point[key])]
+        rows.append([*row, point["staleness"], "; ".join(paper.get(point["x"], ["-"]))])
+    console.show_table(header, rows, title=result["title"])
+    settings = result["settings"]
+    console.say(
+        f"{settings['rows']:,} x {settings['features']} rows, gradients of {settings['batch']}, "
+        f"step {settings['step']:g}, {settings['law']}; means over {settings['seeds']} seeds; of "
+        "the paper: iteration, time"
+    )
 
 
 def show_psp(result: dict[str, Any]) -> None:
@@ -161,9 +331,11 @@ def show_psp(result: dict[str, Any]) -> None:
         console.say(note)
 
 
-def between(value: dict[str, Any]) -> str | None:
+def between(value: dict[str, Any], digits: str = ".2f") -> str | None:
     """An interval in words, if there is one."""
-    return None if value["low"] is None else f"{value['low']:.2f} to {value['high']:.2f}"
+    if value["low"] is None:
+        return None
+    return f"{value['low']:{digits}} to {value['high']:{digits}}"
 
 
 def show_bounds(result: dict[str, Any]) -> None:

@@ -77,7 +77,7 @@ def describe(
     rows_per_block = block_rows(n_training, n_workers, trace)
     if block is not None:
         rows_per_block = min(block, rows_per_block) if trace else min(block, n_training)
-    elif rule.coordinate is not None:  # a block is a write cycle, so that pushes count those
+    elif rule.coordinate is not None or parts:  # a block is a write cycle: pushes count those
         rows_per_block = min(rule.batch, n_training)
     elif mode == epochs.MASTER:
         rows_per_block = min(MESSAGE_ROWS if rule.batch == 1 else rule.batch, n_training)

@@ -8,8 +8,9 @@ block, or its next look at the barrier. `run` takes the earliest, until the time
 - Looks with a sample come back after a fixed time, so the queue of looks is sorted by itself: a
   ring. Who is in a sample does not matter when it is drawn anew at every look, only how many of it
   are near. Of n others m are near, and k without replacement are all among them with chance
-  m / n * (m - 1) / (n - 1) * ... (k factors). One random number is held against the product, which
-  mostly is below it after a factor or two. m is ``at_least[clock - staleness]``, less oneself.
+  m / n * (m - 1) / (n - 1) * ... (k factors). One random number is held against the product. m is
+  ``at_least[clock - staleness]``, less oneself. The chance is kept for each clock with one that is
+  a little larger: it only grows as others come on, and few random numbers fall between the two.
 - Without a sample the answer depends on the own clock alone, and who has more of it waits longer.
   So there is a `FRONTIER`, the largest clock that passes. Who is above it waits in a list by clock
   until the frontier comes there: nobody is scanned, and looks that say no are counted, not made.

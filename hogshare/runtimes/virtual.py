@@ -11,8 +11,8 @@ worker that waits is *parked*, and called when what it waits for may have come a
 - for the master: when that has taken messages;
 - for a block to claim, or for the caller: when the words that tell of them have changed.
 
-Order: by time; at one time first who comes and goes, then blocks that end, then the master, then
-looks at barriers; of one kind by worker. So a run repeats bit for bit. The calling thread does
+Order: by time; at one time first who comes and goes, then who watches, blocks that end, the master,
+and looks at barriers; of one kind by worker. So a run repeats bit for bit. The calling thread does
 everything: nothing is shared, and the arrays are ordinary.
 """
 
@@ -40,7 +40,7 @@ from hogshare.simulation.links import CONTROL_BYTES, HEADER_BYTES, Link, Traffic
 from hogshare.simulation.simulator import SimulationError, Simulator
 
 # kinds of events, in the order in which they count at one time
-COME, GO, FALL, ON, MASTER, LOOK = range(6)
+COME, GO, FALL, WATCH, ON, MASTER, LOOK = range(7)
 CHURN = {JOIN: COME, LEAVE: GO, DIE: FALL}
 # words of which one changes when a worker that finds nothing to do may find something
 WORDS = (layout.EPOCHS, layout.READY, layout.RETURNED, layout.LIMIT, layout.STOP, layout.REPAIRED)
@@ -123,6 +123,7 @@ class Simulation:
         self._in_vain = 0
         self._stirred: Any = None
         self._sending: dict[int, float] = {}  # seconds of writing, before an update is sent
+        self._shown = 0
         self._line_free = 0.0  # when the model's end has time for the next message
         self._master = loop_of(session, self._n_workers) if session.has_master else None
         self._master_reply: Any = None
@@ -163,6 +164,8 @@ class Simulation:
         session.clock, session.began = self._nanoseconds, 0
         for seconds, what, worker in self.simulator.churn.schedule(self._n_workers):
             self._push(seconds, CHURN[what], worker)
+        if self.simulator.watch is not None:
+            self._push(0.0, WATCH, 0)
         while self._queue or self._asleep or self._parked:
             if not self._loops and not self._master_called and self._is_over():
                 break  # who would come, comes too late
@@ -183,6 +186,14 @@ class Simulation:
         if not self._is_over():
             self.notes.append("nobody was left: all workers had gone or died before the run's end")
 
+    def _show(self) -> None:
+        """Show the model to who watches, and again later if anything else is to come."""
+        assert self.simulator.watch is not None
+        self.simulator.watch(self.now, self.session.model())
+        if self._queue:
+            self._shown += 1
+            self._push(self._shown * self.simulator.watch_seconds, WATCH, 0)
+
     def _is_over(self) -> bool:
         """Whether the run has been stopped, for whatever reason; workers may still be leaving."""
         return self.session.word(layout.STOP) != layout.RUNNING
@@ -195,7 +206,7 @@ class Simulation:
             heapq.heappush(self._queue, (seconds, kind, worker))
 
     def _happen(self, kind: int, worker: int) -> None:
-        if kind != LOOK:
+        if kind not in (LOOK, WATCH):
             self._in_vain = 0
         if kind == ON:
             self._go_on(worker)
@@ -208,6 +219,8 @@ class Simulation:
             if not self._is_over():
                 self._loops[worker] = loop_of(self.session, worker)
                 self._advance(worker, None)
+        elif kind == WATCH:
+            self._show()
         elif worker in self._loops:
             if kind == GO:
                 self._let_go(worker)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +15,9 @@ from hogshare.simulation.churn import Churn
 from hogshare.simulation.links import Network
 from hogshare.simulation.overlay import Overlay
 from hogshare.simulation.placement import ASK_AND_ANSWER, Placement
+
+if TYPE_CHECKING:
+    from hogshare.problems.model import Model
 
 HOPS_DRAWS = 1000  # by which the mean hops of a draw are found
 POLLS_PER_BLOCK = 20  # looks at a barrier that draws, where nothing is said
@@ -38,7 +42,8 @@ class Simulator:
     and, with ``solve(stragglers=...)``, what the straggler sleeps. The worker reads the model at
     the block's beginning and its update counts at the end. On the lock-free vector
     (``Shared(exchange=None)``) reading and writing take `parts` moments each, spread over their
-    seconds, with other workers' writes between them.
+    seconds, with other workers' writes between them; and a block is one mini-batch of the rule, if
+    ``solve(block=...)`` says nothing else.
 
     Parameters
     ----------
@@ -69,6 +74,10 @@ class Simulator:
     overlay : Overlay or None, default=None
         With distributed state: how a sample is found, whose hops cost messages and time as well.
         None: everybody knows everybody.
+    watch : callable or None, default=None
+        ``watch(seconds, model)`` is called every `watch_seconds` of the virtual clock, from 0 on,
+        with the model as it stands.
+    watch_seconds : float, default=1.0
     seed : int, default=0
         Of the block times. (That of ``solve`` is of the row order and the barrier's samples.)
 
@@ -96,6 +105,8 @@ class Simulator:
     churn: Churn = field(default_factory=Churn)
     placement: Placement = field(default_factory=Placement)
     overlay: Overlay | None = None
+    watch: Callable[[float, Model], None] | None = None
+    watch_seconds: float = 1.0
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -109,6 +120,9 @@ class Simulator:
             positive(seconds=self.seconds)
         if self.poll is not None:
             not_negative(poll=self.poll)
+        positive(watch_seconds=self.watch_seconds)
+        if self.watch is not None and not callable(self.watch):
+            raise TypeError(f"watch must be a function (seconds, model); got {self.watch!r}.")
         not_negative(read_seconds=self.read_seconds, write_seconds=self.write_seconds)
         count(1, parts=self.parts)
         whole(seed=self.seed)

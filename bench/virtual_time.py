@@ -1,0 +1,115 @@
+"""The same runs in real and in virtual time: eight sleeping workers, waiting, staleness, blocks.
+
+Asked: on average over seeds, a simulated run agrees with one in threads within 10 % on the share of
+their time that workers wait, on the mean staleness, and on the blocks to a target objective, with
+log-normal block times and with stragglers. Every block sleeps 100 ms by a law that depends on
+seed, worker and block alone, so that both runs sleep alike, and differ by what computing, waking
+and looking take. The two runs of a pair follow each other. Usage::
+
+    python bench/virtual_time.py --seeds 3 --json bench/results/virtual_time.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from pathlib import Path
+from typing import Any
+
+from sklearn.datasets import load_breast_cancer
+from sklearn.preprocessing import scale
+
+from hogshare import ASP, BSP, PBSP, SSP, Master, Shared, Simulator, StepSize, Stop, problems, solve
+from hogshare.barriers import name_of
+from hogshare.report import Report
+from hogshare.simulation import Constant
+from hogshare.stragglers import ControlledDelay, LogNormal, ProductionCluster
+from hogshare.tables import text_table
+
+N_WORKERS = 8
+POLL = 0.002  # of threads that wait: the longest time between two looks
+
+
+def laws(base: float, seed: int) -> dict[str, Any]:
+    """Laws by name; without chance, the seed is of the row order alone."""
+    return {
+        "log-normal": LogNormal(0.5, seed=seed, base=base),
+        "one late by 100 %": ControlledDelay(1.0, base=base),
+        "production cluster": ProductionCluster(seed=seed, base=base),
+    }
+
+
+def facts(report: Report, target: float) -> dict[str, float]:
+    """What is compared."""
+    waited = sum(worker["waiting_seconds"] for worker in report.workers)
+    blocks = sum(worker["blocks"] * worker["mean_block_seconds"] for worker in report.workers)
+    assert report.trace is not None
+    return {
+        "waiting share": waited / (waited + blocks),
+        "staleness": report.staleness_mean,
+        "blocks to target": report.trace.first(target, "blocks") or float("nan"),
+        "seconds": report.seconds.get("virtual", report.seconds["run"]),
+    }
+
+
+def pair(problem: Any, plane: Any, barrier: Any, law: Any, seed: int, epochs: int) -> list[Any]:
+    """The same run in threads and simulated."""
+    reports = []
+    poll = POLL if isinstance(barrier, PBSP) else None
+    for runtime in ("threads", Simulator(block_time=Constant(0.0), poll=poll)):
+        reports.append(
+            solve(
+                problem,
+                plane=plane,
+                barrier=barrier,
+                runtime=runtime,
+                n_workers=N_WORKERS,
+                block=4,
+                step=StepSize("constant", 0.01),
+                stop=Stop(epochs=epochs),
+                seed=seed,
+                trace=8,
+                stragglers=law,
+            )
+        )
+    # what both have come down to
+    target = 1.02 * max(float(report.trace.objective[-1]) for report in reports)
+    return [facts(report, target) for report in reports]
+
+
+def main() -> None:
+    """Run every case and print how far the two are apart."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--base", type=float, default=0.1, help="seconds that a block sleeps")
+    parser.add_argument("--json", default=None)
+    args = parser.parse_args()
+    X, y = load_breast_cancer(return_X_y=True)
+    problem = problems.linear(scale(X), y, alpha=1.0 / len(y))
+    found = []
+    for plane in (Shared(), Master()):
+        for name in laws(args.base, 0):
+            for barrier in (ASP(), SSP(2), BSP(), PBSP(2)):
+                pairs = [
+                    pair(problem, plane, barrier, laws(args.base, k)[name], k, args.epochs)
+                    for k in range(args.seeds)
+                ]
+                means = [
+                    {key: statistics.fmean(p[side][key] for p in pairs) for key in pairs[0][0]}
+                    for side in (0, 1)
+                ]
+                line = {"plane": type(plane).__name__, "law": name, "barrier": name_of(barrier)}
+                found.append({**line, "real": means[0], "virtual": means[1]})
+                cells = [[k, v, means[1][k]] for k, v in means[0].items()]
+                print(*line.values())
+                print(text_table(["", "real", "virtual"], cells), flush=True)
+    if args.json:
+        settings = vars(args) | {"workers": N_WORKERS}
+        result = {"settings": settings, "runs": found}
+        Path(args.json).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
