@@ -24,10 +24,9 @@ from hogshare import (
 from hogshare.barriers import name_of, named
 from hogshare.kernels import layout
 from hogshare.kernels.jit import JIT_DISABLED
-from hogshare.planes.shared import exchange_nanoseconds
 from hogshare.problems.rows import block_rows
 from hogshare.report import Report, Trace
-from hogshare.shm.turns import KEPT, Turns, kept
+from hogshare.shm.turns import KEPT, SHORTEST_NS, Turns, kept
 from hogshare.simulation import costs as costing
 from hogshare.simulation import prediction as predicting
 from hogshare.simulation.costs import Run, costs_of, pushes_of, told_apart
@@ -142,7 +141,7 @@ def test_costs_of_a_run_that_varies():
 
 
 def test_costs_of_a_run_in_proportion_are_the_machines():
-    known = exchange_nanoseconds(500, 4) + costing.EXCHANGE_NS
+    known = costing.exchange_seconds(500, 4) * 1e9
     turns = [(1000 * k, k, k * (1000 * 100.0 + known)) for k in range(1, 9)]
     costs = costs_of(Run(a_report(turns, 2, SHARED, interval=1000)))
     assert "constants" in costs.source
@@ -203,7 +202,7 @@ def test_the_next_order_is_a_floor():
 
 
 def test_bsp_folds_one_after_the_other():
-    known = (exchange_nanoseconds(500, 4) + costing.EXCHANGE_NS) * 1e-9
+    known = costing.exchange_seconds(500, 4)
     turns = [(1000, 1, 1000 * 1000.0 + 2e9 * known)] * 20  # a block is pushed, and pulled for
     report = a_report(turns, 2, SHARED, "BSP()", epochs=5, block=1000, interval=1000)
     prediction = report.predict([1, 4])
@@ -311,12 +310,14 @@ def test_a_ring_keeps_the_last_turns():
     table, ring = np.zeros(layout.N_TABLE, np.int64), np.zeros((KEPT, 4), np.int64)
     turns = Turns(ring, table)
     for k in range(1, KEPT + 3):
-        table[layout.T_BUSY] += 5
+        table[layout.T_BUSY] += 300_000
         turns.note()  # nothing has been counted: that time belongs to the next entry
         table[[layout.T_BLOCKS, layout.T_ROWS, layout.T_PUSHES, layout.T_BUSY]] += (1, k, 2, 10)
         turns.note()
+        table[layout.T_BUSY] += 3
+        turns.note()  # too short
     assert sorted(ring[:, 1]) == list(range(3, KEPT + 3))
-    assert (ring[:, [0, 2, 3]] == (1, 2, 15)).all()
+    assert (ring[:, [0, 2, 3]] == (1, 2, 300_013)).all()
     whole = np.stack([ring, np.zeros_like(ring), ring])  # the last is the master's
     whole[1, :2] = 1
     assert kept(whole).shape == (2, KEPT, 4) and kept(whole)[1, 2:].sum() == 0
@@ -343,17 +344,16 @@ def data():
 )
 def test_a_run_keeps_its_turns(data, n_workers, more):
     runtime = {"runtime": "caller" if n_workers == 1 else "threads"}
-    report = solve(data, n_workers=n_workers, stop=Stop(epochs=6), seed=0, **(runtime | more))
+    report = solve(data, n_workers=n_workers, stop=Stop(epochs=10), seed=0, **(runtime | more))
     turns = report.turns
     assert turns.shape[0] == n_workers and turns.shape[2] == 4
     for worker, own in zip(report.workers, turns, strict=True):
         used = own[own[:, 1] > 0]
-        assert len(used) > 0 or worker["rows"] == 0
-        if len(used) < KEPT:
-            assert used[:, 1].sum() == worker["rows"]
-        assert (used[:, 0] > 0).all() and (used[:, 3] > 0).all()
+        assert used[:, 1].sum() <= worker["rows"] and used[:, 0].sum() <= worker["blocks"]
+        assert (used[:, 0] > 0).all() and (used[:, 3] >= SHORTEST_NS).all()
         busy = worker["mean_block_seconds"] * worker["blocks"]
         assert used[:, 3].sum() * 1e-9 <= busy * (1 + 1e-9)
+    assert turns[:, :, 1].any()
     facts = report.to_dict()["turns"]
     assert facts["rows"] == turns[:, :, 1].sum() and len(facts["nanoseconds_per_row"]) == 5
     if "plane" in more and isinstance(more["plane"], Master):

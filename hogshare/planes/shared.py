@@ -134,14 +134,6 @@ def row_nanoseconds(problem: Size) -> float:
     return costs.row_ns + problem.nnz / max(1, problem.n_rows) * per_value
 
 
-def exchange_nanoseconds(n_coordinates: int, itemsize: int) -> float:
-    """Rough time of one exchange, by the constants of the machine; see `exchange_interval`."""
-    costs = machine.load()
-    per_coordinate = EXCHANGE_BYTES / costs.stream_gb_per_second
-    per_coordinate += LINE_TRANSFERS * costs.line_transfer_ns * itemsize / LINE_BYTES
-    return EXCHANGE_NS + n_coordinates * per_coordinate
-
-
 def exchange_interval(problem: Size) -> int:
     """Rows after which an exchange costs about a quarter of the rows' own time.
 
@@ -151,8 +143,11 @@ def exchange_interval(problem: Size) -> int:
     coordinate, 10 ns per line, 3 ns per value of a sparse row. Fewer rows make the copies agree
     better, and cost more; see `docs/exchange.md`.
     """
-    n_coordinates = problem.n_features * problem.n_columns
-    exchange_ns = exchange_nanoseconds(n_coordinates, problem.dtype.itemsize)
+    costs = machine.load()
+    line_share = problem.dtype.itemsize / LINE_BYTES
+    per_coordinate = EXCHANGE_BYTES / costs.stream_gb_per_second
+    per_coordinate += LINE_TRANSFERS * costs.line_transfer_ns * line_share
+    exchange_ns = EXCHANGE_NS + problem.n_features * problem.n_columns * per_coordinate
     return int(np.clip(EXCHANGE_SHARE * exchange_ns / row_nanoseconds(problem), 16, 8192))
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from hogshare.kernels import layout
 
 KEPT = 256  # turns of each worker; one takes milliseconds
+SHORTEST_NS = 200_000  # of an entry: a small fit has no time for more
 BLOCKS, ROWS, PUSHES, NANOSECONDS = range(4)
 N_TURN = 4
 MESSAGES = BLOCKS  # of the master's entry
@@ -22,9 +23,9 @@ MESSAGES = BLOCKS  # of the master's entry
 class Turns:
     """One worker's ring.
 
-    A turn that ends with a block counted and rows visited is an entry. Where a block is visited in
-    one turn and counted in another (behind BSP, or with stragglers), both are one entry, and so is
-    what lay between them.
+    A turn that ends with a block counted and rows visited is an entry, if it was long enough, else
+    it is one with the next. Where a block is visited in one turn and counted in another (behind
+    BSP, or with stragglers), both are one entry, and so is what lay between them.
 
     Parameters
     ----------
@@ -45,10 +46,13 @@ class Turns:
     def note(self) -> None:
         """Write an entry, if blocks and rows have been added since the last; after each turn."""
         item = self._table.item  # a third of the time of an index
+        busy = item(layout.T_BUSY)
+        if busy - self._busy < SHORTEST_NS:
+            return
         blocks, rows = item(layout.T_BLOCKS), item(layout.T_ROWS)
         if blocks == self._blocks or rows == self._rows:
             return
-        pushes, busy = item(layout.T_PUSHES), item(layout.T_BUSY)
+        pushes = item(layout.T_PUSHES)
         self._ring[self._count % KEPT] = (
             blocks - self._blocks,
             rows - self._rows,
@@ -67,5 +71,9 @@ def kept(turns: np.ndarray) -> np.ndarray:
     int64 array of shape (n_workers, most entries of any, N_TURN)
         Blocks, rows, pushes, nanoseconds; zeros where a worker has fewer.
     """
-    used = int(turns[:-1, :, ROWS].any(axis=0).sum())  # a ring is filled from its beginning
+    # one after the other: a small fit has written few, and what it has not touched is no memory yet
+    used, item = 0, turns.item
+    for worker in range(len(turns) - 1):
+        while used < turns.shape[1] and item(worker, used, ROWS):
+            used += 1
     return turns[:-1, :used].copy()
