@@ -1,9 +1,11 @@
 """What `Report.predict` says of two workers, against two workers.
 
 Each round runs one worker and two, in turn, and predicts the ratio of their throughputs from either
-run. Rounds in which the workers did not get their cores' whole time are done again. Medians over
-rounds, with quartiles. With ``--costs`` also what rows and exchanges take by
-themselves: processor time per row against exchanges per row, over several intervals. Usage::
+run. A round in which a worker did not get its core's whole time says nothing of wall time, and is
+done again; then processor time, halved for two workers, says what they would have taken with cores
+of their own. Medians over rounds, with quartiles. With ``--costs`` also what rows and exchanges
+take by themselves: processor time per row against exchanges per row, over several intervals.
+Usage::
 
     python bench/prediction.py --data zipf,imdb,a9a --json bench/results/prediction.json
 """
@@ -23,7 +25,7 @@ from hogshare.planes.shared import exchange_interval
 
 COST_EPOCHS = 10
 OWN_CORES = 0.97  # processor time over the workers' time, below which somebody else took a core
-MOST_TRIES = 6
+MOST_TRIES = 8
 
 
 def run(problem: Any, n_workers: int, epochs: int, **more: Any) -> Any:
@@ -39,43 +41,41 @@ def spread(values: list[float]) -> dict[str, float]:
     return {"median": float(median), "low": float(low), "high": float(high)}
 
 
-def undisturbed(problem: Any, n_workers: int, epochs: int) -> tuple[Any, bool]:
-    """A run, and whether its workers had their cores for themselves."""
+def timed(problem: Any, n_workers: int, epochs: int) -> tuple[Any, float, bool]:
+    """A run, its processor time, and whether its workers had their cores for themselves."""
     before = time.process_time()
     report = run(problem, n_workers, epochs)
     spent = time.process_time() - before
     busy = sum(worker["mean_block_seconds"] * worker["blocks"] for worker in report.workers)
-    return report, spent >= OWN_CORES * busy
+    return report, spent, spent >= OWN_CORES * busy
 
 
 def compare(problem: Any, epochs: int, rounds: int) -> dict[str, Any]:
-    """Measured and predicted ratios of two workers' throughput to one's, of undisturbed rounds."""
-    measured, from_one, from_two = [], [], []
-    fitted = tried = 0
+    """Measured and predicted ratios of two workers' throughput to one's."""
+    keys = ("wall", "processor", "from_one", "from_two", "off_from_one", "off_from_two")
+    kept: dict[str, list[float]] = {key: [] for key in keys}
+    tried = 0
     run(problem, 2, 2)
-    while len(measured) < rounds and tried < MOST_TRIES * rounds:
+    while len(kept["wall"]) < rounds and tried < MOST_TRIES * rounds:
         tried += 1
-        (one, first), (two, second) = (undisturbed(problem, k, epochs) for k in (1, 2))
-        if not (first and second):
+        (one, spent_one, alone_one), (two, spent_two, alone_two) = (
+            timed(problem, k, epochs) for k in (1, 2)
+        )
+        if not alone_one:
             continue
-        measured.append(one.seconds["run"] / two.seconds["run"])
-        from_one.append(float(one.predict([2]).speedup[0]))
-        prediction = two.predict([2])
-        from_two.append(float(prediction.speedup[0]))
-        fitted += prediction.costs.source.startswith("least")
-    if not measured:
-        return {"rounds": 0, "tried": tried}
-    return {
-        "rounds": len(measured),
-        "tried": tried,
-        "measured": spread(measured),
-        "predicted_from_one": spread(from_one),
-        "predicted_from_two": spread(from_two),
-        "off_from_one": spread([p / m - 1.0 for p, m in zip(from_one, measured, strict=True)]),
-        "off_from_two": spread([p / m - 1.0 for p, m in zip(from_two, measured, strict=True)]),
-        "rounds_told_apart": fitted,
-        "assumed_exchange_us": one.predict([2]).costs.exchange * 1e6,
-    }
+        predicted = float(one.predict([2]).speedup[0])
+        kept["processor"].append(2.0 * spent_one / spent_two)
+        kept["from_one"].append(predicted)
+        if not alone_two:
+            continue
+        wall = one.seconds["run"] / two.seconds["run"]
+        again = float(two.predict([2]).speedup[0])
+        kept["wall"].append(wall)
+        kept["from_two"].append(again)
+        kept["off_from_one"].append(predicted / wall - 1.0)
+        kept["off_from_two"].append(again / wall - 1.0)
+    counts = {"tried": tried, "one_alone": len(kept["from_one"]), "both": len(kept["wall"])}
+    return {**counts, **{key: spread(values) for key, values in kept.items() if values}}
 
 
 def costs(problem: Any, rounds: int) -> dict[str, float]:
