@@ -344,5 +344,24 @@ def parse(text: str) -> BuiltIn:
     return made
 
 
+def named(text: str) -> BuiltIn | None:
+    """The built-in barrier of which `name_of` is the name; None for a function's.
+
+    Examples
+    --------
+    >>> from hogshare.barriers import named
+    >>> named("PSSP(sample=10, staleness=4, hold=False)")
+    PSSP(sample=10, staleness=4, hold=False)
+    """
+    name, _, rest = text.partition("(")
+    kind = _NAMED.get(name.lower())
+    if kind is None or not rest.endswith(")"):
+        return None
+    words = {"True": True, "False": False, "None": None}
+    pairs = (part.partition("=")[::2] for part in rest[:-1].split(", ") if part)
+    made: BuiltIn = kind(**{key: words[v] if v in words else _number(v) for key, v in pairs})
+    return made
+
+
 def _number(text: str) -> float:
     return int(text) if re.fullmatch(r"\s*\d+\s*", text) else float(text)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hogshare.report import Report, Trace
+    from hogshare.simulation.prediction import Prediction
 
 
 def pyplot() -> Any:
@@ -75,6 +76,35 @@ def draw_staleness(histogram: Any, ax: Any) -> None:
     ax.set_xlabel("staleness (pushes by others between pull and push)")
     ax.set_ylabel("share of pushes")
     ax.grid(alpha=0.3, axis="y")
+
+
+def draw_prediction(prediction: Prediction, ax: Any = None) -> Any:
+    """Draw predicted speedups against the number of workers.
+
+    Parameters
+    ----------
+    prediction : Prediction
+    ax : matplotlib Axes, default=None
+        Where to draw; None makes a figure.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    if ax is None:
+        _, ax = pyplot().subplots(figsize=(5.0, 3.8), layout="constrained")
+    workers = prediction.n_workers
+    ax.plot(workers, workers, color="grey", linewidth=0.8, linestyle="--", label="ideal")
+    ax.plot(workers, prediction.speedup, marker="o", label="throughput")
+    if prediction.time_speedup is not None:
+        ax.plot(workers, prediction.time_speedup, marker="o", label="time")
+    ax.set_xscale("log", base=2)
+    ax.set_yscale("log", base=2)
+    ax.set_xlabel("workers, a core for each")
+    ax.set_ylabel("predicted speedup")
+    ax.grid(alpha=0.3)
+    ax.legend()
+    return ax
 
 
 def save_speedup(result: dict[str, Any], path: str | Path) -> None:

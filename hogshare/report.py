@@ -11,11 +11,18 @@ import json
 import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hogshare import figures, tables
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hogshare.simulation.prediction import Prediction
+
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 @dataclass
@@ -120,6 +127,13 @@ class Report:
     staleness : ndarray of int
         Histogram: ``staleness[s]`` pushes had staleness ``s``, which is how many pushes of others
         came between their pull and their push. The last bin holds that or more.
+    turns : int64 array of shape (n_workers, n_turns, 4)
+        The last turns of each worker, up to 256: blocks, rows, pushes, nanoseconds; zeros where a
+        worker had fewer. A turn is some milliseconds of blocks without a pause. In the JSON: totals
+        and quantiles.
+    mail : dict or None
+        Where a master has taken the workers' messages: how many ``messages``, and the ``seconds``
+        that this took it.
     seconds : dict
         Wall time: ``setup``, ``compile``, ``run`` and ``total``; of a simulated run also
         ``virtual``, the time on its own clock, which is that of the trace and of the workers.
@@ -132,6 +146,9 @@ class Report:
         Constants, conditions and bounds of the algorithm's analysis for this run, and in
         ``sentence`` whether linear speedup is to be expected; see ``docs/theory.md``. None where
         there is no such analysis, or it was not asked for.
+    again : Again or None
+        What `solve` was called with, to run it on a virtual clock; for `predict`. Not part of the
+        JSON.
     recording : Recording or None
         Who did which block from which version, if that was asked for; for :func:`hogshare.replay`.
         Not part of the JSON.
@@ -164,10 +181,13 @@ class Report:
     trace: Trace | None = None
     workers: list[dict[str, Any]] = field(default_factory=list)
     staleness: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
+    turns: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 4), np.int64))
+    mail: dict[str, Any] | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     traffic: dict[str, dict[str, int]] | None = None
     notes: list[str] = field(default_factory=list)
     theory: dict[str, Any] | None = None
+    again: Any = None
     recording: Any = None
 
     @property
@@ -201,6 +221,62 @@ class Report:
         """Seconds of the run until the objective came down to a value; see `epochs_to`."""
         return self._traced().first(objective, "seconds")
 
+    def predict(
+        self,
+        n_workers: Sequence[int] = (1, 2, 4, 8, 16),
+        *,
+        problem: Any = None,
+        objective: float | None = None,
+    ) -> Prediction:
+        """Predict what this run would take with other numbers of workers, a core for each.
+
+        From the turns that the run has kept: the time of a row, and how uneven blocks are. Rows and
+        exchanges take their time in a fixed ratio in most runs and cannot be told apart then: what
+        an exchange costs is taken from the machine's constants (``hogshare info --probe``), and
+        from least squares over the turns where its standard error is below a fifth. Blocks are then
+        claimed from one ticket behind the run's barrier on a virtual clock.
+
+        Parameters
+        ----------
+        n_workers : sequence of int, default=(1, 2, 4, 8, 16)
+        problem : LinearProblem, default=None
+            The one that was solved. Its gradients are then computed on the virtual clock too, to
+            know how many epochs so many workers take, which needs a trace and some time.
+        objective : float, default=None
+            With a problem, what is to be reached; None: 99 % of the gain of this run.
+
+        Returns
+        -------
+        Prediction
+            Seconds, throughput, speedups, waiting; ``table()``, ``plot()``, ``to_dict()``.
+
+        Raises
+        ------
+        ValueError
+            If the run was simulated, was too short to have measured anything, or had a barrier that
+            is a function; if a number of workers is below 1; if there is a problem and no trace.
+
+        Notes
+        -----
+        See ``docs/prediction.md`` for what is modelled, what is not, and how far off it was.
+
+        Examples
+        --------
+        >>> from hogshare import Stop, datasets, problems, solve
+        >>> X, y = datasets.zipf_classification(20_000, 5_000, seed=0)
+        >>> report = solve(problems.linear(X, y), stop=Stop(epochs=5), seed=0)
+        >>> prediction = report.predict((1, 8, 64))
+        >>> bool(1.0 < prediction.speedup[1] < prediction.speedup[2] < 64.0)
+        True
+        """
+        from hogshare.simulation import prediction
+
+        if problem is not None:
+            return prediction.predict_with_epochs(self, n_workers, problem, objective)
+        if objective is not None:
+            raise ValueError("an objective needs the problem too: predict(problem=..., ...).")
+        return prediction.predict(self, n_workers)
+
     def _traced(self) -> Trace:
         if self.trace is None:
             raise ValueError("this run kept no trace: call solve(..., trace=4) to have one")
@@ -215,10 +291,11 @@ class Report:
 
         Of the model only shape, type and step counter are given; NaN and infinity become None.
         """
-        left_out = ("model", "recording")
+        left_out = ("model", "again", "recording")
         names = [name for name in self.__dataclass_fields__ if name not in left_out]
         parts = {name: getattr(self, name) for name in names}
-        for name in ("theory", "traffic"):
+        parts["turns"] = _turn_facts(self.turns)
+        for name in ("theory", "traffic", "mail"):
             if parts[name] is None:
                 del parts[name]
         parts["trace"] = None if self.trace is None else self.trace.columns()
@@ -363,6 +440,21 @@ def _model_facts(model: Any) -> dict[str, Any]:
         "dtype": str(coef.dtype),
         "nonzero_coefs": int(np.count_nonzero(coef)),
         "t": getattr(model, "t", None),
+    }
+
+
+def _turn_facts(turns: np.ndarray) -> dict[str, Any]:
+    """Turns in a few numbers: totals, and quantiles of the nanoseconds that a row took."""
+    seen = turns[turns[:, :, 1] > 0]
+    blocks, rows, pushes, nanoseconds = seen.sum(axis=0).tolist()
+    facts = {"turns": len(seen), "blocks": blocks, "rows": rows, "pushes": pushes}
+    per_row = np.quantile(seen[:, 3] / seen[:, 1], QUANTILES) if len(seen) else ()
+    return facts | {
+        "seconds": nanoseconds * 1e-9,
+        "nanoseconds_per_row": {
+            f"{share:.0%}": round(float(value), 2)
+            for share, value in zip(QUANTILES, per_row, strict=False)
+        },
     }
 
 

@@ -20,6 +20,7 @@ from hogshare.kernels import barriers, coordinate, epochs, layout, losses, maste
 from hogshare.planes.shared import feature_curvature, feature_rarity
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
+from hogshare.shm import turns
 
 LINES = 128  # bytes: a cache line and the one fetched with it
 MAX_HISTORY = 100_000
@@ -86,6 +87,7 @@ def shapes(
         "returned": ((workers * word,), "int64"),
         "table": ((workers, layout.N_TABLE), "int64"),
         "staleness": ((workers, layout.HISTOGRAM), "int64"),
+        "turns": ((workers + 1, turns.KEPT, turns.N_TURN), "int64"),
         "columns": ((layout.N_COLUMN_FIELDS, columns), "float64"),
         "order": ((2, n_training), "int64"),
         "permutation": ((problem.n_rows,), "int64"),

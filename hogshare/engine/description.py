@@ -24,20 +24,11 @@ from hogshare.kernels.epochs import Plan
 from hogshare.planes import Plane, Shared
 from hogshare.planes.shared import row_nanoseconds
 from hogshare.problems.linear import LinearProblem, effective_l1_ratio
-from hogshare.problems.rows import windows
+from hogshare.problems.rows import block_rows, windows
 
 KINDS = {kind: get_type_hints(kind) for kind in (sgd.Rule, Plan)}  # of their fields
-MAX_BLOCK_ROWS = 8192
-BLOCKS_PER_WORKER = 8  # per epoch: a slow worker delays its end by at most one block
 MESSAGE_ROWS = 64  # whose steps are one message to a master, where none says how many
 ROUND_NS = 200_000  # of computing, below which waiting for each other is most of a round
-
-
-def block_rows(n_rows: int, n_workers: int, per_epoch: int) -> int:
-    """Rows of a block: small enough for even work and for the trace, large enough to be cheap."""
-    limit = n_rows if n_workers == 1 else -(-n_rows // (BLOCKS_PER_WORKER * n_workers))
-    limit = min(limit, MAX_BLOCK_ROWS, -(-n_rows // max(1, per_epoch)))
-    return max(1, limit)
 
 
 def declared(numbers: sgd.Rule | Plan) -> dict[str, Any]:

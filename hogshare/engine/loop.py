@@ -15,7 +15,8 @@ turn takes a few milliseconds. With stragglers, and in a simulation, a turn is a
 ends with it, and between its claim and its computing, where the loop wishes to `Sleep`; that counts
 as computing.
 
-Who writes: the driver's thread writes the time fields of the worker's own row in the table.
+Who writes: the driver's thread writes the time fields of the worker's own row in the table, and the
+turns that are kept (`hogshare.shm.turns`).
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def loop_of(session: Session, me: int) -> Generator[Wish, Any, None]:
 
 def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
     """Drive one worker through a run; see the file's head."""
-    table = worker.table
+    table, turns = worker.table, worker.turns()
     joined, _ = yield Compute(worker.join)
     if not joined:
         return
@@ -80,6 +81,7 @@ def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
     while True:
         answer, spent = yield Compute(lambda n=n_blocks: worker.turn(n))  # type: ignore[misc]
         table[layout.T_BUSY] += spent
+        turns.note()
         if answer == layout.TURN_DONE:
             break
         if answer == layout.TURN_WAIT:
@@ -127,10 +129,11 @@ def master_loop(side: MasterSide) -> Generator[Wish, Any, None]:
     """Be the master until every worker is done or dead and all its mail is taken."""
     attempts = 0
     while True:
-        taken, _ = yield Compute(side.serve)
+        taken, spent = yield Compute(side.serve)
         if taken == master.OVER:
             return
         if taken:
+            side.note(taken, spent)
             attempts = 0
         else:
             yield Wait(attempts)

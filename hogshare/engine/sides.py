@@ -19,6 +19,7 @@ from hogshare.kernels import epochs, layout, master, turns
 from hogshare.kernels.jit import JIT_DISABLED, is_cached
 from hogshare.problems.model import Model, shrunk
 from hogshare.shm.table import ProgressTable
+from hogshare.shm.turns import MESSAGES, NANOSECONDS, Turns
 
 if TYPE_CHECKING:
     from hogshare.engine.session import Session
@@ -38,6 +39,10 @@ class Worker:
         self.private = session.private(me)
         self.table = session.shared.table[me]
         self.scratch = session.arrays["scratch"][me]
+
+    def turns(self) -> Turns:
+        """Where this worker keeps its last turns."""
+        return Turns(self.session.arrays["turns"][self.me], self.table)
 
     def prepare(self) -> None:
         """Load or compile the kernels for this session's types; a run does nothing else before."""
@@ -197,3 +202,9 @@ class MasterSide:
     def serve(self) -> int:
         """Take what workers have posted; how many messages, or `master.OVER`."""
         return int(master.serve(self.session.plan, self.session.shared, SERVE_ROUNDS))
+
+    def note(self, messages: int, nanoseconds: int) -> None:
+        """Add up what messages have cost; only serving that has found some counts."""
+        total = self.session.arrays["turns"][-1, 0]
+        total[MESSAGES] += messages
+        total[NANOSECONDS] += nanoseconds

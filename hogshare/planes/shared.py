@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -85,7 +85,41 @@ class Shared:
         return exchange_interval(problem)
 
 
-def row_nanoseconds(problem: LinearProblem) -> float:
+class Size(Protocol):
+    """What the costs of a problem's rows and exchanges depend on."""
+
+    @property
+    def n_rows(self) -> int:
+        """Rows."""
+        ...
+
+    @property
+    def n_features(self) -> int:
+        """Features."""
+        ...
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of the model."""
+        ...
+
+    @property
+    def nnz(self) -> int:
+        """Values that are stored."""
+        ...
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether rows hold their nonzeros only."""
+        ...
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the values."""
+        ...
+
+
+def row_nanoseconds(problem: Size) -> float:
     """Rough time of one row on one core; good enough to weigh costs against each other.
 
     A value of a sparse row is streamed, its coordinate read for the margin, then read and written
@@ -100,7 +134,7 @@ def row_nanoseconds(problem: LinearProblem) -> float:
     return costs.row_ns + problem.nnz / max(1, problem.n_rows) * per_value
 
 
-def exchange_interval(problem: LinearProblem) -> int:
+def exchange_interval(problem: Size) -> int:
     """Rows after which an exchange costs about a quarter of the rows' own time.
 
     By a cautious estimate an exchange streams three vectors of the model's size in and out (24

@@ -18,6 +18,8 @@ NEIGHBOURS = 8  # rows of a window in memory, of which many do not fit in the ca
 NARROWED_BYTES = 1 << 26  # of 64-bit columns that are copied, if they fit, into 32 bits
 UNSIGNED = {np.dtype(np.int32): np.uint32, np.dtype(np.int64): np.uint64}
 ABREAST = 8  # windows read in turn: neighbours are often alike, and steps in a row should not be
+MAX_BLOCK_ROWS = 8192
+BLOCKS_PER_WORKER = 8  # per epoch: a slow worker delays its end by at most one block
 
 
 def _frozen(array: np.ndarray) -> np.ndarray:
@@ -166,6 +168,13 @@ def exceeds_memory(rows: Rows) -> bool:
     """Whether rows lie in a memory-mapped file of more than half the available memory."""
     memory = available_memory() if is_mapped(rows.data) else None
     return memory is not None and _n_bytes(rows) > memory // 2
+
+
+def block_rows(n_rows: int, n_workers: int, per_epoch: int) -> int:
+    """Rows of a block: small enough for even work and for the trace, large enough to be cheap."""
+    limit = n_rows if n_workers == 1 else -(-n_rows // (BLOCKS_PER_WORKER * n_workers))
+    limit = min(limit, MAX_BLOCK_ROWS, -(-n_rows // max(1, per_epoch)))
+    return max(1, limit)
 
 
 def windows(rows: Rows, n_rows: int) -> tuple[int, int]:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from hogshare.simulation.membership import Membership
     from hogshare.simulation.overlay import Drawn, Overlay, SizeEstimate, Window
     from hogshare.simulation.placement import Placement
+    from hogshare.simulation.prediction import Prediction
     from hogshare.simulation.progressing import Progress, progress, slow
     from hogshare.simulation.simulator import SimulationError, Simulator
     from hogshare.simulation.tuning import Candidate, Tuned, tune
@@ -50,6 +51,7 @@ _PLACES = {
     "Network": "links",
     "Overlay": "overlay",
     "Placement": "placement",
+    "Prediction": "prediction",
     "Progress": "progressing",
     "SimulationError": "simulator",
     "Simulator": "simulator",
@@ -77,6 +79,7 @@ __all__ = [
     "Network",
     "Overlay",
     "Placement",
+    "Prediction",
     "Progress",
     "SimulationError",
     "Simulator",

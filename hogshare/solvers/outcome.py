@@ -25,6 +25,7 @@ from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
 from hogshare.report import Trace
 from hogshare.shm.table import ProgressTable
+from hogshare.shm.turns import MESSAGES, NANOSECONDS, kept
 
 REASONS = {
     layout.RUNNING: "the run was cut short",
@@ -169,6 +170,22 @@ def staleness(session: Session) -> np.ndarray:
     total = session.shared.staleness.sum(axis=0)
     used = np.flatnonzero(total)
     return total[: used[-1] + 1] if used.size else total[:1]
+
+
+def turns(session: Session) -> np.ndarray:
+    """The last turns of each worker; see `Report.turns`."""
+    return kept(session.arrays["turns"])
+
+
+def mail(session: Session) -> dict[str, Any] | None:
+    """What the master has taken and how long that took; None if none has been one all along."""
+    if not session.has_master:
+        return None
+    total = session.arrays["turns"][-1, 0]
+    return {
+        "messages": int(total[MESSAGES]),
+        "seconds": float(total[NANOSECONDS]) * 1e-9,
+    }
 
 
 def workers(session: Session) -> list[dict[str, Any]]:

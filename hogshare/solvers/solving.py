@@ -34,6 +34,7 @@ from hogshare.report import Report
 from hogshare.runtimes.choice import choose
 from hogshare.runtimes.hooks import OnEpoch, side_by_side
 from hogshare.solvers import outcome
+from hogshare.solvers.again import again
 from hogshare.stragglers import Stragglers, check_stragglers, check_workers
 
 if TYPE_CHECKING:
@@ -275,6 +276,8 @@ def solve(
             trace=outcome.trace(session, problem, first, gradients, begun) if trace else None,
             workers=outcome.workers(session),
             staleness=outcome.staleness(session),
+            turns=outcome.turns(session),
+            mail=outcome.mail(session),
             seconds={
                 "setup": filled - began,
                 "compile": ready - filled,
@@ -284,6 +287,17 @@ def solve(
             },
             traffic=None if simulated is None else simulated.traffic.as_dict(),
             notes=notes,
+            again=again(
+                solve,
+                rule,
+                plane,
+                barrier,
+                step,
+                stop,
+                shuffle,
+                OrderSeed(order_seed),
+                start is not None or saved is not None,
+            ),
             recording=recorded(session, problem, settings, shapes, rule, step, stop, start)
             if record
             else None,

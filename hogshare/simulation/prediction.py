@@ -1,0 +1,435 @@
+"""What a run would take with other numbers of workers, each on a core of its own.
+
+From a report of a real run: what a row and an exchange cost, how uneven blocks are, what a master's
+message costs. These go into `hogshare.simulation.progress`, behind the run's barrier. Blocks are
+claimed from one ticket: the run is over when all of its blocks are done. What only one can do at a
+time (a master's writes, the next epoch's order, the sections of BSP) is a floor under that.
+
+`docs/prediction.md` has the model, and by how much it was off where it could be measured.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hogshare import figures, tables
+from hogshare.barriers import ASP, BSP, PBSP, PSSP, SSP, BuiltIn, Fraction, numbers_of
+from hogshare.kernels import barriers as codes
+from hogshare.kernels.turns import FIRST_INTERVAL
+from hogshare.ranges import count
+from hogshare.simulation.blocktimes import Measured
+from hogshare.simulation.costs import Costs, Run, costs_of
+from hogshare.simulation.progressing import progress
+from hogshare.simulation.simulator import Simulator
+
+if TYPE_CHECKING:
+    from hogshare.report import Report
+
+MOST_BLOCKS = 20_000  # that are simulated; of longer runs the rest is taken to go on alike
+SEEDS = 3  # of simulated runs whose mean is taken
+POLLS_PER_BLOCK = 20  # looks at a barrier that draws a sample
+MOST_EVENTS = 1024  # blocks of an epoch that is simulated with its gradients
+MOST_EPOCHS = 2.0  # of the run's, after which an objective counts as not reached
+GAIN = 0.98  # of the run's own, which is the objective if none is given
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Prediction:
+    """What a run would take with other numbers of workers; from `Report.predict`.
+
+    All arrays have one entry per number of workers.
+
+    Attributes
+    ----------
+    n_workers : tuple of int
+    seconds : float64 array
+        Of the same number of epochs.
+    throughput : float64 array
+        Rows per second.
+    speedup : float64 array
+        Throughput over that of one worker, which is predicted likewise.
+    waiting_share : float64 array
+        Share of workers' time in which they compute nothing.
+    limits : tuple of str
+        What the time is bound by: "workers", "master" or "order".
+    epochs : float64 array or None
+        Epochs to `objective`, if a problem was given; NaN where it was not reached.
+    time_speedup : float64 array or None
+        `speedup` times the epochs of one worker over these epochs.
+    objective : float or None
+    measured : dict
+        Of the run: ``n_workers``, ``seconds``, ``epochs``, and the ``predicted`` seconds of just
+        that, which tells how well the model fits its own run.
+    costs : Costs
+    assumed : tuple of str
+        What the prediction rests on besides, and what it leaves out.
+    """
+
+    n_workers: tuple[int, ...]
+    seconds: np.ndarray
+    throughput: np.ndarray
+    speedup: np.ndarray
+    waiting_share: np.ndarray
+    limits: tuple[str, ...]
+    epochs: np.ndarray | None
+    time_speedup: np.ndarray | None
+    objective: float | None
+    measured: dict[str, float]
+    costs: Costs
+    assumed: tuple[str, ...]
+
+    def headline(self) -> str:
+        """One line: what was measured, and what the model makes of that run itself."""
+        run = self.measured
+        count = f"{run['n_workers']:.0f} worker" + ("" if run["n_workers"] == 1 else "s")
+        return (
+            f"predicted from {run['epochs']:.3g} epochs with {count}: {run['seconds']:.3g} s "
+            f"measured, {run['predicted']:.3g} s by the model"
+        )
+
+    def rows(self) -> tuple[list[str], list[list[Any]]]:
+        """Header and rows of the table."""
+        header = ["workers", "seconds", "speedup of throughput", "waiting share", "bound by"]
+        columns: list[Sequence[Any]] = [
+            self.n_workers,
+            self.seconds.tolist(),
+            self.speedup.tolist(),
+            self.waiting_share.tolist(),
+            self.limits,
+        ]
+        if self.epochs is not None and self.time_speedup is not None:
+            header += ["epochs to the objective", "speedup of time"]
+            columns += [self.epochs.tolist(), self.time_speedup.tolist()]
+        return header, [list(row) for row in zip(*columns, strict=True)]
+
+    def table(self) -> str:
+        """Plain text: the headline, a row per number of workers, what is assumed."""
+        notes = "\n".join(f"assumed: {note}" for note in self.assumed)
+        return "\n\n".join([self.headline(), tables.text_table(*self.rows()), notes])
+
+    def __str__(self) -> str:
+        return self.table()
+
+    def __repr__(self) -> str:
+        return f"<Prediction: {self.headline()}>"
+
+    def _repr_html_(self) -> str:
+        notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.assumed)
+        table = tables.html_table(*self.rows())
+        return f"<div><p><b>{html.escape(self.headline())}</b></p>{table}<ul>{notes}</ul></div>"
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the speedups against the number of workers (needs matplotlib).
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        return figures.draw_prediction(self, ax)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; NaN becomes None."""
+        found = {
+            "n_workers": list(self.n_workers),
+            "seconds": self.seconds.tolist(),
+            "throughput": self.throughput.tolist(),
+            "speedup": self.speedup.tolist(),
+            "waiting_share": self.waiting_share.tolist(),
+            "limits": list(self.limits),
+            "measured": dict(self.measured),
+            "costs": {
+                name: getattr(self.costs, name)
+                for name in ("row", "exchange", "order", "message", "outside", "source")
+            },
+            "assumed": list(self.assumed),
+        }
+        if self.epochs is not None and self.time_speedup is not None:
+            found["objective"] = self.objective
+            for name in ("epochs", "time_speedup"):
+                values = getattr(self, name).tolist()
+                found[name] = [value if math.isfinite(value) else None for value in values]
+        return found
+
+
+def time_of_blocks(barrier: BuiltIn, n_workers: int, law: Measured, n_blocks: int) -> float:
+    """Seconds until so many blocks are done that workers claim one after the other."""
+    simulated = min(n_blocks, MOST_BLOCKS)
+    draws = numbers_of(barrier, n_workers)["sample"] != codes.EVERYBODY
+    poll = law.mean / POLLS_PER_BLOCK if draws else None
+    ends = [_end_of_blocks(barrier, n_workers, law, simulated, poll, seed) for seed in range(SEEDS)]
+    return float(np.mean(ends)) * n_blocks / simulated
+
+
+def _end_of_blocks(
+    barrier: BuiltIn, n_workers: int, law: Measured, n_blocks: int, poll: float | None, seed: int
+) -> float:
+    """When the last of the first `n_blocks` claims is done."""
+    seconds = 1.5 * math.ceil(n_blocks / n_workers) * law.mean + max(law.seconds)
+    while True:
+        run = progress(
+            barrier,
+            n_workers,
+            block_time=law,
+            seconds=seconds,
+            poll=poll,
+            seed=seed,
+            events=True,
+        )
+        # each worker claims a block at the beginning, and one whenever it passes
+        starts = sorted(
+            [(0.0, worker) for worker in range(n_workers)]
+            + [(when, worker) for when, worker, what in run.events or () if what == "passed"]
+        )[:n_blocks]
+        wanted = np.bincount([worker for _, worker in starts], minlength=n_workers)
+        done, end = np.zeros(n_workers, np.int64), 0.0
+        for when, worker, what in run.events or ():
+            if what == "completed":
+                done[worker] += 1
+                if done[worker] <= wanted[worker]:
+                    end = max(end, when)
+        if len(starts) == n_blocks and bool((done >= wanted).all()):
+            return end
+        seconds *= 2.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Seconds of a run with some number of workers, and what came of it."""
+
+    seconds: float
+    waiting_share: float
+    limit: str
+
+
+def mean_block(run: Run, costs: Costs, n_workers: int) -> tuple[float, int, float]:
+    """Mean seconds of a block, blocks of an epoch, and of the seconds those of folding in turn."""
+    per_epoch = -(-run.n_rows // run.rows_of_block(n_workers))
+    n_rows = run.n_rows / per_epoch
+    exchanges = run.exchanges_of_block(n_workers, n_rows)
+    in_turn = costs.exchange if exchanges and run.is_ordered(n_workers) else 0.0
+    seconds = n_rows * costs.row + exchanges * costs.exchange + costs.order / per_epoch
+    return seconds - in_turn, per_epoch, in_turn
+
+
+def outcome_of(run: Run, costs: Costs, n_workers: int) -> Outcome:
+    """What the run's epochs would take with so many workers."""
+    mean, per_epoch, in_turn = mean_block(run, costs, n_workers)
+    n_blocks = max(1, round(run.epochs * per_epoch))
+    barrier = ASP() if n_workers == 1 else run.barrier
+    if run.is_free(n_workers):
+        barrier = ASP()
+    inline = run.has_master and n_workers == 1
+    if inline:
+        mean += costs.message
+    law = Measured((mean * costs.factors).tolist())
+    seconds = time_of_blocks(_fitting(barrier, n_workers), n_workers, law, n_blocks)
+    seconds += n_blocks * in_turn  # one worker after the other, round by round
+    floors = {"workers": seconds, "master": 0.0 if inline else n_blocks * costs.message}
+    # the next order is begun in the middle of an epoch, by one worker, and has to be there at its
+    # end; see `hogshare.kernels.epochs.claim`
+    computing = per_epoch * mean - costs.order
+    floors["order"] = run.epochs * (0.5 * computing / n_workers + costs.order)
+    if n_workers == 1:
+        del floors["order"]
+    limit = max(floors, key=lambda name: floors[name])
+    seconds = floors[limit]
+    computed = n_blocks * (mean + in_turn)
+    waiting = max(0.0, 1.0 - computed / (n_workers * seconds))
+    return Outcome(seconds + costs.outside, waiting, limit)
+
+
+def _fitting(barrier: BuiltIn, n_workers: int) -> BuiltIn:
+    """The same barrier with a sample that so many workers have: a larger one is everybody."""
+    sample = getattr(barrier, "sample", None)
+    if sample is None or sample <= n_workers - 1:
+        return barrier
+    if isinstance(barrier, PBSP):
+        return BSP()
+    if isinstance(barrier, PSSP):
+        return SSP(barrier.staleness)
+    assert isinstance(barrier, Fraction)
+    return replace(barrier, sample=None)
+
+
+def assumptions(run: Run, costs: Costs) -> list[str]:
+    """What a prediction from this run rests on, and leaves out."""
+    found = ["each worker has a core of its own, and caches and memory serve all as they did here"]
+    if run.exchanges:
+        found.append(
+            f"an exchange takes {costs.exchange * 1e6:.3g} us, by {costs.source}, however many "
+            "workers there are; that exchanges get in each other's way is left out"
+        )
+    elif not run.has_master:
+        found.append(
+            "workers on the one vector do not slow each other down, which they do where features "
+            "are hot: their cache lines travel"
+        )
+    if run.has_master and run.n_workers == 1:
+        found.append(
+            "with one worker the master's time is part of the blocks and was not measured: no "
+            "ceiling is set by it; predict from a run with two"
+        )
+    elif run.has_master:
+        found.append(f"the master takes {costs.message * 1e6:.3g} us for each message")
+    if run.sleeps:
+        found.append("the stragglers' sleep is part of the blocks' times, as it was drawn here")
+    if run.looks:
+        found.append("the looks at the model on the way (Stop's criteria) are left out")
+    if run.cores is not None and run.n_workers > run.cores:
+        found.append(
+            f"the run had {run.n_workers} workers on {run.cores} usable cores: its blocks' times "
+            "have the wait for a core in them"
+        )
+    return found + list(costs.notes)
+
+
+def predict(
+    report: Report,
+    n_workers: Sequence[int],
+    epochs: Mapping[int, float] | None = None,
+    objective: float | None = None,
+) -> Prediction:
+    """Predict a run with other numbers of workers; see `Report.predict`.
+
+    Parameters
+    ----------
+    report : Report
+    n_workers : sequence of int
+    epochs : mapping of int to float, default=None
+        Epochs that each number of workers, and one, takes to the objective; NaN: more than known.
+    objective : float, default=None
+    """
+    wanted = workers_of(n_workers)
+    run = Run(report)
+    costs = costs_of(run)
+    found = {count: outcome_of(run, costs, count) for count in {1, run.n_workers, *wanted}}
+    seconds = np.array([found[count].seconds for count in wanted])
+    speedup = found[1].seconds / seconds
+    to_objective = time_speedup = None
+    if epochs is not None:
+        to_objective = np.array([epochs[count] for count in wanted])
+        time_speedup = speedup * epochs[1] / to_objective
+    return Prediction(
+        n_workers=wanted,
+        seconds=seconds,
+        throughput=run.rows / seconds,
+        speedup=speedup,
+        waiting_share=np.array([found[count].waiting_share for count in wanted]),
+        limits=tuple(found[count].limit for count in wanted),
+        epochs=to_objective,
+        time_speedup=time_speedup,
+        objective=objective,
+        measured={
+            "n_workers": run.n_workers,
+            "seconds": run.seconds,
+            "epochs": run.epochs,
+            "predicted": found[run.n_workers].seconds,
+        },
+        costs=costs,
+        assumed=tuple(assumptions(run, costs)),
+    )
+
+
+def predict_with_epochs(
+    report: Report, n_workers: Sequence[int], problem: Any, objective: float | None
+) -> Prediction:
+    """Predict time to an objective: the run's gradients on a virtual clock say the epochs.
+
+    Raises
+    ------
+    ValueError
+        If the report has no trace, cannot be repeated, or is of another problem.
+    """
+    wanted, run = workers_of(n_workers), Run(report)
+    trace, again = report.trace, report.again
+    if trace is None:
+        raise ValueError(
+            "this run kept no trace, so that it is not known what it reached when: call "
+            "solve(..., trace=4)."
+        )
+    if again is None or again.obstacle:
+        why = "it was not made by solve" if again is None else again.obstacle
+        raise ValueError(f"this run cannot be repeated on a virtual clock: {why}.")
+    check_problem(report.settings["problem"], problem)
+    if objective is None:
+        first, last = float(trace.objective[0]), float(trace.objective[-1])
+        objective = first - GAIN * (first - last)
+    costs = costs_of(run)
+    most = math.ceil(MOST_EPOCHS * run.epochs)
+    epochs = {}
+    for workers in sorted({1, *wanted}):
+        n_rows = virtual_rows(run, workers)
+        mean, per_epoch, in_turn = mean_block(run, costs, workers)
+        share = n_rows * per_epoch / run.n_rows
+        simulator = Simulator(
+            block_time=Measured(((mean + in_turn) * share * costs.factors).tolist()),
+            write_seconds=costs.message if run.has_master and workers > 1 else 0.0,
+        )
+        reached = again.epochs_to(objective, problem, workers, simulator, n_rows, most)
+        epochs[workers] = math.nan if reached is None else reached
+    return predict(report, wanted, epochs, objective)
+
+
+def virtual_rows(run: Run, n_workers: int) -> int:
+    """Rows of a block on the virtual clock, where who sees what is settled block by block.
+
+    Without a barrier those of a worker's first exchange: a run's progress is decided early, when
+    exchanges are as frequent as that. (With blocks of the interval that comes later, 8 workers took
+    three times the epochs of threads on IMDB and Zipf, with these 1 to 1.1 times and 0.6 times.)
+    """
+    n_rows = run.rows_of_block(n_workers)
+    if n_workers == 1 or run.has_master or not run.is_free(n_workers):
+        return n_rows
+    return min(n_rows, max(FIRST_INTERVAL, -(-run.n_rows // MOST_EVENTS)))
+
+
+def check_problem(known: Mapping[str, Any], problem: Any) -> None:
+    """Refuse another problem than that of the run.
+
+    Raises
+    ------
+    ValueError
+    """
+    given = {
+        "rows": problem.n_rows,
+        "features": problem.n_features,
+        "columns": problem.n_columns,
+        "nonzeros": problem.nnz,
+        "loss": problem.loss,
+        "penalty": problem.penalty,
+        "alpha": problem.alpha,
+    }
+    for name, value in given.items():
+        if known[name] != value:
+            raise ValueError(
+                f"problem is not the one that was solved: {name} is {value!r}, and was "
+                f"{known[name]!r}."
+            )
+
+
+def workers_of(n_workers: Sequence[int] | int) -> tuple[int, ...]:
+    """Numbers of workers to predict for.
+
+    Raises
+    ------
+    ValueError
+        If there is none, or one is no whole number of at least 1.
+    """
+    given = np.atleast_1d(np.asarray(n_workers, dtype=object)).tolist()
+    wanted = tuple(int(k) if isinstance(k, np.integer) else k for k in given)
+    if not wanted:
+        raise ValueError("n_workers must name at least one number of workers; got none.")
+    for each in wanted:
+        count(1, **{"every entry of n_workers": each})
+    return wanted
