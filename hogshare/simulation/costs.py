@@ -179,7 +179,7 @@ def exchange_seconds(n_coordinates: int, itemsize: int) -> float:
     """Seconds of an exchange by the machine's constants.
 
     That of `hogshare.planes.shared` is meant to be cautious, and twice this. This one is within
-    10 % of what was measured for 45,000 coordinates in float32 and float64, and 30 % for 123.
+    10 % of what was measured for 45,000 coordinates in float32 and float64, and 40 % for 123.
     """
     known = machine.load()
     streamed = PASSES * itemsize / (CACHED * known.stream_gb_per_second)
