@@ -9,35 +9,35 @@ from numbers import Integral, Real
 def positive(**values: float) -> None:
     """Raise ValueError unless every value is a finite number above zero."""
     for name, value in values.items():
-        if not _is_number(value) or not 0.0 < float(value) < math.inf:
+        if not is_number(value) or not 0.0 < float(value) < math.inf:
             raise ValueError(f"{name} must be a positive finite number; got {value!r}.")
 
 
 def not_negative(**values: float) -> None:
     """Raise ValueError unless every value is a finite number of at least zero."""
     for name, value in values.items():
-        if not _is_number(value) or not 0.0 <= float(value) < math.inf:
+        if not is_number(value) or not 0.0 <= float(value) < math.inf:
             raise ValueError(f"{name} must be a finite number, at least 0; got {value!r}.")
 
 
 def at_least_one(**values: float) -> None:
     """Raise ValueError unless every value is a finite number of at least one."""
     for name, value in values.items():
-        if not _is_number(value) or not 1.0 <= float(value) < math.inf:
+        if not is_number(value) or not 1.0 <= float(value) < math.inf:
             raise ValueError(f"{name} must be a finite number, at least 1; got {value!r}.")
 
 
 def share(**values: float) -> None:
     """Raise ValueError unless every value is a number between zero and one."""
     for name, value in values.items():
-        if not _is_number(value) or not 0.0 <= float(value) <= 1.0:
+        if not is_number(value) or not 0.0 <= float(value) <= 1.0:
             raise ValueError(f"{name} must be a share, between 0 and 1; got {value!r}.")
 
 
 def whole(**values: int) -> None:
     """Raise ValueError unless every value is a whole number of at least zero."""
     for name, value in values.items():
-        if not _is_number(value) or not _is_whole(value) or value < 0:
+        if not is_number(value) or not _is_whole(value) or value < 0:
             raise ValueError(f"{name} must be a whole number, at least 0; got {value!r}.")
 
 
@@ -46,6 +46,12 @@ def count(least: int, **values: int) -> None:
     for name, value in values.items():
         if not is_count(value) or value < least:
             raise ValueError(f"{name} must be a whole number, at least {least}; got {value!r}.")
+
+
+def is_worker(value: object, n_workers: int) -> bool:
+    """Whether this is the number of one of so many workers, of whatever integer type."""
+    whole_number = isinstance(value, Integral) and not isinstance(value, bool)
+    return whole_number and 0 <= int(value) < n_workers  # type: ignore[call-overload]
 
 
 def is_count(value: object) -> bool:
@@ -57,5 +63,6 @@ def _is_whole(value: object) -> bool:
     return isinstance(value, Integral)
 
 
-def _is_number(value: object) -> bool:
+def is_number(value: object) -> bool:
+    """Whether this is a real number, of whatever type, and no bool."""
     return isinstance(value, Real) and not isinstance(value, bool)

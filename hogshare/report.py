@@ -39,7 +39,8 @@ class Trace:
     blocks : ndarray of float
         Blocks completed by all workers together.
     seconds : ndarray of float
-        Wall time since the first worker began; without set-up and without the objective.
+        Wall time since the first worker began, or virtual seconds of a simulated run; without
+        set-up and without the objective.
     objective : ndarray of float
         Mean loss plus penalty over all training rows.
     squared_gradient : ndarray of float or None, default=None
@@ -123,7 +124,8 @@ class Report:
         The objective along the run, if it was asked for.
     workers : list of dict
         For each worker ``worker``, ``state``, ``blocks``, ``rows``, ``pushes``,
-        ``waiting_seconds``, ``mean_block_seconds`` and ``pid``.
+        ``dropped``, ``waiting_seconds``, ``mean_block_seconds``, ``largest_lead``,
+        ``joined_seconds`` and ``pid``.
     staleness : ndarray of int
         Histogram: ``staleness[s]`` pushes had staleness ``s``, which is how many pushes of others
         came between their pull and their push. The last bin holds that or more.

@@ -13,7 +13,7 @@ from hogshare.engine.rules import SGD
 from hogshare.engine.session import Session
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
-from hogshare.kernels import layout, tracking
+from hogshare.kernels import epochs, layout, tracking
 from hogshare.kernels.jit import BOUNDSCHECK, JIT_DISABLED
 from hogshare.planes.shared import Shared
 from hogshare.problems import rows as row_views
@@ -120,7 +120,7 @@ def session(
         report_epochs=report_epochs,
         track=track,
         block=block,
-        sleeps=parts > 0,
+        sleeps=epochs.SIMULATED if parts else 0,
         parts=parts,
     )
     arrays = {**private_memory(shapes), **row_arrays(problem)}

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from hogshare import ASP, BSP, PBSP, PSSP, SSP, Throttled
-from hogshare.barriers import Fraction
+from hogshare.barriers import Fraction, name_of
 from hogshare.simulation import Overlay, Placement
 
 
@@ -18,7 +18,7 @@ SAMPLED = [PBSP(10), PBSP(10, hold=True), PSSP(10, 4), Fraction(0.9, 2, sample=1
 EVERYBODY = [BSP(), SSP(4), Fraction(0.9), Throttled(3), users]
 
 
-@pytest.mark.parametrize("barrier", [*NOBODY, *SAMPLED, *EVERYBODY], ids=str)
+@pytest.mark.parametrize("barrier", [*NOBODY, *SAMPLED, *EVERYBODY], ids=name_of)
 def test_central_state_allows_everything(barrier):
     Placement().check(barrier)
     assert Placement("central", "central").messages(barrier) == (0 if barrier in NOBODY else 2)

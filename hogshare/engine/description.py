@@ -58,14 +58,13 @@ def describe(
     track: int,
     block: int | None,
     record: bool = False,
-    sleeps: bool = False,
+    sleeps: int = 0,
     parts: int = 0,
     orderly: bool = True,
 ) -> tuple[Settings, Shapes]:
     """Settle a run's numbers and list the arrays it needs.
 
-    sleeps : whether workers sleep in every block
-    parts : as `Plan.parts`
+    sleeps, parts : as of `Plan`
     orderly : whether BSP may keep workers in their order, for which all have to be there
     """
     n_rows = problem.n_rows
@@ -79,6 +78,8 @@ def describe(
         rows_per_block = min(block, rows_per_block) if trace else min(block, n_training)
     elif rule.coordinate is not None or parts:  # a block is a write cycle: pushes count those
         rows_per_block = min(rule.batch, n_training)
+    elif sleeps == epochs.SIMULATED and mode == epochs.EXCHANGE:  # which comes at a block's end
+        rows_per_block = min(interval, rows_per_block)
     elif mode == epochs.MASTER:
         rows_per_block = min(MESSAGE_ROWS if rule.batch == 1 else rule.batch, n_training)
     elif ordered:  # a block is what lies between two exchanges, and worth the waiting
@@ -117,6 +118,8 @@ def describe(
         assert isinstance(plane, Shared)
         if plane.exchange == "auto" and l1 == 0.0:
             interval = interval_with_memory(interval, rule, n_training, n_workers, oldest)
+        if sleeps == epochs.SIMULATED:
+            interval = max(interval, rows_per_block)
         keep = keeps(rule, l1, n_training, interval * oldest)
         numbers = numbers._replace(stretch=stretch, keep=float(keep))
     plan = Plan(
@@ -140,7 +143,7 @@ def describe(
         inline=int(mode == epochs.MASTER and n_workers == 1),
         **numbers_of(barrier, n_workers),
         **plane.numbers(),
-        sleeps=int(sleeps),
+        sleeps=sleeps,
         parts=parts,
     )
     settings = Settings(

@@ -8,12 +8,12 @@ there is nothing to claim, ends at once, and the loop wishes to wait. A barrier 
 asked here, between turns.
 
 The loop is a generator. It yields `Compute` (call this, tell me what it answered and how long it
-took), `Wait` (nothing to claim: let time pass, tell me how much) and `Ended` (an epoch is over). A
-runtime drives it: threads and processes call, yield and sleep; a simulation advances a virtual
-clock. Turns of built-in planes run compiled, many blocks at a time; how many is adapted so that a
-turn takes a few milliseconds. With stragglers, and in a simulation, a turn is at most a block: it
-ends with it, and between its claim and its computing, where the loop wishes to `Sleep`; that counts
-as computing.
+took), `Wait` (nothing to claim: let time pass, tell me how much), `Sleep` (see below) and `Ended`
+(an epoch is over). A runtime drives it: threads and processes call, yield and sleep; a simulation
+advances a virtual clock. Turns of built-in planes run compiled, many blocks at a time; how many is
+adapted so that a turn takes a few milliseconds. With stragglers, and in a simulation, a turn is at
+most a block: it ends with it, and between its claim and its computing, where the loop wishes to
+`Sleep`; that counts as computing.
 
 Who writes: the driver's thread writes the time fields of the worker's own row in the table, and the
 turns that are kept (`hogshare.shm.turns`).
@@ -36,9 +36,10 @@ MAX_TURN_BLOCKS = 1 << 20
 
 @dataclass(frozen=True)
 class Compute:
-    """Run this; send back (answer, nanoseconds)."""
+    """Run this; send back (answer, nanoseconds). A turn begins a block, or goes on with one."""
 
     call: Callable[[], Any]
+    is_turn: bool = False
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,9 @@ class Wait:
 
 @dataclass(frozen=True)
 class Sleep:
-    """Sleep so long, or until this says True; send back the nanoseconds."""
+    """Sleep so long, or until this says True, which it does when the run is stopped; send back the
+    nanoseconds.
+    """
 
     seconds: float
     is_over: Callable[[], bool]
@@ -79,7 +82,7 @@ def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
         return
     n_blocks, attempts, stuck = 1, 0, 0
     while True:
-        answer, spent = yield Compute(lambda n=n_blocks: worker.turn(n))  # type: ignore[misc]
+        answer, spent = yield Compute(lambda n=n_blocks: worker.turn(n), True)  # type: ignore[misc]
         table[layout.T_BUSY] += spent
         turns.note()
         if answer == layout.TURN_DONE:
@@ -93,7 +96,7 @@ def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
             table[layout.T_WAITING] += waited
             attempts += 1
             stuck = stuck + waited if asked and worker.nobody_computes() else 0
-            if stuck > STUCK_NS:
+            if stuck > (worker.session.patience_ns or STUCK_NS):
                 raise worker.stuck(stuck)
             continue
         attempts = 0

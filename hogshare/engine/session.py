@@ -70,6 +70,7 @@ class Session:
         self.stragglers = stragglers
         self.clock: Callable[[], int] = time.perf_counter_ns  # a simulation has its own
         self.began = 0  # by that clock
+        self.patience_ns: int | None = None  # with a barrier of the user's; None: the loop's own
         self.rule = sgd.Rule(**settings.rule)
         self.plan = Plan(**settings.plan)
         rows = [arrays[name].view() for name in ROW_ARRAYS]

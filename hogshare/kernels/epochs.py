@@ -35,6 +35,10 @@ EXCHANGE = 1  # private copies
 ALONE = 2  # a single worker on the vector itself
 MASTER = 3  # snapshots, and changes by mail to a master
 
+# value of Plan.sleeps on a virtual clock: a block is computed within a moment, so that there is no
+# exchange in the middle of it
+SIMULATED = 2
+
 
 class Shared(NamedTuple):
     """What all workers of a run share.
@@ -128,7 +132,7 @@ class Plan(NamedTuple):
     cutoff: int  # staleness from which on a message is dropped; -1: none is
     damped: int  # 1: a message counts by one over one plus its staleness
     inline: int  # 1: the only worker is its own master
-    sleeps: int  # 1: workers sleep in every block, see `hogshare.stragglers` and `runtimes.virtual`
+    sleeps: int  # 1: workers sleep in every block, see `hogshare.stragglers`; 2: see `SIMULATED`
     parts: int  # in which a worker reads and writes the one vector, apart; 0: row by row, at once
 
 

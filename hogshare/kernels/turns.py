@@ -23,6 +23,7 @@ from hogshare.kernels.epochs import (
     EXCHANGE,
     LOCK_FREE,
     MASTER,
+    SIMULATED,
     claim,
     complete,
     must_leave,
@@ -269,7 +270,7 @@ def turn_of(name, method, lock_free, ordered=False):
                     i = first
                     while i < end:
                         interval = interval_now(plan, table[me, layout.T_ROWS] + i - first)
-                        whole = alone or ordered
+                        whole = alone or ordered or plan.sleeps == SIMULATED
                         room = end - i if whole else interval - table[me, UNEXCHANGED]
                         until = min(end, i + max(room, 1))
                         if method == DUAL:

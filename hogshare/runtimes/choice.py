@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sys
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import joblib
@@ -12,7 +13,6 @@ import joblib
 from hogshare import machine
 from hogshare.planes.shared import row_nanoseconds
 from hogshare.problems.linear import LinearProblem
-from hogshare.ranges import is_count
 from hogshare.runtimes.caller import Caller
 from hogshare.runtimes.threads import Threads
 from hogshare.shm import sharing
@@ -118,12 +118,12 @@ def _simulated(simulator: Any, n_workers: int | None) -> tuple[int, Any, list[st
 
     if not isinstance(simulator, Simulator):
         raise TypeError(f"runtime must be one of {RUNTIMES}, or a Simulator; got {simulator!r}.")
-    count = 1 if n_workers is None else n_workers
-    if not is_count(count) or count < 1:
+    count: Any = 1 if n_workers is None else n_workers
+    if count is True or not isinstance(count, Integral) or int(count) < 1:
         raise ValueError(
             f"a Simulator runs a whole number of workers, at least 1; got n_workers={n_workers!r}."
         )
-    return count, Virtual(simulator), []
+    return int(count), Virtual(simulator), []
 
 
 def _processes() -> Any:

@@ -1,4 +1,4 @@
-"""The least clock of the workers in a run, kept by counts."""
+"""The clocks of the workers in a run, kept by counts."""
 
 from __future__ import annotations
 
@@ -46,3 +46,12 @@ class LeastClock:
         while self.in_run and self.least not in counts:
             self.least += 1
         return True
+
+    def lets_pass(self, clock: int, staleness: int, share: float) -> bool:
+        """Whether a worker of the run that waits with this clock has enough of the others near."""
+        if clock - staleness <= self.least or not self.in_run:
+            return True
+        if share == 1.0:
+            return False
+        near = sum(n for reached, n in self._counts.items() if reached >= clock - staleness)
+        return near - 1 >= share * (self.in_run - 1)  # itself is near itself, and no other

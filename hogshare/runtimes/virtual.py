@@ -1,15 +1,8 @@
 """Workers one after the other on a virtual clock: the loop's wishes are events in a queue.
 
-A worker's loop runs on until it wishes to sleep or to wait. To sleep is an event at a later time. A
-worker that waits is *parked*, and called when what it waits for may have come about:
-
-- at a barrier that looks at everybody (BSP, SSP): when the least clock is high enough. Workers
-  stand in bins by that clock, and the least one comes from counts, so that nobody looks in vain;
-- at one that draws samples, or is the user's: at its next look, a poll later;
-- at any other: when some clock or state has changed;
-- for its turn in an ordered run: when the section is its own, or a round is over;
-- for the master: when that has taken messages;
-- for a block to claim, or for the caller: when the words that tell of them have changed.
+A worker's loop runs on until it wishes to sleep or to wait. To sleep is an event at a later time;
+where workers wait is `hogshare.runtimes.parking`, and when a master takes their mail
+`hogshare.runtimes.clerk`.
 
 Order: by time; at one time first who comes and goes, then who watches, blocks that end, the master,
 and looks at barriers; of one kind by worker. So a run repeats bit for bit. The calling thread does
@@ -20,6 +13,7 @@ from __future__ import annotations
 
 import heapq
 import math
+import time
 from collections.abc import Generator, Mapping
 from typing import Any
 
@@ -28,13 +22,14 @@ import numpy as np
 from hogshare.barriers import Barrier, name_of
 from hogshare.engine.arrays import Shapes, private_memory
 from hogshare.engine.checks import AtRest
-from hogshare.engine.loop import Compute, Sleep, Wait, Wish, loop_of
+from hogshare.engine.loop import STUCK_NS, Compute, Sleep, Wait, Wish, loop_of
 from hogshare.engine.session import Session
 from hogshare.kernels import barriers, epochs, layout, repair
 from hogshare.planes import Plane, Shared
+from hogshare.runtimes.clerk import Clerk
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
-from hogshare.runtimes.least import LeastClock
 from hogshare.runtimes.monitor import Monitor
+from hogshare.runtimes.parking import Parking
 from hogshare.simulation.churn import DIE, JOIN, LEAVE
 from hogshare.simulation.links import CONTROL_BYTES, HEADER_BYTES, Link, Traffic
 from hogshare.simulation.simulator import SimulationError, Simulator
@@ -42,9 +37,9 @@ from hogshare.simulation.simulator import SimulationError, Simulator
 # kinds of events, in the order in which they count at one time
 COME, GO, FALL, WATCH, ON, MASTER, LOOK = range(7)
 CHURN = {JOIN: COME, LEAVE: GO, DIE: FALL}
-# words of which one changes when a worker that finds nothing to do may find something
-WORDS = (layout.EPOCHS, layout.READY, layout.RETURNED, layout.LIMIT, layout.STOP, layout.REPAIRED)
-LOOKS_IN_VAIN = 100_000  # one after the other, while nobody computes: then nobody will pass
+# looks one after the other, while nothing else is to come: then nobody will pass
+LOOKS_IN_VAIN = 100_000
+PATIENCE_POLLS = 1000  # of a user's barrier that lets nobody pass while nobody computes
 NS = 1e9
 
 
@@ -57,6 +52,7 @@ class Virtual:
         self.simulator = simulator
         self.traffic = Traffic()
         self.seconds = 0.0
+        self.reached_limit = False
         self.look = 0, 0.0
 
     def settle(self, barrier: Barrier, n_workers: int) -> None:
@@ -81,17 +77,22 @@ class Virtual:
         self, session: Session, on_epoch: OnEpoch | None, checks: AtRest | None = None
     ) -> list[str]:
         """Run to the end; returns notes for the report."""
-        run = Simulation(session, self.simulator, EpochHook(session, on_epoch, checks), self.look)
-        run.to_the_end()
-        self.traffic, self.seconds = run.traffic, run.now
-        return run.notes
+        hook = EpochHook(session, on_epoch, checks)
+        run = Simulation(session, self.simulator, hook, self.look)
+        try:
+            run.to_the_end()
+            self.traffic, self.seconds = run.traffic, run.now
+            self.reached_limit = run.reached_limit
+            return run.notes
+        finally:
+            run.let_loose()
 
     def close(self) -> None:
         """Nothing to free."""
 
 
 class Simulation:
-    """One run's queue of events, and who is parked where.
+    """One run's queue of events, and what each of them does.
 
     look : control messages of a look at the barrier, and seconds until it is answered
     """
@@ -102,45 +103,32 @@ class Simulation:
         plan, settings = session.plan, session.settings
         self.session, self.simulator, self.hook = session, simulator, hook
         self.now = 0.0
+        self.reached_limit = False
         self.traffic = Traffic()
-        self._look_messages, self._look_seconds = look
         self.notes: list[str] = []
-        self._table, self._control = session.shared.table, session.shared.control
+        self._table = session.shared.table
         self._monitor = Monitor(session)
-        self._clocks = LeastClock(self._table)
-        self._n_workers = settings.n_workers
         self._queue: list[tuple[float, int, int]] = []
+        self._to_come = 0  # events besides looks and who watches
+        self._joins = 0  # of them workers that have yet to come
         self._loops: dict[int, Generator[Wish, Any, None]] = {}
         self._asleep: dict[int, float] = {}  # since when
-        self._parked: dict[int, float] = {}  # since when
-        self._called: set[int] = set()  # parked workers whose next look is in the queue
-        self._bins: dict[int, list[int]] = {}  # at the barrier, by the least clock they wait for
-        self._polled: set[int] = set()  # at the barrier, looking again and again
-        self._watching: set[int] = set()  # at the barrier, looking when a clock has changed
-        self._for_master: set[int] = set()
-        self._idle: set[int] = set()  # for one of WORDS to change
-        self._leaving: set[int] = set()
-        self._in_vain = 0
-        self._stirred: Any = None
         self._sending: dict[int, float] = {}  # seconds of writing, before an update is sent
-        self._shown = 0
+        self._lost: set[int] = set()  # asleep for ever: what they wait for never arrives
+        self._leaving: set[int] = set()
+        self._looks_in_vain = 0
+        self._table_before: Any = None  # when all were called because nothing happened
+        self._is_stopping = False
+        self._times_shown = 0
         self._line_free = 0.0  # when the model's end has time for the next message
-        self._master = loop_of(session, self._n_workers) if session.has_master else None
-        self._master_reply: Any = None
-        self._master_called = False
-        self._writes_more = False  # messages that came with one, before it begins with the next
-        self._section = -1
-        self._words = self._look_at_words()
-        lag = plan.barrier == barriers.LAG
-        draws = lag and plan.sample != barriers.EVERYBODY
-        self._by_least = lag and not draws and plan.share == 1.0
-        self._poll = 0.0
-        if plan.barrier != barriers.FREE and not plan.ordered:
-            name = "the barrier" if session.barrier is None else name_of(session.barrier)
-            must_look = draws or plan.barrier == barriers.ASKED
-            self._poll = simulator.poll_seconds(name, must_look)
-            if self._poll:
-                self._poll = max(self._poll, self._look_seconds)
+        self._look_messages, self._look_seconds = look
+        poll = self._poll_seconds()
+        # a look of a user's barrier is an event here, however far apart two of them are
+        session.patience_ns = max(STUCK_NS, round(PATIENCE_POLLS * poll * NS))
+        self._parking = Parking(session, poll, self._push_look, self._count_looks)
+        self._clerk: Clerk | None = None
+        if session.has_master:
+            self._clerk = Clerk(session, simulator.write_seconds, self._push_master)
         size = settings.n_features * settings.n_columns
         itemsize = session.shared.w.dtype.itemsize
         header = HEADER_BYTES + 8 * settings.n_columns
@@ -149,6 +137,18 @@ class Simulation:
         self._model_bytes = size * itemsize + header
         # the values of an average block's rows with their places, or the vector, if that is shorter
         self._update_bytes = min(size * itemsize, pairs) + header
+
+    def _poll_seconds(self) -> float:
+        plan, session = self.session.plan, self.session
+        if plan.barrier == barriers.FREE or plan.ordered:
+            return 0.0
+        draws = plan.barrier == barriers.LAG and plan.sample != barriers.EVERYBODY
+        name = "the barrier" if session.barrier is None else name_of(session.barrier)
+        law = session.stragglers
+        late = 0.0 if law is None else law.base
+        must_look = draws or plan.barrier == barriers.ASKED
+        poll = self.simulator.poll_seconds(name, must_look, late)
+        return max(poll, self._look_seconds) if poll else 0.0
 
     # -- the queue
 
@@ -162,109 +162,148 @@ class Simulation:
         """
         session, limit = self.session, self.simulator.seconds
         session.clock, session.began = self._nanoseconds, 0
-        for seconds, what, worker in self.simulator.churn.schedule(self._n_workers):
+        for seconds, what, worker in self.simulator.churn.schedule(len(self._table)):
+            self._joins += what == JOIN
             self._push(seconds, CHURN[what], worker)
         if self.simulator.watch is not None:
             self._push(0.0, WATCH, 0)
-        while self._queue or self._asleep or self._parked:
-            if not self._loops and not self._master_called and self._is_over():
-                break  # who would come, comes too late
+        while not self._is_at_the_end():
             if limit is not None and self._queue and self._queue[0][0] > limit:
                 self._stop_at(limit)
             elif self._queue:
-                self.now, kind, worker = heapq.heappop(self._queue)
-                self._happen(kind, worker)
-            elif not self._stir():
+                seconds, kind, worker = self._pop()
+                if not self._is_void(seconds, kind, worker):
+                    self.now = seconds
+                    self._happen(kind, worker)
+            elif not self._call_everybody():
                 if limit is None:
                     raise SimulationError(self._deadlock())
                 self.notes.append(self._deadlock())
                 self._stop_at(limit)
         for row in self._table:
             repair.refuse(row)  # who has not come
-        self._serve()
+        if self._clerk is not None and not (self.reached_limit and self._clerk.is_writing):
+            self._clerk.serve()  # what is left of a sum
         self.hook.poll()
         if not self._is_over():
             self.notes.append("nobody was left: all workers had gone or died before the run's end")
 
-    def _show(self) -> None:
-        """Show the model to who watches, and again later if anything else is to come."""
-        assert self.simulator.watch is not None
-        self.simulator.watch(self.now, self.session.model())
-        if self._queue:
-            self._shown += 1
-            self._push(self._shown * self.simulator.watch_seconds, WATCH, 0)
-
-    def _is_over(self) -> bool:
-        """Whether the run has been stopped, for whatever reason; workers may still be leaving."""
-        return self.session.word(layout.STOP) != layout.RUNNING
+    def let_loose(self) -> None:
+        """Break the circles that lead back here, so that memory is free when the run is over."""
+        self.session.clock = time.perf_counter_ns
+        for loop in self._loops.values():
+            loop.close()
+        vars(self).clear()
 
     def _nanoseconds(self) -> int:
         return round(self.now * NS)
 
     def _push(self, seconds: float, kind: int, worker: int) -> None:
         if seconds < math.inf:
+            self._to_come += kind not in (LOOK, WATCH)
             heapq.heappush(self._queue, (seconds, kind, worker))
 
+    def _push_look(self, seconds: float, worker: int) -> None:
+        self._push(seconds, LOOK, worker)
+
+    def _push_master(self, seconds: float) -> None:
+        self._push(seconds, MASTER, 0)
+
+    def _pop(self) -> tuple[float, int, int]:
+        event = heapq.heappop(self._queue)
+        self._to_come -= event[1] not in (LOOK, WATCH)
+        self._joins -= event[1] == COME
+        return event
+
+    def _is_void(self, seconds: float, kind: int, worker: int) -> bool:
+        """Whether an event has nobody to happen to any more; then no time passes either."""
+        if kind == ON:
+            return worker not in self._asleep
+        if kind == LOOK:
+            return not self._parking.is_due(worker, seconds)
+        if kind == COME:
+            return self._is_over()
+        if kind in (GO, FALL):
+            return worker not in self._loops
+        return kind == WATCH and not self._loops and self._times_shown > 0
+
+    def _is_at_the_end(self) -> bool:
+        if self._loops or (self._clerk is not None and self._clerk.is_writing):
+            return self.reached_limit and not self._loops
+        return self._is_over() or not self._joins
+
+    def _is_over(self) -> bool:
+        """Whether the run has been stopped, for whatever reason; workers may still be leaving."""
+        return self.session.word(layout.STOP) != layout.RUNNING
+
     def _happen(self, kind: int, worker: int) -> None:
-        if kind not in (LOOK, WATCH):
-            self._in_vain = 0
         if kind == ON:
             self._go_on(worker)
         elif kind == LOOK:
             self._look(worker)
         elif kind == MASTER:
-            self._master_called = False
-            self._write()
+            assert self._clerk is not None
+            self._parking.mail_is_taken(self._clerk.has_written(self.now), self.now)
         elif kind == COME:
-            if not self._is_over():
-                self._loops[worker] = loop_of(self.session, worker)
-                self._advance(worker, None)
+            self._loops[worker] = loop_of(self.session, worker)
+            self._advance(worker, None)
         elif kind == WATCH:
             self._show()
-        elif worker in self._loops:
-            if kind == GO:
-                self._let_go(worker)
-            else:
-                self._fall(worker)
+        elif kind == GO:
+            self._let_go(worker)
+        else:
+            self._fall(worker)
+
+    def _show(self) -> None:
+        """Show the model to who watches, and again later if anything else is to come."""
+        assert self.simulator.watch is not None
+        self.simulator.watch(self.now, self.session.model())
+        self._times_shown += 1
+        if self._queue:
+            self._push(self._times_shown * self.simulator.watch_seconds, WATCH, 0)
 
     def _stop_at(self, limit: float) -> None:
-        """Stop as a caller does who interrupts: who computes drops its block, all leave."""
-        self.now = limit
+        """The time is over: who computes drops its block, and all leave."""
+        self.now, self.reached_limit = limit, True
+        if not self._is_over():
+            self.notes.append(f"stopped after {limit:g} virtual seconds, as the Simulator says")
         self.session.stop(layout.STOPPED_BY_CALLER)
         self._queue.clear()
-        self.notes.append(f"stopped after {self.now:g} virtual seconds, as the Simulator says")
-        for me in sorted(self._asleep):
-            self._sending.pop(me, None)
-            self._advance(me, round((self.now - self._asleep.pop(me)) * NS))
-        for me in sorted(self._parked):
-            if me in self._parked:
-                self._wake(me)
-        self._queue.clear()
+        self._to_come = self._joins = 0
+        self._wake_sleepers()
+        self._parking.call_everybody(limit)
 
-    def _stir(self) -> bool:
+    def _wake_sleepers(self) -> None:
+        """Who sleeps when the run is stopped wakes, as it does in real time."""
+        self._is_stopping = True
+        self._lost.clear()
+        for me in self._asleep:
+            self._sending.pop(me, None)
+            self._push(self.now, ON, me)
+
+    def _call_everybody(self) -> bool:
         """Nothing will happen by itself: let all who wait look once more. False: they just have."""
-        state = self._table.tobytes()
-        if state == self._stirred:
+        table = self._table.tobytes()
+        if table == self._table_before:
             return False
-        self._stirred = state
-        for me in sorted(self._parked):
-            self._push(self.now, LOOK, me)
+        self._table_before = table
+        self._parking.call_everybody(self.now)
         return bool(self._queue)
 
     def _deadlock(self) -> str:
-        lost = sorted(self._asleep)
         words = [
             f"At {self.now:g} virtual seconds nothing more can happen: "
-            f"{len(self._parked)} of {self._n_workers} workers wait"
+            f"{len(self._parking.since)} of {len(self._table)} workers wait"
         ]
-        if lost:
+        if self._lost:
+            lost = sorted(self._lost)
             named = ", ".join(map(str, lost[:5])) + (", ..." if len(lost) > 5 else "")
             words.append(
                 f", and no message between the model and worker {named} ever arrives: give that "
                 "link a finite latency and some bandwidth, or let the worker die (Churn), so that "
                 "others do its block"
             )
-        elif self._bins or self._polled or self._watching:
+        elif self._parking.has_barrier_queue:
             words.append(" at the barrier, which lets none of them pass")
         return "".join(words) + "."
 
@@ -277,7 +316,7 @@ class Simulation:
             while True:
                 wish = loop.send(reply)
                 if isinstance(wish, Compute):
-                    if me in self._leaving and self._has_no_block(me):
+                    if wish.is_turn and me in self._leaving and self._has_no_block(me):
                         self._leave(me)
                         break
                     reply = wish.call(), 0
@@ -285,19 +324,24 @@ class Simulation:
                     self._sleep(me, wish.seconds)
                     break
                 elif isinstance(wish, Wait):
-                    self._park(me)
+                    self._parking.park(me, self.now)
+                    if self._table[me, layout.T_STATE] == layout.RESTING:
+                        self.hook.poll()
                     break
                 else:
                     self.hook.poll()
                     reply = None
         except StopIteration:
             del self._loops[me]
-        self._after(me)
+        self._notice(me)
 
     def _sleep(self, me: int, late: float) -> None:
         """Begin what a block does next; `late` is by how much a straggler is."""
         sim, plan = self.simulator, self.session.plan
         self._asleep[me] = self.now
+        if self._is_stopping:
+            self._push(self.now, ON, me)
+            return
         read, write = sim.read_seconds, sim.write_seconds
         if plan.parts:
             read, write = read / plan.parts, write / plan.parts
@@ -310,10 +354,12 @@ class Simulation:
         seconds = sim.block_time.draw(sim.seed, me, int(self._table[me, layout.T_BLOCKS]))
         if sim.slowness is not None:
             seconds *= sim.slowness[me]
-        self._count_look()  # by which it has passed
+        self._parking.passes(me)
         self.traffic.add("model", self._model_bytes)
         down = self._transfer(sim.network.down(me), self._model_bytes)
         self._sending[me] = write
+        if math.isinf(down):
+            self._lost.add(me)
         self._push(self.now + (self._look_seconds + down + read + seconds + late), ON, me)
 
     def _transfer(self, link: Link, n_bytes: int) -> float:
@@ -326,183 +372,44 @@ class Simulation:
 
     def _go_on(self, me: int) -> None:
         """Computing is over, and the update goes on its way; or it has arrived."""
-        if me not in self._asleep:
-            return  # it has died meanwhile
         write = self._sending.pop(me, None)
         if write is not None:
             self.traffic.add("update", self._update_bytes)
             under_way = write + self._transfer(self.simulator.network.up(me), self._update_bytes)
+            if math.isinf(under_way):
+                self._lost.add(me)
             if under_way > 0.0:
                 self._push(self.now + under_way, ON, me)
                 return
-        self._advance(me, round((self.now - self._asleep.pop(me)) * NS))
-
-    def _after(self, me: int) -> None:
-        """See what a worker's turn has changed, and call those who have waited for that."""
-        if self._master is not None and not self._master_called:
-            self._call_master(me)
-        if self._clocks.update(me):
-            if self._bins:
-                self._release()
-            for other in sorted(self._watching):
-                self._call(other)
-        if self._monitor.watches:
-            self._monitor.tick()
-        if self.session.plan.ordered:
-            self._call_section(me)
-        elif self._idle:
-            self._call_idle()
-
-    # -- waiting
-
-    def _park(self, me: int) -> None:
-        """Note what a worker waits for."""
-        self._parked[me] = self.now
-        plan, row = self.session.plan, self._table[me]
-        if row[layout.T_STATE] == layout.RESTING:
-            self._idle.add(me)
-            self.hook.poll()
-        elif plan.ordered:
-            pass  # `_call_section`
-        elif plan.barrier != barriers.FREE and row[layout.T_PASSED] <= row[layout.T_CLOCK]:
-            self._count_look()
-            if self._by_least:
-                needed = int(row[layout.T_CLOCK]) - plan.staleness
-                self._bins.setdefault(needed, []).append(me)
-            elif self._poll > 0.0:
-                self._polled.add(me)
-                self._push(self.now + self._poll, LOOK, me)
-            else:
-                self._watching.add(me)
-        elif row[layout.T_MAILED] != row[layout.T_TAKEN]:
-            self._for_master.add(me)
-        else:
-            self._idle.add(me)
-
-    def _count_look(self) -> None:
-        self.traffic.add("control", CONTROL_BYTES, self._look_messages)
-
-    def _call(self, me: int) -> None:
-        """Have a parked worker look again: now, or when it looks at the barrier next."""
-        if me not in self._parked or me in self._called or me in self._polled:
-            return
-        self._called.add(me)
-        when = self.now
-        if self._poll > 0.0 and me not in self._idle and me not in self._for_master:
-            since = self._parked[me]
-            when = max(when, since + self._poll * math.ceil((when - since) / self._poll))
-        self._push(when, LOOK, me)
+        slept = self.now - self._asleep.pop(me)
+        # a block that is dropped counts for nothing, so that the mean time of blocks is right
+        self._advance(me, 0 if self._is_stopping else round(slept * NS))
 
     def _look(self, me: int) -> None:
         """A parked worker looks again."""
-        self._called.discard(me)
-        if me not in self._parked:
-            return
-        if me in self._polled:
-            self._in_vain += 1
-            if self._in_vain > LOOKS_IN_VAIN:
-                raise SimulationError(self._deadlock())
-            plan = self.session.plan
-            if plan.barrier != barriers.ASKED:  # that one's loop asks by itself
-                if not barriers.look(plan, self._table, self._control, me):
-                    self._count_look()
-                    self._push(self.now + self._poll, LOOK, me)
-                    return
-                self._in_vain = 0
-        self._wake(me)
+        if self._parking.look(me, self.now):
+            self._wake(me)
+        self._looks_in_vain = self._looks_in_vain + 1 if me in self._parking.since else 0
+        if self._to_come:
+            self._looks_in_vain = 0
+        elif self._looks_in_vain > LOOKS_IN_VAIN:
+            raise SimulationError(self._deadlock())
 
     def _wake(self, me: int) -> None:
-        since = self._parked.pop(me)
-        self._forget(me)
-        self._advance(me, round((self.now - since) * NS))
+        self._advance(me, round(self._parking.leave(me, self.now) * NS))
 
-    def _forget(self, me: int) -> None:
-        """Take a worker from where it was parked; the bins find out by themselves."""
-        for place in (self._polled, self._watching, self._for_master, self._idle):
-            place.discard(me)
+    def _notice(self, me: int) -> None:
+        """See what a worker's turn has changed for others."""
+        if self._clerk is not None and self._clerk.notice(me, self.now):
+            self._parking.mail_is_taken(me, self.now)
+        if self._monitor.watches:
+            self._monitor.tick()
+        self._parking.notice(me, self.now)
+        if not self._is_stopping and self._is_over():
+            self._wake_sleepers()
 
-    def _release(self) -> None:
-        """Call those whom everybody has come near to."""
-        for needed in sorted(self._bins):
-            if needed > self._clocks.least and self._clocks.in_run:
-                return
-            for other in self._bins.pop(needed):
-                self._call(other)
-
-    def _look_at_words(self) -> list[int]:
-        return [int(self._control[word]) for word in WORDS]
-
-    def _call_idle(self) -> None:
-        words = self._look_at_words()
-        if words != self._words:
-            self._words = words
-            for other in sorted(self._idle):
-                self._call(other)
-
-    def _call_section(self, me: int) -> None:
-        """Call the worker whose section it is, and all when a round is over.
-
-        Who has just looked in vain at its own section waits for others to have computed.
-        """
-        section, before = self.session.word(layout.SECTION), self._section
-        self._section = section
-        if section // self._n_workers != before // self._n_workers:
-            for other in sorted(self._parked):
-                self._call(other)
-        owner = section % self._n_workers
-        if owner != me or section != before:
-            self._call(owner)
-
-    # -- the master
-
-    def _call_master(self, me: int) -> None:
-        """Let the master take what a worker has posted, when it has written that."""
-        row = self._table[me]
-        if row[layout.T_MAILED] == row[layout.T_TAKEN]:
-            return
-        if self.simulator.write_seconds == 0.0:
-            self._serve()
-        else:
-            self._call_master_after(1)
-
-    def _call_master_after(self, messages: int) -> None:
-        self._master_called = True
-        seconds = messages * self.simulator.write_seconds
-        self._push(self.now + seconds, MASTER, self._n_workers)
-
-    def _write(self) -> None:
-        """The master has written a message, and takes it; with it come those that were posted
-        meanwhile, each of which keeps it as long before it begins with the next.
-        """
-        others = 0 if self._writes_more else self._serve() - 1
-        self._writes_more = others > 0
-        mail = self._table[:, layout.T_MAILED] != self._table[:, layout.T_TAKEN]
-        if self._writes_more:
-            self._call_master_after(others)
-        elif self._master is not None and mail.any():
-            self._call_master_after(1)
-
-    def _serve(self) -> int:
-        """Let the master's loop run until it wishes to wait; how many messages it has taken."""
-        if self._master is None:
-            return 0
-        taken, reply = 0, self._master_reply
-        try:
-            while True:
-                wish = self._master.send(reply)
-                if not isinstance(wish, Compute):
-                    break
-                answer = wish.call()
-                taken += max(0, answer)
-                reply = answer, 0
-            self._master_reply = 0
-        except StopIteration:
-            self._master = None
-        for other in sorted(self._for_master):
-            self._call(other)
-        if taken and self.session.plan.ordered:
-            self._call(self.session.word(layout.SECTION) % self._n_workers)
-        return taken
+    def _count_looks(self, count: int) -> None:
+        self.traffic.add("control", CONTROL_BYTES, count * self._look_messages)
 
     # -- who goes
 
@@ -512,22 +419,31 @@ class Simulation:
     def _let_go(self, me: int) -> None:
         """A worker wishes to leave: when the block in hand is done."""
         self._leaving.add(me)
-        if me in self._parked and self._has_no_block(me):
-            del self._parked[me]
-            self._forget(me)
+        if me in self._parking.since and self._has_no_block(me):
+            self._stop_waiting(me)
             self._leave(me)
-            self._after(me)
+            self._notice(me)
 
     def _leave(self, me: int) -> None:
         self._loops.pop(me).close()
-        self.session.worker(me).leave()
+        row = self._table[me]
+        if row[layout.T_STATE] == layout.RESTING:  # it has left already
+            row[layout.T_STATE] = layout.DONE
+        else:
+            self.session.worker(me).leave()
+
+    def _stop_waiting(self, me: int) -> None:
+        if me in self._parking.since:
+            waited = self._parking.leave(me, self.now)
+            self._table[me, layout.T_WAITING] += round(waited * NS)
 
     def _fall(self, me: int) -> None:
         """A worker dies: what it had not pushed is lost, and its block is done by others."""
         self._loops.pop(me).close()
-        for known in (self._asleep, self._parked, self._sending):
-            known.pop(me, None)
-        self._forget(me)
+        self._stop_waiting(me)
+        self._asleep.pop(me, None)
+        self._sending.pop(me, None)
+        self._lost.discard(me)
         self._monitor.bury(me)
         self.notes.append(f"worker {me} died at {self.now:g} virtual seconds")
-        self._after(me)
+        self._notice(me)

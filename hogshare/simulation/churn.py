@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hogshare.ranges import is_count, not_negative, whole
+from hogshare.ranges import is_worker, not_negative, whole
 
 JOIN, LEAVE, DIE = "joins", "leaves", "deaths"
 
@@ -53,6 +53,11 @@ class Churn:
         )
         whole(seed=self.seed)
         for name in (JOIN, LEAVE, DIE):
+            if not isinstance(getattr(self, name), Mapping):
+                raise TypeError(
+                    f"{name} of Churn must map workers to seconds, such as {{3: 1.5}}; got "
+                    f"{getattr(self, name)!r}."
+                )
             for worker, seconds in getattr(self, name).items():
                 not_negative(**{f"{name}[{worker!r}]": seconds})
 
@@ -70,7 +75,7 @@ class Churn:
         """
         for name in (JOIN, LEAVE, DIE):
             for worker in getattr(self, name):
-                if not is_count(worker) or not 0 <= worker < n_workers:
+                if not is_worker(worker, n_workers):
                     raise ValueError(
                         f"{name} of Churn names worker {worker!r}, and the run has {n_workers}: 0 "
                         f"to {n_workers - 1}."

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from hogshare.ranges import is_count
+from hogshare.ranges import is_number, is_worker
 
 MODEL = -1  # the model's end of a link, beside workers from 0
 KINDS = ("model", "update", "control")
@@ -40,7 +40,7 @@ class Link:
     def __post_init__(self) -> None:
         for name in ("latency", "bandwidth"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0.0:
+            if isinstance(value, bool) or not is_number(value) or not float(value) >= 0.0:
                 raise ValueError(f"{name} of a link must be a number, at least 0; got {value!r}.")
 
     @property
@@ -89,8 +89,12 @@ class Network:
     def __post_init__(self) -> None:
         if not isinstance(self.link, Link):
             raise TypeError(f"link must be a Link; got {self.link!r}.")
+        for name in ("classes", "edges"):
+            if not isinstance(getattr(self, name), Mapping):
+                raise TypeError(f"{name} must be a mapping; got {getattr(self, name)!r}.")
         for name, entry in self.classes.items():
-            if not (isinstance(entry, tuple) and len(entry) == 2 and isinstance(entry[0], Link)):
+            whole = isinstance(entry, tuple) and len(entry) == 2 and isinstance(entry[0], Link)
+            if not whole or not isinstance(entry[1], Iterable):
                 raise TypeError(
                     f"class {name!r} must be (Link(...), workers), such as "
                     f"(Link(latency=0.1), range(8)); got {entry!r}."
@@ -102,7 +106,7 @@ class Network:
                     "edges must map (worker, MODEL) or (MODEL, worker) to a Link; got "
                     f"{edge!r}: {link!r}."
                 )
-        if not isinstance(self.ceiling, (int, float)) or not self.ceiling > 0.0:
+        if not is_number(self.ceiling) or not float(self.ceiling) > 0.0:
             raise ValueError(f"ceiling must be above 0 bytes per second; got {self.ceiling!r}.")
 
     @cached_property
@@ -126,7 +130,7 @@ class Network:
         """
         named = {end for edge in self.edges for end in edge if end != MODEL} | set(self._of_class)
         for worker in named:
-            if not is_count(worker) or not 0 <= worker < n_workers:
+            if not is_worker(worker, n_workers):
                 raise ValueError(
                     f"the network names worker {worker!r}, and the run has {n_workers}: 0 to "
                     f"{n_workers - 1}."

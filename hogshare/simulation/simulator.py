@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from hogshare.simulation.placement import ASK_AND_ANSWER, Placement
 if TYPE_CHECKING:
     from hogshare.problems.model import Model
 
+LONGEST_BLOCK = 1e6  # mean virtual seconds
 HOPS_DRAWS = 1000  # by which the mean hops of a draw are found
 POLLS_PER_BLOCK = 20  # looks at a barrier that draws, where nothing is said
 
@@ -27,7 +28,22 @@ class SimulationError(RuntimeError):
     """A simulated run in which nothing more can happen."""
 
 
-@dataclass(frozen=True, kw_only=True)
+def _factors(slowness: Any) -> tuple[float, ...]:
+    """A factor for each worker, as plain data."""
+    try:
+        factors = np.asarray(slowness, dtype=np.float64)
+    except (TypeError, ValueError):
+        factors = np.empty((0, 0))
+    if factors.ndim != 1:
+        raise ValueError(
+            f"slowness must be a list with a factor for each worker; got {slowness!r}."
+        )
+    for factor in factors.tolist():
+        positive(**{"every entry of slowness": factor})
+    return tuple(factors.tolist())
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Simulator:
     """Runs workers one after the other on a virtual clock: a runtime of `hogshare.solve`.
 
@@ -35,7 +51,7 @@ class Simulator:
     only time is modelled. So there may be a thousand of them, and the same seeds give the same run
     bit for bit.
 
-    A block takes::
+    A block, which is computed from one reading of the model, takes::
 
         model to the worker + read_seconds + block time * slowness + write_seconds + update back
 
@@ -43,7 +59,9 @@ class Simulator:
     the block's beginning and its update counts at the end. On the lock-free vector
     (``Shared(exchange=None)``) reading and writing take `parts` moments each, spread over their
     seconds, with other workers' writes between them; and a block is one mini-batch of the rule, if
-    ``solve(block=...)`` says nothing else.
+    ``solve(block=...)`` says nothing else. Private copies are exchanged at a block's end, and a
+    block is as long as their interval, if nothing else is said. A run that is resumed begins with
+    the clock at 0, and with the same times.
 
     Parameters
     ----------
@@ -57,6 +75,7 @@ class Simulator:
         Virtual seconds after which a worker that a barrier holds looks again. 0: at the very moment
         at which it may pass. None: 0, and a twentieth of the mean block time for barriers that draw
         a new sample at each look (or are a function of yours), whose looks are part of the rule.
+        With a poll above 0 `BSP` does not keep workers in their order, and repeats only itself.
     network : Network, default=Network()
         Links between workers and the model: by default, messages take no time.
     read_seconds, write_seconds : float, default=0.0
@@ -112,10 +131,7 @@ class Simulator:
     def __post_init__(self) -> None:
         check_law(self.block_time)
         if self.slowness is not None:
-            kept = tuple(float(factor) for factor in np.asarray(self.slowness, dtype=float).ravel())
-            object.__setattr__(self, "slowness", kept)
-            for factor in kept:
-                positive(**{"every entry of slowness": factor})
+            object.__setattr__(self, "slowness", _factors(self.slowness))
         if self.seconds is not None:
             positive(seconds=self.seconds)
         if self.poll is not None:
@@ -125,7 +141,15 @@ class Simulator:
             raise TypeError(f"watch must be a function (seconds, model); got {self.watch!r}.")
         not_negative(read_seconds=self.read_seconds, write_seconds=self.write_seconds)
         count(1, parts=self.parts)
+        if self.block_time.mean > LONGEST_BLOCK:
+            raise ValueError(
+                f"blocks of {self.block_time.mean:g} virtual seconds are too long for a clock that "
+                f"counts nanoseconds: take another unit of time, in which the mean is at most "
+                f"{LONGEST_BLOCK:g}."
+            )
         whole(seed=self.seed)
+        if self.seed >= 2**32:
+            raise ValueError(f"seed must be below 2**32; got {self.seed!r}.")
         kinds: dict[str, type] = {"network": Network, "churn": Churn, "placement": Placement}
         if self.overlay is not None:
             kinds["overlay"] = Overlay
@@ -163,6 +187,23 @@ class Simulator:
         self.network.check(n_workers)
         self.churn.check(n_workers)
 
+    @property
+    def is_orderly(self) -> bool:
+        """Whether BSP may keep workers in their order, as it does in threads and processes: all are
+        there from the beginning to the end, and nobody looks at times of its own.
+        """
+        return not self.churn and not self.poll
+
+    def to_dict(self) -> dict[str, Any]:
+        """What was simulated, for a report: numbers, and the rest in words; not who watched."""
+        names = [entry.name for entry in fields(self) if entry.name != "watch"]
+        known = {name: getattr(self, name) for name in names}
+        known["overlay"] = None if self.overlay is None else f"{self.overlay.n_workers} workers"
+        return {
+            name: value if value is None or isinstance(value, (int, float)) else repr(value)
+            for name, value in known.items()
+        }
+
     def parts_of(self, lock_free: bool) -> int:
         """Moments of reading the one vector; 0 on a plane that has no such vector."""
         if not lock_free:
@@ -186,7 +227,7 @@ class Simulator:
             seconds = (per_draw + ASK_AND_ANSWER) * self.network.link.latency
         return round(messages), seconds
 
-    def poll_seconds(self, barrier: str, must_look: bool) -> float:
+    def poll_seconds(self, barrier: str, must_look: bool, late: float = 0.0) -> float:
         """After how long a worker that is held looks again; 0: at the moment it may pass.
 
         Parameters
@@ -195,11 +236,13 @@ class Simulator:
             Its name.
         must_look : bool
             Whether looks change what it says: it draws a new sample at each, or is the user's.
+        late : float, default=0.0
+            What stragglers add to every block.
 
         Raises
         ------
         ValueError
-            If it must look, and `poll` is 0.
+            If it must look, and `poll` is 0, or nothing says what it should be.
         """
         if self.poll == 0.0 and must_look:
             raise ValueError(
@@ -208,4 +251,10 @@ class Simulator:
             )
         if self.poll is not None:
             return float(self.poll)
-        return max(self.block_time.mean, 1e-9) / POLLS_PER_BLOCK if must_look else 0.0
+        mean = self.block_time.mean + late
+        if must_look and mean == 0.0:
+            raise ValueError(
+                f"{barrier} says something else at every look, and blocks take no time of which "
+                "the seconds between two looks could be a part: give poll."
+            )
+        return mean / POLLS_PER_BLOCK if must_look else 0.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from hogshare.barriers import Barrier, BuiltIn
 from hogshare.engine.rules import SGD, Rule
@@ -13,7 +14,9 @@ from hogshare.planes import Plane
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
 from hogshare.report import Report
-from hogshare.simulation.simulator import Simulator
+
+if TYPE_CHECKING:
+    from hogshare.simulation.simulator import Simulator
 
 SNAPSHOTS = 4  # of an epoch, between which a crossing is interpolated
 

@@ -200,9 +200,9 @@ def solve(
         track=track,
         block=block,
         record=record,
-        sleeps=stragglers is not None or simulated is not None,
+        sleeps=int(stragglers is not None) if simulated is None else epochs.SIMULATED,
         parts=0 if simulated is None else simulated.parts(plane),
-        orderly=simulated is None or not simulated.simulator.churn,
+        orderly=simulated is None or simulated.simulator.is_orderly,
     )
     if record:
         from hogshare.engine.recording import check_recordable
@@ -252,6 +252,8 @@ def solve(
             warnings.warn(outcome.absurd(rule), ConvergenceWarning, stacklevel=2)
             notes.append(outcome.absurd(rule))
         converged, why = reason == layout.STOPPED_BY_CRITERION, outcome.REASONS[reason]
+        if simulated is not None and simulated.reached_limit:
+            why = f"the Simulator's {simulated.seconds:g} virtual seconds were over"
         if checks is not None:
             # the model that is returned, whyever the run has ended
             if not checks.seen or checks.seen[-1]["epoch"] < session.word(layout.EPOCHS):
@@ -261,11 +263,14 @@ def solve(
             if checks.hopeless:
                 why = "the epochs that are left would not do"
             why = checks.sentence() if converged else f"{why}; {checks.sentence()}"
+        described = outcome.settings(
+            problem, rule, plane, barrier, runner.name, session, step, stop, seed
+        )
+        if simulated is not None:
+            described["simulator"] = simulated.simulator.to_dict()
         report = Report(
             model=model,
-            settings=outcome.settings(
-                problem, rule, plane, barrier, runner.name, session, step, stop, seed
-            ),
+            settings=described,
             versions=outcome.versions(),
             machine=outcome.machine(),
             n_epochs=session.word(layout.EPOCHS),

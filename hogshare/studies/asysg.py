@@ -126,6 +126,7 @@ def speedups(
     positive(step=step)
     if ceiling is not None:
         positive(ceiling=ceiling)
+    positive(**{"the law's mean": blocktimes.parse(law).mean})
     counts = sorted({1, *workers})
     settings = {
         "algorithm": algorithm,
@@ -216,6 +217,10 @@ def against(alone: Report, report: Report, n_workers: int) -> dict[str, float]:
     """A run's speedups over that of one worker."""
     assert alone.trace is not None and report.trace is not None
     begin, end = alone.trace.objective[0], alone.trace.objective[-1]
+    if not end < begin:
+        raise ValueError(
+            f"one worker's objective goes from {begin:.4g} to {end:.4g}; take a smaller step."
+        )
     target = begin - GAIN * (begin - end)
     reached = {}
     for axis in ("blocks", "seconds"):

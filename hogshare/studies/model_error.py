@@ -14,6 +14,7 @@ Results are plain data as those of `hogshare.studies.psp`; besides there are a s
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,7 +44,6 @@ from hogshare.studies.psp import (
 
 N_PARAMETERS = 1000
 ROWS_PER_WORKER = 40  # of an epoch: at most two are open, which must hold nobody up
-MOST_EPOCHS = 20  # the time is over before
 GRID = (0.25, 0.5, 1.0, 2.0)  # of steps, in units of 1 / (parameters + workers)
 SHORT, LONG = 0.5, 1.8  # steps for all, in the same unit; with 2 the oldest gradients win
 SHARES = (0.0, 0.1, 0.2, 0.3)
@@ -55,7 +55,7 @@ def figure(
     *,
     n_workers: int = 1000,
     n_parameters: int = N_PARAMETERS,
-    seconds: float = 40.0,
+    seconds: float = 40,
     law: str = "exponential:1",
     poll: float = POLL,
     step: float | None = None,
@@ -71,8 +71,8 @@ def figure(
     n_workers : int, default=1000
     n_parameters : int, default=1000
         Of the linear model.
-    seconds : float, default=40.0
-        Virtual seconds of a run.
+    seconds : int, default=40
+        Virtual seconds of a run, whole ones: the error is taken at each.
     law : str, default="exponential:1"
         Block time, as `hogshare.simulation.blocktimes.parse` reads it.
     poll : float, default=0.05
@@ -109,7 +109,9 @@ def figure(
     count(2, n_workers=n_workers)
     count(1, n_parameters=n_parameters, seeds=seeds)
     count(0, seed=seed)
-    positive(seconds=seconds, poll=poll)
+    positive(poll=poll, **{"the law's mean": blocktimes.parse(law).mean})
+    if seconds != int(seconds) or seconds < 1:
+        raise ValueError(f"seconds must be whole ones, at least 1; got {seconds!r}.")
     if step is not None:
         positive(step=step)
     settings = {
@@ -150,6 +152,9 @@ def errors(
 ) -> np.ndarray:
     """The error at each whole virtual second of one run; infinite where the model has diverged."""
     n, seconds = settings["n_workers"], settings["seconds"]
+    block_time = blocktimes.parse(law)
+    # twice what a worker gets done on average: the time is over before
+    epochs = math.ceil(2.0 * seconds / block_time.mean / ROWS_PER_WORKER) + 2
     seen: list[float] = []
     truth = data.truth.astype(np.float64)
     size = float(np.linalg.norm(truth))
@@ -159,7 +164,7 @@ def errors(
         seen.append(float(distance) / size)
 
     simulator = Simulator(
-        block_time=blocktimes.parse(law),
+        block_time=block_time,
         seconds=seconds,
         poll=settings["poll"],
         slowness=slow(n, share, PAPERS_FACTOR, seed).tolist(),
@@ -178,14 +183,14 @@ def errors(
                 n_workers=n,
                 block=1,
                 step=StepSize("constant", eta0=step),
-                stop=Stop(epochs=MOST_EPOCHS),
+                stop=Stop(epochs=epochs),
                 seed=seed,
             )
         except ValueError:  # it has diverged
             seen.append(np.inf)
     found = np.full(int(seconds) + 1, seen[-1])
     found[: len(seen)] = seen[: len(found)]
-    return found
+    return np.where(np.isnan(found), np.inf, found)
 
 
 def unit(settings: Result) -> float:

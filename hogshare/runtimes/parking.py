@@ -1,0 +1,216 @@
+"""Where workers of a simulated run wait, and who is called when something has happened.
+
+A worker that waits is *parked* with what it waits for, and *called*, which puts a look of its into
+the queue, when that may have come about:
+
+- a barrier that looks at everybody's clock (BSP, SSP, fraction): workers stand in bins by their own
+  clock, counts tell which clocks pass, and nobody looks in vain;
+- throttled release: when somebody has released them, or fewer are left;
+- a barrier that draws samples, or is the user's: at its next look, a poll later;
+- its turn in an ordered run: when the section is its own, or a round is over;
+- the master: when that has taken its message;
+- a block to claim, the caller, or a repair of sums after a death: when the words that tell of it
+  have changed.
+
+With a poll, workers at a barrier look at whole numbers of polls after they have come there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from hogshare.engine.session import Session
+from hogshare.kernels import barriers, layout
+from hogshare.runtimes.least import LeastClock
+
+# words of which one changes when a worker that finds nothing to do may find something
+WORDS = (
+    *(layout.EPOCHS, layout.READY, layout.RETURNED, layout.LIMIT, layout.STOP),
+    *(layout.REPAIR_WANTED, layout.SUMMER, layout.REPAIRED),
+)
+
+
+class Parking:
+    """Workers that wait, by what they wait for.
+
+    Parameters
+    ----------
+    session : Session
+    poll : float
+        Virtual seconds between two looks at the barrier; 0: at the moment at which it lets pass.
+    push : callable
+        ``push(seconds, worker)`` puts a look into the queue.
+    count_looks : callable
+        ``count_looks(n)`` is told of looks at the barrier.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        poll: float,
+        push: Callable[[float, int], None],
+        count_looks: Callable[[int], None],
+    ) -> None:
+        plan = session.plan
+        self.since: dict[int, float] = {}
+        self._session, self._plan = session, plan
+        self._table, self._control = session.shared.table, session.shared.control
+        self._poll, self._push, self._count_looks = poll, push, count_looks
+        self._clocks = LeastClock(self._table)
+        self._due: dict[int, float] = {}  # when a parked worker looks next; others are void
+        self._bins: dict[int, list[int]] = {}
+        self._at_release: set[int] = set()
+        self._polled: set[int] = set()
+        self._for_master: set[int] = set()
+        self._idle: set[int] = set()
+        self._has_looked: set[int] = set()  # at the barrier, since their last block
+        self._section = -1
+        self._released = (0, 0)
+        self._words = self._look_at_words()
+        lag = plan.barrier == barriers.LAG
+        self._by_clock = lag and plan.sample == barriers.EVERYBODY
+        self._throttled = plan.barrier == barriers.THROTTLED
+
+    # -- one worker
+
+    def park(self, me: int, now: float) -> None:
+        """Note what a worker waits for."""
+        self.since[me] = now
+        plan, row = self._plan, self._table[me]
+        if row[layout.T_STATE] == layout.RESTING or self._repairs():
+            self._idle.add(me)
+        elif plan.ordered:
+            pass  # `_call_section`
+        elif plan.barrier != barriers.FREE and row[layout.T_PASSED] <= row[layout.T_CLOCK]:
+            self._count_looks(1)
+            self._has_looked.add(me)
+            if self._by_clock:
+                self._bins.setdefault(int(row[layout.T_CLOCK]), []).append(me)
+            elif self._throttled:
+                self._at_release.add(me)
+            else:
+                self._polled.add(me)
+                self._look_at(now + self._poll, me)
+        elif row[layout.T_MAILED] != row[layout.T_TAKEN]:
+            self._for_master.add(me)
+        else:
+            self._idle.add(me)
+
+    def leave(self, me: int, now: float) -> float:
+        """Take a worker from where it is parked; how long it has waited."""
+        waited = now - self.since.pop(me)
+        self._due.pop(me, None)
+        at_barrier = me in self._has_looked and me not in self._polled
+        if at_barrier and self._poll > 0.0 and me not in self._idle and me not in self._for_master:
+            self._count_looks(round(waited / self._poll))
+        for place in (self._polled, self._at_release, self._for_master, self._idle):
+            place.discard(me)
+        return waited
+
+    def is_due(self, me: int, now: float) -> bool:
+        """Whether a look in the queue still stands."""
+        return self._due.get(me) == now
+
+    def look(self, me: int, now: float) -> bool:
+        """A parked worker looks; whether it is worth a turn of its loop."""
+        del self._due[me]
+        if me not in self._polled or self._plan.barrier == barriers.ASKED or self._must_turn():
+            return True
+        self._count_looks(1)
+        if barriers.look(self._plan, self._table, self._control, me):
+            return True
+        self._look_at(now + self._poll, me)
+        return False
+
+    def passes(self, me: int) -> None:
+        """A worker begins a block: its look is counted, if it has not been."""
+        if me in self._has_looked:
+            self._has_looked.remove(me)
+        elif self._plan.barrier != barriers.FREE and self._table[me, layout.T_BLOCKS]:
+            self._count_looks(1)
+
+    # -- all
+
+    def notice(self, me: int, now: float) -> None:
+        """See what a worker's turn has changed, and call those who have waited for that."""
+        if self._clocks.update(me) and self._bins:
+            self._call_bins(now)
+        if self._at_release:
+            released = int(self._control[layout.GENERATION]), self._clocks.in_run
+            if released != self._released:
+                self._released = released
+                self._call_all(self._at_release, now)
+        words = self._look_at_words()
+        if words != self._words:
+            self._words = words
+            self._call_all(self.since if self._must_turn() else self._idle, now)
+        if self._plan.ordered:
+            self._call_section(me, now)
+
+    def mail_is_taken(self, me: int, now: float) -> None:
+        """The master has taken a worker's message."""
+        if self._plan.ordered:
+            self._call(self._session.word(layout.SECTION) % len(self._table), now)
+        elif me in self._for_master:
+            self._call(me, now)
+
+    def call_everybody(self, now: float) -> None:
+        """Have all look now, whatever they wait for."""
+        for me in sorted(self.since):
+            self._look_at(now, me)
+
+    @property
+    def has_barrier_queue(self) -> bool:
+        """Whether anybody waits at the barrier."""
+        return bool(self._polled or self._at_release or any(self._bins.values()))
+
+    def _must_turn(self) -> bool:
+        """Whether all have to go on at once: the run is over, or sums are to be repaired."""
+        return self._session.word(layout.STOP) != layout.RUNNING or self._repairs()
+
+    def _repairs(self) -> bool:
+        return self._session.word(layout.REPAIR_WANTED) != self._session.word(layout.REPAIRED)
+
+    def _look_at_words(self) -> list[int]:
+        return [int(self._control[word]) for word in WORDS]
+
+    def _look_at(self, when: float, me: int) -> None:
+        self._due[me] = when
+        self._push(when, me)
+
+    def _call_all(self, workers: dict[int, float] | set[int], now: float) -> None:
+        for other in sorted(workers):
+            self._call(other, now)
+
+    def _call(self, me: int, now: float) -> None:
+        """Have a parked worker look: now, or when it would look at the barrier next."""
+        if me not in self.since:
+            return
+        when, waits = now, me not in self._idle and me not in self._for_master
+        if self._poll > 0.0 and waits and not self._must_turn():
+            since = self.since[me]
+            when = max(when, since + self._poll * math.ceil((when - since) / self._poll))
+        if me not in self._due or when < self._due[me]:
+            self._look_at(when, me)
+
+    def _call_bins(self, now: float) -> None:
+        plan = self._plan
+        for clock in sorted(self._bins):
+            if not self._clocks.lets_pass(clock, plan.staleness, plan.share):
+                return
+            for other in self._bins.pop(clock):
+                self._call(other, now)
+
+    def _call_section(self, me: int, now: float) -> None:
+        """Call the worker whose section it is, and all when a round is over.
+
+        Who has just looked in vain at its own section waits for others to have computed.
+        """
+        n = len(self._table)
+        section, before = self._session.word(layout.SECTION), self._section
+        self._section = section
+        if section // n != before // n:
+            self._call_all(self.since, now)
+        if section % n != me or section != before:
+            self._call(section % n, now)
