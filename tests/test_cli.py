@@ -76,7 +76,7 @@ def test_help_and_version(capsys):
         ["fit", "x"],
         ["simulate"],
         ["simulate", "psp"],
-        ["simulate", "psp", "--figure", "1d"],
+        ["simulate", "psp", "--figure", "6a"],
         ["simulate", "psp", "--figure", "1a", "--workers", "100"],
         ["simulate", "psp", "--figure", "1a", "--law", "weibull:1"],
         ["simulate", "progress", "--barrier", "bsp"],
