@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hogshare.kernels import layout
+from hogshare.kernels.barriers import within
 from hogshare.shm.table import IN_RUN
 
 ABSENT = -1
@@ -49,9 +50,9 @@ class LeastClock:
 
     def lets_pass(self, clock: int, staleness: int, share: float) -> bool:
         """Whether a worker of the run that waits with this clock has enough of the others near."""
-        if clock - staleness <= self.least or not self.in_run:
+        if not self.in_run or within(clock, self.least, staleness):
             return True
         if share == 1.0:
             return False
-        near = sum(n for reached, n in self._counts.items() if reached >= clock - staleness)
+        near = sum(n for reached, n in self._counts.items() if within(clock, reached, staleness))
         return near - 1 >= share * (self.in_run - 1)  # itself is near itself, and no other

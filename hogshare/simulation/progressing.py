@@ -27,7 +27,7 @@ from hogshare.barriers import (
 )
 from hogshare.kernels import barriers as codes
 from hogshare.kernels import progress as kernel
-from hogshare.ranges import count, is_count, not_negative, positive
+from hogshare.ranges import count, is_count, is_worker, not_negative, positive
 from hogshare.simulation.blocktimes import BlockTime, Exponential, check_law
 
 EVENTS_AT_A_TIME = 1 << 20  # after which Ctrl-C is heard
@@ -382,7 +382,7 @@ def _changes(
     changes = []
     for name, given, kind in (("joins", joins, kernel.JOINED), ("leaves", leaves, kernel.LEFT)):
         for worker, time in (given or {}).items():
-            if not is_count(worker) or not 0 <= worker < n_workers:
+            if not is_worker(worker, n_workers):
                 raise ValueError(
                     f"{name} names worker {worker!r}, and there are {n_workers}: 0 to "
                     f"{n_workers - 1}."
