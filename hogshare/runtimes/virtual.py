@@ -31,7 +31,7 @@ from hogshare.runtimes.hooks import EpochHook, OnEpoch
 from hogshare.runtimes.monitor import Monitor
 from hogshare.runtimes.parking import Parking
 from hogshare.simulation.churn import DIE, JOIN, LEAVE
-from hogshare.simulation.links import CONTROL_BYTES, HEADER_BYTES, Link, Traffic
+from hogshare.simulation.links import CONTROL_BYTES, Link, Traffic, message_bytes
 from hogshare.simulation.simulator import SimulationError, Simulator
 
 # kinds of events, in the order in which they count at one time
@@ -131,12 +131,11 @@ class Simulation:
             self._clerk = Clerk(session, simulator.write_seconds, self._push_master)
         size = settings.n_features * settings.n_columns
         itemsize = session.shared.w.dtype.itemsize
-        header = HEADER_BYTES + 8 * settings.n_columns
         values = session.rows.data.size / max(1, len(session.rows.y)) * plan.block_rows
         pairs = math.ceil(values) * settings.n_columns * (itemsize + 4)
-        self._model_bytes = size * itemsize + header
+        self._model_bytes = message_bytes(size * itemsize, settings.n_columns)
         # the values of an average block's rows with their places, or the vector, if that is shorter
-        self._update_bytes = min(size * itemsize, pairs) + header
+        self._update_bytes = message_bytes(min(size * itemsize, pairs), settings.n_columns)
 
     def _poll_seconds(self) -> float:
         plan, session = self.session.plan, self.session

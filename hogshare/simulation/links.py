@@ -137,6 +137,11 @@ class Network:
                 )
 
 
+def message_bytes(payload: int, n_columns: int) -> int:
+    """Bytes of a model or of an update: payload, intercepts, header."""
+    return payload + 8 * n_columns + HEADER_BYTES
+
+
 class Traffic:
     """Messages and bytes of a run so far, by kind: model, update, control."""
 

@@ -27,7 +27,7 @@ from hogshare.problems.linear import LinearProblem
 from hogshare.ranges import count, positive
 from hogshare.report import Report
 from hogshare.simulation import Network, Simulator, blocktimes
-from hogshare.simulation.links import HEADER_BYTES
+from hogshare.simulation.links import message_bytes
 from hogshare.solvers import asysg_con, asysg_incon
 from hogshare.studies.psp import Advance, Result, interval
 
@@ -188,7 +188,7 @@ def run(
 ) -> Report:
     """One run on the virtual clock, with a trace."""
     block_time = blocktimes.parse(law)
-    per_block = 2 * (8 * problem.n_features + 8 + HEADER_BYTES)
+    per_block = 2 * message_bytes(8 * problem.n_features, problem.n_columns)
     network = Network()
     if ceiling is not None:
         network = Network(ceiling=ceiling * per_block / block_time.mean)
