@@ -202,9 +202,19 @@ def one_percent(settings: Result) -> int:
     return max(1, round(settings["n_workers"] / 100))
 
 
-def each_setting(
-    names: Sequence[str], settings: Result, advance: Advance
-) -> list[tuple[str, BlockTime, str]]:
+def clocks_behind(names: Sequence[str], settings: Result, advance: Advance) -> list[Result]:
+    """A series for every law with every barrier: where the workers are in the end."""
+    series = []
+    for text, law, name in each_setting(names, settings):
+        advance(f"({name}, {text})")
+        runs = runs_of(name, law, settings)
+        series.append(
+            {"law": text, "barrier": name, "points": [point(runs)], "clocks": clocks_of(runs)}
+        )
+    return series
+
+
+def each_setting(names: Sequence[str], settings: Result) -> list[tuple[str, BlockTime, str]]:
     """Every law with every barrier."""
     return [(law, parse(law), name) for law in settings["laws"] for name in names]
 
@@ -214,13 +224,7 @@ def each_setting(
 
 def distribution(settings: Result, advance: Advance) -> Result:
     """Figure 1a, and the same numbers in 1b: where the workers are."""
-    series = []
-    for text, law, name in each_setting(strategies(one_percent(settings)), settings, advance):
-        advance(f"({name}, {text})")
-        runs = runs_of(name, law, settings)
-        series.append(
-            {"law": text, "barrier": name, "points": [point(runs)], "clocks": clocks_of(runs)}
-        )
+    series = clocks_behind(strategies(one_percent(settings)), settings, advance)
     return {
         "title": "Progress of workers behind five barriers",
         "kind": "distribution",
@@ -241,14 +245,8 @@ def cumulative(settings: Result, advance: Advance) -> Result:
 
 def samples(settings: Result, advance: Advance) -> Result:
     """Figure 1c: pBSP with samples of nobody to 64."""
-    series = []
     names = [f"pbsp:{sample}" for sample in SAMPLES if sample < settings["n_workers"]]
-    for text, law, name in each_setting(names, settings, advance):
-        advance(f"({name}, {text})")
-        runs = runs_of(name, law, settings)
-        series.append(
-            {"law": text, "barrier": name, "points": [point(runs)], "clocks": clocks_of(runs)}
-        )
+    series = clocks_behind(names, settings, advance)
     return {
         "title": "pBSP: the larger the sample, the closer together",
         "kind": "cdf",
@@ -262,7 +260,7 @@ def updates(settings: Result, advance: Advance) -> Result:
     """Figure 1e: what the server receives."""
     times = [settings["seconds"] * i / (MOMENTS - 1) for i in range(MOMENTS)]
     series = []
-    for text, law, name in each_setting(strategies(one_percent(settings)), settings, advance):
+    for text, law, name in each_setting(strategies(one_percent(settings)), settings):
         advance(f"({name}, {text})")
         runs = runs_of(name, law, settings, times=times)
         counts = np.mean([run.updates_by for run in runs], axis=0)
@@ -291,7 +289,7 @@ def over(
 ) -> list[Result]:
     """Series over x: for each its number of workers and stragglers. Ratios are to the first x."""
     series = []
-    for text, law, name in each_setting(names, settings, advance):
+    for text, law, name in each_setting(names, settings):
         points: list[Result] = []
         for x, n, stragglers in what:
             advance(f"({name}, {x:g}, {text})")
