@@ -19,6 +19,8 @@ from hogshare.kernels import barriers as codes
 from hogshare.ranges import count, is_count
 from hogshare.shm.table import ProgressTable
 
+LOOKS_PER_BLOCK = 20  # at a barrier that draws a new sample at each, if nothing else is said
+
 UserBarrier = Callable[[ProgressTable, int], bool]
 
 

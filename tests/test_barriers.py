@@ -28,6 +28,7 @@ from hogshare import (
 from hogshare.engine import loop
 from hogshare.engine.sides import Worker
 from hogshare.kernels import layout
+from hogshare.runtimes.driver import drive
 
 RUNTIMES = ["threads", "processes"]
 
@@ -135,6 +136,48 @@ def test_nobody_leads_on_a_worker_that_joined_while_the_barrier_was_asked():
     )
     assert Worker(session, 0).ask()
     assert table[0, layout.T_LAG] == 1
+
+
+@pytest.mark.parametrize(
+    ("barrier", "clock", "expected"),
+    [
+        (PBSP(2), 4, 0.025),  # four blocks of half a second, twenty looks in each
+        (PSSP(1, 3), 4, 0.025),
+        (Fraction(0.5, sample=1), 4, 0.025),
+        (PBSP(2), 3, 0.0),  # it has passed, and waits for something else
+        (PBSP(2, hold=True), 4, 0.0),
+        (PBSP(5), 4, 0.0),  # draws nobody: all are looked at
+        (BSP(), 4, 0.0),
+        (Throttled(2), 4, 0.0),
+        (lambda table, me: False, 4, 0.0),
+    ],
+    ids=[*"123456789"],
+)
+def test_a_barrier_that_draws_anew_is_looked_at_twenty_times_a_block(barrier, clock, expected):
+    table = np.zeros((6, layout.N_TABLE), np.int64)
+    table[0, layout.T_CLOCK] = table[0, layout.T_BLOCKS] = clock
+    table[0, layout.T_PASSED] = 4
+    table[0, layout.T_BUSY] = clock * 500_000_000
+    session = SimpleNamespace(
+        private=lambda me: None,
+        shared=SimpleNamespace(table=table),
+        arrays={"scratch": table},
+        plan=SimpleNamespace(**barriers.numbers_of(barrier, 6)),
+    )
+    assert Worker(session, 0).look_seconds() == expected
+
+
+def test_a_wait_by_the_clock_ends_in_time_or_when_the_run_is_over():
+    waited = []
+
+    def wishes():
+        waited.append((yield loop.Wait(7, 0.03)))
+        waited.append((yield loop.Wait(7, 3600.0, lambda: True)))
+        waited.append((yield loop.Wait(0)))
+
+    drive(wishes())
+    assert waited[0] >= 0.03e9
+    assert all(0 <= nanoseconds < 3600e9 for nanoseconds in waited[1:])
 
 
 @pytest.mark.parametrize("runtime", ["caller", *RUNTIMES])

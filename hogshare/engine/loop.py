@@ -44,9 +44,11 @@ class Compute:
 
 @dataclass(frozen=True)
 class Wait:
-    """Let some time pass; send back the nanoseconds."""
+    """Let some time pass, or this, until the second says True; send back the nanoseconds."""
 
     attempts: int
+    seconds: float = 0.0  # 0: as little as need be, more with every attempt
+    is_over: Callable[[], bool] = bool  # never
 
 
 @dataclass(frozen=True)
@@ -82,8 +84,11 @@ def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
         return
     n_blocks, attempts, stuck = 1, 0, 0
     while True:
+        rows = table.item(layout.T_ROWS)
         answer, spent = yield Compute(lambda n=n_blocks: worker.turn(n), True)  # type: ignore[misc]
-        table[layout.T_BUSY] += spent
+        # of eight threads' looks, which wait for the interpreter too, this is a tenth of their time
+        in_vain = answer == layout.TURN_WAIT and table.item(layout.T_ROWS) == rows
+        table[layout.T_WAITING if in_vain else layout.T_BUSY] += spent
         turns.note()
         if answer == layout.TURN_DONE:
             break
@@ -92,7 +97,7 @@ def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
             asked = worker.must_ask()
             if asked and worker.ask():
                 continue
-            waited = yield Wait(attempts)
+            waited = yield Wait(attempts, worker.look_seconds(), worker.is_stopped)
             table[layout.T_WAITING] += waited
             attempts += 1
             stuck = stuck + waited if asked and worker.nobody_computes() else 0

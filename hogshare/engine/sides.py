@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import typeof
 
-from hogshare.barriers import BarrierError, ask, name_of
+from hogshare.barriers import LOOKS_PER_BLOCK, BarrierError, ask, name_of
 from hogshare.kernels import epochs, layout, master, turns
+from hogshare.kernels.barriers import EVERYBODY, LAG
 from hogshare.kernels.jit import JIT_DISABLED, is_cached
 from hogshare.problems.model import Model, shrunk
 from hogshare.shm.table import ProgressTable
@@ -91,6 +92,18 @@ class Worker:
         self.table[layout.T_LAG] = max(self.table[layout.T_LAG], lead)
         self.table[layout.T_PASSED] = clock[self.me] + 1
         return True
+
+    def look_seconds(self) -> float:
+        """Seconds until the next look at a barrier that draws anew at each; 0: as soon as may be.
+
+        Looks are part of such a barrier's rule: of many in one moment, one is lucky.
+        """
+        plan, table = self.session.plan, self.table
+        held = table[layout.T_PASSED] <= table[layout.T_CLOCK] and table[layout.T_BLOCKS] > 0
+        if not held or plan.barrier != LAG or plan.sample == EVERYBODY or plan.hold:
+            return 0.0
+        block_ns = table[layout.T_BUSY] / table[layout.T_BLOCKS]
+        return float(1e-9 * block_ns / LOOKS_PER_BLOCK)
 
     def nobody_computes(self) -> bool:
         """Whether no worker in the run has a block in hand."""

@@ -46,7 +46,8 @@ def drive(loop: Generator[Wish, Any, None], on_ended: Callable[[], None] | None 
             answer = wish.call()
             reply = (answer, time.perf_counter_ns() - start)
         elif isinstance(wish, Wait):
-            reply = back_off(wish.attempts)
+            by_the_clock = wish.seconds > 0.0
+            reply = sleep(wish.seconds, wish.is_over) if by_the_clock else back_off(wish.attempts)
         elif isinstance(wish, Sleep):
             reply = sleep(wish.seconds, wish.is_over)
         else:

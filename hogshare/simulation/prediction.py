@@ -19,7 +19,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hogshare import figures, tables
-from hogshare.barriers import ASP, BSP, PBSP, PSSP, SSP, BuiltIn, Fraction, numbers_of
+from hogshare.barriers import (
+    ASP,
+    BSP,
+    LOOKS_PER_BLOCK,
+    PBSP,
+    PSSP,
+    SSP,
+    BuiltIn,
+    Fraction,
+    numbers_of,
+)
 from hogshare.kernels import barriers as codes
 from hogshare.kernels.turns import FIRST_INTERVAL
 from hogshare.ranges import count
@@ -33,7 +43,6 @@ if TYPE_CHECKING:
 
 MOST_BLOCKS = 20_000  # that are simulated; of longer runs the rest is taken to go on alike
 SEEDS = 3  # of simulated runs whose mean is taken
-POLLS_PER_BLOCK = 20  # looks at a barrier that draws a sample
 MOST_EVENTS = 1024  # blocks of an epoch that is simulated with its gradients
 MOST_EPOCHS = 2.0  # of the run's, after which an objective counts as not reached
 GAIN = 0.98  # of the run's own, which is the objective if none is given
@@ -166,7 +175,7 @@ def time_of_blocks(barrier: BuiltIn, n_workers: int, law: Measured, n_blocks: in
     """Seconds until so many blocks are done that workers claim one after the other."""
     simulated = min(n_blocks, MOST_BLOCKS)
     draws = numbers_of(barrier, n_workers)["sample"] != codes.EVERYBODY
-    poll = law.mean / POLLS_PER_BLOCK if draws else None
+    poll = law.mean / LOOKS_PER_BLOCK if draws else None
     ends = [_end_of_blocks(barrier, n_workers, law, simulated, poll, seed) for seed in range(SEEDS)]
     return float(np.mean(ends)) * n_blocks / simulated
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hogshare.barriers import Barrier, numbers_of
+from hogshare.barriers import LOOKS_PER_BLOCK, Barrier, numbers_of
 from hogshare.ranges import count, not_negative, positive, whole
 from hogshare.simulation.blocktimes import BlockTime, Exponential, check_law
 from hogshare.simulation.churn import Churn
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 LONGEST_BLOCK = 1e6  # mean virtual seconds
 HOPS_DRAWS = 1000  # by which the mean hops of a draw are found
-POLLS_PER_BLOCK = 20  # looks at a barrier that draws, where nothing is said
 
 
 class SimulationError(RuntimeError):
@@ -257,4 +256,4 @@ class Simulator:
                 f"{barrier} says something else at every look, and blocks take no time of which "
                 "the seconds between two looks could be a part: give poll."
             )
-        return mean / POLLS_PER_BLOCK if must_look else 0.0
+        return mean / LOOKS_PER_BLOCK if must_look else 0.0
