@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from hogshare.barriers import ASP
 from hogshare.engine.arrays import fill, private_memory, row_arrays
 from hogshare.engine.description import describe
+from hogshare.engine.memory import begins_empty
 from hogshare.engine.rules import SGD
 from hogshare.engine.session import Session
 from hogshare.engine.steps import StepSize
@@ -122,6 +123,7 @@ def session(
         block=block,
         sleeps=epochs.SIMULATED if parts else 0,
         parts=parts,
+        empty=begins_empty(start),
     )
     arrays = {**private_memory(shapes), **row_arrays(problem)}
     made = Session(arrays, settings)

@@ -628,15 +628,40 @@ class SagaState:
         return cls(np.zeros(shape), np.zeros(n_columns), np.zeros(shape), *np.zeros((2, n_columns)))
 
 
-def saga_rows(X, Y, weight, rule, order, table, state, columns, rarity, dense=False, chances=None):
+def saga_rows(
+    X,
+    Y,
+    weight,
+    rule,
+    order,
+    table,
+    state,
+    columns,
+    rarity,
+    dense=False,
+    chances=None,
+    first=False,
+    begin=0,
+    total=None,
+):
     """One SAGA step per row; `table` is (n_rows, n_columns), `rarity` the diagonal D.
 
     chances : how often an epoch visits each row on average, if not once
+    first : whether it is a run's first epoch
+    begin, total : where `order` begins in the epoch's, and how long that is
     """
-    loss, step = LOSS_NAMES[rule.loss], rule.saga_step
+    loss = LOSS_NAMES[rule.loss]
+    total = len(order) if total is None else total
     alpha = rule.alpha if rule.penalty else 0.0
     l2, l1 = alpha * (1.0 - rule.l1_ratio), alpha * rule.l1_ratio
-    for r in order:
+    for i, r in enumerate(order, begin):
+        left = 1.0 - (i + 0.5) / total
+        bend = 2.0 / (1.0 + rule.level)
+        if left < 1.0 - rule.level:
+            bend *= left / (1.0 - rule.level)
+        if first and rule.steep:
+            bend = 2.5 * left**1.5
+        step = bend * rule.saga_step
         x, support = X[r], stored(X[r], dense)
         row = predictions(loss, x @ state.w + state.intercept)
         for c in range(Y.shape[1]):

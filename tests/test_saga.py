@@ -1,5 +1,6 @@
 """SAGA as a user meets it: it reaches the optimum, alone and with others; what "auto" chooses."""
 
+import cases
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -199,6 +200,39 @@ def test_the_automatic_step_does_not_diverge(kind, shape, sampling):
         assert values[1] == pytest.approx(best, rel=1e-3)
 
 
+@pytest.mark.parametrize("sampling", ["uniform", "importance"])
+def test_no_single_epoch_throws_the_model_far_away(sampling):
+    rng = np.random.default_rng(0)
+    for n, m in [(20, 20), (200, 10), (500, 50)]:
+        X = rng.standard_normal((n, m)) * np.exp(2.0 * rng.standard_normal((n, 1)))
+        y = X @ rng.standard_normal(m) + rng.standard_normal(n)
+        problem = problems.linear(X, y, loss="squared_error", alpha=1e-3, fit_intercept=False)
+        nothing = problem.objective(np.zeros((1, m)), np.zeros(1))
+        for epochs in (1, 2, 5):
+            run = {"stop": Stop(epochs=epochs), "seed": 0, "runtime": "caller"}
+            model = solve(problem, rule=SAGA(sampling=sampling), **run).model
+            assert problem.objective(model.coef, model.intercept) < 2.0 * nothing
+
+
+def test_the_automatic_step_falls_within_an_epoch():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((2000, 20))
+    y = X @ rng.standard_normal(20) + 3.0 * rng.standard_normal(2000) > 0.0
+    problem = problems.linear(X, y, alpha=1e-3)
+    given = SAGA(step=cases.session(problem, rule=SAGA()).rule.saga_step)
+    best = solve(problem, rule=SAGA(), stop=Stop(epochs=300), seed=0, runtime="caller").model
+    least = problem.objective(best.coef, best.intercept)
+
+    def median(rule):
+        models = [
+            solve(problem, rule=rule, stop=Stop(epochs=1), seed=seed, runtime="caller").model
+            for seed in range(15)
+        ]
+        return np.median([problem.objective(m.coef, m.intercept) for m in models]) - least
+
+    assert median(SAGA()) < 0.5 * median(given)
+
+
 @pytest.mark.parametrize(("runtime", "n_workers"), RUNTIMES[:2])
 def test_too_long_a_step_is_halved_until_it_converges(runtime, n_workers, monkeypatch):
     """If the automatic step were wrong. One that the user gives is taken as it is."""
@@ -208,7 +242,7 @@ def test_too_long_a_step_is_halved_until_it_converges(runtime, n_workers, monkey
     problem = problems.linear(X, y, loss="squared_error", alpha=0.01)
     run = {"runtime": runtime, "n_workers": n_workers, "stop": Stop(epochs=500), "seed": 0}
     best = solve(problem, rule=SAGA(), **run).model
-    step = 1.3 / np.square(X).sum(axis=1).mean()
+    step = 0.8 / np.square(X).sum(axis=1).mean()
     with pytest.warns(ConvergenceWarning, match="has diverged"):
         solve(problem, rule=SAGA(step=step), **run)
     monkeypatch.setattr("hogshare.engine.pace.saga_step", lambda *_: step)

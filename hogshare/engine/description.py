@@ -61,11 +61,13 @@ def describe(
     sleeps: int = 0,
     parts: int = 0,
     orderly: bool = True,
+    empty: bool = True,
 ) -> tuple[Settings, Shapes]:
     """Settle a run's numbers and list the arrays it needs.
 
     sleeps, parts : as of `Plan`
     orderly : whether BSP may keep workers in their order, for which all have to be there
+    empty : whether a rule that remembers rows remembers none when the run begins
     """
     n_rows = problem.n_rows
     held_out = 0 if stop.validation is None else int(np.count_nonzero(stop.validation))
@@ -109,7 +111,7 @@ def describe(
         batch=batch,
         first_t=float(first_t),
         coordinate=coordinate.CODES[rule.coordinate],
-        **memory_numbers(rule, problem, l1, n_training),
+        **memory_numbers(rule, problem, l1, n_training, empty),
     )
     window, abreast = windows(problem.rows, problem.n_rows)
     if mode == epochs.EXCHANGE and not isinstance(rule, SGD):

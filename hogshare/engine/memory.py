@@ -84,6 +84,13 @@ def check_start(problem: LinearProblem, memory: np.ndarray) -> None:
         )
 
 
+def begins_empty(start: Model | None) -> bool:
+    """Whether a rule that remembers rows begins with nothing remembered; see `fill_memory`."""
+    if start is None:
+        return True
+    return start.memory is None and not np.any(start.coef) and not np.any(start.intercept)
+
+
 def fill_memory(session: Session, problem: LinearProblem, start: Model) -> None:
     """Let a session remember what the start model does, or the derivatives at it; at zero nothing.
 
@@ -100,7 +107,7 @@ def fill_memory(session: Session, problem: LinearProblem, start: Model) -> None:
         table = a["gradients"].reshape(problem.n_rows, n_columns)
         if start.memory is not None:
             table[trained] = np.asarray(start.memory)[trained]
-        elif a["w"].any() or a["intercept"].any():
+        elif not begins_empty(start):
             local = session.private(0).local
             saga.remember(session.rows, rule, a["w"], a["intercept"], session.shared, local)
         else:

@@ -21,6 +21,9 @@ SPREAD = 16  # rows per row that all workers have between two exchanges
 DEAREST = 2.0  # estimate of an exchange's cost that SAGA bears, in its rows' time
 FEWEST = 64  # rows between exchanges
 LONGEST = 2.0 / 3.0  # step of SAGA that is stable on all rows tried, times L
+# Share of an epoch in which SAGA's step is level before it falls, where rows are drawn by
+# importance: the largest's is 2 / (3 L) of its own then, and one much longer diverged.
+LEVEL = 0.8
 SAMPLE_ROWS = 2048  # to tell the largest
 INTERCEPT_ROWS = 3000  # in which the intercept settles, as far as one row's step allows
 
@@ -87,8 +90,13 @@ def keeps(rule: SAGA | SDCA, l1: float, n_rows: int, age: float) -> bool:
     return isinstance(rule, SDCA) or (l1 == 0.0 and DELAY * age <= n_rows)
 
 
-def memory_numbers(rule: Rule, problem: LinearProblem, l1: float, n_rows: int) -> dict[str, Any]:
-    """Numbers of the rules that remember rows; neutral for the others."""
+def memory_numbers(
+    rule: Rule, problem: LinearProblem, l1: float, n_rows: int, empty: bool
+) -> dict[str, Any]:
+    """Numbers of the rules that remember rows; neutral for the others.
+
+    empty : whether nothing is remembered yet when the run begins
+    """
     numbers = {
         "method": sgd.GRADIENT,
         "dual_scale": 1.0,
@@ -98,6 +106,8 @@ def memory_numbers(rule: Rule, problem: LinearProblem, l1: float, n_rows: int) -
         "tamed": 0,
         "curvature": losses.CURVATURE[losses.CODES[problem.loss]],
         "saga_step": 0.0,
+        "level": 1.0,
+        "steep": 0,
         "keep": 0.0,
         "stretch": 1.0,
     }
@@ -114,6 +124,10 @@ def memory_numbers(rule: Rule, problem: LinearProblem, l1: float, n_rows: int) -
         share = intercept_share(problem, mean)
         numbers["saga_step"] = rule.step or saga_step(rule, smoothness, mean, largest, share)
         numbers["tamed"] = int(rule.step is None)
+        if rule.step is None:
+            is_uniform = rule.sampling == "uniform"
+            numbers["level"] = 0.0 if is_uniform else LEVEL
+            numbers["steep"] = int(empty and is_uniform)
         numbers["intercept_step"] = share
     return numbers
 

@@ -84,7 +84,7 @@ class SDCA:
 
 @dataclass(frozen=True)
 class SAGA:
-    """Stochastic average gradients, row by row: a constant step, and no noise that stays.
+    """Stochastic average gradients, row by row: no noise that stays.
 
     Every row remembers the derivative of its loss when it was last visited. For smooth losses, with
     any penalty. Ahead of `SDCA` where ``mean |x|^2 / (alpha n)`` is more than a few; see
@@ -97,8 +97,9 @@ class SAGA:
     Parameters
     ----------
     step : float or None, default=None
-        Step size. None: 1 / (3 L) with L of the mean row, but at most 1 / (2 L) of the largest; and
-        halved whenever what an epoch changes in the table keeps growing.
+        Step size, constant, as in the papers. None: 1 / (3 L) with L of the mean row, but at most
+        1 / (2 L) of the largest, on average: it falls within every epoch, so that little noise is
+        left at its end; and halved whenever what an epoch changes in the table keeps growing.
     sampling : {"uniform", "importance"}, default="uniform"
         How often rows are visited. "uniform": all alike. "importance": half alike, half by their
         own L, so that large rows come often and take small steps; with it the automatic step is

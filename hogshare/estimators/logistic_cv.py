@@ -159,7 +159,11 @@ class LogisticRegressionCV(_LogisticRegressionCV):
     >>> from hogshare import LogisticRegressionCV
     >>> X, y = load_iris(return_X_y=True)
     >>> model = LogisticRegressionCV(
-    ...     Cs=[0.01, 1.0], l1_ratios=(0,), scoring="neg_log_loss", use_legacy_attributes=False
+    ...     Cs=[0.01, 1.0],
+    ...     l1_ratios=(0,),
+    ...     scoring="neg_log_loss",
+    ...     max_iter=1000,
+    ...     use_legacy_attributes=False,
     ... )
     >>> model.fit(X, y).C_, model.scores_.shape
     (1.0, (5, 1, 2))

@@ -21,14 +21,15 @@ from hogshare.kernels import layout
 from hogshare.kernels.atomics import add_float
 from hogshare.kernels.jit import helper
 from hogshare.kernels.rows import column_of, row_bounds
-from hogshare.kernels.saga import gain_of, look_ahead_in, row_change, saga_move, strengths
+from hogshare.kernels.saga import bend, gain_of, look_ahead_in, row_change, saga_move, strengths
 
 
 @helper
-def asaga_rows(rows, rule, order, first, last, shared, local, atomic):
+def asaga_rows(rows, rule, order, first, last, shared, local, atomic, level):
     """Take one step per row ``order[first:last]`` on the shared vector and average.
 
     local : as `sgd.Private.local`
+    level : as of `saga_rows`
     atomic : whether adds to the vector are atomic; those to the average always are
     """
     n_columns = local.shape[1]
@@ -45,9 +46,12 @@ def asaga_rows(rows, rule, order, first, last, shared, local, atomic):
         look_ahead_in(gradients, rows, order, i, n_columns)
         start, end = row_bounds(rows, r)
         intercept = shared.intercept
-        if not row_change(rows, rule, r, w, intercept, gradients, local, shared.columns, False):
+        args = gradients, local, shared.columns, False, False
+        active, _ = row_change(rows, rule, r, w, intercept, *args)
+        if not active:
             continue
         gain = gain_of(shared.chances, r)
+        bent = bend(level, i, order.shape[0])
         for k in range(start, end):
             f = column_of(rows, start, k)
             x = np.float64(rows.data[k])
@@ -56,7 +60,7 @@ def asaga_rows(rows, rule, order, first, last, shared, local, atomic):
                 j = f * np.uint64(n_columns) + np.uint64(c)
                 before = np.float64(w[j])
                 pull = gain * change[c] * x
-                after = saga_move(before, pull, average[j], step[c], rarity, l2, l1)
+                after = saga_move(before, pull, average[j], bent * step[c], rarity, l2, l1)
                 if after != before:
                     if atomic:
                         add_float(w, j, kind(after - before))
@@ -66,7 +70,7 @@ def asaga_rows(rows, rule, order, first, last, shared, local, atomic):
                     add_float(average, j, change[c] * x * share)
         if rule.fit_intercept:
             for c in range(n_columns):
-                pace = step[c] * rule.intercept_step
+                pace = bent * step[c] * rule.intercept_step
                 drift = -pace * (gain * change[c] + shared.dual_mean[c])
                 if atomic:
                     add_float(shared.intercept, c, drift)

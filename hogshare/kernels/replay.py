@@ -9,6 +9,7 @@ from hogshare.kernels.epochs import prepare_order
 from hogshare.kernels.hogwild import hogwild_rows
 from hogshare.kernels.jit import kernel
 from hogshare.kernels.master import apply_rest, post, take_message
+from hogshare.kernels.saga import level_of
 from hogshare.kernels.sgd import SAGA
 from hogshare.kernels.tracking import start_block
 from hogshare.kernels.turns import compute_message, read_for_block, rows_of
@@ -44,7 +45,8 @@ def write_again(rows, rule, plan, shared, private, scratch, ticket):
     order, first, end, t = rows_of(ticket, plan, shared.order, rule.first_t)
     start_block(private.local)
     if rule.method == SAGA:
-        asaga_rows(rows, rule, order, first, end, shared, private.local, False)
+        level = level_of(rule, plan, ticket)
+        asaga_rows(rows, rule, order, first, end, shared, private.local, False, level)
     else:
         vector = shared.w, shared.intercept, shared.rarity
         args = private, shared.columns, scratch, False

@@ -85,18 +85,24 @@ def prefetch_row(rows, r):
 
 
 @inlined
+def margin(rows, start, end, w):
+    """``sum_j x_j w[j]`` of one row and a vector, summed in float64."""
+    total = 0.0
+    if rows.width > 0:
+        for j in range(np.uint64(rows.width)):
+            total += np.float64(w[j] * rows.data[start + j])
+    else:
+        for k in range(start, end):
+            total += np.float64(w[rows.indices[k]] * rows.data[k])
+    return total
+
+
+@inlined
 def margins(rows, start, end, w, out):
     """``out[c] = sum_j x_j w[j, c]`` of one row, summed in float64."""
     n_columns = out.shape[0]
     if n_columns == 1:
-        total = 0.0
-        if rows.width > 0:
-            for j in range(np.uint64(rows.width)):
-                total += np.float64(w[j] * rows.data[start + j])
-        else:
-            for k in range(start, end):
-                total += np.float64(w[rows.indices[k]] * rows.data[k])
-        out[0] = total
+        out[0] = margin(rows, start, end, w)
         return
     for c in range(n_columns):
         out[c] = 0.0
@@ -109,17 +115,23 @@ def margins(rows, start, end, w, out):
 
 
 @inlined
+def add(rows, start, end, w, step):
+    """``w[j] += x_j step`` for one row and a vector."""
+    size = rows.data.dtype.type(step)
+    if rows.width > 0:
+        for j in range(np.uint64(rows.width)):
+            w[j] += size * rows.data[start + j]
+    else:
+        for k in range(start, end):
+            w[rows.indices[k]] += size * rows.data[k]
+
+
+@inlined
 def scatter(rows, start, end, w, step):
     """``w[j, c] += x_j step[c]`` for one row."""
     n_columns = step.shape[0]
     if n_columns == 1:
-        size = rows.data.dtype.type(step[0])
-        if rows.width > 0:
-            for j in range(np.uint64(rows.width)):
-                w[j] += size * rows.data[start + j]
-        else:
-            for k in range(start, end):
-                w[rows.indices[k]] += size * rows.data[k]
+        add(rows, start, end, w, step[0])
         return
     for k in range(start, end):
         column = k - start if rows.width > 0 else np.uint64(rows.indices[k])

@@ -18,10 +18,18 @@ With several workers each has a copy of vector and average; the exchange weights
 the latter. Without an exchange see `asaga`. A worker that is killed leaves the average off by what
 it had not exchanged, until it is summed anew (`turns.pause`).
 
+The step falls within an epoch: it is level for a share of it (`level`), and then goes in a straight
+line to nothing; in a first epoch that begins with an empty table it falls from the start, steeper.
+So it is long while there is a way to go, and short before the model is looked at; its mean stays.
+What that gives is in `docs/auto.md`.
+Departure: the papers' step is constant, and so is one that the user gives.
+
 Where rows have unequal chances p of being drawn (Schmidt et al. 2015), the change of a row counts
 1 / (n p) times in the step (`gain`) and once in the average, and D is one over the chance that a
 drawn row has the feature: both make the step right on average, and the fixed point stays.
 """
+
+import math
 
 import numpy as np
 
@@ -30,6 +38,7 @@ from hogshare.kernels.atomics import prefetch, swap_float
 from hogshare.kernels.jit import helper, inlined, kernel
 from hogshare.kernels.proximal import shrunk
 from hogshare.kernels.rows import (
+    margin,
     margins,
     row_bounds,
     row_weight,
@@ -48,34 +57,45 @@ LOUDER = 10.0  # see `tame`
 LOUD = 0.1
 PATIENCE = 3
 FILLED = 2
+STEEP = -1.0  # instead of a level: 5/2 of the mean at first, then by the power 3/2 to nothing
 
 
 @inlined
-def row_change(rows, rule, r, w, intercept, gradients, local, columns, alone):
+def row_change(rows, rule, r, w, intercept, gradients, local, columns, alone, single):
     """Renew a row's entry in the table; ``local[L_STEP]`` is by how much it changes.
 
     w, intercept : the model that the row is looked at with
     alone : whether nobody else may be at the same row
+    single : as of `sgd_rows`
 
-    Returns whether any column learns. One that does not has step, change and ``L_ETA`` zero.
+    Returns whether any column learns, and the last one's change. One that does not learn has step,
+    change and ``L_ETA`` zero.
     """
-    n_columns = local.shape[1]
-    margin = local[layout.L_MARGIN]
+    n_columns = 1 if single else local.shape[1]
+    margin_of = local[layout.L_MARGIN]
     change = local[layout.L_STEP]
     kind = gradients.dtype.type
     start, end = row_bounds(rows, r)
-    margins(rows, start, end, w, margin)
+    only = 0.0
+    coupled = False
+    if single:
+        only = margin(rows, start, end, w)
+    else:
+        margins(rows, start, end, w, margin_of)
+        coupled = couple(rule.loss, local, margin_of, intercept)
     label = rows.y[r]
     weight = row_weight(rows, r)
-    coupled = couple(rule.loss, local, margin, intercept)
     active = False
+    last = 0.0
     for c in range(n_columns):
         change[c] = 0.0
         local[layout.L_ETA, c] = 0.0
         if columns[layout.C_ACTIVE, c] == 0.0:
             continue
         active = True
-        p = margin[c] if coupled else margin[c] + intercept[c]
+        p = only if single else margin_of[c]
+        if not coupled:
+            p += intercept[c]
         y = target(rule.loss, label, c, n_columns)
         count_loss(rule, local, c, y, p, 0.0)
         size = weight_of(columns, c, y, weight)
@@ -87,11 +107,32 @@ def row_change(rows, rule, r, w, intercept, gradients, local, columns, alone):
             gradients[place] = after
         else:
             before = swap_float(gradients, place, after)
-        change[c] = np.float64(after) - np.float64(before)
+        last = np.float64(after) - np.float64(before)
+        change[c] = last
         if before != 0.0:  # a first visit fills the table and says nothing about the step
-            local[layout.L_CHANGE, c] += change[c] * change[c]
+            local[layout.L_CHANGE, c] += last * last
         local[layout.L_ETA, c] = columns[layout.C_ETA, c]
-    return active
+    return active, last
+
+
+@inlined
+def single_step(rows, start, end, rarity, private, change, step, gain, share, l2, l1):
+    """`saga_step` for one column, whose change and step are handed over."""
+    w = private.w
+    average = private.average
+    if rows.width > 0:
+        dense_step(rows, start, w, average, change, step, gain, share, l2, l1)
+        return
+    kind = w.dtype.type
+    size = gain * change
+    push = change * share
+    for k in range(start, end):
+        j = np.uint64(rows.indices[k])
+        x = np.float64(rows.data[k])
+        old = average[j]
+        rarity_j = np.float64(rarity[j])
+        w[j] = kind(saga_move(np.float64(w[j]), size * x, old, step, rarity_j, l2, l1))
+        average[j] = old + push * x
 
 
 @inlined
@@ -106,25 +147,9 @@ def saga_step(rows, start, end, rarity, private, step, gain, share, l2, l1, stre
     change = private.local[layout.L_STEP]
     n_columns = np.uint64(change.shape[0])
     if rows.width > 0:
-        if n_columns == 1:
-            dense_step(rows, start, w, average, change[0], stretch * step[0], gain, share, l2, l1)
-        else:
-            dense_columns_step(rows, start, private, step, gain, share, l2, l1, stretch)
+        dense_columns_step(rows, start, private, step, gain, share, l2, l1, stretch)
         return
     kind = w.dtype.type
-    if n_columns == 1:
-        # the same as below with the column's numbers in registers
-        long = stretch * step[0]
-        size = gain * change[0]
-        push = change[0] * share
-        for k in range(start, end):
-            j = np.uint64(rows.indices[k])
-            x = np.float64(rows.data[k])
-            old = average[j]
-            rarity_j = np.float64(rarity[j])
-            w[j] = kind(saga_move(np.float64(w[j]), size * x, old, long, rarity_j, l2, l1))
-            average[j] = old + push * x
-        return
     for k in range(start, end):
         f = np.uint64(rows.indices[k])
         x = np.float64(rows.data[k])
@@ -213,17 +238,35 @@ def look_ahead_in(gradients, rows, order, i, n_columns):
         prefetch(gradients, order[i + PREFETCH_LABELS] * n_columns)
 
 
-@helper
-def saga_rows(rows, rule, order, first, last, shared, private, alone):
+@inlined
+def level_of(rule, plan, ticket):
+    """The share of a block's epoch in which the step is level, or STEEP; see `bend`."""
+    return STEEP if rule.steep != 0 and ticket < plan.n_blocks else rule.level
+
+
+@inlined
+def bend(level, i, n_rows):
+    """What the step of an epoch's row `i` is multiplied by; its mean is 1. See the file's head."""
+    left = 1.0 - (np.float64(i) + 0.5) / np.float64(n_rows)
+    if level == STEEP:
+        return 2.5 * left * math.sqrt(left)
+    peak = 2.0 / (1.0 + level)
+    return peak if left >= 1.0 - level else peak * left / (1.0 - level)
+
+
+@inlined
+def saga_rows(rows, rule, order, first, last, shared, private, alone, level, single):
     """Take one SAGA step per row ``order[first:last]``, all columns together.
 
     shared : of it table, rarity (the diagonal D), chances and columns
     alone : whether nobody else may be at the same row
+    level : share of the epoch in which the step does not fall, see `bend`
+    single : as of `sgd_rows`
     """
     gradients = shared.gradients
     columns = shared.columns
     local = private.local
-    n_columns = local.shape[1]
+    n_columns = 1 if single else local.shape[1]
     change = local[layout.L_STEP]
     step = local[layout.L_ETA]
     intercept = local[layout.L_INTERCEPT]
@@ -234,15 +277,23 @@ def saga_rows(rows, rule, order, first, last, shared, private, alone):
         r = order[i]
         look_ahead_in(gradients, rows, order, i, n_columns)
         start, end = row_bounds(rows, r)
-        if not row_change(rows, rule, r, private.w, intercept, gradients, local, columns, alone):
+        model = private.w, intercept
+        active, only = row_change(rows, rule, r, *model, gradients, local, columns, alone, single)
+        if not active:
             continue
         gain = gain_of(shared.chances, r)
+        bent = bend(level, i, order.shape[0])
         if rule.fit_intercept:
             for c in range(n_columns):
                 drift = gain * change[c] + local[layout.L_DUAL_MEAN, c]
-                intercept[c] -= step[c] * rule.intercept_step * drift
+                intercept[c] -= bent * step[c] * rule.intercept_step * drift
                 local[layout.L_DUAL_MEAN, c] += change[c] * share
-        saga_step(rows, start, end, shared.rarity, private, step, gain, share, l2, l1, stretch)
+        of = shared.rarity, private
+        if single:
+            long = stretch * bent * columns[layout.C_ETA, 0]
+            single_step(rows, start, end, *of, only, long, gain, share, l2, l1)
+        else:
+            saga_step(rows, start, end, *of, step, gain, share, l2, l1, stretch * bent)
 
 
 @kernel
@@ -251,7 +302,8 @@ def remember(rows, rule, w, intercept, shared, local):
     n_held_out = shared.held_out.shape[0]
     for r in range(rows.y.shape[0]):
         if n_held_out == 0 or shared.held_out[r] == 0:
-            row_change(rows, rule, r, w, intercept, shared.gradients, local, shared.columns, True)
+            args = shared.gradients, local, shared.columns, True, False
+            row_change(rows, rule, r, w, intercept, *args)
     start_block(local)
 
 

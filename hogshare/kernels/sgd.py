@@ -18,7 +18,9 @@ import numpy as np
 from hogshare.kernels import layout, losses, penalties, schedules
 from hogshare.kernels.jit import helper, inlined
 from hogshare.kernels.rows import (
+    add,
     column_of,
+    margin,
     margins,
     prefetch_labels,
     prefetch_row,
@@ -69,6 +71,8 @@ class Rule(NamedTuple):
     stretch: float  # of the steps in a worker's own copy, at most; see `exchange`
     tamed: int  # whether SAGA's step is halved where it turns out to be too long
     saga_step: float  # the first; the present one stands in the columns
+    level: float  # share of an epoch in which SAGA's step does not fall; see `saga`
+    steep: int  # whether it falls from the start in a run's first one
     coordinate: int  # whether one coordinate is written, and which; see `coordinate`
 
 
@@ -201,15 +205,19 @@ def support_norms(rows, start, end, private):
         local[layout.L_L1_NORM, c] = absolutes * scale
 
 
-@helper
-def sgd_rows(rows, rule, order, first, last, t, private, columns):
+@inlined
+def sgd_rows(rows, rule, order, first, last, t, private, columns, single):
     """Take one SGD step per row ``order[first:last]``; the first row's step counter is `t`.
 
     Counts losses and, where asked, losses and penalties (sums, not means); see `tracking`.
+
+    single : whether there is one column: a constant of the kernel. Then loops over columns are
+        gone, and what a step waits for stays in registers: in an array the compiler could not tell
+        it from the vector. That is worth a tenth of the time of a row of 136 values.
     """
     local = private.local
-    n_columns = local.shape[1]
-    margin = local[layout.L_MARGIN]
+    n_columns = 1 if single else local.shape[1]
+    margin_of = local[layout.L_MARGIN]
     step = local[layout.L_STEP]
     l1 = rule.penalty == penalties.L1 or rule.penalty == penalties.ELASTICNET
     l2_share = 1.0 - rule.l1_ratio
@@ -219,7 +227,13 @@ def sgd_rows(rows, rule, order, first, last, t, private, columns):
         r = order[i]
         look_ahead(rows, order, i)
         start, end = row_bounds(rows, r)
-        margins(rows, start, end, private.w, margin)
+        if single:
+            only = margin(rows, start, end, private.w)
+            coupled = False
+        else:
+            only = 0.0
+            margins(rows, start, end, private.w, margin_of)
+            coupled = couple(rule.loss, local, margin_of, local[layout.L_INTERCEPT])
         label = rows.y[r]
         weight = row_weight(rows, r)
         norm2 = squared_norm(rows, start, end) if passive else 0.0
@@ -227,14 +241,15 @@ def sgd_rows(rows, rule, order, first, last, t, private, columns):
             rule.schedule, rule.eta0, rule.power_t, rule.alpha, rule.optimal_init, t
         )
         skip = rule.schedule == schedules.PA1 and norm2 == 0.0
-        coupled = couple(rule.loss, local, margin, local[layout.L_INTERCEPT])
+        move = 0.0
+        moved = False
         for c in range(n_columns):
             step[c] = 0.0
             if columns[layout.C_ACTIVE, c] == 0.0:
                 continue
             eta = columns[layout.C_ETA, c] if rule.schedule == schedules.ADAPTIVE else eta_t
             local[layout.L_ETA, c] = eta
-            p = margin[c]
+            p = only if single else margin_of[c]
             if not coupled:
                 p = p * local[layout.L_SCALE, c] + local[layout.L_INTERCEPT, c]
             y = target(rule.loss, label, c, n_columns)
@@ -262,14 +277,16 @@ def sgd_rows(rows, rule, order, first, last, t, private, columns):
             scale = local[layout.L_SCALE, c]
             gain = weight_of(columns, c, y, weight) / scale
             local[layout.L_GAIN, c] = gain
-            step[c] = gradient_step(rule, y, p, eta, norm2) * gain
+            move = gradient_step(rule, y, p, eta, norm2) * gain
+            step[c] = move
+            moved = moved or abs(move) > NEGLIGIBLE
             if rule.fit_intercept:
-                local[layout.L_INTERCEPT, c] += step[c] * scale * rule.intercept_decay
+                local[layout.L_INTERCEPT, c] += move * scale * rule.intercept_decay
         if skip:
             t += 1.0
             continue
         averaging = 0 < rule.average <= t
-        if averaging and n_columns == 1:
+        if averaging and single:
             late = local[layout.L_AVERAGE_SCALE, 0] * step[0]
             if rows.width > 0:
                 for j in range(np.uint64(rows.width)):
@@ -286,10 +303,9 @@ def sgd_rows(rows, rule, order, first, last, t, private, columns):
                     private.lag[base + np.uint64(c)] -= (
                         local[layout.L_AVERAGE_SCALE, c] * x * step[c]
                     )
-        moved = False
-        for c in range(n_columns):
-            moved = moved or abs(step[c]) > NEGLIGIBLE
-        if moved:
+        if single and moved:
+            add(rows, start, end, private.w, move)
+        elif moved:
             scatter(rows, start, end, private.w, step)
         if rule.track == CRITERION and rule.penalty != penalties.NONE:
             support_norms(rows, start, end, private)

@@ -59,7 +59,7 @@ from hogshare.kernels.rounds import (
     take_place,
     workers_left,
 )
-from hogshare.kernels.saga import saga_rows
+from hogshare.kernels.saga import level_of, saga_rows
 from hogshare.kernels.sgd import DUAL, GRADIENT, SAGA, fold_scale, sgd_rows
 from hogshare.kernels.tracking import start_block
 
@@ -183,10 +183,10 @@ def nothing_to_claim(shared, plan, me):
     return layout.TURN_REST if epochs >= load(control, layout.LIMIT) else layout.TURN_WAIT
 
 
-def turn_of(name, method, lock_free, ordered=False):
+def turn_of(name, method, lock_free, ordered=False, single=False):
     """Make the kernel of a turn by one rule, on the shared vector itself or on a private one.
 
-    Both are constants of the kernel. Numba leaves out a branch on a constant before it looks at
+    All are constants of the kernel. Numba leaves out a branch on a constant before it looks at
     types, so that a fit compiles its own rule's rows and no other's.
 
     Parameters
@@ -199,6 +199,8 @@ def turn_of(name, method, lock_free, ordered=False):
         Whether all workers write the one vector.
     ordered : bool
         Whether workers fold and claim in their order, see `rounds`.
+    single : bool
+        Whether the model has one column; see `sgd_rows`.
     """
 
     def take_turn(rows, rule, plan, shared, private, scratch, me, n_blocks):
@@ -249,13 +251,15 @@ def turn_of(name, method, lock_free, ordered=False):
             last, completed = True, 0
             if ticket != layout.FINISH_EPOCH:
                 order, first, end, t = rows_of(ticket, plan, shared.order, rule.first_t)
+                level = level_of(rule, plan, ticket)
                 start_block(private.local)
                 columns = shared.columns
                 alone = plan.private == ALONE
                 if lock_free:
                     atomic = plan.atomic != 0
                     if method == SAGA:
-                        asaga_rows(rows, rule, order, first, end, shared, private.local, atomic)
+                        args = shared, private.local, atomic, level
+                        asaga_rows(rows, rule, order, first, end, *args)
                     else:
                         vector = shared.w, shared.intercept, shared.rarity
                         args = private, columns, scratch, atomic
@@ -274,12 +278,13 @@ def turn_of(name, method, lock_free, ordered=False):
                         room = end - i if whole else interval - table[me, UNEXCHANGED]
                         until = min(end, i + max(room, 1))
                         if method == DUAL:
-                            args = shared.dual, private, columns, alone
+                            args = shared.dual, private, columns, alone, single
                             dual_rows(rows, rule, order, i, until, *args)
                         elif method == SAGA:
-                            saga_rows(rows, rule, order, i, until, shared, private, alone)
+                            args = shared, private, alone, level, single
+                            saga_rows(rows, rule, order, i, until, *args)
                         else:
-                            sgd_rows(rows, rule, order, i, until, t, private, columns)
+                            sgd_rows(rows, rule, order, i, until, t, private, columns, single)
                         table[me, UNEXCHANGED] += until - i
                         t += until - i
                         i = until
@@ -419,7 +424,17 @@ TURNS = {
     (GRADIENT, MASTER, 1): master_turn_of("master_round", True),
     (SAGA, LOCK_FREE, 0): turn_of("asaga_turn", SAGA, True),
 }
+SINGLE_TURNS = {}  # those for one column that are kernels of their own: what most runs need
 for name, method in (("sgd", GRADIENT), ("dual", DUAL), ("saga", SAGA)):
-    one = turn_of(f"{name}_turn", method, False)
-    TURNS[method, EXCHANGE, 0] = TURNS[method, ALONE, 0] = one
-    TURNS[method, EXCHANGE, 1] = turn_of(f"{name}_round", method, False, True)
+    one = turn_of(f"{name}_turn", method, False, single=True)
+    many = turn_of(f"{name}_columns_turn", method, False)
+    for plane in (EXCHANGE, ALONE):
+        SINGLE_TURNS[method, plane, 0] = one
+        TURNS[method, plane, 0] = many
+    TURNS[method, EXCHANGE, 1] = turn_of(f"{name}_round", method, False, ordered=True)
+
+
+def turn_for(method, private, ordered, n_columns):
+    """The kernel of a run's turns: by Rule.method, Plan.private, Plan.ordered and columns."""
+    key = method, private, ordered
+    return SINGLE_TURNS[key] if n_columns == 1 and key in SINGLE_TURNS else TURNS[key]

@@ -19,7 +19,7 @@ from hogshare.engine.checkpoints import Checkpoint, Saved, facts_of, load
 from hogshare.engine.checks import FIRST_LOOK, AtRest, Checks, check_criterion
 from hogshare.engine.description import describe
 from hogshare.engine.keeping import Keeper
-from hogshare.engine.memory import check_start, memory_of
+from hogshare.engine.memory import begins_empty, check_start, memory_of
 from hogshare.engine.resuming import restore
 from hogshare.engine.rules import SAGA, SDCA, SGD, Rule
 from hogshare.engine.session import Session, Settings
@@ -203,6 +203,7 @@ def solve(
         sleeps=int(stragglers is not None) if simulated is None else epochs.SIMULATED,
         parts=0 if simulated is None else simulated.parts(plane),
         orderly=simulated is None or simulated.simulator.is_orderly,
+        empty=begins_empty(start),
     )
     if record:
         from hogshare.engine.recording import check_recordable

@@ -32,11 +32,11 @@ def alone(problem, X, Y, weight, epochs=3, plane=None):
     state, columns = naive.SagaState.zeros(X.shape[1], Y.shape[1]), cases.twin_columns(session)
     table, order, history = np.zeros_like(Y), list(range(len(X))), []
     rarity = feature_rarity(problem).astype(float)
-    for _ in range(epochs):
+    for epoch in range(epochs):
         naive.shuffle(order, session.plan.seed)
         state.losses[:] = 0.0
         args = order, table, state, columns, rarity, not problem.is_sparse
-        naive.saga_rows(X, Y, weight, session.rule, *args)
+        naive.saga_rows(X, Y, weight, session.rule, *args, first=epoch == 0)
         coupled = problem.loss == "multinomial"
         history.append(state.losses.sum() / (len(X) * (1 if coupled else Y.shape[1])))
     cases.run(session)

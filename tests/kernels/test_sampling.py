@@ -19,7 +19,7 @@ RULES = [SAGA(replace=True), SAGA(sampling="importance"), SAGA(sampling="importa
 
 @kernel
 def one_step(rows, rule, order, shared, private):
-    saga_rows(rows, rule, order, 0, order.shape[0], shared, private, True)
+    saga_rows(rows, rule, order, 0, order.shape[0], shared, private, True, 1.0, False)
 
 
 def drawn(chances, replace, seed, epoch):
@@ -106,7 +106,7 @@ def test_one_worker_equals_the_twin(form, dtype, columns, rule, plane):
     for epoch in range(3):
         order = naive.draw_rows(chances, (~held_out).sum(), rule.replace, 7, epoch)
         args = table, state, cases.twin_columns(session), rarity, not problem.is_sparse, chances
-        naive.saga_rows(X, Y, weight, session.rule, order, *args)
+        naive.saga_rows(X, Y, weight, session.rule, order, *args, first=epoch == 0)
     close = {k: 5.0 * v for k, v in cases.tolerance(dtype).items()}
     np.testing.assert_allclose(session.model().coef.T, state.w, **close)
     np.testing.assert_allclose(session.model().intercept, state.intercept, **close)
