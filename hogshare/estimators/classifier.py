@@ -13,6 +13,7 @@ from hogshare.estimators import plain
 from hogshare.estimators.common import LEARNING_RATES
 from hogshare.estimators.passes import ClassifierPass
 from hogshare.estimators.workers import WORKER_CONSTRAINTS
+from hogshare.problems.labels import distinct
 
 
 class SGDClassifier(ClassifierPass, _SGDClassifier):
@@ -289,7 +290,7 @@ class SGDClassifier(ClassifierPass, _SGDClassifier):
             intercept_init = self.intercept_ if intercept_init is None else intercept_init
         if hasattr(self, "classes_"):
             del self.classes_
-        self._pass(X, y, np.unique(y), sample_weight, self.max_iter, (coef_init, intercept_init))
+        self._pass(X, y, distinct(y), sample_weight, self.max_iter, (coef_init, intercept_init))
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)

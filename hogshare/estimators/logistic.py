@@ -26,6 +26,7 @@ from hogshare.estimators.workers import (
     warn_unless_converged,
     with_mean_one,
 )
+from hogshare.problems.labels import distinct
 from hogshare.problems.linear import LinearProblem, build
 from hogshare.problems.model import Model
 from hogshare.report import Report
@@ -256,7 +257,7 @@ class LogisticRegression(_LogisticRegression):
         _check_solver(self.solver, penalty, self.dual)
         X, y = check_rows(self, X, y)
         check_classification_targets(y)
-        self.classes_ = np.unique(y)
+        self.classes_ = distinct(y)
         self._check_classes()
         self._fit_rows(X, y, sample_weight, penalty)
         return self

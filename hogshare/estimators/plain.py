@@ -67,7 +67,7 @@ def accept(estimator: Any, X: Any, y: Any, reset: bool) -> bool:
 
 
 def are_plain_classes(classes: Any) -> bool:
-    """Whether what `np.unique` gave for labels are classes, without scikit-learn's look at them."""
+    """Whether what `distinct` gave for labels are classes, without scikit-learn's look at them."""
     if type(classes) is not np.ndarray or classes.ndim != 1 or len(classes) > FEW_CLASSES:
         return False
     if classes.dtype in FLOATS:

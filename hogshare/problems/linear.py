@@ -11,6 +11,7 @@ import numpy as np
 from hogshare.kernels import losses, penalties
 from hogshare.kernels.rows import Rows
 from hogshare.kernels.scores import add_losses
+from hogshare.problems.labels import distinct
 from hogshare.problems.rows import as_rows, canonical, check_sparse, is_sparse
 
 REGRESSION_LOSSES = (
@@ -305,7 +306,7 @@ def linear(
             raise ValueError("classes and class_weight are for a classification.")
         labels = None
     else:
-        labels = np.unique(y) if classes is None else np.asarray(classes)
+        labels = distinct(y) if classes is None else np.asarray(classes)
         if labels.ndim != 1 or (labels[1:] <= labels[:-1]).any():
             raise ValueError("classes must be a sorted list of distinct labels.")
         if len(labels) == 0:
