@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from sklearn.base import _fit_context
 from sklearn.linear_model import SGDClassifier as _SGDClassifier
 from sklearn.utils.validation import validate_data
