@@ -7,6 +7,8 @@ many blocks without Python, watching the stop word at every block. The loop in P
 here.
 """
 
+from typing import Any
+
 import numpy as np
 
 from hogshare.kernels import layout
@@ -434,7 +436,7 @@ for name, method in (("sgd", GRADIENT), ("dual", DUAL), ("saga", SAGA)):
     TURNS[method, EXCHANGE, 1] = turn_of(f"{name}_round", method, False, ordered=True)
 
 
-def turn_for(method, private, ordered, n_columns):
+def turn_for(method: int, private: int, ordered: int, n_columns: int) -> Any:
     """The kernel of a run's turns: by Rule.method, Plan.private, Plan.ordered and columns."""
     key = method, private, ordered
     return SINGLE_TURNS[key] if n_columns == 1 and key in SINGLE_TURNS else TURNS[key]
