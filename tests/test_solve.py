@@ -631,6 +631,26 @@ def test_unsorted_and_repeated_columns_are_the_canonical_matrix(index):
         np.testing.assert_array_equal(now, before)
 
 
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_unsorted_columns_are_taken_as_they_are(index):
+    X = sp.csr_array(cases.matrix())
+    rng = np.random.default_rng(0)
+    messy = X.copy()
+    for r in range(X.shape[0]):
+        at = np.arange(X.indptr[r], X.indptr[r + 1])
+        order = rng.permutation(at)
+        messy.indices[at], messy.data[at] = X.indices[order], X.data[order]
+    messy = sp.csr_array((messy.data, messy.indices.astype(index), messy.indptr.astype(index)))
+    messy.resize(X.shape)
+    assert not messy.has_sorted_indices
+    y = np.arange(23) % 2
+    there, here = (problems.linear(M, y, alpha=0.01, penalty="elasticnet") for M in (X, messy))
+    assert np.shares_memory(here.rows.data, messy.data)
+    for rule in (SGD(), SGD(average=True), SAGA(), SDCA()):
+        coefs = [solve(p, rule=rule, seed=0).model.coef for p in (there, here)]
+        np.testing.assert_allclose(coefs[1], coefs[0], rtol=1e-9, atol=1e-12)
+
+
 @pytest.mark.parametrize("runtime", ["caller", "threads", "processes"])
 def test_read_only_memory_maps(tmp_path, runtime):
     X, y = cases.matrix(), np.arange(23) % 2

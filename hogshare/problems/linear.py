@@ -12,7 +12,7 @@ from hogshare.kernels import losses, penalties
 from hogshare.kernels.rows import Rows
 from hogshare.kernels.scores import add_losses
 from hogshare.problems.labels import distinct
-from hogshare.problems.rows import as_rows, canonical, check_sparse, is_sparse
+from hogshare.problems.rows import as_rows, check_sparse, each_column_once, is_sparse
 
 REGRESSION_LOSSES = (
     "squared_error",
@@ -173,7 +173,7 @@ def build(
     `check_sparse`.
     """
     if is_sparse(X):
-        X = canonical(X)
+        X = each_column_once(X)
     dtype = X.dtype
     n_columns = 1
     if classes is None:

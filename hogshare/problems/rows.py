@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from hogshare.kernels.repeats import has_repeats
 from hogshare.kernels.rows import Rows
 from hogshare.shm import sharing
 
@@ -92,16 +93,24 @@ def _has_columns_in_range(X: Any) -> bool:
     return not used.size or bool(used.max() < X.shape[X.format == "csr"])
 
 
-def canonical(X: Any) -> Any:
-    """Return a checked CSR matrix with sorted columns, each once per row.
+def each_column_once(X: Any) -> Any:
+    """Return a checked CSR matrix with each column once per row, in any order.
 
-    Rows with repeated or unsorted columns are legal: they are brought into canonical form in a
-    copy, and the caller's arrays stay as they are.
+    Rows with repeated columns are legal: those are added up in a copy, and the caller's arrays stay
+    as they are. Rows that are only unsorted are taken as they are: sorting them takes as long as
+    ten epochs, and memory.
     """
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
+    if X.has_canonical_format or (not X.has_sorted_indices and not _has_repeats(X)):
+        return X
+    X = X.copy()
+    X.sum_duplicates()
     return X
+
+
+def _has_repeats(X: Any) -> bool:
+    columns = _frozen(_columns(X.indices[: int(X.indptr[-1])], X.shape[1]))
+    starts = _frozen(X.indptr.astype(np.int64, copy=False))
+    return bool(has_repeats(columns, starts, np.full(X.shape[1], -1)))
 
 
 def as_rows(X: Any, y: np.ndarray, weight: np.ndarray) -> Rows:

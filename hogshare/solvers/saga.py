@@ -31,9 +31,10 @@ def asaga(
     n_workers : int, default=-1
         Workers; -1 means all usable cores.
     step : float or "auto", default="auto"
-        Constant step size. "auto" is that of `hogshare.SAGA`, which does not depend on the number
-        of workers; the paper's theorem asks for 1 / (32 L (1 + workers sqrt(density))), its
-        experiments use 1 / (3 L) and the like.
+        Step size: a number is constant, as in the paper, whose theorem asks for
+        1 / (32 L (1 + workers sqrt(density))), and whose experiments use 1 / (3 L) and the like.
+        "auto" is that of `hogshare.SAGA`: it does not depend on the number of workers, and falls
+        within every epoch.
     epochs : int, default=10
         Passes over the rows.
     adds : {"atomic", "plain"}, default="atomic"
@@ -104,7 +105,7 @@ def prox_asaga(
     n_workers : int, default=-1
         Workers; -1 means all usable cores.
     step : float or "auto", default="auto"
-        Constant step size; see `asaga`.
+        As of `asaga`.
     epochs : int, default=10
         Passes over the rows.
     adds : {"atomic", "plain"}, default="atomic"

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from hogshare.problems.rows import canonical, check_sparse
+from hogshare.problems.rows import check_sparse, each_column_once
 from hogshare.ranges import not_negative, positive
 
 BUDGET = 1 << 26  # entries of row lists: a few tenths of a second
@@ -131,7 +131,7 @@ def _pattern(X: Any) -> sp.csr_array:
     check_sparse(X)
     if np.ndim(X) != 2 or X.shape[0] == 0:
         raise ValueError(f"X must be a matrix with at least one row; got shape {np.shape(X)}.")
-    matrix = canonical(sp.csr_array(X))
+    matrix = each_column_once(sp.csr_array(X))
     if matrix.nnz and not matrix.data.all():
         matrix = matrix.copy()
         matrix.eliminate_zeros()
