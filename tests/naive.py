@@ -641,21 +641,17 @@ def saga_rows(
     dense=False,
     chances=None,
     first=False,
-    begin=0,
-    total=None,
 ):
     """One SAGA step per row; `table` is (n_rows, n_columns), `rarity` the diagonal D.
 
     chances : how often an epoch visits each row on average, if not once
     first : whether it is a run's first epoch
-    begin, total : where `order` begins in the epoch's, and how long that is
     """
     loss = LOSS_NAMES[rule.loss]
-    total = len(order) if total is None else total
     alpha = rule.alpha if rule.penalty else 0.0
     l2, l1 = alpha * (1.0 - rule.l1_ratio), alpha * rule.l1_ratio
-    for i, r in enumerate(order, begin):
-        left = 1.0 - (i + 0.5) / total
+    for i, r in enumerate(order):
+        left = 1.0 - (i + 0.5) / len(order)
         bend = 2.0 / (1.0 + rule.level)
         if left < 1.0 - rule.level:
             bend *= left / (1.0 - rule.level)

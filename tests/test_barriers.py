@@ -1,5 +1,6 @@
 """Barriers in whole runs: what they hold back, what they must not, and what users may get wrong."""
 
+import contextlib
 import math
 import threading
 from types import SimpleNamespace
@@ -151,7 +152,17 @@ def test_nobody_leads_on_a_worker_that_joined_while_the_barrier_was_asked():
         (Throttled(2), 4, 0.0),
         (lambda table, me: False, 4, 0.0),
     ],
-    ids=[*"123456789"],
+    ids=[
+        "draws",
+        "draws, with staleness",
+        "fraction of a sample",
+        "has passed",
+        "held sample",
+        "everybody",
+        "bsp",
+        "throttled",
+        "function",
+    ],
 )
 def test_a_barrier_that_draws_anew_is_looked_at_twenty_times_a_block(barrier, clock, expected):
     table = np.zeros((6, layout.N_TABLE), np.int64)
@@ -163,16 +174,59 @@ def test_a_barrier_that_draws_anew_is_looked_at_twenty_times_a_block(barrier, cl
         shared=SimpleNamespace(table=table),
         arrays={"scratch": table},
         plan=SimpleNamespace(**barriers.numbers_of(barrier, 6)),
+        word=lambda place: 0,
     )
     assert Worker(session, 0).look_seconds() == expected
+
+
+def test_a_look_in_vain_is_waiting_and_work_is_not():
+    table = np.zeros(layout.N_TABLE, np.int64)
+    answers = iter(
+        [
+            (layout.TURN_WAIT, {}),  # a look, and nothing else
+            (layout.TURN_WAIT, {layout.T_ROWS: 5, layout.T_BLOCKS: 1}),  # blocks, then a look
+            (layout.TURN_WAIT, {layout.T_BLOCKS: 1}),  # counted what it had computed before
+            (layout.TURN_WAIT, {layout.T_PUSHES: 1}),
+            (layout.TURN_DONE, {}),
+        ]
+    )
+
+    def turn(n_blocks):
+        answer, done = next(answers)
+        for place, number in done.items():
+            table[place] += number
+        return answer
+
+    session = SimpleNamespace(
+        private=lambda me: None,
+        shared=SimpleNamespace(table=table[None]),
+        arrays={"scratch": table[None], "turns": np.zeros((2, 4, 4), np.int64)},
+        plan=SimpleNamespace(inline=0, barrier=0, sleeps=0),
+        patience_ns=None,
+        barrier=None,
+    )
+    worker = Worker(session, 0)
+    worker.turn, worker.join, worker.leave = turn, lambda: True, lambda: None
+    wishes = loop.worker_loop(worker)
+    reply, costs = None, iter([100, 1, 10, 1000, 10_000, 100_000])  # joining is not counted
+    with contextlib.suppress(StopIteration):
+        while True:
+            wish = wishes.send(reply)
+            if isinstance(wish, loop.Compute):
+                reply = wish.call(), next(costs, 0)
+            else:
+                assert isinstance(wish, loop.Wait) and wish.look is None
+                reply = 0
+    assert table[layout.T_WAITING] == 1
+    assert table[layout.T_BUSY] == 10 + 1000 + 10_000 + 100_000
 
 
 def test_a_wait_by_the_clock_ends_in_time_or_when_the_run_is_over():
     waited = []
 
     def wishes():
-        waited.append((yield loop.Wait(7, 0.03)))
-        waited.append((yield loop.Wait(7, 3600.0, lambda: True)))
+        waited.append((yield loop.Wait(7, loop.Sleep(0.03, lambda: False))))
+        waited.append((yield loop.Wait(7, loop.Sleep(3600.0, lambda: True))))
         waited.append((yield loop.Wait(0)))
 
     drive(wishes())

@@ -14,6 +14,7 @@ from hogshare import (
     SGDClassifier,
     SGDRegressor,
     Shared,
+    Simulator,
     StepSize,
     Stop,
     asaga,
@@ -66,6 +67,7 @@ def test_asaga_and_prox_asaga_are_that_rule_on_that_plane(cancer):
     for solver, problem in ((asaga, smooth), (prox_asaga, smooth), (prox_asaga, sparse)):
         report = solver(problem, n_workers=1, epochs=30, step=0.01, adds="plain", seed=0)
         assert report.settings["rule"]["step"] == 0.01
+        assert report.settings["step"] == {"kind": "constant", "eta0": 0.01}
         assert report.settings["plane"] == {
             "name": "Shared",
             "exchange": None,
@@ -75,7 +77,9 @@ def test_asaga_and_prox_asaga_are_that_rule_on_that_plane(cancer):
         run = {"rule": SAGA(step=0.01), "plane": plane, "stop": Stop(epochs=30), "seed": 0}
         np.testing.assert_array_equal(report.model.coef, solve(problem, **run).model.coef)
     assert asaga(smooth, n_workers=1).settings["plane"]["adds"] == "atomic"
-    assert asaga(smooth, n_workers=1).settings["rule"]["step"] is None
+    automatic = asaga(smooth, n_workers=1).settings
+    assert automatic["rule"]["step"] is None
+    assert automatic["step"]["kind"] == "falls" and automatic["step"]["eta0"] > 0.0
     with pytest.raises(ValueError, match="use prox_asaga"):
         asaga(sparse)
     with pytest.raises(ValueError, match="positive number or 'auto'"):
@@ -212,6 +216,24 @@ def test_no_single_epoch_throws_the_model_far_away(sampling):
             run = {"stop": Stop(epochs=epochs), "seed": 0, "runtime": "caller"}
             model = solve(problem, rule=SAGA(sampling=sampling), **run).model
             assert problem.objective(model.coef, model.intercept) < 2.0 * nothing
+
+
+@pytest.mark.parametrize("n_workers", [2, 4, 8])
+def test_stretched_steps_do_not_begin_an_epoch_too_long(n_workers):
+    rng = np.random.default_rng(0)
+    direction = rng.standard_normal(5)
+    X = direction + 0.3 * rng.standard_normal((200, 5))
+    X /= np.linalg.norm(X, axis=1)[:, None]
+    y = X @ rng.standard_normal(5) + 0.1 * rng.standard_normal(200)
+    problem = problems.linear(X, y, loss="squared_error", alpha=1e-4, fit_intercept=False)
+    nothing = problem.objective(np.zeros((1, 5)), np.zeros(1))
+    best = solve(problem, rule=SAGA(), stop=Stop(epochs=300), seed=0, runtime="caller").model
+    least = problem.objective(best.coef, best.intercept)
+    for seed in range(10):
+        run = {"stop": Stop(epochs=30), "seed": seed, "runtime": Simulator()}
+        model = solve(problem, rule=SAGA(), n_workers=n_workers, **run).model
+        gap = problem.objective(model.coef, model.intercept) - least
+        assert gap <= 1e-9 * (nothing - least)
 
 
 def test_the_automatic_step_falls_within_an_epoch():

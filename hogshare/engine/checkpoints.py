@@ -23,7 +23,7 @@ import numpy as np
 
 from hogshare import archives, files
 from hogshare._version import __version__
-from hogshare.engine.rules import SGD, Rule
+from hogshare.engine.rules import Rule, schedule_of
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
 from hogshare.problems.linear import LinearProblem, effective_l1_ratio
@@ -291,7 +291,7 @@ def facts_of(
             "data": fingerprint(problem),
         },
         "rule": {"name": type(rule).__name__, **asdict(rule)},
-        "step": asdict(step) if isinstance(rule, SGD) else None,
+        "step": schedule_of(rule, step),
         "stop": {
             "tol": stop.tol,
             "patience": stop.patience,

@@ -9,6 +9,7 @@ import numpy as np
 from hogshare.barriers import Barrier, is_bsp, numbers_of
 from hogshare.engine.arrays import Shapes, shapes
 from hogshare.engine.pace import (
+    LEVEL,
     interval_with_memory,
     keeps,
     memory_numbers,
@@ -61,13 +62,14 @@ def describe(
     sleeps: int = 0,
     parts: int = 0,
     orderly: bool = True,
-    empty: bool = True,
+    empty: bool,
 ) -> tuple[Settings, Shapes]:
     """Settle a run's numbers and list the arrays it needs.
 
     sleeps, parts : as of `Plan`
     orderly : whether BSP may keep workers in their order, for which all have to be there
-    empty : whether a rule that remembers rows remembers none when the run begins
+    empty : whether a rule that remembers rows remembers none when the run begins; of a resumed run,
+        when the one began that was interrupted
     """
     n_rows = problem.n_rows
     held_out = 0 if stop.validation is None else int(np.count_nonzero(stop.validation))
@@ -124,6 +126,9 @@ def describe(
             interval = max(interval, rows_per_block)
         keep = keeps(rule, l1, n_training, interval * oldest)
         numbers = numbers._replace(stretch=stretch, keep=float(keep))
+        if stretch > 1.0:
+            # steps are longer already: at an epoch's beginning they may hardly be longer still
+            numbers = numbers._replace(level=max(numbers.level, LEVEL))
     plan = Plan(
         block_rows=rows_per_block,
         n_blocks=n_blocks,

@@ -43,15 +43,6 @@ class Compute:
 
 
 @dataclass(frozen=True)
-class Wait:
-    """Let some time pass, or this, until the second says True; send back the nanoseconds."""
-
-    attempts: int
-    seconds: float = 0.0  # 0: as little as need be, more with every attempt
-    is_over: Callable[[], bool] = bool  # never
-
-
-@dataclass(frozen=True)
 class Sleep:
     """Sleep so long, or until this says True, which it does when the run is stopped; send back the
     nanoseconds.
@@ -59,6 +50,18 @@ class Sleep:
 
     seconds: float
     is_over: Callable[[], bool]
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Let some time pass; send back the nanoseconds.
+
+    attempts : in vain so far: the more, the longer
+    look : when to look again, if that is part of a barrier's rule; a virtual clock has its own
+    """
+
+    attempts: int
+    look: Sleep | None = None
 
 
 @dataclass(frozen=True)
@@ -84,10 +87,11 @@ def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
         return
     n_blocks, attempts, stuck = 1, 0, 0
     while True:
-        rows = table.item(layout.T_ROWS)
+        before = worker.progress()
         answer, spent = yield Compute(lambda n=n_blocks: worker.turn(n), True)  # type: ignore[misc]
-        # of eight threads' looks, which wait for the interpreter too, this is a tenth of their time
-        in_vain = answer == layout.TURN_WAIT and table.item(layout.T_ROWS) == rows
+        # who has looked whether it may go on, and has done nothing else, has waited: in threads a
+        # look waits for the interpreter, and eight spend a tenth of their waiting in it
+        in_vain = answer == layout.TURN_WAIT and worker.progress() == before
         table[layout.T_WAITING if in_vain else layout.T_BUSY] += spent
         turns.note()
         if answer == layout.TURN_DONE:
@@ -97,7 +101,9 @@ def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
             asked = worker.must_ask()
             if asked and worker.ask():
                 continue
-            waited = yield Wait(attempts, worker.look_seconds(), worker.is_stopped)
+            seconds = worker.look_seconds()
+            look = Sleep(seconds, worker.is_stopped) if seconds > 0.0 else None
+            waited = yield Wait(attempts, look)
             table[layout.T_WAITING] += waited
             attempts += 1
             stuck = stuck + waited if asked and worker.nobody_computes() else 0

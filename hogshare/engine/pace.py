@@ -20,9 +20,10 @@ DELAY = 8  # rows per row of age at which SAGA keeps what an exchange holds back
 SPREAD = 16  # rows per row that all workers have between two exchanges
 DEAREST = 2.0  # estimate of an exchange's cost that SAGA bears, in its rows' time
 FEWEST = 64  # rows between exchanges
-LONGEST = 2.0 / 3.0  # step of SAGA that is stable on all rows tried, times L
-# Share of an epoch in which SAGA's step is level before it falls, where rows are drawn by
-# importance: the largest's is 2 / (3 L) of its own then, and one much longer diverged.
+LONGEST = 2.0 / 3.0  # constant step of SAGA that is stable on all rows tried, times L
+# Share of an epoch in which SAGA's step is level before it falls. Without one it begins at twice
+# its mean, which is too much where that is 2 / (3 L) already: for the largest rows, if they are
+# drawn by importance, and for several workers whose steps are stretched.
 LEVEL = 0.8
 SAMPLE_ROWS = 2048  # to tell the largest
 INTERCEPT_ROWS = 3000  # in which the intercept settles, as far as one row's step allows
@@ -162,8 +163,9 @@ def largest_weight(problem: LinearProblem) -> float:
 def saga_step(rule: SAGA, smoothness: float, mean: float, largest: float, share: float) -> float:
     """1 / (3 L) with L of the mean row, but at most 1 / (2 L) of the largest.
 
-    1 / (3 L) with the largest row's L is what the theory asks for; up to 2 / (3 L) no set of rows
-    was found on which a run diverges, and with 1 / L many. Where rows are drawn by importance, a
+    1 / (3 L) with the largest row's L is what the theory asks for; up to a constant 2 / (3 L) no
+    set of rows was found on which a run diverges, and with 1 / L many. (A step that falls within
+    the epoch may begin longer: see docs/auto.md.) Where rows are drawn by importance, a
     row's L over its chance is at most twice the mean, so that the first is below 2 / (3 L) anyway.
 
     Parameters

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+from hogshare.engine.steps import StepSize
 
 COORDINATES = (None, "uniform", "support", "unbiased")
 
@@ -140,3 +142,15 @@ class SAGA:
 
 
 Rule = SGD | SDCA | SAGA
+
+
+def schedule_of(rule: Rule, step: StepSize) -> dict[str, Any] | None:
+    """How a rule's step goes, in words and numbers; None for the rule that has no step.
+
+    SAGA's own "falls" within every epoch; one that it is given is constant.
+    """
+    if isinstance(rule, SDCA):
+        return None
+    if isinstance(rule, SAGA):
+        return {"kind": "falls" if rule.step is None else "constant"}
+    return asdict(step)

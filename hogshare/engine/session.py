@@ -79,8 +79,8 @@ class Session:
         self.rows = Rows(rows[0], rows[1], rows[2], settings.width, rows[3], rows[4])
         self.shared = SharedArrays(**{name: arrays[name] for name in SharedArrays._fields})
         self.size = settings.n_features * settings.n_columns
-        key = self.rule.method, self.plan.private, self.plan.ordered
-        self.take_turn = turns.turn_for(*key, settings.n_columns)
+        key = self.rule.method, self.plan.private, self.plan.ordered, settings.n_columns == 1
+        self.take_turn = turns.TURNS[key]
         if self.plan.parts:
             self.take_turn = apart.apart_turn
 

@@ -74,10 +74,22 @@ class Worker:
             self.table[layout.T_JOINED] = s.clock()
         return joined
 
+    @property
+    def is_held(self) -> bool:
+        """Whether a barrier has yet to say that this worker may go on."""
+        return bool(self.table[layout.T_PASSED] <= self.table[layout.T_CLOCK])
+
     def must_ask(self) -> bool:
         """Whether a barrier of the user's has yet to say that this worker may go on."""
-        held = self.table[layout.T_PASSED] <= self.table[layout.T_CLOCK]
-        return held and self.session.barrier is not None
+        return self.is_held and self.session.barrier is not None
+
+    def progress(self) -> tuple[int, ...]:
+        """What a turn adds to that has done anything: rows, blocks, pushes; of who serves the
+        master's mail between its blocks, what the master has written too.
+        """
+        s, item = self.session, self.table.item
+        written = s.word(layout.VERSION) + s.word(layout.GATHERED) if s.plan.inline else 0
+        return item(layout.T_ROWS), item(layout.T_BLOCKS), item(layout.T_PUSHES), written
 
     def ask(self) -> bool:
         """Ask the user's barrier, and take note if it lets the worker pass."""
@@ -96,11 +108,15 @@ class Worker:
     def look_seconds(self) -> float:
         """Seconds until the next look at a barrier that draws anew at each; 0: as soon as may be.
 
-        Looks are part of such a barrier's rule: of many in one moment, one is lucky.
+        Looks are part of such a barrier's rule: of many in one moment, one is lucky. Who stands
+        still for a repair is not held by the barrier.
         """
-        plan, table = self.session.plan, self.table
-        held = table[layout.T_PASSED] <= table[layout.T_CLOCK] and table[layout.T_BLOCKS] > 0
-        if not held or plan.barrier != LAG or plan.sample == EVERYBODY or plan.hold:
+        s, table = self.session, self.table
+        plan = s.plan
+        if plan.barrier != LAG or plan.sample == EVERYBODY or plan.hold:
+            return 0.0
+        repairing = s.word(layout.REPAIR_WANTED) != s.word(layout.REPAIRED)
+        if not self.is_held or repairing or not table[layout.T_BLOCKS]:
             return 0.0
         block_ns = table[layout.T_BUSY] / table[layout.T_BLOCKS]
         return float(1e-9 * block_ns / LOOKS_PER_BLOCK)

@@ -68,8 +68,8 @@ def row_change(rows, rule, r, w, intercept, gradients, local, columns, alone, si
     alone : whether nobody else may be at the same row
     single : as of `sgd_rows`
 
-    Returns whether any column learns, and the last one's change. One that does not learn has step,
-    change and ``L_ETA`` zero.
+    Returns whether any column learns, and, with `single`, its change. A column that does not learn
+    has step, change and ``L_ETA`` zero.
     """
     n_columns = 1 if single else local.shape[1]
     margin_of = local[layout.L_MARGIN]
@@ -260,7 +260,7 @@ def saga_rows(rows, rule, order, first, last, shared, private, alone, level, sin
 
     shared : of it table, rarity (the diagonal D), chances and columns
     alone : whether nobody else may be at the same row
-    level : share of the epoch in which the step does not fall, see `bend`
+    level : share of the epoch in which the step does not fall, or STEEP; see `bend`
     single : as of `sgd_rows`
     """
     gradients = shared.gradients
@@ -277,8 +277,8 @@ def saga_rows(rows, rule, order, first, last, shared, private, alone, level, sin
         r = order[i]
         look_ahead_in(gradients, rows, order, i, n_columns)
         start, end = row_bounds(rows, r)
-        model = private.w, intercept
-        active, only = row_change(rows, rule, r, *model, gradients, local, columns, alone, single)
+        args = private.w, intercept, gradients, local, columns, alone, single
+        active, its_change = row_change(rows, rule, r, *args)
         if not active:
             continue
         gain = gain_of(shared.chances, r)
@@ -290,8 +290,9 @@ def saga_rows(rows, rule, order, first, last, shared, private, alone, level, sin
                 local[layout.L_DUAL_MEAN, c] += change[c] * share
         of = shared.rarity, private
         if single:
+            # not from `step`, which would be a load of what has just been stored
             long = stretch * bent * columns[layout.C_ETA, 0]
-            single_step(rows, start, end, *of, only, long, gain, share, l2, l1)
+            single_step(rows, start, end, *of, its_change, long, gain, share, l2, l1)
         else:
             saga_step(rows, start, end, *of, step, gain, share, l2, l1, stretch * bent)
 

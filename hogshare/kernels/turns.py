@@ -7,8 +7,6 @@ many blocks without Python, watching the stop word at every block. The loop in P
 here.
 """
 
-from typing import Any
-
 import numpy as np
 
 from hogshare.kernels import layout
@@ -418,25 +416,22 @@ def master_turn_of(name, ordered):
     return kernel(take_turn)
 
 
-# By Rule.method, Plan.private and Plan.ordered. Ordered turns are kernels of their own: few runs
-# need them, and they would double what a first fit compiles.
-TURNS = {
-    (GRADIENT, LOCK_FREE, 0): turn_of("hogwild_turn", GRADIENT, True),
-    (GRADIENT, MASTER, 0): master_turn_of("master_turn", False),
-    (GRADIENT, MASTER, 1): master_turn_of("master_round", True),
-    (SAGA, LOCK_FREE, 0): turn_of("asaga_turn", SAGA, True),
-}
-SINGLE_TURNS = {}  # those for one column that are kernels of their own: what most runs need
+# By Rule.method, Plan.private, Plan.ordered, and whether there is one column. Ordered turns, and
+# those for one column, are kernels of their own: together they would double what a first fit
+# compiles.
+TURNS = {}
 for name, method in (("sgd", GRADIENT), ("dual", DUAL), ("saga", SAGA)):
     one = turn_of(f"{name}_turn", method, False, single=True)
-    many = turn_of(f"{name}_columns_turn", method, False)
+    several = turn_of(f"{name}_columns_turn", method, False)
     for plane in (EXCHANGE, ALONE):
-        SINGLE_TURNS[method, plane, 0] = one
-        TURNS[method, plane, 0] = many
-    TURNS[method, EXCHANGE, 1] = turn_of(f"{name}_round", method, False, ordered=True)
-
-
-def turn_for(method: int, private: int, ordered: int, n_columns: int) -> Any:
-    """The kernel of a run's turns: by Rule.method, Plan.private, Plan.ordered and columns."""
-    key = method, private, ordered
-    return SINGLE_TURNS[key] if n_columns == 1 and key in SINGLE_TURNS else TURNS[key]
+        TURNS[method, plane, 0, True] = one
+        TURNS[method, plane, 0, False] = several
+    both = turn_of(f"{name}_round", method, False, ordered=True)
+    TURNS[method, EXCHANGE, 1, True] = TURNS[method, EXCHANGE, 1, False] = both
+for key, both in (
+    ((GRADIENT, LOCK_FREE, 0), turn_of("hogwild_turn", GRADIENT, True)),
+    ((GRADIENT, MASTER, 0), master_turn_of("master_turn", False)),
+    ((GRADIENT, MASTER, 1), master_turn_of("master_round", True)),
+    ((SAGA, LOCK_FREE, 0), turn_of("asaga_turn", SAGA, True)),
+):
+    TURNS[(*key, True)] = TURNS[(*key, False)] = both

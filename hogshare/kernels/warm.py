@@ -6,8 +6,7 @@ from collections.abc import Collection
 
 from hogshare.kernels import master, turns
 
-TURNS = dict.fromkeys([*turns.TURNS.values(), *turns.SINGLE_TURNS.values()])
-KERNELS = (*TURNS, turns.join, turns.leave, master.serve)
+KERNELS = (*dict.fromkeys(turns.TURNS.values()), turns.join, turns.leave, master.serve)
 
 
 def loaded() -> list[str]:

@@ -23,11 +23,11 @@ def back_off(attempts: int) -> int:
     return time.perf_counter_ns() - start
 
 
-def sleep(seconds: float, is_over: Callable[[], bool]) -> int:
+def sleep(wish: Sleep) -> int:
     """Sleep in slices until the time or the run is over; return nanoseconds."""
     start = time.perf_counter_ns()
     spent = 0
-    while (left := seconds - spent * 1e-9) > 0.0 and not is_over():
+    while (left := wish.seconds - spent * 1e-9) > 0.0 and not wish.is_over():
         time.sleep(min(left, SLICE))
         spent = time.perf_counter_ns() - start
     return spent
@@ -46,10 +46,9 @@ def drive(loop: Generator[Wish, Any, None], on_ended: Callable[[], None] | None 
             answer = wish.call()
             reply = (answer, time.perf_counter_ns() - start)
         elif isinstance(wish, Wait):
-            by_the_clock = wish.seconds > 0.0
-            reply = sleep(wish.seconds, wish.is_over) if by_the_clock else back_off(wish.attempts)
+            reply = back_off(wish.attempts) if wish.look is None else sleep(wish.look)
         elif isinstance(wish, Sleep):
-            reply = sleep(wish.seconds, wish.is_over)
+            reply = sleep(wish)
         else:
             reply = None
             if on_ended is not None:

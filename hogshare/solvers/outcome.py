@@ -15,7 +15,7 @@ import numpy as np
 
 from hogshare._version import __version__
 from hogshare.barriers import Barrier, name_of
-from hogshare.engine.rules import SAGA, SDCA, SGD, Rule
+from hogshare.engine.rules import SAGA, SDCA, Rule, schedule_of
 from hogshare.engine.session import Session
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
@@ -80,6 +80,9 @@ def settings(
 ) -> dict[str, Any]:
     """What was solved and how, as plain data."""
     plan = session.plan
+    schedule = schedule_of(rule, step)
+    if schedule is not None and isinstance(rule, SAGA):
+        schedule["eta0"] = session.rule.saga_step  # on average over an epoch
     return {
         "problem": {
             "loss": problem.loss,
@@ -100,7 +103,7 @@ def settings(
         "stragglers": None if session.stragglers is None else repr(session.stragglers),
         "runtime": runtime,
         "n_workers": session.settings.n_workers,
-        "step": asdict(step) if isinstance(rule, SGD) else None,
+        "step": schedule,
         "stop": {
             "epochs": stop.epochs,
             "tol": stop.tol,
