@@ -25,9 +25,7 @@ from hogshare.kernels.atomics import add_float, prefetch
 from hogshare.kernels.jit import helper, inlined, kernel
 from hogshare.kernels.proximal import proximal_point, shrunk
 from hogshare.kernels.rows import (
-    add,
     column_of,
-    margin,
     margins,
     row_bounds,
     row_weight,
@@ -73,18 +71,17 @@ def soft_margins(rows, start, end, v, threshold, out):
         out[c] = total
 
 
-@inlined
-def dual_rows(rows, rule, order, first, last, dual, private, columns, alone, single):
+@helper
+def dual_rows(rows, rule, order, first, last, dual, private, columns, alone):
     """Take one dual step per row ``order[first:last]`` and column.
 
     dual : rows' dtype [n_rows * (1 + n_columns)], a row's squared norm (0: not known yet), then its
         dual variables
     alone : whether nobody else may be at the same row
-    single : as of `sgd_rows`
     """
     local = private.local
-    n_columns = 1 if single else local.shape[1]
-    margin_of = local[layout.L_MARGIN]
+    n_columns = local.shape[1]
+    margin = local[layout.L_MARGIN]
     step = local[layout.L_STEP]
     kind = dual.dtype.type
     width = 1 + n_columns
@@ -96,14 +93,10 @@ def dual_rows(rows, rule, order, first, last, dual, private, columns, alone, sin
         if i + PREFETCH_LABELS < order.shape[0]:
             prefetch(dual, order[i + PREFETCH_LABELS] * width)
         start, end = row_bounds(rows, r)
-        only = 0.0
         if rule.threshold > 0.0:
-            soft_margins(rows, start, end, private.w, rule.threshold, margin_of)
-            only = margin_of[0]
-        elif single:
-            only = margin(rows, start, end, private.w)
+            soft_margins(rows, start, end, private.w, rule.threshold, margin)
         else:
-            margins(rows, start, end, private.w, margin_of)
+            margins(rows, start, end, private.w, margin)
         place = r * width
         if dual[place] == 0.0:
             dual[place] = kind(squared_norm(rows, start, end))
@@ -111,12 +104,11 @@ def dual_rows(rows, rule, order, first, last, dual, private, columns, alone, sin
         label = rows.y[r]
         weight = row_weight(rows, r)
         moved = False
-        move = 0.0
         for c in range(n_columns):
             step[c] = 0.0
             if columns[layout.C_ACTIVE, c] == 0.0:
                 continue
-            p = (only if single else margin_of[c]) + local[layout.L_INTERCEPT, c]
+            p = margin[c] + local[layout.L_INTERCEPT, c]
             y = target(rule.loss, label, c, n_columns)
             count_loss(rule, local, c, y, p, 0.0)
             if reach == 0.0:
@@ -139,15 +131,12 @@ def dual_rows(rows, rule, order, first, last, dual, private, columns, alone, sin
                     dual[place + 1 + c] = kind(before + change)
                 else:
                     add_float(dual, place + 1 + c, kind(change))
-                move = change / scale
-                step[c] = move
+                step[c] = change / scale
             if rule.fit_intercept:
                 drift = change + local[layout.L_DUAL_MEAN, c]
                 local[layout.L_INTERCEPT, c] += rule.intercept_step * drift
                 local[layout.L_DUAL_MEAN, c] += change * share
-        if single and moved:
-            add(rows, start, end, private.w, move)
-        elif moved:
+        if moved:
             scatter(rows, start, end, private.w, step)
 
 

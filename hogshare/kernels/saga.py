@@ -68,8 +68,8 @@ def row_change(rows, rule, r, w, intercept, gradients, local, columns, alone, si
     alone : whether nobody else may be at the same row
     single : as of `sgd_rows`
 
-    Returns whether any column learns, and, with `single`, its change. A column that does not learn
-    has step, change and ``L_ETA`` zero.
+    Returns whether any column learns, and, where there is one, its change. A column that does not
+    learn has step, change and ``L_ETA`` zero.
     """
     n_columns = 1 if single else local.shape[1]
     margin_of = local[layout.L_MARGIN]
@@ -289,7 +289,7 @@ def saga_rows(rows, rule, order, first, last, shared, private, alone, level, sin
                 intercept[c] -= bent * step[c] * rule.intercept_step * drift
                 local[layout.L_DUAL_MEAN, c] += change[c] * share
         of = shared.rarity, private
-        if single:
+        if n_columns == 1:
             # not from `step`, which would be a load of what has just been stored
             long = stretch * bent * columns[layout.C_ETA, 0]
             single_step(rows, start, end, *of, its_change, long, gain, share, l2, l1)

@@ -286,7 +286,7 @@ def sgd_rows(rows, rule, order, first, last, t, private, columns, single):
             t += 1.0
             continue
         averaging = 0 < rule.average <= t
-        if averaging and single:
+        if averaging and n_columns == 1:
             late = local[layout.L_AVERAGE_SCALE, 0] * step[0]
             if rows.width > 0:
                 for j in range(np.uint64(rows.width)):

@@ -278,7 +278,7 @@ def turn_of(name, method, lock_free, ordered=False, single=False):
                         room = end - i if whole else interval - table[me, UNEXCHANGED]
                         until = min(end, i + max(room, 1))
                         if method == DUAL:
-                            args = shared.dual, private, columns, alone, single
+                            args = shared.dual, private, columns, alone
                             dual_rows(rows, rule, order, i, until, *args)
                         elif method == SAGA:
                             args = shared, private, alone, level, single
@@ -416,22 +416,30 @@ def master_turn_of(name, ordered):
     return kernel(take_turn)
 
 
-# By Rule.method, Plan.private, Plan.ordered, and whether there is one column. Ordered turns, and
-# those for one column, are kernels of their own: together they would double what a first fit
-# compiles.
+# By Rule.method, Plan.private, Plan.ordered, and whether there is one column. Ordered turns are
+# kernels of their own: few runs need them, and they would double what a first fit compiles. So are
+# those for one column where that pays; the dual turn was no quicker for it.
 TURNS = {}
-for name, method in (("sgd", GRADIENT), ("dual", DUAL), ("saga", SAGA)):
+
+
+def add(turn, method, plane, ordered, *single):
+    """Enter a kernel in `TURNS`, for one column, for several, or, if nothing is said, for both."""
+    for one in single or (True, False):
+        TURNS[method, plane, ordered, one] = turn
+
+
+for name, method in (("sgd", GRADIENT), ("saga", SAGA)):
     one = turn_of(f"{name}_turn", method, False, single=True)
     several = turn_of(f"{name}_columns_turn", method, False)
     for plane in (EXCHANGE, ALONE):
-        TURNS[method, plane, 0, True] = one
-        TURNS[method, plane, 0, False] = several
-    both = turn_of(f"{name}_round", method, False, ordered=True)
-    TURNS[method, EXCHANGE, 1, True] = TURNS[method, EXCHANGE, 1, False] = both
-for key, both in (
-    ((GRADIENT, LOCK_FREE, 0), turn_of("hogwild_turn", GRADIENT, True)),
-    ((GRADIENT, MASTER, 0), master_turn_of("master_turn", False)),
-    ((GRADIENT, MASTER, 1), master_turn_of("master_round", True)),
-    ((SAGA, LOCK_FREE, 0), turn_of("asaga_turn", SAGA, True)),
-):
-    TURNS[(*key, True)] = TURNS[(*key, False)] = both
+        add(one, method, plane, 0, True)
+        add(several, method, plane, 0, False)
+both = turn_of("dual_turn", DUAL, False)
+for plane in (EXCHANGE, ALONE):
+    add(both, DUAL, plane, 0)
+for name, method in (("sgd", GRADIENT), ("dual", DUAL), ("saga", SAGA)):
+    add(turn_of(f"{name}_round", method, False, ordered=True), method, EXCHANGE, 1)
+add(turn_of("hogwild_turn", GRADIENT, True), GRADIENT, LOCK_FREE, 0)
+add(turn_of("asaga_turn", SAGA, True), SAGA, LOCK_FREE, 0)
+add(master_turn_of("master_turn", False), GRADIENT, MASTER, 0)
+add(master_turn_of("master_round", True), GRADIENT, MASTER, 1)
