@@ -422,7 +422,7 @@ def master_turn_of(name, ordered):
 TURNS = {}
 
 
-def add(turn, method, plane, ordered, *single):
+def tabulate(turn, method, plane, ordered, *single):
     """Enter a kernel in `TURNS`, for one column, for several, or, if nothing is said, for both."""
     for one in single or (True, False):
         TURNS[method, plane, ordered, one] = turn
@@ -432,14 +432,14 @@ for name, method in (("sgd", GRADIENT), ("saga", SAGA)):
     one = turn_of(f"{name}_turn", method, False, single=True)
     several = turn_of(f"{name}_columns_turn", method, False)
     for plane in (EXCHANGE, ALONE):
-        add(one, method, plane, 0, True)
-        add(several, method, plane, 0, False)
+        tabulate(one, method, plane, 0, True)
+        tabulate(several, method, plane, 0, False)
 both = turn_of("dual_turn", DUAL, False)
 for plane in (EXCHANGE, ALONE):
-    add(both, DUAL, plane, 0)
+    tabulate(both, DUAL, plane, 0)
 for name, method in (("sgd", GRADIENT), ("dual", DUAL), ("saga", SAGA)):
-    add(turn_of(f"{name}_round", method, False, ordered=True), method, EXCHANGE, 1)
-add(turn_of("hogwild_turn", GRADIENT, True), GRADIENT, LOCK_FREE, 0)
-add(turn_of("asaga_turn", SAGA, True), SAGA, LOCK_FREE, 0)
-add(master_turn_of("master_turn", False), GRADIENT, MASTER, 0)
-add(master_turn_of("master_round", True), GRADIENT, MASTER, 1)
+    tabulate(turn_of(f"{name}_round", method, False, ordered=True), method, EXCHANGE, 1)
+tabulate(turn_of("hogwild_turn", GRADIENT, True), GRADIENT, LOCK_FREE, 0)
+tabulate(turn_of("asaga_turn", SAGA, True), SAGA, LOCK_FREE, 0)
+tabulate(master_turn_of("master_turn", False), GRADIENT, MASTER, 0)
+tabulate(master_turn_of("master_round", True), GRADIENT, MASTER, 1)
