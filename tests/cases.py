@@ -41,6 +41,17 @@ def forms():
     return [form for form in EVERY_FORM[:4] if form[1] in DTYPES]
 
 
+def with_columns(forms):
+    """These forms and dtypes with one column and with three, as rules have it that tell them apart.
+
+    Several columns are a kernel of their own there, which is compiled in one dtype; plain Python
+    has them in all.
+    """
+    one = [(form, dtype, 1) for form, dtype in forms]
+    compiled = [("dense", "float64"), ("csr", "float64")]
+    return one + [(*form, 3) for form in forms if JIT_DISABLED or form in compiled]
+
+
 DTYPES = ["float64"] if BOUNDSCHECK else ["float32", "float64"]
 FORMS = forms()
 

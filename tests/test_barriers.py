@@ -95,7 +95,7 @@ def test_throttled_release_ends(cancer, runtime, available):
 @pytest.mark.parametrize("rule", [SDCA(), SAGA()], ids=lambda r: type(r).__name__)
 @pytest.mark.parametrize("barrier", [BSP(), Throttled(2)], ids=str)
 def test_rules_that_remember_reach_the_optimum_behind_a_barrier(cancer, rule, barrier):
-    problem = problems.linear(*cancer, alpha=0.01)
+    problem = problems.linear(*cancer, alpha=0.1)
     report = solve(
         problem,
         rule=rule,
@@ -103,7 +103,7 @@ def test_rules_that_remember_reach_the_optimum_behind_a_barrier(cancer, rule, ba
         runtime="threads",
         n_workers=3,
         seed=0,
-        stop=Stop(epochs=400, gradient=1e-7),
+        stop=Stop(epochs=400, gradient=1e-6),
     )
     assert report.converged
 

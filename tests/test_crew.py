@@ -78,7 +78,9 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture
-def crew(folder):
+def crew(folder, monkeypatch):
+    # these tasks are no fits: a helper that imports nothing for them is there ten times as soon
+    monkeypatch.setattr(crew_module.warm, "loaded", list)
     crew = current_crew()
     crew.shutdown()  # members from before do not know this folder
     yield crew
@@ -337,7 +339,13 @@ def test_a_member_whose_old_task_hangs_is_ended_by_a_later_hire(crew, monkeypatc
     until(lambda: gone(pid))
 
 
-def test_the_helper_forks_with_one_thread(crew):
+def with_kernels(monkeypatch):
+    """Have the next helper import what it does for a fit."""
+    monkeypatch.setattr(crew_module.warm, "loaded", lambda: ["sgd_turn"])
+
+
+def test_the_helper_forks_with_one_thread(crew, monkeypatch):
+    with_kernels(monkeypatch)
     ask(crew.hire(1)[0], "hello")
     assert psutil.Process(helper_of(crew)).num_threads() == 1
 
@@ -368,12 +376,14 @@ def test_a_helper_that_cannot_start_is_reported(crew, monkeypatch, capfd):
 
 def test_members_know_the_callers_path_but_not_its_main_module(crew, monkeypatch):
     crew.shutdown()
+    with_kernels(monkeypatch)
     monkeypatch.setenv("PYTHONPATH", "/somewhere")
     (member,) = crew.hire(1)
     seen = ask(member, "look")
     assert seen["path"] == [os.path.abspath(entry) for entry in sys.path]
     assert seen["python_path"] == "/somewhere"
     assert "pytest" not in seen["modules"]
+    assert "numba" in seen["modules"]
     assert "sklearn" not in seen["modules"], "a second for nothing: members check no input"
     # multiprocessing has a second name for a process's own main module
     assert Path(seen["main"]).name == "fork_helper.py"

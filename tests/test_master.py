@@ -77,6 +77,7 @@ def test_many_workers_reach_what_one_does(cancer, runtime, plane):
 @pytest.mark.parametrize("n_workers", [2, 3])
 def test_bsp_repeats_bit_for_bit(cancer, gradients, n_workers):
     settings = {"plane": Master(gradients), "barrier": BSP(), "n_workers": n_workers}
+    settings["stop"] = Stop(epochs=2)
     first = run(cancer, **settings)
     for runtime in RUNTIMES:
         again = run(cancer, runtime, **settings)

@@ -223,6 +223,10 @@ def sgd_rows(rows, rule, order, first, last, t, private, columns, single):
     l2_share = 1.0 - rule.l1_ratio
     passive = rule.schedule == schedules.PA1 or rule.schedule == schedules.PA2
     tiny = 1e-6 if rows.data.itemsize == 4 else 1e-9
+    # what one column keeps from row to row; others read it in the middle only for these
+    scale = local[layout.L_SCALE, 0]
+    intercept = local[layout.L_INTERCEPT, 0]
+    shown = l1 or rule.average > 0 or rule.track == CRITERION
     for i in range(first, last):
         r = order[i]
         look_ahead(rows, order, i)
@@ -249,9 +253,12 @@ def sgd_rows(rows, rule, order, first, last, t, private, columns, single):
                 continue
             eta = columns[layout.C_ETA, c] if rule.schedule == schedules.ADAPTIVE else eta_t
             local[layout.L_ETA, c] = eta
+            if not single:
+                scale = local[layout.L_SCALE, c]
+                intercept = local[layout.L_INTERCEPT, c]
             p = only if single else margin_of[c]
             if not coupled:
-                p = p * local[layout.L_SCALE, c] + local[layout.L_INTERCEPT, c]
+                p = p * scale + intercept
             y = target(rule.loss, label, c, n_columns)
             penalty = 0.0
             if rule.track == CRITERION and not passive:
@@ -265,23 +272,26 @@ def sgd_rows(rows, rule, order, first, last, t, private, columns, single):
             if rule.penalty >= penalties.L2:
                 # never to a negative scale: too large a step sets the weights to zero
                 shrink = max(0.0, 1.0 - l2_share * eta * rule.alpha)
-                scale = local[layout.L_SCALE, c] * shrink
-                local[layout.L_SCALE, c] = scale
+                scale *= shrink
                 if rule.track == CRITERION:
                     local[layout.L_SQUARED_NORM, c] *= shrink * shrink
                     local[layout.L_L1_NORM, c] *= shrink
                 if scale < tiny:
+                    local[layout.L_SCALE, c] = scale
                     fold_scale(private, c, c + 1)
+                    scale = 1.0
             # The division does not wait for the margin, as the step itself does; stored, it is not
             # moved behind it by the compiler.
-            scale = local[layout.L_SCALE, c]
             gain = weight_of(columns, c, y, weight) / scale
             local[layout.L_GAIN, c] = gain
             move = gradient_step(rule, y, p, eta, norm2) * gain
             step[c] = move
             moved = moved or abs(move) > NEGLIGIBLE
             if rule.fit_intercept:
-                local[layout.L_INTERCEPT, c] += move * scale * rule.intercept_decay
+                intercept += move * scale * rule.intercept_decay
+            if not single or shown:
+                local[layout.L_SCALE, c] = scale
+                local[layout.L_INTERCEPT, c] = intercept
         if skip:
             t += 1.0
             continue
@@ -321,7 +331,10 @@ def sgd_rows(rows, rule, order, first, last, t, private, columns, single):
                     local[layout.L_PENALTY, c] += (
                         rule.l1_ratio * local[layout.L_ETA, c] * rule.alpha
                     )
-            scale = local[layout.L_SCALE]
+            scales = local[layout.L_SCALE]
             due = local[layout.L_PENALTY]
-            penalties.clip_l1(rows, start, end, private.w, private.received, scale, due)
+            penalties.clip_l1(rows, start, end, private.w, private.received, scales, due)
         t += 1.0
+    if single:
+        local[layout.L_SCALE, 0] = scale
+        local[layout.L_INTERCEPT, 0] = intercept

@@ -314,7 +314,12 @@ def _guarded(control: socket.socket) -> Iterator[None]:
 
 
 def _preload(kernels: Sequence[str]) -> None:
-    """Import what members need, once for all of them, and load the kernels of these names."""
+    """Import what members need, once for all of them, and load the kernels of these names.
+
+    A caller that has no kernel has no run either that they could work for.
+    """
+    if not kernels:
+        return
     # What cannot be loaded fails again in the task that needs it, and is reported there.
     with contextlib.suppress(Exception):
         importlib.import_module(MEMBERS_WORK)
@@ -338,7 +343,7 @@ def main(arguments: Sequence[str]) -> None:
     control = socket.socket(fileno=int(arguments[0]))
     control.set_inheritable(False)
     with _guarded(control):
-        _preload(arguments[1].split(","))
+        _preload(arguments[1].split(",") if arguments[1] else [])
     gc.collect()
     gc.freeze()  # members' collections then leave these objects, and so their pages, alone
     helper = Helper(control)
