@@ -42,14 +42,14 @@ def forms():
 
 
 def with_columns(forms):
-    """These forms and dtypes with one column and with three, as rules have it that tell them apart.
+    """These forms and dtypes with one column and with three, for rules that have a kernel of each.
 
-    Several columns are a kernel of their own there, which is compiled in one dtype; plain Python
-    has them in all.
+    64-bit indices are compiled for one column only.
     """
     one = [(form, dtype, 1) for form, dtype in forms]
-    compiled = [("dense", "float64"), ("csr", "float64")]
-    return one + [(*form, 3) for form in forms if JIT_DISABLED or form in compiled]
+    return one + [
+        (form, dtype, 3) for form, dtype in forms if JIT_DISABLED or not form.endswith("64")
+    ]
 
 
 DTYPES = ["float64"] if BOUNDSCHECK else ["float32", "float64"]

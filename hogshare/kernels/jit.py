@@ -38,6 +38,7 @@ from numba import typeof
 from numba.core import config
 from numba.extending import typeof_impl
 
+from hogshare.kernels.flags import KernelCompiler
 from hogshare.kernels.linking import HelperCompiler
 
 BOUNDSCHECK = bool(config.BOUNDSCHECK)
@@ -148,7 +149,8 @@ class Compiled:
         return self.shown
 
     def _show(self):
-        return numba.njit(no_cfunc_wrapper=True, **{**FLAGS, **self.options})(self.py_func)
+        options = {"pipeline_class": KernelCompiler, **FLAGS, **self.options}
+        return numba.njit(no_cfunc_wrapper=True, **options)(self.py_func)
 
 
 @typeof_impl.register(Compiled)

@@ -10,9 +10,11 @@ linked, the other registers it for its callers, which Numba does together with t
 """
 
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler import DefaultPassBuilder
 from numba.core.compiler_machinery import AnalysisPass, register_pass
 from numba.core.typed_passes import AnnotateTypes, NativeLowering
+
+from hogshare.kernels.flags import QuickCompiler
 
 
 class LinkedLibrary(JITCodeLibrary):
@@ -60,7 +62,7 @@ class ForCallers(AnalysisPass):
         return False
 
 
-class HelperCompiler(CompilerBase):
+class HelperCompiler(QuickCompiler):
     """Numba's own pipeline with the two passes."""
 
     def define_pipelines(self):

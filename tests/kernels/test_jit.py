@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from numba.core import config
 from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Flags as NumbaFlags
+from numba.core.targetconfig import ConfigStack
 
-from hogshare.kernels import jit, linking
+from hogshare.kernels import flags, jit, linking
 
 pytestmark = pytest.mark.skipif(jit.JIT_DISABLED, reason="nothing is compiled")
 
@@ -103,3 +105,33 @@ def test_the_users_own_cached_functions_stay_where_they_were(tmp_path, monkeypat
     assert str(own) == config.CACHE_DIR
     assert not own.exists()
     assert list((tmp_path / "kernels").rglob("*.nbc"))
+
+
+def test_flags_are_compared_by_what_was_set(monkeypatch):
+    ours, same, other = (flags.Flags(NumbaFlags()) for _ in range(3))
+    for made, value in ((ours, True), (same, True), (other, False)):
+        made.nrt = value
+    assert ours == same and ours != other and ours.copy() == same
+    assert type(ours.copy()) is flags.Flags
+    theirs = NumbaFlags()
+    theirs.nrt = True
+    assert ours == theirs and hash(ours) == hash(theirs)  # to Numba they are the same key
+
+
+def test_kernels_and_helpers_are_compiled_with_them(monkeypatch):
+    seen = set()
+    top = ConfigStack.top_or_none
+    monkeypatch.setattr(
+        ConfigStack, "top_or_none", classmethod(lambda cls: seen.add(type(top())) or top())
+    )
+
+    @jit.helper
+    def largest(x):
+        return max(x[0], x[1])
+
+    @jit.kernel
+    def of_both(x, y):
+        return max(largest(x), largest(y))
+
+    assert of_both(np.arange(2.0), np.arange(2.0)) == 1.0
+    assert flags.Flags in seen
