@@ -501,6 +501,6 @@ def test_ridge_with_64_bit_indices_is_finished_by_scikit_learn(klass):
     wide = X.copy()
     wide.indices, wide.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
     model = klass(alpha=1e-6, max_iter=30, tol=1e-11).fit(wide, y)
-    assert model.solver_ == "saga, sparse_cg"
+    assert model.solver_ == "sdca, sparse_cg"
     near(model, PAIRS[klass](alpha=1e-6, solver="sparse_cg", tol=1e-13).fit(X, y), atol=1e-3)
     assert wide.indices.dtype == np.int64, "the caller's matrix is as it was"

@@ -1,5 +1,7 @@
 """SAGA as a user meets it: it reaches the optimum, alone and with others; what "auto" chooses."""
 
+import math
+
 import cases
 import numpy as np
 import pytest
@@ -166,6 +168,36 @@ def test_uneven_rows_are_left_to_the_dual_or_drawn_by_importance(cancer):
     assert automatic_rule(problems.linear(X, y, alpha=1e-3)) == by_importance
     assert automatic_rule(problems.linear(X, y, alpha=1e-3), shuffle=False) == SDCA()
     assert automatic_rule(problems.linear(X, y, penalty=None)) == by_importance
+
+
+@pytest.mark.parametrize(("rows", "features"), [(100, 50), (2000, 200), (6000, 50)])
+def test_auto_asks_for_rows_per_feature(rows, features):
+    """Many features: the dual, however long rows are. Many rows: SAGA for shorter ones already."""
+    rng = np.random.default_rng(0)
+    X = normalize(rng.standard_normal((rows, features)))
+    reaches = {"short": 0.3, "middling": 0.5, "long": 2.0, "very long": 1000.0}
+    chosen = {}
+    for name, reach in reaches.items():
+        problem = problems.linear(X, np.arange(rows) % 2, alpha=0.25 / (reach * rows))
+        chosen[name] = type(automatic_rule(problem)).__name__
+    if rows == 100:
+        assert set(chosen.values()) == {"SDCA"}
+    else:
+        at_first_sdca = ["short"] if rows == 6000 else ["short", "middling"]
+        assert [name for name in reaches if chosen[name] == "SDCA"] == at_first_sdca
+
+
+def test_where_rows_are_many_they_may_be_a_little_uneven():
+    X = normalize(np.random.default_rng(0).standard_normal((6000, 50)))
+    y = np.arange(6000) % 2
+    X[0] *= math.sqrt(2.5)
+    assert automatic_rule(problems.linear(X, y, alpha=1e-5)) == SAGA()
+    X[0] *= 2.0
+    assert automatic_rule(problems.linear(X, y, alpha=1e-5)) == SAGA(sampling="importance")
+    # read in order, steps are a third as long as for even rows
+    for reach, rule in ((1.0, SDCA()), (5.0, SAGA())):
+        problem = problems.linear(X, y, alpha=0.25 / (reach * 6000))
+        assert automatic_rule(problem, shuffle=False) == rule
 
 
 def uneven(kind, n, m):
