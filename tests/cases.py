@@ -41,17 +41,6 @@ def forms():
     return [form for form in EVERY_FORM[:4] if form[1] in DTYPES]
 
 
-def with_columns(forms):
-    """These forms and dtypes with one column and with three, for rules that have a kernel of each.
-
-    64-bit indices are compiled for one column only.
-    """
-    one = [(form, dtype, 1) for form, dtype in forms]
-    return one + [
-        (form, dtype, 3) for form, dtype in forms if JIT_DISABLED or not form.endswith("64")
-    ]
-
-
 DTYPES = ["float64"] if BOUNDSCHECK else ["float32", "float64"]
 FORMS = forms()
 

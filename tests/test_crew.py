@@ -339,6 +339,11 @@ def test_a_member_whose_old_task_hangs_is_ended_by_a_later_hire(crew, monkeypatc
     until(lambda: gone(pid))
 
 
+def test_a_helper_without_kernels_imports_nothing(crew):
+    modules = ask(crew.hire(1)[0], "look")["modules"]
+    assert "hogshare.runtimes.fork_helper" in modules and "numba" not in modules
+
+
 def with_kernels(monkeypatch):
     """Have the next helper import what it does for a fit."""
     monkeypatch.setattr(crew_module.warm, "loaded", lambda: ["sgd_turn"])

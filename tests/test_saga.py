@@ -20,11 +20,12 @@ from hogshare import (
     StepSize,
     Stop,
     asaga,
+    datasets,
     problems,
     prox_asaga,
     solve,
 )
-from hogshare.engine.automatic import automatic_rule
+from hogshare.engine.automatic import automatic_rule, occurring_features
 
 PLANES = {
     "exchange": Shared(),
@@ -170,34 +171,87 @@ def test_uneven_rows_are_left_to_the_dual_or_drawn_by_importance(cancer):
     assert automatic_rule(problems.linear(X, y, penalty=None)) == by_importance
 
 
-@pytest.mark.parametrize(("rows", "features"), [(100, 50), (2000, 200), (6000, 50)])
-def test_auto_asks_for_rows_per_feature(rows, features):
-    """Many features: the dual, however long rows are. Many rows: SAGA for shorter ones already."""
+REACHES = {"short": 0.3, "middling": 0.6, "long": 5.0, "very long": 25.0, "endless": 1000.0}
+
+
+def choices(X, loss="log_loss", **options):
+    """What "auto" chooses at each reach."""
+    n = X.shape[0]
+    y = np.arange(n) % 2 if loss == "log_loss" else np.arange(float(n)) % 3
+    task = "classification" if loss == "log_loss" else "regression"
+    strength = (0.25 if loss == "log_loss" else 1.0) / n
+    mean = np.square(X.data if sp.issparse(X) else X).sum() / n
+    return {
+        name: automatic_rule(
+            problems.linear(X, y, loss=loss, task=task, alpha=strength * mean / reach), **options
+        )
+        for name, reach in REACHES.items()
+    }
+
+
+def by_sdca(chosen):
+    return [name for name, rule in chosen.items() if rule == SDCA()]
+
+
+@pytest.mark.parametrize(
+    ("rows", "features", "loss", "up_to"),
+    [
+        (60, 60, "log_loss", 5),
+        (60, 60, "squared_error", 5),
+        (62, 60, "log_loss", 4),
+        (62, 60, "squared_error", 3),
+        (148, 60, "log_loss", 4),
+        (152, 60, "log_loss", 2),
+        (152, 60, "squared_error", 2),
+        (990, 10, "log_loss", 2),
+        (1000, 10, "log_loss", 1),
+        (1000, 10, "squared_error", 1),
+    ],
+)
+def test_auto_asks_for_rows_per_feature(rows, features, loss, up_to):
+    X = normalize(np.random.default_rng(0).standard_normal((rows, features)))
+    assert by_sdca(choices(X, loss)) == list(REACHES)[:up_to]
+
+
+def test_columns_that_no_row_has_do_not_count():
     rng = np.random.default_rng(0)
-    X = normalize(rng.standard_normal((rows, features)))
-    reaches = {"short": 0.3, "middling": 0.5, "long": 2.0, "very long": 1000.0}
-    chosen = {}
-    for name, reach in reaches.items():
-        problem = problems.linear(X, np.arange(rows) % 2, alpha=0.25 / (reach * rows))
-        chosen[name] = type(automatic_rule(problem)).__name__
-    if rows == 100:
-        assert set(chosen.values()) == {"SDCA"}
-    else:
-        at_first_sdca = ["short"] if rows == 6000 else ["short", "middling"]
-        assert [name for name in reaches if chosen[name] == "SDCA"] == at_first_sdca
+    X = sp.random_array((9000, 40), density=0.2, format="csr", rng=rng)
+    hashed = sp.csr_array((X.data, X.indices, X.indptr), shape=(9000, 2**18))
+    assert choices(hashed) == choices(X[:3900]) != choices(X)  # below the border to many rows
+    # text: rare words that few rows have are not forgotten by a sample
+    text, y = datasets.zipf_classification(n_samples=9000, n_features=6000, seed=0)
+    found = occurring_features(problems.linear(text, y), every=4)
+    assert found == pytest.approx(len(np.unique(text.indices)), rel=0.15)
+    assert occurring_features(problems.linear(text, y)) == len(np.unique(text.indices))
+
+
+@pytest.mark.parametrize("features", [100, 400])
+def test_a_regression_with_a_weak_penalty_is_solved(features):
+    """With few more rows than features the dual stalls, with fewer SAGA does."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, features))
+    y = X @ rng.standard_normal(features) + 5.0 * rng.standard_normal(200)
+    problem = problems.linear(X, y, loss="squared_error", alpha=1e-2, task="regression")
+    stop = Stop(epochs=300)
+    report = solve(problem, rule=automatic_rule(problem), stop=stop, seed=0, trace=1)
+    A = np.hstack([X, np.ones((200, 1))])
+    best = np.linalg.solve(A.T @ A / 200 + 1e-2 * np.diag([1.0] * features + [0.0]), A.T @ y / 200)
+    assert report.trace.objective[-1] <= 1.05 * problem.objective(best[None, :-1], best[-1:])
 
 
 def test_where_rows_are_many_they_may_be_a_little_uneven():
     X = normalize(np.random.default_rng(0).standard_normal((6000, 50)))
-    y = np.arange(6000) % 2
     X[0] *= math.sqrt(2.5)
-    assert automatic_rule(problems.linear(X, y, alpha=1e-5)) == SAGA()
+    assert choices(X)["endless"] == SAGA()
     X[0] *= 2.0
-    assert automatic_rule(problems.linear(X, y, alpha=1e-5)) == SAGA(sampling="importance")
-    # read in order, steps are a third as long as for even rows
-    for reach, rule in ((1.0, SDCA()), (5.0, SAGA())):
-        problem = problems.linear(X, y, alpha=0.25 / (reach * 6000))
-        assert automatic_rule(problem, shuffle=False) == rule
+    assert by_sdca(choices(X)) == ["short"]
+    assert choices(X)["endless"] == SAGA(sampling="importance")
+    # read in order, SAGA's steps are as short as the largest row asks
+    assert by_sdca(choices(X, shuffle=False)) == ["short", "middling"]
+    X[0] *= math.sqrt(2.0)
+    assert by_sdca(choices(X, shuffle=False)) == ["short", "middling", "long"]
+    X[0] *= 5.0
+    assert by_sdca(choices(X, shuffle=False)) == ["short", "middling", "long", "very long"]
 
 
 def uneven(kind, n, m):

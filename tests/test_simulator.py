@@ -526,12 +526,13 @@ def test_churn_at_random_repeats(problem):
 def test_sums_are_put_in_order_after_a_death(easy, rule, barrier):
     """Also where nothing stirs for long: the last death is far away, and must not be waited for."""
     churn = Churn(deaths={1: 4.3, 2: 9.1, 7: 1e6})
-    stop = Stop(epochs=400, gradient=1e-4)
-    settings = {"rule": rule, "step": None, "stop": stop, "block": 4}
+    stop = Stop(epochs=400, gradient=1e-6)
+    # a worker that dies has done blocks that it has not folded
+    settings = {"rule": rule, "step": None, "stop": stop, "block": 4, "plane": Shared(exchange=24)}
     report = run(easy, Simulator(churn=churn), barrier=barrier, **settings)
     alone = run(easy, n_workers=1, **settings)
     assert report.converged and report.seconds["virtual"] < 1e5
-    np.testing.assert_allclose(report.model.coef, alone.model.coef, atol=5e-3)
+    np.testing.assert_allclose(report.model.coef, alone.model.coef, atol=1e-4)
 
 
 def test_when_nobody_is_left_the_run_ends_and_says_so(problem):

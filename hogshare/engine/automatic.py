@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from hogshare.engine.rules import SAGA, SDCA
 from hogshare.kernels import losses
 from hogshare.kernels.saga import norms_of
@@ -12,14 +14,19 @@ COUPLED = ("multinomial",)  # losses of all columns of a row together: no dual s
 SAMPLE_ROWS = 2048
 # A row's reach is the loss's curvature times mean |x|^2 / (alpha n): SDCA's epochs grow with it,
 # SAGA's with how unlike the directions of the data are, which features tell in proportion to rows.
-WIDE = 2.5  # rows per feature up to which SDCA is ahead whatever the reach
+FEW = 1.0  # rows per feature up to which SDCA is ahead whatever the reach
+WIDE = 2.5  # and up to which it is ahead for reaches up to the next two
+LONG_IF_WIDE = 10.0
+LONG_IF_WIDE_AND_FLAT = (
+    30.0  # of the log loss, whose curvature at an optimum is far below its bound
+)
 TALL = 100.0  # rows per feature from which the data's own curvature carries SAGA
-LONG = 1.0  # reach from which SAGA is ahead between the two
-LONG_IF_TALL = 0.35  # and where there are so many rows
-TOO_LONG = 30.0  # reach from which SDCA takes too many epochs even for uneven rows
+LONG_IF_TALL = 0.35  # reach from which SAGA is ahead then
+LONG = 1.0  # and with fewer rows
 UNEVEN = 2.0  # largest squared norm over the mean from which one step size for all rows fits badly
 UNEVEN_IF_TALL = 3.0
 VERY_UNEVEN = 20.0  # the same, from which SAGA with rows drawn by importance is ahead of SDCA
+TOO_LONG = 30.0  # reach from which SDCA takes too many epochs even for uneven rows
 
 
 def automatic_rule(
@@ -44,7 +51,8 @@ def automatic_rule(
         )
     if problem.loss in losses.KINKED and not from_anywhere:
         return SDCA()
-    mean, largest = norms_of(problem.rows, max(1, problem.n_rows // SAMPLE_ROWS))
+    every = max(1, problem.n_rows // SAMPLE_ROWS)
+    mean, largest = norms_of(problem.rows, every)
     unevenness = largest / mean if mean > 0.0 else 1.0
     tall = problem.n_rows >= TALL * problem.n_features
     uneven = unevenness > (UNEVEN_IF_TALL if tall else UNEVEN)
@@ -55,11 +63,38 @@ def automatic_rule(
     weight = float(problem.rows.weight.mean()) if problem.rows.weight.size else 1.0
     curvature = losses.CURVATURE[losses.CODES[problem.loss]] * weight
     reach = curvature * mean / (problem.l2 * problem.n_rows)
-    if problem.n_rows <= WIDE * problem.n_features:
-        return SDCA()
-    if tall:
-        # uniform steps are as short as the largest row asks
-        shorter = 1.0 if free else max(1.0, unevenness / UNEVEN_IF_TALL)
-        return SDCA() if reach <= LONG_IF_TALL * shorter**2 else saga
-    mended = uneven and (unevenness <= VERY_UNEVEN or not free) and reach <= TOO_LONG
-    return SDCA() if reach <= LONG or mended else saga
+    limit = LONG_IF_TALL if tall else LONG
+    if uneven and not (tall and free) and (unevenness <= VERY_UNEVEN or not free):
+        # One step for all rows is too short for most, and SDCA's epochs grow about as the root of
+        # the reach. Where SAGA may draw rows by importance, that is as good if rows are many.
+        limit = TOO_LONG if not tall else min(TOO_LONG, limit * (unevenness / UNEVEN_IF_TALL) ** 2)
+    if reach > limit and problem.n_rows <= WIDE * problem.n_features:
+        features = occurring_features(problem, every)
+        if problem.n_rows <= FEW * features:
+            return SDCA()
+        if problem.n_rows <= WIDE * features:
+            flat = problem.loss == "log_loss"
+            limit = max(limit, LONG_IF_WIDE_AND_FLAT if flat else LONG_IF_WIDE)
+    return SDCA() if reach <= limit else saga
+
+
+def occurring_features(problem: LinearProblem, every: int = 1) -> float:
+    """How many features some row has, estimated from every so many rows; all of them, if dense.
+
+    What a hashed matrix has besides says nothing. Beyond those that were seen there are about
+    ``once (once - 1) / (2 (twice + 1))``, by how many were seen once and twice (Chao 1984,
+    Scandinavian Journal of Statistics 11, in its bias-corrected form).
+    """
+    if not problem.is_sparse:
+        return float(problem.n_features)
+    rows = problem.rows
+    sample = np.arange(0, problem.n_rows, every)
+    starts = rows.indptr[sample]
+    lengths = rows.indptr[sample + 1] - starts
+    places = np.repeat(starts - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
+    counts = np.bincount(rows.indices[places].astype(np.int64))
+    seen = float(np.count_nonzero(counts))
+    if every == 1:
+        return seen
+    once, twice = np.count_nonzero(counts == 1), np.count_nonzero(counts == 2)
+    return min(float(problem.n_features), seen + once * (once - 1) / (2 * (twice + 1)))

@@ -62,8 +62,8 @@ class SDCA:
 
     Every row keeps one number per column, its dual variable. A step on a row solves the row's own
     part of the problem with everything else held fixed. Needs an l2 part in the penalty (its
-    strength takes the step size's place) and starts from zero. Fast where
-    ``mean |x|^2 / (alpha n)`` is at most some tens, as on text with rows of length 1.
+    strength takes the step size's place) and starts from zero. Fast where features are as many as
+    rows, as in text, or where ``mean |x|^2 / (alpha n)`` is at most a few; see ``docs/auto.md``.
 
     Source: Shalev-Shwartz and Zhang 2013 (SDCA) and 2014 (Prox-SDCA, for the elastic net). With
     several workers: private copies with exchange, where what an exchange holds back is kept.
@@ -89,8 +89,8 @@ class SAGA:
     """Stochastic average gradients, row by row: no noise that stays.
 
     Every row remembers the derivative of its loss when it was last visited. For smooth losses, with
-    any penalty. Ahead of `SDCA` where ``mean |x|^2 / (alpha n)`` is more than a few; see
-    ``docs/auto.md``.
+    any penalty. Ahead of `SDCA` where rows are many beside features, unless
+    ``mean |x|^2 / (alpha n)`` is small; see ``docs/auto.md``.
 
     Source: Defazio et al. 2014; on sparse rows Leblond et al. 2017 (ASAGA) and Pedregosa et al.
     2017 (ProxASAGA). With several workers: private copies with an exchange, or, with

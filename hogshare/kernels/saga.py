@@ -211,11 +211,11 @@ def dense_columns_step(rows, start, private, step, gain, share, l2, l1, stretch)
 def saga_move(before, pull, average, step, rarity, l2, l1):
     """Where one coordinate goes; see `saga_step`."""
     rare = step * rarity
-    keep = 1.0 / (1.0 + rare * l2)  # does not wait for the row's change
+    shrink = 1.0 / (1.0 + rare * l2)  # does not wait for the row's change
     after = before - step * pull - rare * average
     if l1 > 0.0:
         after = shrunk(after, rare * l1)
-    return after * keep
+    return after * shrink
 
 
 @inlined

@@ -213,7 +213,7 @@ def sgd_rows(rows, rule, order, first, last, t, private, columns, single):
 
     single : whether there is one column: a constant of the kernel. Then loops over columns are
         gone, and what a step waits for stays in registers: in an array the compiler could not tell
-        it from the vector. That is worth a tenth of the time of a row of 136 values.
+        it from the vector. That is worth a fifth of the time of a row of 136 values.
     """
     local = private.local
     n_columns = 1 if single else local.shape[1]
@@ -223,10 +223,10 @@ def sgd_rows(rows, rule, order, first, last, t, private, columns, single):
     l2_share = 1.0 - rule.l1_ratio
     passive = rule.schedule == schedules.PA1 or rule.schedule == schedules.PA2
     tiny = 1e-6 if rows.data.itemsize == 4 else 1e-9
-    # what one column keeps from row to row; others read it in the middle only for these
+    # what one column keeps from row to row: in the arrays only where something below reads it there
     scale = local[layout.L_SCALE, 0]
     intercept = local[layout.L_INTERCEPT, 0]
-    shown = l1 or rule.average > 0 or rule.track == CRITERION
+    read_inside = l1 or rule.average > 0 or rule.track == CRITERION
     for i in range(first, last):
         r = order[i]
         look_ahead(rows, order, i)
@@ -289,7 +289,7 @@ def sgd_rows(rows, rule, order, first, last, t, private, columns, single):
             moved = moved or abs(move) > NEGLIGIBLE
             if rule.fit_intercept:
                 intercept += move * scale * rule.intercept_decay
-            if not single or shown:
+            if not single or read_inside:
                 local[layout.L_SCALE, c] = scale
                 local[layout.L_INTERCEPT, c] = intercept
         if skip:

@@ -316,7 +316,8 @@ def _guarded(control: socket.socket) -> Iterator[None]:
 def _preload(kernels: Sequence[str]) -> None:
     """Import what members need, once for all of them, and load the kernels of these names.
 
-    A caller that has no kernel has no run either that they could work for.
+    A caller that has compiled no kernel has no run either that they could work for. (With the JIT
+    off it never has, and each member imports what it needs by itself.)
     """
     if not kernels:
         return
