@@ -120,19 +120,17 @@ def test_flags_are_compared_by_what_was_set():
 
 
 def test_kernels_and_helpers_are_compiled_with_them(monkeypatch):
+    """By the flags that Numba looks a call up by; inside of its own functions they are its own."""
     seen = set()
     top = ConfigStack.top_or_none
     monkeypatch.setattr(
         ConfigStack, "top_or_none", classmethod(lambda cls: seen.add(type(top())) or top())
     )
 
-    @jit.helper
+    @jit.kernel
     def largest(x):
         return max(x[0], x[1])
 
-    @jit.kernel
-    def of_both(x, y):
-        return max(largest(x), largest(y))
-
-    assert of_both(np.arange(2.0), np.arange(2.0)) == 1.0
-    assert seen - {type(None)} == {flags.Flags}
+    assert largest(np.arange(2.0)) == 1.0
+    assert flags.Flags in seen
+    assert issubclass(linking.HelperCompiler, flags.QuickCompiler)
