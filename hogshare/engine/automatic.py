@@ -17,9 +17,8 @@ SAMPLE_ROWS = 2048
 FEW = 1.0  # rows per feature up to which SDCA is ahead whatever the reach
 WIDE = 2.5  # and up to which it is ahead for reaches up to the next two
 LONG_IF_WIDE = 10.0
-LONG_IF_WIDE_AND_FLAT = (
-    30.0  # of the log loss, whose curvature at an optimum is far below its bound
-)
+# of the log loss, whose curvature at an optimum is far below its bound
+LONG_IF_WIDE_AND_FLAT = 30.0
 TALL = 100.0  # rows per feature from which the data's own curvature carries SAGA
 LONG_IF_TALL = 0.35  # reach from which SAGA is ahead then
 LONG = 1.0  # and with fewer rows
@@ -64,15 +63,16 @@ def automatic_rule(
     curvature = losses.CURVATURE[losses.CODES[problem.loss]] * weight
     reach = curvature * mean / (problem.l2 * problem.n_rows)
     limit = LONG_IF_TALL if tall else LONG
-    if uneven and not (tall and free) and (unevenness <= VERY_UNEVEN or not free):
-        # One step for all rows is too short for most, and SDCA's epochs grow about as the root of
-        # the reach. Where SAGA may draw rows by importance, that is as good if rows are many.
-        limit = TOO_LONG if not tall else min(TOO_LONG, limit * (unevenness / UNEVEN_IF_TALL) ** 2)
+    if uneven and not free:
+        # one step for all rows is too short for most; SDCA's epochs grow as the root of the reach
+        limit = min(TOO_LONG, limit * (unevenness / UNEVEN_IF_TALL) ** 2) if tall else TOO_LONG
+    elif uneven and not tall and unevenness <= VERY_UNEVEN:
+        limit = TOO_LONG
     if reach > limit and problem.n_rows <= WIDE * problem.n_features:
         features = occurring_features(problem, every)
         if problem.n_rows <= FEW * features:
-            return SDCA()
-        if problem.n_rows <= WIDE * features:
+            limit = np.inf
+        elif problem.n_rows <= WIDE * features:
             flat = problem.loss == "log_loss"
             limit = max(limit, LONG_IF_WIDE_AND_FLAT if flat else LONG_IF_WIDE)
     return SDCA() if reach <= limit else saga

@@ -133,6 +133,8 @@ class Compiled:
     Showing it takes 0.1 to 0.4 ms, and a process uses a tenth of two hundred.
     """
 
+    PIPELINE = KernelCompiler
+
     def __init__(self, function, **options):
         functools.update_wrapper(self, function)
         self.py_func = function
@@ -149,7 +151,7 @@ class Compiled:
         return self.shown
 
     def _show(self):
-        options = {"pipeline_class": KernelCompiler, **FLAGS, **self.options}
+        options = {**FLAGS, "pipeline_class": self.PIPELINE, **self.options}
         return numba.njit(no_cfunc_wrapper=True, **options)(self.py_func)
 
 
@@ -190,6 +192,11 @@ class Helper(Compiled):
     for most helpers more code than their own, and a fifth of the time that compiling took.
     """
 
+    PIPELINE = HelperCompiler
+
+    def __init__(self, function, **options):
+        super().__init__(function, no_cpython_wrapper=True, **options)
+
     def __call__(self, *arguments):
         """Run the Python form: what Numba would jump to is not there."""
         return self.py_func(*arguments)
@@ -206,7 +213,7 @@ def helper(function):
     """Compile a function that only kernels call: it is part of their code, not of the cache."""
     if JIT_DISABLED:
         return function
-    return Helper(function, no_cpython_wrapper=True, pipeline_class=HelperCompiler)
+    return Helper(function)
 
 
 def exact_kernel(function):
@@ -220,7 +227,7 @@ def exact_helper(function):
     """Compile as `helper` does, with sums and products rounded as they are written."""
     if JIT_DISABLED:
         return function
-    return Helper(function, fastmath=False, no_cpython_wrapper=True, pipeline_class=HelperCompiler)
+    return Helper(function, fastmath=False)
 
 
 def inlined(function):
@@ -231,19 +238,11 @@ def inlined(function):
     """
     if JIT_DISABLED:
         return function
-    return Helper(
-        function, no_cpython_wrapper=True, forceinline=True, pipeline_class=HelperCompiler
-    )
+    return Helper(function, forceinline=True)
 
 
 def exact_inlined(function):
     """Compile as `inlined` does, with sums and products rounded as they are written."""
     if JIT_DISABLED:
         return function
-    return Helper(
-        function,
-        fastmath=False,
-        no_cpython_wrapper=True,
-        forceinline=True,
-        pipeline_class=HelperCompiler,
-    )
+    return Helper(function, fastmath=False, forceinline=True)
