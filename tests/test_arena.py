@@ -91,6 +91,42 @@ def test_attach_refuses_a_descriptor_that_is_too_small():
     large.close()
 
 
+@pytest.mark.parametrize("in_order", [True, False], ids=["as it is", "another order"])
+@pytest.mark.parametrize("kind", ["float64", "float32"])
+@pytest.mark.parametrize("n_rows", [0, 3, 50_001])
+def test_values_are_copied_into_their_place(monkeypatch, n_rows, kind, in_order):
+    monkeypatch.setattr(arena_module, "PIECE", 300_000)  # more than one for the large ones
+    shape = (n_rows, 8)
+    arena = Arena.create({"before": (9, "u1"), "rows": (shape, "float64"), "after": (9, "u1")})
+    values = np.random.default_rng(0).standard_normal(shape).astype(kind)
+    arena.fill("rows", values if in_order else np.asfortranarray(values))
+    assert np.array_equal(arena["rows"], values)
+    assert not arena["before"].any() and not arena["after"].any()
+    with pytest.raises(ValueError, match="shape"):
+        arena.fill("rows", values.ravel())
+    arena.close()
+
+
+def test_large_values_are_not_copied_page_by_page(monkeypatch):
+    """The kernel writes them; and what it leaves over of a piece is written next."""
+    pieces = []
+
+    def little(fd, values, place):
+        pieces.append(len(values))
+        return pwrite(fd, values[:400_000], place)
+
+    pwrite = os.pwrite
+    monkeypatch.setattr(os, "pwrite", little)
+    values = np.arange(150_000.0)
+    arena = Arena.create({"small": (3, "float64"), "large": (len(values), "float64")})
+    arena.fill("small", values[:3])
+    assert not pieces
+    arena.fill("large", values)
+    assert np.array_equal(arena["large"], values)
+    assert pieces == [1_200_000, 800_000, 400_000]
+    arena.close()
+
+
 def test_views_outlive_the_arena():
     arena = Arena.create({"a": (100_000, "float64")})
     view = arena["a"][::7]

@@ -1,11 +1,15 @@
-"""New threads get a core each for a moment, and are free afterwards."""
+"""New threads get a core each for a moment, and are free afterwards; none runs ahead."""
 
 import os
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from hogshare.runtimes import threads as threads_module
 from hogshare.runtimes.placement import Placement
+from hogshare.runtimes.threads import ThreadCrew
 
 linux_only = pytest.mark.skipif(
     not hasattr(os, "sched_setaffinity"), reason="binding threads to cores needs Linux"
@@ -64,3 +68,67 @@ def test_freeing_threads_that_have_ended_is_harmless():
     thread.join()
     placement.free()
     placement.free()
+
+
+class Late(Placement):
+    """Placement of which worker 1 arrives late."""
+
+    def bind(self, worker):
+        time.sleep(0.2 * worker)
+
+
+class Crowd:
+    """A session for `ThreadCrew`, in which workers only tell when they began."""
+
+    has_master = False
+
+    def __init__(self, n_workers):
+        self.settings = self
+        self.n_workers = n_workers
+        self.began = {}
+        self.stopped = False
+
+    def loop(self, session, me):
+        self.began[me] = time.monotonic()
+        yield from ()
+
+    def stop(self):
+        self.stopped = True
+
+
+@pytest.mark.parametrize("patience, ahead", [(30.0, False), (0.01, True)])
+def test_nobody_computes_before_all_are_there(monkeypatch, patience, ahead):
+    """Unless one does not come: the others do not wait for it for long."""
+    crowd = Crowd(2)
+    monkeypatch.setattr(threads_module, "Placement", Late)
+    monkeypatch.setattr(threads_module, "ARRIVAL_SECONDS", patience)
+    monkeypatch.setattr(threads_module, "loop_of", crowd.loop)
+    crew = ThreadCrew(crowd, range(2))
+    crew.start()
+    crew.finish()
+    assert not crew.running
+    assert (crowd.began[1] - crowd.began[0] > 0.1) is ahead
+
+
+def test_a_thread_that_cannot_be_started_holds_nobody(monkeypatch):
+    crowd = Crowd(2)
+    threads = ThreadPoolExecutor(1)
+    submit = threads.submit
+
+    def refuse(function, worker):
+        if worker == 1:
+            raise RuntimeError("can't start new thread")
+        return submit(function, worker)
+
+    monkeypatch.setattr(threads, "submit", refuse)
+    monkeypatch.setattr(threads_module, "pool", lambda: threads)
+    monkeypatch.setattr(threads_module, "ARRIVAL_SECONDS", 30.0)
+    monkeypatch.setattr(threads_module, "loop_of", crowd.loop)
+    crew = ThreadCrew(crowd, range(2))
+    began = time.monotonic()
+    with pytest.raises(RuntimeError, match="new thread"):
+        crew.start()
+    crew.finish()
+    assert not crew.running and set(crowd.began) == {0}
+    assert time.monotonic() - began < 10.0
+    threads.shutdown()

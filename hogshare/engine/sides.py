@@ -199,7 +199,8 @@ class Worker:
                 scale.astype(snapshot.dtype),
                 out=snapshot.reshape(-1, s.settings.n_columns),
             )
-            snapshot[:] = shrunk(snapshot, s.rule.threshold)
+            if s.rule.threshold > 0.0:
+                snapshot[:] = shrunk(snapshot, s.rule.threshold)
         s.arrays["snapshot_intercepts"][slot] = intercept
         if (before % 2 != 0 or s.word(layout.WRITES) != before) and again:
             self.record(again - 1)  # the master wrote meanwhile

@@ -92,13 +92,13 @@ def fold_segment(
     if n_columns == 1:
         # the same as below with the column's numbers in registers, so that it is vectorised
         scale = kind(local[layout.L_SCALE, 0])
-        eta = kind(local[layout.L_ETA, 0])
+        slope = half * kind(local[layout.L_ETA, 0])
+        offset = one + slope * shrink
         for j in range(np.uint64(first), np.uint64(last)):
-            z = half * eta * (kind(curvature[j]) + shrink)
             before = shared[j]
             mine = scale * w[j]
             change = mine - base[j]
-            folded = (even + rest / (one + z)) * change
+            folded = (even + rest / (slope * kind(curvature[j]) + offset)) * change
             after = before + share * folded
             if mine == zero and kept == zero and abs(before) <= abs(base[j]):
                 after = zero

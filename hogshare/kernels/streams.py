@@ -146,7 +146,9 @@ def shuffle_windows(permutation, held_out, order, window, abreast, seed, epoch):
                 r = permutation[side] * window + place
                 if r >= n_rows:
                     continue
-                r = (r + offset) % n_rows
+                r += offset
+                if r >= n_rows:
+                    r -= n_rows
                 if held_out.shape[0] == 0 or held_out[r] == 0:
                     order[k] = r
                     k += 1

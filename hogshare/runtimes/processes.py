@@ -75,7 +75,7 @@ class Processes:
         self.arena = Arena.create(shapes)
         arrays = {name: self.arena[name] for name in shapes}
         for name, array in copied.items():
-            arrays[name][...] = array
+            self.arena.fill(name, array)
         arrays.update({name: rows[name] for name in self.borrowed})
         return arrays
 
@@ -99,9 +99,10 @@ class Processes:
         hook = EpochHook(session, on_epoch, checks)
         threads = ThreadCrew(session, range(1), news)
         try:
-            threads.start()
+            # first the others: worker 0 may take the core that this thread would post from
             for me, member in members.items():
                 self._post(session, member, me)
+            threads.start()
             while True:
                 watch.look(TICK_SECONDS if checks is None else LOOK_SECONDS)
                 hook.poll()

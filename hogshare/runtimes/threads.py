@@ -24,6 +24,8 @@ from hogshare.runtimes.placement import SETTLED_SECONDS, Placement
 from hogshare.runtimes.pool import pool
 
 POLL_SECONDS = 0.05
+# An idle core is there in a tenth of this; where all are busy nobody should wait for one long.
+ARRIVAL_SECONDS = 0.002
 
 
 class ThreadCrew:
@@ -40,29 +42,41 @@ class ThreadCrew:
         self.errors: list[BaseException] = []
         self._placement = Placement(len(workers))
         self._gate = threading.Event()
+        self._missing = len(workers)
         self._running = 0
         self._lock = threading.Lock()
         self._workers = workers
         self._tasks: list[Future[None]] = []
 
     def start(self) -> None:
-        """Start the workers; none computes before all are there.
+        """Start the workers; none computes before all are there, or could have been.
 
-        A first one might take the core that this thread needs in order to start the others: they
-        came 2 ms late.
+        One that computes takes the core that this thread needs in order to start the others, or the
+        one that another woke up on: that one came 2 to 4 ms late, after the kernel's slice.
         """
+        self._running = len(self._workers)
         try:
             for k in self._workers:
                 self._tasks.append(pool().submit(self._work, k))
-        finally:
-            self._running = len(self._tasks)
+        except BaseException:
+            with self._lock:
+                self._running -= len(self._workers) - len(self._tasks)
             self._gate.set()
+            raise
+
+    def _arrive(self) -> None:
+        """Wait until everybody is on a core of its own."""
+        with self._lock:
+            self._missing -= 1
+            if not self._missing:
+                self._gate.set()
+        self._gate.wait(ARRIVAL_SECONDS)
 
     def _work(self, me: int) -> None:
         try:
             if me < self.session.settings.n_workers:
                 self._placement.bind(me)
-            self._gate.wait()
+            self._arrive()
             drive(loop_of(self.session, me), self.news.set)
         except BaseException as error:
             self.errors.append(error)

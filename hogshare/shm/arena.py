@@ -27,7 +27,8 @@ from typing import Any
 import numpy as np
 
 ALIGNMENT = 128  # two cache lines: processors fetch them in pairs
-PIECE = 1 << 28  # bytes per posix_fallocate: a signal then repeats one piece, not everything
+PIECE = 1 << 28  # bytes per call of the kernel: a signal then repeats one piece, not everything
+LARGE = 1 << 20  # bytes from which the kernel copies
 
 _live: weakref.WeakValueDictionary[int, _Mapping] = weakref.WeakValueDictionary()
 _live_lock = threading.Lock()
@@ -139,6 +140,26 @@ class Arena:
         sizes = (shape,) if isinstance(shape, int) else shape
         # frombuffer exports the mapping's buffer, so that nothing can unmap it under the array
         return np.frombuffer(self._open(), dtype, math.prod(sizes), offset).reshape(sizes)
+
+    def fill(self, name: str, values: np.ndarray) -> None:
+        """Copy values into the array of that name; they must have its shape.
+
+        The kernel copies what is large: through the mapping every page traps when it is touched
+        for the first time, and the copy takes twice as long.
+        """
+        target = self[name]
+        if values.shape != target.shape:
+            raise ValueError(f"{name!r} has shape {target.shape}, not {values.shape}.")
+        fd = self._open().fd
+        as_they_are = values.dtype == target.dtype and values.flags.c_contiguous
+        if fd < 0 or not as_they_are or values.nbytes < LARGE:
+            target[...] = values
+            return
+        start, _, _ = self._layout["arrays"][name]
+        left = values.reshape(-1).view(np.uint8).data
+        while left:
+            written = os.pwrite(fd, left[:PIECE], start)
+            start, left = start + written, left[written:]
 
     def describe(self) -> dict[str, Any]:
         """Return the layout: plain data to pickle, from which `attach` finds the arrays."""

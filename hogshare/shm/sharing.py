@@ -109,7 +109,6 @@ def _shared_buffers(parts: dict[str, np.ndarray]) -> dict[str, np.ndarray] | Non
         if part.dtype.hasobject:
             raise TypeError(f"share() needs numbers, but {name} has dtype {part.dtype}.")
     arena = Arena.create({k: (part.shape, part.dtype) for k, part in parts.items()})
-    copies = {name: arena[name] for name in parts}
     for name, part in parts.items():
-        copies[name][...] = part
-    return copies
+        arena.fill(name, part)
+    return {name: arena[name] for name in parts}
