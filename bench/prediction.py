@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from hogshare import Shared, Stop, datasets, problems, solve
-from hogshare.planes.shared import exchange_interval
+from hogshare.planes.shared import descent_interval
 
 COST_EPOCHS = 10
 OWN_CORES = 0.97  # processor time over the workers' time, below which somebody else took a core
@@ -80,7 +80,7 @@ def compare(problem: Any, epochs: int, rounds: int) -> dict[str, Any]:
 
 def costs(problem: Any, rounds: int) -> dict[str, float]:
     """Processor time of a row and of an exchange: least processor time of each interval."""
-    auto = exchange_interval(problem)
+    auto = descent_interval(problem, 0.0, 2)
     pushes, times = [], []
     for interval in (max(1, auto // 4), max(2, auto // 2), auto, 4 * auto):
         least = np.inf

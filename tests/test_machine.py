@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from hogshare import machine, problems
 from hogshare.machine import Machine
-from hogshare.planes.shared import exchange_interval, row_nanoseconds
+from hogshare.planes.shared import easy_interval, exchange_interval, row_nanoseconds
 from hogshare.runtimes import choice, probing
 
 MEASURED = Machine(gather_ns=0.5, miss_ns=90.0, measured=("gather_ns", "miss_ns"))
@@ -162,9 +162,9 @@ def test_floor():
     assert costs.floor_ns(4) == 0.75
 
 
-def a_problem(form="csr", dtype="float32", classes=2):
+def a_problem(form="csr", dtype="float32", classes=2, width=40):
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((60, 40)).astype(dtype)
+    X = rng.standard_normal((60, width)).astype(dtype)
     X = sp.csr_array(X * (rng.random(X.shape) < 0.5)) if form == "csr" else X
     return problems.linear(X, np.arange(60) % classes, loss="log_loss")
 
@@ -172,15 +172,21 @@ def a_problem(form="csr", dtype="float32", classes=2):
 @pytest.mark.parametrize("form", ["csr", "dense"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("classes", [2, 5])
-def test_default_constants_give_the_costs_that_the_intervals_were_tuned_with(form, dtype, classes):
-    problem = a_problem(form, dtype, classes)
+@pytest.mark.parametrize("width", [40, 300])
+def test_default_constants_give_the_costs_that_the_intervals_were_tuned_with(
+    form, dtype, classes, width
+):
+    problem = a_problem(form, dtype, classes, width)
     per_value = (3.0 if form == "csr" else 0.5) + 1.2 * (problem.n_columns - 1)
     row_ns = 25.0 + problem.nnz / problem.n_rows * per_value
     assert row_nanoseconds(problem) == pytest.approx(row_ns, rel=0.1)
     size = problem.n_features * problem.n_columns
-    exchange_ns = 20.0 + size * (1.0 + 10.0 * problem.dtype.itemsize / 64.0)
-    interval = max(16.0, 6.0 * exchange_ns / row_ns)
+    exchange_ns = size * (1.0 + 10.0 * problem.dtype.itemsize / 64.0)
+    interval = max(16.0, 4.0 * (20.0 + exchange_ns) / row_ns)
     assert exchange_interval(problem) == pytest.approx(interval, rel=0.1, abs=1.0)
+    easy = (960.0 + exchange_ns) / row_ns
+    assert easy_interval(problem, 0.0) == pytest.approx(max(16.0, 10.0 * easy), rel=0.1)
+    assert easy_interval(problem, 0.1) == pytest.approx(max(16.0, 4.0 * easy), rel=0.1)
 
 
 def test_measured_constants_decide(file):

@@ -2,8 +2,10 @@ import json
 import math
 import pickle
 
+import cases
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from hogshare import (
     ASP,
@@ -64,6 +66,8 @@ def a_report(
     }
     settings = {
         "problem": {
+            "penalty": "l2",
+            "l1_ratio": 0.0,
             "rows": N_ROWS,
             "features": 500,
             "columns": 1,
@@ -227,6 +231,21 @@ def test_factors_are_those_of_blocks():
     many = costing._evened(np.array([2.0, 1.0]), np.array([5_000.0, 15_000.0]))
     assert len(many) == costing.MOST_FACTORS and many.mean() == pytest.approx(1.0)
     assert np.mean(many > 1.0) == pytest.approx(0.25)
+
+
+def test_the_interval_is_that_of_a_run_with_so_many_workers():
+    one = Run(a_report(even(200.0), 1, SHARED))
+    problem = problems.linear(sp.random(N_ROWS, 500, 0.02, "csr", "float32"), np.arange(N_ROWS) % 2)
+    intervals = [cases.session(problem, n_workers=k).plan.interval for k in (2, 8, 64)]
+    assert intervals[0] > intervals[1] > intervals[2]
+    assert [one.interval(k) for k in (2, 8, 64)] == pytest.approx(intervals, rel=0.02)
+    measured = Run(a_report(varied(200.0, 90_000.0), 2, SHARED, interval=1000))
+    assert measured.interval(8) == 1000
+    chosen = Run(a_report(even(200.0), 1, {"name": "Shared", "exchange": 77}))
+    assert chosen.interval(8) == 77
+    remembering = a_report(even(200.0), 1, SHARED)
+    remembering.settings["rule"]["name"] = "SDCA"
+    assert Run(remembering).interval(2) == Run(remembering).interval(8)
 
 
 def test_exchanges_are_frequent_at_first():

@@ -12,6 +12,7 @@ from hogshare.datasets import zipf_classification
 from hogshare.engine import arrays
 from hogshare.engine.pace import interval_with_memory, keeps, oldest_reading
 from hogshare.kernels import layout
+from hogshare.planes.shared import exchange_interval
 
 LIMIT = 100
 CLOSE = 1e-8  # relative excess of the objective
@@ -119,6 +120,22 @@ def test_intervals_of_the_rules_that_remember():
     assert of(SDCA(), 16, 10, 2, 2.0) == 1
     assert of(SAGA(), 500, 40_000, 8, 2.0) == 156, "so that it can keep what is held back"
     assert of(SAGA(), 5000, 40_000, 8, 2.0) == 312, "not where that is too dear"
+
+
+def test_the_automatic_interval_of_plain_descent_is_not_that_of_others():
+    X, y = zipf_classification(6_400, 50, 5.0)
+
+    def of(plane=None, penalty="l2", n_workers=2, **settings):
+        problem = problems.linear(X, y, penalty=penalty)
+        settings |= {"n_workers": n_workers, "plane": plane or Shared()}
+        return cases.session(problem, **settings).plan.interval
+
+    assert exchange_interval(problems.linear(X, y)) == 16, "what an exchange costs at least"
+    assert of() == 200 and of(n_workers=4) == 100, "a sixteenth of the rows, over all workers"
+    assert of(n_workers=64) == 16
+    assert 64 < of(penalty="elasticnet") < 150, "until it costs a quarter of the rows' time"
+    assert of(plane=Shared(exchange=20)) == 20
+    assert of(rule=SDCA()) == 64
 
 
 def test_steps_are_stretched_no_further_than_their_rows_bear():

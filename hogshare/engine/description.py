@@ -23,7 +23,7 @@ from hogshare.engine.stops import Stop
 from hogshare.kernels import coordinate, epochs, losses, penalties, schedules, sgd
 from hogshare.kernels.epochs import Plan
 from hogshare.planes import Plane, Shared
-from hogshare.planes.shared import row_nanoseconds
+from hogshare.planes.shared import descent_interval, row_nanoseconds
 from hogshare.problems.linear import LinearProblem, effective_l1_ratio
 from hogshare.problems.rows import block_rows, windows
 
@@ -76,6 +76,10 @@ def describe(
     n_training = n_rows - held_out
     mode = plane.mode(n_workers)
     interval = plane.interval(problem) if mode == epochs.EXCHANGE else 0
+    l1 = effective_l1_ratio(problem.penalty, problem.l1_ratio)
+    automatic = mode == epochs.EXCHANGE and isinstance(plane, Shared) and plane.exchange == "auto"
+    if automatic and isinstance(rule, SGD):
+        interval = descent_interval(problem, l1, n_workers)
     ordered = orderly and n_workers > 1 and mode != epochs.LOCK_FREE and is_bsp(barrier, n_workers)
     rows_per_block = block_rows(n_training, n_workers, trace)
     if block is not None:
@@ -94,7 +98,6 @@ def describe(
     rows_per_block = min(n_training, -(-rows_per_block // batch) * batch)
     n_blocks = -(-n_training // rows_per_block)
     record_every = max(1, n_blocks // trace) if trace else 0
-    l1 = effective_l1_ratio(problem.penalty, problem.l1_ratio)
     numbers = sgd.Rule(
         loss=losses.CODES[problem.loss],
         epsilon=problem.epsilon,
@@ -119,8 +122,7 @@ def describe(
     if mode == epochs.EXCHANGE and not isinstance(rule, SGD):
         stretch = min(n_workers, stretch_limit(rule, problem, l1, numbers))
         oldest = oldest_reading(n_workers, stretch)
-        assert isinstance(plane, Shared)
-        if plane.exchange == "auto" and l1 == 0.0:
+        if automatic and l1 == 0.0:
             interval = interval_with_memory(interval, rule, n_training, n_workers, oldest)
         if sleeps == epochs.SIMULATED:
             interval = max(interval, rows_per_block)

@@ -13,11 +13,10 @@ import numpy as np
 
 from hogshare.engine.rules import SAGA, SDCA, Rule
 from hogshare.kernels import losses, saga, sgd
-from hogshare.planes.shared import EXCHANGE_SHARE
+from hogshare.planes.shared import EXCHANGE_SHARE, SPREAD
 from hogshare.problems.linear import LinearProblem
 
 DELAY = 8  # rows per row of age at which SAGA keeps what an exchange holds back
-SPREAD = 16  # rows per row that all workers have between two exchanges
 DEAREST = 2.0  # estimate of an exchange's cost that SAGA bears, in its rows' time
 FEWEST = 64  # rows between exchanges
 LONGEST = 2.0 / 3.0  # constant step of SAGA that is stable on all rows tried, times L

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 SAMPLE_ROWS = (256, 2048)  # fewest and most rows looked at to tell hot features from cold ones
 SAMPLE_VALUES = 1 << 16  # values of those rows, about: a fifth of a millisecond
 EXCHANGE_SHARE = 4.0  # rows' time per exchange, in exchanges
-EXCHANGE_NS = 20.0  # of an exchange besides its coordinates
+EASY_SHARE = 10.0  # the same, where exchanges should cost next to nothing
+SPREAD = 16  # rows per row that all workers have between two exchanges, where more cost epochs
+EXCHANGE_NS = 20.0  # of an exchange besides its coordinates, if workers do not meet
+HAND_OVERS = 12.0  # of words that they share, where they do
 EXCHANGE_BYTES = 24.0  # read and written per coordinate, in float32
 LINE_TRANSFERS = 2.0  # of each line of the shared vector per exchange
 LINE_BYTES = 64.0
@@ -143,12 +146,39 @@ def exchange_interval(problem: Size) -> int:
     coordinate, 10 ns per line, 3 ns per value of a sparse row. Fewer rows make the copies agree
     better, and cost more; see `docs/exchange.md`.
     """
+    return _interval(problem, EXCHANGE_NS, EXCHANGE_SHARE)
+
+
+def descent_interval(problem: Size, l1: float, n_workers: int) -> int:
+    """Rows between two exchanges of plain descent.
+
+    More than `exchange_interval` asks for at least, up to where an exchange costs next to nothing:
+    an epoch is worth the same in between, as long as all workers together have no more than a
+    sixteenth of the rows between two exchanges of each.
+    """
+    spread = problem.n_rows // (SPREAD * n_workers)
+    return max(exchange_interval(problem), min(easy_interval(problem, l1), spread))
+
+
+def easy_interval(problem: Size, l1: float) -> int:
+    """Rows after which an exchange costs next to nothing.
+
+    However small the model is, workers hand each other a dozen words, which is most of an exchange
+    of a hundred coordinates. With `l1` it may cost a quarter of the rows' time all the same: a
+    coefficient that one worker takes to be zero is wrong the more often the longer it is alone.
+    """
+    share = EXCHANGE_SHARE if l1 > 0.0 else EASY_SHARE
+    return _interval(problem, HAND_OVERS * machine.load().hand_over_ns, share)
+
+
+def _interval(problem: Size, meeting_ns: float, share: float) -> int:
+    """Rows that take as long as so many exchanges."""
     costs = machine.load()
     line_share = problem.dtype.itemsize / LINE_BYTES
     per_coordinate = EXCHANGE_BYTES / costs.stream_gb_per_second
     per_coordinate += LINE_TRANSFERS * costs.line_transfer_ns * line_share
-    exchange_ns = EXCHANGE_NS + problem.n_features * problem.n_columns * per_coordinate
-    return int(np.clip(EXCHANGE_SHARE * exchange_ns / row_nanoseconds(problem), 16, 8192))
+    exchange_ns = meeting_ns + problem.n_features * problem.n_columns * per_coordinate
+    return int(np.clip(share * exchange_ns / row_nanoseconds(problem), 16, 8192))
 
 
 def feature_curvature(problem: LinearProblem, rng: np.random.Generator) -> np.ndarray:

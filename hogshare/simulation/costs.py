@@ -18,7 +18,13 @@ from hogshare import machine
 from hogshare.barriers import BuiltIn, is_bsp, named, numbers_of
 from hogshare.kernels import barriers as codes
 from hogshare.kernels.turns import FIRST_INTERVAL
-from hogshare.planes.shared import LINE_BYTES, LINE_TRANSFERS, exchange_interval
+from hogshare.planes.shared import (
+    LINE_BYTES,
+    LINE_TRANSFERS,
+    descent_interval,
+    exchange_interval,
+)
+from hogshare.problems.linear import effective_l1_ratio
 from hogshare.problems.rows import block_rows
 from hogshare.shm.turns import BLOCKS, NANOSECONDS, PUSHES, ROWS
 
@@ -121,10 +127,13 @@ class Run:
         plane = settings["plane"]
         self.has_master = plane["name"] == "Master"
         self.exchanges = not self.has_master and plane["exchange"] is not None
-        self.interval = int(settings["exchange_rows"])
-        if self.exchanges and not self.interval:  # of one worker, who has nobody to exchange with
-            auto = plane["exchange"] == "auto"
-            self.interval = exchange_interval(self) if auto else int(plane["exchange"])
+        self._interval = int(settings["exchange_rows"])
+        if not self._interval and self.exchanges and plane["exchange"] != "auto":
+            self._interval = int(
+                plane["exchange"]
+            )  # of one worker, who has nobody to exchange with
+        self._l1 = effective_l1_ratio(size["penalty"], size["l1_ratio"])
+        self._descends = settings["rule"]["name"] == "SGD"
         # SAGA's average of its table is exchanged as well
         self.vectors = 2 if settings["rule"]["name"] == "SAGA" else 1
         self.mail = report.mail
@@ -154,6 +163,14 @@ class Run:
             return min(self.block_rows, automatic)
         return automatic if self.adapts else self.block_rows
 
+    def interval(self, n_workers: int) -> int:
+        """Rows between two exchanges in a run with so many workers: as they were, if there were."""
+        if self._interval or not self.exchanges:
+            return self._interval
+        if self._descends:
+            return descent_interval(self, self._l1, n_workers)
+        return exchange_interval(self)
+
     def exchanges_of_block(self, n_workers: int, n_rows: float) -> float:
         """Exchanges in a block of so many rows, on average over the run."""
         if not self.exchanges or n_workers == 1:
@@ -161,9 +178,9 @@ class Run:
         if self.is_ordered(n_workers):
             return 2.0  # a push and a pull
         if not self.is_free(n_workers):
-            return math.ceil(n_rows / self.interval) + 1.0
+            return math.ceil(n_rows / self.interval(n_workers)) + 1.0
         own = self.rows / n_workers
-        return pushes_of(own, self.interval) / own * n_rows
+        return pushes_of(own, self.interval(n_workers)) / own * n_rows
 
 
 def pushes_of(n_rows: float, interval: int) -> float:
