@@ -184,9 +184,8 @@ def test_default_constants_give_the_costs_that_the_intervals_were_tuned_with(
     exchange_ns = size * (1.0 + 10.0 * problem.dtype.itemsize / 64.0)
     interval = max(16.0, 4.0 * (20.0 + exchange_ns) / row_ns)
     assert exchange_interval(problem) == pytest.approx(interval, rel=0.1, abs=1.0)
-    easy = (960.0 + exchange_ns) / row_ns
-    assert easy_interval(problem, 0.0) == pytest.approx(max(16.0, 10.0 * easy), rel=0.1)
-    assert easy_interval(problem, 0.1) == pytest.approx(max(16.0, 4.0 * easy), rel=0.1)
+    easy = 10.0 * (960.0 + exchange_ns) / row_ns
+    assert easy_interval(problem) == pytest.approx(easy, rel=0.1)
 
 
 def test_measured_constants_decide(file):

@@ -133,7 +133,7 @@ def test_the_automatic_interval_of_plain_descent_is_not_that_of_others():
     assert exchange_interval(problems.linear(X, y)) == 16, "what an exchange costs at least"
     assert of() == 200 and of(n_workers=4) == 100, "a sixteenth of the rows, over all workers"
     assert of(n_workers=64) == 16
-    assert 64 < of(penalty="elasticnet") < 150, "until it costs a quarter of the rows' time"
+    assert of(penalty="elasticnet") == 16, "zeros that a worker finds alone are often wrong"
     assert of(plane=Shared(exchange=20)) == 20
     assert of(rule=SDCA()) == 64
 

@@ -154,21 +154,22 @@ def descent_interval(problem: Size, l1: float, n_workers: int) -> int:
 
     More than `exchange_interval` asks for at least, up to where an exchange costs next to nothing:
     an epoch is worth the same in between, as long as all workers together have no more than a
-    sixteenth of the rows between two exchanges of each.
+    sixteenth of the rows between two exchanges of each. Not with `l1`: a coefficient that one
+    worker takes to be zero is wrong the more often the longer it is alone.
     """
-    spread = problem.n_rows // (SPREAD * n_workers)
-    return max(exchange_interval(problem), min(easy_interval(problem, l1), spread))
+    least = exchange_interval(problem)
+    if l1 > 0.0:
+        return least
+    return max(least, min(easy_interval(problem), problem.n_rows // (SPREAD * n_workers)))
 
 
-def easy_interval(problem: Size, l1: float) -> int:
+def easy_interval(problem: Size) -> int:
     """Rows after which an exchange costs next to nothing.
 
     However small the model is, workers hand each other a dozen words, which is most of an exchange
-    of a hundred coordinates. With `l1` it may cost a quarter of the rows' time all the same: a
-    coefficient that one worker takes to be zero is wrong the more often the longer it is alone.
+    of a hundred coordinates.
     """
-    share = EXCHANGE_SHARE if l1 > 0.0 else EASY_SHARE
-    return _interval(problem, HAND_OVERS * machine.load().hand_over_ns, share)
+    return _interval(problem, HAND_OVERS * machine.load().hand_over_ns, EASY_SHARE)
 
 
 def _interval(problem: Size, meeting_ns: float, share: float) -> int:
