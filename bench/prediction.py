@@ -80,7 +80,7 @@ def compare(problem: Any, epochs: int, rounds: int) -> dict[str, Any]:
 
 def costs(problem: Any, rounds: int) -> dict[str, float]:
     """Processor time of a row and of an exchange: least processor time of each interval."""
-    auto = descent_interval(problem, 0.0, 2)
+    auto = descent_interval(problem, 0.0, problem.n_rows, 2)
     pushes, times = [], []
     for interval in (max(1, auto // 4), max(2, auto // 2), auto, 4 * auto):
         least = np.inf

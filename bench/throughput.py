@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import math
 import statistics
 import time
 import warnings
@@ -102,9 +103,11 @@ def time_to_objective(X: Any, y: np.ndarray, n: int) -> dict[str, Any]:
 
     def two_runs(seed: int) -> float:
         n_epochs, _ = shortest(plans["one worker"], seed)
+        if not n_epochs:
+            return float("nan")
 
         def run(problem: Any) -> float:
-            settings = {"stop": Stop(epochs=max(1, n_epochs)), "seed": seed}
+            settings = {"stop": Stop(epochs=n_epochs), "seed": seed}
             return solve(problem, runtime="caller", **settings).seconds["run"]
 
         with ThreadPoolExecutor(2) as pool:
@@ -123,11 +126,16 @@ def time_to_objective(X: Any, y: np.ndarray, n: int) -> dict[str, Any]:
 
 
 def summary(runs: dict[str, list[float]], against: str) -> dict[str, dict[str, float]]:
-    """Median, spread, and the median of the ratios taken round by round."""
+    """Median, spread, and the median of the ratios taken round by round; NaN counts nowhere."""
     lines: dict[str, dict[str, float]] = {}
-    for name, values in runs.items():
-        ratios = [a / b for a, b in zip(runs[against], values, strict=True)]
+    for name, times in runs.items():
+        values = [value for value in times if math.isfinite(value)]
+        pairs = zip(runs[against], times, strict=True)
+        ratios = [a / b for a, b in pairs if math.isfinite(a / b)]
+        if not ratios:
+            continue
         lines[name] = {
+            "rounds": len(values),
             "median": statistics.median(values),
             "min": min(values),
             "max": max(values),

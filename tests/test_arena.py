@@ -104,6 +104,16 @@ def test_values_are_copied_into_their_place(monkeypatch, n_rows, kind, in_order)
     assert not arena["before"].any() and not arena["after"].any()
     with pytest.raises(ValueError, match="shape"):
         arena.fill("rows", values.ravel())
+    with pytest.raises(TypeError, match="cast"):
+        arena.fill("before", np.ones(9))
+    arena.close()
+
+
+def test_values_of_a_masked_array_are_its_data():
+    values = np.ma.masked_array(np.arange(200_000.0), mask=np.arange(200_000) % 2 == 0)
+    arena = Arena.create({"a": (len(values), "float64")})
+    arena.fill("a", values)
+    assert np.array_equal(arena["a"], values.data)
     arena.close()
 
 

@@ -80,20 +80,14 @@ class Late(Placement):
 class Crowd:
     """A session for `ThreadCrew`, in which workers only tell when they began."""
 
-    has_master = False
-
     def __init__(self, n_workers):
         self.settings = self
         self.n_workers = n_workers
         self.began = {}
-        self.stopped = False
 
     def loop(self, session, me):
         self.began[me] = time.monotonic()
         yield from ()
-
-    def stop(self):
-        self.stopped = True
 
 
 @pytest.mark.parametrize("patience, ahead", [(30.0, False), (0.01, True)])
@@ -110,25 +104,54 @@ def test_nobody_computes_before_all_are_there(monkeypatch, patience, ahead):
     assert (crowd.began[1] - crowd.began[0] > 0.1) is ahead
 
 
+def test_nobody_computes_before_all_are_sent_for(monkeypatch):
+    """However long it takes to start a thread."""
+    crowd = Crowd(3)
+    monkeypatch.setattr(threads_module, "ARRIVAL_SECONDS", 0.0)
+    monkeypatch.setattr(threads_module, "loop_of", crowd.loop)
+    with ThreadPoolExecutor(3) as threads:
+        monkeypatch.setattr(threads_module, "pool", lambda: SlowToStart(threads))
+        crew = ThreadCrew(crowd, range(3))
+        crew.start()
+        sent = time.monotonic()
+        crew.finish()
+    assert min(crowd.began.values()) > sent - 0.05
+
+
+class SlowToStart:
+    """A pool that takes a tenth of a second for each thread."""
+
+    def __init__(self, threads):
+        self.threads = threads
+
+    def submit(self, *task):
+        time.sleep(0.1)
+        return self.threads.submit(*task)
+
+
 def test_a_thread_that_cannot_be_started_holds_nobody(monkeypatch):
+    """Its task stays in the pool's queue, and must do nothing when a thread finds it there."""
     crowd = Crowd(2)
-    threads = ThreadPoolExecutor(1)
-    submit = threads.submit
+    started = []
+    start = threading.Thread.start
 
-    def refuse(function, worker):
-        if worker == 1:
+    def start_one(thread):
+        if started:
             raise RuntimeError("can't start new thread")
-        return submit(function, worker)
+        started.append(thread)
+        start(thread)
 
-    monkeypatch.setattr(threads, "submit", refuse)
-    monkeypatch.setattr(threads_module, "pool", lambda: threads)
     monkeypatch.setattr(threads_module, "ARRIVAL_SECONDS", 30.0)
     monkeypatch.setattr(threads_module, "loop_of", crowd.loop)
-    crew = ThreadCrew(crowd, range(2))
     began = time.monotonic()
-    with pytest.raises(RuntimeError, match="new thread"):
-        crew.start()
-    crew.finish()
-    assert not crew.running and set(crowd.began) == {0}
+    with ThreadPoolExecutor(2) as threads:
+        monkeypatch.setattr(threads_module, "pool", lambda: threads)
+        crew = ThreadCrew(crowd, range(2))
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", start_one)
+            with pytest.raises(RuntimeError, match="new thread"):
+                crew.start()
+        crew.finish()
+        assert not crew.running
+    assert set(crowd.began) <= {0} and not crew.running, "the first may have come before"
     assert time.monotonic() - began < 10.0
-    threads.shutdown()

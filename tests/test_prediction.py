@@ -234,18 +234,25 @@ def test_factors_are_those_of_blocks():
 
 
 def test_the_interval_is_that_of_a_run_with_so_many_workers():
-    one = Run(a_report(even(200.0), 1, SHARED))
     problem = problems.linear(sp.random(N_ROWS, 500, 0.02, "csr", "float32"), np.arange(N_ROWS) % 2)
-    intervals = [cases.session(problem, n_workers=k).plan.interval for k in (2, 8, 64)]
-    assert intervals[0] > intervals[1] > intervals[2]
-    assert [one.interval(k) for k in (2, 8, 64)] == pytest.approx(intervals, rel=0.02)
-    measured = Run(a_report(varied(200.0, 90_000.0), 2, SHARED, interval=1000))
-    assert measured.interval(8) == 1000
-    chosen = Run(a_report(even(200.0), 1, {"name": "Shared", "exchange": 77}))
-    assert chosen.interval(8) == 77
-    remembering = a_report(even(200.0), 1, SHARED)
+    counts = (2, 8, 64)
+    real = [cases.session(problem, n_workers=k).plan.interval for k in counts]
+    assert real[0] > real[1] > real[2]
+    one, two = (
+        Run(a_report(even(200.0), 1, SHARED)),
+        Run(a_report(even(200.0), 2, SHARED, interval=real[0])),
+    )
+    assert [one.interval(k) for k in counts] == pytest.approx(real, rel=0.02)
+    assert [two.interval(k) for k in counts] == pytest.approx(real, rel=0.02)
+    odd = Run(a_report(even(200.0), 2, SHARED, interval=1000))
+    assert odd.interval(2) == 1000, "as it was"
+    chosen = {"name": "Shared", "exchange": 77}
+    assert Run(a_report(even(200.0), 1, chosen)).interval(8) == 77
+    assert Run(a_report(even(200.0), 2, chosen, interval=77)).interval(8) == 77
+    remembering = a_report(even(200.0), 2, SHARED, interval=90)
     remembering.settings["rule"]["name"] = "SDCA"
-    assert Run(remembering).interval(2) == Run(remembering).interval(8)
+    assert Run(remembering).interval(8) == 90
+    assert Run(a_report(even(200.0), 2)).interval(8) == 0, "one vector for all"
 
 
 def test_exchanges_are_frequent_at_first():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from hogshare import SAGA, SDCA, Shared, Stop, problems, solve
+from hogshare import SAGA, SDCA, Shared, Simulator, Stop, problems, solve
 from hogshare.datasets import zipf_classification
 from hogshare.engine import arrays
 from hogshare.engine.pace import interval_with_memory, keeps, oldest_reading
@@ -136,6 +136,10 @@ def test_the_automatic_interval_of_plain_descent_is_not_that_of_others():
     assert of(penalty="elasticnet") == 16, "zeros that a worker finds alone are often wrong"
     assert of(plane=Shared(exchange=20)) == 20
     assert of(rule=SDCA()) == 64
+    half = np.arange(len(y)) % 2 == 0
+    assert of(stop=Stop(epochs=1, validation=half)) == 100, "of the rows that are learnt from"
+    report = solve(problems.linear(X, y), runtime=Simulator(), n_workers=2, stop=Stop(epochs=1))
+    assert report.settings["exchange_rows"] == 16
 
 
 def test_steps_are_stretched_no_further_than_their_rows_bear():

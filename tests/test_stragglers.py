@@ -284,8 +284,8 @@ def sleeps(table, worker):
     return bool(table._array[worker, layout.T_SLEEPS])
 
 
-# the last of three workers sleeps for an hour; the second is slow, or it might be through with all
-# the rest before the first one comes, which is to act
+# The last of three workers sleeps for an hour. The second takes 50 ms for each block, or it might
+# be through with all the rest before the first one comes, which is to act.
 SLEEPER = Recorded([[], [0.05], [3600.0]])
 
 

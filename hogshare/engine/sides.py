@@ -199,7 +199,7 @@ class Worker:
                 scale.astype(snapshot.dtype),
                 out=snapshot.reshape(-1, s.settings.n_columns),
             )
-            if s.rule.threshold > 0.0:
+            if s.rule.threshold > 0.0:  # else a copy onto itself, while the clock runs
                 snapshot[:] = shrunk(snapshot, s.rule.threshold)
         s.arrays["snapshot_intercepts"][slot] = intercept
         if (before % 2 != 0 or s.word(layout.WRITES) != before) and again:

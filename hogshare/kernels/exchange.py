@@ -90,7 +90,7 @@ def fold_segment(
             base[j] = after
         return
     if n_columns == 1:
-        # the same as below with the column's numbers in registers, so that it is vectorised
+        # as below, up to rounding, with the column's numbers in registers: so it is vectorised
         scale = kind(local[layout.L_SCALE, 0])
         slope = half * kind(local[layout.L_ETA, 0])
         offset = one + slope * shrink

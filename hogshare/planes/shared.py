@@ -149,8 +149,8 @@ def exchange_interval(problem: Size) -> int:
     return _interval(problem, EXCHANGE_NS, EXCHANGE_SHARE)
 
 
-def descent_interval(problem: Size, l1: float, n_workers: int) -> int:
-    """Rows between two exchanges of plain descent.
+def descent_interval(problem: Size, l1: float, n_rows: int, n_workers: int) -> int:
+    """Rows between two exchanges of plain descent on `n_rows` of the rows.
 
     More than `exchange_interval` asks for at least, up to where an exchange costs next to nothing:
     an epoch is worth the same in between, as long as all workers together have no more than a
@@ -160,7 +160,7 @@ def descent_interval(problem: Size, l1: float, n_workers: int) -> int:
     least = exchange_interval(problem)
     if l1 > 0.0:
         return least
-    return max(least, min(easy_interval(problem), problem.n_rows // (SPREAD * n_workers)))
+    return max(least, min(easy_interval(problem), n_rows // (SPREAD * n_workers)))
 
 
 def easy_interval(problem: Size) -> int:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from concurrent.futures import Future, wait
 
 import numpy as np
 
@@ -32,6 +31,10 @@ class ThreadCrew:
     """Threads that run workers of one session, and an event that tells of their news.
 
     The event is set after an epoch that is to be reported has ended, and after a thread has.
+
+    A worker counts as running from `start` on. It claims its place when its thread gets to it; once
+    a start has been called off nobody does, so that a task that stayed in the pool's queue is
+    harmless whenever a thread finds it.
     """
 
     def __init__(
@@ -41,38 +44,47 @@ class ThreadCrew:
         self.news = news or threading.Event()
         self.errors: list[BaseException] = []
         self._placement = Placement(len(workers))
-        self._gate = threading.Event()
-        self._missing = len(workers)
-        self._running = 0
-        self._lock = threading.Lock()
         self._workers = workers
-        self._tasks: list[Future[None]] = []
+        self._all_sent = threading.Event()
+        self._all_here = threading.Event()
+        self._missing = len(workers)
+        self._off = False
+        self._to_come = 0
+        self._inside = 0
+        self._changed = threading.Condition()
 
     def start(self) -> None:
-        """Start the workers; none computes before all are there, or could have been.
+        """Start the workers; none computes before all are there, or have had time to come.
 
         One that computes takes the core that this thread needs in order to start the others, or the
-        one that another woke up on: that one came 2 to 4 ms late, after the kernel's slice.
+        one that another woke up on: that one came 2 to 5 ms late, after the kernel's slice.
         """
-        self._running = len(self._workers)
+        self._to_come = len(self._workers)
         try:
             for k in self._workers:
-                self._tasks.append(pool().submit(self._work, k))
+                pool().submit(self._work, k)
         except BaseException:
-            with self._lock:
-                self._running -= len(self._workers) - len(self._tasks)
-            self._gate.set()
+            self._off = True
+            self._all_here.set()
             raise
+        finally:
+            self._all_sent.set()
 
     def _arrive(self) -> None:
-        """Wait until everybody is on a core of its own."""
-        with self._lock:
+        """Wait until everybody has been sent for, and is on a core of its own."""
+        self._all_sent.wait()
+        with self._changed:
             self._missing -= 1
             if not self._missing:
-                self._gate.set()
-        self._gate.wait(ARRIVAL_SECONDS)
+                self._all_here.set()
+        self._all_here.wait(ARRIVAL_SECONDS)
 
     def _work(self, me: int) -> None:
+        with self._changed:
+            if self._off:
+                return
+            self._to_come -= 1
+            self._inside += 1
         try:
             if me < self.session.settings.n_workers:
                 self._placement.bind(me)
@@ -82,14 +94,15 @@ class ThreadCrew:
             self.errors.append(error)
             self.session.stop()
         finally:
-            with self._lock:
-                self._running -= 1
+            with self._changed:
+                self._inside -= 1
+                self._changed.notify_all()
             self.news.set()
 
     @property
     def running(self) -> bool:
-        """Whether any thread still works."""
-        return self._running > 0
+        """Whether any thread still works, or is to come."""
+        return self._inside > 0 or (self._to_come > 0 and not self._off)
 
     def wait(self, seconds: float) -> None:
         """Wait for news, or that long."""
@@ -103,7 +116,8 @@ class ThreadCrew:
 
     def finish(self) -> None:
         """Wait for the workers and raise what one of them raised."""
-        wait(self._tasks)
+        with self._changed:
+            self._changed.wait_for(lambda: not self.running)
         self._placement.free()
         if self.errors:
             raise self.errors[0]

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 ALIGNMENT = 128  # two cache lines: processors fetch them in pairs
-PIECE = 1 << 28  # bytes per call of the kernel: a signal then repeats one piece, not everything
+PIECE = 1 << 28  # bytes per call of the kernel: a signal is noticed between two, or repeats one
 LARGE = 1 << 20  # bytes from which the kernel copies
 
 _live: weakref.WeakValueDictionary[int, _Mapping] = weakref.WeakValueDictionary()
@@ -142,18 +142,18 @@ class Arena:
         return np.frombuffer(self._open(), dtype, math.prod(sizes), offset).reshape(sizes)
 
     def fill(self, name: str, values: np.ndarray) -> None:
-        """Copy values into the array of that name; they must have its shape.
+        """Copy values into the array of that name; they must have its shape, and a type like its.
 
         The kernel copies what is large: through the mapping every page traps when it is touched
         for the first time, and the copy takes twice as long.
         """
-        target = self[name]
+        target, values = self[name], np.asarray(values)
         if values.shape != target.shape:
             raise ValueError(f"{name!r} has shape {target.shape}, not {values.shape}.")
         fd = self._open().fd
         as_they_are = values.dtype == target.dtype and values.flags.c_contiguous
         if fd < 0 or not as_they_are or values.nbytes < LARGE:
-            target[...] = values
+            np.copyto(target, values, casting="same_kind")
             return
         start, _, _ = self._layout["arrays"][name]
         left = values.reshape(-1).view(np.uint8).data

@@ -127,13 +127,12 @@ class Run:
         plane = settings["plane"]
         self.has_master = plane["name"] == "Master"
         self.exchanges = not self.has_master and plane["exchange"] is not None
-        self._interval = int(settings["exchange_rows"])
-        if not self._interval and self.exchanges and plane["exchange"] != "auto":
-            self._interval = int(
-                plane["exchange"]
-            )  # of one worker, who has nobody to exchange with
         self._l1 = effective_l1_ratio(size["penalty"], size["l1_ratio"])
-        self._descends = settings["rule"]["name"] == "SGD"
+        self._follows = plane.get("exchange") == "auto" and settings["rule"]["name"] == "SGD"
+        self._measured = int(settings["exchange_rows"])
+        if not self._measured and self.exchanges and plane["exchange"] != "auto":
+            # of one worker, who has nobody to exchange with
+            self._measured = int(plane["exchange"])
         # SAGA's average of its table is exchanged as well
         self.vectors = 2 if settings["rule"]["name"] == "SAGA" else 1
         self.mail = report.mail
@@ -164,11 +163,13 @@ class Run:
         return automatic if self.adapts else self.block_rows
 
     def interval(self, n_workers: int) -> int:
-        """Rows between two exchanges in a run with so many workers: as they were, if there were."""
-        if self._interval or not self.exchanges:
-            return self._interval
-        if self._descends:
-            return descent_interval(self, self._l1, n_workers)
+        """Rows between two exchanges in a run with so many workers."""
+        if self._measured and not (self._follows and n_workers != self.n_workers):
+            return self._measured
+        if not self.exchanges:
+            return 0
+        if self._follows:
+            return descent_interval(self, self._l1, self.n_rows, n_workers)
         return exchange_interval(self)
 
     def exchanges_of_block(self, n_workers: int, n_rows: float) -> float:
