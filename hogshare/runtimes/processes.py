@@ -1,9 +1,9 @@
 """Workers as processes of the crew, over one arena; worker 0 is a thread of the caller.
 
 Nobody waits for a process to start: worker 0 begins once the others have been handed their task,
-they join while it works, and a run that is over before they arrive is closed to them. The calling thread watches the members'
-sockets and the progress table. A member that dies is a warning that names it and its signal; the
-run finishes on the rest.
+they join while it works, and a run that is over before they arrive is closed to them. The calling
+thread watches the members' sockets and the progress table. A member that dies is a warning that
+names it and its signal; the run finishes on the rest.
 
 Who writes: see `hogshare.engine.session`. Who frees: the caller closes its handle of the arena at
 the end of the run; a member drops its mapping when its task returns; the memory has no name, so
