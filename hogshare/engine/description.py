@@ -78,10 +78,10 @@ def describe(
     interval = plane.interval(problem) if mode == epochs.EXCHANGE else 0
     l1 = effective_l1_ratio(problem.penalty, problem.l1_ratio)
     automatic = mode == epochs.EXCHANGE and isinstance(plane, Shared) and plane.exchange == "auto"
-    if automatic and isinstance(rule, SGD) and sleeps != epochs.SIMULATED:
-        # on a virtual clock blocks are as long as this, and an exchange's own cost is not at issue
-        interval = descent_interval(problem, l1, n_training, n_workers)
     ordered = orderly and n_workers > 1 and mode != epochs.LOCK_FREE and is_bsp(barrier, n_workers)
+    if automatic and isinstance(rule, SGD) and sleeps != epochs.SIMULATED and not ordered:
+        # on a virtual clock and in rounds blocks are as long as this, from the first one on
+        interval = descent_interval(problem, l1, n_training, n_workers)
     rows_per_block = block_rows(n_training, n_workers, trace)
     if block is not None:
         rows_per_block = min(block, rows_per_block) if trace else min(block, n_training)

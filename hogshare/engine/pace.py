@@ -13,9 +13,10 @@ import numpy as np
 
 from hogshare.engine.rules import SAGA, SDCA, Rule
 from hogshare.kernels import losses, saga, sgd
-from hogshare.planes.shared import EXCHANGE_SHARE, SPREAD
+from hogshare.planes.shared import EXCHANGE_SHARE
 from hogshare.problems.linear import LinearProblem
 
+SPREAD = 16  # rows per row that all workers have between two exchanges of each, at most
 DELAY = 8  # rows per row of age at which SAGA keeps what an exchange holds back
 DEAREST = 2.0  # estimate of an exchange's cost that SAGA bears, in its rows' time
 FEWEST = 64  # rows between exchanges

@@ -64,13 +64,17 @@ from hogshare.kernels.sgd import DUAL, GRADIENT, SAGA, fold_scale, sgd_rows
 from hogshare.kernels.tracking import start_block
 
 FIRST_INTERVAL = 128
+# Rows between exchanges, in rows done. The step of plain descent falls as rows are done, and with
+# it what a worker does not know of the others after so many of them.
+DESCENT_GROWTH = 1.0 / 16.0
+GROWTH = 1.0
 UNEXCHANGED = layout.T_UNEXCHANGED
 
 
 @inlined
-def interval_now(plan, rows_done):
+def interval_now(plan, rows_done, growth):
     """Rows between exchanges: few at first, when the model moves fast."""
-    return min(plan.interval, max(FIRST_INTERVAL, rows_done))
+    return min(plan.interval, max(FIRST_INTERVAL, np.int64(growth * rows_done)))
 
 
 @helper
@@ -273,7 +277,11 @@ def turn_of(name, method, lock_free, ordered=False, single=False):
                 else:
                     i = first
                     while i < end:
-                        interval = interval_now(plan, table[me, layout.T_ROWS] + i - first)
+                        if method == GRADIENT:  # by what the model has seen, in earlier runs too
+                            interval = interval_now(plan, t / table.shape[0], DESCENT_GROWTH)
+                        else:
+                            rows_done = np.float64(table[me, layout.T_ROWS] + i - first)
+                            interval = interval_now(plan, rows_done, GROWTH)
                         whole = alone or ordered or plan.sleeps == SIMULATED
                         room = end - i if whole else interval - table[me, UNEXCHANGED]
                         until = min(end, i + max(room, 1))

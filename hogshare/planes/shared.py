@@ -18,7 +18,7 @@ SAMPLE_ROWS = (256, 2048)  # fewest and most rows looked at to tell hot features
 SAMPLE_VALUES = 1 << 16  # values of those rows, about: a fifth of a millisecond
 EXCHANGE_SHARE = 4.0  # rows' time per exchange, in exchanges
 EASY_SHARE = 10.0  # the same, where exchanges should cost next to nothing
-SPREAD = 16  # rows per row that all workers have between two exchanges, where more cost epochs
+SPREAD = 8  # rows per row that all workers have between two exchanges of descent, at most
 EXCHANGE_NS = 20.0  # of an exchange besides its coordinates, if workers do not meet
 HAND_OVERS = 12.0  # of words that they share, where they do
 EXCHANGE_BYTES = 24.0  # read and written per coordinate, in float32
@@ -153,9 +153,10 @@ def descent_interval(problem: Size, l1: float, n_rows: int, n_workers: int) -> i
     """Rows between two exchanges of plain descent on `n_rows` of the rows.
 
     More than `exchange_interval` asks for at least, up to where an exchange costs next to nothing:
-    an epoch is worth the same in between, as long as all workers together have no more than a
-    sixteenth of the rows between two exchanges of each. Not with `l1`: a coefficient that one
-    worker takes to be zero is wrong the more often the longer it is alone.
+    an epoch is worth the same in between, as long as all workers together have no more than an
+    eighth of the rows between two exchanges of each, and fewer while the step is still long. Not
+    with `l1`: a coefficient that one worker takes to be zero is wrong the more often the longer it
+    is alone.
     """
     least = exchange_interval(problem)
     if l1 > 0.0:
