@@ -12,7 +12,7 @@ from hogshare.datasets import zipf_classification
 from hogshare.engine import arrays
 from hogshare.engine.pace import interval_with_memory, keeps, oldest_reading
 from hogshare.kernels import layout
-from hogshare.planes.shared import exchange_interval
+from hogshare.planes.shared import easy_interval, exchange_interval
 
 LIMIT = 100
 CLOSE = 1e-8  # relative excess of the objective
@@ -131,13 +131,14 @@ def test_the_automatic_interval_of_plain_descent_is_not_that_of_others():
         return cases.session(problem, **settings).plan.interval
 
     assert exchange_interval(problems.linear(X, y)) == 16, "what an exchange costs at least"
-    assert of() == 200 and of(n_workers=4) == 100, "a sixteenth of the rows, over all workers"
+    assert of() == easy_interval(problems.linear(X, y)) > 200, "as seldom as costs next to nothing"
+    assert of(n_workers=4) == 200 and of(n_workers=8) == 100, "an eighth of the rows, over all"
     assert of(n_workers=64) == 16
     assert of(penalty="elasticnet") == 16, "zeros that a worker finds alone are often wrong"
     assert of(plane=Shared(exchange=20)) == 20
     assert of(rule=SDCA()) == 64
     half = np.arange(len(y)) % 2 == 0
-    assert of(stop=Stop(epochs=1, validation=half)) == 100, "of the rows that are learnt from"
+    assert of(stop=Stop(epochs=1, validation=half)) == 200, "of the rows that are learnt from"
     report = solve(problems.linear(X, y), runtime=Simulator(), n_workers=2, stop=Stop(epochs=1))
     assert report.settings["exchange_rows"] == 16
 

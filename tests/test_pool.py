@@ -1,0 +1,75 @@
+"""Threads that are kept: never fewer than tasks, and no more than there ever were at one time."""
+
+import os
+import subprocess
+import sys
+import threading
+import weakref
+
+import pytest
+
+from hogshare.runtimes.pool import Pool, pool
+
+PATIENCE = 30.0
+
+
+def test_a_task_gives_its_result_or_what_it_raises():
+    threads = Pool()
+    assert threads.submit(divmod, 7, 2).result(PATIENCE) == (3, 1)
+    with pytest.raises(ZeroDivisionError):
+        threads.submit(divmod, 7, 0).result(PATIENCE)
+    with pytest.raises(SystemExit):
+        threads.submit(sys.exit, 3).result(PATIENCE)
+    assert threads.submit(int).result(PATIENCE) == 0, "the threads are there still"
+
+
+def test_no_task_waits_for_another():
+    threads = Pool()
+    for _ in range(20):
+        together = threading.Barrier(4, timeout=PATIENCE)
+        tasks = [threads.submit(together.wait) for _ in range(4)]
+        assert sorted(task.result(PATIENCE) for task in tasks) == [0, 1, 2, 3]
+
+
+def test_there_are_no_more_threads_than_tasks_at_one_time():
+    """A task comes while the one before ends, which is where a count may go wrong."""
+    threads, before = Pool(), threading.active_count()
+    for _ in range(2000):
+        ended = threading.Event()
+        threads.submit(ended.set)
+        ended.wait(PATIENCE)
+    # it ends twice at once: a thread that has told so may not be spare yet
+    assert threading.active_count() - before <= 2
+
+
+def test_an_idle_thread_keeps_nothing_of_its_task():
+    class Thing:
+        pass
+
+    threads, gone = Pool(), threading.Event()
+    thing = Thing()
+    finalizer = weakref.finalize(thing, gone.set)
+    assert threads.submit(id, thing).result(PATIENCE) == id(thing)
+    del thing
+    assert gone.wait(PATIENCE) and not finalizer.alive
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_fork_has_threads_of_its_own():
+    pool().submit(int).result(PATIENCE)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if pool().submit(divmod, 7, 2).result(PATIENCE) == (3, 1) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_a_process_ends_after_its_tasks_and_not_with_its_idle_threads():
+    code = (
+        "import time\n"
+        "from hogshare.runtimes.pool import pool\n"
+        "pool().submit(int).result()\n"
+        "pool().submit(lambda: (time.sleep(0.3), print('through')))\n"
+    )
+    run = [sys.executable, "-c", code]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=PATIENCE, check=True)
+    assert done.stdout.strip() == "through" and not done.stderr
