@@ -73,6 +73,7 @@ def workers_of(process=None):
 
 
 RUN_SECONDS = 0.3  # of a fit whose workers are killed
+killed: list[int] = []  # by process id; the last of a test may be noticed in the next one
 
 
 def enough_epochs(problem, **run):
@@ -129,7 +130,7 @@ def test_a_fit_survives_the_death_of_any_worker_at_any_moment(
         whole = solve(problem, seed=0, **run)
     best, took = value(problem, whole), whole.seconds["run"]
     rng = random.Random(0)
-    killed, warned = [], 0
+    warned = 0
     for k in range(10 * rounds(50)):
         if k >= rounds(50) and warned:
             break
