@@ -26,7 +26,7 @@ from hogshare import (
 from hogshare.barriers import name_of, named
 from hogshare.kernels import layout
 from hogshare.kernels.jit import JIT_DISABLED
-from hogshare.kernels.turns import DESCENT_GROWTH, GROWTH
+from hogshare.kernels.turns import DESCENT_FIRST, DESCENT_GROWTH, FIRST_INTERVAL, GROWTH
 from hogshare.problems.rows import block_rows
 from hogshare.report import Report, Trace
 from hogshare.shm.turns import KEPT, SHORTEST_NS, Turns, kept
@@ -258,13 +258,13 @@ def test_the_interval_is_that_of_a_run_with_so_many_workers():
 
 def test_exchanges_are_frequent_at_first():
     # 128, 128 more, 256, 512, then every 1000 rows
-    assert pushes_of(128, 1000, GROWTH) == 1.0
-    assert pushes_of(1024, 1000, GROWTH) == 4.0
-    assert pushes_of(11_024, 1000, GROWTH) == 14.0
-    assert pushes_of(1024, 64, GROWTH) == 16.0
-    # 128 sixteen times, then a sixteenth of what has been done
-    assert pushes_of(2048, 144, DESCENT_GROWTH) == 16.0
-    assert pushes_of(2048 + 128 + 136 + 1440, 144, DESCENT_GROWTH) == pytest.approx(28.0, abs=0.1)
+    assert pushes_of(128, 1000, FIRST_INTERVAL, GROWTH) == 1.0
+    assert pushes_of(1024, 1000, FIRST_INTERVAL, GROWTH) == 4.0
+    assert pushes_of(11_024, 1000, FIRST_INTERVAL, GROWTH) == 14.0
+    assert pushes_of(1024, 64, FIRST_INTERVAL, GROWTH) == 16.0
+    # 256 sixteen times, then a sixteenth of what has been done
+    assert pushes_of(4096, 288, 256, 0.0625) == 16.0
+    assert pushes_of(4096 + 256 + 272 + 2880, 288, 256, 0.0625) == pytest.approx(28.0, abs=0.1)
 
 
 def test_a_run_exchanges_as_often_as_is_predicted():
@@ -274,10 +274,10 @@ def test_a_run_exchanges_as_often_as_is_predicted():
     stop = Stop(epochs=3)
     report = solve(problem, runtime="threads", n_workers=2, plane=plane, stop=stop, seed=0)
     # whoever does a row, the interval is by the rows that all have done
-    each = pushes_of(9000, 700, DESCENT_GROWTH)
+    each = pushes_of(9000, 700, DESCENT_FIRST, DESCENT_GROWTH)
     pushes = sum(worker["pushes"] for worker in report.workers)
     assert pushes == pytest.approx(2 * each, abs=4)
-    assert pushes > 1.5 * 18_000 / 700
+    assert pushes > 1.4 * 18_000 / 700
 
 
 def test_blocks_grow_smaller_with_workers_unless_they_were_chosen():

@@ -63,18 +63,18 @@ from hogshare.kernels.saga import level_of, saga_rows
 from hogshare.kernels.sgd import DUAL, GRADIENT, SAGA, fold_scale, sgd_rows
 from hogshare.kernels.tracking import start_block
 
-FIRST_INTERVAL = 128
-# Rows between exchanges, in rows done. The step of plain descent falls as rows are done, and with
-# it what a worker does not know of the others after so many of them.
-DESCENT_GROWTH = 1.0 / 16.0
-GROWTH = 1.0
+# Rows between a worker's first exchanges, and later ones in rows that it has done, up to the
+# interval. The step of plain descent falls as rows are done, and with it what a worker does not
+# know of the others after so many of them.
+FIRST_INTERVAL, GROWTH = 128, 1.0
+DESCENT_FIRST, DESCENT_GROWTH = 256, 1.0 / 16.0
 UNEXCHANGED = layout.T_UNEXCHANGED
 
 
 @inlined
-def interval_now(plan, rows_done, growth):
+def interval_now(plan, rows_done, first, growth):
     """Rows between exchanges: few at first, when the model moves fast."""
-    return min(plan.interval, max(FIRST_INTERVAL, np.int64(growth * rows_done)))
+    return min(plan.interval, max(first, np.int64(growth * rows_done)))
 
 
 @helper
@@ -278,10 +278,11 @@ def turn_of(name, method, lock_free, ordered=False, single=False):
                     i = first
                     while i < end:
                         if method == GRADIENT:  # by what the model has seen, in earlier runs too
-                            interval = interval_now(plan, t / table.shape[0], DESCENT_GROWTH)
+                            rows_done = t / table.shape[0]
+                            interval = interval_now(plan, rows_done, DESCENT_FIRST, DESCENT_GROWTH)
                         else:
                             rows_done = np.float64(table[me, layout.T_ROWS] + i - first)
-                            interval = interval_now(plan, rows_done, GROWTH)
+                            interval = interval_now(plan, rows_done, FIRST_INTERVAL, GROWTH)
                         whole = alone or ordered or plan.sleeps == SIMULATED
                         room = end - i if whole else interval - table[me, UNEXCHANGED]
                         until = min(end, i + max(room, 1))

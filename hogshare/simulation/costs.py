@@ -17,7 +17,7 @@ import numpy as np
 from hogshare import machine
 from hogshare.barriers import BuiltIn, is_bsp, named, numbers_of
 from hogshare.kernels import barriers as codes
-from hogshare.kernels.turns import DESCENT_GROWTH, FIRST_INTERVAL, GROWTH
+from hogshare.kernels.turns import DESCENT_FIRST, DESCENT_GROWTH, FIRST_INTERVAL, GROWTH
 from hogshare.planes.shared import (
     LINE_BYTES,
     LINE_TRANSFERS,
@@ -130,7 +130,7 @@ class Run:
         self._l1 = effective_l1_ratio(size["penalty"], size["l1_ratio"])
         descends = settings["rule"]["name"] == "SGD"
         self._follows = plane.get("exchange") == "auto" and descends
-        self._growth = DESCENT_GROWTH if descends else GROWTH
+        self._pace = (DESCENT_FIRST, DESCENT_GROWTH) if descends else (FIRST_INTERVAL, GROWTH)
         self._measured = int(settings["exchange_rows"])
         if not self._measured and self.exchanges and plane["exchange"] != "auto":
             # of one worker, who has nobody to exchange with
@@ -183,14 +183,14 @@ class Run:
         if not self.is_free(n_workers):
             return math.ceil(n_rows / self.interval(n_workers)) + 1.0
         own = self.rows / n_workers
-        return pushes_of(own, self.interval(n_workers), self._growth) / own * n_rows
+        return pushes_of(own, self.interval(n_workers), *self._pace) / own * n_rows
 
 
-def pushes_of(n_rows: float, interval: int, growth: float) -> float:
+def pushes_of(n_rows: float, interval: int, first: int, growth: float) -> float:
     """Exchanges of a worker in its first `n_rows` rows: the first come sooner."""
     done, pushes = 0.0, 0.0
-    while interval > FIRST_INTERVAL and done < min(interval / growth, n_rows):
-        done += max(FIRST_INTERVAL, growth * done)
+    while interval > first and done < min(interval / growth, n_rows):
+        done += max(first, growth * done)
         pushes += 1.0
     return pushes + max(0.0, n_rows - done) / interval
 
