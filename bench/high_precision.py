@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import statistics
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -28,16 +29,30 @@ RUNS: dict[str, dict[str, Any]] = {
     "two threads": {"runtime": "threads", "n_workers": 2},
 }
 CEILING = "two runs at once, each halved"
+MOST_EPOCHS = 500
 
 
-def reach(problem: Any, goal: float, epochs: int, seed: int, **run: Any) -> tuple[float, float]:
-    """Seconds and epochs until the objective is at most `goal`; NaN where it is not reached."""
+def reach(
+    problem: Any, best: float, target: float, seed: int, first: int, **run: Any
+) -> tuple[float, float]:
+    """Seconds and epochs of a run to a relative excess of `target` over the objective `best`.
+
+    Between those of the longest run that does not reach it and those of the next one, by the
+    logarithm of the excess. Runs are whole and without a trace, which would not see what workers
+    have not exchanged yet. `first` is the first length that is tried, in epochs.
+    """
     rule = automatic_rule(problem)
-    report = solve(problem, rule=rule, stop=Stop(epochs=epochs), trace=8, seed=seed, **run)
-    seconds = report.seconds_to(goal)
-    if seconds is None:
-        return float("nan"), float("nan")
-    return seconds, float(np.interp(seconds, report.trace.seconds, report.trace.epochs))
+    before, before_seconds = float("nan"), float("nan")
+    for n_epochs in range(first, MOST_EPOCHS):
+        report = solve(problem, rule=rule, stop=Stop(epochs=n_epochs), seed=seed, **run)
+        excess = problem.objective(report.model.coef, report.model.intercept) / best - 1.0
+        seconds = report.seconds["run"]
+        if excess <= target:
+            way = math.log(before / max(excess, 1e-3 * target))  # which may be below the best known
+            share = math.log(before / target) / way
+            return before_seconds + share * (seconds - before_seconds), n_epochs - 1 + share
+        before, before_seconds = excess, seconds
+    return float("nan"), float("nan")
 
 
 def race(X: Any, y: np.ndarray, target: float, rounds: int, intercept: bool) -> dict[str, Any]:
@@ -46,20 +61,18 @@ def race(X: Any, y: np.ndarray, target: float, rounds: int, intercept: bool) -> 
     problem = problems.linear(X, y, **settings)
     twin = problems.linear(X.copy(), y.copy(), **settings)
     rule = automatic_rule(problem)
-    best = solve(problem, rule=rule, stop=Stop(epochs=500, gradient=1e-11), seed=0)
-    goal = (1.0 + target) * problem.objective(best.model.coef, best.model.intercept)
-    epochs = 10
-    while epochs < 500 and np.isnan(reach(problem, goal, epochs, 0, runtime="caller")[0]):
-        epochs *= 2
-    epochs *= 2
+    long = solve(problem, rule=rule, stop=Stop(epochs=500, gradient=1e-11), seed=0)
+    best = problem.objective(long.model.coef, long.model.intercept)
+    _, needed = reach(problem, best, target, 0, 1, runtime="caller")
+    first = max(1, int(0.7 * needed))
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in (*RUNS, CEILING)}
     for seed in range(rounds):
         for name, run in RUNS.items():
-            found[name].append(reach(problem, goal, epochs, seed, **run))
+            found[name].append(reach(problem, best, target, seed, first, **run))
         with ThreadPoolExecutor(2) as pool:
             both = list(
                 pool.map(
-                    lambda p, seed=seed: reach(p, goal, epochs, seed, runtime="caller"),
+                    lambda p, seed=seed: reach(p, best, target, seed, first, runtime="caller"),
                     (problem, twin),
                 )
             )
