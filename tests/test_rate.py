@@ -10,9 +10,10 @@ import scipy.sparse as sp
 from hogshare import SAGA, SDCA, Shared, Simulator, Stop, problems, solve
 from hogshare.datasets import zipf_classification
 from hogshare.engine import arrays
-from hogshare.engine.pace import interval_with_memory, keeps, oldest_reading
+from hogshare.engine.pace import interval_with_memory, keeps, longest_interval, oldest_reading
+from hogshare.engine.sampling import largest_share, row_chances
 from hogshare.kernels import layout
-from hogshare.planes.shared import easy_interval, exchange_interval
+from hogshare.planes.shared import easy_interval, exchange_interval, feature_curvature
 
 LIMIT = 100
 CLOSE = 1e-8  # relative excess of the objective
@@ -110,16 +111,38 @@ def test_where_saga_keeps_what_an_exchange_holds_back():
 
 
 def test_intervals_of_the_rules_that_remember():
-    def of(rule, interval, n_rows, n_workers, stretch):
+    def of(rule, interval, n_rows, n_workers, stretch, easy=0):
         oldest = oldest_reading(n_workers, stretch)
-        return interval_with_memory(interval, rule, n_rows, n_workers, oldest)
+        return interval_with_memory(interval, easy, rule, n_rows, n_workers, oldest)
 
     assert of(SDCA(), 500, 40_000, 2, 2.0) == 500, "what an exchange costs"
     assert of(SDCA(), 500, 40_000, 8, 5.0) == 312, "a sixteenth of the rows, over all workers"
     assert of(SDCA(), 16, 40_000, 2, 2.0) == 64, "a small model: by the hand-over, not its size"
+    assert of(SDCA(), 16, 40_000, 2, 2.0, easy=180) == 180, "as seldom as costs next to nothing"
+    assert of(SDCA(), 16, 8_000, 2, 2.0, easy=180) == 100, "where it costs no epochs: a fortieth"
     assert of(SDCA(), 16, 10, 2, 2.0) == 1
     assert of(SAGA(), 500, 40_000, 8, 2.0) == 156, "so that it can keep what is held back"
+    assert of(SAGA(), 16, 40_000, 8, 1.0, easy=180) == 78, "the same"
     assert of(SAGA(), 5000, 40_000, 8, 2.0) == 312, "not where that is too dear"
+
+
+def test_saga_is_stretched_only_where_it_cannot_keep_what_is_held_back(text):
+    """Its steps fall within an epoch unless they are stretched, which is worth more."""
+    problem, _ = text
+
+    def of(n_workers, exchange="auto"):
+        plane = Shared(exchange=exchange)
+        session = cases.session(problem, rule=SAGA(), n_workers=n_workers, plane=plane)
+        rule, interval = session.rule, session.plan.interval
+        age = interval * oldest_reading(n_workers, rule.stretch)
+        assert rule.keep == keeps(SAGA(), 0.0, problem.n_rows, age)
+        assert (rule.level > 0.0) == (rule.stretch > 1.0)
+        return round(rule.stretch, 6), rule.keep
+
+    assert of(2) == of(2, exchange=600) == (1.0, 1.0)
+    assert of(2, exchange=700) == (2.0, 1.0), "with it, it can"
+    assert of(4, exchange=100) == (2.0, 1.0), "more than two are slow on some rows without it"
+    assert of(8, exchange=300) == (2.0, 0.0)
 
 
 def test_the_automatic_interval_of_plain_descent_is_not_that_of_others():
@@ -136,11 +159,57 @@ def test_the_automatic_interval_of_plain_descent_is_not_that_of_others():
     assert of(n_workers=64) == 16
     assert of(penalty="elasticnet") == 16, "zeros that a worker finds alone are often wrong"
     assert of(plane=Shared(exchange=20)) == 20
-    assert of(rule=SDCA()) == 64
+    assert of(rule=SDCA()) == 80, "a fortieth of them: an epoch of those is worth a factor"
     half = np.arange(len(y)) % 2 == 0
     assert of(stop=Stop(epochs=1, validation=half)) == 200, "of the rows that are learnt from"
     report = solve(problems.linear(X, y), runtime=Simulator(), n_workers=2, stop=Stop(epochs=1))
     assert report.settings["exchange_rows"] == 16
+
+
+@pytest.fixture(scope="module")
+def heavy():
+    """A third of all squares is one row's, and four fifths are ten rows'."""
+    rng = np.random.default_rng(20_040)
+    X = rng.standard_normal((20_000, 40)) * (rng.pareto(2.0, (20_000, 1)) + 0.2)
+    y = np.where(X @ rng.standard_normal(40) > 0.0, 1.0, -1.0)
+    settings = {"loss": "squared_error", "alpha": 1.0 / len(y), "fit_intercept": False}
+    best = np.linalg.solve(X.T @ X / len(y) + settings["alpha"] * np.eye(40), X.T @ y / len(y))
+    problem = problems.linear(X, y, **settings)
+    return problem, problem.objective(best[None, :], np.zeros(1))
+
+
+@pytest.mark.parametrize("n_workers", [1, 2, 4, 8])
+def test_rows_that_are_visited_all_the_time_do_not_diverge(heavy, n_workers):
+    problem, best = heavy
+    run = {"rule": SAGA(sampling="importance"), "n_workers": n_workers, "stop": Stop(epochs=6)}
+    session = cases.session(problem, seed=0, block=17, **run)
+    workers = [session.worker(k) for k in range(n_workers)]
+    assert all(worker.join() for worker in workers)
+    while session.word(layout.EPOCHS) < 6:
+        for worker in workers:
+            worker.turn(1)
+    model = session.model()
+    assert problem.objective(model.coef, model.intercept) == pytest.approx(best, rel=1e-3)
+
+
+def test_curvature_that_is_most_of_it_one_rows_is_not_missed(heavy):
+    problem, _ = heavy
+    X = problem.rows.data.reshape(problem.n_rows, -1)
+    exact = np.mean(np.abs(X) * np.abs(X).sum(axis=1)[:, None], axis=0)
+    chances = row_chances(problem, SAGA(sampling="importance"), None)
+    assert largest_share(problem, SAGA(sampling="importance"), None) == pytest.approx(
+        0.166, abs=0.01
+    )
+    assert largest_share(problem, SAGA(), None) == 1.0 / problem.n_rows
+    rng = np.random.default_rng(0)
+    assert feature_curvature(problem, rng, chances) == pytest.approx(exact, rel=0.3)
+    assert np.median(feature_curvature(problem, rng) / exact) < 0.7, "which an even sample does"
+
+
+def test_how_often_workers_may_visit_one_row_between_exchanges():
+    assert longest_interval(2, 0.1) == 20
+    assert longest_interval(8, 0.5) == 1
+    assert longest_interval(8, 0.9) == 1
 
 
 def test_steps_are_stretched_no_further_than_their_rows_bear():

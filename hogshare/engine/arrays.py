@@ -210,7 +210,8 @@ def fill(
         fill_memory(session, problem, start)
         norms[:, layout.L_DUAL_MEAN] = a["dual_mean"]
     if plan.private == epochs.EXCHANGE:
-        a["curvature"][:] = feature_curvature(problem, np.random.default_rng(plan.seed))
+        rng = np.random.default_rng(plan.seed)
+        a["curvature"][:] = feature_curvature(problem, rng, a["chances"])
         # what an exchange multiplies with the step of the features, which is not the intercept's
         a["intercept_curvature"][0] = (
             losses.CURVATURE[session.rule.loss]

@@ -12,18 +12,20 @@ from hogshare.engine.pace import (
     LEVEL,
     interval_with_memory,
     keeps,
+    longest_interval,
     memory_numbers,
     oldest_reading,
-    stretch_limit,
+    stretches,
 )
 from hogshare.engine.rules import SAGA, SGD, Rule
+from hogshare.engine.sampling import largest_share
 from hogshare.engine.session import Settings
 from hogshare.engine.steps import StepSize, optimal_start
 from hogshare.engine.stops import Stop
 from hogshare.kernels import coordinate, epochs, losses, penalties, schedules, sgd
 from hogshare.kernels.epochs import Plan
 from hogshare.planes import Plane, Shared
-from hogshare.planes.shared import descent_interval, row_nanoseconds
+from hogshare.planes.shared import descent_interval, easy_interval, row_nanoseconds
 from hogshare.problems.linear import LinearProblem, effective_l1_ratio
 from hogshare.problems.rows import block_rows, windows
 
@@ -121,13 +123,20 @@ def describe(
     )
     window, abreast = windows(problem.rows, problem.n_rows)
     if mode == epochs.EXCHANGE and not isinstance(rule, SGD):
-        stretch = min(n_workers, stretch_limit(rule, problem, l1, numbers))
-        oldest = oldest_reading(n_workers, stretch)
-        if automatic and l1 == 0.0:
-            interval = interval_with_memory(interval, rule, n_training, n_workers, oldest)
-        if sleeps == epochs.SIMULATED:
-            interval = max(interval, rows_per_block)
-        keep = keeps(rule, l1, n_training, interval * oldest)
+        for stretch in stretches(rule, problem, l1, numbers, n_workers):
+            oldest, rows = oldest_reading(n_workers, stretch), interval
+            if automatic and l1 == 0.0:
+                easy = easy_interval(problem)
+                rows = interval_with_memory(interval, easy, rule, n_training, n_workers, oldest)
+            if automatic and isinstance(rule, SAGA):
+                share = largest_share(problem, rule, stop.validation)
+                rows = min(rows, longest_interval(n_workers, share))
+            if sleeps == epochs.SIMULATED:
+                rows = max(rows, rows_per_block)
+            keep = keeps(rule, l1, n_training, rows * oldest)
+            if keep:
+                break
+        interval = rows
         numbers = numbers._replace(stretch=stretch, keep=float(keep))
         if stretch > 1.0:
             # steps are longer already: at an epoch's beginning they may hardly be longer still

@@ -7,6 +7,7 @@ behind the numbers here.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from hogshare.planes.shared import EXCHANGE_SHARE
 from hogshare.problems.linear import LinearProblem
 
 SPREAD = 16  # rows per row that all workers have between two exchanges of each, at most
+FREE = 40  # the same, where it costs no epochs
+TOGETHER = 4  # visits to one row between two exchanges, of all workers
 DELAY = 8  # rows per row of age at which SAGA keeps what an exchange holds back
 DEAREST = 2.0  # estimate of an exchange's cost that SAGA bears, in its rows' time
 FEWEST = 64  # rows between exchanges
@@ -25,8 +28,24 @@ LONGEST = 2.0 / 3.0  # constant step of SAGA that is stable on all rows tried, t
 # its mean, which is too much where that is 2 / (3 L) already: for the largest rows, if they are
 # drawn by importance, and for several workers whose steps are stretched.
 LEVEL = 0.8
+# Share of one row in all squared norms from which on SAGA's step is shorter where rows are drawn by
+# importance: it is drawn many times within as many rows as there are between two visits of others.
+HEAVY, CAUTION = 0.05, 0.75
 SAMPLE_ROWS = 2048  # to tell the largest
 INTERCEPT_ROWS = 3000  # in which the intercept settles, as far as one row's step allows
+
+
+def stretches(
+    rule: SAGA | SDCA, problem: LinearProblem, l1: float, numbers: sgd.Rule, n_workers: int
+) -> Iterator[float]:
+    """What to stretch steps by: the best first, which is taken if SAGA can keep with it.
+
+    Two workers' steps of SAGA fall within an epoch, which is worth more than a stretch. More
+    workers without a stretch are slow on rows that are all alike.
+    """
+    if isinstance(rule, SAGA) and n_workers == 2:
+        yield 1.0
+    yield min(n_workers, stretch_limit(rule, problem, l1, numbers))
 
 
 def stretch_limit(rule: SAGA | SDCA, problem: LinearProblem, l1: float, numbers: sgd.Rule) -> float:
@@ -34,21 +53,21 @@ def stretch_limit(rule: SAGA | SDCA, problem: LinearProblem, l1: float, numbers:
 
     A step of SDCA that goes a share of the way to the optimum of its row alone may be one over that
     share as long (on the largest row), one of SAGA 2 / (3 L), from where its own steps turn
-    unstable (`saga_step`). 1 for losses with kinks, where SDCA goes all of the way, and for SAGA
-    with l1, whose zeros are exact.
+    unstable (`saga_step`), or less where uneven rows are drawn by importance. 1 for losses with
+    kinks, where SDCA goes all of the way, and for SAGA with l1, whose zeros are exact.
     """
     if problem.loss in losses.KINKED:
         return 1.0
     smoothness = numbers.curvature * largest_weight(problem)
-    every = max(1, problem.n_rows // SAMPLE_ROWS)
-    mean, largest = saga.norms_of(problem.rows, every)
     if isinstance(rule, SDCA):
+        _, largest = saga.norms_of(problem.rows, max(1, problem.n_rows // SAMPLE_ROWS))
         reach = smoothness * (largest / numbers.dual_scale + numbers.intercept_step)
         return 1.0 + 1.0 / max(reach, 1e-300)
     if l1 > 0.0:
         return 1.0
-    if rule.sampling == "importance":
-        largest = min(largest, 2.0 * mean)  # over the row's chance
+    mean, largest = saga.norms_of(problem.rows, 1)  # a sample may miss the one row that diverges
+    if rule.sampling == "importance":  # not by its step: with `CAUTION` there is a reason for it
+        return max(1.0, 2.0 * mean / max(largest, 1e-300))
     way = numbers.saga_step * smoothness * (largest + numbers.intercept_step)
     return max(1.0, LONGEST / max(way, 1e-300))
 
@@ -63,22 +82,34 @@ def oldest_reading(n_workers: int, stretch: float) -> float:
 
 
 def interval_with_memory(
-    interval: int, rule: SAGA | SDCA, n_rows: int, n_workers: int, oldest: float
+    interval: int, easy: int, rule: SAGA | SDCA, n_rows: int, n_workers: int, oldest: float
 ) -> int:
     """Rows between exchanges for the rules whose every epoch is worth a factor.
 
-    `interval` is what an exchange's cost asks for. Progress per epoch falls with the share of the
-    rows that the workers have between two exchanges of each (SDCA on text: 1.02 times the epochs at
-    a fortieth, 1.05 at a twentieth, 1.2 at a tenth), so that is at most a sixteenth. Below `FEWEST`
-    an exchange is dear however small the model is. SAGA exchanges so often that it can keep what is
-    held back, unless that is too dear (the estimate is four times what was measured).
+    `interval` is what an exchange's cost asks for at least, `easy` where it costs next to nothing.
+    Progress per epoch falls with the share of the rows that the workers have between two exchanges
+    of each (SDCA on text: 1.02 times the epochs at a fortieth, 1.05 at a twentieth, 1.2 at a
+    tenth): that is free up to a fortieth, and at most a sixteenth. SAGA exchanges so often that it
+    can keep what is held back, unless that is too dear (the estimate is four times what was
+    measured).
     """
-    bearable = min(max(interval, FEWEST), n_rows // (SPREAD * n_workers))
+    free = min(easy, n_rows // (FREE * n_workers))
+    bearable = min(max(interval, FEWEST, free), n_rows // (SPREAD * n_workers))
     if isinstance(rule, SAGA):
         kept = int(n_rows / (DELAY * oldest))
         if DEAREST * EXCHANGE_SHARE * kept >= interval:
             bearable = min(bearable, kept)
     return max(1, bearable)
+
+
+def longest_interval(n_workers: int, share: float) -> int:
+    """Rows between exchanges, at most, where `share` of all visits go to one row.
+
+    Workers that visit one row by turns, each with what it knows, take back each other's steps:
+    that grows if they do it often before they agree. Two workers and one row of a third of the
+    squares diverged with 80 visits between exchanges; 5 and fewer were stable everywhere.
+    """
+    return max(1, int(TOGETHER / (n_workers * share)))
 
 
 def keeps(rule: SAGA | SDCA, l1: float, n_rows: int, age: float) -> bool:
@@ -124,6 +155,8 @@ def memory_numbers(
             mean, largest = saga.norms_of(problem.rows, 1)
         share = intercept_share(problem, mean)
         numbers["saga_step"] = rule.step or saga_step(rule, smoothness, mean, largest, share)
+        if rule.step is None and rule.sampling == "importance":
+            numbers["saga_step"] *= CAUTION if largest > HEAVY * mean * problem.n_rows else 1.0
         numbers["tamed"] = int(rule.step is None)
         if rule.step is None:
             is_uniform = rule.sampling == "uniform"

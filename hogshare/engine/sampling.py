@@ -45,6 +45,14 @@ def row_chances(problem: LinearProblem, rule: SAGA, held_out: np.ndarray | None)
     return np.asarray(0.5 * chances + 0.5 * smoothness * (chances.sum() / total))
 
 
+def largest_share(problem: LinearProblem, rule: SAGA, held_out: np.ndarray | None) -> float:
+    """Share of all visits that go to one row, at most."""
+    if rule.sampling == "uniform":
+        return 1.0 / problem.n_rows
+    chances = row_chances(problem, rule, held_out)
+    return float(chances.max() / chances.sum())
+
+
 def row_sizes(problem: LinearProblem) -> np.ndarray:
     """Largest weight of each row in any column: its own times its class's."""
     if problem.n_columns == 1:

@@ -7,8 +7,8 @@ from hogshare.kernels.rows import column_of, row_bounds
 
 
 @kernel
-def add_interactions(rows, sample, out):
-    """``out[j] += |x_j| sum_i |x_i|`` over the rows ``sample``.
+def add_interactions(rows, sample, counts, out):
+    """``out[j] += count |x_j| sum_i |x_i|`` over the rows ``sample``; without `counts` each is one.
 
     Divided by the number of rows and times the loss's curvature, this is the row sum of the
     Hessian's absolute values: by Gershgorin an upper bound of the curvature along coordinate j
@@ -19,6 +19,8 @@ def add_interactions(rows, sample, out):
         total = 0.0
         for k in range(start, end):
             total += abs(np.float64(rows.data[k]))
+        if counts.shape[0] > 0:
+            total *= counts[i]
         for k in range(start, end):
             out[column_of(rows, start, k)] += total * abs(np.float64(rows.data[k]))
 

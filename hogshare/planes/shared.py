@@ -183,8 +183,13 @@ def _interval(problem: Size, meeting_ns: float, share: float) -> int:
     return int(np.clip(share * exchange_ns / row_nanoseconds(problem), 16, 8192))
 
 
-def feature_curvature(problem: LinearProblem, rng: np.random.Generator) -> np.ndarray:
+def feature_curvature(
+    problem: LinearProblem, rng: np.random.Generator, chances: np.ndarray = NOBODY
+) -> np.ndarray:
     """Estimate how curved the objective is along each feature, from a sample of rows.
+
+    With `chances` (how often an epoch visits each row) rows are drawn by them: a few that are much
+    larger than all others are most of the curvature, and an even sample misses them.
 
     Returns
     -------
@@ -193,9 +198,15 @@ def feature_curvature(problem: LinearProblem, rng: np.random.Generator) -> np.nd
         sample gets 0, which is right for the exchange: its changes are added.
     """
     n_sample = int(np.clip(SAMPLE_VALUES * problem.n_rows // max(1, problem.nnz), *SAMPLE_ROWS))
-    sample = rng.integers(problem.n_rows, size=n_sample)  # some twice: that does no harm
+    # some rows come twice: that does no harm
+    if chances.size:
+        ends = np.cumsum(chances)
+        sample = np.searchsorted(ends, ends[-1] * rng.random(n_sample), side="right")
+        counts = 1.0 / chances[sample]
+    else:
+        sample, counts = rng.integers(problem.n_rows, size=n_sample), NOBODY
     total = np.zeros(problem.n_features)
-    add_interactions(problem.rows, sample, total)
+    add_interactions(problem.rows, sample, counts, total)
     bound = losses.CURVATURE[losses.CODES[problem.loss]]
     curvature = bound * total / max(1, len(sample))
     # unscaled data may exceed float32, where a number as large as it has says the same

@@ -102,8 +102,11 @@ def test_moments(form, dtype):
     problem, X, _, _ = cases.problem(form, dtype)
     sample = np.array([4, 0, 9, 4])
     out = np.zeros(X.shape[1])
-    add_interactions(problem.rows, sample, out)
+    add_interactions(problem.rows, sample, np.empty(0), out)
     np.testing.assert_allclose(out, naive.interactions(X[sample]), rtol=1e-6)
+    out[:] = 0.0
+    add_interactions(problem.rows, sample, np.array([2.0, 1.0, 0.0, 1.0]), out)
+    np.testing.assert_allclose(out, naive.interactions(X[[4, 4, 4, 0]]), rtol=1e-6)
     if form != "dense":
         for chances in (np.empty(0), np.arange(len(X)) / 4.0):
             counts = np.zeros(X.shape[1])
