@@ -84,6 +84,19 @@ def test_as_many_epochs_as_one_worker(task, name, monkeypatch):
     assert max(more) <= 1.15 * one + 1.0, (one, more)
 
 
+def test_as_many_epochs_with_an_intercept(monkeypatch):
+    """It moves by short steps, all of which count: what an exchange holds back of it is kept."""
+    monkeypatch.setattr(f"{__name__}.LIMIT", 400)
+    monkeypatch.setattr(f"{__name__}.CLOSE", 1e-5)
+    monkeypatch.setattr(arrays, "MAX_SNAPSHOT_BYTES", np.inf)
+    X, y = like_a9a()
+    problem = problems.linear(X, y, alpha=1.0 / len(y))
+    model = solve(problem, rule=SDCA(), stop=Stop(epochs=2000), seed=0).model
+    best = problem.objective(model.coef, model.intercept)
+    one, *more = (epochs(problem, best, SAGA(), Shared(exchange=8), k, 8) for k in (1, 2, 4))
+    assert max(more) <= 1.15 * one + 1.0, (one, more)
+
+
 @pytest.fixture(scope="module")
 def text():
     """Rows like text: a few features hot, most cold, and a vector that is dear to exchange."""

@@ -33,7 +33,8 @@ exchange (`keep`): shared vector plus all copies' changes is always the whole su
 last flush folds all of its part. SAGA's average must remain the mean of its table, so its changes
 are added whole; the vector itself is bound to nothing. It is folded as above, or, where that is
 stable (`engine.pace.keeps`), kept like the dual rule's: where all features are hot, the weights,
-which come from an upper bound of the curvature, drop progress that is worth having.
+which come from an upper bound of the curvature, drop progress that is worth having. The intercept
+is kept wherever the vector is: its steps are short, and every epoch needs all of them.
 """
 
 import numpy as np
@@ -125,15 +126,19 @@ def fold_segment(
 
 
 @helper
-def fold_intercept(shared_intercept, dual_mean, private, curvature, n_workers, rows):
-    """Exchange the intercepts and the means of the duals; the first segment's word is held."""
+def fold_intercept(shared_intercept, dual_mean, private, curvature, n_workers, rows, keep):
+    """Exchange the intercepts and the means of the duals; the first segment's word is held.
+
+    keep : as of `fold_segment`
+    """
     local = private.local
     for c in range(local.shape[1]):
         z = local[layout.L_ETA, c] * rows * curvature
         change = local[layout.L_INTERCEPT, c] - local[layout.L_INTERCEPT_BASE, c]
-        after = shared_intercept[c] + exchange_weight(z, n_workers) * change
+        folded = exchange_weight(z, n_workers) * change
+        after = shared_intercept[c] + folded
         shared_intercept[c] = after
-        local[layout.L_INTERCEPT, c] = after
+        local[layout.L_INTERCEPT, c] = after + keep * (change - folded)
         local[layout.L_INTERCEPT_BASE, c] = after
         after = dual_mean[c] + local[layout.L_DUAL_MEAN, c] - local[layout.L_DUAL_MEAN_BASE, c]
         dual_mean[c] = after
@@ -253,6 +258,7 @@ def fold_copy(shared, private, me, decay, keep, limit, how, proposals_now, live)
                     shared.intercept_curvature[0],
                     n_workers,
                     rows,
+                    keep,
                 )
             store(shared.segments, word, 0)
         else:
