@@ -16,6 +16,7 @@ import statistics
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import numpy as np
@@ -33,26 +34,45 @@ MOST_EPOCHS = 500
 
 
 def reach(
-    problem: Any, best: float, target: float, seed: int, first: int, **run: Any
+    problem: Any,
+    best: float,
+    target: float,
+    seed: int,
+    first: int,
+    beside: Barrier | None = None,
+    **run: Any,
 ) -> tuple[float, float]:
     """Seconds and epochs of a run to a relative excess of `target` over the objective `best`.
 
-    Between those of the longest run that does not reach it and those of the next one, by the
-    logarithm of the excess. Runs are whole and without a trace, which would not see what workers
-    have not exchanged yet. `first` is the first length that is tried, in epochs.
+    Between those of the shortest run that reaches it and those of the one before, by the logarithm
+    of the excess. Runs are whole and without a trace, which would not see what workers have not
+    exchanged yet. `first` is the first length that is tried, in epochs; nothing, of no length, is
+    before one. With `beside` each run begins together with one of somebody else's.
+
+    Raises
+    ------
+    RuntimeError
+        If it is not reached, or by the first run already and that is longer than an epoch.
     """
     rule = automatic_rule(problem)
-    before, before_seconds = float("nan"), float("nan")
+    nothing = problem.objective(np.zeros((problem.n_columns, problem.n_features)), np.zeros(1))
+    before, before_seconds = nothing / best - 1.0, 0.0
     for n_epochs in range(first, MOST_EPOCHS):
+        if beside is not None:
+            beside.wait(600.0)
         report = solve(problem, rule=rule, stop=Stop(epochs=n_epochs), seed=seed, **run)
         excess = problem.objective(report.model.coef, report.model.intercept) / best - 1.0
         seconds = report.seconds["run"]
+        if excess <= target and n_epochs == first > 1:
+            break
         if excess <= target:
             way = math.log(before / max(excess, 1e-3 * target))  # which may be below the best known
             share = math.log(before / target) / way
             return before_seconds + share * (seconds - before_seconds), n_epochs - 1 + share
         before, before_seconds = excess, seconds
-    return float("nan"), float("nan")
+    raise RuntimeError(
+        f"an excess of {target} is not first reached in {first} to {MOST_EPOCHS} epochs"
+    )
 
 
 def race(X: Any, y: np.ndarray, target: float, rounds: int, intercept: bool) -> dict[str, Any]:
@@ -64,16 +84,18 @@ def race(X: Any, y: np.ndarray, target: float, rounds: int, intercept: bool) -> 
     long = solve(problem, rule=rule, stop=Stop(epochs=500, gradient=1e-11), seed=0)
     best = problem.objective(long.model.coef, long.model.intercept)
     _, needed = reach(problem, best, target, 0, 1, runtime="caller")
-    first = max(1, int(0.7 * needed))
+    first = max(1, int(0.6 * needed))
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in (*RUNS, CEILING)}
     for seed in range(rounds):
         for name, run in RUNS.items():
             found[name].append(reach(problem, best, target, seed, first, **run))
+        together = Barrier(2)
         with ThreadPoolExecutor(2) as pool:
             both = list(
                 pool.map(
-                    lambda p, seed=seed: reach(p, best, target, seed, first, runtime="caller"),
+                    lambda p, *a: reach(p, best, target, *a, runtime="caller"),
                     (problem, twin),
+                    *([value] * 2 for value in (seed, first, together)),
                 )
             )
         found[CEILING].append((statistics.fmean(s for s, _ in both) / 2, both[0][1]))

@@ -84,13 +84,16 @@ def describe(
     if automatic and isinstance(rule, SGD) and sleeps != epochs.SIMULATED and not ordered:
         # on a virtual clock and in rounds blocks are as long as this, from the first one on
         interval = descent_interval(problem, l1, n_training, n_workers)
+    cap = n_training
+    if automatic and isinstance(rule, SAGA):
+        cap = longest_interval(n_workers, largest_share(problem, rule, stop.validation))
     rows_per_block = block_rows(n_training, n_workers, trace)
     if block is not None:
         rows_per_block = min(block, rows_per_block) if trace else min(block, n_training)
     elif rule.coordinate is not None or parts:  # a block is a write cycle: pushes count those
         rows_per_block = min(rule.batch, n_training)
     elif sleeps == epochs.SIMULATED and mode == epochs.EXCHANGE:  # which comes at a block's end
-        rows_per_block = min(interval, rows_per_block)
+        rows_per_block = min(interval, cap, rows_per_block)
     elif mode == epochs.MASTER:
         rows_per_block = min(MESSAGE_ROWS if rule.batch == 1 else rule.batch, n_training)
     elif ordered:  # a block is what lies between two exchanges, and worth the waiting
@@ -123,15 +126,15 @@ def describe(
     )
     window, abreast = windows(problem.rows, problem.n_rows)
     if mode == epochs.EXCHANGE and not isinstance(rule, SGD):
+        easy = easy_interval(problem)
         for stretch in stretches(rule, problem, l1, numbers, n_workers):
             oldest, rows = oldest_reading(n_workers, stretch), interval
             if automatic and l1 == 0.0:
-                easy = easy_interval(problem)
                 rows = interval_with_memory(interval, easy, rule, n_training, n_workers, oldest)
-            if automatic and isinstance(rule, SAGA):
-                share = largest_share(problem, rule, stop.validation)
-                rows = min(rows, longest_interval(n_workers, share))
-            if sleeps == epochs.SIMULATED:
+            rows = min(rows, cap)
+            if ordered:
+                rows = rows_per_block
+            elif sleeps == epochs.SIMULATED:
                 rows = max(rows, rows_per_block)
             keep = keeps(rule, l1, n_training, rows * oldest)
             if keep:

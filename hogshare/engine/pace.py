@@ -19,7 +19,7 @@ from hogshare.problems.linear import LinearProblem
 
 SPREAD = 16  # rows per row that all workers have between two exchanges of each, at most
 FREE = 40  # the same, where it costs no epochs
-TOGETHER = 4  # visits to one row between two exchanges, of all workers
+TOGETHER = 2  # visits to one row between two exchanges, of all workers
 DELAY = 8  # rows per row of age at which SAGA keeps what an exchange holds back
 DEAREST = 2.0  # estimate of an exchange's cost that SAGA bears, in its rows' time
 FEWEST = 64  # rows between exchanges
@@ -65,11 +65,15 @@ def stretch_limit(rule: SAGA | SDCA, problem: LinearProblem, l1: float, numbers:
         return 1.0 + 1.0 / max(reach, 1e-300)
     if l1 > 0.0:
         return 1.0
-    mean, largest = saga.norms_of(problem.rows, 1)  # a sample may miss the one row that diverges
-    if rule.sampling == "importance":  # not by its step: with `CAUTION` there is a reason for it
-        return max(1.0, 2.0 * mean / max(largest, 1e-300))
+    with np.errstate(over="ignore"):
+        mean, largest = saga.norms_of(problem.rows, 1)  # a sample may miss the one that diverges
+    limit = np.inf
+    if rule.sampling == "importance":
+        # a step that is shorter out of `CAUTION` may not be stretched for it
+        limit = 2.0 * mean / max(largest, 1e-300)
+        largest = min(largest, 2.0 * mean)
     way = numbers.saga_step * smoothness * (largest + numbers.intercept_step)
-    return max(1.0, LONGEST / max(way, 1e-300))
+    return max(1.0, min(limit, LONGEST / max(way, 1e-300)))
 
 
 def oldest_reading(n_workers: int, stretch: float) -> float:
@@ -89,9 +93,9 @@ def interval_with_memory(
     `interval` is what an exchange's cost asks for at least, `easy` where it costs next to nothing.
     Progress per epoch falls with the share of the rows that the workers have between two exchanges
     of each (SDCA on text: 1.02 times the epochs at a fortieth, 1.05 at a twentieth, 1.2 at a
-    tenth): that is free up to a fortieth, and at most a sixteenth. SAGA exchanges so often that it
-    can keep what is held back, unless that is too dear (the estimate is four times what was
-    measured).
+    tenth). Up to a fortieth exchanges come as seldom as is easy; it is never above a sixteenth.
+    SAGA exchanges so often that it can keep what is held back, unless that is too dear (the
+    estimate is four times what was measured).
     """
     free = min(easy, n_rows // (FREE * n_workers))
     bearable = min(max(interval, FEWEST, free), n_rows // (SPREAD * n_workers))
@@ -107,7 +111,7 @@ def longest_interval(n_workers: int, share: float) -> int:
 
     Workers that visit one row by turns, each with what it knows, take back each other's steps:
     that grows if they do it often before they agree. Two workers and one row of a third of the
-    squares diverged with 80 visits between exchanges; 5 and fewer were stable everywhere.
+    squares diverged with 80 visits between exchanges, four with 10; 5 were stable in turns.
     """
     return max(1, int(TOGETHER / (n_workers * share)))
 
@@ -156,7 +160,8 @@ def memory_numbers(
         share = intercept_share(problem, mean)
         numbers["saga_step"] = rule.step or saga_step(rule, smoothness, mean, largest, share)
         if rule.step is None and rule.sampling == "importance":
-            numbers["saga_step"] *= CAUTION if largest > HEAVY * mean * problem.n_rows else 1.0
+            heavy = max(HEAVY * problem.n_rows, 4.0) * mean  # of few rows each is much of the whole
+            numbers["saga_step"] *= CAUTION if largest > heavy else 1.0
         numbers["tamed"] = int(rule.step is None)
         if rule.step is None:
             is_uniform = rule.sampling == "uniform"

@@ -105,7 +105,8 @@ class SAGA:
     sampling : {"uniform", "importance"}, default="uniform"
         How often rows are visited. "uniform": all alike. "importance": half alike, half by their
         own L, so that large rows come often and take small steps; with it the automatic step is
-        1 / (3 L) of the mean row, however uneven rows are (Schmidt et al. 2015).
+        1 / (3 L) of the mean row however uneven rows are (Schmidt et al. 2015), or three quarters
+        of that where one row is more than a twentieth of all squares.
     replace : bool, default=False
         False: an epoch is a permutation of the rows; with "importance" every row is visited one
         time more or less than its share at most. True: every visit is drawn by itself, as in the

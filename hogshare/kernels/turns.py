@@ -64,8 +64,8 @@ from hogshare.kernels.sgd import DUAL, GRADIENT, SAGA, fold_scale, sgd_rows
 from hogshare.kernels.tracking import start_block
 
 # Rows between a worker's first exchanges, and later ones in rows that it has done, up to the
-# interval. The step of plain descent falls as rows are done, and with it what a worker does not
-# know of the others after so many of them.
+# interval. The step of plain descent falls as rows are done, by all and in earlier runs too, and
+# with it what a worker does not know of the others: there it is a worker's share of all those.
 FIRST_INTERVAL, GROWTH = 128, 1.0
 DESCENT_FIRST, DESCENT_GROWTH = 256, 1.0 / 16.0
 UNEXCHANGED = layout.T_UNEXCHANGED
@@ -277,7 +277,7 @@ def turn_of(name, method, lock_free, ordered=False, single=False):
                 else:
                     i = first
                     while i < end:
-                        if method == GRADIENT:  # by what the model has seen, in earlier runs too
+                        if method == GRADIENT:
                             rows_done = t / table.shape[0]
                             interval = interval_now(plan, rows_done, DESCENT_FIRST, DESCENT_GROWTH)
                         else:

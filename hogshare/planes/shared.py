@@ -18,7 +18,7 @@ SAMPLE_ROWS = (256, 2048)  # fewest and most rows looked at to tell hot features
 SAMPLE_VALUES = 1 << 16  # values of those rows, about: a fifth of a millisecond
 EXCHANGE_SHARE = 4.0  # rows' time per exchange, in exchanges
 EASY_SHARE = 10.0  # the same, where exchanges should cost next to nothing
-SPREAD = 8  # rows per row that all workers have between two exchanges of descent, at most
+DESCENT_SPREAD = 8  # rows per row that all workers have between two exchanges of descent, at most
 EXCHANGE_NS = 20.0  # of an exchange besides its coordinates, if workers do not meet
 HAND_OVERS = 12.0  # of words that they share, where they do
 EXCHANGE_BYTES = 24.0  # read and written per coordinate, in float32
@@ -39,8 +39,8 @@ class Shared:
         Hogwild! and AsySG-incon as published; on sparse data with hot features it is slower than
         one worker, because the hot cache lines travel between the cores.
         An int: every worker has a private copy and folds it into the shared vector every so many
-        rows, each coordinate weighted by how far a block of rows moves it (see
-        `hogshare.kernels.exchange`). "auto" chooses the number.
+        rows (at a run's start, while the model moves fast, sooner), each coordinate weighted by how
+        far a block of rows moves it (see `hogshare.kernels.exchange`). "auto" chooses the number.
     adds : {"plain", "atomic"}, default="plain"
         With ``exchange=None``: plain adds may lose an update when two workers meet on a
         coordinate; atomic ones do not, and cost several times as much.
@@ -161,7 +161,7 @@ def descent_interval(problem: Size, l1: float, n_rows: int, n_workers: int) -> i
     least = exchange_interval(problem)
     if l1 > 0.0:
         return least
-    return max(least, min(easy_interval(problem), n_rows // (SPREAD * n_workers)))
+    return max(least, min(easy_interval(problem), n_rows // (DESCENT_SPREAD * n_workers)))
 
 
 def easy_interval(problem: Size) -> int:

@@ -4,8 +4,8 @@ Who writes: whoever submits takes one from the count of spare threads, or starts
 adds itself back after each task. Both under the pool's lock, so that threads are never fewer than
 tasks: none waits for another (`concurrent.futures.ThreadPoolExecutor` loses count from Python 3.12
 on where a task comes while another ends: it starts a thread too many every hundred runs, and keeps
-all of them). Who frees: nobody; idle threads end with the process, which waits for those that are
-in a kernel, whose code would be gone.
+all of them). Who frees: nobody; idle threads end with the process, which closes the pool and waits
+for those that are in a kernel, whose code would be gone.
 
 `take_turns`: a thread takes parts from an iterator under a lock and writes a part's result to its
 own place of a list; whoever called reads the list when all threads are through.
@@ -28,11 +28,13 @@ class Pool:
     """As many threads as there ever were tasks at one time."""
 
     def __init__(self) -> None:
+        self.process = os.getpid()
         self._tasks: SimpleQueue[Task] = SimpleQueue()
-        self._lock = threading.Condition()
+        self._lock = threading.Lock()
         self._spare = 0  # threads that wait, less tasks that none has taken yet
         self._started = 0
-        self._unfinished = 0
+        self._unfinished: set[Future[Any]] = set()
+        self._closed = False
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
         """Call ``function(*args)`` in a thread.
@@ -40,18 +42,20 @@ class Pool:
         Raises
         ------
         RuntimeError
-            If there is no spare thread and the system starts none.
+            If the process is ending, or there is no spare thread and the system starts none.
         """
         future: Future[Any] = Future()
         with self._lock:
+            if self._closed:
+                raise RuntimeError("no run can start any more: the process is ending.")
             if self._spare:
                 self._spare -= 1
             else:
                 name = f"hogshare_{self._started}"
                 threading.Thread(target=self._serve, name=name, daemon=True).start()
                 self._started += 1
+            self._unfinished.add(future)
             self._tasks.put((future, function, args))
-            self._unfinished += 1  # a Ctrl-C in between leaves one too few, and no wait for ever
         return future
 
     def _serve(self) -> None:
@@ -61,20 +65,20 @@ class Pool:
                 result = function(*args)
             except BaseException as error:
                 future.set_exception(error)
-                del error
             else:
                 future.set_result(result)
                 del result
-            del future, function, args  # an idle thread keeps no run's arrays
             with self._lock:
+                self._unfinished.discard(future)
                 self._spare += 1
-                self._unfinished -= 1
-                self._lock.notify_all()
+            del future, function, args  # an idle thread keeps no run's arrays
 
-    def settle(self) -> None:
-        """Wait until all tasks are finished."""
+    def close(self) -> None:
+        """Take no more tasks, and wait until those that were taken are finished."""
         with self._lock:
-            self._lock.wait_for(lambda: self._unfinished <= 0)
+            self._closed = True
+            left = list(self._unfinished)
+        wait(left)
 
 
 _pool = Pool()
@@ -82,16 +86,13 @@ _pool = Pool()
 
 def pool() -> Pool:
     """Return the threads of this process."""
+    global _pool
+    if _pool.process != os.getpid():  # a fork, which has none of its parent's threads
+        _pool = Pool()
     return _pool
 
 
-def _begin_anew() -> None:
-    global _pool
-    _pool = Pool()
-
-
-os.register_at_fork(after_in_child=_begin_anew)  # a fork has none of its parent's threads
-atexit.register(lambda: _pool.settle())
+atexit.register(lambda: pool().close())
 
 
 def take_turns(

@@ -33,8 +33,7 @@ class ThreadCrew:
     The event is set after an epoch that is to be reported has ended, and after a thread has.
 
     A worker counts as running from `start` on. It claims its place when its thread gets to it; once
-    a start has been called off nobody does, so that a task that stayed in the pool's queue is
-    harmless whenever a thread finds it.
+    a start has been called off, because the system starts no thread more, nobody does.
     """
 
     def __init__(

@@ -187,7 +187,7 @@ class Run:
 
 
 def pushes_of(n_rows: float, interval: int, first: int, growth: float) -> float:
-    """Exchanges of a worker in its first `n_rows` rows: the first come sooner."""
+    """Exchanges of a worker in the first `n_rows` rows of a new model: the first come sooner."""
     done, pushes = 0.0, 0.0
     while interval > first and done < min(interval / growth, n_rows):
         done += max(first, growth * done)

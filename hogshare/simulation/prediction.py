@@ -393,9 +393,10 @@ def predict_with_epochs(
 def virtual_rows(run: Run, n_workers: int) -> int:
     """Rows of a block on the virtual clock, where who sees what is settled block by block.
 
-    Without a barrier those of a worker's first exchange: a run's progress is decided early, when
-    exchanges are as frequent as that. (With blocks of the interval that comes later, 8 workers took
-    three times the epochs of threads on IMDB and Zipf, with these 1 to 1.1 times and 0.6 times.)
+    Without a barrier 128, as between the first exchanges of most rules: a run's progress is decided
+    early, when exchanges are as frequent as that. (With blocks of the interval that comes later, 8
+    workers took three times the epochs of threads on IMDB and Zipf, with these 1 to 1.1 times and
+    0.6 times.)
     """
     n_rows = run.rows_of_block(n_workers)
     if n_workers == 1 or run.has_master or not run.is_free(n_workers):
