@@ -34,7 +34,8 @@ last flush folds all of its part. SAGA's average must remain the mean of its tab
 are added whole; the vector itself is bound to nothing. It is folded as above, or, where that is
 stable (`engine.pace.keeps`), kept like the dual rule's: where all features are hot, the weights,
 which come from an upper bound of the curvature, drop progress that is worth having. The intercept
-is kept wherever the vector is: its steps are short, and every epoch needs all of them.
+is kept where SAGA's vector is: its steps are short, and every epoch needs all of them. The dual
+rule's is dropped: kept, it diverged on rows of one direction with 8 workers.
 """
 
 import numpy as np
@@ -258,7 +259,7 @@ def fold_copy(shared, private, me, decay, keep, limit, how, proposals_now, live)
                     shared.intercept_curvature[0],
                     n_workers,
                     rows,
-                    keep,
+                    keep if private.average.shape[0] > 0 else 0.0,
                 )
             store(shared.segments, word, 0)
         else:

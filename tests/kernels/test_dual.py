@@ -98,11 +98,9 @@ def interleaved(problem, X, Y, weight, n_workers):
             shared, s.v, bases[k][0], curvature, *args, s.stretch, after
         )
         s.stretch = after
-        before, change = intercept, s.intercept - bases[k][1]
         intercept = naive.fold_intercept(intercept, s.intercept, bases[k][1], bias_curvature, *args)
         mean = mean + s.mean - bases[k][2]
-        s.v, s.mean = s.v.copy(), mean.copy()
-        s.intercept = intercept + (change - (intercept - before))  # what is held back is kept
+        s.v, s.intercept, s.mean = s.v.copy(), intercept.copy(), mean.copy()
         bases[k] = shared, intercept, mean
         seen[k], staleness[k] = version, behind
         rows_since[k] = 0
