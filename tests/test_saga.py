@@ -353,7 +353,7 @@ def test_too_long_a_step_is_halved_until_it_converges(runtime, n_workers, monkey
     step = 0.8 / np.square(X).sum(axis=1).mean()
     with pytest.warns(ConvergenceWarning, match="has diverged"):
         solve(problem, rule=SAGA(step=step), **run)
-    monkeypatch.setattr("hogshare.engine.pace.saga_step", lambda *_: step)
+    monkeypatch.setattr("hogshare.engine.memory_steps.saga_step", lambda *_: step)
     model = solve(problem, rule=SAGA(), **run).model
     np.testing.assert_allclose(model.coef, best.coef, atol=1e-6)
 

@@ -8,15 +8,8 @@ import numpy as np
 
 from hogshare.barriers import Barrier, is_bsp, numbers_of
 from hogshare.engine.arrays import Shapes, shapes
-from hogshare.engine.pace import (
-    LEVEL,
-    interval_with_memory,
-    keeps,
-    longest_interval,
-    memory_numbers,
-    oldest_reading,
-    stretches,
-)
+from hogshare.engine.memory_steps import memory_numbers
+from hogshare.engine.pace import longest_interval, pace_of
 from hogshare.engine.rules import SAGA, SGD, Rule
 from hogshare.engine.sampling import largest_share
 from hogshare.engine.session import Settings
@@ -25,7 +18,7 @@ from hogshare.engine.stops import Stop
 from hogshare.kernels import coordinate, epochs, losses, penalties, schedules, sgd
 from hogshare.kernels.epochs import Plan
 from hogshare.planes import Plane, Shared
-from hogshare.planes.shared import descent_interval, easy_interval, row_nanoseconds
+from hogshare.planes.shared import descent_interval, row_nanoseconds
 from hogshare.problems.linear import LinearProblem, effective_l1_ratio
 from hogshare.problems.rows import block_rows, windows
 
@@ -126,24 +119,12 @@ def describe(
     )
     window, abreast = windows(problem.rows, problem.n_rows)
     if mode == epochs.EXCHANGE and not isinstance(rule, SGD):
-        easy = easy_interval(problem)
-        for stretch in stretches(rule, problem, l1, numbers, n_workers):
-            oldest, rows = oldest_reading(n_workers, stretch), interval
-            if automatic and l1 == 0.0:
-                rows = interval_with_memory(interval, easy, rule, n_training, n_workers, oldest)
-            rows = min(rows, cap)
-            if ordered:
-                rows = rows_per_block
-            elif sleeps == epochs.SIMULATED:
-                rows = max(rows, rows_per_block)
-            keep = keeps(rule, l1, n_training, rows * oldest)
-            if keep:
-                break
-        interval = rows
-        numbers = numbers._replace(stretch=stretch, keep=float(keep))
-        if stretch > 1.0:
-            # steps are longer already: at an epoch's beginning they may hardly be longer still
-            numbers = numbers._replace(level=max(numbers.level, LEVEL))
+        limits = (rows_per_block if sleeps == epochs.SIMULATED else 1, cap)
+        if ordered:
+            limits = (rows_per_block, rows_per_block)
+        pace = pace_of(rule, problem, numbers, n_training, n_workers, interval, automatic, limits)
+        interval = pace.interval
+        numbers = numbers._replace(stretch=pace.stretch, keep=float(pace.keep), level=pace.level)
     plan = Plan(
         block_rows=rows_per_block,
         n_blocks=n_blocks,

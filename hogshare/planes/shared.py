@@ -201,7 +201,8 @@ def feature_curvature(
     # some rows come twice: that does no harm
     if chances.size:
         ends = np.cumsum(chances)
-        sample = np.searchsorted(ends, ends[-1] * rng.random(n_sample), side="right")
+        ends /= ends[-1]  # its last is then 1, which no draw reaches
+        sample = np.searchsorted(ends, rng.random(n_sample), side="right")
         counts = 1.0 / chances[sample]
     else:
         sample, counts = rng.integers(problem.n_rows, size=n_sample), NOBODY

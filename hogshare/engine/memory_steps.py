@@ -1,0 +1,127 @@
+"""How long the steps of the rules that remember rows are, and other numbers of theirs.
+
+`docs/auto.md` has the measurements behind the numbers here.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from hogshare.engine.rules import SAGA, SDCA, Rule
+from hogshare.kernels import losses, saga, sgd
+from hogshare.problems.linear import LinearProblem
+
+# Share of an epoch in which SAGA's step is level before it falls. Without one it begins at twice
+# its mean, which is too much where that is 2 / (3 L) already: for the largest rows, if they are
+# drawn by importance, and for several workers whose steps are stretched.
+LEVEL = 0.8
+# Share of one row in all squared norms from which on SAGA's step is shorter where rows are drawn by
+# importance: it is drawn many times within as many rows as there are between two visits of others.
+HEAVY, CAUTION = 0.05, 0.75
+INTERCEPT_ROWS = 3000  # in which the intercept settles, as far as one row's step allows
+
+
+def memory_numbers(
+    rule: Rule, problem: LinearProblem, l1: float, n_rows: int, empty: bool
+) -> dict[str, Any]:
+    """Numbers of the rules that remember rows; neutral for the others.
+
+    empty : whether nothing is remembered yet when the run begins
+    """
+    numbers = {
+        "method": sgd.GRADIENT,
+        "dual_scale": 1.0,
+        "dual_rows": float(n_rows),
+        "intercept_step": 0.0,
+        "threshold": 0.0,
+        "tamed": 0,
+        "curvature": losses.CURVATURE[losses.CODES[problem.loss]],
+        "saga_step": 0.0,
+        "level": 1.0,
+        "steep": 0,
+        "keep": 0.0,
+        "stretch": 1.0,
+    }
+    smoothness = max(numbers["curvature"] * largest_weight(problem), 1e-300)
+    if isinstance(rule, SDCA):
+        numbers["method"] = sgd.DUAL
+        numbers["dual_scale"] = (1.0 - l1) * problem.alpha * n_rows
+        numbers["threshold"] = l1 / (1.0 - l1)
+        numbers["intercept_step"] = longest_intercept(problem) / (3.0 * smoothness)
+    if isinstance(rule, SAGA):
+        numbers["method"] = sgd.SAGA
+        with np.errstate(over="ignore"):
+            mean, largest = saga.norms_of(problem.rows, 1)
+        share = intercept_share(problem, mean)
+        numbers["saga_step"] = rule.step or saga_step(rule, smoothness, mean, largest, share)
+        if rule.step is None and rule.sampling == "importance":
+            heavy = max(HEAVY * problem.n_rows, 4.0) * mean  # of few rows each is much of the whole
+            numbers["saga_step"] *= CAUTION if largest > heavy else 1.0
+        numbers["tamed"] = int(rule.step is None)
+        if rule.step is None:
+            is_uniform = rule.sampling == "uniform"
+            numbers["level"] = 0.0 if is_uniform else LEVEL
+            numbers["steep"] = int(empty and is_uniform)
+        numbers["intercept_step"] = share
+    return numbers
+
+
+def longest_intercept(problem: LinearProblem) -> float:
+    """The intercept's step, at most, in units of 1 / (3 L) for the intercept alone; 0 without one.
+
+    Every row has the intercept, at full size, so that with a step of 1 it follows the few rows in
+    hand, and, within an epoch in which no row comes twice, those that are left. With many rows it
+    settles within an epoch by far shorter steps.
+    """
+    return min(1.0, INTERCEPT_ROWS / problem.n_rows) if problem.fit_intercept else 0.0
+
+
+def intercept_share(problem: LinearProblem, mean: float) -> float:
+    """SAGA's step for the intercept in proportion to that for the features.
+
+    So that it is at most `longest_intercept`, with a step of 1 / (3 L) in which the intercept
+    counts by its share: ``L = smoothness (mean + share)``. Rows much larger than 1 make the step so
+    short that the share is 1.
+    """
+    longest = longest_intercept(problem)
+    return min(1.0, longest * mean / (1.0 - longest)) if longest < 1.0 else 1.0
+
+
+def largest_weight(problem: LinearProblem) -> float:
+    """The largest weight of a row and its class."""
+    largest = float(problem.rows.weight.max(initial=0.0)) if problem.rows.weight.size else 1.0
+    return largest * float(max(problem.positive.max(), problem.negative.max()))
+
+
+def saga_step(rule: SAGA, smoothness: float, mean: float, largest: float, share: float) -> float:
+    """1 / (3 L) with L of the mean row, but at most 1 / (2 L) of the largest.
+
+    1 / (3 L) with the largest row's L is what the theory asks for; up to a constant 2 / (3 L) no
+    set of rows was found on which a run diverges, and with 1 / L many. (A step that falls within
+    the epoch may begin longer: see docs/auto.md.) Where rows are drawn by importance, a
+    row's L over its chance is at most twice the mean, so that the first is below 2 / (3 L) anyway.
+
+    Parameters
+    ----------
+    mean, largest : float
+        Squared norms of the rows.
+    share : float
+        What the intercept adds to them.
+
+    Raises
+    ------
+    ValueError
+        If squared norms overflow: the step would be zero, and the model stay where it is.
+    """
+    if not math.isfinite(mean):
+        raise ValueError(
+            "Rows are too large: their squared norms leave the floating-point range, and with them "
+            "every step. Scale the input, for example with StandardScaler or MinMaxScaler."
+        )
+    if rule.sampling == "importance":
+        largest = mean
+    steps = 3.0 * smoothness * (mean + share), 2.0 * smoothness * (largest + share)
+    return 1.0 / max(*steps, 1e-300)
