@@ -1,6 +1,7 @@
 """Time per epoch against scikit-learn, and two workers against one in time to the same objective.
 
-Everything is taken in one run, the contestants in turn, medians and spread over the rounds.
+Everything is taken in one run, the contestants in turn, medians and spread over the rounds (three
+times as many for the second, whose epochs vary).
 Compiling and a warm-up run are excluded. Usage::
 
     python bench/throughput.py --data-home FOLDER --json bench/results/throughput.json
@@ -9,7 +10,7 @@ Compiling and a warm-up run are excluded. Usage::
 from __future__ import annotations
 
 import argparse
-import itertools
+import functools
 import json
 import math
 import statistics
@@ -31,6 +32,11 @@ EPOCHS = 10
 # What two cores give two runs that have nothing to do with each other, time per run: two workers
 # of one run share the same caches and memory, and cannot be expected to do better.
 CEILING = "two runs at once, each halved"
+ONE = "one worker"
+GOAL = 0.002  # of one worker's gain: late enough to matter, early enough not to be noise
+RESAMPLES = 500
+
+Run = tuple[float, float]  # what is missing of one worker's gain, and seconds
 
 
 def rounds(contestants: dict[str, Callable[[], float]], n: int) -> dict[str, list[float]]:
@@ -65,16 +71,19 @@ def per_epoch(X: Any, y: np.ndarray, n: int) -> dict[str, Any]:
     return {name: [s / EPOCHS / nnz * 1e9 for s in runs] for name, runs in seconds.items()}
 
 
-def time_to_objective(X: Any, y: np.ndarray, n: int) -> dict[str, Any]:
-    """Seconds of the shortest run whose model has 99.8 % of the gain that one worker makes.
+def time_to_objective(X: Any, y: np.ndarray, n: int) -> dict[str, dict[str, float]]:
+    """Seconds after which the mean model has 99.8 % of the gain that one worker makes.
 
     That is in `EPOCHS` epochs with alpha = 1 / n. (With the default alpha of 1e-4 text sets are
-    done after about one epoch, and start-up decides.) Runs are of whole epochs and without a trace,
-    which would not see what workers have not exchanged yet. A round has one seed for all.
+    done after about one epoch, and start-up decides.) Every round has runs of one epoch, two and so
+    on, whole and without a trace, which would not see what workers have not exchanged yet. A single
+    run is late or early by an epoch, by its last rows: so medians over the rounds, then between
+    whole epochs by the logarithm of what is missing.
     """
     problem = problems.linear(X, y, alpha=1.0 / X.shape[0])
-    plans = {
-        "one worker": {"runtime": "caller"},
+    twin = problems.linear(X.copy(), y.copy(), alpha=1.0 / X.shape[0])
+    plans: dict[str, dict[str, Any]] = {
+        ONE: {"runtime": "caller"},
         "two threads": {"runtime": "threads", "n_workers": 2},
         "two processes": {"runtime": "processes", "n_workers": 2},
         "two threads, exchange=None": {
@@ -83,46 +92,82 @@ def time_to_objective(X: Any, y: np.ndarray, n: int) -> dict[str, Any]:
             "plane": Shared(exchange=None),
         },
     }
-    ends, starts = [], []
+    ends = []
     for seed in range(3):
         report = solve(problem, stop=Stop(epochs=EPOCHS), trace=1, seed=seed, runtime="caller")
-        starts.append(report.trace.objective[0])
-        ends.append(report.trace.objective[-1])
-    # 99.8 % of one worker's gain: late enough to matter, early enough not to be decided by noise
-    goal = statistics.median(ends) + 0.002 * (statistics.median(starts) - statistics.median(ends))
-    if goal >= statistics.median(starts):
+        ends.append((report.trace.objective[0], report.trace.objective[-1]))
+    start, end = (statistics.median(values) for values in zip(*ends, strict=True))
+    if end >= start:
         return {}  # so few epochs do not get below the model of zeros with these step sizes
-    twin = problems.linear(X.copy(), y.copy(), alpha=1.0 / X.shape[0])
 
-    def shortest(plan: dict[str, Any], seed: int) -> tuple[int, float]:
-        for n_epochs in range(1, 2 * EPOCHS + 1):
-            report = solve(problem, stop=Stop(epochs=n_epochs), seed=seed, **plan)
-            if problem.objective(report.model.coef, report.model.intercept) <= goal:
-                return n_epochs, report.seconds["run"]
-        return 0, float("nan")
+    def missing(model: Any) -> float:
+        """Share of one worker's gain."""
+        return (problem.objective(model.coef, model.intercept) - end) / (start - end)
 
-    def two_runs(seed: int) -> float:
-        n_epochs, _ = shortest(plans["one worker"], seed)
-        if not n_epochs:
-            return float("nan")
+    def run(plan: dict[str, Any], n_epochs: int, seed: int) -> Run:
+        report = solve(problem, stop=Stop(epochs=n_epochs), seed=seed, **plan)
+        return missing(report.model), report.seconds["run"]
 
-        def run(problem: Any) -> float:
-            settings = {"stop": Stop(epochs=n_epochs), "seed": seed}
-            return solve(problem, runtime="caller", **settings).seconds["run"]
+    def two_runs(n_epochs: int, seed: int) -> Run:
+        def alone(problem: Any) -> Any:
+            return solve(problem, stop=Stop(epochs=n_epochs), seed=seed, runtime="caller")
 
         with ThreadPoolExecutor(2) as pool:
-            return statistics.fmean(pool.map(run, [problem, twin])) / 2
+            both = list(pool.map(alone, [problem, twin]))
+        return missing(both[0].model), statistics.fmean(r.seconds["run"] for r in both) / 2
 
-    def in_turn(run: Callable[[int], float]) -> Callable[[], float]:
-        seeds = itertools.count()
-        return lambda: run(next(seeds))
-
-    contestants = {
-        name: in_turn(lambda seed, plan=plan: shortest(plan, seed)[1])
-        for name, plan in plans.items()
+    contestants: dict[str, Callable[[int, int], Run]] = {
+        name: functools.partial(run, plan) for name, plan in plans.items()
     }
-    contestants[CEILING] = in_turn(two_runs)
-    return rounds(contestants, n)
+    contestants[CEILING] = two_runs
+    found: dict[str, list[list[Run]]] = {name: [] for name in contestants}
+    most = dict.fromkeys(contestants, 0)
+    for name, contestant in contestants.items():  # this warms them up, too
+        left = 1.0
+        while left > 0.5 * GOAL and most[name] < 2 * EPOCHS:
+            most[name] += 1
+            left = statistics.median(contestant(most[name], n + 1 + k)[0] for k in range(5))
+        most[name] += 2  # five seeds may be lucky
+    for seed in range(1, n + 1):
+        for name, contestant in contestants.items():
+            found[name].append([contestant(k, seed) for k in range(1, most[name] + 1)])
+    rounds_of = {name: np.array(runs) for name, runs in found.items()}
+    return {name: to_goal(runs, rounds_of[ONE]) for name, runs in rounds_of.items()}
+
+
+def crossing(runs: np.ndarray) -> tuple[float, float]:
+    """Epochs and seconds to the goal in the geometric mean; NaN if it is not reached.
+
+    runs : float64 array, shape (n_rounds, n_epochs, 2), what is missing and seconds
+    """
+    # what is missing may be negative after more epochs than the end has had, or by luck
+    left = np.log(np.maximum(runs[:, :, 0], 0.05 * GOAL) / GOAL).mean(axis=0)
+    left, seconds = np.append(-math.log(GOAL), left), np.append(0.0, np.median(runs[:, :, 1], 0))
+    reached = np.flatnonzero(left <= 0.0)
+    if not reached.size:
+        return math.nan, math.nan
+    k = int(reached[0])
+    share = left[k - 1] / (left[k - 1] - left[k])
+    return k - 1 + share, seconds[k - 1] + share * (seconds[k] - seconds[k - 1])
+
+
+def to_goal(runs: np.ndarray, one: np.ndarray) -> dict[str, float]:
+    """Epochs, seconds and the ratio to one worker's; its 10th and 90th percentile by bootstrap."""
+    epochs, seconds = crossing(runs)
+    rng = np.random.default_rng(0)
+    ratios = []
+    for _ in range(RESAMPLES):
+        again = rng.integers(len(runs), size=len(runs))
+        ratios.append(crossing(one[again])[1] / crossing(runs[again])[1])
+    low, high = np.nanpercentile(ratios, [10, 90])
+    return {
+        "rounds": len(runs),
+        "epochs": epochs,
+        "seconds": seconds,
+        f"times faster than {ONE}": crossing(one)[1] / seconds,
+        "10 %": float(low),
+        "90 %": float(high),
+    }
 
 
 def summary(runs: dict[str, list[float]], against: str) -> dict[str, dict[str, float]]:
@@ -160,9 +205,7 @@ def main() -> None:
         X = X.astype(options.dtype)
         results[name] = {
             "ns per nonzero and epoch": summary(per_epoch(X, y, options.rounds), "scikit-learn"),
-            "seconds to the same objective": summary(
-                time_to_objective(X, y, options.rounds), "one worker"
-            ),
+            "seconds to the same objective": time_to_objective(X, y, 3 * options.rounds),
         }
         print(name)
         for title, lines in results[name].items():

@@ -102,6 +102,8 @@ def tiny(words, floats, answers):
     atomics.add_float(floats, 1, 0.25)
     atomics.prefetch(floats, 0)
     atomics.prefetch(floats, 1_000_000_000)
+    atomics.prefetch_to_write(floats, 0)
+    atomics.prefetch_to_write(floats, 1_000_000_000)
 
 
 @kernel

@@ -65,6 +65,8 @@ if JIT_DISABLED:
     def prefetch(array, index):
         pass
 
+    prefetch_to_write = prefetch
+
     def fence():
         pass
 
@@ -143,23 +145,28 @@ else:
 
         return types.none(), codegen
 
-    @intrinsic
-    def prefetch(typingctx, array, index):
-        """Ask for the cache line of ``array[index]``; any index is allowed, nothing is read."""
-        if not isinstance(array, types.Array):
-            return None
+    def _prefetch(to_write):
+        @intrinsic
+        def ask(typingctx, array, index):
+            if not isinstance(array, types.Array):
+                return None
 
-        def codegen(context, builder, signature, args):
-            pointer = _pointer(context, builder, signature, args)
-            i32 = ir.IntType(32)
-            byte_pointer = ir.IntType(8).as_pointer()
-            function_type = ir.FunctionType(ir.VoidType(), [byte_pointer, i32, i32, i32])
-            function = cgutils.get_or_insert_function(
-                builder.module, function_type, "llvm.prefetch.p0"
-            )
-            # read, keep in every cache level, data
-            arguments = [builder.bitcast(pointer, byte_pointer), i32(0), i32(3), i32(1)]
-            builder.call(function, arguments)
-            return context.get_dummy_value()
+            def codegen(context, builder, signature, args):
+                pointer = _pointer(context, builder, signature, args)
+                i32 = ir.IntType(32)
+                byte_pointer = ir.IntType(8).as_pointer()
+                function_type = ir.FunctionType(ir.VoidType(), [byte_pointer, i32, i32, i32])
+                function = cgutils.get_or_insert_function(
+                    builder.module, function_type, "llvm.prefetch.p0"
+                )
+                # to read or to write, keep in every cache level, data
+                arguments = [builder.bitcast(pointer, byte_pointer), i32(to_write), i32(3), i32(1)]
+                builder.call(function, arguments)
+                return context.get_dummy_value()
 
-        return types.none(array, index), codegen
+            return types.none(array, index), codegen
+
+        return ask
+
+    prefetch = _prefetch(0)
+    prefetch_to_write = _prefetch(1)

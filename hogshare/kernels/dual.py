@@ -21,7 +21,7 @@ stays exact. With several workers each has a copy of v; see `exchange` for what 
 import numpy as np
 
 from hogshare.kernels import layout, losses
-from hogshare.kernels.atomics import add_float, prefetch
+from hogshare.kernels.atomics import add_float, prefetch_to_write
 from hogshare.kernels.jit import helper, inlined, kernel
 from hogshare.kernels.proximal import proximal_point, shrunk
 from hogshare.kernels.rows import (
@@ -91,7 +91,7 @@ def dual_rows(rows, rule, order, first, last, dual, private, columns, alone):
         r = order[i]
         look_ahead(rows, order, i)
         if i + PREFETCH_LABELS < order.shape[0]:
-            prefetch(dual, order[i + PREFETCH_LABELS] * width)
+            prefetch_to_write(dual, order[i + PREFETCH_LABELS] * width)
         start, end = row_bounds(rows, r)
         if rule.threshold > 0.0:
             soft_margins(rows, start, end, private.w, rule.threshold, margin)

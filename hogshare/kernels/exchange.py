@@ -41,7 +41,7 @@ rule's is dropped: kept, it diverged on rows of one direction with 8 workers.
 import numpy as np
 
 from hogshare.kernels import layout
-from hogshare.kernels.atomics import compare_exchange, fetch_add, load, store
+from hogshare.kernels.atomics import compare_exchange, fetch_add, load, prefetch_to_write, store
 from hogshare.kernels.jit import helper, inlined
 from hogshare.kernels.sgd import fold_scale
 
@@ -50,6 +50,7 @@ from hogshare.kernels.sgd import fold_scale
 TRY = np.int64(0)
 WAIT = np.int64(1)
 ALL = np.int64(2)
+PART = np.uint64(256)  # coordinates that are folded while the next ones are fetched
 
 
 @inlined
@@ -57,6 +58,21 @@ def exchange_weight(z, n_workers):
     """Share of a coordinate's change that is folded; see the file's head."""
     even = 1.0 / n_workers
     return even + (1.0 - even) / (1.0 + 0.5 * n_workers * z)
+
+
+@inlined
+def fetch_next(shared, begin, end):
+    """Ask for the lines that come after the part that begins at `begin`; return where that ends.
+
+    Another core wrote them last. A line that is read, then written, is fetched from there and then
+    asked for a second time; asked for as one to be written, it comes once, and in good time.
+    """
+    stop = min(begin + PART, end)
+    following = stop
+    while following < min(stop + PART, end):
+        prefetch_to_write(shared, following)
+        following += np.uint64(64 // shared.itemsize)
+    return stop
 
 
 @inlined
@@ -85,28 +101,36 @@ def fold_segment(
     share = kind(1.0 / stretch)
     if n_workers == 1.0 and (keep > 0.0 or stretch > 1.0):
         # everything is folded; the rules that remember rows have no scale, and no zeros here
-        for j in range(np.uint64(first) * n_columns, np.uint64(last) * n_columns):
-            after = shared[j] + share * (w[j] - base[j])
-            shared[j] = after
-            w[j] = after
-            base[j] = after
+        begin, end = np.uint64(first) * n_columns, np.uint64(last) * n_columns
+        while begin < end:
+            stop = fetch_next(shared, begin, end)
+            for j in range(begin, stop):
+                after = shared[j] + share * (w[j] - base[j])
+                shared[j] = after
+                w[j] = after
+                base[j] = after
+            begin = stop
         return
     if n_columns == 1:
         # as below, up to rounding, with the column's numbers in registers: so it is vectorised
         scale = kind(local[layout.L_SCALE, 0])
         slope = half * kind(local[layout.L_ETA, 0])
         offset = one + slope * shrink
-        for j in range(np.uint64(first), np.uint64(last)):
-            before = shared[j]
-            mine = scale * w[j]
-            change = mine - base[j]
-            folded = (even + rest / (slope * kind(curvature[j]) + offset)) * change
-            after = before + share * folded
-            if mine == zero and kept == zero and abs(before) <= abs(base[j]):
-                after = zero
-            shared[j] = after
-            w[j] = after + kept * (change - folded)
-            base[j] = after
+        begin, end = np.uint64(first), np.uint64(last)
+        while begin < end:
+            stop = fetch_next(shared, begin, end)
+            for j in range(begin, stop):
+                before = shared[j]
+                mine = scale * w[j]
+                change = mine - base[j]
+                folded = (even + rest / (slope * kind(curvature[j]) + offset)) * change
+                after = before + share * folded
+                if mine == zero and kept == zero and abs(before) <= abs(base[j]):
+                    after = zero
+                shared[j] = after
+                w[j] = after + kept * (change - folded)
+                base[j] = after
+            begin = stop
         return
     for f in range(np.uint64(first), np.uint64(last)):
         curved = half * (kind(curvature[f]) + shrink)
@@ -153,11 +177,15 @@ def fold_average(shared, private, first, last):
     n_columns = private.local.shape[1]
     average = private.average
     base = private.average_base
-    for j in range(np.uint64(first * n_columns), np.uint64(last * n_columns)):
-        after = shared[j] + (average[j] - base[j])
-        shared[j] = after
-        average[j] = after
-        base[j] = after
+    begin, end = np.uint64(first * n_columns), np.uint64(last * n_columns)
+    while begin < end:
+        stop = fetch_next(shared, begin, end)
+        for j in range(begin, stop):
+            after = shared[j] + (average[j] - base[j])
+            shared[j] = after
+            average[j] = after
+            base[j] = after
+        begin = stop
 
 
 @inlined

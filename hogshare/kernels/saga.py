@@ -34,7 +34,7 @@ import math
 import numpy as np
 
 from hogshare.kernels import layout, losses, penalties
-from hogshare.kernels.atomics import prefetch, swap_float
+from hogshare.kernels.atomics import prefetch_to_write, swap_float
 from hogshare.kernels.jit import helper, inlined, kernel
 from hogshare.kernels.proximal import shrunk
 from hogshare.kernels.rows import (
@@ -236,7 +236,7 @@ def look_ahead_in(gradients, rows, order, i, n_columns):
     """`look_ahead` for rows whose entry in the table is needed too."""
     look_ahead(rows, order, i)
     if i + PREFETCH_LABELS < order.shape[0]:
-        prefetch(gradients, order[i + PREFETCH_LABELS] * n_columns)
+        prefetch_to_write(gradients, order[i + PREFETCH_LABELS] * n_columns)
 
 
 @inlined

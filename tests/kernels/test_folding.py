@@ -1,0 +1,69 @@
+"""An exchange of vectors that are longer than what it fetches ahead, against its twin."""
+
+import cases
+import naive
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from hogshare import SAGA, SGD, problems
+from hogshare.kernels import exchange, layout
+from hogshare.kernels.jit import kernel
+from hogshare.planes.shared import Shared
+
+N_FEATURES = 9_001  # four segments; no whole number of parts or lines
+
+
+@kernel
+def fold(shared, private, me, decay, keep, proposals, live):
+    exchange.fold_copy(shared, private, me, decay, keep, 1.0, exchange.WAIT, proposals, live)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("rule", "n_columns", "keep", "proposals"),
+    [
+        (SGD(), 1, 0.0, 2),
+        (SGD(), 3, 0.0, 2),
+        (SAGA(), 1, 0.0, 3),
+        (SAGA(), 1, 1.0, 2),
+        (SAGA(), 1, 1.0, 1),  # all of it
+        (SAGA(), 3, 1.0, 1),
+    ],
+)
+def test_every_coordinate_is_folded_once(rule, n_columns, keep, proposals, dtype):
+    rng = np.random.default_rng(0)
+    X = sp.random(30, N_FEATURES, 0.01, format="csr", rng=rng, dtype=dtype)
+    y = np.arange(30) % max(2, n_columns)
+    problem = problems.linear(X, y, alpha=0.01)
+    session = cases.session(problem, rule=rule, n_workers=2, plane=Shared(exchange=10))
+    worker = session.worker(1)
+    assert worker.join()
+    shared, private = session.shared, worker.private
+    mine = [shared.w, private.w, private.base]
+    if isinstance(rule, SAGA):
+        mine += [shared.average, private.average, private.average_base]
+    for vector in mine:
+        vector[:] = rng.standard_normal(vector.size)
+    private.w[::7] = 0.0
+    shared.curvature[:] = rng.random(N_FEATURES)
+    private.local[layout.L_ETA] = 0.1
+    worker.table[layout.T_UNEXCHANGED] = 10
+    w, copy, base, *averages = (vector.astype(float) for vector in mine)
+
+    fold(shared, private, 1, 0.01, keep, proposals, 2)
+
+    curvature = np.repeat(shared.curvature.astype(float), n_columns) + 0.01
+    if keep:
+        after, kept = naive.fold_and_keep(w, copy, base, curvature, 0.1, 10, proposals)
+    else:
+        after = kept = naive.fold(w, copy, base, curvature, 0.1, 10, proposals)
+    close = {"rtol": 2e-5, "atol": 1e-6} if dtype == np.float32 else {"rtol": 1e-12, "atol": 1e-14}
+    np.testing.assert_allclose(shared.w, after, **close)
+    np.testing.assert_allclose(private.w, kept, **close)
+    np.testing.assert_array_equal(private.base, shared.w)
+    if averages:
+        total, own, before = averages
+        np.testing.assert_allclose(shared.average, total + own - before, rtol=1e-12, atol=1e-14)
+        np.testing.assert_array_equal(private.average, shared.average)
+        np.testing.assert_array_equal(private.average_base, shared.average)
