@@ -33,6 +33,7 @@ PLANES = {
     "atomic": Shared(exchange=None, adds="atomic"),
 }
 RUNTIMES = [("caller", 1), ("threads", 2), ("threads", 4), ("processes", 2)]
+EXACT = Stop(epochs=5000, gradient=1e-12)  # at rest, whoever was preempted before
 
 
 @pytest.mark.parametrize("plane", PLANES)
@@ -45,7 +46,7 @@ def test_logistic_regression_to_the_optimum(cancer, runtime, n_workers, sparse, 
     theirs = LogisticRegression(C=1.0 / (0.02 * len(y)), solver="newton-cholesky", tol=1e-12)
     theirs.fit(X, y)
     problem = problems.linear(sp.csr_matrix(X) if sparse else X, y, alpha=0.02)
-    run = {"runtime": runtime, "n_workers": n_workers, "stop": Stop(epochs=1500), "seed": 0}
+    run = {"runtime": runtime, "n_workers": n_workers, "stop": EXACT, "seed": 0}
     model = solve(problem, rule=SAGA(), plane=PLANES[plane], **run).model
     np.testing.assert_allclose(model.coef, theirs.coef_, atol=1e-7)
     np.testing.assert_allclose(model.intercept, theirs.intercept_, atol=1e-7)
@@ -57,7 +58,7 @@ def test_lasso_with_the_same_zeros(diabetes, runtime, n_workers, plane):
     X, y = diabetes
     theirs = Lasso(alpha=0.1, tol=1e-12, max_iter=100_000).fit(X, y)
     problem = problems.linear(X, y, loss="squared_error", penalty="l1", alpha=0.1)
-    run = {"runtime": runtime, "n_workers": n_workers, "stop": Stop(epochs=1500), "seed": 0}
+    run = {"runtime": runtime, "n_workers": n_workers, "stop": EXACT, "seed": 0}
     coef = solve(problem, rule=SAGA(), plane=PLANES[plane], **run).model.coef[0]
     np.testing.assert_allclose(coef, theirs.coef_, atol=1e-6)
     assert (theirs.coef_ == 0.0).any()
