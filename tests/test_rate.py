@@ -115,6 +115,30 @@ def test_as_many_epochs_on_text_at_the_automatic_interval(text, name, monkeypatc
     assert max(more) <= 1.15 * one, (one, more)
 
 
+def test_as_many_epochs_where_exchanges_are_cheap(monkeypatch):
+    """Steps that are not stretched fall within an epoch, with eight workers as with one."""
+    monkeypatch.setattr(arrays, "MAX_SNAPSHOT_BYTES", np.inf)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20_000, 20)) * (rng.random((20_000, 20)) < 0.5)
+    X *= np.exp(0.3 * rng.standard_normal((20_000, 1)))
+    y = X @ rng.standard_normal(20) + rng.logistic(size=20_000) > 0.0
+    problem = problems.linear(sp.csr_array(X), y, alpha=1.0 / len(y), fit_intercept=False)
+    model = solve(problem, rule=SDCA(), stop=Stop(epochs=3000, gradient=1e-11), seed=0).model
+    best = problem.objective(model.coef, model.intercept)
+    one, *more = (epochs(problem, best, SAGA(), Shared(), k, 50) for k in (1, 2, 4, 8))
+    assert max(more) == one, (one, more)
+
+
+def test_saga_is_stretched_where_exchanges_are_dear(text):
+    def stretch(problem, n_workers):
+        return cases.session(problem, rule=SAGA(), n_workers=n_workers).rule.stretch
+
+    short = problems.linear(*like_a9a(30_000), alpha=1e-4)
+    assert [stretch(short, k) for k in (2, 4, 8)] == [1.0] * 3
+    assert stretch(text[0], 2) == 1.0
+    assert stretch(text[0], 8) > 1.5
+
+
 def test_where_saga_keeps_what_an_exchange_holds_back():
     age = 150 * oldest_reading(4, 2.0)
     assert keeps(SAGA(), 0.0, 10_000, age)

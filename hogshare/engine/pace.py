@@ -22,6 +22,7 @@ FREE = 40  # the same, where it costs no epochs
 TOGETHER = 2  # visits to one row between two exchanges, of all workers
 DELAY = 8  # rows per row of age at which SAGA keeps what an exchange holds back
 DEAREST = 2.0  # estimate of an exchange's cost that SAGA bears, in its rows' time
+CHEAP = 0.2  # least rows between exchanges without a stretch, in those after which one is easy
 FEWEST = 64  # rows between exchanges
 LONGEST = 2.0 / 3.0  # constant step of SAGA that is stable on all rows tried, times L
 SAMPLE_ROWS = 2048  # to tell the largest
@@ -70,7 +71,7 @@ def pace_of(
             rows = interval_with_memory(interval, easy, rule, n_rows, n_workers, oldest)
         rows = max(least, min(rows, most))
         keep = keeps(rule, l1, n_rows, rows * oldest)
-        if keep:
+        if keep and rows >= CHEAP * easy:
             break
     # steps that are longer already may hardly be longer still at an epoch's beginning
     level = max(numbers.level, LEVEL) if stretch > 1.0 else numbers.level
@@ -82,10 +83,10 @@ def stretches(
 ) -> Iterator[float]:
     """What to stretch steps by: the best first, which is taken if SAGA can keep with it.
 
-    Two workers' steps of SAGA fall within an epoch, which is worth more than a stretch. More
-    workers without a stretch are slow on rows that are all alike.
+    Steps of SAGA that are not stretched fall within an epoch, which is worth more. But the workers
+    have to hear of each other more often.
     """
-    if isinstance(rule, SAGA) and n_workers == 2:
+    if isinstance(rule, SAGA):
         yield 1.0
     yield min(n_workers, stretch_limit(rule, problem, numbers))
 
