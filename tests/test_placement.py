@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from hogshare.engine.loop import Compute
 from hogshare.runtimes import threads as threads_module
 from hogshare.runtimes.placement import Placement
 from hogshare.runtimes.threads import ThreadCrew
@@ -78,7 +79,7 @@ class Late(Placement):
 
 
 class Crowd:
-    """A session for `ThreadCrew`, in which workers only tell when they began."""
+    """A session for `ThreadCrew`, in which workers join, and then only tell when they began."""
 
     def __init__(self, n_workers):
         self.settings = self
@@ -86,8 +87,8 @@ class Crowd:
         self.began = {}
 
     def loop(self, session, me):
+        yield Compute(lambda: True)
         self.began[me] = time.monotonic()
-        yield from ()
 
 
 @pytest.mark.parametrize("patience, ahead", [(30.0, False), (0.01, True)])

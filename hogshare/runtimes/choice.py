@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from hogshare.simulation.simulator import Simulator
 
 RUNTIMES = ("auto", "caller", "threads", "processes")
-# of computing per worker, in starts of a thread (4 ms by the machine's default constants), below
+# of computing per worker, in starts of a thread (2.5 ms by the machine's default constants), below
 # which a thread costs more than it gives
-WORTHWHILE_STARTS = 40
+WORTHWHILE_STARTS = 25
 WORTHWHILE_EXCHANGES = 4  # per worker and epoch, below which copies drift apart
 EXPECTED_EPOCHS = 10  # where only a limit is known
 

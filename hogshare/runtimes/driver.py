@@ -14,7 +14,11 @@ SLICE = 0.02  # of a straggler's sleep, after which it looks whether the run is 
 
 
 def back_off(attempts: int) -> int:
-    """Wait a little, longer the more often nothing has come of it; return nanoseconds."""
+    """Wait a little, longer the more often nothing has come of it; return nanoseconds.
+
+    A sleep of zero is a timer's, some 0.1 ms. A shorter wait, of which there are, is a longer one
+    in the end: who has work waits for the interpreter then, and wakes too late to get it.
+    """
     start = time.perf_counter_ns()
     if attempts < YIELDS:
         time.sleep(0)
@@ -33,8 +37,16 @@ def sleep(wish: Sleep) -> int:
     return spent
 
 
-def drive(loop: Generator[Wish, Any, None], on_ended: Callable[[], None] | None = None) -> None:
-    """Run a worker's loop to its end in the calling thread."""
+def drive(
+    loop: Generator[Wish, Any, None],
+    on_ended: Callable[[], None] | None = None,
+    on_joined: Callable[[], None] | None = None,
+) -> None:
+    """Run a worker's loop to its end in the calling thread.
+
+    on_ended : called when an epoch has ended
+    on_joined : called once, after the first thing that the loop computes, which is to join
+    """
     reply: Any = None
     while True:
         try:
@@ -45,6 +57,9 @@ def drive(loop: Generator[Wish, Any, None], on_ended: Callable[[], None] | None 
             start = time.perf_counter_ns()
             answer = wish.call()
             reply = (answer, time.perf_counter_ns() - start)
+            if on_joined is not None:
+                on_joined()
+                on_joined = None
         elif isinstance(wish, Wait):
             reply = back_off(wish.attempts) if wish.look is None else sleep(wish.look)
         elif isinstance(wish, Sleep):

@@ -30,7 +30,8 @@ ARRIVAL_SECONDS = 0.002
 class ThreadCrew:
     """Threads that run workers of one session, and an event that tells of their news.
 
-    The event is set after an epoch that is to be reported has ended, and after a thread has.
+    The event is set after an epoch that is to be reported has ended, and after the last thread has:
+    who waits for it takes the interpreter from those that still work.
 
     A worker counts as running from `start` on. It claims its place when its thread gets to it; once
     a start has been called off, because the system starts no thread more, nobody does.
@@ -70,7 +71,7 @@ class ThreadCrew:
             self._all_sent.set()
 
     def _arrive(self) -> None:
-        """Wait until everybody has been sent for, and is on a core of its own."""
+        """Wait until everybody has been sent for, has joined and is on a core of its own."""
         self._all_sent.wait()
         with self._changed:
             self._missing -= 1
@@ -87,8 +88,7 @@ class ThreadCrew:
         try:
             if me < self.session.settings.n_workers:
                 self._placement.bind(me)
-            self._arrive()
-            drive(loop_of(self.session, me), self.news.set)
+            drive(loop_of(self.session, me), self.news.set, self._arrive)
         except BaseException as error:
             self.errors.append(error)
             self.session.stop()
@@ -96,7 +96,8 @@ class ThreadCrew:
             with self._changed:
                 self._inside -= 1
                 self._changed.notify_all()
-            self.news.set()
+            if not self.running:
+                self.news.set()
 
     @property
     def running(self) -> bool:
