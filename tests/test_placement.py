@@ -84,10 +84,11 @@ class Crowd:
     def __init__(self, n_workers):
         self.settings = self
         self.n_workers = n_workers
+        self.joined = {}
         self.began = {}
 
     def loop(self, session, me):
-        yield Compute(lambda: True)
+        yield Compute(lambda: self.joined.setdefault(me, time.monotonic()))
         self.began[me] = time.monotonic()
 
 
@@ -103,6 +104,33 @@ def test_nobody_computes_before_all_are_there(monkeypatch, patience, ahead):
     crew.finish()
     assert not crew.running
     assert (crowd.began[1] - crowd.began[0] > 0.1) is ahead
+    assert crowd.joined[1] - crowd.joined[0] > 0.1, "joining waits for nobody"
+
+
+class Bell(threading.Event):
+    """Counts how often it is set."""
+
+    def __init__(self):
+        super().__init__()
+        self.times = 0
+
+    def set(self):
+        self.times += 1
+        super().set()
+
+
+def test_the_caller_is_woken_once(monkeypatch):
+    """By the last worker: it would take the interpreter from those that still work."""
+    monkeypatch.setattr(threads_module, "Placement", Late)
+    monkeypatch.setattr(threads_module, "ARRIVAL_SECONDS", 0.01)
+    monkeypatch.setattr(threads_module, "loop_of", Crowd(2).loop)
+    bell = Bell()
+    crew = ThreadCrew(Crowd(2), range(2), bell)
+    crew.start()
+    assert bell.wait(10.0)
+    assert not crew.running
+    crew.finish()
+    assert bell.times == 1
 
 
 def test_nobody_computes_before_all_are_sent_for(monkeypatch):

@@ -126,7 +126,7 @@ def test_as_many_epochs_where_exchanges_are_cheap(monkeypatch):
     model = solve(problem, rule=SDCA(), stop=Stop(epochs=3000, gradient=1e-11), seed=0).model
     best = problem.objective(model.coef, model.intercept)
     one, *more = (epochs(problem, best, SAGA(), Shared(), k, 50) for k in (1, 2, 4, 8))
-    assert max(more) == one, (one, more)
+    assert max(more) <= one, (one, more)
 
 
 def test_saga_is_stretched_where_exchanges_are_dear(text):
@@ -137,6 +137,10 @@ def test_saga_is_stretched_where_exchanges_are_dear(text):
     assert [stretch(short, k) for k in (2, 4, 8)] == [1.0] * 3
     assert stretch(text[0], 2) == 1.0
     assert stretch(text[0], 8) > 1.5
+    few = problems.linear(*zipf_classification(2_000, 10_000, 50.0), alpha=1e-3)
+    assert stretch(few, 2) == 1.0, "as often as with a stretch, however dear"
+    steady = cases.session(short, rule=SAGA(step=0.01), n_workers=4)
+    assert steady.rule.stretch > 1.0, "a step that does not fall loses nothing by it"
 
 
 def test_where_saga_keeps_what_an_exchange_holds_back():
@@ -163,7 +167,7 @@ def test_intervals_of_the_rules_that_remember():
     assert of(SAGA(), 5000, 40_000, 8, 2.0) == 312, "not where that is too dear"
 
 
-def test_saga_is_stretched_only_where_it_cannot_keep_what_is_held_back(text):
+def test_saga_is_stretched_where_it_cannot_keep_what_is_held_back(text):
     """Its steps fall within an epoch unless they are stretched, which is worth more."""
     problem, _ = text
 
@@ -178,7 +182,8 @@ def test_saga_is_stretched_only_where_it_cannot_keep_what_is_held_back(text):
 
     assert of(2) == of(2, exchange=600) == (1.0, 1.0)
     assert of(2, exchange=700) == (2.0, 1.0), "with it, it can"
-    assert of(4, exchange=100) == (2.0, 1.0), "more than two are slow on some rows without it"
+    assert of(4, exchange=100) == (1.0, 1.0)
+    assert of(4) == (2.0, 1.0), "or has to exchange much sooner, where that is dear"
     assert of(8, exchange=300) == (2.0, 0.0)
 
 

@@ -6,7 +6,6 @@ behind the numbers here. What an exchange costs is the plane's to say (`hogshare
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +21,7 @@ FREE = 40  # the same, where it costs no epochs
 TOGETHER = 2  # visits to one row between two exchanges, of all workers
 DELAY = 8  # rows per row of age at which SAGA keeps what an exchange holds back
 DEAREST = 2.0  # estimate of an exchange's cost that SAGA bears, in its rows' time
-CHEAP = 0.2  # least rows between exchanges without a stretch, in those after which one is easy
+BEARABLE = 0.2  # rows between exchanges, in those after which one costs next to nothing (a tenth)
 FEWEST = 64  # rows between exchanges
 LONGEST = 2.0 / 3.0  # constant step of SAGA that is stable on all rows tried, times L
 SAMPLE_ROWS = 2048  # to tell the largest
@@ -34,7 +33,7 @@ class Pace(NamedTuple):
     interval : rows between two exchanges of a worker
     stretch : what a worker's steps in its own copy are multiplied by
     keep : whether what an exchange holds back stays in the copy
-    level : of SAGA's steps within an epoch
+    level : share of an epoch in which SAGA's step is level before it falls
     """
 
     interval: int
@@ -55,40 +54,38 @@ def pace_of(
 ) -> Pace:
     """Settle the pace of a rule that remembers rows, on `n_rows` of the problem's.
 
+    Steps of SAGA that are not stretched may fall within an epoch, which is worth more than a
+    stretch. But what is held back has to be kept then, and to be kept it has to come sooner: that
+    is worth it where an exchange is not dear, or would not come later with a stretch.
+
     Parameters
     ----------
     interval : int
-        Rows between exchanges that the plane asks for: at least, if it is `automatic`.
+        Rows between exchanges that the plane asks for; where it is `automatic`, for its cost alone.
     limits : (int, int)
         Rows between exchanges, at least and at most, that the rest of the run leaves to choose.
     """
     l1 = numbers.l1_ratio
     least, most = limits
     easy = easy_interval(problem)
-    for stretch in stretches(rule, problem, numbers, n_workers):
+
+    def at(stretch: float) -> Pace:
         oldest, rows = oldest_reading(n_workers, stretch), interval
         if automatic and l1 == 0.0:
             rows = interval_with_memory(interval, easy, rule, n_rows, n_workers, oldest)
         rows = max(least, min(rows, most))
-        keep = keeps(rule, l1, n_rows, rows * oldest)
-        if keep and rows >= CHEAP * easy:
-            break
-    # steps that are longer already may hardly be longer still at an epoch's beginning
-    level = max(numbers.level, LEVEL) if stretch > 1.0 else numbers.level
-    return Pace(rows, stretch, keep, level)
+        # steps that are longer already may hardly be longer still at an epoch's beginning
+        level = max(numbers.level, LEVEL) if stretch > 1.0 else numbers.level
+        return Pace(rows, stretch, keeps(rule, l1, n_rows, rows * oldest), level)
 
-
-def stretches(
-    rule: SAGA | SDCA, problem: LinearProblem, numbers: sgd.Rule, n_workers: int
-) -> Iterator[float]:
-    """What to stretch steps by: the best first, which is taken if SAGA can keep with it.
-
-    Steps of SAGA that are not stretched fall within an epoch, which is worth more. But the workers
-    have to hear of each other more often.
-    """
-    if isinstance(rule, SAGA):
-        yield 1.0
-    yield min(n_workers, stretch_limit(rule, problem, numbers))
+    falls = isinstance(rule, SAGA) and (numbers.level < LEVEL or n_workers == 2)
+    plain = at(1.0)
+    if falls and plain.keep and plain.interval >= BEARABLE * easy:
+        return plain
+    stretched = at(min(n_workers, stretch_limit(rule, problem, numbers)))
+    if falls and plain.keep and plain.interval >= stretched.interval:
+        return plain
+    return stretched
 
 
 def stretch_limit(rule: SAGA | SDCA, problem: LinearProblem, numbers: sgd.Rule) -> float:

@@ -8,7 +8,7 @@ workers use to agree on something goes through this file:
 - ``fetch_add``, ``exchange`` and ``compare_exchange`` (acquire and release) return the old value;
 - ``add_float`` and ``swap_float`` are relaxed: they lose nothing and order nothing (the model's
   coordinates, what is remembered of a row);
-- ``prefetch`` is a hint and reads nothing.
+- ``prefetch`` and ``prefetch_to_write`` are hints and read nothing.
 
 Arrays must be aligned. With the JIT off each has a plain stand-in, which is right for one thread
 only: that mode exists to debug kernels and to measure coverage.
@@ -147,7 +147,8 @@ else:
 
     def _prefetch(to_write):
         @intrinsic
-        def ask(typingctx, array, index):
+        def prefetch(typingctx, array, index):
+            """Ask for the cache line of ``array[index]``; any index is allowed."""
             if not isinstance(array, types.Array):
                 return None
 
@@ -166,7 +167,7 @@ else:
 
             return types.none(array, index), codegen
 
-        return ask
+        return prefetch
 
     prefetch = _prefetch(0)
     prefetch_to_write = _prefetch(1)

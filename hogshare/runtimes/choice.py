@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from hogshare.simulation.simulator import Simulator
 
 RUNTIMES = ("auto", "caller", "threads", "processes")
-# of computing per worker, in starts of a thread (2.5 ms by the machine's default constants), below
-# which a thread costs more than it gives
-WORTHWHILE_STARTS = 25
+# of computing per worker, in starts of a thread (2.5 and 4 ms by the machine's default constants),
+# below which a thread, or a process, costs more than it gives
+THREAD_STARTS, PROCESS_STARTS = 25, 40
 WORTHWHILE_EXCHANGES = 4  # per worker and epoch, below which copies drift apart
 EXPECTED_EPOCHS = 10  # where only a limit is known
 
@@ -56,9 +56,15 @@ def worthwhile_workers(problem: LinearProblem, ceiling: int, epochs: int, interv
     """Workers up to `ceiling` that this problem keeps busy; 1 if a crew cannot pay."""
     per_epoch = problem.n_rows * row_nanoseconds(problem)
     nanoseconds = per_epoch * min(epochs, EXPECTED_EPOCHS)
-    by_time = int(nanoseconds / (WORTHWHILE_STARTS * machine.load().thread_start_ns))
+    starts = PROCESS_STARTS if _are_shared(problem) else THREAD_STARTS
+    by_time = int(nanoseconds / (starts * machine.load().thread_start_ns))
     by_exchange = int(problem.n_rows / max(1, WORTHWHILE_EXCHANGES * max(1, interval)))
     return max(1, min(ceiling, by_time, by_exchange))
+
+
+def _are_shared(problem: LinearProblem) -> bool:
+    """Whether processes can have the rows without a copy."""
+    return problem.rows.data.size > 0 and sharing.find(problem.rows.data) is not None
 
 
 def choose(
@@ -93,7 +99,7 @@ def choose(
             alone = "one worker was asked for" if asked else "one core is usable here"
             reason = alone if ceiling == 1 else "more would not pay here"
             return 1, Caller(), [f"runtime: caller, because {reason}"]
-        if problem.rows.data.size and sharing.find(problem.rows.data) is not None:
+        if _are_shared(problem):
             return count, _processes(), ["runtime: processes, because the rows are shared already"]
         return count, Threads(), ["runtime: threads, because the rows need no copy then"]
     if runtime == "caller":

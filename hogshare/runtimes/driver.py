@@ -16,8 +16,8 @@ SLICE = 0.02  # of a straggler's sleep, after which it looks whether the run is 
 def back_off(attempts: int) -> int:
     """Wait a little, longer the more often nothing has come of it; return nanoseconds.
 
-    A sleep of zero is a timer's, some 0.1 ms. A shorter wait, of which there are, is a longer one
-    in the end: who has work waits for the interpreter then, and wakes too late to get it.
+    A sleep of zero takes a timer's 0.1 ms. Whoever waits for less has taken the interpreter again
+    before one that has work to do, and waits for it, wakes up (see `docs/exchange.md`).
     """
     start = time.perf_counter_ns()
     if attempts < YIELDS:
@@ -45,7 +45,8 @@ def drive(
     """Run a worker's loop to its end in the calling thread.
 
     on_ended : called when an epoch has ended
-    on_joined : called once, after the first thing that the loop computes, which is to join
+    on_joined : called once, after the first thing that the loop computes: a worker's joining, a
+        master's first look at its mail
     """
     reply: Any = None
     while True:

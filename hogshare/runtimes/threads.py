@@ -54,7 +54,7 @@ class ThreadCrew:
         self._changed = threading.Condition()
 
     def start(self) -> None:
-        """Start the workers; none computes before all are there, or have had time to come.
+        """Start the workers; none does a row before all are there, or have had time to come.
 
         One that computes takes the core that this thread needs in order to start the others, or the
         one that another woke up on: that one came 2 to 5 ms late, after the kernel's slice.
@@ -71,8 +71,7 @@ class ThreadCrew:
             self._all_sent.set()
 
     def _arrive(self) -> None:
-        """Wait until everybody has been sent for, has joined and is on a core of its own."""
-        self._all_sent.wait()
+        """Wait until everybody has joined, on a core of its own; for a late one not for long."""
         with self._changed:
             self._missing -= 1
             if not self._missing:
@@ -86,6 +85,7 @@ class ThreadCrew:
             self._to_come -= 1
             self._inside += 1
         try:
+            self._all_sent.wait()
             if me < self.session.settings.n_workers:
                 self._placement.bind(me)
             drive(loop_of(self.session, me), self.news.set, self._arrive)
@@ -102,7 +102,8 @@ class ThreadCrew:
     @property
     def running(self) -> bool:
         """Whether any thread still works, or is to come."""
-        return self._inside > 0 or (self._to_come > 0 and not self._off)
+        with self._changed:  # or who comes meanwhile is neither to come nor inside
+            return self._inside > 0 or (self._to_come > 0 and not self._off)
 
     def wait(self, seconds: float) -> None:
         """Wait for news, or that long."""

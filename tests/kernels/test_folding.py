@@ -11,7 +11,7 @@ from hogshare.kernels import exchange, layout
 from hogshare.kernels.jit import kernel
 from hogshare.planes.shared import Shared
 
-N_FEATURES = 9_001  # four segments; no whole number of parts or lines
+N_FEATURES = 9_001  # several segments; no whole number of parts or lines
 
 
 @kernel
@@ -21,17 +21,19 @@ def fold(shared, private, me, decay, keep, proposals, live):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
-    ("rule", "n_columns", "keep", "proposals"),
+    ("rule", "n_columns", "keep", "proposals", "stretch"),
     [
-        (SGD(), 1, 0.0, 2),
-        (SGD(), 3, 0.0, 2),
-        (SAGA(), 1, 0.0, 3),
-        (SAGA(), 1, 1.0, 2),
-        (SAGA(), 1, 1.0, 1),  # all of it
-        (SAGA(), 3, 1.0, 1),
+        (SGD(), 1, 0.0, 2, 1.0),
+        (SGD(), 3, 0.0, 2, 1.0),
+        (SAGA(), 1, 0.0, 3, 1.0),
+        (SAGA(), 1, 1.0, 2, 1.0),
+        (SAGA(), 1, 1.0, 3, 1.5),
+        (SAGA(), 1, 1.0, 2, 2.0),  # all of it
+        (SAGA(), 1, 1.0, 1, 1.0),
+        (SAGA(), 3, 1.0, 1, 1.0),
     ],
 )
-def test_every_coordinate_is_folded_once(rule, n_columns, keep, proposals, dtype):
+def test_every_coordinate_is_folded_once(rule, n_columns, keep, proposals, stretch, dtype):
     rng = np.random.default_rng(0)
     X = sp.random(30, N_FEATURES, 0.01, format="csr", rng=rng, dtype=dtype)
     y = np.arange(30) % max(2, n_columns)
@@ -48,6 +50,7 @@ def test_every_coordinate_is_folded_once(rule, n_columns, keep, proposals, dtype
     private.w[::7] = 0.0
     shared.curvature[:] = rng.random(N_FEATURES)
     private.local[layout.L_ETA] = 0.1
+    private.local[layout.L_STRETCH] = stretch
     worker.table[layout.T_UNEXCHANGED] = 10
     w, copy, base, *averages = (vector.astype(float) for vector in mine)
 
@@ -55,7 +58,8 @@ def test_every_coordinate_is_folded_once(rule, n_columns, keep, proposals, dtype
 
     curvature = np.repeat(shared.curvature.astype(float), n_columns) + 0.01
     if keep:
-        after, kept = naive.fold_and_keep(w, copy, base, curvature, 0.1, 10, proposals)
+        args = curvature, 0.1, 10, proposals, stretch
+        after, kept = naive.fold_and_keep(w, copy, base, *args)
     else:
         after = kept = naive.fold(w, copy, base, curvature, 0.1, 10, proposals)
     close = {"rtol": 2e-5, "atol": 1e-6} if dtype == np.float32 else {"rtol": 1e-12, "atol": 1e-14}
