@@ -141,10 +141,10 @@ def exchange_interval(problem: Size) -> int:
     """Rows after which an exchange costs about a quarter of the rows' own time.
 
     By a cautious estimate an exchange streams three vectors of the model's size in and out (24
-    bytes per coordinate) and fetches the shared one's lines from another core twice, to read and to
-    write them; a row costs `row_nanoseconds`. With the machine's default constants that is 1 ns per
-    coordinate, 10 ns per line, 3 ns per value of a sparse row. Fewer rows make the copies agree
-    better, and cost more; see `docs/exchange.md`.
+    bytes per coordinate) and waits for the shared one's lines from another core twice, to read and
+    to write them (it asks for them ahead, once); a row costs `row_nanoseconds`. With the machine's
+    default constants that is 1 ns per coordinate, 10 ns per line, 3 ns per value of a sparse row.
+    Fewer rows make the copies agree better, and cost more; see `docs/exchange.md`.
     """
     return _interval(problem, EXCHANGE_NS, EXCHANGE_SHARE)
 
