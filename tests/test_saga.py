@@ -350,12 +350,12 @@ def test_too_long_a_step_is_halved_until_it_converges(runtime, n_workers, monkey
     y = X @ rng.standard_normal(5) + 0.3 * rng.standard_normal(400)
     problem = problems.linear(X, y, loss="squared_error", alpha=0.01)
     run = {"runtime": runtime, "n_workers": n_workers, "stop": Stop(epochs=500), "seed": 0}
-    best = solve(problem, rule=SAGA(), **run).model
+    best = solve(problem, rule=SAGA(), **run | {"stop": EXACT}).model
     step = 0.8 / np.square(X).sum(axis=1).mean()
     with pytest.warns(ConvergenceWarning, match="has diverged"):
         solve(problem, rule=SAGA(step=step), **run)
     monkeypatch.setattr("hogshare.engine.memory_steps.saga_step", lambda *_: step)
-    model = solve(problem, rule=SAGA(), **run).model
+    model = solve(problem, rule=SAGA(), **run | {"stop": EXACT}).model
     np.testing.assert_allclose(model.coef, best.coef, atol=1e-6)
 
 

@@ -11,6 +11,7 @@ import hogshare
 from hogshare import SDCA, SGDClassifier, SGDRegressor, Shared, StepSize, Stop, problems, solve
 
 RUNTIMES = [("caller", 1), ("threads", 2), ("threads", 4), ("processes", 2)]
+EXACT = Stop(epochs=5000, gradient=1e-12)  # at rest, whoever was preempted before
 
 
 def optimum(X, y, alpha):
@@ -30,7 +31,7 @@ def test_logistic_regression_to_the_optimum(cancer, runtime, n_workers, sparse):
         rule=SDCA(),
         runtime=runtime,
         n_workers=n_workers,
-        stop=Stop(epochs=1200),  # 300 are over while one of four threads is preempted
+        stop=EXACT,
         seed=0,
     )
     coef, intercept = optimum(X, y, 0.05)
@@ -76,7 +77,7 @@ def test_elastic_net_with_the_same_zeros(diabetes, runtime, n_workers):
         rule=SDCA(),
         runtime=runtime,
         n_workers=n_workers,
-        stop=Stop(epochs=1200),  # 400 are over while one of four threads is preempted
+        stop=EXACT,
         seed=0,
     )
     coef = report.model.coef[0]
