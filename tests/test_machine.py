@@ -191,7 +191,7 @@ def test_default_constants_give_the_costs_that_the_intervals_were_tuned_with(
 def test_measured_constants_decide(file):
     problem = a_problem()
     row_ns, interval = row_nanoseconds(problem), exchange_interval(problem)
-    workers = choice.worthwhile_workers(problem, 100, 1_000, 0)
+    workers = choice.worthwhile_workers(problem, 1_000, 0)
     assert workers == 1
     machine.store(
         Machine(
@@ -203,7 +203,7 @@ def test_measured_constants_decide(file):
     )
     assert row_nanoseconds(problem) > 2.0 * row_ns
     assert exchange_interval(problem) > 2.0 * interval
-    assert choice.worthwhile_workers(problem, 100, 1_000, 0) > workers
+    assert choice.worthwhile_workers(problem, 1_000, 0) > workers
 
 
 # -- the measurement

@@ -65,7 +65,8 @@ def fetch_next(shared, begin, end):
     """Ask for the lines that come after the part that begins at `begin`; return where that ends.
 
     Another core wrote them last. A line that is read, then written, is fetched from there and then
-    asked for a second time; asked for as one to be written, it comes once, and in good time.
+    asked for a second time; asked for as one to be written, it comes once, and in good time. Every
+    loop over coordinates has its parts inside: around all of the fold they cost the vectors.
     """
     stop = min(begin + PART, end)
     following = stop

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import sys
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -52,14 +51,14 @@ def usable_workers(n_jobs: int | None) -> int:
     return max(1, count)
 
 
-def worthwhile_workers(problem: LinearProblem, ceiling: int, epochs: int, interval: int) -> int:
-    """Workers up to `ceiling` that this problem keeps busy; 1 if a crew cannot pay."""
+def worthwhile_workers(problem: LinearProblem, epochs: int, interval: int) -> int:
+    """Workers that this problem keeps busy; 1 if a crew cannot pay."""
     per_epoch = problem.n_rows * row_nanoseconds(problem)
     nanoseconds = per_epoch * min(epochs, EXPECTED_EPOCHS)
     starts = PROCESS_STARTS if _are_shared(problem) else THREAD_STARTS
     by_time = int(nanoseconds / (starts * machine.load().thread_start_ns))
     by_exchange = int(problem.n_rows / max(1, WORTHWHILE_EXCHANGES * max(1, interval)))
-    return max(1, min(ceiling, by_time, by_exchange))
+    return max(1, min(by_time, by_exchange))
 
 
 def _are_shared(problem: LinearProblem) -> bool:
@@ -86,14 +85,13 @@ def choose(
         return _simulated(runtime, n_workers)
     if runtime not in RUNTIMES:
         raise ValueError(f"runtime must be one of {RUNTIMES}, or a Simulator; got {runtime!r}.")
-    if runtime == "auto" and n_workers:
+    paying = worthwhile_workers(problem, epochs, interval) if runtime == "auto" else 0
+    if paying == 1 and n_workers not in (None, 0, 1):
         # counting usable cores reads the system's limits: a fifth of a millisecond
-        paying = worthwhile_workers(problem, sys.maxsize, epochs, interval)
-        if paying == 1 and n_workers != 1:
-            return 1, Caller(), ["runtime: caller, because more would not pay here"]
+        return 1, Caller(), ["runtime: caller, because more would not pay here"]
     ceiling = usable_workers(n_workers)
     if runtime == "auto":
-        count = worthwhile_workers(problem, ceiling, epochs, interval)
+        count = min(ceiling, paying)
         if count == 1:
             asked = n_workers in (None, 1)
             alone = "one worker was asked for" if asked else "one core is usable here"
