@@ -27,7 +27,9 @@ from hogshare.kernels.proximal import proximal_point, shrunk
 from hogshare.kernels.rows import (
     column_of,
     margins,
+    row_at,
     row_bounds,
+    row_label,
     row_weight,
     scatter,
     squared_norm,
@@ -88,20 +90,20 @@ def dual_rows(rows, rule, order, first, last, dual, private, columns, alone):
     share = 1.0 / rule.dual_rows
     scale = rule.dual_scale / local[layout.L_STRETCH, 0]
     for i in range(first, last):
-        r = order[i]
+        r = row_at(order, i)
         look_ahead(rows, order, i)
         if i + PREFETCH_LABELS < order.shape[0]:
-            prefetch_to_write(dual, order[i + PREFETCH_LABELS] * width)
+            prefetch_to_write(dual, row_at(order, i + PREFETCH_LABELS) * np.uint64(width))
         start, end = row_bounds(rows, r)
         if rule.threshold > 0.0:
             soft_margins(rows, start, end, private.w, rule.threshold, margin)
         else:
             margins(rows, start, end, private.w, margin)
-        place = r * width
+        place = r * np.uint64(width)
         if dual[place] == 0.0:
             dual[place] = kind(squared_norm(rows, start, end))
         reach = np.float64(dual[place]) / rule.dual_scale + rule.intercept_step
-        label = rows.y[r]
+        label = row_label(rows, r)
         weight = row_weight(rows, r)
         moved = False
         for c in range(n_columns):
@@ -114,7 +116,8 @@ def dual_rows(rows, rule, order, first, last, dual, private, columns, alone):
             if reach == 0.0:
                 continue  # an empty row and no intercept
             size = weight_of(columns, c, y, weight)
-            before = np.float64(dual[place + 1 + c])
+            own = place + np.uint64(1 + c)
+            before = np.float64(dual[own])
             wanted = dual_change(rule.loss, rule.epsilon, y, p, before, reach, size)
             if size > 0.0:
                 damping = 1.0 + rule.curvature * reach * size
@@ -128,9 +131,9 @@ def dual_rows(rows, rule, order, first, last, dual, private, columns, alone):
             else:
                 moved = True
                 if alone:
-                    dual[place + 1 + c] = kind(before + change)
+                    dual[own] = kind(before + change)
                 else:
-                    add_float(dual, place + 1 + c, kind(change))
+                    add_float(dual, own, kind(change))
                 step[c] = change / scale
             if rule.fit_intercept:
                 drift = change + local[layout.L_DUAL_MEAN, c]

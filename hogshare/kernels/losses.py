@@ -14,6 +14,7 @@ import math
 
 import numpy as np
 
+from hogshare.kernels.exponential import exp_of_negative
 from hogshare.kernels.jit import helper, inlined
 
 LOG_LOSS = 0
@@ -81,7 +82,7 @@ def loss_value(loss, epsilon, y, p):
     """Loss of prediction `p` (float64) at target `y`."""
     if loss == LOG_LOSS:
         # log(1 + exp(p)) - y p, without overflow on either side
-        return max(p, 0.0) + math.log1p(math.exp(-abs(p))) - y * p
+        return max(p, 0.0) + math.log1p(exp_of_negative(-abs(p))) - y * p
     if loss == MULTINOMIAL:
         return -p if y > 0.0 else 0.0
     if loss == HINGE:
@@ -127,7 +128,7 @@ def loss_derivative(loss, epsilon, y, p):
     if loss == LOG_LOSS:
         # 1 / (1 + exp(-p)) - y, without overflow or cancellation on either side; who adds up losses
         # too (`tracking.count_loss`) takes the same exponential, which is computed once
-        e = math.exp(-abs(p))
+        e = exp_of_negative(-abs(p))
         wrong, right = (1.0 - y, y * e) if p > 0.0 else ((1.0 - y) * e, y)
         return (wrong - right) / (1.0 + e)
     if loss == MULTINOMIAL:
@@ -171,7 +172,7 @@ def loss_curvature(loss, epsilon, y, p):
     Where the derivative has a kink it is that of one of the sides.
     """
     if loss == LOG_LOSS:
-        e = math.exp(-abs(p))
+        e = exp_of_negative(-abs(p))
         return e / ((1.0 + e) * (1.0 + e))
     if loss == MULTINOMIAL:  # in the column's own margin
         return math.exp(p) * (1.0 - math.exp(p))

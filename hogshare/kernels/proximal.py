@@ -4,9 +4,8 @@
 but the log loss, whose equation is solved by Newton's method inside a bracket that shrinks.
 """
 
-import math
-
 from hogshare.kernels import losses
+from hogshare.kernels.exponential import exp_of_negative
 from hogshare.kernels.jit import helper, inlined
 
 NEWTON_STEPS = 60  # never needed: the bracket halves at worst
@@ -20,7 +19,7 @@ def logistic_point(y, z, size, guess, close):
     high = z + size * y
     u = min(max(guess, low), high)
     for _ in range(NEWTON_STEPS):
-        e = math.exp(-abs(u))
+        e = exp_of_negative(-abs(u))
         probability = 1.0 / (1.0 + e) if u >= 0.0 else e / (1.0 + e)
         slope = u - z + size * (probability - y)
         if slope > 0.0:

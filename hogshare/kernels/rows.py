@@ -3,9 +3,10 @@
 A dense row is a stretch of `width` values; a CSR row is a stretch of values beside their columns.
 `column_of` tells a value's column for both, so no algorithm is written twice; a few loops that take
 most of the time have a branch for dense rows, which the compiler turns into vector instructions.
-Columns are unsigned views: Numba then leaves out the test for negative indices, which is worth 1.35
-times the speed. The arrays are read-only views, so that a caller's memory map and a private array
-compile to one signature.
+Columns are unsigned views, and rows are read by unsigned numbers: Numba then leaves out the test
+for negative indices, which is worth 1.35 times the speed, and some per cent more on short rows. The
+arrays are read-only views, so that a caller's memory map and a private array compile to one
+signature.
 
 The model matrix (n_features, n_columns) is flat, contiguous in columns: feature j of column c is
 ``w[j * n_columns + c]``.
@@ -41,12 +42,25 @@ class Rows(NamedTuple):
 
 
 @inlined
+def row_at(order, i):
+    """The row that comes at place `i`, unsigned."""
+    return np.uint64(order[np.uint64(i)])
+
+
+@inlined
 def row_bounds(rows, r):
     """Where row `r` starts and ends in ``rows.data``, unsigned."""
     if rows.width > 0:
         start = np.uint64(r) * np.uint64(rows.width)
         return start, start + np.uint64(rows.width)
-    return np.uint64(rows.indptr[r]), np.uint64(rows.indptr[r + 1])
+    r = np.uint64(r)
+    return np.uint64(rows.indptr[r]), np.uint64(rows.indptr[r + np.uint64(1)])
+
+
+@inlined
+def row_label(rows, r):
+    """Target of row `r`."""
+    return rows.y[np.uint64(r)]
 
 
 @inlined
@@ -54,7 +68,7 @@ def row_weight(rows, r):
     """Sample weight of row `r`."""
     if rows.weight.shape[0] == 0:
         return 1.0
-    return np.float64(rows.weight[r])
+    return np.float64(rows.weight[np.uint64(r)])
 
 
 @inlined
@@ -74,7 +88,9 @@ def prefetch_row(rows, r):
     on rows of 67 values and a third on rows of 14.
     """
     start, end = row_bounds(rows, r)
-    step = np.uint64(64 // max(rows.data.itemsize, rows.indices.itemsize))
+    # values per line; not by a division, of which the compiler does not know that it is constant
+    wide = max(rows.data.itemsize, rows.indices.itemsize) > 4
+    step = np.uint64(8) if wide else np.uint64(16)
     k = start
     limit = min(end, start + np.uint64(PREFETCH_LINES) * step) + step - np.uint64(1)
     while k < limit:

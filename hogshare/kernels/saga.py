@@ -40,7 +40,9 @@ from hogshare.kernels.proximal import shrunk
 from hogshare.kernels.rows import (
     margin,
     margins,
+    row_at,
     row_bounds,
+    row_label,
     row_weight,
     squared_norm,
 )
@@ -51,6 +53,7 @@ from hogshare.kernels.sgd import (
     target,
     weight_of,
 )
+from hogshare.kernels.simd import PLAIN, move_four, move_two
 from hogshare.kernels.tracking import count_loss, start_block
 
 LOUDER = 10.0  # see `tame`
@@ -83,7 +86,7 @@ def row_change(rows, rule, r, w, intercept, gradients, local, columns, alone, si
     else:
         margins(rows, start, end, w, margin_of)
         coupled = couple(rule.loss, local, margin_of, intercept)
-    label = rows.y[r]
+    label = row_label(rows, r)
     weight = row_weight(rows, r)
     active = False
     last = 0.0
@@ -101,7 +104,7 @@ def row_change(rows, rule, r, w, intercept, gradients, local, columns, alone, si
         size = weight_of(columns, c, y, weight)
         # what is stored is what goes into the average, to the last bit
         after = kind(size * losses.loss_derivative(rule.loss, rule.epsilon, y, p))
-        place = r * n_columns + c
+        place = np.uint64(r) * np.uint64(n_columns) + np.uint64(c)
         if alone:
             before = gradients[place]
             gradients[place] = after
@@ -126,6 +129,15 @@ def single_step(rows, start, end, rarity, private, change, step, gain, share, l2
     kind = w.dtype.type
     size = gain * change
     push = change * share
+    if not PLAIN and l1 == 0.0:
+        vectors = w, average, rarity, rows.indices, rows.data
+        pull = step * size
+        while end - start >= np.uint64(4):
+            move_four(*vectors, start, step, pull, push, l2)
+            start += np.uint64(4)
+        if end - start >= np.uint64(2):
+            move_two(*vectors, start, step, pull, push, l2)
+            start += np.uint64(2)
     for k in range(start, end):
         j = np.uint64(rows.indices[k])
         x = np.float64(rows.data[k])
@@ -228,7 +240,7 @@ def strengths(rule):
 @inlined
 def gain_of(chances, r):
     """What makes a row's step right on average where it is not visited once per epoch."""
-    return 1.0 / chances[r] if chances.shape[0] > 0 else 1.0
+    return 1.0 / chances[np.uint64(r)] if chances.shape[0] > 0 else 1.0
 
 
 @inlined
@@ -236,7 +248,7 @@ def look_ahead_in(gradients, rows, order, i, n_columns):
     """`look_ahead` for rows whose entry in the table is needed too."""
     look_ahead(rows, order, i)
     if i + PREFETCH_LABELS < order.shape[0]:
-        prefetch_to_write(gradients, order[i + PREFETCH_LABELS] * n_columns)
+        prefetch_to_write(gradients, row_at(order, i + PREFETCH_LABELS) * np.uint64(n_columns))
 
 
 @inlined
@@ -275,7 +287,7 @@ def saga_rows(rows, rule, order, first, last, shared, private, alone, level, sin
     l2, l1 = strengths(rule)
     stretch = local[layout.L_STRETCH, 0]
     for i in range(first, last):
-        r = order[i]
+        r = row_at(order, i)
         look_ahead_in(gradients, rows, order, i, n_columns)
         start, end = row_bounds(rows, r)
         args = private.w, intercept, gradients, local, columns, alone, single

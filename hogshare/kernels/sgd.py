@@ -24,7 +24,9 @@ from hogshare.kernels.rows import (
     margins,
     prefetch_labels,
     prefetch_row,
+    row_at,
     row_bounds,
+    row_label,
     row_weight,
     scatter,
     squared_norm,
@@ -133,9 +135,9 @@ def look_ahead(rows, order, i):
     """
     last = order.shape[0]
     if i + PREFETCH_LABELS < last:
-        prefetch_labels(rows, order[i + PREFETCH_LABELS])
+        prefetch_labels(rows, row_at(order, i + PREFETCH_LABELS))
     if i + PREFETCH_ROWS < last:
-        prefetch_row(rows, order[i + PREFETCH_ROWS])
+        prefetch_row(rows, row_at(order, i + PREFETCH_ROWS))
 
 
 @inlined
@@ -228,7 +230,7 @@ def sgd_rows(rows, rule, order, first, last, t, private, columns, single):
     intercept = local[layout.L_INTERCEPT, 0]
     read_inside = l1 or rule.average > 0 or rule.track == CRITERION
     for i in range(first, last):
-        r = order[i]
+        r = row_at(order, i)
         look_ahead(rows, order, i)
         start, end = row_bounds(rows, r)
         if single:
@@ -238,7 +240,7 @@ def sgd_rows(rows, rule, order, first, last, t, private, columns, single):
             only = 0.0
             margins(rows, start, end, private.w, margin_of)
             coupled = couple(rule.loss, local, margin_of, local[layout.L_INTERCEPT])
-        label = rows.y[r]
+        label = row_label(rows, r)
         weight = row_weight(rows, r)
         norm2 = squared_norm(rows, start, end) if passive else 0.0
         eta_t = schedules.step_size(

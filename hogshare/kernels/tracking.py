@@ -10,6 +10,7 @@ product. The exponential is the one that the derivative needs too.
 import math
 
 from hogshare.kernels import layout, losses
+from hogshare.kernels.exponential import exp_of_negative
 from hogshare.kernels.jit import helper, inlined
 
 NOTHING = 0  # values of Rule.track
@@ -33,7 +34,7 @@ def count_loss(rule, local, c, y, p, penalty):
         return
     if rule.loss == losses.LOG_LOSS:
         loss = max(p, 0.0) - y * p
-        local[layout.L_FACTOR, c] *= 1.0 + math.exp(-abs(p))
+        local[layout.L_FACTOR, c] *= 1.0 + exp_of_negative(-abs(p))
         if local[layout.L_FACTOR, c] > LARGE:
             settle(local, c)
     else:

@@ -1,0 +1,54 @@
+"""The exponential against the library's."""
+
+import math
+
+import numpy as np
+import pytest
+
+from hogshare.kernels.exponential import exp_of_negative, power_of_two
+from hogshare.kernels.jit import kernel
+
+
+@kernel
+def exponentials(x, out):
+    """Exponentials of what is not positive."""
+    for i in range(x.shape[0]):
+        out[i] = exp_of_negative(x[i])
+
+
+def of(x):
+    out = np.empty_like(x)
+    exponentials(x, out)
+    return out
+
+
+@pytest.mark.parametrize("lowest", [1e-12, 0.35, 1, 40, 708])
+def test_is_as_near_as_it_says(lowest):
+    x = -lowest * np.random.default_rng(0).random(20_000)
+    exact = np.exp(x.astype(np.longdouble))
+    off = np.abs((of(x) - exact) / exact)
+    assert (off <= 5e-16 - 2e-16 * x).all()
+
+
+def test_ends_of_the_range():
+    x = np.array([0.0, -0.0, -708.0, -709.0, -1e308, -np.inf, np.nan])
+    with np.errstate(invalid="ignore"):  # the plain form's whole number of a NaN
+        values = of(x)
+    assert (values[:2] == 1.0).all()
+    assert (values[2:6] == values[2]).all()  # no denormals, no zero
+    assert 0.0 < values[2] < 4e-308
+    assert np.isnan(values[6])
+
+
+def test_never_above_one_and_falling():
+    x = -np.sort(np.random.default_rng(1).random(5_000)) * 50.0
+    values = of(x)
+    assert (values <= 1.0).all()
+    assert (np.diff(values) <= 0.0).all()
+
+
+def test_the_plain_form_is_the_same():
+    """The starting step size is computed with it."""
+    for x in (-1e-3, -0.7, -30.0, -700.0):
+        assert exp_of_negative(x) == pytest.approx(math.exp(x), rel=2e-13)
+    assert power_of_two(np.int64(-3)) == 0.125

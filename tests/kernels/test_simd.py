@@ -1,0 +1,57 @@
+"""Steps of several features at once against steps of one."""
+
+import numpy as np
+import pytest
+
+from hogshare.kernels.jit import kernel
+from hogshare.kernels.saga import saga_move
+from hogshare.kernels.simd import PLAIN
+
+if not PLAIN:
+    from hogshare.kernels.simd import move_four, move_two
+
+    @kernel
+    def together(w, average, rarity, indices, data, k, numbers, width):
+        """Move `width` features."""
+        step, pull, push, l2 = numbers
+        if width == 4:
+            move_four(w, average, rarity, indices, data, k, step, pull, push, l2)
+        else:
+            move_two(w, average, rarity, indices, data, k, step, pull, push, l2)
+
+
+@kernel
+def one_by_one(w, average, rarity, indices, data, k, numbers, width):
+    """The same by `saga_move`."""
+    step, pull, push, l2 = numbers
+    for place in range(k, k + width):
+        j = indices[place]
+        x = np.float64(data[place])
+        old = average[j]
+        w[j] = saga_move(np.float64(w[j]), pull / step * x, old, step, rarity[j], l2, 0.0)
+        average[j] = old + push * x
+
+
+@pytest.mark.skipif(PLAIN, reason="not used where the JIT is off or indices are checked")
+@pytest.mark.parametrize("width", [2, 4])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("index", [np.uint32, np.uint64])
+def test_several_features_move_as_one_does(width, kind, index):
+    rng = np.random.default_rng(0)
+    m, first = 40, 3  # a row begins anywhere, on no border of a vector's
+    indices = rng.permutation(m).astype(index)
+    data = rng.normal(size=m).astype(kind)
+    rarity = rng.uniform(1.0, 1e4, m).astype(np.float32)
+    w, average = rng.normal(size=m).astype(kind), rng.normal(size=m)
+    numbers = 0.3, -0.07, 0.01, 1e-3
+    expected = w.copy(), average.copy()
+    got = w.copy(), average.copy()
+    one_by_one(*expected, rarity, indices, data, np.uint64(first), numbers, np.uint64(width))
+    together(*got, rarity, indices, data, np.uint64(first), numbers, width)
+    moved = indices[first : first + width]
+    assert (got[0][moved] != w[moved]).all()
+    np.testing.assert_allclose(got[0], expected[0], rtol=4 * np.finfo(kind).eps)
+    np.testing.assert_allclose(got[1], expected[1], rtol=1e-15)
+    others = np.setdiff1d(np.arange(m), moved)
+    assert (got[0][others] == w[others]).all()
+    assert (got[1][others] == average[others]).all()
