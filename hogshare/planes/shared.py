@@ -9,7 +9,7 @@ import numpy as np
 
 from hogshare import machine
 from hogshare.kernels import epochs, losses
-from hogshare.kernels.moments import add_interactions, count_nonzeros
+from hogshare.kernels.moments import add_chances, add_interactions, count_nonzeros
 
 if TYPE_CHECKING:
     from hogshare.problems.linear import LinearProblem
@@ -221,7 +221,10 @@ def feature_rarity(problem: LinearProblem, chances: np.ndarray = NOBODY) -> np.n
     """
     if not problem.is_sparse:
         return np.ones(problem.n_features, np.float32)
-    counts = np.zeros(problem.n_features)
-    count_nonzeros(problem.rows, chances, counts)
-    visits = float(chances.sum()) if chances.size else float(problem.n_rows)
-    return (visits / np.where(counts > 0.0, counts, visits)).astype(np.float32)
+    if chances.size:
+        visits, counts = float(chances.sum()), np.zeros(problem.n_features)
+        add_chances(problem.rows, chances, counts)
+    else:
+        visits, counts = float(problem.n_rows), np.zeros(problem.n_features, np.int64)
+        count_nonzeros(problem.rows, counts)
+    return (visits / np.where(counts > 0, counts, visits)).astype(np.float32)

@@ -7,7 +7,7 @@ import pytest
 
 from hogshare.kernels import penalties
 from hogshare.kernels.jit import kernel
-from hogshare.kernels.moments import add_interactions, count_nonzeros
+from hogshare.kernels.moments import add_chances, add_interactions, count_nonzeros
 from hogshare.kernels.rows import (
     column_of,
     margins,
@@ -108,11 +108,12 @@ def test_moments(form, dtype):
     add_interactions(problem.rows, sample, np.array([2.0, 1.0, 0.0, 1.0]), out)
     np.testing.assert_allclose(out, naive.interactions(X[[4, 4, 4, 0]]), rtol=1e-6)
     if form != "dense":
-        for chances in (np.empty(0), np.arange(len(X)) / 4.0):
-            counts = np.zeros(X.shape[1])
-            count_nonzeros(problem.rows, chances, counts)
-            weights = chances if chances.size else np.ones(len(X))
-            np.testing.assert_array_equal(counts, weights @ (X != 0))
+        counts = np.zeros(X.shape[1], np.int64)
+        count_nonzeros(problem.rows, counts)
+        np.testing.assert_array_equal(counts, (X != 0).sum(axis=0))
+        chances, sums = np.arange(len(X)) / 4.0, np.zeros(X.shape[1])
+        add_chances(problem.rows, chances, sums)
+        np.testing.assert_array_equal(sums, chances @ (X != 0))
 
 
 def test_interactions_bound_the_hessian():
