@@ -537,20 +537,26 @@ class DualState:
         return cls(np.zeros((n_features, n_columns)), *(np.zeros(n_columns) for _ in range(4)))
 
 
-def dual_rows(X, Y, weight, rule, order, dual, state, columns):
-    """One step of dual coordinate ascent per row and column; `dual` is (n_rows, n_columns)."""
+def dual_rows(X, Y, weight, rule, order, dual, state, columns, first=False, before=0):
+    """One step of dual coordinate ascent per row and column; `dual` is (n_rows, n_columns).
+
+    first : whether it is a run's first epoch
+    before : rows of the epoch that came before these
+    """
     loss = LOSS_NAMES[rule.loss]
-    for r in order:
+    for i, r in enumerate(order, before):
         x = X[r]
-        margins = x @ soft(state.v, rule.threshold)
-        reach = x @ x / rule.dual_scale + rule.intercept_step
+        counted = max(rule.fewest, (i + 1) / rule.dual_rows) if first else 1.0
+        margins = x @ soft(state.v / counted, rule.threshold)
+        scale = rule.dual_scale * counted  # of a penalty of fewer rows
+        reach = x @ x / scale + rule.intercept_step
         for c in range(Y.shape[1]):
             y, p = Y[r, c], margins[c] + state.intercept[c]
             state.losses[c] += loss_value(loss, rule.epsilon, y, p)
             if reach == 0.0:
                 continue
             size = weight[r] * (columns.positive[c] if y > 0.0 else columns.negative[c])
-            state.eta[c] = size / (rule.dual_scale * (1.0 + rule.curvature * reach * size))
+            state.eta[c] = size / (scale * (1.0 + rule.curvature * reach * size))
             if loss == "log_loss" and reach * size <= 2.0:
                 slope = size * loss_derivative(loss, rule.epsilon, y, p)
                 change = -(dual[r, c] + slope) / (1.0 + 0.25 * reach * size)

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from hogshare import ASP, BSP, SAGA, SDCA, Shared, Simulator, Stop, problems, solve
 from hogshare.datasets import zipf_classification
-from hogshare.engine import arrays
+from hogshare.engine import arrays, memory_steps
 from hogshare.engine.pace import interval_with_memory, keeps, longest_interval, oldest_reading
 from hogshare.engine.sampling import largest_share, row_chances
 from hogshare.kernels import layout
@@ -281,3 +281,47 @@ def test_steps_are_stretched_no_further_than_their_rows_bear():
     assert of(SAGA(), uneven) == pytest.approx(4 / 3), "1 / (2 L) of the largest"
     assert of(SAGA(sampling="importance"), uneven) == pytest.approx(1.0)
     assert of(None, even) == 1.0, "SGD weights its changes"
+
+
+def after_one_epoch(problem, n_workers):
+    """The objective of the model after a run's first epoch, in turns of 50 rows."""
+    at = {"plane": Shared(), "n_workers": n_workers, "stop": Stop(epochs=1), "block": 50}
+    session = cases.session(problem, rule=SDCA(), seed=5, **at)
+    workers = [session.worker(k) for k in range(n_workers)]
+    assert all(w.join() for w in workers)
+    while session.word(layout.STOP) == layout.RUNNING:
+        for worker in workers:
+            worker.turn(1)
+    for worker in workers:
+        worker.leave()
+    model = session.model()
+    return problem.objective(model.coef, model.intercept)
+
+
+@pytest.mark.parametrize("n_workers", [1, 2, 4])
+@pytest.mark.parametrize(
+    "loss, strength", [("log_loss", 2.0), ("squared_hinge", 10.0), ("squared_error", 10.0)]
+)
+def test_the_first_epoch_of_sdca_knows_of_the_rows_to_come(monkeypatch, loss, strength, n_workers):
+    X, y = zipf_classification(4000, 3000, 30.0)
+    problem = problems.linear(X, y, loss=loss, alpha=strength / len(y), fit_intercept=False)
+    model = solve(problem, rule=SDCA(), stop=Stop(epochs=400, gap=1e-10), seed=0).model
+    best = problem.objective(model.coef, model.intercept)
+    knowing = after_one_epoch(problem, n_workers) - best
+    monkeypatch.setattr(memory_steps, "fewest_rows", lambda reach: 1.0)
+    assert knowing < 0.6 * (after_one_epoch(problem, n_workers) - best)
+
+
+def test_how_many_rows_a_first_model_of_sdca_counts_as():
+    def of(**settings):
+        problem = problems.linear(np.eye(20), np.arange(20) % 2, fit_intercept=False, **settings)
+        return problem, cases.session(problem, rule=SDCA()).rule.fewest
+
+    assert of(alpha=1 / 20)[1] == pytest.approx(0.5), "the root of the curvature"
+    assert of(alpha=1 / 5)[1] == pytest.approx(0.25)
+    assert of(alpha=1 / 20, loss="squared_error")[1] == 1.0
+    assert of(alpha=1 / 2000)[1] == 1.0, "a first few rows would say too much"
+    assert of(alpha=1.0, loss="hinge")[1] == 1.0, "whose dual variables jump to their bounds"
+    problem, _ = of(alpha=1 / 20)
+    model = solve(problem, rule=SDCA(), stop=Stop(epochs=1), seed=0).model
+    assert cases.session(problem, rule=SDCA(), start=model).rule.fewest == 1.0, "it remembers"

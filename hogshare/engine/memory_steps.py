@@ -21,6 +21,7 @@ LEVEL = 0.8
 # Share of one row in all squared norms from which on SAGA's step is shorter where rows are drawn by
 # importance: it is drawn many times within as many rows as there are between two visits of others.
 HEAVY, CAUTION = 0.05, 0.75
+SAMPLE_ROWS = 2048  # to tell their mean, or the largest
 INTERCEPT_ROWS = 3000  # in which the intercept settles, as far as one row's step allows
 
 
@@ -42,6 +43,7 @@ def memory_numbers(
         "saga_step": 0.0,
         "level": 1.0,
         "steep": 0,
+        "fewest": 1.0,
         "keep": 0.0,
         "stretch": 1.0,
     }
@@ -51,6 +53,9 @@ def memory_numbers(
         numbers["dual_scale"] = (1.0 - l1) * problem.alpha * n_rows
         numbers["threshold"] = l1 / (1.0 - l1)
         numbers["intercept_step"] = longest_intercept(problem) / (3.0 * smoothness)
+        if empty and problem.loss not in losses.KINKED:
+            mean, _ = saga.norms_of(problem.rows, max(1, problem.n_rows // SAMPLE_ROWS))
+            numbers["fewest"] = fewest_rows(smoothness * mean / numbers["dual_scale"])
     if isinstance(rule, SAGA):
         numbers["method"] = sgd.SAGA
         with np.errstate(over="ignore"):
@@ -67,6 +72,16 @@ def memory_numbers(
             numbers["steep"] = int(empty and is_uniform)
         numbers["intercept_step"] = share
     return numbers
+
+
+def fewest_rows(reach: float) -> float:
+    """Share of the rows that SDCA's model counts as the sum of, at least, in a first epoch.
+
+    The shorter the rows beside the penalty, the more their dual variables are what they are by
+    themselves, and the better a few rows tell what all will add up to. From a reach of 1 on, the
+    first rows say too much, and what others would have taken back is only magnified.
+    """
+    return min(1.0, math.sqrt(reach))
 
 
 def longest_intercept(problem: LinearProblem) -> float:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hogshare.engine.memory_steps import LEVEL, largest_weight
+from hogshare.engine.memory_steps import LEVEL, SAMPLE_ROWS, largest_weight
 from hogshare.engine.rules import SAGA, SDCA
 from hogshare.kernels import losses, saga, sgd
 from hogshare.planes.shared import EXCHANGE_SHARE, easy_interval
@@ -24,7 +24,6 @@ DEAREST = 2.0  # estimate of an exchange's cost that SAGA bears, in its rows' ti
 BEARABLE = 0.2  # rows between exchanges, in those after which one costs next to nothing (a tenth)
 FEWEST = 64  # rows between exchanges
 LONGEST = 2.0 / 3.0  # constant step of SAGA that is stable on all rows tried, times L
-SAMPLE_ROWS = 2048  # to tell the largest
 
 
 class Pace(NamedTuple):

@@ -7,11 +7,16 @@ the dual objective is largest, which is where the row's prediction is at the pro
 loss. There is no step size: the row remembers what it has contributed, and the noise of the
 gradients dies out as the a_i settle.
 
-Source: Shalev-Shwartz and Zhang (2013, JMLR 14), procedure SDCA; (2014, Math. Program. 155) for the
-threshold (Prox-SDCA). Departures: where rows are short (their quadratic term at most `SHORT`) the
-log loss takes the closed step with the curvature bound 1/4, which costs one exponential and was
-better per epoch too. The intercept, which has no penalty and so no dual sum, takes SAGA's step with
-the a_i as its table: ``b += rho (change + mean of a)``.
+In a run's first epoch, which begins with nothing remembered, the sum lacks the rows to come. So a
+row's model there is the one that the rows so far would have by themselves, ``n / (rows so far) v``,
+but never more than ``1 / fewest`` times v: with the penalty of so many rows, until they are there.
+
+Source: Shalev-Shwartz and Zhang (2013, JMLR 14), procedure SDCA, and "SDCA with SGD initialization"
+for the first epoch; (2014, Math. Program. 155) for the threshold (Prox-SDCA). Departures: there
+`fewest` is one row (`docs/auto.md` has what is better). Where rows are short (their quadratic term
+at most `SHORT`) the log loss takes the closed step with the curvature bound 1/4, which costs one
+exponential and was better per epoch too. The intercept, which has no penalty and so no dual sum,
+takes SAGA's step with the a_i as its table: ``b += rho (change + mean of a)``.
 
 Who writes: row r's entry in `dual`, whoever has claimed the block of r; two epochs' blocks with the
 same row may overlap for a moment, so that several workers add to it atomically and the sum above
@@ -61,6 +66,18 @@ def dual_change(loss, epsilon, y, p, before, reach, size):
     return (proximal_point(loss, epsilon, y, z, reach * size, p) - p) / reach
 
 
+@inlined
+def fewest_of(rule, plan, ticket):
+    """The share of the rows that a model is taken to be the sum of, at least, in a block."""
+    return rule.fewest if ticket < plan.n_blocks else 1.0
+
+
+@inlined
+def growth(fewest, i, n_rows):
+    """What the sum is multiplied by to be row `i`'s model; see the file's head."""
+    return 1.0 / min(1.0, max(fewest, (np.float64(i) + 1.0) / np.float64(n_rows)))
+
+
 @helper
 def soft_margins(rows, start, end, v, threshold, out):
     """``out[c] = sum_j x_j shrunk(v[j, c])`` of one row: the margins of a model with zeros."""
@@ -74,12 +91,13 @@ def soft_margins(rows, start, end, v, threshold, out):
 
 
 @helper
-def dual_rows(rows, rule, order, first, last, dual, private, columns, alone):
+def dual_rows(rows, rule, order, first, last, dual, private, columns, alone, fewest):
     """Take one dual step per row ``order[first:last]`` and column.
 
     dual : rows' dtype [n_rows * (1 + n_columns)], a row's squared norm (0: not known yet), then its
         dual variables
     alone : whether nobody else may be at the same row
+    fewest : see `growth`
     """
     local = private.local
     n_columns = local.shape[1]
@@ -95,14 +113,15 @@ def dual_rows(rows, rule, order, first, last, dual, private, columns, alone):
         if i + PREFETCH_LABELS < order.shape[0]:
             prefetch_to_write(dual, row_at(order, i + PREFETCH_LABELS) * np.uint64(width))
         start, end = row_bounds(rows, r)
+        grown = growth(fewest, i, order.shape[0])
         if rule.threshold > 0.0:
-            soft_margins(rows, start, end, private.w, rule.threshold, margin)
+            soft_margins(rows, start, end, private.w, rule.threshold / grown, margin)
         else:
             margins(rows, start, end, private.w, margin)
         place = r * np.uint64(width)
         if dual[place] == 0.0:
             dual[place] = kind(squared_norm(rows, start, end))
-        reach = np.float64(dual[place]) / rule.dual_scale + rule.intercept_step
+        reach = grown * np.float64(dual[place]) / rule.dual_scale + rule.intercept_step
         label = row_label(rows, r)
         weight = row_weight(rows, r)
         moved = False
@@ -110,7 +129,7 @@ def dual_rows(rows, rule, order, first, last, dual, private, columns, alone):
             step[c] = 0.0
             if columns[layout.C_ACTIVE, c] == 0.0:
                 continue
-            p = margin[c] + local[layout.L_INTERCEPT, c]
+            p = grown * margin[c] + local[layout.L_INTERCEPT, c]
             y = target(rule.loss, label, c, n_columns)
             count_loss(rule, local, c, y, p, 0.0)
             if reach == 0.0:
@@ -121,7 +140,7 @@ def dual_rows(rows, rule, order, first, last, dual, private, columns, alone):
             wanted = dual_change(rule.loss, rule.epsilon, y, p, before, reach, size)
             if size > 0.0:
                 damping = 1.0 + rule.curvature * reach * size
-                local[layout.L_ETA, c] = size / (rule.dual_scale * damping)
+                local[layout.L_ETA, c] = grown * size / (rule.dual_scale * damping)
             # what is stored is what is added to v, to the last bit
             change = np.float64(kind(before + wanted)) - before
             if not alone:

@@ -16,7 +16,7 @@ from hogshare.kernels.averages import average_table
 from hogshare.kernels.barriers import FREE, enter, may_pass
 from hogshare.kernels.coordinate import ALL as ALL_COORDINATES
 from hogshare.kernels.coordinate import begin_draws, coordinate_rows
-from hogshare.kernels.dual import dual_rows, mean_of_duals, sum_of_duals
+from hogshare.kernels.dual import dual_rows, fewest_of, mean_of_duals, sum_of_duals
 from hogshare.kernels.endings import end_epochs
 from hogshare.kernels.epochs import (
     ALONE,
@@ -287,7 +287,8 @@ def turn_of(name, method, lock_free, ordered=False, single=False):
                         room = end - i if whole else interval - table[me, UNEXCHANGED]
                         until = min(end, i + max(room, 1))
                         if method == DUAL:
-                            args = shared.dual, private, columns, alone
+                            fewest = fewest_of(rule, plan, ticket)
+                            args = shared.dual, private, columns, alone, fewest
                             dual_rows(rows, rule, order, i, until, *args)
                         elif method == SAGA:
                             args = shared, private, alone, level, single

@@ -36,10 +36,11 @@ def alone(problem, X, Y, weight, epochs=3):
     session = cases.session(problem, **run)
     state, columns = naive.DualState.zeros(X.shape[1], Y.shape[1]), cases.twin_columns(session)
     dual, order, history = np.zeros_like(Y), list(range(len(X))), []
-    for _ in range(epochs):
+    for epoch in range(epochs):
         naive.shuffle(order, session.plan.seed)
         state.losses[:] = 0.0
-        naive.dual_rows(X, Y, weight, session.rule, order, dual, state, columns)
+        first = epoch == 0
+        naive.dual_rows(X, Y, weight, session.rule, order, dual, state, columns, first)
         history.append(state.losses.mean() / len(X))
     cases.run(session)
     np.testing.assert_allclose(session.shared.history[:epochs], history, rtol=1e-3)
@@ -116,8 +117,9 @@ def interleaved(problem, X, Y, weight, n_workers):
             if block == 0:
                 naive.shuffle(order, plan.seed)
             first = block * plan.block_rows
-            for r in order[first : first + plan.block_rows]:
-                naive.dual_rows(X, Y, weight, rule, [r], dual, states[k], columns)
+            for i, r in enumerate(order[first : first + plan.block_rows], first):
+                args = dual, states[k], columns, ticket < plan.n_blocks, i
+                naive.dual_rows(X, Y, weight, rule, [r], *args)
                 rows_since[k] += 1
                 if rows_since[k] == plan.interval:
                     push(k, n_workers)
