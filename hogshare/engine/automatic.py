@@ -6,12 +6,10 @@ import numpy as np
 
 from hogshare.engine.rules import SAGA, SDCA
 from hogshare.kernels import losses
-from hogshare.kernels.saga import norms_of
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.rows import exceeds_memory
 
 COUPLED = ("multinomial",)  # losses of all columns of a row together: no dual step for one column
-SAMPLE_ROWS = 2048
 # A row's reach is the loss's curvature times mean |x|^2 / (alpha n): SDCA's epochs grow with it,
 # SAGA's with how unlike the directions of the data are, which features tell in proportion to rows.
 FEW = 1.0  # rows per feature up to which SDCA is ahead whatever the reach
@@ -50,8 +48,7 @@ def automatic_rule(
         )
     if problem.loss in losses.KINKED and not from_anywhere:
         return SDCA()
-    every = max(1, problem.n_rows // SAMPLE_ROWS)
-    mean, largest = norms_of(problem.rows, every)
+    mean, largest = problem.sampled_norms
     unevenness = largest / mean if mean > 0.0 else 1.0
     tall = problem.n_rows >= TALL * problem.n_features
     uneven = unevenness > (UNEVEN_IF_TALL if tall else UNEVEN)
@@ -69,7 +66,7 @@ def automatic_rule(
     elif uneven and not tall and unevenness <= VERY_UNEVEN:
         limit = TOO_LONG
     if reach > limit and problem.n_rows <= WIDE * problem.n_features:
-        features = occurring_features(problem, every)
+        features = occurring_features(problem, problem.sample_every)
         if problem.n_rows <= FEW * features:
             limit = np.inf
         elif problem.n_rows <= WIDE * features:

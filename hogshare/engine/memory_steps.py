@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from hogshare.engine.rules import SAGA, SDCA, Rule
-from hogshare.kernels import losses, saga, sgd
+from hogshare.kernels import losses, sgd
+from hogshare.kernels.moments import norms_of
 from hogshare.problems.linear import LinearProblem
 
 # Share of an epoch in which SAGA's step is level before it falls. Without one it begins at twice
@@ -21,7 +22,6 @@ LEVEL = 0.8
 # Share of one row in all squared norms from which on SAGA's step is shorter where rows are drawn by
 # importance: it is drawn many times within as many rows as there are between two visits of others.
 HEAVY, CAUTION = 0.05, 0.75
-SAMPLE_ROWS = 2048  # to tell their mean, or the largest
 INTERCEPT_ROWS = 3000  # in which the intercept settles, as far as one row's step allows
 
 
@@ -54,12 +54,12 @@ def memory_numbers(
         numbers["threshold"] = l1 / (1.0 - l1)
         numbers["intercept_step"] = longest_intercept(problem) / (3.0 * smoothness)
         if empty and problem.loss not in losses.KINKED:
-            mean, _ = saga.norms_of(problem.rows, max(1, problem.n_rows // SAMPLE_ROWS))
+            mean, _ = problem.sampled_norms
             numbers["fewest"] = fewest_rows(smoothness * mean / numbers["dual_scale"])
     if isinstance(rule, SAGA):
         numbers["method"] = sgd.SAGA
         with np.errstate(over="ignore"):
-            mean, largest = saga.norms_of(problem.rows, 1)
+            mean, largest = norms_of(problem.rows, 1)
         share = intercept_share(problem, mean)
         numbers["saga_step"] = rule.step or saga_step(rule, smoothness, mean, largest, share)
         if rule.step is None and rule.sampling == "importance":

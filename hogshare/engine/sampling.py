@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hogshare.engine.rules import SAGA
-from hogshare.kernels.saga import squared_norms
+from hogshare.kernels.moments import squared_norms
 from hogshare.problems.linear import LinearProblem
 
 

@@ -1,9 +1,20 @@
-"""How often and how strongly features occur: what exchange and lock-free penalty weigh by."""
+"""How large rows are, how often and how strongly features occur: what steps, exchange and lock-free
+penalty go by.
+"""
 
 import numpy as np
 
 from hogshare.kernels.jit import kernel
-from hogshare.kernels.rows import column_of, row_bounds
+from hogshare.kernels.rows import (
+    column_of,
+    prefetch_labels,
+    prefetch_row,
+    row_bounds,
+    squared_norm,
+)
+
+# Rows ahead for which one that is far from the last is asked for: where it begins, and its values.
+FAR, NEAR = 16, 6
 
 
 @kernel
@@ -15,6 +26,10 @@ def add_interactions(rows, sample, counts, out):
     together with everything that moves with it.
     """
     for i in range(sample.shape[0]):
+        if i + FAR < sample.shape[0]:
+            prefetch_labels(rows, sample[i + FAR])
+        if i + NEAR < sample.shape[0]:
+            prefetch_row(rows, sample[i + NEAR])
         start, end = row_bounds(rows, sample[i])
         total = 0.0
         for k in range(start, end):
@@ -43,3 +58,29 @@ def add_chances(rows, chances, out):
         start, end = row_bounds(rows, r)
         for k in range(start, end):
             out[column_of(rows, start, k)] += chances[r]
+
+
+@kernel
+def squared_norms(rows, out):
+    """Squared norm of every row."""
+    for r in range(rows.y.shape[0]):
+        start, end = row_bounds(rows, r)
+        out[r] = squared_norm(rows, start, end)
+
+
+@kernel
+def norms_of(rows, every):
+    """Mean and largest squared norm of every so many rows."""
+    total = 0.0
+    largest = 0.0
+    n_rows = 0
+    for r in range(0, rows.y.shape[0], every):
+        n_rows += 1
+        if every > 1 and r + FAR * every < rows.y.shape[0]:
+            prefetch_labels(rows, r + FAR * every)
+            prefetch_row(rows, r + NEAR * every)
+        start, end = row_bounds(rows, r)
+        norm2 = squared_norm(rows, start, end)
+        total += norm2
+        largest = max(largest, norm2)
+    return total / n_rows, largest

@@ -44,7 +44,6 @@ from hogshare.kernels.rows import (
     row_bounds,
     row_label,
     row_weight,
-    squared_norm,
 )
 from hogshare.kernels.sgd import (
     PREFETCH_LABELS,
@@ -350,26 +349,3 @@ def tame(columns, sums, epoch, coupled):
         if columns[layout.C_GREW, c] >= PATIENCE:
             columns[layout.C_ETA, c] *= 0.5
             columns[layout.C_GREW, c] = 0.0
-
-
-@kernel
-def squared_norms(rows, out):
-    """Squared norm of every row."""
-    for r in range(rows.y.shape[0]):
-        start, end = row_bounds(rows, r)
-        out[r] = squared_norm(rows, start, end)
-
-
-@kernel
-def norms_of(rows, every):
-    """Mean and largest squared norm of every so many rows."""
-    total = 0.0
-    largest = 0.0
-    n_rows = 0
-    for r in range(0, rows.y.shape[0], every):
-        n_rows += 1
-        start, end = row_bounds(rows, r)
-        norm2 = squared_norm(rows, start, end)
-        total += norm2
-        largest = max(largest, norm2)
-    return total / n_rows, largest

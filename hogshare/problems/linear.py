@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from hogshare.kernels import losses, penalties
+from hogshare.kernels.moments import norms_of
 from hogshare.kernels.rows import Rows
 from hogshare.kernels.scores import add_losses
 from hogshare.problems.labels import distinct
@@ -20,6 +22,7 @@ REGRESSION_LOSSES = (
     "epsilon_insensitive",
     "squared_epsilon_insensitive",
 )
+SAMPLE_ROWS = 2048
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,21 @@ class LinearProblem:
     def is_regression(self) -> bool:
         """Whether targets are numbers, not classes."""
         return self.classes is None
+
+    @property
+    def sample_every(self) -> int:
+        """Of how many rows one is enough to tell what rows are like."""
+        return max(1, self.n_rows // SAMPLE_ROWS)
+
+    @cached_property
+    def sampled_norms(self) -> tuple[float, float]:
+        """Mean and largest squared norm of every `sample_every`-th row.
+
+        Looked at once: rule, steps and exchange go by it, and rows far from each other have to be
+        waited for.
+        """
+        mean, largest = norms_of(self.rows, self.sample_every)
+        return float(mean), float(largest)
 
     def objective(self, coef: np.ndarray, intercept: np.ndarray) -> float:
         """Objective at a model.

@@ -11,7 +11,7 @@ from hogshare.engine.rules import SAGA
 from hogshare.engine.stops import Stop
 from hogshare.kernels import epochs, layout
 from hogshare.kernels.jit import JIT_DISABLED
-from hogshare.kernels.saga import norms_of
+from hogshare.kernels.moments import norms_of
 from hogshare.planes.shared import Shared, feature_rarity
 
 PENALTIES = {
