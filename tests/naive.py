@@ -556,7 +556,7 @@ def dual_rows(X, Y, weight, rule, order, dual, state, columns, first=False, befo
             if reach == 0.0:
                 continue
             size = weight[r] * (columns.positive[c] if y > 0.0 else columns.negative[c])
-            state.eta[c] = size / (scale * (1.0 + rule.curvature * reach * size))
+            state.eta[c] = size / (rule.dual_scale * (1.0 + rule.curvature * reach * size))
             if loss == "log_loss" and reach * size <= 2.0:
                 slope = size * loss_derivative(loss, rule.epsilon, y, p)
                 change = -(dual[r, c] + slope) / (1.0 + 0.25 * reach * size)

@@ -54,8 +54,8 @@ def memory_numbers(
         numbers["threshold"] = l1 / (1.0 - l1)
         numbers["intercept_step"] = longest_intercept(problem) / (3.0 * smoothness)
         if empty and problem.loss not in losses.KINKED:
-            mean, _ = problem.sampled_norms
-            numbers["fewest"] = fewest_rows(smoothness * mean / numbers["dual_scale"])
+            reach = problem.sampled_norms[0] / numbers["dual_scale"] + numbers["intercept_step"]
+            numbers["fewest"] = fewest_rows(smoothness * reach)
     if isinstance(rule, SAGA):
         numbers["method"] = sgd.SAGA
         with np.errstate(over="ignore"):
@@ -76,6 +76,8 @@ def memory_numbers(
 
 def fewest_rows(reach: float) -> float:
     """Share of the rows that SDCA's model counts as the sum of, at least, in a first epoch.
+
+    reach : of the mean row, the intercept's step counted in
 
     The shorter the rows beside the penalty, the more their dual variables are what they are by
     themselves, and the better a few rows tell what all will add up to. From a reach of 1 on, the

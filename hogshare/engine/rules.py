@@ -65,8 +65,10 @@ class SDCA:
     strength takes the step size's place) and starts from zero. Fast where features are as many as
     rows, as in text, or where ``mean |x|^2 / (alpha n)`` is at most a few; see ``docs/auto.md``.
 
-    Source: Shalev-Shwartz and Zhang 2013 (SDCA) and 2014 (Prox-SDCA, for the elastic net). With
-    several workers: private copies with exchange, where what an exchange holds back is kept.
+    Source: Shalev-Shwartz and Zhang 2013 (SDCA) and 2014 (Prox-SDCA, for the elastic net). A first
+    epoch begins as their "SDCA with SGD initialization", but with more than one row, by how far a
+    row's step goes; losses with kinks do without. With several workers: private copies with
+    exchange, where what an exchange holds back is kept.
 
     Examples
     --------

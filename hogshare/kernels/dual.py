@@ -8,8 +8,9 @@ loss. There is no step size: the row remembers what it has contributed, and the 
 gradients dies out as the a_i settle.
 
 In a run's first epoch, which begins with nothing remembered, the sum lacks the rows to come. So a
-row's model there is the one that the rows so far would have by themselves, ``n / (rows so far) v``,
-but never more than ``1 / fewest`` times v: with the penalty of so many rows, until they are there.
+row is looked at with the model that the rows so far would have by themselves: `growth` times v,
+``n / (rows so far)``, but at most one over `fewest`, a share of the rows. The intercept has no sum
+and does not grow, and an exchange weighs as if nothing did.
 
 Source: Shalev-Shwartz and Zhang (2013, JMLR 14), procedure SDCA, and "SDCA with SGD initialization"
 for the first epoch; (2014, Math. Program. 155) for the threshold (Prox-SDCA). Departures: there
@@ -140,7 +141,7 @@ def dual_rows(rows, rule, order, first, last, dual, private, columns, alone, few
             wanted = dual_change(rule.loss, rule.epsilon, y, p, before, reach, size)
             if size > 0.0:
                 damping = 1.0 + rule.curvature * reach * size
-                local[layout.L_ETA, c] = grown * size / (rule.dual_scale * damping)
+                local[layout.L_ETA, c] = size / (rule.dual_scale * damping)
             # what is stored is what is added to v, to the last bit
             change = np.float64(kind(before + wanted)) - before
             if not alone:

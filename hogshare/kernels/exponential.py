@@ -2,7 +2,7 @@
 
 The log loss waits for one exponential per row and column. The library's takes a call, around which
 every register that is in use is stored and loaded again. This one is 25 instructions of its
-caller's: a tenth less time for a row of 14 values, 4 % for one of 67.
+caller's: 4 % less time for a row of 67 values (`docs/performance.md`).
 """
 
 import math
@@ -16,7 +16,7 @@ from hogshare.kernels.jit import inlined
 
 LOG2_E = 1.4426950408889634
 LN_2 = 0.6931471805599453
-LOWEST = -708.0  # below it the result would be denormal
+LOWEST = -708.0  # below it the result would soon be denormal
 
 
 @intrinsic
@@ -33,7 +33,7 @@ def _with_exponent(typingctx, n):
 
 
 def power_of_two(n):
-    """``2.0**n`` for a whole n between -1023 and 1024."""
+    """``2.0**n`` for a whole n from -1022 to 1023."""
     return math.ldexp(1.0, int(n))
 
 
@@ -47,16 +47,18 @@ def exp_of_negative(x):
     """``exp(x)`` for x <= 0, to a relative ``5e-16 + 2e-16 |x|``; of NaN NaN.
 
     ``exp(x) = 2^n exp(r)`` with whole n and |r| at most half of log 2, where twelve terms of the
-    series are enough. In fours, so that they do not all wait for each other. Below -708 it is that
-    of -708, 3e-308.
+    series are enough. In fours, so that they do not all wait for each other. Below -708 it is 0.
     """
-    x = LOWEST if x < LOWEST else x
-    n = np.rint(x * LOG2_E)
-    r = x - n * LN_2
+    near = x if x >= LOWEST else LOWEST  # not NaN, which is no whole number
+    n = np.rint(near * LOG2_E)
+    r = near - n * LN_2
     r2 = r * r
     r4 = r2 * r2
     low = (1.0 + r) + (1 / 2 + 1 / 6 * r) * r2
     middle = (1 / 24 + 1 / 120 * r) + (1 / 720 + 1 / 5040 * r) * r2
     high = (1 / 40320 + 1 / 362880 * r) + (1 / 3628800 + 1 / 39916800 * r) * r2
     high += 1 / 479001600 * r4
-    return ((low + middle * r4) + high * (r4 * r4)) * power_of_two(np.int64(n))
+    value = ((low + middle * r4) + high * (r4 * r4)) * power_of_two(np.int64(n))
+    if x >= LOWEST:
+        return value
+    return 0.0 if x < LOWEST else x

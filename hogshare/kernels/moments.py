@@ -14,6 +14,8 @@ from hogshare.kernels.rows import (
 )
 
 # Rows ahead for which one that is far from the last is asked for: where it begins, and its values.
+# Further ahead than the row loops ask (`sgd`), since next to nothing is done with a row here: 0.46
+# to 0.29 ms for a sample of 500 rows of IMDB.
 FAR, NEAR = 16, 6
 
 

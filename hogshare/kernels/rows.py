@@ -3,10 +3,10 @@
 A dense row is a stretch of `width` values; a CSR row is a stretch of values beside their columns.
 `column_of` tells a value's column for both, so no algorithm is written twice; a few loops that take
 most of the time have a branch for dense rows, which the compiler turns into vector instructions.
-Columns are unsigned views, and rows are read by unsigned numbers: Numba then leaves out the test
-for negative indices, which is worth 1.35 times the speed, and some per cent more on short rows. The
-arrays are read-only views, so that a caller's memory map and a private array compile to one
-signature.
+Columns are unsigned views, and the loops that take most time read rows by unsigned numbers
+(`row_at`): Numba then leaves out the test for negative indices, which is worth 1.35 times the
+speed, and some per cent more on short rows. The arrays are read-only views, so that a caller's
+memory map and a private array compile to one signature.
 
 The model matrix (n_features, n_columns) is flat, contiguous in columns: feature j of column c is
 ``w[j * n_columns + c]``.

@@ -22,7 +22,7 @@ REGRESSION_LOSSES = (
     "epsilon_insensitive",
     "squared_epsilon_insensitive",
 )
-SAMPLE_ROWS = 2048
+NORM_ROWS = 2048  # that tell what all are like
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class LinearProblem:
     @property
     def sample_every(self) -> int:
         """Of how many rows one is enough to tell what rows are like."""
-        return max(1, self.n_rows // SAMPLE_ROWS)
+        return max(1, self.n_rows // NORM_ROWS)
 
     @cached_property
     def sampled_norms(self) -> tuple[float, float]:

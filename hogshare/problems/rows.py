@@ -98,7 +98,7 @@ def each_column_once(X: Any) -> Any:
 
     Rows with repeated columns are legal: those are added up in a copy, and the caller's arrays stay
     as they are. Rows that are only unsorted are taken as they are: sorting them takes as long as
-    ten epochs, and memory.
+    ten epochs, and memory. What the matrix remembers of itself (`has_canonical_format`) is trusted.
     """
     if X.has_canonical_format or (not X.has_sorted_indices and not _has_repeats(X)):
         return X

@@ -1,13 +1,18 @@
 """One view of dense and CSR rows, and the loops over a row's features."""
 
+import dataclasses
+import sys
+
 import cases
 import naive
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
+from hogshare import problems
 from hogshare.kernels import penalties
 from hogshare.kernels.jit import kernel
-from hogshare.kernels.moments import add_chances, add_interactions, count_nonzeros
+from hogshare.kernels.moments import add_chances, add_interactions, count_nonzeros, norms_of
 from hogshare.kernels.rows import (
     column_of,
     margins,
@@ -114,6 +119,30 @@ def test_moments(form, dtype):
         chances, sums = np.arange(len(X)) / 4.0, np.zeros(X.shape[1])
         add_chances(problem.rows, chances, sums)
         np.testing.assert_array_equal(sums, chances @ (X != 0))
+
+
+def test_samples_longer_than_what_is_asked_for_ahead():
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((200, 7)) < 0.5, rng.normal(size=(200, 7)), 0.0)
+    problem = problems.linear(sp.csr_array(X), np.arange(200) % 2)
+    sample, out = rng.integers(0, 200, 40), np.zeros(7)
+    add_interactions(problem.rows, sample, np.empty(0), out)
+    np.testing.assert_allclose(out, naive.interactions(X[sample]))
+    squares = np.square(X).sum(axis=1)
+    for every in (1, 3):
+        expected = squares[::every].mean(), squares[::every].max()
+        np.testing.assert_allclose(norms_of(problem.rows, every), expected)
+
+
+def test_a_problem_looks_at_its_sample_once(monkeypatch):
+    calls = []
+    linear = sys.modules["hogshare.problems.linear"]  # by its name it is the function in there
+    monkeypatch.setattr(linear, "norms_of", lambda rows, every: calls.append(every) or (1.0, 2.0))
+    problem, *_ = cases.problem("csr")
+    assert problem.sampled_norms == problem.sampled_norms == (1.0, 2.0)
+    assert calls == [1]
+    assert dataclasses.replace(problem, alpha=2.0).sampled_norms == (1.0, 2.0)
+    assert calls == [1, 1], "another problem looks anew"
 
 
 def test_interactions_bound_the_hessian():

@@ -1,10 +1,13 @@
 """Steps of several features at once against steps of one."""
 
+import cases
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
-from hogshare.kernels.jit import kernel
-from hogshare.kernels.saga import saga_move
+from hogshare import SAGA, problems
+from hogshare.kernels.jit import BOUNDSCHECK, JIT_DISABLED, kernel
+from hogshare.kernels.saga import saga_move, single_step
 from hogshare.kernels.simd import PLAIN
 
 if not PLAIN:
@@ -55,3 +58,34 @@ def test_several_features_move_as_one_does(width, kind, index):
     others = np.setdiff1d(np.arange(m), moved)
     assert (got[0][others] == w[others]).all()
     assert (got[1][others] == average[others]).all()
+
+
+def test_it_is_used_wherever_it_can_be():
+    assert (JIT_DISABLED or BOUNDSCHECK) == PLAIN
+
+
+@kernel
+def step_on(rows, start, end, rarity, private, change, step, l2):
+    """A step of SAGA on one row."""
+    single_step(rows, start, end, rarity, private, change, step, 1.0, 0.01, l2, 0.0)
+
+
+@pytest.mark.parametrize("length", range(12))
+def test_rows_of_every_length(length):
+    """Fours, then two, then one: whatever is left over."""
+    rng = np.random.default_rng(length)
+    X = np.zeros((2, 30))
+    X[0, rng.permutation(30)[:3]] = 1.0  # so that the second row does not begin at zero
+    X[1, rng.permutation(30)[:length]] = rng.normal(size=length)
+    session = cases.session(problems.linear(sp.csr_array(X), [0, 1]), rule=SAGA())
+    rows, private = session.rows, session.private(0)
+    rarity = rng.uniform(1.0, 9.0, 30).astype(np.float32)
+    private.w[:], private.average[:] = rng.normal(size=30), rng.normal(size=30)
+    w, average = private.w.copy(), private.average.copy()
+    start, change, step, l2 = np.uint64(3), 0.7, 0.2, 0.1
+    numbers = step, step * change, 0.01 * change, l2
+    one_by_one(w, average, rarity, rows.indices, rows.data, start, numbers, np.uint64(length))
+    end = np.uint64(3 + length)
+    step_on(rows, start, end, rarity, private, change, step, l2)
+    np.testing.assert_allclose(private.w, w, rtol=1e-14)
+    np.testing.assert_allclose(private.average, average, rtol=1e-14)
