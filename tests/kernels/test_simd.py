@@ -31,7 +31,8 @@ def one_by_one(w, average, rarity, indices, data, k, numbers, width):
         j = indices[place]
         x = np.float64(data[place])
         old = average[j]
-        w[j] = saga_move(np.float64(w[j]), pull / step * x, old, step, rarity[j], l2, 0.0)
+        rare = np.float64(rarity[j])
+        w[j] = saga_move(np.float64(w[j]), pull / step * x, old, step, rare, l2, 0.0)
         average[j] = old + push * x
 
 
