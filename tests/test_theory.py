@@ -454,9 +454,8 @@ def test_a_model_of_another_shape_is_refused():
 
 
 @pytest.mark.parametrize("form", ["dense", "csr"])
-def test_squared_norms(form, monkeypatch):
-    """Piece by piece, and exact beside rows that are far larger."""
-    monkeypatch.setattr(gradients, "PIECE_ROWS", 5)
+def test_squared_norms(form):
+    """Exact beside rows that are far larger."""
     X = cases.matrix()
     X[3] *= 1e9
     made = problems.linear(cases.as_form(X, form), np.arange(len(X)) % 2)

@@ -12,14 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hogshare.kernels import losses
+from hogshare.kernels import losses, moments
 from hogshare.kernels.gradients import Sums, add_gradients, fill_margins
-from hogshare.kernels.moments import count_nonzeros
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
 from hogshare.ranges import at_least_one
-
-PIECE_ROWS = 1 << 14  # whose squared norms are summed at a time
 
 
 @dataclass(frozen=True)
@@ -218,7 +215,7 @@ def gradient_noise(
         # ||s x + l2 D w||^2 with D = n / n_v on the row's features: the means of its three parts,
         # less the squared norm of the whole gradient on the features that occur
         counts = np.zeros(problem.n_features, np.int64)
-        count_nonzeros(problem.rows, counts)
+        moments.count_nonzeros(problem.rows, counts)
         rarity = np.where(counts > 0, problem.n_rows / np.maximum(counts, 1), 0.0)
         second += 2.0 * problem.l2 * float((rarity * coef * of_losses).sum())
         second += problem.l2**2 * float((rarity * np.square(coef)).sum())
@@ -228,18 +225,8 @@ def gradient_noise(
 
 def squared_norms(problem: LinearProblem) -> np.ndarray:
     """Squared euclidean norm of each row's features; float64 of shape (n_rows,)."""
-    rows, n = problem.rows, problem.n_rows
-    out = np.empty(n)
-    for first in range(0, n, PIECE_ROWS):
-        last = min(n, first + PIECE_ROWS)
-        if not problem.is_sparse:
-            part = rows.data[first * rows.width : last * rows.width].reshape(-1, rows.width)
-            out[first:last] = np.einsum("ij,ij->i", part, part, dtype=np.float64)
-            continue
-        start = rows.indptr[first]
-        squares = np.square(rows.data[start : rows.indptr[last]], dtype=np.float64)
-        row = np.repeat(np.arange(last - first), np.diff(rows.indptr[first : last + 1]))
-        out[first:last] = np.bincount(row, weights=squares, minlength=last - first)
+    out = np.empty(problem.n_rows)
+    moments.squared_norms(problem.rows, out)
     return out
 
 
