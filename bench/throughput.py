@@ -26,6 +26,7 @@ from sklearn.linear_model import SGDClassifier as ScikitSGD
 
 import hogshare
 from hogshare import Shared, Stop, datasets, problems, solve
+from hogshare.runtimes import probing
 from hogshare.solvers import outcome
 
 EPOCHS = 10
@@ -203,7 +204,10 @@ def main() -> None:
     parser.add_argument("--json", default=None)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    results: dict[str, Any] = {}
+    machine = probing.probe()
+    floor = {f"{n} thread{'s' * (n > 1)}": machine.floor_ns(n) for n in (1, 2)}
+    results: dict[str, Any] = {"floor of sparse float32 rows, ns per nonzero": floor}
+    print("floor", floor)
     for name in options.data.split(","):
         X, y = datasets.load(name, data_home=options.data_home)
         X = X.astype(options.dtype)

@@ -23,7 +23,6 @@ from hogshare import files
 from hogshare._version import __version__
 from hogshare.kernels.jit import cache_root
 
-NONZERO_BYTES = 8  # of a CSR row: a float32 and its column
 LARGEST = 1e12  # a constant beyond is no measurement
 
 
@@ -33,13 +32,12 @@ class Machine:
 
     Parameters
     ----------
-    gather_ns : float
-        Reading one float32 by a random index out of 47,236 (rcv1's features).
-    gather_scatter_ns, gather_scatter_many_ns : float
-        Reading it, adding to it and writing it back; by one thread, and by each of as many threads
+    sparse_value_ns, sparse_value_many_ns : float
+        One value of a sparse row of 67 among 47,236 features (rcv1's): dot product and update, of
+        rows that are streamed from memory in order; by one thread, and by each of as many threads
         as there are usable cores, with a vector each.
-    stream_gb_per_second, stream_many_gb_per_second : float
-        Reading 64 MB in order; likewise.
+    stream_gb_per_second : float
+        Reading 64 MB in order.
     dense_value_ns : float
         One value of a dense row of 54 (covtype's features): dot product and update.
     miss_ns : float
@@ -58,11 +56,9 @@ class Machine:
         Which of these have been measured.
     """
 
-    gather_ns: float = 0.25
-    gather_scatter_ns: float = 0.85
-    gather_scatter_many_ns: float = 0.85
+    sparse_value_ns: float = 1.4
+    sparse_value_many_ns: float = 1.4
     stream_gb_per_second: float = 24.0
-    stream_many_gb_per_second: float = 25.0
     dense_value_ns: float = 0.45
     miss_ns: float = 160.0
     line_transfer_ns: float = 5.0
@@ -79,13 +75,12 @@ class Machine:
     def floor_ns(self, n_threads: int) -> float:
         """Least time per nonzero that SGD can take on sparse float32 rows.
 
-        The nonzero is streamed, its coordinate read, changed and written; all else is hidden. For
-        one thread, or for as many as there are usable cores: then per nonzero of all threads.
+        The nonzero is streamed and its coordinate read for the margin; then, when all of the row
+        are known, it is changed and written. Rows come in order, and there is no loss, no schedule
+        and nobody else. For one thread, or for as many as there are usable cores: then per nonzero
+        of all threads.
         """
-        if n_threads == 1:
-            return NONZERO_BYTES / self.stream_gb_per_second + self.gather_scatter_ns
-        streamed = NONZERO_BYTES / self.stream_many_gb_per_second
-        return (streamed + self.gather_scatter_many_ns) / n_threads
+        return self.sparse_value_ns if n_threads == 1 else self.sparse_value_many_ns / n_threads
 
 
 NAMES = tuple(field.name for field in fields(Machine) if field.name != "measured")
@@ -132,8 +127,15 @@ def key() -> dict[str, Any]:
         "hogshare": ".".join(__version__.split(".")[:2]),
         "machine": platform.machine(),
         "processor": _processor(),
-        "cores": _cores(),
+        "cores": usable_cores(),
     }
+
+
+def usable_cores() -> int:
+    """Cores that the system lets the calling thread run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _is_constant(item: tuple[str, Any]) -> bool:
@@ -158,9 +160,3 @@ def _processor() -> str:
             if name.strip() in ("model name", "CPU part"):
                 return value.strip()
     return platform.processor()
-
-
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

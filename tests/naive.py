@@ -602,10 +602,11 @@ def dense_rows(w, data, step):
     return w, margin
 
 
-def gather_scatter(w, indices, value):
-    after = w.copy()
-    np.add.at(after, indices, value)
-    return after
+def sparse_rows(w, columns, values, width, step):
+    dense = np.zeros((len(columns) // width, len(w)))
+    for k, (j, value) in enumerate(zip(columns, values, strict=True)):
+        dense[k // width, j] += value  # a column that comes twice in a row counts twice
+    return dense_rows(w, dense, step)
 
 
 def chase(chain, position, steps):

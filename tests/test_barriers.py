@@ -29,6 +29,8 @@ from hogshare import (
 from hogshare.engine import loop
 from hogshare.engine.sides import Worker
 from hogshare.kernels import layout
+from hogshare.kernels.barriers import FREE, LAG
+from hogshare.runtimes import driver
 from hogshare.runtimes.driver import drive
 
 RUNTIMES = ["threads", "processes"]
@@ -231,6 +233,22 @@ def test_a_wait_by_the_clock_ends_in_time_or_when_the_run_is_over():
     drive(wishes())
     assert waited[0] >= 0.03e9
     assert all(0 <= nanoseconds < 3600e9 for nanoseconds in waited[1:])
+
+
+def test_who_waits_in_a_crowd_sleeps_at_once_unless_a_barrier_holds_it(monkeypatch):
+    slept = []
+    monkeypatch.setattr(driver.time, "sleep", slept.append)
+
+    def longest_of(n_workers, cores, barrier=FREE):
+        settings, plan = SimpleNamespace(n_workers=n_workers), SimpleNamespace(barrier=barrier)
+        session = SimpleNamespace(settings=settings, plan=plan)
+        monkeypatch.setattr(driver, "usable_cores", lambda: cores)
+        slept.clear()
+        drive((loop.Wait(attempts) for attempts in range(8)), yields=driver.yields_of(session))
+        return max(slept)
+
+    assert longest_of(2, 2) == longest_of(8, 2, LAG) == 0.0
+    assert longest_of(3, 2) == driver.LONGEST_SLEEP
 
 
 @pytest.mark.parametrize("runtime", ["caller", *RUNTIMES])

@@ -780,10 +780,10 @@ def test_a_report_is_what_the_bench_reads():
 def test_info_tells_the_constants(capsys):
     code, out, _ = run(capsys, "info")
     assert code == 0
-    assert "0.85 (default)" in out
+    assert "1.4 (default)" in out
     assert "floor of sparse float32 rows, ns per nonzero: 1 thread" in out
     facts = json.loads(run(capsys, "info", "--json")[1])
-    assert facts["constants"]["gather_scatter_ns"] == {"value": 0.85, "source": "default"}
+    assert facts["constants"]["sparse_value_ns"] == {"value": 1.4, "source": "default"}
 
 
 def test_info_probe_measures_and_stores(capsys, monkeypatch, tmp_path):

@@ -15,7 +15,7 @@ from hogshare.machine import Machine
 from hogshare.planes.shared import easy_interval, exchange_interval, row_nanoseconds
 from hogshare.runtimes import choice, probing
 
-MEASURED = Machine(gather_ns=0.5, miss_ns=90.0, measured=("gather_ns", "miss_ns"))
+MEASURED = Machine(sparse_value_ns=0.5, miss_ns=90.0, measured=("sparse_value_ns", "miss_ns"))
 
 
 @pytest.fixture
@@ -49,8 +49,8 @@ def test_what_is_stored_is_loaded(file):
     if os.name == "posix":
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
-    machine.store(replace(MEASURED, gather_ns=0.7))
-    assert machine.load().gather_ns == 0.7
+    machine.store(replace(MEASURED, sparse_value_ns=0.7))
+    assert machine.load().sparse_value_ns == 0.7
     assert os.listdir(file.parent) == [file.name]
 
 
@@ -70,15 +70,15 @@ def test_constants_that_were_not_measured_are_not_kept(file):
         '{"key": 1}',
         "KEY",
         "KEY: []",
-        'KEY: {"gather_ns": -1.0}',
-        'KEY: {"gather_ns": 0}',
-        'KEY: {"gather_ns": NaN}',
-        'KEY: {"gather_ns": Infinity}',
-        'KEY: {"gather_ns": 1e400}',
-        'KEY: {"gather_ns": true}',
-        'KEY: {"gather_ns": "1"}',
+        'KEY: {"sparse_value_ns": -1.0}',
+        'KEY: {"sparse_value_ns": 0}',
+        'KEY: {"sparse_value_ns": NaN}',
+        'KEY: {"sparse_value_ns": Infinity}',
+        'KEY: {"sparse_value_ns": 1e400}',
+        'KEY: {"sparse_value_ns": true}',
+        'KEY: {"sparse_value_ns": "1"}',
         'KEY: {"measured": 1.0}',
-        'KEY: {"gather_ns": 1.0, "unknown_ns": 1.0}',
+        'KEY: {"sparse_value_ns": 1.0, "unknown_ns": 1.0}',
     ],
 )
 def test_a_damaged_file_is_ignored(file, content):
@@ -152,12 +152,7 @@ def test_the_processor_has_a_name():
 
 
 def test_floor():
-    costs = Machine(
-        gather_scatter_ns=1.0,
-        gather_scatter_many_ns=2.0,
-        stream_gb_per_second=16.0,
-        stream_many_gb_per_second=8.0,
-    )
+    costs = Machine(sparse_value_ns=1.5, sparse_value_many_ns=3.0)
     assert costs.floor_ns(1) == 1.5
     assert costs.floor_ns(4) == 0.75
 
@@ -195,10 +190,10 @@ def test_measured_constants_decide(file):
     assert workers == 1
     machine.store(
         Machine(
-            gather_scatter_ns=10.0,
+            sparse_value_ns=10.0,
             line_transfer_ns=1_000.0,
             thread_start_ns=100.0,
-            measured=("gather_scatter_ns", "line_transfer_ns", "thread_start_ns"),
+            measured=("sparse_value_ns", "line_transfer_ns", "thread_start_ns"),
         )
     )
     assert row_nanoseconds(problem) > 2.0 * row_ns
@@ -222,7 +217,7 @@ def test_a_short_probe_gives_plausible_numbers():
 def test_one_core_measures_what_it_can(monkeypatch):
     monkeypatch.setattr(probing, "usable_workers", lambda n_jobs: 1)
     measured = probing.probe(repeats=1)
-    assert "gather_ns" in measured.measured
+    assert "sparse_value_ns" in measured.measured
     assert "hand_over_ns" not in measured.measured
     assert measured.hand_over_ns == Machine().hand_over_ns
 

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from hogshare.engine.loop import Compute
+from hogshare.kernels.barriers import FREE
 from hogshare.runtimes import threads as threads_module
 from hogshare.runtimes.placement import Placement
 from hogshare.runtimes.threads import ThreadCrew
@@ -82,8 +83,9 @@ class Crowd:
     """A session for `ThreadCrew`, in which workers join, and then only tell when they began."""
 
     def __init__(self, n_workers):
-        self.settings = self
+        self.settings = self.plan = self
         self.n_workers = n_workers
+        self.barrier = FREE
         self.joined = {}
         self.began = {}
 

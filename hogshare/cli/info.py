@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 LIBRARIES = ("numpy", "numba", "llvmlite", "scipy", "scikit-learn", "joblib")
 OPTIONAL = ("rich", "matplotlib", "mpi4py", "psutil")
-# of 67 values, into 47,236 coordinates: what no SGD of ours can be faster than
+# of 67 values, among 47,236 features: what no SGD of ours can be faster than
 FLOOR = "floor of sparse float32 rows, ns per nonzero"
 
 

@@ -27,20 +27,22 @@ def overwrite(values, value):
 
 
 @kernel
-def gather(w, indices):
-    """Sum of the coordinates that `indices` (unsigned, as in rows) names; summed in float64."""
-    total = 0.0
-    for k in range(indices.shape[0]):
-        total += np.float64(w[indices[k]])
-    return total
+def sparse_rows(w, columns, values, width, step):
+    """Per row of `width` nonzeros, by unsigned columns: ``w += step (x . w) x``; the last margin.
 
-
-@kernel
-def gather_scatter(w, indices, value):
-    """Add a value to the coordinates that `indices` names, one after the other."""
-    size = w.dtype.type(value)
-    for k in range(indices.shape[0]):
-        w[indices[k]] += size
+    columns, values : [n_rows * width], row after row
+    """
+    margin = 0.0
+    step = w.dtype.type(step)
+    for begin in range(0, columns.shape[0] - width + 1, width):
+        own, x = columns[begin : begin + width], values[begin : begin + width]
+        margin = 0.0
+        for k in range(width):
+            margin += np.float64(w[own[k]] * x[k])
+        size = step * w.dtype.type(margin)
+        for k in range(width):
+            w[own[k]] += size * x[k]
+    return margin
 
 
 @kernel

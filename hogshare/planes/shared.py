@@ -24,7 +24,7 @@ HAND_OVERS = 12.0  # of words that they share, where they do
 EXCHANGE_BYTES = 24.0  # read and written per coordinate, in float32
 LINE_TRANSFERS = 2.0  # of each line of the shared vector per exchange
 LINE_BYTES = 64.0
-SPARSE_CAUTION = 2.0  # a sparse value's time, in that of its parts
+SPARSE_CAUTION = 2.0  # a sparse value's time, in that of the plainest loop
 NOBODY = np.empty(0)  # no row has a chance of its own
 
 
@@ -125,14 +125,13 @@ class Size(Protocol):
 def row_nanoseconds(problem: Size) -> float:
     """Rough time of one row on one core; good enough to weigh costs against each other.
 
-    A value of a sparse row is streamed, its coordinate read for the margin, then read and written
-    for the step. It takes about twice what the parts of that do by themselves.
+    A value of a sparse row takes about twice what it does in a loop over rows in order that has
+    neither a loss nor a schedule.
     """
     costs = machine.load()
     per_value = costs.dense_value_ns
     if problem.is_sparse:
-        streamed = machine.NONZERO_BYTES / costs.stream_gb_per_second
-        per_value = SPARSE_CAUTION * (streamed + costs.gather_ns + costs.gather_scatter_ns)
+        per_value = SPARSE_CAUTION * costs.sparse_value_ns
     per_value += costs.column_value_ns * (problem.n_columns - 1)
     return costs.row_ns + problem.nnz / max(1, problem.n_rows) * per_value
 

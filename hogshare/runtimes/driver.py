@@ -7,23 +7,36 @@ from collections.abc import Callable, Generator
 from typing import Any
 
 from hogshare.engine.loop import Compute, Sleep, Wait, Wish
+from hogshare.engine.session import Session
+from hogshare.kernels.barriers import FREE
+from hogshare.machine import usable_cores
 
-YIELDS = 64
+YIELDS = 64  # attempts before the first sleep
 LONGEST_SLEEP = 0.002
 SLICE = 0.02  # of a straggler's sleep, after which it looks whether the run is over
 
 
-def back_off(attempts: int) -> int:
+def yields_of(session: Session) -> int:
+    """How often who waits yields before it sleeps.
+
+    Not at all where workers are more than cores and no barrier holds them: what they wait for then
+    is a block of one that has no core, and each look of theirs takes a core from one that has.
+    """
+    crowded = session.settings.n_workers > usable_cores()
+    return 0 if crowded and session.plan.barrier == FREE else YIELDS
+
+
+def back_off(attempts: int, yields: int = YIELDS) -> int:
     """Wait a little, longer the more often nothing has come of it; return nanoseconds.
 
     A sleep of zero takes a timer's 0.1 ms. Whoever waits for less has taken the interpreter again
     before one that has work to do, and waits for it, wakes up (see `docs/exchange.md`).
     """
     start = time.perf_counter_ns()
-    if attempts < YIELDS:
+    if attempts < yields:
         time.sleep(0)
     else:
-        time.sleep(min(5e-5 * 2 ** min(attempts - YIELDS, 10), LONGEST_SLEEP))
+        time.sleep(min(5e-5 * 2 ** min(attempts - yields, 10), LONGEST_SLEEP))
     return time.perf_counter_ns() - start
 
 
@@ -41,12 +54,14 @@ def drive(
     loop: Generator[Wish, Any, None],
     on_ended: Callable[[], None] | None = None,
     on_joined: Callable[[], None] | None = None,
+    yields: int = YIELDS,
 ) -> None:
     """Run a worker's loop to its end in the calling thread.
 
     on_ended : called when an epoch has ended
     on_joined : called once, after the first thing that the loop computes: a worker's joining, a
         master's first look at its mail
+    yields : how often it yields where it waits, before it sleeps
     """
     reply: Any = None
     while True:
@@ -62,7 +77,7 @@ def drive(
                 on_joined()
                 on_joined = None
         elif isinstance(wish, Wait):
-            reply = back_off(wish.attempts) if wish.look is None else sleep(wish.look)
+            reply = back_off(wish.attempts, yields) if wish.look is None else sleep(wish.look)
         elif isinstance(wish, Sleep):
             reply = sleep(wish)
         else:

@@ -8,14 +8,14 @@ write. Word and vector of a hand-over have one writer at a time: whoever's turn 
 
 from __future__ import annotations
 
+import functools
 import logging
 import statistics
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -27,7 +27,8 @@ from hogshare.runtimes.placement import Placement
 
 REPEATS = 31
 FEATURES = 47_236  # rcv1's
-INDICES = 1 << 18
+WIDTH = 67  # nonzeros of its rows
+INDICES = WIDTH << 12  # drawn; rows are streamed, so that the same may come again
 LINE_VALUES = 16  # float32 values in a cache line
 BIG_BYTES = 1 << 26  # no core's own cache holds that
 MOST_BYTES = 1 << 28  # that many threads stream through together
@@ -36,6 +37,8 @@ DENSE_ROWS = 1 << 16
 CHASE_STEPS = 20_000
 HAND_OVERS = 1_000
 PATIENCE_SECONDS = 60.0  # for threads to start
+
+T = TypeVar("T")
 
 log = logging.getLogger("hogshare")
 
@@ -56,12 +59,13 @@ def probe(repeats: int = REPEATS) -> Machine:
     _prepare()
     n_threads = usable_workers(-1)
     rng = np.random.default_rng(0)
-    indices = rng.integers(0, FEATURES, INDICES, dtype=np.uint32)
     big = np.ones(min(MOST_BYTES, n_threads * BIG_BYTES) // 4, np.float32)
-    constants = {**_alone(indices, big, repeats), "miss_ns": _miss_ns(rng, repeats)}
+    drawn = rng.integers(0, FEATURES, INDICES, dtype=np.uint32)
+    columns = np.resize(drawn, big.size // 2)  # with as many of the big vector's values: as big
+    constants = {**_alone(columns, big, repeats), "miss_ns": _miss_ns(rng, repeats)}
     constants["thread_start_ns"] = _thread_start_ns(2 * repeats)
     if n_threads > 1:
-        constants |= _all_at_once(n_threads, indices, big, repeats)
+        constants |= _all_at_once(n_threads, columns, big, repeats)
         constants["hand_over_ns"] = _hand_over_ns(repeats)
         constants["line_transfer_ns"] = _line_transfer_ns(2 * repeats)
     return Machine(**constants, measured=tuple(constants))
@@ -74,8 +78,7 @@ def _prepare() -> None:
     values = np.zeros(1, np.float32)
     loops.stream(values)
     loops.overwrite(values, 0.0)
-    loops.gather(values, np.zeros(1, np.uint32))
-    loops.gather_scatter(values, np.zeros(1, np.uint32), 0.0)
+    loops.sparse_rows(values, np.zeros(1, np.uint32), values, 1, 0.0)
     loops.dense_rows(values, values.reshape(1, 1), 0.0)
     loops.chase(np.zeros(1, np.int64), 0, 1)
     loops.hand_over(_word(), 0, 1, 1)
@@ -94,22 +97,24 @@ def _median_ns(call: Callable[[], Any], repeats: int) -> float:
     return float(statistics.median(_times(call, repeats)))
 
 
-def _alone(indices: np.ndarray, big: np.ndarray, repeats: int) -> dict[str, float]:
+def _alone(columns: np.ndarray, big: np.ndarray, repeats: int) -> dict[str, float]:
     """What one thread needs for streaming and for the values of rows."""
-    w = np.zeros(FEATURES, np.float32)
     v = np.zeros(DENSE_FEATURES, np.float32)
     rows = big[: DENSE_ROWS * DENSE_FEATURES].reshape(-1, DENSE_FEATURES)
     streamed = big[: BIG_BYTES // 4]
     return {
-        "gather_ns": _median_ns(lambda: loops.gather(w, indices), repeats) / INDICES,
-        "gather_scatter_ns": (
-            _median_ns(lambda: loops.gather_scatter(w, indices, 1.0), repeats) / INDICES
-        ),
+        "sparse_value_ns": _sparse_value_ns(columns[: BIG_BYTES // 8], big, repeats // 2),
         "stream_gb_per_second": (
             streamed.nbytes / _median_ns(lambda: loops.stream(streamed), repeats)
         ),
         "dense_value_ns": _median_ns(lambda: loops.dense_rows(v, rows, 0.5), repeats) / rows.size,
     }
+
+
+def _sparse_value_ns(columns: np.ndarray, values: np.ndarray, repeats: int) -> float:
+    w, values = np.zeros(FEATURES, np.float32), values[: columns.size]
+    call = functools.partial(loops.sparse_rows, w, columns, values, WIDTH, 0.5)
+    return _median_ns(call, max(1, repeats)) / columns.size
 
 
 def _miss_ns(rng: np.random.Generator, repeats: int) -> float:
@@ -150,26 +155,16 @@ def _thread_start_ns(repeats: int) -> float:
 
 
 def _all_at_once(
-    n_threads: int, indices: np.ndarray, big: np.ndarray, repeats: int
+    n_threads: int, columns: np.ndarray, big: np.ndarray, repeats: int
 ) -> dict[str, float]:
     """What each of many threads needs while the others do the same."""
-    size = big.size // n_threads
+    size = columns.size // n_threads
 
-    def scatter(me: int) -> list[int]:
-        w = np.zeros(FEATURES, np.float32)
-        return _times(lambda: loops.gather_scatter(w, indices, 1.0), 10 * repeats)
+    def descend(me: int) -> float:
+        mine = slice(me * size, (me + 1) * size)
+        return _sparse_value_ns(columns[mine], big[mine], repeats // 2)
 
-    def stream(me: int) -> list[int]:
-        mine = big[me * size : (me + 1) * size]
-        return _times(lambda: loops.stream(mine), 2 * repeats)
-
-    def median_ns(work: Callable[[int], list[int]]) -> float:
-        return float(statistics.median(chain.from_iterable(_together(n_threads, work))))
-
-    return {
-        "gather_scatter_many_ns": median_ns(scatter) / INDICES,
-        "stream_many_gb_per_second": 4 * size / median_ns(stream),
-    }
+    return {"sparse_value_many_ns": statistics.median(_together(n_threads, descend))}
 
 
 def _hand_over_ns(repeats: int) -> float:
@@ -206,12 +201,12 @@ def _line_transfer_ns(repeats: int) -> float:
     return statistics.median(times) / (FEATURES / LINE_VALUES)
 
 
-def _together(n_threads: int, work: Callable[[int], list[int]]) -> list[list[int]]:
+def _together(n_threads: int, work: Callable[[int], T]) -> list[T]:
     """Call ``work(k)`` in that many threads at the same time; their answers."""
     barrier = threading.Barrier(n_threads, timeout=PATIENCE_SECONDS)
     placement = Placement(n_threads)
 
-    def run(me: int) -> list[int]:
+    def run(me: int) -> T:
         placement.bind(me)
         barrier.wait()
         return work(me)

@@ -30,7 +30,7 @@ from hogshare.engine.loop import loop_of
 from hogshare.engine.session import ROW_ARRAYS, Session, Settings
 from hogshare.kernels import layout, repair
 from hogshare.runtimes.crew import Member, TaskFailed, current_crew
-from hogshare.runtimes.driver import drive
+from hogshare.runtimes.driver import drive, yields_of
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
 from hogshare.runtimes.monitor import Monitor
 from hogshare.runtimes.news import News
@@ -289,7 +289,7 @@ def work(
         arrays[name] = others[number].view(offset, kind, size)
     assert set(ROW_ARRAYS) <= set(arrays)
     session = Session(arrays, Settings(**settings), pickle.loads(barrier), stragglers)
-    drive(loop_of(session, me))
+    drive(loop_of(session, me), yields=yields_of(session))
 
 
 __all__ = ["Processes", "WorkerDied", "work"]

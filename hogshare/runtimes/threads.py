@@ -16,7 +16,7 @@ from hogshare.engine.checks import AtRest
 from hogshare.engine.loop import loop_of
 from hogshare.engine.session import Session
 from hogshare.kernels import layout
-from hogshare.runtimes.driver import drive
+from hogshare.runtimes.driver import drive, yields_of
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
 from hogshare.runtimes.news import News
 from hogshare.runtimes.placement import SETTLED_SECONDS, Placement
@@ -44,6 +44,7 @@ class ThreadCrew:
         self.news = news or threading.Event()
         self.errors: list[BaseException] = []
         self._placement = Placement(len(workers))
+        self._yields = yields_of(session)  # now: a bound thread has but one core
         self._workers = workers
         self._all_sent = threading.Event()
         self._all_here = threading.Event()
@@ -88,7 +89,7 @@ class ThreadCrew:
             self._all_sent.wait()
             if me < self.session.settings.n_workers:
                 self._placement.bind(me)
-            drive(loop_of(self.session, me), self.news.set, self._arrive)
+            drive(loop_of(self.session, me), self.news.set, self._arrive, self._yields)
         except BaseException as error:
             self.errors.append(error)
             self.session.stop()

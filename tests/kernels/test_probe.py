@@ -30,12 +30,14 @@ def test_stream_and_overwrite(rng, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_gather_and_gather_scatter(rng, dtype):
+def test_sparse_rows(rng, dtype):
     w = rng.uniform(0.5, 1.0, 37).astype(dtype)
-    indices = rng.integers(0, 37, 200, dtype=np.uint32)
-    assert probe.gather(w, indices) == pytest.approx(w.astype(float)[indices].sum(), rel=1e-12)
-    expected = naive.gather_scatter(w.astype(float), indices, 0.5)
-    probe.gather_scatter(w, indices, 0.5)
+    columns = rng.integers(0, 37, 203, dtype=np.uint32)  # three are left of the last row
+    values = rng.uniform(0.5, 1.0, 203).astype(dtype)
+    begin = w.astype(float)
+    expected, margin = naive.sparse_rows(begin, columns[:200], values.astype(float)[:200], 5, -0.1)
+    found = probe.sparse_rows(w, columns, values, 5, -0.1)
+    assert found == pytest.approx(margin, rel=close(dtype)["rtol"])
     np.testing.assert_allclose(w, expected, **close(dtype))
 
 
