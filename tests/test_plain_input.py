@@ -157,6 +157,19 @@ def test_infinity_of_both_signs_is_found():
         assert not plain.is_finite(X)
 
 
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_many_values_are_looked_at_as_few_are(bad, monkeypatch):
+    monkeypatch.setattr(plain, "MANY", 10)
+    for dtype in (np.float32, np.float64):
+        values = np.full((30, 8), -1.0, dtype)
+        unaligned = np.frombuffer(b"." + values.tobytes(), np.uint8)[1:].view(dtype)
+        forms = (values, values[:, ::2], np.asfortranarray(values), unaligned)
+        assert all(plain.is_finite(form) for form in forms)
+        values[29, 6] = bad
+        assert not any(plain.is_finite(form) for form in forms[:2])
+        assert not plain.is_finite(np.asfortranarray(values))
+
+
 @pytest.mark.parametrize(
     "y",
     [
@@ -215,6 +228,21 @@ def test_parameters_names_are_kept_per_class():
     assert list(SGDClassifier().get_params()) == list(SGDClassifier().get_params())
     assert Own().get_params() == {"alpha": 0.5}
     assert "penalty" in SGDClassifier().get_params()
+
+
+def test_parameters_are_looked_at_unless_they_are_sound_defaults():
+    class Careless(SGDClassifier):
+        def __init__(self, alpha=-1.0):
+            super().__init__(alpha=alpha)
+
+    assert SGDClassifier().fit(ROWS, LABELS).n_iter_ > 0
+    with pytest.raises(ValueError, match="'alpha' parameter of SGDClassifier"):
+        SGDClassifier(alpha=-1.0).fit(ROWS, LABELS)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="'alpha' parameter of Careless"):
+            Careless().fit(ROWS, LABELS)
+    with pytest.raises(ValueError, match="'tol' parameter of SGDClassifier"):
+        SGDClassifier().set_params(tol="small").fit(ROWS, LABELS)
 
 
 @pytest.mark.parametrize("kind", ["csr", "csc"])

@@ -844,6 +844,29 @@ def test_rows_in_a_file_larger_than_memory_are_read_in_windows(tmp_path, monkeyp
     assert (report.model.coef != usual.model.coef).any()
 
 
+@pytest.mark.parametrize("run", [{}, {"runtime": "threads", "n_workers": 2}])
+def test_saga_reads_small_windows_of_rows_that_fit_in_the_caches(monkeypatch, run):
+    """Its rows have no order of scikit-learn's to keep, and sorted ones do not suffer by it."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((5000, 20))
+    y = np.sort((X[:, 0] + 0.1 * rng.standard_normal(5000) > 0).astype(int))
+    X[y == 1, 1] += 1.0
+    problem = problems.linear(X, y, alpha=0.001)
+    assert rows.windows(problem.rows, problem.n_rows) == (0, 1)
+    small = rows.SAGA_NEIGHBOURS, rows.SAGA_ABREAST
+    assert rows.windows(problem.rows, problem.n_rows, saga=True) == small
+
+    def objective(epochs):
+        report = solve(problem, rule=SAGA(), stop=Stop(epochs=epochs), seed=0, **run)
+        assert sum(w["rows"] for w in report.workers) == epochs * 5000
+        return problem.objective(report.model.coef, report.model.intercept)
+
+    best, windows = objective(60), objective(6)
+    monkeypatch.setattr(rows, "SAGA_ROWS", 5001)
+    assert rows.windows(problem.rows, problem.n_rows, saga=True) == (0, 1)
+    assert windows - best < 10.0 * (objective(6) - best) + 1e-12 * best
+
+
 @pytest.mark.parametrize("sparse", [False, True])
 def test_rows_larger_than_the_caches_are_read_with_their_neighbours(monkeypatch, sparse):
     """Sorted by class, too: the model is as good as with rows in wholly random order."""

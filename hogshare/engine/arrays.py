@@ -179,7 +179,8 @@ def fill(
     a["table"][:, layout.T_BLOCK] = layout.NO_BLOCK
     if plan.barrier == barriers.LAG:  # the others draw no samples
         a["table"][:, layout.T_STREAM] = barrier_streams(plan.seed, len(a["table"]))
-    a["permutation"][:] = np.arange(problem.n_rows)
+    if not plan.window:  # windows draw theirs anew in every epoch
+        a["permutation"][:] = np.arange(problem.n_rows)
     a["history"][:] = np.nan
     if stop.validation is not None:
         a["held_out"][:] = stop.validation
@@ -244,12 +245,13 @@ def private_memory(specification: Shapes) -> dict[str, np.ndarray]:
     all of them: fifty take a fifth of a millisecond, which is much for a small fit.
     """
     places, size = [], 0
+    kinds = {kind: np.dtype(kind) for _, kind in specification.values()}  # few, and dear to look up
     for shape, kind in specification.values():
         places.append(size)
-        size += -(-math.prod(shape) * np.dtype(kind).itemsize // LINES) * LINES
+        size += -(-math.prod(shape) * kinds[kind].itemsize // LINES) * LINES
     room = np.zeros(size + LINES, np.uint8)
     start = -room.ctypes.data % LINES
     return {
-        name: np.ndarray(shape, kind, room, start + place)
+        name: np.ndarray(shape, kinds[kind], room, start + place)
         for place, (name, (shape, kind)) in zip(places, specification.items(), strict=True)
     }

@@ -11,15 +11,6 @@ from hogshare.kernels.jit import kernel
 
 
 @kernel
-def stream(values):
-    """Sum of a vector, read in order. In its own precision: float64 sums would be the limit."""
-    total = values.dtype.type(0.0)
-    for k in range(values.shape[0]):
-        total += values[k]
-    return total
-
-
-@kernel
 def overwrite(values, value):
     """Write one value everywhere."""
     for k in range(values.shape[0]):

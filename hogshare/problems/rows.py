@@ -19,6 +19,8 @@ NEIGHBOURS = 8  # rows of a window in memory, of which many do not fit in the ca
 NARROWED_BYTES = 1 << 26  # of 64-bit columns that are copied, if they fit, into 32 bits
 UNSIGNED = {np.dtype(np.int32): np.uint32, np.dtype(np.int64): np.uint64}
 ABREAST = 8  # windows read in turn: neighbours are often alike, and steps in a row should not be
+SAGA_NEIGHBOURS, SAGA_ABREAST = 4, 16  # the same for SAGA's rows that fit in the caches
+SAGA_ROWS = 4096  # so many at least; drawing the order of fewer takes next to nothing
 MAX_BLOCK_ROWS = 8192
 BLOCKS_PER_WORKER = 8  # per epoch: a slow worker delays its end by at most one block
 
@@ -186,20 +188,22 @@ def block_rows(n_rows: int, n_workers: int, per_epoch: int) -> int:
     return max(1, limit)
 
 
-def windows(rows: Rows, n_rows: int) -> tuple[int, int]:
+def windows(rows: Rows, n_rows: int, saga: bool = False) -> tuple[int, int]:
     """How a shuffled order reads neighbours together: rows of a window, and windows read abreast.
 
     A row at random costs a read of the disk where rows exceed memory: they are read in windows of
     32 MB, one at a time. Where they exceed the caches it costs a fetch from memory that prefetching
     hides in part: they are read eight rows at a time, from eight places in turn, which takes a
     fifth to a third less (docs/performance.md). Smaller data are read in wholly random order,
-    scikit-learn's, so that one worker fits its model; (0, 1) says so.
+    scikit-learn's, so that one worker of plain descent fits its model; (0, 1) says so. `SAGA` has
+    no order to keep, and reads them four rows at a time: to draw that takes a quarter, and neither
+    few rows nor sorted ones suffer by it. The dual rule's do.
     """
     if exceeds_memory(rows):
         return max(1, WINDOW_BYTES * n_rows // _n_bytes(rows)), 1
     if _n_bytes(rows) > CACHED_BYTES:
         return NEIGHBOURS, ABREAST
-    return 0, 1
+    return (SAGA_NEIGHBOURS, SAGA_ABREAST) if saga and n_rows >= SAGA_ROWS else (0, 1)
 
 
 def _n_bytes(rows: Rows) -> int:

@@ -21,6 +21,7 @@ import numpy as np
 
 from hogshare.kernels import probe as loops
 from hogshare.kernels.jit import JIT_DISABLED, is_cached
+from hogshare.kernels.sums import total
 from hogshare.machine import Machine
 from hogshare.runtimes.choice import usable_workers
 from hogshare.runtimes.placement import Placement
@@ -76,7 +77,7 @@ def _prepare() -> None:
     if not (JIT_DISABLED or is_cached("probe.hand_over")):
         log.info("compiling the probe's loops; this takes some seconds, once")
     values = np.zeros(1, np.float32)
-    loops.stream(values)
+    total(values)
     loops.overwrite(values, 0.0)
     loops.sparse_rows(values, np.zeros(1, np.uint32), values, 1, 0.0)
     loops.dense_rows(values, values.reshape(1, 1), 0.0)
@@ -104,9 +105,7 @@ def _alone(columns: np.ndarray, big: np.ndarray, repeats: int) -> dict[str, floa
     streamed = big[: BIG_BYTES // 4]
     return {
         "sparse_value_ns": _sparse_value_ns(columns[: BIG_BYTES // 8], big, repeats // 2),
-        "stream_gb_per_second": (
-            streamed.nbytes / _median_ns(lambda: loops.stream(streamed), repeats)
-        ),
+        "stream_gb_per_second": (streamed.nbytes / _median_ns(lambda: total(streamed), repeats)),
         "dense_value_ns": _median_ns(lambda: loops.dense_rows(v, rows, 0.5), repeats) / rows.size,
     }
 
@@ -193,7 +192,7 @@ def _line_transfer_ns(repeats: int) -> float:
             if me == 0:
                 loops.overwrite(vector, 1.0)
             else:
-                times += _times(lambda: loops.stream(vector), 1)
+                times += _times(lambda: total(vector), 1)
             pass_on(turn + 1)
         return times
 

@@ -139,10 +139,18 @@ def _scikit_learn() -> str:
 def machine() -> dict[str, Any]:
     """What it ran on."""
     return {
+        **_system(),
+        "usable_cores": _usable_cores(_affinity(), os.environ.get("LOKY_MAX_CPU_COUNT")),
+    }
+
+
+@cache
+def _system() -> dict[str, Any]:
+    """What stays as it is; to count the cores alone takes as long as a small fit's other facts."""
+    return {
         "system": f"{platform.system()} {platform.release()}",
         "processor": platform.machine(),
         "cores": os.cpu_count(),
-        "usable_cores": _usable_cores(_affinity(), os.environ.get("LOKY_MAX_CPU_COUNT")),
     }
 
 
