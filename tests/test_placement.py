@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from hogshare.engine.loop import Compute
+from hogshare.engine.loop import Compute, Rest
 from hogshare.kernels.barriers import FREE
 from hogshare.runtimes import threads as threads_module
 from hogshare.runtimes.placement import Placement
@@ -186,3 +186,47 @@ def test_a_thread_that_cannot_be_started_holds_nobody(monkeypatch):
         assert not crew.running
     assert set(crowd.began) <= {0} and not crew.running, "the first may have come before"
     assert time.monotonic() - began < 10.0
+
+
+def test_who_rests_is_woken_by_the_caller_on_a_core_of_its_own(monkeypatch):
+    over, rests, cores = threading.Event(), [], {}
+
+    def loop(session, me):
+        yield Compute(lambda: None)
+        while not over.is_set():
+            rests.append((yield Rest(len(rests), over.is_set)))
+        cores[me] = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else {0}
+
+    monkeypatch.setattr(threads_module, "REST_SECONDS", 30.0)
+    monkeypatch.setattr(threads_module, "loop_of", loop)
+    crew = ThreadCrew(Crowd(2), range(2))
+    crew.start()
+    deadline = time.monotonic() + 10.0
+    while crew._resting < 2 and time.monotonic() < deadline:
+        crew.wake()  # nothing has changed: they go on resting
+        crew.settle()
+    assert crew._resting == 2 and not rests
+    over.set()
+    crew.wake()
+    crew.finish()
+    assert len(rests) == 2 and all(0 < nanoseconds < 10e9 for nanoseconds in rests)
+    if hasattr(os, "sched_getaffinity") and len(os.sched_getaffinity(0)) > 1:
+        assert len(cores[0]) == len(cores[1]) == 1 and cores[0] != cores[1]
+
+
+def test_who_rests_looks_now_and_then_unasked(monkeypatch):
+    over = threading.Event()
+
+    def loop(session, me):
+        yield Compute(lambda: None)
+        attempts = 0
+        while not over.is_set():
+            yield Rest(attempts, over.is_set)
+            attempts += 1
+
+    monkeypatch.setattr(threads_module, "loop_of", loop)
+    crew = ThreadCrew(Crowd(1), range(1))
+    crew.start()
+    over.set()
+    crew.finish()
+    assert not crew.running

@@ -21,6 +21,7 @@ Each = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
 MAX_STEPS = 12
 MAX_HALVINGS = 6
+PART_ROWS = 1 << 17  # margins, fewer of which are not worth a thread
 FLAT = 1e-10  # of the largest curvature: directions that bend less are left alone
 
 
@@ -56,6 +57,8 @@ def best_intercepts(
         `start` itself where no step makes the slopes smaller.
     """
     n, n_rows = problem.n_columns, max(1, problem.n_rows)
+    if n_rows * n < PART_ROWS * len(parts):
+        parts, each = [(parts[0][0], parts[-1][1])], map
 
     def derivatives(intercept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         def add(part: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:

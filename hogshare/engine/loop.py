@@ -8,12 +8,12 @@ there is nothing to claim, ends at once, and the loop wishes to wait. A barrier 
 asked here, between turns.
 
 The loop is a generator. It yields `Compute` (call this, tell me what it answered and how long it
-took), `Wait` (nothing to claim: let time pass, tell me how much), `Sleep` (see below) and `Ended`
-(an epoch is over). A runtime drives it: threads and processes call, yield and sleep; a simulation
-advances a virtual clock. Turns of built-in planes run compiled, many blocks at a time; how many is
-adapted so that a turn takes a few milliseconds. With stragglers, and in a simulation, a turn is at
-most a block: it ends with it, and between its claim and its computing, where the loop wishes to
-`Sleep`; that counts as computing.
+took), `Wait` (nothing to claim: let time pass, tell me how much), `Rest` (the same, while the
+caller looks at the model), `Sleep` (see below) and `Ended` (an epoch is over). A runtime drives it:
+threads and processes call, yield and sleep; a simulation advances a virtual clock. Turns of
+built-in planes run compiled, many blocks at a time; how many is adapted so that a turn takes a few
+milliseconds. With stragglers, and in a simulation, a turn is at most a block: it ends with it, and
+between its claim and its computing, where the loop wishes to `Sleep`; that counts as computing.
 
 Who writes: the driver's thread writes the time fields of the worker's own row in the table, and the
 turns that are kept (`hogshare.shm.turns`).
@@ -65,11 +65,23 @@ class Wait:
 
 
 @dataclass(frozen=True)
+class Rest:
+    """The caller looks at the model: let time pass, at best until this says True; send back the
+    nanoseconds. Who rests should not take a core from the look.
+
+    attempts : in vain so far
+    """
+
+    attempts: int
+    is_over: Callable[[], bool]
+
+
+@dataclass(frozen=True)
 class Ended:
     """An epoch has ended in this worker; send back anything."""
 
 
-Wish = Compute | Wait | Sleep | Ended
+Wish = Compute | Wait | Rest | Sleep | Ended
 
 
 def loop_of(session: Session, me: int) -> Generator[Wish, Any, None]:
@@ -133,7 +145,7 @@ def _rest(worker: Worker) -> Generator[Wish, Any, bool]:
     yield Ended()
     attempts = 0
     while worker.must_rest():
-        worker.table[layout.T_WAITING] += yield Wait(attempts)
+        worker.table[layout.T_WAITING] += yield Rest(attempts, lambda: not worker.must_rest())
         attempts += 1
     joined, _ = yield Compute(worker.rejoin)
     return bool(joined)

@@ -8,8 +8,10 @@ passed by several threads at once.
 
 import math
 
+import numpy as np
+
 from hogshare.kernels import losses
-from hogshare.kernels.jit import inlined, kernel
+from hogshare.kernels.jit import helper, inlined, kernel
 from hogshare.kernels.scores import size_of
 from hogshare.kernels.sgd import target
 
@@ -24,6 +26,30 @@ def shifted(loss, margins, r, intercept, out):
         losses.log_probabilities(out)
 
 
+@inlined
+def are_even(rows, loss, positive, negative):
+    """Whether it is the log loss of one column, and every row counts once: the loops for vectors.
+
+    A product of what rows contribute takes no weights.
+    """
+    if loss != losses.LOG_LOSS or positive.shape[0] != 1 or rows.weight.shape[0] != 0:
+        return False
+    return positive[0] == 1.0 and negative[0] == 1.0
+
+
+@helper
+def add_even_intercept_slopes(y, first, last, margins, intercept, slope, bend):
+    """`add_intercept_slopes` where rows `are_even`: sums in registers, which become vectors."""
+    b = intercept[0]
+    slopes = bends = 0.0
+    for r in range(first, last):
+        p = margins[r] + b
+        slopes += losses.loss_derivative(losses.LOG_LOSS, 0.0, np.float64(y[r]), p)
+        bends += losses.loss_curvature(losses.LOG_LOSS, 0.0, 0.0, p)
+    slope[0] += slopes
+    bend[0, 0] += bends
+
+
 @kernel
 def add_intercept_slopes(
     rows, loss, epsilon, first, last, margins, intercept, positive, negative, scratch, slope, bend
@@ -35,6 +61,9 @@ def add_intercept_slopes(
     bend : float64 [n_columns, n_columns], second derivatives
     """
     n_columns = intercept.shape[0]
+    if are_even(rows, loss, positive, negative):
+        add_even_intercept_slopes(rows.y, first, last, margins, intercept, slope, bend)
+        return
     for r in range(first, last):
         shifted(loss, margins, r, intercept, scratch)
         for c in range(n_columns):

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Generator
 from typing import Any
 
-from hogshare.engine.loop import Compute, Sleep, Wait, Wish
+from hogshare.engine.loop import Compute, Rest, Sleep, Wait, Wish
 from hogshare.engine.session import Session
 from hogshare.kernels.barriers import FREE
 from hogshare.machine import usable_cores
@@ -40,6 +40,11 @@ def back_off(attempts: int, yields: int = YIELDS) -> int:
     return time.perf_counter_ns() - start
 
 
+def nap(wish: Rest) -> int:
+    """Sleep for as long as the rest has taken so far, about; return nanoseconds."""
+    return back_off(wish.attempts, yields=0)
+
+
 def sleep(wish: Sleep) -> int:
     """Sleep in slices until the time or the run is over; return nanoseconds."""
     start = time.perf_counter_ns()
@@ -55,6 +60,7 @@ def drive(
     on_ended: Callable[[], None] | None = None,
     on_joined: Callable[[], None] | None = None,
     yields: int = YIELDS,
+    rest: Callable[[Rest], int] = nap,
 ) -> None:
     """Run a worker's loop to its end in the calling thread.
 
@@ -62,6 +68,7 @@ def drive(
     on_joined : called once, after the first thing that the loop computes: a worker's joining, a
         master's first look at its mail
     yields : how often it yields where it waits, before it sleeps
+    rest : lets a rest pass, or part of it; returns nanoseconds
     """
     reply: Any = None
     while True:
@@ -78,6 +85,8 @@ def drive(
                 on_joined = None
         elif isinstance(wish, Wait):
             reply = back_off(wish.attempts, yields) if wish.look is None else sleep(wish.look)
+        elif isinstance(wish, Rest):
+            reply = rest(wish)
         elif isinstance(wish, Sleep):
             reply = sleep(wish)
         else:

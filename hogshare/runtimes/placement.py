@@ -2,8 +2,9 @@
 
 A thread that has just been started often shares a core with the one that started it until the
 kernel's balancer looks, a few milliseconds later; a fit of 20 ms loses a tenth of its time by that.
-So each worker is bound to a core of its own when it starts, and freed again as soon as it has had
-the time to settle: a lasting binding would lose on a machine that others use too.
+So do two that are woken together. So each worker is bound to a core of its own when it starts, and
+before it rests, and freed again as soon as it has had the time to settle: a lasting binding would
+lose on a machine that others use too.
 """
 
 from __future__ import annotations
@@ -30,6 +31,11 @@ class Placement:
             self._usable = usable
             ordered = sorted(usable)
             self._cores = [ordered[next(_next_core) % len(ordered)] for _ in range(n_workers)]
+
+    @property
+    def binds(self) -> bool:
+        """Whether any thread is bound."""
+        return bool(self._bound)
 
     def bind(self, worker: int) -> None:
         """Bind the calling thread to a core."""

@@ -106,6 +106,7 @@ class Processes:
             while True:
                 watch.look(TICK_SECONDS if checks is None else LOOK_SECONDS)
                 hook.poll()
+                threads.wake()
                 if not threads.running:
                     watch.refuse_late()  # before it is asked who works: nobody joins any more
                     if not watch.anyone_working() and session.master_is_idle():

@@ -6,14 +6,16 @@ reports epochs. Who frees: nobody needs to; the arrays are ordinary.
 
 from __future__ import annotations
 
+import functools
 import threading
+import time
 from collections.abc import Mapping
 
 import numpy as np
 
 from hogshare.engine.arrays import Shapes, private_memory
 from hogshare.engine.checks import AtRest
-from hogshare.engine.loop import loop_of
+from hogshare.engine.loop import Rest, loop_of
 from hogshare.engine.session import Session
 from hogshare.kernels import layout
 from hogshare.runtimes.driver import drive, yields_of
@@ -25,6 +27,7 @@ from hogshare.runtimes.pool import pool
 POLL_SECONDS = 0.05
 # An idle core is there in a tenth of this; where all are busy nobody should wait for one long.
 ARRIVAL_SECONDS = 0.002
+REST_SECONDS = 0.005  # after which who rests looks unasked: a run may be stopped without a word
 
 
 class ThreadCrew:
@@ -52,6 +55,7 @@ class ThreadCrew:
         self._off = False
         self._to_come = 0
         self._inside = 0
+        self._resting = 0
         self._changed = threading.Condition()
 
     def start(self) -> None:
@@ -79,6 +83,26 @@ class ThreadCrew:
                 self._all_here.set()
         self._all_here.wait(ARRIVAL_SECONDS)
 
+    def _rest(self, me: int, wish: Rest) -> int:
+        """Wait until the caller has looked, without a look of one's own meanwhile.
+
+        Bound before it waits: two that were woken on one core shared it for more than a
+        millisecond.
+        """
+        start = time.perf_counter_ns()
+        with self._changed:
+            self._resting += 1
+        self._placement.bind(me)
+        with self._changed:
+            self._changed.wait_for(wish.is_over, REST_SECONDS)
+            self._resting -= 1
+        return time.perf_counter_ns() - start
+
+    def wake(self) -> None:
+        """Let those that rest see whether they still have to."""
+        with self._changed:
+            self._changed.notify_all()
+
     def _work(self, me: int) -> None:
         with self._changed:
             if self._off:
@@ -89,7 +113,8 @@ class ThreadCrew:
             self._all_sent.wait()
             if me < self.session.settings.n_workers:
                 self._placement.bind(me)
-            drive(loop_of(self.session, me), self.news.set, self._arrive, self._yields)
+            loop, rest = loop_of(self.session, me), functools.partial(self._rest, me)
+            drive(loop, self.news.set, self._arrive, self._yields, rest)
         except BaseException as error:
             self.errors.append(error)
             self.session.stop()
@@ -112,9 +137,12 @@ class ThreadCrew:
         self.news.clear()
 
     def settle(self) -> None:
-        """Give the threads the time to find a core each; they are free afterwards."""
-        self.wait(SETTLED_SECONDS)
-        self._placement.free()
+        """Wait for news, or for long; threads that have had the time to find a core are freed."""
+        self.wait(SETTLED_SECONDS if self._placement.binds else POLL_SECONDS)
+        with self._changed:
+            resting = self._resting > 0
+        if not resting:
+            self._placement.free()
 
     def finish(self) -> None:
         """Wait for the workers and raise what one of them raised."""
@@ -145,7 +173,8 @@ class Threads:
             crew.settle()
             while crew.running:
                 hook.poll()
-                crew.wait(POLL_SECONDS)
+                crew.wake()
+                crew.settle()
         except BaseException:
             session.stop(layout.STOPPED_BY_CALLER)
             raise

@@ -22,7 +22,7 @@ import numpy as np
 from hogshare.barriers import Barrier, name_of
 from hogshare.engine.arrays import Shapes, private_memory
 from hogshare.engine.checks import AtRest
-from hogshare.engine.loop import STUCK_NS, Compute, Sleep, Wait, Wish, loop_of
+from hogshare.engine.loop import STUCK_NS, Compute, Rest, Sleep, Wait, Wish, loop_of
 from hogshare.engine.session import Session
 from hogshare.kernels import barriers, epochs, layout, repair
 from hogshare.planes import Plane, Shared
@@ -322,9 +322,9 @@ class Simulation:
                 elif isinstance(wish, Sleep):
                     self._sleep(me, wish.seconds)
                     break
-                elif isinstance(wish, Wait):
+                elif isinstance(wish, (Wait, Rest)):
                     self._parking.park(me, self.now)
-                    if self._table[me, layout.T_STATE] == layout.RESTING:
+                    if isinstance(wish, Rest):
                         self.hook.poll()
                     break
                 else:

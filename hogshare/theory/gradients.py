@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hogshare.kernels import losses, moments
-from hogshare.kernels.gradients import Sums, add_gradients, fill_margins
+from hogshare.kernels.gradients import add_gradients, fill_margins, fill_slopes, sums_of
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
 from hogshare.ranges import at_least_one
@@ -127,12 +127,10 @@ def gradient(problem: LinearProblem, model: Model) -> Gradient:
         )
     coef = np.asarray(model.coef, np.float64)
     slopes = np.empty(n * columns)
-    out = Sums(
-        np.zeros((1, coef.size)), np.zeros((2, columns)), np.zeros(columns), np.zeros((2, columns))
-    )
+    out = sums_of(coef.size, columns, 1)
     w = np.ascontiguousarray(coef.T, dtype=problem.dtype).reshape(-1)
     fill_margins(rows, 0, n, w, np.empty(columns), slopes)
-    add_gradients(
+    fill_slopes(
         rows,
         losses.CODES[problem.loss],
         problem.epsilon,
@@ -146,6 +144,7 @@ def gradient(problem: LinearProblem, model: Model) -> Gradient:
         slopes,
         out,
     )
+    add_gradients(rows, 0, n, slopes, columns, out.gradient)
     of_losses = out.gradient.reshape(problem.n_features, columns).T / n
     return Gradient(
         objective=float(out.losses.sum()) / n + problem.penalty_at(coef),

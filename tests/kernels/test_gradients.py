@@ -5,8 +5,10 @@ import naive
 import numpy as np
 import pytest
 
+from hogshare import problems
+from hogshare.engine import optimality
 from hogshare.engine.optimality import Optimality
-from hogshare.kernels import losses
+from hogshare.kernels import gradients, losses
 from hogshare.kernels.conjugates import loss_conjugate
 from hogshare.problems.model import Model
 
@@ -43,10 +45,11 @@ def largest_component(problem, X, slopes, at):
 
 
 @pytest.mark.parametrize("penalty", PENALTIES)
+@pytest.mark.parametrize("weighted", [True, False])
 @pytest.mark.parametrize("columns", [1, 3])
 @pytest.mark.parametrize(("form", "dtype"), FORMS)
-def test_objective_and_gradient_equal_the_twin(form, dtype, columns, penalty):
-    settings = {"alpha": 0.3, "weighted": True, **PENALTIES[penalty]}
+def test_objective_and_gradient_equal_the_twin(form, dtype, columns, weighted, penalty):
+    settings = {"alpha": 0.3, "weighted": weighted, **PENALTIES[penalty]}
     problem, X, Y, weight = cases.problem(form, dtype, columns, **settings)
     at = model(problem)
     look = Optimality(problem, at)
@@ -124,6 +127,51 @@ def test_intercepts_are_settled_where_the_objective_is_smallest(form, loss, colu
     np.testing.assert_allclose(
         look.gradient(), Optimality(problem, settled).gradient(), rtol=1e-9, atol=1e-12
     )
+
+
+@pytest.mark.parametrize("scale", [0.3, 40.0, 900.0])
+def test_even_rows_have_the_slopes_and_sums_of_others(scale):
+    """The loop for vectors, in chunks, against the one that takes weights (all 1)."""
+    rng = np.random.default_rng(0)
+    n = 2 * gradients.CHUNK + 7
+    X, y = scale * rng.standard_normal((n, 4)), rng.integers(0, 2, n)
+    ones = {"sample_weight": np.ones(n)}
+    even, weighted = (problems.linear(X, y, alpha=0.1, **more) for more in ({}, ones))
+    at = model(even)
+    for settle in (None, 1e-9):
+        one, other = (Optimality(problem, at, settle=settle) for problem in (even, weighted))
+        np.testing.assert_allclose(one.intercept, other.intercept, rtol=1e-12)
+        np.testing.assert_allclose(one._slopes, other._slopes, rtol=1e-12)
+        np.testing.assert_allclose(one.objective, other.objective, rtol=1e-12)
+        np.testing.assert_allclose(one.gradient(), other.gradient(), rtol=1e-9)
+        np.testing.assert_allclose(one.gap(), other.gap(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize(
+    ("loss", "columns"),
+    [("log_loss", 1), ("log_loss", 3), ("multinomial", 3), ("squared_hinge", 1), ("huber", 1)],
+)
+def test_the_gap_without_a_pass_is_hardly_above_the_one_with_it(
+    monkeypatch, loss, columns, fit_intercept
+):
+    task = "regression" if loss in REGRESSION else "classification"
+    settings = {"task": task, "loss": loss, "epsilon": 0.4, "fit_intercept": fit_intercept}
+    problem, *_ = cases.problem("csr", columns=columns, weighted=True, alpha=0.3, **settings)
+    at = model(problem)
+    at = at if fit_intercept else Model(at.coef, 0.0 * at.intercept)
+    passes = []
+    count = optimality.sum_of_conjugates
+    monkeypatch.setattr(
+        optimality, "sum_of_conjugates", lambda *args: passes.append(0) or count(*args)
+    )
+    look = Optimality(problem, at, settle=1e-6 if fit_intercept else None)
+    quick = look.gap()
+    assert not passes
+    monkeypatch.setattr(optimality, "HARDLY_SHRUNK", 2.0)
+    exact = look.gap()
+    assert passes
+    assert exact - 1e-12 <= quick <= exact + 1e-4 * look.objective
 
 
 def test_losses_without_curvature_leave_the_intercept_alone():
