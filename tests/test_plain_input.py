@@ -197,6 +197,20 @@ def test_other_classes_go_scikit_learns_way(classes):
     assert not plain.are_plain_classes(classes)
 
 
+@pytest.mark.parametrize(
+    "y", [[0, 1, 1], [2.0, -1.0, 2.0], [True, False], ["b", "a"], list(range(21)) * 3]
+)
+def test_classes_of_targets_are_sorted_labels(y):
+    classes = plain.classes_of(np.array(y))
+    assert list(classes) == sorted(set(y)) and classes.dtype == np.array(y).dtype
+
+
+@pytest.mark.parametrize("y", [[0.5, 1.0, 2.0], [[0.5, 1.0], [1.0, 1.0]]])
+def test_targets_that_are_no_classes_are_refused_in_scikit_learns_words(y):
+    with pytest.raises(ValueError, match="label type"):
+        plain.classes_of(np.array(y))
+
+
 def test_fractions_are_no_classes():
     with pytest.raises(ValueError, match="Unknown label type"):
         SGDClassifier().fit(ROWS, LABELS + 0.5)

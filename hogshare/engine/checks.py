@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from hogshare.engine.intercepts import Each, best_intercepts
+from hogshare.engine.intercepts import Each, best_intercepts, best_without_features
 from hogshare.engine.optimality import Optimality
 from hogshare.engine.session import Session
 from hogshare.engine.stops import Stop
@@ -67,7 +67,7 @@ class Checks:
         """Start from the best intercepts of a model of zeros, whose margins need no pass."""
         if not self.settles:
             return
-        problem, start = self.problem, np.zeros(self.problem.n_columns)
+        problem, start = self.problem, best_without_features(self.problem)
         margins = np.zeros(problem.n_rows * problem.n_columns)
         parts = [(0, problem.n_rows)]
         session.put_intercept(best_intercepts(problem, margins, start, self._enough, parts))

@@ -8,6 +8,7 @@ of Newton's method on one number per row.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -23,6 +24,28 @@ MAX_STEPS = 12
 MAX_HALVINGS = 6
 PART_ROWS = 1 << 17  # margins, fewer of which are not worth a thread
 FLAT = 1e-10  # of the largest curvature: directions that bend less are left alone
+
+
+def best_without_features(problem: LinearProblem) -> np.ndarray:
+    """Intercepts to begin at: the best ones of a model of zeros for the log loss of one column.
+
+    Those are the log odds. Zeros for other losses, and where rows of a class are none or weigh
+    nothing.
+    """
+    start = np.zeros(problem.n_columns)
+    if losses.CODES[problem.loss] != losses.LOG_LOSS or problem.n_columns > 1:
+        return start
+    rows = problem.rows
+    of_class = rows.y > 0.0
+    if rows.weight.size:
+        inside, outside = rows.weight[of_class].sum(), rows.weight[~of_class].sum()
+    else:
+        inside = np.count_nonzero(of_class)
+        outside = len(of_class) - inside
+    odds = problem.positive[0] * inside, problem.negative[0] * outside
+    if min(odds) > 0.0:
+        start[0] = problem.dtype.type(math.log(odds[0] / odds[1]))
+    return start
 
 
 def best_intercepts(

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import inspect
 import warnings
 from collections.abc import Callable
-from typing import Any, ClassVar, cast
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, is_classifier
+from sklearn.base import is_classifier
 from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
-from sklearn.utils._param_validation import (
-    InvalidParameterError,
-    StrOptions,
-    validate_parameter_constraints,
-)
+from sklearn.utils._param_validation import StrOptions
 
 from hogshare.engine.automatic import automatic_rule
 from hogshare.engine.checkpoints import Checkpoint
@@ -26,6 +20,7 @@ from hogshare.engine.rules import SGD
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
 from hogshare.estimators.epochs import EpochTasks
+from hogshare.estimators.parameters import KnownParameters
 from hogshare.estimators.workers import check_rows, plane_of
 from hogshare.kernels import schedules
 from hogshare.planes import Master, Shared
@@ -39,18 +34,7 @@ LEARNING_RATES: list[Any] = [StrOptions({"auto", *schedules.CODES})]
 AVERAGES = ("_standard_coef", "_standard_intercept", "_average_coef", "_average_intercept")
 
 
-def _sound_defaults_of(cls: Any) -> dict[str, Any]:
-    """The defaults in a class's signature that pass its own checks."""
-    sound: dict[str, Any] = {}
-    for name, parameter in inspect.signature(cls.__init__).parameters.items():
-        with contextlib.suppress(InvalidParameterError):
-            default = {name: parameter.default}
-            validate_parameter_constraints(cls._parameter_constraints, default, cls.__name__)
-            sound |= default
-    return sound
-
-
-class SGDMixin(CallbackSupportMixin):
+class SGDMixin(KnownParameters, CallbackSupportMixin):
     """Fitting by `hogshare.solve` for an estimator with scikit-learn's SGD parameters.
 
     Who wants a fit saved on its way sets `_checkpoint` and `_resume`, which are those of
@@ -59,32 +43,6 @@ class SGDMixin(CallbackSupportMixin):
 
     _checkpoint: Checkpoint | None = None
     _resume: str | None = None
-    _param_names: ClassVar[list[str]]
-    _sound_defaults: ClassVar[dict[str, Any]]
-
-    @classmethod
-    def _get_param_names(cls) -> list[str]:
-        """scikit-learn's, which reads the signature anew for each fit; it is the class's own."""
-        if "_param_names" not in cls.__dict__:
-            cls._param_names = super()._get_param_names()
-        return list(cls._param_names)
-
-    def _validate_params(self) -> None:
-        """scikit-learn's look at each parameter, where it is not the default.
-
-        That is a fifth of a millisecond for all of them. A class's defaults are looked at once: one
-        that does not pass, as a subclass may have it, is looked at again, and refused, in each fit.
-        """
-        cls, est = type(self), cast(BaseEstimator, self)
-        if "_sound_defaults" not in cls.__dict__:
-            cls._sound_defaults = _sound_defaults_of(cls)
-        sound = cls._sound_defaults
-        told = {
-            name: value
-            for name, value in est.get_params(deep=False).items()
-            if name not in sound or value is not sound[name]
-        }
-        validate_parameter_constraints(est._parameter_constraints, told, cls.__name__)
 
     def _check_settings(self, for_partial_fit: bool = False) -> None:
         """Refuse combinations of parameters; each by itself has been checked already."""

@@ -12,11 +12,12 @@ from sklearn.callback import CallbackSupportMixin
 from sklearn.linear_model import LogisticRegression as _LogisticRegression
 from sklearn.linear_model._logistic import _check_solver
 from sklearn.utils import compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight
 
 from hogshare.engine.stops import Stop
 from hogshare.estimators.epochs import EpochTasks
+from hogshare.estimators.parameters import KnownParameters
+from hogshare.estimators.plain import classes_of
 from hogshare.estimators.workers import (
     WORKER_CONSTRAINTS,
     check_rows,
@@ -26,7 +27,6 @@ from hogshare.estimators.workers import (
     warn_unless_converged,
     with_mean_one,
 )
-from hogshare.problems.labels import distinct
 from hogshare.problems.linear import LinearProblem, build
 from hogshare.problems.model import Model
 from hogshare.report import Report
@@ -36,7 +36,7 @@ DRAWS = ("liblinear", "sag", "saga")
 GAP_SHARE = 500.0  # relative duality gap asked for, in units of tol: one in twenty by default
 
 
-class LogisticRegression(_LogisticRegression):
+class LogisticRegression(KnownParameters, _LogisticRegression):
     """Logistic regression to a tolerance, on every core.
 
     A drop-in replacement of `sklearn.linear_model.LogisticRegression`, and a subclass of it: the
@@ -256,8 +256,7 @@ class LogisticRegression(_LogisticRegression):
         penalty = resolve_penalty(self)
         _check_solver(self.solver, penalty, self.dual)
         X, y = check_rows(self, X, y)
-        check_classification_targets(y)
-        self.classes_ = distinct(y)
+        self.classes_ = classes_of(y)
         self._check_classes()
         self._fit_rows(X, y, sample_weight, penalty)
         return self

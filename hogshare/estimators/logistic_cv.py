@@ -21,12 +21,11 @@ from sklearn.utils.metadata_routing import (
     _routing_enabled,
     process_routing,
 )
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight
 
 from hogshare.estimators.logistic_path import Path, point, scorer_for
+from hogshare.estimators.plain import classes_of
 from hogshare.estimators.workers import WORKER_CONSTRAINTS, check_rows
-from hogshare.problems.labels import distinct
 from hogshare.problems.model import Model
 from hogshare.report import Report
 from hogshare.runtimes.choice import usable_workers
@@ -258,8 +257,7 @@ class LogisticRegressionCV(_LogisticRegressionCV):
         choice = settled(self)
         _check_solver(self.solver, choice.penalty, self.dual)
         X, y = check_rows(self, X, y)
-        check_classification_targets(y)
-        self.classes_ = distinct(y)
+        self.classes_ = classes_of(y)
         point({"solver": self.solver, "classes_": self.classes_}, 1.0, 0.0)._check_classes()
         if sample_weight is not None:
             sample_weight = _check_sample_weight(

@@ -14,8 +14,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils.multiclass import check_classification_targets
 
 from hogshare.kernels.sums import total
+from hogshare.problems.labels import distinct
 
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))  # of this machine's byte order
 COUNTS = (np.dtype(np.int32), np.dtype(np.int64))
@@ -72,6 +74,16 @@ def accept(estimator: Any, X: Any, y: Any, reset: bool) -> bool:
         return True
     known = getattr(estimator, "n_features_in_", None) == X.shape[1]
     return known and not hasattr(estimator, "feature_names_in_")
+
+
+def classes_of(y: np.ndarray) -> np.ndarray:
+    """Sorted labels of checked targets; scikit-learn looks at them where it may refuse any."""
+    numbers = type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biuf"
+    classes = distinct(y) if numbers else None
+    if classes is not None and are_plain_classes(classes):
+        return classes
+    check_classification_targets(y)
+    return distinct(y)
 
 
 def are_plain_classes(classes: Any) -> bool:

@@ -7,6 +7,7 @@ import pytest
 
 from hogshare import problems
 from hogshare.engine import optimality
+from hogshare.engine.intercepts import best_intercepts, best_without_features
 from hogshare.engine.optimality import Optimality
 from hogshare.kernels import gradients, losses
 from hogshare.kernels.conjugates import loss_conjugate
@@ -172,6 +173,27 @@ def test_the_gap_without_a_pass_is_hardly_above_the_one_with_it(
     exact = look.gap()
     assert passes
     assert exact - 1e-12 <= quick <= exact + 1e-4 * look.objective
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_best_intercept_without_features_is_the_log_odds(dtype, weighted):
+    problem, *_ = cases.problem("dense", dtype, weighted=weighted)
+    start, margins = best_without_features(problem), np.zeros(problem.n_rows)
+    parts = [(0, problem.n_rows)]
+    from_zero = best_intercepts(problem, margins, np.zeros(1), 1e-12, parts)
+    assert start != 0.0
+    np.testing.assert_allclose(start, from_zero, rtol=1e-6 if dtype == "float32" else 1e-12)
+
+
+def test_intercepts_begin_at_zero_where_odds_are_none():
+    X = np.ones((4, 1))
+    of_one_class = problems.linear(X, [0, 0, 0, 0], classes=[0, 1])
+    weightless = problems.linear(X, [0, 1, 1, 1], sample_weight=[0.0, 1.0, 1.0, 1.0])
+    several, *_ = cases.problem("dense", columns=3)
+    squared, *_ = cases.problem("dense", task="regression")
+    for problem in (of_one_class, weightless, several, squared):
+        assert not best_without_features(problem).any()
 
 
 def test_losses_without_curvature_leave_the_intercept_alone():
