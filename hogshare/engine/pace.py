@@ -21,7 +21,7 @@ SPREAD = 16  # rows per row that all workers have between two exchanges of each,
 FREE = 40  # the same, where it costs no epochs
 TOGETHER = 2  # visits to one row between two exchanges, of all workers
 DELAY = 8  # rows per row of age at which SAGA keeps what an exchange holds back
-FRESH = 12  # the same at which it costs hardly an epoch, if exchanges are not dear then
+FRESH = 12  # the same at which that costs hardly an epoch
 DEAREST = 2.0  # estimate of an exchange's cost that SAGA bears, in its rows' time
 BEARABLE = 0.2  # rows between exchanges, in those after which one costs next to nothing (a tenth)
 FEWEST = 64  # rows between exchanges
@@ -137,17 +137,18 @@ def interval_with_memory(
     Progress per epoch falls with the share of the rows that the workers have between two exchanges
     of each (SDCA on text: 1.02 times the epochs at a fortieth, 1.05 at a twentieth, 1.2 at a
     tenth). Up to a fortieth exchanges come as seldom as is easy; it is never above a sixteenth.
-    SAGA exchanges so often that it can keep what is held back, and somewhat more often still,
-    unless that is too dear (the estimate is four times what was measured).
+    SAGA exchanges so often that it can keep what is held back, unless that is too dear (the
+    estimate is four times what was measured), and somewhat more often where that is cheap.
     """
     free = min(easy, n_rows // (FREE * n_workers))
     bearable = min(max(interval, FEWEST, free), n_rows // (SPREAD * n_workers))
     if isinstance(rule, SAGA):
-        for delay in (FRESH, DELAY):
-            rows = int(n_rows / (delay * oldest))
-            if DEAREST * EXCHANGE_SHARE * rows >= interval:
-                bearable = min(bearable, rows)
-                break
+        fresh, kept = (int(n_rows / (delay * oldest)) for delay in (FRESH, DELAY))
+        least = interval / (DEAREST * EXCHANGE_SHARE)
+        if fresh >= max(least, BEARABLE * easy):
+            bearable = min(bearable, fresh)
+        elif kept >= least:
+            bearable = min(bearable, kept)
     return max(1, bearable)
 
 
