@@ -27,6 +27,7 @@ from sklearn.linear_model import SGDClassifier as ScikitSGD
 import hogshare
 from hogshare import Shared, Stop, datasets, problems, solve
 from hogshare.runtimes import probing
+from hogshare.runtimes.choice import usable_workers
 from hogshare.solvers import outcome
 
 EPOCHS = 10
@@ -204,8 +205,8 @@ def main() -> None:
     parser.add_argument("--json", default=None)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    machine = probing.probe()
-    floor = {f"{n} thread{'s' * (n > 1)}": machine.floor_ns(n) for n in (1, 2)}
+    measured, cores = probing.probe(), usable_workers(-1)
+    floor = {f"{n} thread{'s' * (n > 1)}": measured.floor_ns(n) for n in sorted({1, cores})}
     results: dict[str, Any] = {"floor of sparse float32 rows, ns per nonzero": floor}
     print("floor", floor)
     for name in options.data.split(","):

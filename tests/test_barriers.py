@@ -3,6 +3,7 @@
 import contextlib
 import math
 import threading
+import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -30,6 +31,7 @@ from hogshare.engine import loop
 from hogshare.engine.sides import Worker
 from hogshare.kernels import layout
 from hogshare.kernels.barriers import FREE, LAG
+from hogshare.kernels.epochs import EXCHANGE, LOCK_FREE, MASTER
 from hogshare.runtimes import driver
 from hogshare.runtimes.driver import drive
 
@@ -235,20 +237,23 @@ def test_a_wait_by_the_clock_ends_in_time_or_when_the_run_is_over():
     assert all(0 <= nanoseconds < 3600e9 for nanoseconds in waited[1:])
 
 
-def test_who_waits_in_a_crowd_sleeps_at_once_unless_a_barrier_holds_it(monkeypatch):
+def test_who_waits_in_a_crowd_sleeps_at_once_unless_it_is_held(monkeypatch):
     slept = []
-    monkeypatch.setattr(driver.time, "sleep", slept.append)
+    clock = SimpleNamespace(sleep=slept.append, perf_counter_ns=time.perf_counter_ns)
+    monkeypatch.setattr(driver, "time", clock)
 
-    def longest_of(n_workers, cores, barrier=FREE):
-        settings, plan = SimpleNamespace(n_workers=n_workers), SimpleNamespace(barrier=barrier)
-        session = SimpleNamespace(settings=settings, plan=plan)
+    def longest_of(n_workers, cores, barrier=FREE, private=EXCHANGE):
+        settings = SimpleNamespace(n_workers=n_workers)
+        plan = SimpleNamespace(barrier=barrier, private=private)
         monkeypatch.setattr(driver, "usable_cores", lambda: cores)
         slept.clear()
-        drive((loop.Wait(attempts) for attempts in range(8)), yields=driver.yields_of(session))
+        yields = driver.yields_of(SimpleNamespace(settings=settings, plan=plan))
+        drive((loop.Wait(attempts) for attempts in range(8)), yields=yields)
         return max(slept)
 
-    assert longest_of(2, 2) == longest_of(8, 2, LAG) == 0.0
-    assert longest_of(3, 2) == driver.LONGEST_SLEEP
+    assert longest_of(2, 2) == 0.0
+    assert longest_of(8, 2, LAG) == longest_of(8, 2, FREE, MASTER) == 0.0
+    assert longest_of(3, 2) == longest_of(3, 2, FREE, LOCK_FREE) == driver.LONGEST_SLEEP
 
 
 @pytest.mark.parametrize("runtime", ["caller", *RUNTIMES])

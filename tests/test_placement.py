@@ -9,6 +9,7 @@ import pytest
 
 from hogshare.engine.loop import Compute, Rest
 from hogshare.kernels.barriers import FREE
+from hogshare.kernels.epochs import EXCHANGE
 from hogshare.runtimes import threads as threads_module
 from hogshare.runtimes.placement import Placement
 from hogshare.runtimes.threads import ThreadCrew
@@ -85,7 +86,7 @@ class Crowd:
     def __init__(self, n_workers):
         self.settings = self.plan = self
         self.n_workers = n_workers
-        self.barrier = FREE
+        self.barrier, self.private = FREE, EXCHANGE
         self.joined = {}
         self.began = {}
 
@@ -227,6 +228,12 @@ def test_who_rests_looks_now_and_then_unasked(monkeypatch):
     monkeypatch.setattr(threads_module, "loop_of", loop)
     crew = ThreadCrew(Crowd(1), range(1))
     crew.start()
+    deadline = time.monotonic() + 10.0
+    while crew._resting < 1 and time.monotonic() < deadline:
+        time.sleep(0.001)
+    assert crew.running
     over.set()
+    began = time.monotonic()
     crew.finish()
-    assert not crew.running
+    assert time.monotonic() - began < 5.0
+    assert not crew.running and crew._resting == 0

@@ -867,6 +867,19 @@ def test_saga_reads_small_windows_of_rows_that_fit_in_the_caches(monkeypatch, ru
     assert windows - best < 10.0 * (objective(6) - best) + 1e-12 * best
 
 
+@pytest.mark.parametrize("rule", [SGD(), SDCA(), SAGA()], ids=lambda rule: type(rule).__name__)
+def test_rows_that_are_not_shuffled_are_read_in_order_however_many(monkeypatch, rule):
+    """Not in windows, whose scratch is not the rows' order."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((4096, 5))
+    problem = problems.linear(X, X[:, 0] > 0.0, alpha=0.01)
+    run = {"rule": rule, "stop": Stop(epochs=2), "shuffle": False, "seed": 0}
+    usual = solve(problem, **run).model
+    assert problem.objective(usual.coef, usual.intercept) < 0.3
+    monkeypatch.setattr(rows, "CACHED_BYTES", 1000)
+    np.testing.assert_array_equal(solve(problem, **run).model.coef, usual.coef)
+
+
 @pytest.mark.parametrize("sparse", [False, True])
 def test_rows_larger_than_the_caches_are_read_with_their_neighbours(monkeypatch, sparse):
     """Sorted by class, too: the model is as good as with rows in wholly random order."""

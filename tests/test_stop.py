@@ -7,6 +7,8 @@ import pytest
 import scipy.sparse as sp
 
 from hogshare import SAGA, SDCA, SGD, Shared, StepSize, Stop, problems, solve
+from hogshare.engine import optimality
+from hogshare.engine.checks import Checks
 from hogshare.engine.optimality import Optimality
 
 WORKERS = [("caller", 1), ("threads", 2), ("threads", 4), ("processes", 2)]
@@ -186,3 +188,16 @@ def test_columns_that_the_loss_couples_have_a_gap(penalty, fit_intercept):
     best = report.checks[-1]["objective"]
     for look in report.checks:
         assert look["objective"] - best <= look["gap"] + 1e-12
+
+
+@pytest.mark.parametrize("loss", ["log_loss", "hinge"])
+def test_a_look_is_prepared_with_all_its_passes(cancer, monkeypatch, loss):
+    """Also that which most looks leave out: nothing is to be compiled while workers rest."""
+    problem = problems.linear(*cancer, alpha=0.01, loss=loss)
+    called = []
+    count = optimality.sum_of_conjugates
+    monkeypatch.setattr(
+        optimality, "sum_of_conjugates", lambda *args: called.append(args) or count(*args)
+    )
+    Checks(problem, Stop(gap=1e-3), settles=True).prepare()
+    assert len(called) == 1

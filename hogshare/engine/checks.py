@@ -1,9 +1,9 @@
 """Looks at the model on its way, settles its intercepts, and says when to look again.
 
-A look is two passes over the rows and costs as much as half an epoch to a whole one. So the next
-look is at the epoch at which the rate of late foresees the end, and not later than twice the
-epochs so far. What is foreseen depends on the models alone, not on the clock: one worker with a
-seed stops at the same epoch in every call.
+A look is two passes over the rows and costs as much as half an epoch. So the next look is at the
+epoch at which the rate of late foresees the end, and not later than twice the epochs so far. What
+is foreseen depends on the models alone, not on the clock: one worker with a seed stops at the same
+epoch in every call.
 """
 
 from __future__ import annotations
@@ -79,7 +79,10 @@ class Checks:
         rows = self.problem.rows
         nothing = replace(self.problem, rows=rows._replace(y=rows.y[:0]))
         settle = 0.0 if self.settles else None
-        look = Optimality(nothing, Model(np.zeros(shape), np.zeros(columns)), settle=settle)
+        # slopes that are given ask for the pass over the conjugates, which a look may or may not
+        slopes = np.empty((0, columns)) if self._needs_gap else None
+        zeros = Model(np.zeros(shape), np.zeros(columns))
+        look = Optimality(nothing, zeros, slopes=slopes, settle=settle)
         if self._needs_gap:
             look.gap()
 

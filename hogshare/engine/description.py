@@ -117,7 +117,9 @@ def describe(
         coordinate=coordinate.CODES[rule.coordinate],
         **memory_numbers(rule, problem, l1, n_training, empty),
     )
-    window, abreast = windows(problem.rows, problem.n_rows, isinstance(rule, SAGA))
+    window, abreast = 0, 1
+    if shuffle:
+        window, abreast = windows(problem.rows, problem.n_rows, isinstance(rule, SAGA))
     if mode == epochs.EXCHANGE and not isinstance(rule, SGD):
         limits = (rows_per_block if sleeps == epochs.SIMULATED else 1, cap)
         if ordered:

@@ -44,7 +44,7 @@ def best_without_features(problem: LinearProblem) -> np.ndarray:
         outside = len(of_class) - inside
     odds = problem.positive[0] * inside, problem.negative[0] * outside
     if min(odds) > 0.0:
-        start[0] = problem.dtype.type(math.log(odds[0] / odds[1]))
+        start[0] = problem.dtype.type(math.log(odds[0]) - math.log(odds[1]))
     return start
 
 

@@ -26,7 +26,7 @@ from hogshare.kernels.gradients import (
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model, shrunk
 
-HARDLY_SHRUNK = 0.999
+HARDLY_SHRUNK = 0.999  # of what slopes are: the gap may be a thousandth of the objective too large
 PART_VALUES = 1 << 18  # of the rows, fewer of which are not worth a thread
 
 
@@ -176,7 +176,7 @@ class Optimality:
         """Of the losses at the slopes, shrunk on either side; hardly more where hardly shrunk.
 
         A conjugate f is convex and f(0) = 0, since no loss is below zero; so f(s a) is at most
-        s f(a), which is known without a pass. That is above by (1 - s) times the row's loss.
+        s f(a), which is known without a pass, and above by (1 - s) times the row's loss at most.
         """
         problem = self.problem
         if self._conjugates is not None and shrink.min() >= HARDLY_SHRUNK:

@@ -70,6 +70,7 @@ class Session:
         self.stragglers = stragglers
         self.clock: Callable[[], int] = time.perf_counter_ns  # a simulation has its own
         self.began = 0  # by that clock
+        self.on_limit: Callable[[], None] | None = None  # wakes those that rest
         self.patience_ns: int | None = None  # with a barrier of the user's; None: the loop's own
         self.rule = sgd.Rule(**settings.rule)
         self.plan = Plan(**settings.plan)
@@ -212,6 +213,8 @@ class Session:
     def raise_limit(self, epochs: int) -> None:
         """Let workers that rest go on up to so many epochs."""
         self.shared.control[layout.LIMIT] = min(epochs, self.plan.max_epochs)
+        if self.on_limit is not None:
+            self.on_limit()
 
     def restore_sums(self) -> None:
         """Make what is bound to be a sum over the rows that sum again, if a worker has died.

@@ -48,6 +48,8 @@ def _sound_defaults_of(cls: Any) -> dict[str, Any]:
     """The defaults in a class's signature that pass its own checks."""
     sound: dict[str, Any] = {}
     for name, parameter in inspect.signature(cls.__init__).parameters.items():
+        if parameter.default is parameter.empty:
+            continue
         with contextlib.suppress(InvalidParameterError):
             default = {name: parameter.default}
             validate_parameter_constraints(cls._parameter_constraints, default, cls.__name__)

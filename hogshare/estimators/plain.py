@@ -24,7 +24,7 @@ COUNTS = (np.dtype(np.int32), np.dtype(np.int64))
 CSR = (sp.csr_matrix, sp.csr_array)
 EXACT = 2.0**53  # labels that are floats must be whole numbers, which larger ones may not be
 MANY = 1 << 17  # values that NumPy takes two and a half times as long to add up as a kernel
-FEW_CLASSES = 20  # scikit-learn warns of more where they are most of the labels that it is given
+FEW_CLASSES = 10  # scikit-learn warns of more where they are most of the labels that it is given
 
 
 def is_finite(values: np.ndarray) -> bool:
@@ -77,7 +77,7 @@ def accept(estimator: Any, X: Any, y: Any, reset: bool) -> bool:
 
 
 def classes_of(y: np.ndarray) -> np.ndarray:
-    """Sorted labels of checked targets; scikit-learn looks at them where it may refuse any."""
+    """Sorted labels of checked targets; scikit-learn looks at them where it may say something."""
     numbers = type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biuf"
     classes = distinct(y) if numbers else None
     if classes is not None and are_plain_classes(classes):

@@ -2,7 +2,8 @@
 
 The generator and the shuffle are scikit-learn's, so that on rows that fit in the caches the same
 seed visits the same rows in the same order: epoch by epoch one permutation is shuffled further,
-always from the same seed. Larger data are read in windows of neighbours, by orders of their own.
+always from the same seed. Larger data, and rows of SAGA, are read in windows of neighbours, by
+orders of their own.
 """
 
 import math

@@ -9,6 +9,7 @@ from typing import Any
 from hogshare.engine.loop import Compute, Rest, Sleep, Wait, Wish
 from hogshare.engine.session import Session
 from hogshare.kernels.barriers import FREE
+from hogshare.kernels.epochs import MASTER
 from hogshare.machine import usable_cores
 
 YIELDS = 64  # attempts before the first sleep
@@ -19,11 +20,13 @@ SLICE = 0.02  # of a straggler's sleep, after which it looks whether the run is 
 def yields_of(session: Session) -> int:
     """How often who waits yields before it sleeps.
 
-    Not at all where workers are more than cores and no barrier holds them: what they wait for then
-    is a block of one that has no core, and each look of theirs takes a core from one that has.
+    Not at all where workers are more than cores, and neither a barrier nor a master makes them
+    wait: what they wait for then is a block of one that has no core, and each look of theirs takes
+    a core from one that has.
     """
     crowded = session.settings.n_workers > usable_cores()
-    return 0 if crowded and session.plan.barrier == FREE else YIELDS
+    plan = session.plan
+    return 0 if crowded and plan.barrier == FREE and plan.private != MASTER else YIELDS
 
 
 def back_off(attempts: int, yields: int = YIELDS) -> int:

@@ -57,6 +57,8 @@ class ThreadCrew:
         self._inside = 0
         self._resting = 0
         self._changed = threading.Condition()
+        if workers.start < session.settings.n_workers:  # and not the master alone
+            session.on_limit = self.wake
 
     def start(self) -> None:
         """Start the workers; none does a row before all are there, or have had time to come.
@@ -84,7 +86,7 @@ class ThreadCrew:
         self._all_here.wait(ARRIVAL_SECONDS)
 
     def _rest(self, me: int, wish: Rest) -> int:
-        """Wait until the caller has looked, without a look of one's own meanwhile.
+        """Wait for the caller's look to be over, or for a moment; called until it is.
 
         Bound before it waits: two that were woken on one core shared it for more than a
         millisecond.
@@ -92,10 +94,12 @@ class ThreadCrew:
         start = time.perf_counter_ns()
         with self._changed:
             self._resting += 1
-        self._placement.bind(me)
-        with self._changed:
-            self._changed.wait_for(wish.is_over, REST_SECONDS)
-            self._resting -= 1
+            try:
+                if wish.attempts == 0:
+                    self._placement.bind(me)
+                self._changed.wait_for(wish.is_over, REST_SECONDS)
+            finally:
+                self._resting -= 1
         return time.perf_counter_ns() - start
 
     def wake(self) -> None:
@@ -137,12 +141,14 @@ class ThreadCrew:
         self.news.clear()
 
     def settle(self) -> None:
-        """Wait for news, or for long; threads that have had the time to find a core are freed."""
+        """Wait for news, or for long; then nobody stays bound, unless somebody rests.
+
+        Long is the time in which threads find a core each, if any is bound.
+        """
         self.wait(SETTLED_SECONDS if self._placement.binds else POLL_SECONDS)
-        with self._changed:
-            resting = self._resting > 0
-        if not resting:
-            self._placement.free()
+        with self._changed:  # who begins to rest counts before it is bound
+            if not self._resting:
+                self._placement.free()
 
     def finish(self) -> None:
         """Wait for the workers and raise what one of them raised."""

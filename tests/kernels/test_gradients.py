@@ -132,12 +132,15 @@ def test_intercepts_are_settled_where_the_objective_is_smallest(form, loss, colu
 
 @pytest.mark.parametrize("scale", [0.3, 40.0, 900.0])
 def test_even_rows_have_the_slopes_and_sums_of_others(scale):
-    """The loop for vectors, in chunks, against the one that takes weights (all 1)."""
+    """The loop for vectors, in chunks, against the one that takes weights (1, to rounding)."""
     rng = np.random.default_rng(0)
     n = 2 * gradients.CHUNK + 7
     X, y = scale * rng.standard_normal((n, 4)), rng.integers(0, 2, n)
-    ones = {"sample_weight": np.ones(n)}
-    even, weighted = (problems.linear(X, y, alpha=0.1, **more) for more in ({}, ones))
+    ones = np.ones(n)
+    ones[0] += 1e-15  # weights that are all 1 are left out
+    even = problems.linear(X, y, alpha=0.1)
+    weighted = problems.linear(X, y, alpha=0.1, sample_weight=ones)
+    assert weighted.rows.weight.size and not even.rows.weight.size
     at = model(even)
     for settle in (None, 1e-9):
         one, other = (Optimality(problem, at, settle=settle) for problem in (even, weighted))
