@@ -241,9 +241,9 @@ def test_rows_that_are_visited_all_the_time_do_not_diverge(heavy, n_workers):
 def test_nor_do_they_in_threads(heavy, barrier):
     problem, best = heavy
     run = {"rule": SAGA(sampling="importance"), "n_workers": 2, "barrier": barrier}
-    model = solve(problem, seed=0, stop=Stop(epochs=6), runtime="threads", **run).model
-    # how close depends on who comes when; zeros are at 0.03, and who diverges is far above them
-    assert problem.objective(model.coef, model.intercept) < best + 0.1
+    # how close depends on who comes when: with a core for both, six epochs would do
+    model = solve(problem, seed=0, stop=Stop(epochs=18), runtime="threads", **run).model
+    assert problem.objective(model.coef, model.intercept) < best + 0.02, "zeros are at 0.03"
 
 
 def test_curvature_that_is_most_of_it_one_rows_is_not_missed(heavy):
