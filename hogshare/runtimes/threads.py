@@ -155,6 +155,7 @@ class ThreadCrew:
         with self._changed:
             self._changed.wait_for(lambda: not self.running)
         self._placement.free()
+        self.session.on_limit = None  # a cycle would keep the run's memory until it is collected
         if self.errors:
             raise self.errors[0]
 
