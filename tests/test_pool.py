@@ -42,6 +42,18 @@ def test_there_are_no_more_threads_than_tasks_at_one_time():
     assert threading.active_count() - before <= 5
 
 
+def test_who_waits_for_each_task_needs_one_thread():
+    threads = Pool()
+    before, interval = threading.active_count(), sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)  # seconds: who has told of its result is held up right then
+    try:
+        for k in range(5_000):
+            assert threads.submit(abs, -k).result(PATIENCE) == k
+    finally:
+        sys.setswitchinterval(interval)
+    assert threading.active_count() - before == 1
+
+
 def test_an_idle_thread_keeps_nothing_of_its_task():
     class Thing:
         pass

@@ -10,6 +10,7 @@ import functools
 import threading
 import time
 from collections.abc import Mapping
+from concurrent.futures import Future, wait
 
 import numpy as np
 
@@ -49,6 +50,7 @@ class ThreadCrew:
         self._placement = Placement(len(workers))
         self._yields = yields_of(session)  # now: a bound thread has but one core
         self._workers = workers
+        self._tasks: list[Future[None]] = []
         self._all_sent = threading.Event()
         self._all_here = threading.Event()
         self._missing = len(workers)
@@ -69,7 +71,7 @@ class ThreadCrew:
         self._to_come = len(self._workers)
         try:
             for k in self._workers:
-                pool().submit(self._work, k)
+                self._tasks.append(pool().submit(self._work, k))
         except BaseException:
             self._off = True
             self._all_here.set()
@@ -154,6 +156,7 @@ class ThreadCrew:
         """Wait for the workers and raise what one of them raised."""
         with self._changed:
             self._changed.wait_for(lambda: not self.running)
+        wait(self._tasks)  # and threads may be used again: the next run would start others
         self._placement.free()
         self.session.on_limit = None  # a cycle would keep the run's memory until it is collected
         if self.errors:
