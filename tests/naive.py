@@ -13,6 +13,7 @@ from scipy.special import expit, log_softmax
 from hogshare.kernels import coordinate, layout, losses, penalties, schedules
 
 LOSS_NAMES = {code: name for name, code in losses.CODES.items()}
+KINKED = ("hinge", "perceptron", "epsilon_insensitive")
 SCHEDULE_NAMES = {code: name for name, code in schedules.CODES.items()}
 
 
@@ -671,9 +672,16 @@ def saga_rows(
             y, p = Y[r, c], row[c]
             state.losses[c] += loss_value(loss, rule.epsilon, y, p)
             size = weight[r] * (columns.positive[c] if y > 0.0 else columns.negative[c])
-            change = size * loss_derivative(loss, rule.epsilon, y, p) - table[r, c]
+            gain = 1.0 if chances is None else 1.0 / chances[r]
+            reach = step * gain * (x @ x + rule.intercept_step)
+            if loss in KINKED and reach > 0.0:
+                z = p + reach * table[r, c]
+                after = (z - proximal_point(loss, rule.epsilon, y, z, reach * size)) / reach
+            else:
+                after = size * loss_derivative(loss, rule.epsilon, y, p)
+            change = after - table[r, c]
             table[r, c] += change
-            pull = change if chances is None else change / chances[r]
+            pull = gain * change
             if rule.fit_intercept:
                 state.intercept[c] -= step * rule.intercept_step * (pull + state.mean[c])
                 state.mean[c] += change / rule.dual_rows

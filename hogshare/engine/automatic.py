@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from hogshare.engine.memory_steps import sharpness
 from hogshare.engine.rules import SAGA, SDCA
 from hogshare.kernels import losses
 from hogshare.problems.linear import LinearProblem
@@ -17,6 +18,9 @@ WIDE = 2.5  # and up to which it is ahead for reaches up to the next two
 LONG_IF_WIDE = 10.0
 # of the log loss, whose curvature at an optimum is far below its bound
 LONG_IF_WIDE_AND_FLAT = 30.0
+# of losses with kinks, whose dual variables SDCA moves by one over the reach of their range a visit
+LONG_IF_WIDE_AND_KINKED = 4.0
+LONG_IF_KINKED = 0.05
 TALL = 100.0  # rows per feature from which the data's own curvature carries SAGA
 LONG_IF_TALL = 0.35  # reach from which SAGA is ahead then
 LONG = 1.0  # and with fewer rows
@@ -35,20 +39,29 @@ def automatic_rule(
     rows in a file larger than memory). `from_anywhere` asks for a rule that can begin at any model,
     without what a rule remembers: SAGA.
 
+    Losses with kinks have proximal points instead of gradients in SAGA, for which large rows are
+    none too large: they are drawn uniformly.
+
     Raises
     ------
     ValueError
-        If the loss has kinks and the penalty no l2 part: neither rule can do that.
+        If a model of zeros is an optimum whatever the rows are: for the perceptron's loss.
     """
-    if problem.l2 == 0.0 and problem.loss in losses.KINKED:
+    if problem.loss == "perceptron":
         raise ValueError(
-            f"learning_rate='auto' with loss={problem.loss!r} needs an l2 part in the penalty, "
-            "which takes the step size's place: use penalty='l2', or 'elasticnet' with "
-            "l1_ratio < 1, and alpha > 0."
+            "learning_rate='auto' finds an optimum, and for loss='perceptron' a model of zeros is "
+            "one; use loss='hinge', or learning_rate='constant'."
         )
-    if problem.loss in losses.KINKED and not from_anywhere:
-        return SDCA()
     mean, largest = problem.sampled_norms
+    if problem.loss in losses.KINKED:
+        if problem.l2 == 0.0 or from_anywhere:
+            return SAGA()
+        reach = sharpness(problem) * mean / (problem.l2 * problem.n_rows)
+        limit = LONG_IF_KINKED
+        if reach > limit and problem.n_rows <= WIDE * problem.n_features:
+            wide = problem.n_rows <= WIDE * occurring_features(problem, problem.sample_every)
+            limit = LONG_IF_WIDE_AND_KINKED if wide else limit
+        return SDCA() if reach <= limit else SAGA()
     unevenness = largest / mean if mean > 0.0 else 1.0
     tall = problem.n_rows >= TALL * problem.n_features
     uneven = unevenness > (UNEVEN_IF_TALL if tall else UNEVEN)

@@ -139,11 +139,14 @@ class Checks:
         return epoch + max(1, math.ceil(min(epoch, wanted)))
 
     def _dual_slopes(self, session: Session) -> np.ndarray | None:
-        if not self._needs_gap or session.rule.method != sgd.DUAL:
-            return None
-        if self.problem.loss not in losses.KINKED:
-            return None  # the derivatives at the model are ahead of the dual variables
-        return -session.shared.dual.reshape(self.problem.n_rows, -1)[:, 1:].astype(np.float64)
+        if not self._needs_gap or self.problem.loss not in losses.KINKED:
+            return None  # of a smooth loss the derivatives at the model are ahead of what is kept
+        shared, n_rows = session.shared, self.problem.n_rows
+        if session.rule.method == sgd.SAGA:
+            return shared.gradients.reshape(n_rows, -1).astype(np.float64)
+        if session.rule.method == sgd.DUAL:
+            return -shared.dual.reshape(n_rows, -1)[:, 1:].astype(np.float64)
+        return None
 
     def _foreseen(self, kind: str) -> float:
         """Epochs that it still takes at the rate of late; infinity where there is none.

@@ -22,6 +22,11 @@ LEVEL = 0.8
 # Share of one row in all squared norms from which on SAGA's step is shorter where rows are drawn by
 # importance: it is drawn many times within as many rows as there are between two visits of others.
 HEAVY, CAUTION = 0.05, 0.75
+# Epochs in which SAGA's step falls: all; with kinks in the loss those that settle most rows.
+FOREVER, FALLS = 1 << 31, 8
+# Rows per feature from which the steps of losses with kinks are shortest, and how much longer they
+# are elsewhere, at most.
+TALL, LONGEST_KINKED = 100.0, 6.0
 INTERCEPT_ROWS = 3000  # in which the intercept settles, as far as one row's step allows
 
 
@@ -31,6 +36,11 @@ def memory_numbers(
     """Numbers of the rules that remember rows; neutral for the others.
 
     empty : whether nothing is remembered yet when the run begins
+
+    Raises
+    ------
+    ValueError
+        If squared norms overflow.
     """
     numbers = {
         "method": sgd.GRADIENT,
@@ -43,6 +53,7 @@ def memory_numbers(
         "saga_step": 0.0,
         "level": 1.0,
         "steep": 0,
+        "falls": FOREVER,
         "fewest": 1.0,
         "keep": 0.0,
         "stretch": 1.0,
@@ -61,16 +72,31 @@ def memory_numbers(
         with np.errstate(over="ignore"):
             mean, largest = norms_of(problem.rows, 1)
         share = intercept_share(problem, mean)
-        numbers["saga_step"] = rule.step or saga_step(rule, smoothness, mean, largest, share)
-        if rule.step is None and rule.sampling == "importance":
-            heavy = max(HEAVY * problem.n_rows, 4.0) * mean  # of few rows each is much of the whole
-            numbers["saga_step"] *= CAUTION if largest > heavy else 1.0
-        numbers["tamed"] = int(rule.step is None)
+        numbers["intercept_step"] = share
+        kinked = problem.loss in losses.KINKED
+        if rule.step is not None:
+            numbers["saga_step"] = rule.step
+            numbers["falls"] = 0
+        elif not math.isfinite(mean):  # the step would be zero, and the model stay where it is
+            raise ValueError(
+                "Rows are too large: their squared norms leave the floating-point range, and with "
+                "them every step. Scale the input, for example with StandardScaler or MinMaxScaler."
+            )
+        elif kinked:
+            # what is remembered is of a run that was past its first epochs
+            numbers["falls"] = FALLS if empty else 0
+            numbers["saga_step"] = kinked_step(problem, mean + share)
+            numbers["saga_step"] *= 1.0 if empty else FALLS ** (-1.0 / 3.0)
+        else:
+            numbers["saga_step"] = saga_step(rule, smoothness, mean, largest, share)
+            numbers["tamed"] = 1
+            if rule.sampling == "importance":
+                heavy = max(HEAVY * problem.n_rows, 4.0) * mean  # one of few is much of the whole
+                numbers["saga_step"] *= CAUTION if largest > heavy else 1.0
         if rule.step is None:
             is_uniform = rule.sampling == "uniform"
             numbers["level"] = 0.0 if is_uniform else LEVEL
             numbers["steep"] = int(empty and is_uniform)
-        numbers["intercept_step"] = share
     return numbers
 
 
@@ -113,6 +139,32 @@ def largest_weight(problem: LinearProblem) -> float:
     return largest * float(max(problem.positive.max(), problem.negative.max()))
 
 
+def kinked_step(problem: LinearProblem, mean: float) -> float:
+    """A third of the way to the kink for the mean row; longer where features are many beside rows.
+
+    No step is too long for a proximal point, however large a row is; one that is longer makes more
+    noise for longer, and gets further. Where rows are many beside features an epoch gets far enough
+    anyway (docs/auto.md).
+    """
+    few = TALL * problem.n_features / max(1, problem.n_rows)
+    way = 3.0 * sharpness(problem) * mean
+    return min(max(few, 1.0), LONGEST_KINKED) / max(way, 1e-300)
+
+
+def sharpness(problem: LinearProblem) -> float:
+    """What counts as a loss's curvature; with kinks, one over the width of what it tells apart.
+
+    That width is the margin, 1, between classes. Targets have no such unit, and the steps no
+    other: it is their mean deviation, so that the steps grow as the targets do.
+    """
+    sharp = losses.CURVATURE[losses.CODES[problem.loss]] * largest_weight(problem)
+    if problem.loss == "epsilon_insensitive" and problem.n_rows:
+        y = problem.rows.y
+        deviation = float(np.abs(y - y.mean(dtype=np.float64)).mean(dtype=np.float64))
+        return sharp / deviation if deviation > 0.0 else sharp
+    return sharp
+
+
 def saga_step(rule: SAGA, smoothness: float, mean: float, largest: float, share: float) -> float:
     """1 / (3 L) with L of the mean row, but at most 1 / (2 L) of the largest.
 
@@ -127,17 +179,7 @@ def saga_step(rule: SAGA, smoothness: float, mean: float, largest: float, share:
         Squared norms of the rows.
     share : float
         What the intercept adds to them.
-
-    Raises
-    ------
-    ValueError
-        If squared norms overflow: the step would be zero, and the model stay where it is.
     """
-    if not math.isfinite(mean):
-        raise ValueError(
-            "Rows are too large: their squared norms leave the floating-point range, and with them "
-            "every step. Scale the input, for example with StandardScaler or MinMaxScaler."
-        )
     if rule.sampling == "importance":
         largest = mean
     steps = 3.0 * smoothness * (mean + share), 2.0 * smoothness * (largest + share)

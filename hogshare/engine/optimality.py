@@ -39,8 +39,8 @@ class Optimality:
     model : Model
         Its last iterate is looked at.
     slopes : ndarray of shape (n_rows, n_columns) or None, default=None
-        Slopes to take for the dual point instead of the losses' derivatives at the model: a dual
-        rule's own dual variables, negated. A loss with a kink has many derivatives there, and the
+        Slopes to take for the dual point instead of the losses' derivatives at the model: what a
+        rule remembers of the rows. A loss with a kink has many derivatives there, and the
         gap of an optimal model with any other than the right ones is not zero.
     sides : bool, default=True
         Whether `gap` will be asked for.

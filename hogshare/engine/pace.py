@@ -95,7 +95,7 @@ def stretch_limit(rule: SAGA | SDCA, problem: LinearProblem, numbers: sgd.Rule) 
     A step of SDCA that goes a share of the way to the optimum of its row alone may be one over that
     share as long (on the largest row), one of SAGA 2 / (3 L), from where its own steps turn
     unstable (`saga_step`), or less where uneven rows are drawn by importance. 1 for losses with
-    kinks, where SDCA goes all of the way, and for SAGA with l1, whose zeros are exact. In its first
+    kinks, where both go all of the way, and for SAGA with l1, whose zeros are exact. In its first
     epoch SDCA goes further than is counted here (`hogshare.kernels.dual`); up to 32 workers were
     not worse for it.
     """

@@ -90,20 +90,25 @@ class SDCA:
 class SAGA:
     """Stochastic average gradients, row by row: no noise that stays.
 
-    Every row remembers the derivative of its loss when it was last visited. For smooth losses, with
-    any penalty. Ahead of `SDCA` where rows are many beside features, unless
-    ``mean |x|^2 / (alpha n)`` is small; see ``docs/auto.md``.
+    Every row remembers the derivative of its loss when it was last visited, or, where the loss has
+    kinks, at the row's proximal point (Point-SAGA). With any loss and any penalty. Ahead of `SDCA`
+    where rows are many beside features, unless ``mean |x|^2 / (alpha n)`` is small; see
+    ``docs/auto.md``.
 
     Source: Defazio et al. 2014; on sparse rows Leblond et al. 2017 (ASAGA) and Pedregosa et al.
-    2017 (ProxASAGA). With several workers: private copies with an exchange, or, with
-    ``Shared(exchange=None)``, one shared vector without locks as in these papers.
+    2017 (ProxASAGA); for losses with kinks Defazio 2016 (Point-SAGA). With several workers: private
+    copies with an exchange, or, with ``Shared(exchange=None)``, one shared vector without locks as
+    in these papers.
 
     Parameters
     ----------
     step : float or None, default=None
         Step size, constant, as in the papers. None: 1 / (3 L) with L of the mean row, but at most
         1 / (2 L) of the largest, on average: it falls within every epoch, so that little noise is
-        left at its end; and halved whenever what an epoch changes in the table keeps growing.
+        left at its end; and halved whenever what an epoch changes in the table keeps growing. With
+        kinks in the loss: one to six thirds over the mean row's squared norm (and, for targets,
+        times their mean deviation), falling within the first eight epochs and by the cube root of
+        their number, then constant at half of that.
     sampling : {"uniform", "importance"}, default="uniform"
         How often rows are visited. "uniform": all alike. "importance": half alike, half by their
         own L, so that large rows come often and take small steps; with it the automatic step is

@@ -46,12 +46,12 @@ def asaga_rows(rows, rule, order, first, last, shared, local, atomic, level):
         look_ahead_in(gradients, rows, order, i, n_columns)
         start, end = row_bounds(rows, r)
         intercept = shared.intercept
-        args = gradients, local, shared.columns, False, False
+        gain = gain_of(shared.chances, r)
+        bent = bend(level, i, order.shape[0])
+        args = gradients, local, shared.columns, gain * bent, False, False
         active, _ = row_change(rows, rule, r, w, intercept, *args)
         if not active:
             continue
-        gain = gain_of(shared.chances, r)
-        bent = bend(level, i, order.shape[0])
         for k in range(start, end):
             f = column_of(rows, start, k)
             x = np.float64(rows.data[k])

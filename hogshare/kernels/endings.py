@@ -11,7 +11,7 @@ from hogshare.kernels.atomics import compare_exchange, load, store
 from hogshare.kernels.dual import half_squares
 from hogshare.kernels.epochs import LOCK_FREE, MASTER, apply_criterion, stop_now
 from hogshare.kernels.jit import helper
-from hogshare.kernels.saga import tame
+from hogshare.kernels.saga import fade, tame
 from hogshare.kernels.scores import held_out_scores
 from hogshare.kernels.sgd import GRADIENT, SAGA
 
@@ -76,6 +76,8 @@ def end_epoch(rows, rule, plan, shared, private, epoch):
         held_out_scores(rows, rule, plan.regression, shared.held_out, w, local, score)
     if rule.method == SAGA and rule.tamed != 0:
         tame(shared.columns, sums, epoch, rule.loss == losses.MULTINOMIAL)
+    if rule.method == SAGA and losses.is_kinked(rule.loss) and epoch + 1 < rule.falls:
+        fade(shared.columns, epoch)
     adaptive = rule.schedule == schedules.ADAPTIVE
     if apply_criterion(shared, plan, adaptive, criterion, score, epoch):
         stop_now(control, layout.STOPPED_BY_CRITERION)

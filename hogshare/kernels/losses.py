@@ -62,6 +62,12 @@ CURVATURE = {
 }
 
 
+@inlined
+def is_kinked(loss):
+    """Whether the loss is one of `KINKED`."""
+    return loss in (HINGE, PERCEPTRON, EPSILON_INSENSITIVE)
+
+
 @helper
 def log_probabilities(margin):
     """Turn the margins of a row (float64) into the logarithms of its classes' probabilities."""

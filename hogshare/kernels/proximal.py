@@ -2,6 +2,8 @@
 
 ``proximal_point`` is ``argmin_u size * loss(y, u) + (u - z)^2 / 2``, in closed form for every loss
 but the log loss, whose equation is solved by Newton's method inside a bracket that shrinks.
+``kinked_slope`` is the derivative of a loss with a kink at such a point, of the many that it has in
+the kink the one that leads there.
 """
 
 from hogshare.kernels import losses
@@ -72,3 +74,16 @@ def proximal_point(loss, epsilon, y, z, size, guess):
     if loss == losses.EPSILON_INSENSITIVE:
         return z - (excess - shrunk(excess, size))
     return z - excess * (2.0 * size / (1.0 + 2.0 * size))
+
+
+@inlined
+def kinked_slope(loss, epsilon, y, z, reach, size):
+    """Derivative of ``size * loss``, a loss with kinks, at the proximal point of it.
+
+    The point is ``u = argmin_u reach * size * loss(y, u) + (u - z)^2 / 2``, and the derivative
+    ``(z - u) / reach``, here without cancellation where `reach`, above 0, is small.
+    """
+    if loss == losses.EPSILON_INSENSITIVE:
+        return min(max(shrunk(z - y, epsilon) / reach, -size), size)
+    edge = 1.0 if loss == losses.HINGE else 0.0
+    return -y * min(max((edge - y * z) / reach, 0.0), size)

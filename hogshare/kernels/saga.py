@@ -24,6 +24,15 @@ So it is long while there is a way to go, and short before the model is looked a
 What that gives is in `docs/auto.md`.
 Departure: the papers' step is constant, and so is one that the user gives.
 
+Losses with kinks have no derivative to remember that changes little where the model does. So the
+entry of a row is the derivative at its proximal point, for a step from where the row's own old
+entry is taken out: the fixed point is the optimum whatever the step size is, and no step is too
+long. In the first epochs, which settle on which side of their kinks most rows are, steps fall from
+one to the next too (`fade`); from then on they are constant. A step that falls to nothing throws
+the entries of rows in their kinks from one end to the other again and again.
+Source: Defazio (2016), Point-SAGA. Departures: with sparse rows the average and the penalty act as
+above, and the prediction that the proximal point starts from leaves out their share of the step.
+
 Where rows have unequal chances p of being drawn (Schmidt et al. 2015), the change of a row counts
 1 / (n p) times in the step (`gain`) and once in the average, and D is one over the chance that a
 drawn row has the feature: both make the step right on average, and the fixed point stays.
@@ -36,7 +45,7 @@ import numpy as np
 from hogshare.kernels import layout, losses, penalties
 from hogshare.kernels.atomics import prefetch_to_write, swap_float
 from hogshare.kernels.jit import helper, inlined, kernel
-from hogshare.kernels.proximal import shrunk
+from hogshare.kernels.proximal import kinked_slope, shrunk
 from hogshare.kernels.rows import (
     margin,
     margins,
@@ -44,6 +53,7 @@ from hogshare.kernels.rows import (
     row_bounds,
     row_label,
     row_weight,
+    squared_norm,
 )
 from hogshare.kernels.sgd import (
     PREFETCH_LABELS,
@@ -63,10 +73,11 @@ STEEP = -1.0  # instead of a level: 5/2 of the mean at first, then by the power 
 
 
 @inlined
-def row_change(rows, rule, r, w, intercept, gradients, local, columns, alone, single):
+def row_change(rows, rule, r, w, intercept, gradients, local, columns, length, alone, single):
     """Renew a row's entry in the table; ``local[L_STEP]`` is by how much it changes.
 
     w, intercept : the model that the row is looked at with
+    length : what a column's step size is multiplied by in the step that follows; 0 if none does
     alone : whether nobody else may be at the same row
     single : as of `sgd_rows`
 
@@ -80,6 +91,10 @@ def row_change(rows, rule, r, w, intercept, gradients, local, columns, alone, si
     start, end = row_bounds(rows, r)
     only = 0.0
     coupled = False
+    kinked = length > 0.0 and losses.is_kinked(rule.loss)
+    reach = 0.0
+    if kinked:
+        reach = length * (squared_norm(rows, start, end) + rule.intercept_step)
     if single:
         only = margin(rows, start, end, w)
     else:
@@ -101,9 +116,15 @@ def row_change(rows, rule, r, w, intercept, gradients, local, columns, alone, si
         y = target(rule.loss, label, c, n_columns)
         count_loss(rule, local, c, y, p, 0.0)
         size = weight_of(columns, c, y, weight)
-        # what is stored is what goes into the average, to the last bit
-        after = kind(size * losses.loss_derivative(rule.loss, rule.epsilon, y, p))
         place = np.uint64(r) * np.uint64(n_columns) + np.uint64(c)
+        way = reach * columns[layout.C_ETA, c]
+        if way > 0.0:
+            own = p + way * np.float64(gradients[place])
+            slope = kinked_slope(rule.loss, rule.epsilon, y, own, way, size)
+        else:
+            slope = size * losses.loss_derivative(rule.loss, rule.epsilon, y, p)
+        # what is stored is what goes into the average, to the last bit
+        after = kind(slope)
         if alone:
             before = gradients[place]
             gradients[place] = after
@@ -253,7 +274,10 @@ def look_ahead_in(gradients, rows, order, i, n_columns):
 @inlined
 def level_of(rule, plan, ticket):
     """The share of a block's epoch in which the step is level, or STEEP; see `bend`."""
-    return STEEP if rule.steep != 0 and ticket < plan.n_blocks else rule.level
+    epoch = ticket // plan.n_blocks
+    if rule.steep != 0 and epoch == 0:
+        return STEEP
+    return rule.level if epoch < rule.falls else 1.0
 
 
 @inlined
@@ -289,12 +313,13 @@ def saga_rows(rows, rule, order, first, last, shared, private, alone, level, sin
         r = row_at(order, i)
         look_ahead_in(gradients, rows, order, i, n_columns)
         start, end = row_bounds(rows, r)
-        args = private.w, intercept, gradients, local, columns, alone, single
+        gain = gain_of(shared.chances, r)
+        bent = bend(level, i, order.shape[0])
+        length = stretch * bent * gain
+        args = private.w, intercept, gradients, local, columns, length, alone, single
         active, its_change = row_change(rows, rule, r, *args)
         if not active:
             continue
-        gain = gain_of(shared.chances, r)
-        bent = bend(level, i, order.shape[0])
         if rule.fit_intercept:
             for c in range(n_columns):
                 drift = gain * change[c] + local[layout.L_DUAL_MEAN, c]
@@ -315,9 +340,16 @@ def remember(rows, rule, w, intercept, shared, local):
     n_held_out = shared.held_out.shape[0]
     for r in range(rows.y.shape[0]):
         if n_held_out == 0 or shared.held_out[r] == 0:
-            args = shared.gradients, local, shared.columns, True, False
+            args = shared.gradients, local, shared.columns, 0.0, True, False
             row_change(rows, rule, r, w, intercept, *args)
     start_block(local)
+
+
+@helper
+def fade(columns, epoch):
+    """Let the step sizes fall as one over the cube root of the epochs; called at an epoch's end."""
+    for c in range(columns.shape[1]):
+        columns[layout.C_ETA, c] *= ((epoch + 1.0) / (epoch + 2.0)) ** (1.0 / 3.0)
 
 
 @helper

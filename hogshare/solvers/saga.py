@@ -22,12 +22,13 @@ def asaga(
     stop: Stop | None = None,
     **settings: Any,
 ) -> Report:
-    """Minimise a smooth objective by ASAGA: sparse SAGA on one vector, without locks.
+    """Minimise by ASAGA: sparse SAGA on one vector, without locks.
 
     Parameters
     ----------
     problem : LinearProblem
-        What to minimise: a smooth loss, and a penalty without an l1 part.
+        What to minimise: any loss (the paper's are smooth; see `hogshare.SAGA` for losses with
+        kinks), and a penalty without an l1 part.
     n_workers : int, default=-1
         Workers; -1 means all usable cores.
     step : float or "auto", default="auto"
@@ -51,7 +52,7 @@ def asaga(
     Raises
     ------
     ValueError
-        If the penalty has an l1 part (use `prox_asaga`), or the loss has kinks.
+        If the penalty has an l1 part (use `prox_asaga`), or `step` is no positive number.
 
     Notes
     -----
@@ -72,7 +73,7 @@ def asaga(
     """
     if problem.alpha > 0.0 and effective_l1_ratio(problem.penalty, problem.l1_ratio) > 0.0:
         raise ValueError(
-            f"asaga is for smooth objectives, and penalty={problem.penalty!r} has an l1 part; "
+            f"asaga is for penalties without an l1 part, and penalty={problem.penalty!r} has one; "
             "use prox_asaga."
         )
     return prox_asaga(
@@ -101,7 +102,7 @@ def prox_asaga(
     Parameters
     ----------
     problem : LinearProblem
-        What to minimise: a smooth loss, and any penalty.
+        What to minimise: any loss, as for `asaga`, and any penalty.
     n_workers : int, default=-1
         Workers; -1 means all usable cores.
     step : float or "auto", default="auto"
@@ -123,7 +124,7 @@ def prox_asaga(
     Raises
     ------
     ValueError
-        If the loss has kinks, or `step` is no positive number.
+        If `step` is no positive number.
 
     Notes
     -----

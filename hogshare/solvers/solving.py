@@ -25,7 +25,7 @@ from hogshare.engine.rules import SAGA, SDCA, SGD, Rule
 from hogshare.engine.session import Session, Settings
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
-from hogshare.kernels import epochs, layout, losses, tracking
+from hogshare.kernels import epochs, layout, tracking
 from hogshare.planes import Master, Plane, Shared
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
@@ -427,16 +427,11 @@ def check_memory(
                 f"{rule} visits rows wholly at random, and these are in a file larger than half "
                 "the free memory; take SAGA(), which reads neighbours together."
             )
-        if problem.loss in losses.KINKED:
-            raise ValueError(
-                f"SAGA needs a smooth loss, which {problem.loss!r} is not; use SDCA() or SGD()."
-            )
         return
     assert isinstance(plane, Shared)
     if plane.exchange is None:
         raise ValueError(
-            "SDCA needs private copies: use Shared() instead of exchange=None, or SAGA() where the "
-            "loss is smooth."
+            "SDCA needs private copies: use Shared() instead of exchange=None, or SAGA()."
         )
     if problem.loss in COUPLED:
         raise ValueError(
@@ -446,7 +441,7 @@ def check_memory(
     if problem.l2 == 0.0:
         raise ValueError(
             "SDCA needs an l2 part in the penalty: use penalty='l2', or 'elasticnet' with "
-            "l1_ratio < 1, and alpha > 0; or SAGA() where the loss is smooth."
+            "l1_ratio < 1, and alpha > 0; or SAGA()."
         )
     if start is None or start.memory is not None:
         return

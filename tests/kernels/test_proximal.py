@@ -6,13 +6,19 @@ import pytest
 
 from hogshare.kernels import losses
 from hogshare.kernels.jit import kernel
-from hogshare.kernels.proximal import logistic_point, proximal_point, shrunk
+from hogshare.kernels.proximal import kinked_slope, logistic_point, proximal_point, shrunk
 
 
 @kernel
 def points(loss, epsilon, y, z, size, guess, out):
     for k in range(out.shape[0]):
         out[k] = proximal_point(loss, epsilon, y[k], z[k], size[k], guess[k])
+
+
+@kernel
+def kinked_slopes(loss, epsilon, y, z, reach, size, out):
+    for k in range(out.shape[0]):
+        out[k] = kinked_slope(loss, epsilon, y[k], z[k], reach[k], size[k])
 
 
 @kernel
@@ -45,6 +51,21 @@ def test_closed_forms(loss):
     points(losses.CODES[loss], 0.3, y, z, size, z, out)
     expected = [naive.proximal_point(loss, 0.3, *args) for args in zip(y, z, size, strict=True)]
     np.testing.assert_allclose(out, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("loss", losses.KINKED)
+def test_the_slope_at_the_proximal_point_of_a_loss_with_kinks(loss):
+    y, z, reach = grid(loss == "epsilon_insensitive", seed=2)
+    size = np.random.default_rng(3).uniform(0.1, 10.0, len(y))
+    out = np.empty_like(z)
+    kinked_slopes(losses.CODES[loss], 0.3, y, z, reach, size, out)
+    points = [
+        naive.proximal_point(loss, 0.3, *args) for args in zip(y, z, reach * size, strict=True)
+    ]
+    np.testing.assert_allclose(out, (z - points) / reach, rtol=1e-9, atol=1e-9)
+    lowest = -size if loss == "epsilon_insensitive" else np.minimum(-y, 0.0) * size
+    highest = size if loss == "epsilon_insensitive" else np.maximum(-y, 0.0) * size
+    assert ((lowest <= out) & (out <= highest)).all()
 
 
 @pytest.mark.parametrize("guess", [0.0, 50.0, -50.0])

@@ -26,8 +26,16 @@ def table_of(session, n_columns):
     return session.shared.gradients.reshape(-1, n_columns).astype(float)
 
 
-def alone(problem, X, Y, weight, epochs=3, plane=None):
-    run = {"rule": SAGA(), "stop": Stop(epochs=epochs), "seed": 7, "plane": plane}
+def rule_in(rule, epoch):
+    """Of losses with kinks the step falls from epoch to epoch too, and from the ninth on not."""
+    if naive.LOSS_NAMES[rule.loss] not in naive.KINKED or rule.falls == 0:
+        return rule
+    step = rule.saga_step * min(epoch + 1, rule.falls) ** (-1.0 / 3.0)
+    return rule._replace(saga_step=step, level=rule.level if epoch < rule.falls else 1.0)
+
+
+def alone(problem, X, Y, weight, epochs=3, plane=None, rule=None):
+    run = {"rule": rule or SAGA(), "stop": Stop(epochs=epochs), "seed": 7, "plane": plane}
     session = cases.session(problem, **run)
     state, columns = naive.SagaState.zeros(X.shape[1], Y.shape[1]), cases.twin_columns(session)
     table, order, history = np.zeros_like(Y), list(range(len(X))), []
@@ -36,7 +44,7 @@ def alone(problem, X, Y, weight, epochs=3, plane=None):
         naive.shuffle(order, session.plan.seed)
         state.losses[:] = 0.0
         args = order, table, state, columns, rarity, not problem.is_sparse
-        naive.saga_rows(X, Y, weight, session.rule, *args, first=epoch == 0)
+        naive.saga_rows(X, Y, weight, rule_in(session.rule, epoch), *args, first=epoch == 0)
         coupled = problem.loss == "multinomial"
         history.append(state.losses.sum() / (len(X) * (1 if coupled else Y.shape[1])))
     cases.run(session)
@@ -85,6 +93,23 @@ def test_smooth_losses(loss, fit_intercept):
 @pytest.mark.parametrize("loss", ["squared_error", "huber", "squared_epsilon_insensitive"])
 def test_regressions(loss):
     alone(*cases.problem("csr", "float64", task="regression", loss=loss, alpha=0.05))
+
+
+@pytest.mark.parametrize("rule", [SAGA(), SAGA(step=0.2)], ids=["automatic", "given"])
+@pytest.mark.parametrize("plane", [None, Shared(exchange=None)], ids=["alone", "lock-free"])
+@pytest.mark.parametrize("columns", [1, 3])
+@pytest.mark.parametrize(("form", "dtype"), cases.FORMS)
+def test_losses_with_kinks(form, dtype, columns, plane, rule):
+    data = cases.problem(form, dtype, columns, loss="hinge", weighted=True, alpha=0.05)
+    alone(*data, epochs=11, plane=plane, rule=rule)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("penalty", PENALTIES)
+def test_targets_and_their_kinks(penalty, fit_intercept):
+    settings = {"loss": "epsilon_insensitive", "fit_intercept": fit_intercept}
+    settings.update(PENALTIES[penalty])
+    alone(*cases.problem("csr", "float64", task="regression", **settings), epochs=11)
 
 
 def check_average(session, X, columns):
