@@ -70,16 +70,17 @@ def test_lasso_with_the_same_zeros(diabetes, runtime, n_workers, plane):
 @pytest.mark.parametrize("loss", ["hinge", "epsilon_insensitive"])
 @pytest.mark.parametrize(("runtime", "n_workers"), RUNTIMES)
 def test_losses_with_kinks_to_the_optimum(cancer, runtime, n_workers, loss, plane):
-    """The gap is proof, whoever finds the model: of two, neither is further below than it says."""
+    """The gap is proof, whoever finds a model: no other is further below than it says."""
     X, y = cancer
     task = "regression" if loss == "epsilon_insensitive" else "classification"
     problem = problems.linear(X, y, loss=loss, alpha=0.02, task=task)
     run = {"runtime": runtime, "n_workers": n_workers, "seed": 0, "plane": PLANES[plane]}
     report = solve(problem, rule=SAGA(), stop=Stop(epochs=3000, gap=1e-6), **run)
     assert report.converged
-    by_duals = solve(problem, rule=SDCA(), stop=Stop(epochs=3000, gap=1e-6), seed=0).model
+    by_duals = solve(problem, rule=SDCA(), stop=Stop(epochs=1000), seed=0).model
     found, known = (problem.objective(m.coef, m.intercept) for m in (report.model, by_duals))
-    assert found == pytest.approx(known, abs=2e-6)
+    assert found - known <= report.checks[-1]["gap"] + 1e-12
+    assert report.checks[-1]["gap"] <= 1e-6
 
 
 @pytest.mark.parametrize("plane", PLANES)

@@ -75,7 +75,8 @@ def test_looking_changes_nothing(cancer, rule):
 def test_the_same_seed_ends_at_the_same_epoch(cancer):
     problem = problems.linear(*cancer, alpha=0.01)
     first, second = (
-        solve(problem, rule=SAGA(), stop=Stop(epochs=500, gradient=1e-5), seed=1) for _ in range(2)
+        solve(problem, rule=SAGA(), n_workers=1, stop=Stop(epochs=500, gradient=1e-5), seed=1)
+        for _ in range(2)
     )
     assert first.checks == second.checks
     np.testing.assert_array_equal(first.model.coef, second.model.coef)

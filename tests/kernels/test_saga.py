@@ -95,13 +95,15 @@ def test_regressions(loss):
     alone(*cases.problem("csr", "float64", task="regression", loss=loss, alpha=0.05))
 
 
-@pytest.mark.parametrize("rule", [SAGA(), SAGA(step=0.2)], ids=["automatic", "given"])
-@pytest.mark.parametrize("plane", [None, Shared(exchange=None)], ids=["alone", "lock-free"])
-@pytest.mark.parametrize("columns", [1, 3])
+@pytest.mark.parametrize(
+    ("columns", "plane", "rule"),
+    [(1, None, SAGA()), (3, None, SAGA(step=0.2)), (3, Shared(exchange=None), SAGA())],
+    ids=["one", "a step that is given", "lock-free"],
+)
 @pytest.mark.parametrize(("form", "dtype"), cases.FORMS)
 def test_losses_with_kinks(form, dtype, columns, plane, rule):
     data = cases.problem(form, dtype, columns, loss="hinge", weighted=True, alpha=0.05)
-    alone(*data, epochs=11, plane=plane, rule=rule)
+    alone(*data, epochs=9, plane=plane, rule=rule)
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
@@ -109,7 +111,7 @@ def test_losses_with_kinks(form, dtype, columns, plane, rule):
 def test_targets_and_their_kinks(penalty, fit_intercept):
     settings = {"loss": "epsilon_insensitive", "fit_intercept": fit_intercept}
     settings.update(PENALTIES[penalty])
-    alone(*cases.problem("csr", "float64", task="regression", **settings), epochs=11)
+    alone(*cases.problem("csr", "float64", task="regression", **settings), epochs=9)
 
 
 def check_average(session, X, columns):
