@@ -24,6 +24,7 @@ from hogshare import (
     SDCA,
     SGD,
     Checkpoint,
+    Model,
     Shared,
     StepSize,
     Stop,
@@ -228,6 +229,25 @@ def test_a_run_from_a_start_with_an_average(path):
     resumed = solve(problem, resume=path, **run)
     assert_same_report(resumed, plain)
     assert resumed.model.t == start.t + 10 * problem.n_rows
+
+
+@pytest.mark.parametrize("remembers", [True, False])
+@pytest.mark.parametrize("epochs", [2, 9])
+def test_a_run_from_a_start_whose_steps_do_not_fall(path, epochs, remembers):
+    problem = problems.linear(*rows(), alpha=0.01, loss="hinge")
+    run = {"rule": SAGA(), "n_workers": 1, "seed": 3}
+    start = solve(problem, stop=Stop(epochs=2), **run).model
+    start = start if remembers else Model(start.coef, start.intercept)
+    plain = solve(problem, start=start, stop=Stop(epochs=12), **run)
+    solve(problem, start=start, stop=Stop(epochs=epochs), checkpoint=path, **run)
+    resumed = solve(problem, resume=path, stop=Stop(epochs=12), **run)
+    assert_same_report(resumed, plain)
+    assert resumed.settings["step"]["kind"] == "constant"
+    begun = solve(problem, stop=Stop(epochs=epochs), checkpoint=path, **run)
+    resumed = solve(problem, resume=path, stop=Stop(epochs=12), **run)
+    assert_same_report(resumed, solve(problem, stop=Stop(epochs=12), **run))
+    assert resumed.settings["step"] == begun.settings["step"]
+    assert resumed.settings["step"]["kind"] == "falls"
 
 
 @pytest.mark.parametrize("runtime", ["threads", "processes"])

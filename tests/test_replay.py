@@ -109,6 +109,17 @@ def test_one_worker_without_locks_is_replayed_exactly(problem):
         assert replay(problem, report).coef.tobytes() == report.model.coef.tobytes()
 
 
+def test_steps_that_fall_from_epoch_to_epoch_do_so_in_a_replay(cancer):
+    """To the last bits, as each kernel adds up a row's squares in its own order."""
+    problem = problems.linear(*cancer, loss="hinge", alpha=0.01)
+    settings = {"rule": SAGA(), "step": None, "stop": Stop(epochs=10), "seed": 0}
+    report = run(problem, "caller", 1, plane=Shared(exchange=None), **settings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ApproximateReplay)
+        again = replay(problem, report)
+    np.testing.assert_allclose(again.coef, report.model.coef, rtol=1e-9, atol=1e-12)
+
+
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [

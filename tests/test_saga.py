@@ -27,6 +27,7 @@ from hogshare import (
     solve,
 )
 from hogshare.engine.automatic import automatic_rule, occurring_features
+from hogshare.engine.memory_steps import sharpness
 
 PLANES = {
     "exchange": Shared(),
@@ -113,8 +114,44 @@ def test_steps_grow_with_targets_that_have_kinks(diabetes):
     small, large = model(1.0), model(unit)
     np.testing.assert_allclose(large.coef, unit * small.coef, rtol=1e-9)
     np.testing.assert_allclose(large.intercept, unit * small.intercept, rtol=1e-9)
-    constant = problems.linear(X, np.ones(len(y)), loss="epsilon_insensitive", alpha=0.1)
-    assert np.isfinite(solve(constant, rule=SAGA(), stop=Stop(epochs=5)).model.coef).all()
+
+
+@pytest.mark.parametrize("target", [0.0, 0.1, 7.3, 1e6])
+def test_targets_that_are_all_alike(target):
+    """Their mean may be off by rounding, and tells nothing about their spread."""
+    X = np.random.default_rng(0).standard_normal((1000, 5))
+    settings = {"loss": "epsilon_insensitive", "epsilon": 0.0, "alpha": 1e-3}
+    problem = problems.linear(X, np.full(1000, target), **settings)
+    assert sharpness(problem) == pytest.approx(1.0 / (target or 1.0))
+    model = solve(problem, rule=SAGA(), stop=Stop(epochs=20), seed=0).model
+    np.testing.assert_allclose(model.intercept, target, rtol=1e-3, atol=1e-9)
+
+
+def test_a_few_wild_targets_do_not_set_the_step(diabetes):
+    X, y = diabetes
+    settings = {"loss": "epsilon_insensitive", "alpha": 0.1}
+    plain = sharpness(problems.linear(X, y, **settings))
+    wild = y.copy()
+    wild[::100] = 1e9
+    assert sharpness(problems.linear(X, wild, **settings)) == pytest.approx(plain, rel=0.05)
+    weight = np.where(wild == 1e9, 0.0, 2.0)  # rows that do not count at all
+    weighted = problems.linear(X, wild, sample_weight=weight, **settings)
+    kept = problems.linear(X[weight > 0.0], y[weight > 0.0], **settings)
+    assert sharpness(weighted) == pytest.approx(2.0 * sharpness(kept))
+
+
+def test_heavy_rows_do_not_shorten_the_steps_for_others():
+    """A proximal point has no step that is too long for a row, however heavy it is."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3000, 20))
+    y = X @ rng.standard_normal(20) + 2.0 * rng.standard_normal(3000) > 0.0
+    weight = np.ones(3000)
+    weight[0] = 1000.0
+    problem = problems.linear(X, y, loss="hinge", alpha=1.0 / 3000, sample_weight=weight)
+    run = {"rule": SAGA(), "n_workers": 1, "seed": 0}
+    best, early = (solve(problem, stop=Stop(epochs=e), **run).model for e in (300, 8))
+    floor, near = (problem.objective(m.coef, m.intercept) for m in (best, early))
+    assert near < 1.1 * floor  # steps that the heaviest row sets: above 3
 
 
 def test_a_few_epochs_are_enough_for_a_support_vector_machine():

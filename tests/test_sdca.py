@@ -198,8 +198,21 @@ def test_going_on_is_refused(cancer):
         SGDClassifier(learning_rate="auto").partial_fit(X, y, classes=[0, 1])
     with pytest.raises(ValueError, match="cannot go on"):
         SGDClassifier(learning_rate="auto").fit(X, y).partial_fit(X, y)
-    with pytest.raises(ValueError, match="starts from zero"):
-        SGDClassifier(alpha=2.0, learning_rate="auto").fit(X, y, coef_init=np.ones((1, X.shape[1])))
+
+
+@pytest.mark.parametrize("loss", ["hinge", "log_loss"])
+def test_from_a_model_that_remembers_nothing_it_is_the_other_rule(cancer, loss):
+    """Which can begin anywhere; both come to the same optimum."""
+    X, y = cancer
+    settings = {"loss": loss, "alpha": 2.0, "learning_rate": "auto", "tol": 1e-7, "random_state": 0}
+    plain = SGDClassifier(**settings).fit(X, y)
+    moved = SGDClassifier(**settings).fit(X, y, coef_init=np.full((1, X.shape[1]), 0.1))
+    rules = [m.report_.settings["rule"]["name"] for m in (plain, moved)]
+    assert rules == ["SDCA", "SAGA"]
+    np.testing.assert_allclose(moved.coef_, plain.coef_, atol=0.01)
+    problem = problems.linear(X, y, loss=loss, alpha=2.0)
+    found, known = (problem.objective(m.coef_, m.intercept_) for m in (moved, plain))
+    assert found == pytest.approx(known, rel=1e-3)
 
 
 def test_solve_refuses_what_the_rule_cannot_do(cancer):

@@ -202,6 +202,7 @@ def fill(
     if is_saga:
         columns[layout.C_ETA] = session.rule.saga_step
         columns[layout.C_CALM] = np.inf
+        columns[layout.C_FALLS] = session.rule.falls
     if isinstance(rule, SAGA) and a["chances"].size:
         a["chances"][:] = row_chances(problem, rule, stop.validation)
     in_place = plan.private in (epochs.LOCK_FREE, epochs.MASTER)

@@ -59,8 +59,11 @@ def automatic_rule(
         reach = sharpness(problem) * mean / (problem.l2 * problem.n_rows)
         limit = LONG_IF_KINKED
         if reach > limit and problem.n_rows <= WIDE * problem.n_features:
-            wide = problem.n_rows <= WIDE * occurring_features(problem, problem.sample_every)
-            limit = LONG_IF_WIDE_AND_KINKED if wide else limit
+            features = occurring_features(problem, problem.sample_every)
+            if problem.n_rows <= WIDE * features:
+                limit = LONG_IF_WIDE_AND_KINKED
+            if problem.n_rows <= FEW * features and reach > TOO_LONG:
+                limit = np.inf  # no step of SAGA's own is long enough
         return SDCA() if reach <= limit else SAGA()
     unevenness = largest / mean if mean > 0.0 else 1.0
     tall = problem.n_rows >= TALL * problem.n_features

@@ -104,7 +104,9 @@ class _Again:
         epoch = ticket // self.session.plan.n_blocks
         while self.prepared < epoch:
             self.prepared += 1
-            replay.prepare_epoch(self.session.shared, self.session.plan, self.prepared)
+            replay.prepare_epoch(
+                self.session.rule, self.session.shared, self.session.plan, self.prepared
+            )
 
     def _compute(self, i: int) -> None:
         worker, ticket = int(self.events[i, layout.E_WORKER]), int(self.events[i, layout.E_TICKET])

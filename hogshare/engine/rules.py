@@ -155,7 +155,8 @@ Rule = SGD | SDCA | SAGA
 def schedule_of(rule: Rule, step: StepSize) -> dict[str, Any] | None:
     """How a rule's step goes, in words and numbers; None for the rule that has no step.
 
-    SAGA's own "falls" within every epoch; one that it is given is constant.
+    SAGA's own "falls" within every epoch, or with kinks in the loss within the first eight; one
+    that it is given is constant.
     """
     if isinstance(rule, SDCA):
         return None

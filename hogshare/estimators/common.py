@@ -16,12 +16,12 @@ from sklearn.utils._param_validation import StrOptions
 
 from hogshare.engine.automatic import automatic_rule
 from hogshare.engine.checkpoints import Checkpoint
-from hogshare.engine.rules import SGD
+from hogshare.engine.rules import SGD, Rule
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
 from hogshare.estimators.epochs import EpochTasks
 from hogshare.estimators.parameters import KnownParameters
-from hogshare.estimators.workers import check_rows, plane_of
+from hogshare.estimators.workers import check_rows, is_zero, plane_of
 from hogshare.kernels import schedules
 from hogshare.planes import Master, Shared
 from hogshare.problems.linear import build
@@ -194,9 +194,12 @@ class SGDMixin(KnownParameters, CallbackSupportMixin):
         tasks = EpochTasks(self, problem, X, y, metadata, max_iter, attributes)
         automatic = est.learning_rate == "auto"
         tasks.begin(start)
+        rule: Rule = SGD(average=est.average)
+        if automatic:
+            rule = automatic_rule(problem, est.shuffle, from_anywhere=not is_zero(start))
         report = solve(
             problem,
-            rule=automatic_rule(problem, est.shuffle) if automatic else SGD(average=est.average),
+            rule=rule,
             plane=plane_of(est),
             barrier=est.barrier,
             runtime=est.runtime,

@@ -101,7 +101,8 @@ C_CALM = 7  # SAGA: least sum of squared changes of an epoch so far
 C_LOUD = 8  # the largest
 C_LAST = 9  # the last
 C_GREW = 10  # epochs in a row in which it rose, near the largest and far above the least
-N_COLUMN_FIELDS = 11
+C_FALLS = 11  # epochs in which SAGA's step falls; constant
+N_COLUMN_FIELDS = 12
 
 # local : float64[N_LOCAL_FIELDS, n_columns], private to one worker
 L_SCALE = 0  # the model is scale * w

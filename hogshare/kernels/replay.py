@@ -9,15 +9,20 @@ from hogshare.kernels.epochs import prepare_order
 from hogshare.kernels.hogwild import hogwild_rows
 from hogshare.kernels.jit import kernel
 from hogshare.kernels.master import apply_rest, post, take_message
-from hogshare.kernels.saga import level_of
+from hogshare.kernels.saga import fade, level_of
 from hogshare.kernels.sgd import SAGA
 from hogshare.kernels.tracking import start_block
 from hogshare.kernels.turns import compute_message, read_for_block, rows_of
 
 
 @kernel
-def prepare_epoch(shared, plan, epoch):
-    """Shuffle the rows for an epoch; the one before the last is over."""
+def prepare_epoch(rule, shared, plan, epoch):
+    """Shuffle the rows for an epoch; the one before the last is over.
+
+    And the last one too, as far as the steps go.
+    """
+    if rule.method == SAGA and epoch > 0:
+        fade(rule, shared.columns, epoch - 1)
     shared.control[layout.EPOCHS] = max(shared.control[layout.EPOCHS], epoch - 1)
     prepare_order(shared, plan, epoch, 0)
 
@@ -45,7 +50,7 @@ def write_again(rows, rule, plan, shared, private, scratch, ticket):
     order, first, end, t = rows_of(ticket, plan, shared.order, rule.first_t)
     start_block(private.local)
     if rule.method == SAGA:
-        level = level_of(rule, plan, ticket)
+        level = level_of(rule, plan, shared.columns, ticket)
         asaga_rows(rows, rule, order, first, end, shared, private.local, False, level)
     else:
         vector = shared.w, shared.intercept, shared.rarity

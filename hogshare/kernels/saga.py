@@ -272,12 +272,12 @@ def look_ahead_in(gradients, rows, order, i, n_columns):
 
 
 @inlined
-def level_of(rule, plan, ticket):
+def level_of(rule, plan, columns, ticket):
     """The share of a block's epoch in which the step is level, or STEEP; see `bend`."""
     epoch = ticket // plan.n_blocks
     if rule.steep != 0 and epoch == 0:
         return STEEP
-    return rule.level if epoch < rule.falls else 1.0
+    return rule.level if epoch < columns[layout.C_FALLS, 0] else 1.0
 
 
 @inlined
@@ -346,8 +346,13 @@ def remember(rows, rule, w, intercept, shared, local):
 
 
 @helper
-def fade(columns, epoch):
-    """Let the step sizes fall as one over the cube root of the epochs; called at an epoch's end."""
+def fade(rule, columns, epoch):
+    """Let the steps for a loss with kinks fall as the epochs' cube root; called at an epoch's end.
+
+    Not beyond those in which they fall within an epoch.
+    """
+    if not losses.is_kinked(rule.loss) or epoch + 1 >= columns[layout.C_FALLS, 0]:
+        return
     for c in range(columns.shape[1]):
         columns[layout.C_ETA, c] *= ((epoch + 1.0) / (epoch + 2.0)) ** (1.0 / 3.0)
 

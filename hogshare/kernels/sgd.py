@@ -75,7 +75,7 @@ class Rule(NamedTuple):
     saga_step: float  # the first; the present one stands in the columns
     level: float  # share of an epoch in which SAGA's step does not fall; see `saga`
     steep: int  # whether it falls from the start in a run's first one
-    falls: int  # epochs in which it falls at all, and for losses with kinks from one to the next
+    falls: int  # epochs in which it falls; of a run that goes on the columns have that
     fewest: float  # share of the rows whose model SDCA's is in a run's first epoch; see `dual`
     coordinate: int  # whether one coordinate is written, and which; see `coordinate`
 

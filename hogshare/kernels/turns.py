@@ -255,7 +255,7 @@ def turn_of(name, method, lock_free, ordered=False, single=False):
             last, completed = True, 0
             if ticket != layout.FINISH_EPOCH:
                 order, first, end, t = rows_of(ticket, plan, shared.order, rule.first_t)
-                level = level_of(rule, plan, ticket)
+                level = level_of(rule, plan, shared.columns, ticket)
                 start_block(private.local)
                 columns = shared.columns
                 alone = plan.private == ALONE

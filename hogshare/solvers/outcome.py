@@ -82,7 +82,12 @@ def settings(
     plan = session.plan
     schedule = schedule_of(rule, step)
     if schedule is not None and isinstance(rule, SAGA):
-        schedule["eta0"] = session.rule.saga_step  # on average over an epoch
+        # as the columns have it, which a run that goes on has from the one before
+        columns = session.shared.columns
+        falls = columns[layout.C_FALLS, 0] > 0
+        schedule["kind"] = "falls" if falls else "constant"
+        # on average over the first epoch
+        schedule["eta0"] = session.rule.saga_step if falls else float(columns[layout.C_ETA, 0])
     return {
         "problem": {
             "loss": problem.loss,
