@@ -106,9 +106,10 @@ class SAGA:
         Step size, constant, as in the papers. None: 1 / (3 L) with L of the mean row, but at most
         1 / (2 L) of the largest, on average: it falls within every epoch, so that little noise is
         left at its end; and halved whenever what an epoch changes in the table keeps growing. With
-        kinks in the loss: one to six thirds over the mean row's squared norm (and, for targets,
-        times their mean deviation), falling within the first eight epochs and by the cube root of
-        their number, then constant at half of that.
+        kinks in the loss: one to six thirds over the mean row's squared norm (for targets, times
+        the median of their distances from their median), falling within the first eight epochs and
+        by the cube root of their number, then constant at half of that; a run that begins with a
+        model has that step at once.
     sampling : {"uniform", "importance"}, default="uniform"
         How often rows are visited. "uniform": all alike. "importance": half alike, half by their
         own L, so that large rows come often and take small steps; with it the automatic step is

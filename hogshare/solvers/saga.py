@@ -34,8 +34,7 @@ def asaga(
     step : float or "auto", default="auto"
         Step size: a number is constant, as in the paper, whose theorem asks for
         1 / (32 L (1 + workers sqrt(density))), and whose experiments use 1 / (3 L) and the like.
-        "auto" is that of `hogshare.SAGA`: it does not depend on the number of workers, and falls
-        within every epoch.
+        "auto" is that of `hogshare.SAGA`, and does not depend on the number of workers.
     epochs : int, default=10
         Passes over the rows.
     adds : {"atomic", "plain"}, default="atomic"
