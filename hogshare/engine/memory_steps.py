@@ -69,36 +69,45 @@ def memory_numbers(
             reach = problem.sampled_norms[0] / numbers["dual_scale"] + numbers["intercept_step"]
             numbers["fewest"] = fewest_rows(smoothness * reach)
     if isinstance(rule, SAGA):
-        numbers["method"] = sgd.SAGA
-        with np.errstate(over="ignore"):
-            mean, largest = norms_of(problem.rows, 1)
-        share = intercept_share(problem, mean)
-        numbers["intercept_step"] = share
-        kinked = problem.loss in losses.KINKED
-        if rule.step is not None:
-            numbers["saga_step"] = rule.step
-            numbers["falls"] = 0
-        elif not math.isfinite(mean):  # the step would be zero, and the model stay where it is
-            raise ValueError(
-                "Rows are too large: their squared norms leave the floating-point range, and with "
-                "them every step. Scale the input, for example with StandardScaler or MinMaxScaler."
-            )
-        elif kinked:
-            # whoever begins with a model has no use for steps that would take it far away
-            numbers["falls"] = FALLS if empty else 0
-            numbers["saga_step"] = kinked_step(problem, mean + share)
-            numbers["saga_step"] *= 1.0 if empty else FALLS ** (-1.0 / 3.0)
-        else:
-            numbers["saga_step"] = saga_step(rule, smoothness, mean, largest, share)
-            numbers["tamed"] = 1
-            if rule.sampling == "importance":
-                heavy = max(HEAVY * problem.n_rows, 4.0) * mean  # one of few is much of the whole
-                numbers["saga_step"] *= CAUTION if largest > heavy else 1.0
-        if rule.step is None:
-            is_uniform = rule.sampling == "uniform"
-            numbers["level"] = 0.0 if is_uniform else LEVEL
-            numbers["steep"] = int(empty and is_uniform)
+        numbers.update(saga_numbers(rule, problem, smoothness, empty))
     return numbers
+
+
+def saga_numbers(
+    rule: SAGA, problem: LinearProblem, smoothness: float, empty: bool
+) -> dict[str, Any]:
+    """Those of SAGA: how long its steps are, and how they fall.
+
+    smoothness : of a row's loss in its prediction, at most
+
+    Raises
+    ------
+    ValueError
+        If squared norms overflow.
+    """
+    with np.errstate(over="ignore"):
+        mean, largest = norms_of(problem.rows, 1)
+    share = intercept_share(problem, mean)
+    numbers = {"method": sgd.SAGA, "intercept_step": share}
+    if rule.step is not None:
+        return numbers | {"saga_step": rule.step, "falls": 0}
+    if not math.isfinite(mean):  # the step would be zero, and the model stay where it is
+        raise ValueError(
+            "Rows are too large: their squared norms leave the floating-point range, and with them "
+            "every step. Scale the input, for example with StandardScaler or MinMaxScaler."
+        )
+    is_uniform = rule.sampling == "uniform"
+    numbers["level"] = 0.0 if is_uniform else LEVEL
+    numbers["steep"] = int(empty and is_uniform)
+    if problem.loss in losses.KINKED:
+        first = kinked_step(problem, mean + share)
+        # whoever begins with a model has no use for steps that would take it far away
+        later = first * FALLS ** (-1.0 / 3.0)
+        return numbers | {"saga_step": first if empty else later, "falls": FALLS if empty else 0}
+    step = saga_step(rule, smoothness, mean, largest, share)
+    if not is_uniform and largest > max(HEAVY * problem.n_rows, 4.0) * mean:
+        step *= CAUTION  # of few rows each is much of the whole
+    return numbers | {"saga_step": step, "tamed": 1}
 
 
 def fewest_rows(reach: float) -> float:
