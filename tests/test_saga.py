@@ -27,7 +27,6 @@ from hogshare import (
     solve,
 )
 from hogshare.engine.automatic import automatic_rule, occurring_features
-from hogshare.engine.memory_steps import sharpness
 
 PLANES = {
     "exchange": Shared(),
@@ -122,7 +121,7 @@ def test_targets_that_are_all_alike(target):
     X = np.random.default_rng(0).standard_normal((1000, 5))
     settings = {"loss": "epsilon_insensitive", "epsilon": 0.0, "alpha": 1e-3}
     problem = problems.linear(X, np.full(1000, target), **settings)
-    assert sharpness(problem) == pytest.approx(1.0 / (target or 1.0))
+    assert problem.sharpness == pytest.approx(1.0 / (target or 1.0))
     model = solve(problem, rule=SAGA(), stop=Stop(epochs=20), seed=0).model
     np.testing.assert_allclose(model.intercept, target, rtol=1e-3, atol=1e-9)
 
@@ -130,14 +129,14 @@ def test_targets_that_are_all_alike(target):
 def test_a_few_wild_targets_do_not_set_the_step(diabetes):
     X, y = diabetes
     settings = {"loss": "epsilon_insensitive", "alpha": 0.1}
-    plain = sharpness(problems.linear(X, y, **settings))
+    plain = problems.linear(X, y, **settings).sharpness
     wild = y.copy()
     wild[::100] = 1e9
-    assert sharpness(problems.linear(X, wild, **settings)) == pytest.approx(plain, rel=0.05)
+    assert problems.linear(X, wild, **settings).sharpness == pytest.approx(plain, rel=0.05)
     weight = np.where(wild == 1e9, 0.0, 2.0)  # rows that do not count at all
     weighted = problems.linear(X, wild, sample_weight=weight, **settings)
     kept = problems.linear(X[weight > 0.0], y[weight > 0.0], **settings)
-    assert sharpness(weighted) == pytest.approx(2.0 * sharpness(kept))
+    assert weighted.sharpness == pytest.approx(2.0 * kept.sharpness)
 
 
 def test_heavy_rows_do_not_shorten_the_steps_for_others():

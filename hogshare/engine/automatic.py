@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from hogshare.engine.memory_steps import sharpness
 from hogshare.engine.rules import SAGA, SDCA
 from hogshare.kernels import losses
 from hogshare.problems.linear import LinearProblem
@@ -54,17 +53,7 @@ def automatic_rule(
         )
     mean, largest = problem.sampled_norms
     if problem.loss in losses.KINKED:
-        if problem.l2 == 0.0 or from_anywhere:
-            return SAGA()
-        reach = sharpness(problem) * mean / (problem.l2 * problem.n_rows)
-        limit = LONG_IF_KINKED
-        if reach > limit and problem.n_rows <= WIDE * problem.n_features:
-            features = occurring_features(problem, problem.sample_every)
-            if problem.n_rows <= WIDE * features:
-                limit = LONG_IF_WIDE_AND_KINKED
-            if problem.n_rows <= FEW * features and reach > TOO_LONG:
-                limit = np.inf  # no step of SAGA's own is long enough
-        return SDCA() if reach <= limit else SAGA()
+        return SAGA() if problem.l2 == 0.0 or from_anywhere else rule_for_kinks(problem)
     unevenness = largest / mean if mean > 0.0 else 1.0
     tall = problem.n_rows >= TALL * problem.n_features
     uneven = unevenness > (UNEVEN_IF_TALL if tall else UNEVEN)
@@ -89,6 +78,19 @@ def automatic_rule(
             flat = problem.loss == "log_loss"
             limit = max(limit, LONG_IF_WIDE_AND_FLAT if flat else LONG_IF_WIDE)
     return SDCA() if reach <= limit else saga
+
+
+def rule_for_kinks(problem: LinearProblem) -> SDCA | SAGA:
+    """SDCA for text and short rows, and where features are as many as rows that are very long."""
+    reach = problem.sharpness * problem.sampled_norms[0] / (problem.l2 * problem.n_rows)
+    limit = LONG_IF_KINKED
+    if reach > limit and problem.n_rows <= WIDE * problem.n_features:
+        features = occurring_features(problem, problem.sample_every)
+        if problem.n_rows <= WIDE * features:
+            limit = LONG_IF_WIDE_AND_KINKED
+        if problem.n_rows <= FEW * features and reach > TOO_LONG:
+            limit = np.inf  # no step of SAGA's own is long enough
+    return SDCA() if reach <= limit else SAGA()
 
 
 def occurring_features(problem: LinearProblem, every: int = 1) -> float:

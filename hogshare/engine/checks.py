@@ -16,10 +16,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from hogshare.engine.intercepts import Each, best_intercepts, best_without_features
+from hogshare.engine.memory import memory_of
 from hogshare.engine.optimality import Optimality
 from hogshare.engine.session import Session
 from hogshare.engine.stops import Stop
-from hogshare.kernels import layout, losses, sgd
+from hogshare.kernels import layout, losses
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
 
@@ -141,12 +142,7 @@ class Checks:
     def _dual_slopes(self, session: Session) -> np.ndarray | None:
         if not self._needs_gap or self.problem.loss not in losses.KINKED:
             return None  # of a smooth loss the derivatives at the model are ahead of what is kept
-        shared, n_rows = session.shared, self.problem.n_rows
-        if session.rule.method == sgd.SAGA:
-            return shared.gradients.reshape(n_rows, -1).astype(np.float64)
-        if session.rule.method == sgd.DUAL:
-            return -shared.dual.reshape(n_rows, -1)[:, 1:].astype(np.float64)
-        return None
+        return memory_of(session)
 
     def _foreseen(self, kind: str) -> float:
         """Epochs that it still takes at the rate of late; infinity where there is none.

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hogshare.engine.sampling import row_sizes
 from hogshare.kernels import dual, saga, sgd
 from hogshare.kernels.averages import average_table
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
+from hogshare.problems.sharpness import row_sizes
 
 if TYPE_CHECKING:
     from hogshare.engine.session import Session

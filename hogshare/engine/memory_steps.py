@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from hogshare.engine.rules import SAGA, SDCA, Rule
-from hogshare.engine.sampling import row_sizes
 from hogshare.kernels import losses, sgd
 from hogshare.kernels.moments import norms_of
 from hogshare.problems.linear import LinearProblem
@@ -157,40 +156,8 @@ def kinked_step(problem: LinearProblem, mean: float) -> float:
     anyway (docs/auto.md).
     """
     few = TALL * problem.n_features / max(1, problem.n_rows)
-    way = 3.0 * sharpness(problem) * mean
+    way = 3.0 * problem.sharpness * mean
     return min(max(few, 1.0), LONGEST_KINKED) / max(way, 1e-300)
-
-
-def sharpness(problem: LinearProblem) -> float:
-    """What counts as a loss's curvature; with kinks, one over the width of what it tells apart.
-
-    That width is the margin, 1, between classes. Targets have no such unit, and the steps no
-    other: it is how far they are from each other (`spread`), so that the steps grow as the targets
-    do. Times the mean weight: for a proximal point no row is too heavy, as none is too large.
-    """
-    sizes = row_sizes(problem)
-    heavy = sizes > 0.0
-    sharp = losses.CURVATURE[losses.CODES[problem.loss]]
-    sharp *= float(sizes[heavy].mean()) if heavy.any() else 1.0
-    if problem.loss == "epsilon_insensitive":
-        sample = slice(None, None, problem.sample_every)
-        sharp /= spread(problem.rows.y[sample][heavy[sample]].astype(np.float64))
-    return sharp
-
-
-def spread(targets: np.ndarray) -> float:
-    """Median distance of the targets from their median; above zero.
-
-    If most are alike, the mean distance; if all are, how large they are; if they are zero, 1.
-    """
-    if not targets.size:
-        return 1.0
-    distances = np.abs(targets - np.median(targets))
-    rounding = 1e-8 * float(np.median(np.abs(targets)))
-    for width in (np.median(distances), distances.mean(), np.abs(targets).mean()):
-        if width > rounding:
-            return float(width)
-    return 1.0
 
 
 def saga_step(rule: SAGA, smoothness: float, mean: float, largest: float, share: float) -> float:

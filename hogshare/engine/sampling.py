@@ -7,6 +7,7 @@ import numpy as np
 from hogshare.engine.rules import SAGA
 from hogshare.kernels.moments import squared_norms
 from hogshare.problems.linear import LinearProblem
+from hogshare.problems.sharpness import row_sizes
 
 
 def row_chances(problem: LinearProblem, rule: SAGA, held_out: np.ndarray | None) -> np.ndarray:
@@ -51,13 +52,3 @@ def largest_share(problem: LinearProblem, rule: SAGA, held_out: np.ndarray | Non
         return 1.0 / problem.n_rows
     chances = row_chances(problem, rule, held_out)
     return float(chances.max() / chances.sum())
-
-
-def row_sizes(problem: LinearProblem) -> np.ndarray:
-    """Largest weight of each row in any column: its own times its class's."""
-    if problem.n_columns == 1:
-        sizes = np.where(problem.rows.y > 0.0, problem.positive[0], problem.negative[0])
-    else:
-        own = problem.positive[problem.rows.y.astype(np.int64)]
-        sizes = np.maximum(own, problem.negative.max())
-    return np.asarray(sizes * problem.rows.weight if problem.rows.weight.size else sizes)

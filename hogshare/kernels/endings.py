@@ -76,8 +76,7 @@ def end_epoch(rows, rule, plan, shared, private, epoch):
         held_out_scores(rows, rule, plan.regression, shared.held_out, w, local, score)
     if rule.method == SAGA and rule.tamed != 0:
         tame(shared.columns, sums, epoch, rule.loss == losses.MULTINOMIAL)
-    if rule.method == SAGA:
-        fade(rule, shared.columns, epoch)
+    fade(rule, shared.columns, epoch)
     adaptive = rule.schedule == schedules.ADAPTIVE
     if apply_criterion(shared, plan, adaptive, criterion, score, epoch):
         stop_now(control, layout.STOPPED_BY_CRITERION)

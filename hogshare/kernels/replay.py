@@ -21,7 +21,7 @@ def prepare_epoch(rule, shared, plan, epoch):
 
     And the last one too, as far as the steps go.
     """
-    if rule.method == SAGA and epoch > 0:
+    if epoch > 0:
         fade(rule, shared.columns, epoch - 1)
     shared.control[layout.EPOCHS] = max(shared.control[layout.EPOCHS], epoch - 1)
     prepare_order(shared, plan, epoch, 0)

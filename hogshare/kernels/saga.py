@@ -57,6 +57,7 @@ from hogshare.kernels.rows import (
 )
 from hogshare.kernels.sgd import (
     PREFETCH_LABELS,
+    SAGA,
     couple,
     look_ahead,
     target,
@@ -351,7 +352,9 @@ def fade(rule, columns, epoch):
 
     Not beyond those in which they fall within an epoch.
     """
-    if not losses.is_kinked(rule.loss) or epoch + 1 >= columns[layout.C_FALLS, 0]:
+    if rule.method != SAGA or not losses.is_kinked(rule.loss):
+        return
+    if epoch + 1 >= columns[layout.C_FALLS, 0]:
         return
     for c in range(columns.shape[1]):
         columns[layout.C_ETA, c] *= ((epoch + 1.0) / (epoch + 2.0)) ** (1.0 / 3.0)

@@ -15,6 +15,7 @@ from hogshare.kernels.rows import Rows
 from hogshare.kernels.scores import add_losses
 from hogshare.problems.labels import distinct
 from hogshare.problems.rows import as_rows, check_sparse, each_column_once, is_sparse
+from hogshare.problems.sharpness import sharpness_of
 
 REGRESSION_LOSSES = (
     "squared_error",
@@ -111,6 +112,11 @@ class LinearProblem:
         """
         mean, largest = norms_of(self.rows, self.sample_every)
         return float(mean), float(largest)
+
+    @cached_property
+    def sharpness(self) -> float:
+        """See `hogshare.problems.sharpness`; looked at once too."""
+        return sharpness_of(self)
 
     def objective(self, coef: np.ndarray, intercept: np.ndarray) -> float:
         """Objective at a model.

@@ -7,12 +7,13 @@ import pytest
 
 from hogshare import problems
 from hogshare.engine.rules import SAGA
-from hogshare.engine.sampling import row_chances, row_sizes
+from hogshare.engine.sampling import row_chances
 from hogshare.engine.stops import Stop
 from hogshare.kernels import layout, streams
 from hogshare.kernels.jit import kernel
 from hogshare.kernels.saga import saga_rows
 from hogshare.planes.shared import Shared, feature_rarity
+from hogshare.problems.sharpness import row_sizes
 
 RULES = [SAGA(replace=True), SAGA(sampling="importance"), SAGA(sampling="importance", replace=True)]
 
