@@ -12,10 +12,11 @@ from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import validate_data
 
 from hogshare import SGDClassifier
-from hogshare.engine.arrays import LINES, private_memory
+from hogshare.engine.arrays import private_memory
 from hogshare.estimators import plain
 from hogshare.estimators.draws import generator_of
 from hogshare.problems.rows import check_sparse
+from hogshare.shm.spacing import APART
 
 ROWS = np.array([[1.0, 2.0, 0.0], [0.0, 0.5, 3.0], [1.0, 0.0, 0.0], [2.0, 2.0, 1.0]])
 LABELS = np.array([0, 1, 1, 0])
@@ -311,7 +312,7 @@ def test_arrays_of_a_run_are_zero_and_on_lines_of_their_own():
     for array in arrays.values():
         assert not array.any()
         first = array.ctypes.data
-        assert first % LINES == 0 or not array.size
-        lines += [(first + k) // LINES for k in range(0, array.nbytes, LINES)]
+        assert first % APART == 0 or not array.size
+        lines += [(first + k) // APART for k in range(0, array.nbytes, APART)]
         array[...] = 1
     assert len(lines) == len(set(lines))

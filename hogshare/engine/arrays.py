@@ -21,8 +21,8 @@ from hogshare.planes.shared import feature_curvature, feature_rarity
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
 from hogshare.shm import turns
+from hogshare.shm.spacing import APART
 
-LINES = 128  # bytes: a cache line and the one fetched with it
 MAX_HISTORY = 100_000
 BARRIERS = 1  # tells the barriers' streams from others of the same seed
 MAX_SNAPSHOT_BYTES = 2**31
@@ -32,8 +32,8 @@ Shapes = dict[str, tuple[tuple[int, ...], str]]
 
 
 def _padded(count: int, itemsize: int) -> int:
-    """Elements of a row that ends on a 128-byte border, so that no two workers share a line."""
-    per_line = LINES // itemsize
+    """Elements of a row that ends where another worker's may begin."""
+    per_line = APART // itemsize
     return -(-max(count, 1) // per_line) * per_line
 
 
@@ -239,7 +239,7 @@ def row_arrays(problem: LinearProblem) -> dict[str, np.ndarray]:
 
 
 def private_memory(specification: Shapes) -> dict[str, np.ndarray]:
-    """Allocate a run's arrays in this process, each on cache lines of its own.
+    """Allocate a run's arrays in this process, each at a distance from the others.
 
     The allocator puts small arrays side by side. A word that one worker writes at every exchange
     would then share its line with one that the other reads at every row. One piece of memory for
@@ -249,9 +249,9 @@ def private_memory(specification: Shapes) -> dict[str, np.ndarray]:
     kinds = {kind: np.dtype(kind) for _, kind in specification.values()}  # few, and dear to look up
     for shape, kind in specification.values():
         places.append(size)
-        size += -(-math.prod(shape) * kinds[kind].itemsize // LINES) * LINES
-    room = np.zeros(size + LINES, np.uint8)
-    start = -room.ctypes.data % LINES
+        size += -(-math.prod(shape) * kinds[kind].itemsize // APART) * APART
+    room = np.zeros(size + APART, np.uint8)
+    start = -room.ctypes.data % APART
     return {
         name: np.ndarray(shape, kinds[kind], room, start + place)
         for place, (name, (shape, kind)) in zip(places, specification.items(), strict=True)

@@ -26,7 +26,8 @@ from typing import Any
 
 import numpy as np
 
-ALIGNMENT = 128  # two cache lines: processors fetch them in pairs
+from hogshare.shm.spacing import APART
+
 PIECE = 1 << 28  # bytes per call of the kernel: a signal is noticed between two, or repeats one
 LARGE = 1 << 20  # bytes from which the kernel copies
 
@@ -62,7 +63,7 @@ class Arena:
         Parameters
         ----------
         arrays : dict of str to (shape, dtype)
-            What to hold. Every array starts on a multiple of 128 bytes.
+            What to hold. Every array starts on a multiple of `hogshare.shm.spacing.APART`.
 
         Raises
         ------
@@ -212,7 +213,7 @@ def _lay_out(arrays: Mapping[str, tuple[Any, Any]]) -> dict[str, Any]:
         sizes = tuple(int(n) for n in (shape if np.iterable(shape) else (shape,)))
         if any(n < 0 for n in sizes):
             raise ValueError(f"{name!r} has shape {sizes}: a size cannot be negative.")
-        offset = -(-end // ALIGNMENT) * ALIGNMENT
+        offset = -(-end // APART) * APART
         places[name] = (offset, sizes, kind.str if kind.names is None else kind.descr)
         end = offset + math.prod(sizes) * kind.itemsize
     nbytes = max(-(-end // mmap.PAGESIZE), 1) * mmap.PAGESIZE
