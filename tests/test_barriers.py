@@ -205,11 +205,13 @@ def test_a_look_in_vain_is_waiting_and_work_is_not():
         shared=SimpleNamespace(table=table[None]),
         arrays={"scratch": table[None], "turns": np.zeros((2, 4, 4), np.int64)},
         plan=SimpleNamespace(inline=0, barrier=0, sleeps=0),
+        settings=SimpleNamespace(n_workers=1),
         patience_ns=None,
         barrier=None,
     )
     worker = Worker(session, 0)
     worker.turn, worker.join, worker.leave = turn, lambda: True, lambda: None
+    worker.first_turn = lambda nanoseconds: 1
     wishes = loop.worker_loop(worker)
     reply, costs = None, iter([100, 1, 10, 1000, 10_000, 100_000])  # joining is not counted
     with contextlib.suppress(StopIteration):

@@ -693,5 +693,5 @@ def test_members_find_the_kernels_loaded():
             [sys.executable, "-c", code, *names], capture_output=True, text=True, env=environment
         )
         assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout) == ["sgd_turn", "join", "leave"]
+        assert json.loads(done.stdout) == ["sgd_turn"], "which joins and leaves, too"
         names = json.loads(done.stdout)

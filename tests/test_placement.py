@@ -1,4 +1,4 @@
-"""New threads get a core each for a moment, and are free afterwards; none runs ahead."""
+"""New threads get a core each for a moment, and are free afterwards."""
 
 import os
 import threading
@@ -10,6 +10,7 @@ import pytest
 from hogshare.engine.loop import Compute, Rest
 from hogshare.kernels.barriers import FREE
 from hogshare.kernels.epochs import EXCHANGE
+from hogshare.runtimes import placement as placement_module
 from hogshare.runtimes import threads as threads_module
 from hogshare.runtimes.placement import Placement
 from hogshare.runtimes.threads import ThreadCrew
@@ -19,13 +20,18 @@ linux_only = pytest.mark.skipif(
 )
 
 
-def bound_cores(placement, n_workers):
-    """The cores of each worker while bound, and after everyone was freed."""
+def cores_of(placement, n_workers, begins_on=None):
+    """The cores of each worker once it has taken one, and after everyone was freed."""
     before, after = {}, {}
     everyone = threading.Barrier(n_workers + 1)
 
     def work(k):
-        placement.bind(k)
+        usable = os.sched_getaffinity(0)
+        if begins_on is not None:
+            os.sched_setaffinity(0, {begins_on})
+        placement.take(k)
+        if begins_on is not None and os.sched_getaffinity(0) == {begins_on}:
+            os.sched_setaffinity(0, usable)  # it was not moved
         before[k] = os.sched_getaffinity(0)
         everyone.wait(10)
         everyone.wait(10)
@@ -43,13 +49,49 @@ def bound_cores(placement, n_workers):
 
 
 @linux_only
-def test_every_worker_has_a_core_of_its_own_and_is_freed():
+def test_who_meets_another_on_its_core_is_moved_and_freed():
     usable = os.sched_getaffinity(0)
     if len(usable) < 2:
         pytest.skip("one usable core")
-    before, after = bound_cores(Placement(2), 2)
-    assert all(len(cores) == 1 for cores in before.values())
-    assert before[0] != before[1]
+    here = min(usable)
+    placement = Placement(2)
+    before, after = cores_of(placement, 2, begins_on=here)
+    stayed, moved = sorted(before.values(), key=len, reverse=True)
+    assert stayed == usable, "who comes first is alone there, and is not bound"
+    assert len(moved) == 1 and moved != {here}
+    assert after == {0: usable, 1: usable}
+    assert not placement.binds
+
+
+@linux_only
+def test_who_is_alone_on_its_core_can_be_bound_to_it_later():
+    usable = os.sched_getaffinity(0)
+    if len(usable) < 2:
+        pytest.skip("one usable core")
+    placement, seen = Placement(2), []
+
+    def work():
+        os.sched_setaffinity(0, {max(usable)})
+        placement.take(1)
+        seen.append(placement.binds)
+        placement.bind(1)
+        seen.append(os.sched_getaffinity(0))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [False, {max(usable)}]
+    placement.free()
+
+
+@linux_only
+def test_where_the_core_is_not_known_everybody_is_bound(monkeypatch):
+    usable = os.sched_getaffinity(0)
+    if len(usable) < 2:
+        pytest.skip("one usable core")
+    monkeypatch.setattr(placement_module, "_libc", None)
+    before, after = cores_of(Placement(2), 2)
+    assert all(len(cores) == 1 for cores in before.values()) and before[0] != before[1]
     assert after == {0: usable, 1: usable}
 
 
@@ -59,14 +101,19 @@ def test_nobody_is_bound_where_it_cannot_help(more):
     """One worker alone, or more workers than cores."""
     usable = os.sched_getaffinity(0)
     n_workers = len(usable) + 1 if more else 1
-    before, _ = bound_cores(Placement(n_workers), n_workers)
+    before, _ = cores_of(Placement(n_workers), n_workers)
     assert all(cores == usable for cores in before.values())
 
 
 @linux_only
 def test_freeing_threads_that_have_ended_is_harmless():
     placement = Placement(2)
-    thread = threading.Thread(target=placement.bind, args=(0,))
+
+    def work():
+        placement.take(0)
+        placement.bind(0)
+
+    thread = threading.Thread(target=work)
     thread.start()
     thread.join()
     placement.free()
@@ -76,7 +123,7 @@ def test_freeing_threads_that_have_ended_is_harmless():
 class Late(Placement):
     """Placement of which worker 1 arrives late."""
 
-    def bind(self, worker):
+    def take(self, worker):
         time.sleep(0.2 * worker)
 
 
@@ -95,21 +142,6 @@ class Crowd:
         self.began[me] = time.monotonic()
 
 
-@pytest.mark.parametrize("patience, ahead", [(30.0, False), (0.01, True)])
-def test_nobody_computes_before_all_are_there(monkeypatch, patience, ahead):
-    """Unless one does not come: the others do not wait for it for long."""
-    crowd = Crowd(2)
-    monkeypatch.setattr(threads_module, "Placement", Late)
-    monkeypatch.setattr(threads_module, "ARRIVAL_SECONDS", patience)
-    monkeypatch.setattr(threads_module, "loop_of", crowd.loop)
-    crew = ThreadCrew(crowd, range(2))
-    crew.start()
-    crew.finish()
-    assert not crew.running
-    assert (crowd.began[1] - crowd.began[0] > 0.1) is ahead
-    assert crowd.joined[1] - crowd.joined[0] > 0.1, "joining waits for nobody"
-
-
 class Bell(threading.Event):
     """Counts how often it is set."""
 
@@ -125,7 +157,6 @@ class Bell(threading.Event):
 def test_the_caller_is_woken_once(monkeypatch):
     """By the last worker: it would take the interpreter from those that still work."""
     monkeypatch.setattr(threads_module, "Placement", Late)
-    monkeypatch.setattr(threads_module, "ARRIVAL_SECONDS", 0.01)
     monkeypatch.setattr(threads_module, "loop_of", Crowd(2).loop)
     bell = Bell()
     crew = ThreadCrew(Crowd(2), range(2), bell)
@@ -139,7 +170,6 @@ def test_the_caller_is_woken_once(monkeypatch):
 def test_nobody_computes_before_all_are_sent_for(monkeypatch):
     """However long it takes to start a thread."""
     crowd = Crowd(3)
-    monkeypatch.setattr(threads_module, "ARRIVAL_SECONDS", 0.0)
     monkeypatch.setattr(threads_module, "loop_of", crowd.loop)
     with ThreadPoolExecutor(3) as threads:
         monkeypatch.setattr(threads_module, "pool", lambda: SlowToStart(threads))
@@ -173,7 +203,6 @@ def test_a_thread_that_cannot_be_started_holds_nobody(monkeypatch):
         started.append(thread)
         start(thread)
 
-    monkeypatch.setattr(threads_module, "ARRIVAL_SECONDS", 30.0)
     monkeypatch.setattr(threads_module, "loop_of", crowd.loop)
     began = time.monotonic()
     with ThreadPoolExecutor(2) as threads:

@@ -2,6 +2,8 @@
 
     join -> (claim, pull, step, push, tick: a turn) -> ... -> leave
 
+In threads the first turn joins and the last one leaves (`Session.let_turns_enter`).
+
 Where a run is looked at on its way, workers leave at the epoch that has been set as a limit, and
 join again when the caller has raised it. A turn that may not begin, because of a barrier or because
 there is nothing to claim, ends at once, and the loop wishes to wait. A barrier of the user's own is
@@ -30,6 +32,9 @@ from hogshare.engine.sides import MasterSide, Worker
 from hogshare.kernels import layout, master
 
 TURN_NS = 4_000_000
+# That many workers share the interpreter without a loss by turns of that length: each turn takes it
+# for a twentieth of a millisecond.
+TURNED = 4
 STUCK_NS = 10_000_000_000  # nobody computes for so long, and a barrier of the user's says no
 MAX_TURN_BLOCKS = 1 << 20
 
@@ -97,7 +102,7 @@ def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
     joined, _ = yield Compute(worker.join)
     if not joined:
         return
-    n_blocks, attempts, stuck = 1, 0, 0
+    n_blocks, attempts, stuck = worker.first_turn(TURN_NS), 0, 0
     while True:
         before = worker.progress()
         answer, spent = yield Compute(lambda n=n_blocks: worker.turn(n), True)  # type: ignore[misc]
@@ -135,7 +140,7 @@ def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
         if answer == layout.TURN_EPOCH or worker.session.plan.report_epochs:
             yield Ended()  # a record may fall on an epoch's end; the hook counts epochs itself
         if answer == layout.TURN_OVER and not worker.session.plan.sleeps:
-            n_blocks = next_turn(n_blocks, spent)
+            n_blocks = next_turn(n_blocks, spent, worker.session.settings.n_workers)
     yield Compute(worker.leave)
 
 
@@ -166,7 +171,8 @@ def master_loop(side: MasterSide) -> Generator[Wish, Any, None]:
             attempts += 1
 
 
-def next_turn(n_blocks: int, spent_ns: int) -> int:
+def next_turn(n_blocks: int, spent_ns: int, n_workers: int) -> int:
     """Blocks of the next turn, from what the last one took; it grows by at most eight times."""
-    wanted = int(n_blocks * TURN_NS / max(spent_ns, 1))
+    turn_ns = TURN_NS * max(1, n_workers // TURNED)
+    wanted = int(n_blocks * turn_ns / max(spent_ns, 1))
     return max(1, min(wanted, 8 * n_blocks, MAX_TURN_BLOCKS))

@@ -85,6 +85,24 @@ class Session:
         if self.plan.parts:
             self.take_turn = apart.apart_turn
 
+    def let_turns_enter(self, looks: int) -> None:
+        """Let a worker's first turn enter the run and its last one leave it, if nothing is between.
+
+        In threads a call of a kernel takes the interpreter, by turns, and comes back when it is
+        free again: a tenth of a millisecond, so that a run of 16 workers should need few of them.
+        Before any worker starts; with stragglers, a master, rounds, a barrier of the user's own,
+        and on a virtual clock, workers enter and leave by themselves.
+
+        Parameters
+        ----------
+        looks : int
+            How often a turn that finds no block looks again before it says so.
+        """
+        plan = self.plan
+        apart = plan.ordered or plan.sleeps or plan.parts or self.barrier is not None
+        if not apart and plan.private != epochs.MASTER:
+            self.shared.table[:, layout.T_PATIENCE] = 1 + looks
+
     def private(self, me: int) -> sgd.Private:
         """Worker `me`'s own arrays."""
         fields = {}

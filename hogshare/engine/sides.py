@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("hogshare")
 
+ROW_NS, VALUE_NS = 50.0, 5.0  # of a row and of a value, rather too long
 SERVE_ROUNDS = 256  # of all workers' mail, in a turn of the master
-_PREPARED: set[tuple[str, str, str]] = set()  # turns and types that this process has loaded
+_PREPARED: set[tuple[str, str, str, bool]] = set()  # turns and types that this process has loaded
 
 
 class Worker:
@@ -49,16 +50,18 @@ class Worker:
         """Load or compile the kernels for this session's types; a run does nothing else before."""
         s = self.session
         name = s.take_turn.__name__
-        key = (name, s.shared.w.dtype.name, s.rows.indices.dtype.name)
+        apart = not self.table[layout.T_PATIENCE]
+        key = (name, s.shared.w.dtype.name, s.rows.indices.dtype.name, apart)
         if key in _PREPARED or JIT_DISABLED:
             return
         if not is_cached(f"{s.take_turn.__module__.rpartition('.')[2]}.{name}"):
             log.info("compiling; this takes some seconds, once per rule and type of number")
         turn = (s.rows, s.rule, s.plan, s.shared, self.private, self.scratch, self.me, 0)
         s.take_turn.compile(tuple(map(typeof, turn)))
-        turns.join.compile(tuple(map(typeof, (s.rule, s.plan, s.shared, self.private, self.me))))
-        leave = (s.rule, s.plan, s.shared, self.private, self.me, layout.DONE)
-        turns.leave.compile(tuple(map(typeof, leave)))
+        if apart:
+            side = (s.rule, s.plan, s.shared, self.private, self.me)
+            turns.join.compile(tuple(map(typeof, side)))
+            turns.leave.compile(tuple(map(typeof, (*side, layout.DONE))))
         # not when somebody wants to stop: that has to be quick
         turns.stop.compile(tuple(map(typeof, (s.shared.control, layout.STOPPED_BY_CALLER))))
         if s.plan.private == epochs.MASTER:
@@ -68,11 +71,27 @@ class Worker:
     def join(self) -> bool:
         """Enter the run and pull for the first time; False if the run has been closed."""
         s = self.session
+        if self.table[layout.T_PATIENCE]:  # the next turn does
+            self._sign()
+            return True
         joined = bool(turns.join(s.rule, s.plan, s.shared, self.private, self.me))
-        if joined and not self.table[layout.T_PROCESS]:
-            self.table[layout.T_PROCESS] = os.getpid()
-            self.table[layout.T_JOINED] = s.clock()
+        if joined:
+            self._sign()
         return joined
+
+    def _sign(self) -> None:
+        if not self.table[layout.T_PROCESS]:
+            self.table[layout.T_PROCESS] = os.getpid()
+            self.table[layout.T_JOINED] = self.session.clock()
+
+    def first_turn(self, nanoseconds: int) -> int:
+        """Blocks that take less than that, by a generous estimate; 1 where turns are blocks."""
+        s = self.session
+        if s.plan.sleeps:
+            return 1
+        values = len(s.rows.data) / max(1, len(s.rows.y)) * s.settings.n_columns
+        estimate = s.plan.block_rows * (ROW_NS + VALUE_NS * values)
+        return max(1, int(nanoseconds / estimate))
 
     @property
     def is_held(self) -> bool:
@@ -175,7 +194,8 @@ class Worker:
     def leave(self, state: int = layout.DONE) -> None:
         """Push what is left, and be done or resting."""
         s = self.session
-        turns.leave(s.rule, s.plan, s.shared, self.private, self.me, state)
+        if not self.table[layout.T_PATIENCE]:  # else the last turn has
+            turns.leave(s.rule, s.plan, s.shared, self.private, self.me, state)
         if s.plan.inline:
             s.master().serve()  # the rest of its sum
 

@@ -77,6 +77,7 @@ T_TAKEN = 25  # of which the master has taken (which writes this, and the next)
 T_DROPPED = 26  # of which it has dropped
 T_SLEEPS = 27  # sleeps begun in the block in hand: 1 before it computes; more: see `apart`
 T_COUNTED = 28  # blocks completed by all when its last one was counted, see `rounds`
+T_PATIENCE = 29  # 0: a turn neither enters the run nor leaves it nor waits; see `turns`
 N_TABLE = 2 * WORD
 
 # values of T_STATE

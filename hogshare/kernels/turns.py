@@ -3,8 +3,11 @@
 A call of a kernel from Python costs microseconds and holds the interpreter's lock; an epoch of a
 small data set costs a millisecond. So a worker asks for a *turn*: claim, compute and push up to so
 many blocks without Python, watching the stop word at every block. The loop in Python
-(`hogshare.engine.loop`) is the same loop with turns as its computing step; waiting is never done
-here.
+(`hogshare.engine.loop`) is the same loop with turns as its computing step.
+
+With T_PATIENCE in its row, which is written before the run, a worker's first turn enters the run,
+the one that finds nothing left leaves it, and one that finds no block yet looks again for a moment
+(T_PATIENCE less one times). Otherwise each is a call of its own, and waiting is not done here.
 """
 
 import numpy as np
@@ -16,6 +19,7 @@ from hogshare.kernels.averages import average_table
 from hogshare.kernels.barriers import FREE, enter, may_pass
 from hogshare.kernels.coordinate import ALL as ALL_COORDINATES
 from hogshare.kernels.coordinate import begin_draws, coordinate_rows
+from hogshare.kernels.cores import yield_core
 from hogshare.kernels.dual import dual_rows, fewest_of, mean_of_duals, sum_of_duals
 from hogshare.kernels.endings import end_epochs
 from hogshare.kernels.epochs import (
@@ -124,9 +128,9 @@ def end_pause(control, wanted):
     store(control, layout.SUMMER, 0)
 
 
-@kernel
-def join(rule, plan, shared, private, me):
-    """Enter the run: count as live and pull for the first time. False: the run was closed first."""
+@helper
+def enter_run(rule, plan, shared, private, me):
+    """Count as live and pull for the first time; False: the run was closed first."""
     state = shared.table[me]
     before = load(state, layout.T_STATE)
     if before != layout.STARTING and before != layout.RESTING:
@@ -143,8 +147,8 @@ def join(rule, plan, shared, private, me):
     return True
 
 
-@kernel
-def leave(rule, plan, shared, private, me, state):
+@helper
+def leave_run(rule, plan, shared, private, me, state):
     """Push what is left and count as gone; `state` (DONE or RESTING) is the last word written."""
     if plan.private == EXCHANGE:
         push_private(rule, shared, private, me, ALL)
@@ -154,6 +158,59 @@ def leave(rule, plan, shared, private, me, state):
             shared.intercept[c] = private.local[layout.L_INTERCEPT, c]
     fetch_add(shared.control, layout.LIVE, -1)
     store(shared.table[me], layout.T_STATE, state)
+
+
+@kernel
+def join(rule, plan, shared, private, me):
+    """Enter the run, apart from a turn; False: the run was closed first."""
+    return enter_run(rule, plan, shared, private, me)
+
+
+@kernel
+def leave(rule, plan, shared, private, me, state):
+    """Leave the run, apart from a turn."""
+    leave_run(rule, plan, shared, private, me, state)
+
+
+@helper
+def may_begin(rule, plan, shared, private, me):
+    """Enter the run, if that is left to the turn; False: it was closed first."""
+    state = shared.table[me]
+    now = load(state, layout.T_STATE)
+    if state[layout.T_PATIENCE] == 0 or now == layout.ACTIVE or now == layout.WAITING:
+        return True
+    return enter_run(rule, plan, shared, private, me)
+
+
+@helper
+def parting(rule, plan, shared, private, me, answer):
+    """The answer of a turn's last look; who is done, or rests, leaves if that is left to it."""
+    if shared.table[me, layout.T_PATIENCE] > 0:
+        if answer == layout.TURN_DONE:
+            leave_run(rule, plan, shared, private, me, layout.DONE)
+        elif answer == layout.TURN_REST:
+            leave_run(rule, plan, shared, private, me, layout.RESTING)
+    return answer
+
+
+@helper
+def claim_or_wait(shared, plan, me):
+    """Take the next block; wait for one as long as a turn may, if there is none yet.
+
+    That is for the last blocks of others: an epoch may not begin before the one before the last has
+    ended, and a run not end before its last.
+    """
+    control = shared.control
+    looks = shared.table[me, layout.T_PATIENCE]
+    ticket = claim(shared, plan, me)
+    while ticket == layout.NO_BLOCK and looks > 1 and load(control, layout.STOP) == layout.RUNNING:
+        ended = load(control, layout.EPOCHS)
+        if ended >= plan.max_epochs or ended >= load(control, layout.LIMIT):
+            break
+        yield_core()
+        looks -= 1
+        ticket = claim(shared, plan, me)
+    return ticket
 
 
 @kernel
@@ -213,9 +270,11 @@ def turn_of(name, method, lock_free, ordered=False, single=False):
         table = shared.table
         # a block's push comes before its clock wherever somebody looks at clocks
         must_push = not ordered and (plan.barrier != FREE or plan.sleeps != 0)
+        if not ordered and not may_begin(rule, plan, shared, private, me):
+            return layout.TURN_DONE
         for _ in range(n_blocks):
             if must_leave(control, ordered):
-                return layout.TURN_DONE
+                return parting(rule, plan, shared, private, me, layout.TURN_DONE)
             wanted = load(control, layout.REPAIR_WANTED)
             if method != GRADIENT and wanted != load(control, layout.REPAIRED):
                 if pause(rule, plan, shared, private, me, wanted):
@@ -241,9 +300,10 @@ def turn_of(name, method, lock_free, ordered=False, single=False):
             else:
                 if plan.barrier != FREE and not pass_barrier(plan, shared, private, me):
                     return layout.TURN_WAIT
-                ticket = claim(shared, plan, me)
+                ticket = claim_or_wait(shared, plan, me)
             if ticket == layout.NO_BLOCK:
-                return nothing_to_claim(shared, plan, me)
+                answer = nothing_to_claim(shared, plan, me)
+                return parting(rule, plan, shared, private, me, answer)
             if table[me, layout.T_STATE] != layout.ACTIVE:
                 store(table[me], layout.T_STATE, layout.ACTIVE)
             if lock_free and not slept:

@@ -13,6 +13,7 @@ from hogshare.kernels.epochs import MASTER
 from hogshare.machine import usable_cores
 
 YIELDS = 64  # attempts before the first sleep
+LOOKS = 4000  # of a turn that finds no block: about a millisecond, in which a large one ends
 LONGEST_SLEEP = 0.002
 SLICE = 0.02  # of a straggler's sleep, after which it looks whether the run is over
 
@@ -27,6 +28,11 @@ def yields_of(session: Session) -> int:
     crowded = session.settings.n_workers > usable_cores()
     plan = session.plan
     return 0 if crowded and plan.barrier == FREE and plan.private != MASTER else YIELDS
+
+
+def looks_of(session: Session) -> int:
+    """How often a turn looks for a block that somebody else has in hand before it gives up."""
+    return LOOKS if session.settings.n_workers > 1 and yields_of(session) else 0
 
 
 def back_off(attempts: int, yields: int = YIELDS) -> int:
@@ -61,15 +67,12 @@ def sleep(wish: Sleep) -> int:
 def drive(
     loop: Generator[Wish, Any, None],
     on_ended: Callable[[], None] | None = None,
-    on_joined: Callable[[], None] | None = None,
     yields: int = YIELDS,
     rest: Callable[[Rest], int] = nap,
 ) -> None:
     """Run a worker's loop to its end in the calling thread.
 
     on_ended : called when an epoch has ended
-    on_joined : called once, after the first thing that the loop computes: a worker's joining, a
-        master's first look at its mail
     yields : how often it yields where it waits, before it sleeps
     rest : lets a rest pass, or part of it; returns nanoseconds
     """
@@ -83,9 +86,6 @@ def drive(
             start = time.perf_counter_ns()
             answer = wish.call()
             reply = (answer, time.perf_counter_ns() - start)
-            if on_joined is not None:
-                on_joined()
-                on_joined = None
         elif isinstance(wish, Wait):
             reply = back_off(wish.attempts, yields) if wish.look is None else sleep(wish.look)
         elif isinstance(wish, Rest):

@@ -26,8 +26,6 @@ from hogshare.runtimes.placement import SETTLED_SECONDS, Placement
 from hogshare.runtimes.pool import pool
 
 POLL_SECONDS = 0.05
-# An idle core is there in a tenth of this; where all are busy nobody should wait for one long.
-ARRIVAL_SECONDS = 0.002
 REST_SECONDS = 0.005  # after which who rests looks unasked: a run may be stopped without a word
 
 
@@ -52,8 +50,6 @@ class ThreadCrew:
         self._workers = workers
         self._tasks: list[Future[None]] = []
         self._all_sent = threading.Event()
-        self._all_here = threading.Event()
-        self._missing = len(workers)
         self._off = False
         self._to_come = 0
         self._inside = 0
@@ -63,10 +59,11 @@ class ThreadCrew:
             session.on_limit = self.wake
 
     def start(self) -> None:
-        """Start the workers; none does a row before all are there, or have had time to come.
+        """Start the workers; none does a row before all have been sent for.
 
-        One that computes takes the core that this thread needs in order to start the others, or the
-        one that another woke up on: that one came 2 to 5 ms late, after the kernel's slice.
+        One that computes takes the core that this thread needs in order to start the others. But
+        nobody waits for the others to come: each needs the interpreter for a tenth of a
+        millisecond, so that the last of 16 comes two milliseconds after the first.
         """
         self._to_come = len(self._workers)
         try:
@@ -74,18 +71,9 @@ class ThreadCrew:
                 self._tasks.append(pool().submit(self._work, k))
         except BaseException:
             self._off = True
-            self._all_here.set()
             raise
         finally:
             self._all_sent.set()
-
-    def _arrive(self) -> None:
-        """Wait until everybody has joined, on a core of its own; for a late one not for long."""
-        with self._changed:
-            self._missing -= 1
-            if not self._missing:
-                self._all_here.set()
-        self._all_here.wait(ARRIVAL_SECONDS)
 
     def _rest(self, me: int, wish: Rest) -> int:
         """Wait for the caller's look to be over, or for a moment; called until it is.
@@ -118,9 +106,9 @@ class ThreadCrew:
         try:
             self._all_sent.wait()
             if me < self.session.settings.n_workers:
-                self._placement.bind(me)
+                self._placement.take(me)
             loop, rest = loop_of(self.session, me), functools.partial(self._rest, me)
-            drive(loop, self.news.set, self._arrive, self._yields, rest)
+            drive(loop, self.news.set, self._yields, rest)
         except BaseException as error:
             self.errors.append(error)
             self.session.stop()
@@ -145,9 +133,10 @@ class ThreadCrew:
     def settle(self) -> None:
         """Wait for news, or for long; then nobody stays bound, unless somebody rests.
 
-        Long is the time in which threads find a core each, if any is bound.
+        Long is the time in which threads find a core each, if any is bound or may be soon.
         """
-        self.wait(SETTLED_SECONDS if self._placement.binds else POLL_SECONDS)
+        settles = self._placement.binds or self._to_come
+        self.wait(SETTLED_SECONDS if settles else POLL_SECONDS)
         with self._changed:  # who begins to rest counts before it is bound
             if not self._resting:
                 self._placement.free()

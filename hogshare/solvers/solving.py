@@ -32,6 +32,7 @@ from hogshare.problems.model import Model
 from hogshare.problems.rows import exceeds_memory
 from hogshare.report import Report
 from hogshare.runtimes.choice import choose
+from hogshare.runtimes.driver import looks_of
 from hogshare.runtimes.hooks import OnEpoch, side_by_side
 from hogshare.solvers import outcome
 from hogshare.solvers.again import again
@@ -232,6 +233,8 @@ def solve(
             keeper = Keeper(session, checkpoint, facts, checks, next_look, inside)
             session.raise_limit(keeper.limit)
             heard, at_rest = keeper.told_by(on_epoch), keeper.at_rest
+        if simulated is None:
+            session.let_turns_enter(looks_of(session))
         filled = time.perf_counter()
         session.worker(0).prepare()
         if checks is not None:

@@ -1,5 +1,7 @@
 """Turns of one worker against the twins: the row kernels, the order, the epochs, the criterion."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import cases
 import naive
 import numpy as np
@@ -8,7 +10,7 @@ import pytest
 from hogshare.engine.rules import SGD
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
-from hogshare.kernels import epochs, layout
+from hogshare.kernels import epochs, layout, repair
 from hogshare.kernels.jit import BOUNDSCHECK
 from hogshare.planes.shared import Shared, feature_rarity
 
@@ -383,3 +385,130 @@ def test_staleness_is_the_pushes_by_others():
     expected[1, naive.staleness_bin(rows)] += 1
     expected[1, 0] += rows - 1
     np.testing.assert_array_equal(session.shared.staleness, expected)
+
+
+# -- turns that enter the run and leave it -----------------------------------------------------
+
+
+def by_turns(session, apart):
+    """Workers take turns of two blocks; `apart`: each enters and leaves by calls of their own."""
+    workers = [session.worker(k) for k in range(session.settings.n_workers)]
+    if not apart:
+        session.let_turns_enter(0)
+    entered, answers = set(), []
+    while workers:
+        for worker in list(workers):
+            if worker.me not in entered:
+                assert worker.join()
+                assert session.word(layout.LIVE) == len(entered) + apart
+                entered.add(worker.me)
+            answers.append(worker.turn(2))
+            if answers[-1] == layout.TURN_DONE:
+                worker.leave()
+                workers.remove(worker)
+    return answers
+
+
+@pytest.mark.parametrize("n_workers", [1, 3])
+@pytest.mark.parametrize("exchange", ["auto", None])
+def test_turns_enter_and_leave_as_calls_of_their_own_do(n_workers, exchange):
+    problem, *_ = cases.problem(alpha=0.01)
+    run = {"plane": Shared(exchange=exchange), "n_workers": n_workers}
+    apart, together = (cases.session(problem, **run) for _ in range(2))
+    assert by_turns(apart, True) == by_turns(together, False)
+    for name, array in apart.arrays.items():
+        other = together.arrays[name]
+        if name == "table":
+            array[:, layout.T_PATIENCE] = 1
+            for place in (layout.T_HEARTBEAT, layout.T_JOINED):
+                array[:, place] = other[:, place]
+        np.testing.assert_array_equal(array, other, err_msg=name)
+    assert together.word(layout.LIVE) == 0
+    assert (together.shared.table[:, layout.T_STATE] == layout.DONE).all()
+    assert (together.shared.table[:, layout.T_PROCESS] > 0).all()
+
+
+def test_nobody_enters_a_run_that_was_closed():
+    problem, *_ = cases.problem()
+    session = cases.session(problem, n_workers=2)
+    session.let_turns_enter(0)
+    worker = session.worker(1)
+    assert worker.join(), "the next turn finds out"
+    repair.refuse(session.shared.table[1])
+    assert worker.turn(5) == layout.TURN_DONE
+    worker.leave()
+    assert session.word(layout.LIVE) == session.word(layout.COMPLETED) == 0
+
+
+def test_who_rests_leaves_and_comes_again_by_turns():
+    problem, *_ = cases.problem()
+    session = cases.session(problem, n_workers=2, stop=Stop(epochs=2))
+    session.let_turns_enter(0)
+    session.raise_limit(1)
+    first, last = session.worker(0), session.worker(1)
+    assert first.join() and first.turn(100) == layout.TURN_REST
+    assert session.shared.table[0, layout.T_STATE] == layout.RESTING
+    assert session.word(layout.LIVE) == 0
+    first.leave(layout.RESTING)
+    assert session.word(layout.LIVE) == 0, "it has left already"
+    session.raise_limit(2)
+    assert first.rejoin() and first.turn(1) == layout.TURN_OVER
+    assert session.word(layout.LIVE) == 1
+    assert first.turn(100) == layout.TURN_DONE and last.join() and last.turn(1) == layout.TURN_DONE
+    assert session.word(layout.LIVE) == 0
+
+
+def hold_the_last_block(session):
+    """Let worker 1 have the only block that is left in hand."""
+    session.let_turns_enter(3)
+    worker = session.worker(0)
+    assert worker.join() and worker.turn(session.plan.n_blocks - 1) == layout.TURN_OVER
+    table, control = session.shared.table, session.shared.control
+    table[1, layout.T_BLOCK] = control[layout.TICKET]
+    control[layout.TICKET] += 1
+    return worker
+
+
+def test_a_turn_looks_again_for_a_moment_and_then_says_that_it_waits():
+    problem, *_ = cases.problem()
+    session = cases.session(problem, n_workers=2, stop=Stop(epochs=1))
+    worker = hold_the_last_block(session)
+    assert worker.turn(1) == layout.TURN_WAIT
+    assert session.shared.table[0, layout.T_STATE] == layout.ACTIVE
+    session.shared.table[:, layout.T_PATIENCE] = 1 << 62
+    with ThreadPoolExecutor(1) as pool:
+        turn = pool.submit(worker.turn, 1)
+        with pytest.raises(TimeoutError):
+            turn.result(0.05)
+        session.stop()
+        assert turn.result(10.0) == layout.TURN_WAIT
+    assert worker.turn(1) == layout.TURN_DONE
+    assert session.word(layout.LIVE) == 0
+
+
+def test_a_turn_finds_the_block_that_is_put_back_while_it_looks():
+    problem, *_ = cases.problem()
+    session = cases.session(problem, n_workers=2, stop=Stop(epochs=1))
+    worker = hold_the_last_block(session)
+    session.shared.table[:, layout.T_PATIENCE] = 1 << 62
+    with ThreadPoolExecutor(1) as pool:
+        turn = pool.submit(worker.turn, 2)
+        session.shared.returned[0] = session.shared.table[1, layout.T_BLOCK]
+        session.shared.control[layout.RETURNED] = 1
+        assert turn.result(10.0) == layout.TURN_DONE
+    assert session.word(layout.EPOCHS) == 1
+
+
+@pytest.mark.parametrize(
+    "plan", [{"sleeps": 1}, {"ordered": 1}, {"private": epochs.MASTER}, {"parts": 2}]
+)
+def test_workers_enter_by_themselves_where_something_is_between(plan):
+    problem, *_ = cases.problem()
+    session = cases.session(problem, n_workers=2)
+    session.plan = session.plan._replace(**plan)
+    session.let_turns_enter(7)
+    assert not session.shared.table[:, layout.T_PATIENCE].any()
+    session = cases.session(problem, n_workers=2)
+    session.barrier = print
+    session.let_turns_enter(7)
+    assert not session.shared.table[:, layout.T_PATIENCE].any()
