@@ -33,7 +33,9 @@ exchange (`keep`): shared vector plus all copies' changes is always the whole su
 last flush folds all of its part. SAGA's average must remain the mean of its table, so its changes
 are added whole; the vector itself is bound to nothing. It is folded as above, or, where that is
 stable (`engine.pace.keeps`), kept like the dual rule's: where all features are hot, the weights,
-which come from an upper bound of the curvature, drop progress that is worth having. The intercept
+which come from an upper bound of the curvature, drop progress that is worth having. Until the last
+flush, where all workers would fold at once what was to come one exchange after the other: there it
+is dropped. The intercept
 is kept where SAGA's vector is: its steps are short, and every epoch needs all of them. The dual
 rule's is dropped: kept, it diverged on rows of one direction with 8 workers.
 """
@@ -232,10 +234,10 @@ def stretch_of(live, n_workers, limit):
 def fold_copy(shared, private, me, decay, keep, limit, how, proposals_now, live):
     """Fold the worker's copy into the shared vector and the shared vector into the copy.
 
-    keep : see `fold_segment`; what is kept is folded whole by the last flush
+    keep : see `fold_segment`; of the dual rule, the last flush folds whole what is kept
     limit : the largest stretch of the steps until the next exchange
     how : TRY leaves a segment that another holds for the next time, WAIT waits for it, ALL waits
-        and leaves nothing that was kept in the copy (the last flush of a worker)
+        and leaves nothing in the copy that is part of a sum (the last flush of a worker)
     proposals_now : of which this is one
     live : workers in the run
     """
@@ -246,7 +248,7 @@ def fold_copy(shared, private, me, decay, keep, limit, how, proposals_now, live)
     stretch = local[layout.L_STRETCH, 0]
     n_workers = np.float64(proposals_now)
     after_stretch = stretch_of(live, n_workers, limit)
-    if how == ALL and keep > 0.0:
+    if how == ALL and keep > 0.0 and private.average.shape[0] == 0:
         n_workers = 1.0
     rest = max(1.0, n_workers / stretch)
     if private.lag.shape[0] > 0:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from hogshare import SAGA, SGD, problems
+from hogshare import SAGA, SDCA, SGD, problems
 from hogshare.kernels import exchange, layout
 from hogshare.kernels.jit import kernel
 from hogshare.planes.shared import Shared
@@ -71,3 +71,30 @@ def test_every_coordinate_is_folded_once(rule, n_columns, keep, proposals, stret
         np.testing.assert_allclose(shared.average, total + own - before, rtol=1e-12, atol=1e-14)
         np.testing.assert_array_equal(private.average, shared.average)
         np.testing.assert_array_equal(private.average_base, shared.average)
+
+
+@kernel
+def flush(shared, private, me, keep, how):
+    exchange.fold_copy(shared, private, me, 0.0, keep, 1.0, how, 4, 4)
+
+
+@pytest.mark.parametrize("rule", [SAGA(), SDCA()])
+def test_the_last_flush_folds_whole_what_is_part_of_a_sum(rule):
+    """And weighs the rest as ever: what four workers hold back would come all at once."""
+    X = np.ones((20, 3))
+    problem = problems.linear(X, np.arange(20) % 2, alpha=0.01)
+    folded = []
+    for how in (exchange.WAIT, exchange.ALL):
+        session = cases.session(problem, rule=rule, n_workers=4, plane=Shared(exchange=5))
+        worker = session.worker(0)
+        assert worker.join()
+        shared, private = session.shared, worker.private
+        private.w[:] = 1.0
+        shared.curvature[:] = 100.0
+        private.local[layout.L_ETA] = 1.0
+        worker.table[layout.T_UNEXCHANGED] = 5
+        flush(shared, private, 0, 1.0, how)
+        folded.append(shared.w.copy())
+    held, last = folded
+    np.testing.assert_allclose(held, 0.25, rtol=0.02)
+    np.testing.assert_array_equal(last, held if isinstance(rule, SAGA) else 1.0)
