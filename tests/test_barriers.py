@@ -239,21 +239,28 @@ def test_a_wait_by_the_clock_ends_in_time_or_when_the_run_is_over():
     assert all(0 <= nanoseconds < 3600e9 for nanoseconds in waited[1:])
 
 
-def test_who_waits_in_a_crowd_sleeps_at_once_unless_it_is_held(monkeypatch):
+def test_who_waits_in_a_crowd_or_has_looked_sleeps_at_once_unless_it_is_held(monkeypatch):
     slept = []
     clock = SimpleNamespace(sleep=slept.append, perf_counter_ns=time.perf_counter_ns)
     monkeypatch.setattr(driver, "time", clock)
 
-    def longest_of(n_workers, cores, barrier=FREE, private=EXCHANGE):
+    def longest_of(n_workers, cores, barrier=FREE, private=EXCHANGE, patience=0):
         settings = SimpleNamespace(n_workers=n_workers)
+        table = np.zeros((n_workers, layout.N_TABLE), np.int64)
+        table[:, layout.T_PATIENCE] = patience
+        shared = SimpleNamespace(table=table)
         plan = SimpleNamespace(barrier=barrier, private=private)
         monkeypatch.setattr(driver, "usable_cores", lambda: cores)
         slept.clear()
-        yields = driver.yields_of(SimpleNamespace(settings=settings, plan=plan))
+        session = SimpleNamespace(settings=settings, plan=plan, shared=shared)
+        assert (driver.looks_of(session) > 0) == (1 < n_workers <= cores)
+        yields = driver.yields_of(session)
         drive((loop.Wait(attempts) for attempts in range(8)), yields=yields)
         return max(slept)
 
-    assert longest_of(2, 2) == 0.0
+    assert longest_of(2, 2) == longest_of(2, 2, patience=1) == longest_of(1, 2) == 0.0
+    assert longest_of(2, 2, patience=100) == driver.LONGEST_SLEEP, "it has looked for long"
+    assert longest_of(2, 2, LAG, patience=100) == 0.0
     assert longest_of(8, 2, LAG) == longest_of(8, 2, FREE, MASTER) == 0.0
     assert longest_of(3, 2) == longest_of(3, 2, FREE, LOCK_FREE) == driver.LONGEST_SLEEP
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from hogshare.engine.loop import Compute, Rest, Sleep, Wait, Wish
 from hogshare.engine.session import Session
+from hogshare.kernels import layout
 from hogshare.kernels.barriers import FREE
 from hogshare.kernels.epochs import MASTER
 from hogshare.machine import usable_cores
@@ -18,21 +19,29 @@ LONGEST_SLEEP = 0.002
 SLICE = 0.02  # of a straggler's sleep, after which it looks whether the run is over
 
 
-def yields_of(session: Session) -> int:
-    """How often who waits yields before it sleeps.
-
-    Not at all where workers are more than cores, and neither a barrier nor a master makes them
-    wait: what they wait for then is a block of one that has no core, and each look of theirs takes
-    a core from one that has.
-    """
-    crowded = session.settings.n_workers > usable_cores()
-    plan = session.plan
-    return 0 if crowded and plan.barrier == FREE and plan.private != MASTER else YIELDS
+def is_crowded(session: Session) -> bool:
+    """Whether workers are more than the cores that the calling thread may use."""
+    return session.settings.n_workers > usable_cores()
 
 
 def looks_of(session: Session) -> int:
     """How often a turn looks for a block that somebody else has in hand before it gives up."""
-    return LOOKS if session.settings.n_workers > 1 and yields_of(session) else 0
+    return 0 if session.settings.n_workers == 1 or is_crowded(session) else LOOKS
+
+
+def yields_of(session: Session) -> int:
+    """How often who waits yields before it sleeps.
+
+    Not at all where neither a barrier nor a master makes workers wait, and they are more than
+    cores, or have looked in their turn for long. What they wait for then is a block of one that has
+    no core, or is slow, and each look of theirs takes a core, or the interpreter, from one that is
+    about to go on.
+    """
+    plan = session.plan
+    if plan.barrier != FREE or plan.private == MASTER:
+        return YIELDS
+    looks = session.shared.table[0, layout.T_PATIENCE] > 1
+    return 0 if looks or is_crowded(session) else YIELDS
 
 
 def back_off(attempts: int, yields: int = YIELDS) -> int:

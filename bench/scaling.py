@@ -1,0 +1,186 @@
+"""From one worker to all cores: time, epochs and ns per nonzero, and what the machine gives.
+
+Log loss, l2, alpha = 1/n, no intercept; contestants in turn, medians over rounds. The ceiling is
+as many one-worker runs at once, each on rows of its own: what the cores give runs that have nothing
+to do with each other, which share memory and clock all the same. Usage::
+
+    python bench/scaling.py --data zipf,imdb --workers 2,4,8,16 --json bench/results/scaling.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import statistics
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from pathlib import Path
+from threading import Barrier
+from typing import Any
+
+import numpy as np
+import psutil
+from sklearn.preprocessing import StandardScaler
+
+from hogshare import SAGA, SDCA, SGD, Shared, Stop, datasets, problems, solve
+from hogshare.engine.automatic import automatic_rule
+from hogshare.runtimes import probing
+from hogshare.solvers import outcome
+
+LENGTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # of runs, in epochs
+CEILING = "runs at once"
+KINDS: dict[str, dict[str, Any]] = {
+    "threads": {"runtime": "threads"},
+    "processes": {"runtime": "processes"},
+    "exchange=None": {"runtime": "threads", "plane": Shared(exchange=None)},
+}
+
+
+def load(name: str, data_home: str | None) -> tuple[Any, np.ndarray]:
+    """A set by its name; those of more rows are made here."""
+    if name == "zipf-large":
+        return datasets.zipf_classification(n_samples=500_000, dtype=np.float32)
+    if name == "dense":
+        return datasets.dense(n_samples=500_000, n_features=100, dtype=np.float32)
+    X, y = datasets.load(name, data_home=data_home)
+    return (X, y) if hasattr(X, "indptr") else (StandardScaler().fit_transform(X), y)
+
+
+class Race:
+    """One set, one rule, any number of workers.
+
+    Parameters
+    ----------
+    X, y : rows and labels
+    rule : {"auto", "sgd"}
+    targets : list of float
+        Relative sub-optimality, falling.
+    most : int
+        Workers that look for the optimum.
+    """
+
+    def __init__(self, X: Any, y: np.ndarray, rule: str, targets: list[float], most: int) -> None:
+        self._settings = {"alpha": 1.0 / X.shape[0], "fit_intercept": False}
+        self._rows = X, y
+        self._problems = [problems.linear(X, y, **self._settings)]
+        self.rule = automatic_rule(self._problems[0]) if rule == "auto" else SGD()
+        self._targets = targets
+        precise = problems.linear(X.astype(np.float64), y, **self._settings)
+        stop = Stop(epochs=300, gradient=0.01 * targets[-1])
+        best = automatic_rule(precise)
+        model = solve(precise, rule=best, stop=stop, seed=0, n_workers=most).model
+        self._best = precise.objective(model.coef, model.intercept)
+
+    def runs(self, kind: str, workers: int, rounds: int) -> list[list[tuple[float, float]]]:
+        """Seconds and excess of whole runs, by length and round.
+
+        Lengths end where the median run is at the last target.
+        """
+        self._run(kind, workers, 1, 0)  # warms up
+        found: list[list[tuple[float, float]]] = []
+        for n_epochs in LENGTHS:
+            found.append([self._run(kind, workers, n_epochs, seed) for seed in range(rounds)])
+            if statistics.median(excess for _, excess in found[-1]) <= self._targets[-1]:
+                break
+        return found
+
+    def line(self, found: list[list[tuple[float, float]]]) -> dict[str, float]:
+        """Milliseconds and epochs to each target, and ns per value and epoch of the longest."""
+        seconds, excess = np.median(np.array(found), axis=1).T
+        numbers: dict[str, float] = {}
+        for target in self._targets:
+            reached = np.flatnonzero(excess <= target)
+            if reached.size:
+                epochs, needed = between(int(reached[0]), seconds, excess, target)
+                numbers |= {f"ms to {target:g}": 1e3 * needed, f"epochs to {target:g}": epochs}
+        values = LENGTHS[len(found) - 1] * self._problems[0].nnz
+        return {**numbers, "ns per value": 1e9 * float(seconds[-1]) / values}
+
+    def _run(self, kind: str, workers: int, n_epochs: int, seed: int) -> tuple[float, float]:
+        if kind != CEILING:
+            plan = KINDS[kind] if workers > 1 else {"runtime": "caller"}
+            return self._solve(self._problems[0], n_epochs, seed, n_workers=workers, **plan)
+        X, y = self._rows
+        while len(self._problems) < workers:
+            self._problems.append(problems.linear(X.copy(), y.copy(), **self._settings))
+        together = Barrier(workers)
+
+        def alone(problem: Any) -> tuple[float, float]:
+            together.wait(600.0)
+            return self._solve(problem, n_epochs, seed, runtime="caller")
+
+        with ThreadPoolExecutor(workers) as pool:
+            ends = list(pool.map(alone, self._problems[:workers]))
+        return statistics.fmean(seconds for seconds, _ in ends) / workers, ends[0][1]
+
+    def _solve(self, problem: Any, n_epochs: int, seed: int, **plan: Any) -> tuple[float, float]:
+        dual = isinstance(self.rule, SDCA) and "plane" in plan
+        rule = SAGA() if dual else self.rule  # the dual needs private copies
+        report = solve(problem, rule=rule, stop=Stop(epochs=n_epochs), seed=seed, **plan)
+        objective = self._problems[0].objective(report.model.coef, report.model.intercept)
+        excess = objective / self._best - 1.0
+        return report.seconds["run"], excess if math.isfinite(excess) else math.inf
+
+
+def between(k: int, seconds: np.ndarray, excess: np.ndarray, target: float) -> tuple[float, float]:
+    """Epochs and seconds between two lengths, by the logarithm of the excess."""
+    if k == 0:
+        return 1.0, float(seconds[0])  # what less than an epoch gives is not looked at
+    way = math.log(excess[k - 1] / max(excess[k], 1e-3 * target))
+    share = math.log(excess[k - 1] / target) / way if way > 0.0 else 1.0
+    epochs = LENGTHS[k - 1] + share * (LENGTHS[k] - LENGTHS[k - 1])
+    return epochs, float(seconds[k - 1] + share * (seconds[k] - seconds[k - 1]))
+
+
+def compare(race: Race, kinds: list[str], workers: list[int], rounds: int) -> dict[str, Any]:
+    """One worker first, then every kind with each number of workers."""
+    lines = {"one worker": race.line(race.runs("threads", 1, rounds))}
+    for n in workers:
+        for kind in kinds:
+            lines[f"{n} {kind}"] = race.line(race.runs(kind, n, rounds))
+    one = lines["one worker"]
+    for numbers in lines.values():
+        for name in [name for name in numbers if name in one and not name.startswith("epochs")]:
+            numbers["times: " + name] = one[name] / numbers[name]
+    return lines
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", default="zipf,imdb,a9a,ijcnn1")
+    parser.add_argument("--data-home", default=None)
+    parser.add_argument("--dtype", default="float32")
+    parser.add_argument("--rule", choices=("auto", "sgd"), default="auto")
+    parser.add_argument("--targets", default="1e-1,1e-2,1e-3")
+    parser.add_argument("--workers", default="2,4,8,16")
+    parser.add_argument("--kinds", default="threads,processes,exchange=None,runs at once")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", default=None)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    workers = [int(n) for n in options.workers.split(",")]
+    targets = sorted((float(t) for t in options.targets.split(",")), reverse=True)
+    results: dict[str, Any] = {
+        "machine": outcome.machine() | {"physical cores": psutil.cpu_count(logical=False)},
+        "versions": outcome.versions(),
+        "probe": asdict(probing.probe()),
+    }
+    print(results, flush=True)
+    for name in options.data.split(","):
+        X, y = load(name, options.data_home)
+        race = Race(X.astype(options.dtype), y, options.rule, targets, max(workers))
+        lines = compare(race, options.kinds.split(","), workers, options.rounds)
+        results[name] = {"rule": str(race.rule), **lines}
+        print(name, race.rule)
+        for line, numbers in lines.items():
+            shown = "  ".join(f"{k} {v:.3g}" for k, v in numbers.items())
+            print(f"    {line:20s} {shown}", flush=True)
+    if options.json:
+        Path(options.json).write_text(json.dumps(results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
