@@ -5,9 +5,11 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 
 from hogshare.engine.loop import Compute, Rest
+from hogshare.kernels import layout
 from hogshare.kernels.barriers import FREE
 from hogshare.kernels.epochs import EXCHANGE
 from hogshare.runtimes import placement as placement_module
@@ -131,8 +133,9 @@ class Crowd:
     """A session for `ThreadCrew`, in which workers join, and then only tell when they began."""
 
     def __init__(self, n_workers):
-        self.settings = self.plan = self
+        self.settings = self.plan = self.shared = self
         self.n_workers = n_workers
+        self.table = np.zeros((n_workers, layout.N_TABLE), np.int64)
         self.barrier, self.private = FREE, EXCHANGE
         self.joined = {}
         self.began = {}
