@@ -244,23 +244,20 @@ def test_who_waits_in_a_crowd_or_has_looked_sleeps_at_once_unless_it_is_held(mon
     clock = SimpleNamespace(sleep=slept.append, perf_counter_ns=time.perf_counter_ns)
     monkeypatch.setattr(driver, "time", clock)
 
-    def longest_of(n_workers, cores, barrier=FREE, private=EXCHANGE, patience=0):
+    def longest_of(n_workers, cores, barrier=FREE, private=EXCHANGE, looks=0):
         settings = SimpleNamespace(n_workers=n_workers)
-        table = np.zeros((n_workers, layout.N_TABLE), np.int64)
-        table[:, layout.T_PATIENCE] = patience
-        shared = SimpleNamespace(table=table)
         plan = SimpleNamespace(barrier=barrier, private=private)
         monkeypatch.setattr(driver, "usable_cores", lambda: cores)
         slept.clear()
-        session = SimpleNamespace(settings=settings, plan=plan, shared=shared)
+        session = SimpleNamespace(settings=settings, plan=plan, looks=looks)
         assert (driver.looks_of(session) > 0) == (1 < n_workers <= cores)
         yields = driver.yields_of(session)
         drive((loop.Wait(attempts) for attempts in range(8)), yields=yields)
         return max(slept)
 
-    assert longest_of(2, 2) == longest_of(2, 2, patience=1) == longest_of(1, 2) == 0.0
-    assert longest_of(2, 2, patience=100) == driver.LONGEST_SLEEP, "it has looked for long"
-    assert longest_of(2, 2, LAG, patience=100) == 0.0
+    assert longest_of(2, 2) == longest_of(1, 2) == 0.0
+    assert longest_of(2, 2, looks=100) == driver.LONGEST_SLEEP, "it has looked for long"
+    assert longest_of(2, 2, LAG, looks=100) == 0.0
     assert longest_of(8, 2, LAG) == longest_of(8, 2, FREE, MASTER) == 0.0
     assert longest_of(3, 2) == longest_of(3, 2, FREE, LOCK_FREE) == driver.LONGEST_SLEEP
 

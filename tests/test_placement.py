@@ -5,11 +5,9 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-import numpy as np
 import pytest
 
 from hogshare.engine.loop import Compute, Rest
-from hogshare.kernels import layout
 from hogshare.kernels.barriers import FREE
 from hogshare.kernels.epochs import EXCHANGE
 from hogshare.runtimes import placement as placement_module
@@ -28,12 +26,9 @@ def cores_of(placement, n_workers, begins_on=None):
     everyone = threading.Barrier(n_workers + 1)
 
     def work(k):
-        usable = os.sched_getaffinity(0)
         if begins_on is not None:
             os.sched_setaffinity(0, {begins_on})
         placement.take(k)
-        if begins_on is not None and os.sched_getaffinity(0) == {begins_on}:
-            os.sched_setaffinity(0, usable)  # it was not moved
         before[k] = os.sched_getaffinity(0)
         everyone.wait(10)
         everyone.wait(10)
@@ -87,6 +82,24 @@ def test_who_is_alone_on_its_core_can_be_bound_to_it_later():
 
 
 @linux_only
+def test_who_was_started_by_a_bound_thread_is_not_bound_for_good():
+    usable = os.sched_getaffinity(0)
+    if len(usable) < 2:
+        pytest.skip("one usable core")
+    placement, seen = Placement(2), []
+
+    def work():
+        os.sched_setaffinity(0, {min(usable)})
+        placement.take(0)
+        seen.append(os.sched_getaffinity(0))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [usable]
+
+
+@linux_only
 def test_where_the_core_is_not_known_everybody_is_bound(monkeypatch):
     usable = os.sched_getaffinity(0)
     if len(usable) < 2:
@@ -133,9 +146,9 @@ class Crowd:
     """A session for `ThreadCrew`, in which workers join, and then only tell when they began."""
 
     def __init__(self, n_workers):
-        self.settings = self.plan = self.shared = self
+        self.settings = self.plan = self
         self.n_workers = n_workers
-        self.table = np.zeros((n_workers, layout.N_TABLE), np.int64)
+        self.looks = 0
         self.barrier, self.private = FREE, EXCHANGE
         self.joined = {}
         self.began = {}

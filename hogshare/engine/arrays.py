@@ -21,7 +21,7 @@ from hogshare.planes.shared import feature_curvature, feature_rarity
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
 from hogshare.shm import turns
-from hogshare.shm.spacing import APART
+from hogshare.shm.spacing import APART, PAIR
 
 MAX_HISTORY = 100_000
 BARRIERS = 1  # tells the barriers' streams from others of the same seed
@@ -31,10 +31,10 @@ MAX_RECORDING_BYTES = 2**31
 Shapes = dict[str, tuple[tuple[int, ...], str]]
 
 
-def _padded(count: int, itemsize: int) -> int:
-    """Elements of a row that ends where another worker's may begin."""
-    per_line = APART // itemsize
-    return -(-max(count, 1) // per_line) * per_line
+def _padded(count: int, itemsize: int, apart: int) -> int:
+    """Elements of a row that ends where another worker's may begin, that many bytes apart."""
+    step = apart // itemsize
+    return -(-max(count, 1) // step) * step
 
 
 def shapes(
@@ -50,7 +50,9 @@ def shapes(
     m = settings.n_features * columns
     kind, word = problem.dtype.name, layout.WORD
     mode = plan["private"]
-    padded = _padded(m, problem.dtype.itemsize)
+    # workers of a simulation are one thread, and may be many
+    apart = PAIR if plan["sleeps"] == epochs.SIMULATED else APART
+    padded = _padded(m, problem.dtype.itemsize, apart)
     copies = mode in (epochs.EXCHANGE, epochs.MASTER) or plan["parts"] > 0
     in_place = mode in (epochs.LOCK_FREE, epochs.MASTER)
     slots = workers * master.SLOTS if mode == epochs.MASTER else 0
@@ -60,7 +62,7 @@ def shapes(
     is_saga = settings.rule["method"] == sgd.SAGA
     l1 = settings.rule["l1_ratio"] > 0.0 and not in_place and not (is_dual or is_saga)
     average = settings.rule["average"] > 0
-    copied_average = _padded(m, 8) if is_saga and mode == epochs.EXCHANGE else 0
+    copied_average = _padded(m, 8, apart) if is_saga and mode == epochs.EXCHANGE else 0
     n_snapshots = plan["n_blocks"] * plan["max_epochs"] // plan["record_every"] if trace else 0
     if n_snapshots * m * problem.dtype.itemsize > MAX_SNAPSHOT_BYTES:
         raise ValueError(
@@ -96,9 +98,9 @@ def shapes(
         "remaining": ((2 * word,), "int64"),
         "sums": ((2, 3 * columns), "float64"),
         "mail_heads": ((slots, word), "int64"),
-        "mail_places": ((slots, _padded(room, 8) if room else 0), "int64"),
-        "mail_changes": ((slots, _padded(room, 8) if room else 0), "float64"),
-        "mail_intercepts": ((slots, _padded(columns, 8)), "float64"),
+        "mail_places": ((slots, _padded(room, 8, PAIR) if room else 0), "int64"),
+        "mail_changes": ((slots, _padded(room, 8, PAIR) if room else 0), "float64"),
+        "mail_intercepts": ((slots, _padded(columns, 8, PAIR)), "float64"),
         "gathered": ((summed,), "float64"),
         "gathered_places": ((summed,), "int64"),
         "gathered_marks": ((summed,), "int64"),
@@ -112,12 +114,12 @@ def shapes(
         "copy": ((workers, padded if copies else 0), kind),
         "base": ((workers, padded if copies else 0), kind),
         "received": ((workers, padded if l1 else 0), kind),
-        "lag": ((workers, _padded(m, 8) if average else 0), "float64"),
-        "local": ((workers, _padded(layout.N_LOCAL_FIELDS * columns, 8)), "float64"),
+        "lag": ((workers, _padded(m, 8, apart) if average else 0), "float64"),
+        "local": ((workers, _padded(layout.N_LOCAL_FIELDS * columns, 8, apart)), "float64"),
         "average_copy": ((workers, copied_average), "float64"),
         "average_base": ((workers, copied_average), "float64"),
-        "pending": ((workers, _padded(n_segments, 8)), "int64"),
-        "scratch": ((workers, _padded(scratch_size(settings), 8)), "float64"),
+        "pending": ((workers, _padded(n_segments, 8, apart)), "int64"),
+        "scratch": ((workers, _padded(scratch_size(settings), 8, apart)), "float64"),
         "average_coef": ((columns, settings.n_features) if average else (0, 0), "float64"),
         "average_intercept": ((columns,), "float64"),
         "snapshots": ((n_snapshots, m), kind),

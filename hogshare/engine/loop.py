@@ -2,7 +2,8 @@
 
     join -> (claim, pull, step, push, tick: a turn) -> ... -> leave
 
-In threads the first turn joins and the last one leaves (`Session.let_turns_enter`).
+In real time, if nothing is between, the first turn joins and the last one leaves
+(`Session.let_turns_enter`).
 
 Where a run is looked at on its way, workers leave at the epoch that has been set as a limit, and
 join again when the caller has raised it. A turn that may not begin, because of a barrier or because
@@ -32,9 +33,9 @@ from hogshare.engine.sides import MasterSide, Worker
 from hogshare.kernels import layout, master
 
 TURN_NS = 4_000_000
-# That many workers share the interpreter without a loss by turns of that length: each turn takes it
-# for a twentieth of a millisecond.
-TURNED = 4
+# Workers that share the interpreter without a loss by turns of that length: each takes it for a
+# twentieth of a millisecond, so that turns of more workers are longer.
+SHARERS = 4
 STUCK_NS = 10_000_000_000  # nobody computes for so long, and a barrier of the user's says no
 MAX_TURN_BLOCKS = 1 << 20
 
@@ -99,9 +100,10 @@ def loop_of(session: Session, me: int) -> Generator[Wish, Any, None]:
 def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
     """Drive one worker through a run; see the file's head."""
     table, turns = worker.table, worker.turns()
-    joined, _ = yield Compute(worker.join)
-    if not joined:
-        return
+    if not worker.enters:
+        joined, _ = yield Compute(worker.join)
+        if not joined:
+            return
     n_blocks, attempts, stuck = worker.first_turn(TURN_NS), 0, 0
     while True:
         before = worker.progress()
@@ -111,6 +113,8 @@ def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
         in_vain = answer == layout.TURN_WAIT and worker.progress() == before
         table[layout.T_WAITING if in_vain else layout.T_BUSY] += spent
         turns.note()
+        if answer == layout.TURN_CLOSED:
+            return
         if answer == layout.TURN_DONE:
             break
         if answer == layout.TURN_WAIT:
@@ -141,12 +145,14 @@ def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
             yield Ended()  # a record may fall on an epoch's end; the hook counts epochs itself
         if answer == layout.TURN_OVER and not worker.session.plan.sleeps:
             n_blocks = next_turn(n_blocks, spent, worker.session.settings.n_workers)
-    yield Compute(worker.leave)
+    if not worker.enters:
+        yield Compute(worker.leave)
 
 
 def _rest(worker: Worker) -> Generator[Wish, Any, bool]:
-    """Leave, let the caller look at the model, and join again; False if the run has ended."""
-    yield Compute(lambda: worker.leave(layout.RESTING))
+    """Let the caller look at the model, outside of the run; False if the run has ended."""
+    if not worker.enters:
+        yield Compute(lambda: worker.leave(layout.RESTING))
     yield Ended()
     attempts = 0
     while worker.must_rest():
@@ -173,6 +179,6 @@ def master_loop(side: MasterSide) -> Generator[Wish, Any, None]:
 
 def next_turn(n_blocks: int, spent_ns: int, n_workers: int) -> int:
     """Blocks of the next turn, from what the last one took; it grows by at most eight times."""
-    turn_ns = TURN_NS * max(1, n_workers // TURNED)
+    turn_ns = TURN_NS * max(1, n_workers // SHARERS)
     wanted = int(n_blocks * turn_ns / max(spent_ns, 1))
     return max(1, min(wanted, 8 * n_blocks, MAX_TURN_BLOCKS))

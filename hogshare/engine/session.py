@@ -88,20 +88,26 @@ class Session:
     def let_turns_enter(self, looks: int) -> None:
         """Let a worker's first turn enter the run and its last one leave it, if nothing is between.
 
-        In threads a call of a kernel takes the interpreter, by turns, and comes back when it is
-        free again: a tenth of a millisecond, so that a run of 16 workers should need few of them.
-        Before any worker starts; with stragglers, a master, rounds, a barrier of the user's own,
-        and on a virtual clock, workers enter and leave by themselves.
+        A call of a kernel takes the interpreter, by turns with other threads, and comes back when
+        it is free again: a tenth of a millisecond, so that a run of 16 threads should need few of
+        them. Before any worker starts, and in real time. With stragglers, a master, rounds, or a
+        barrier of the user's own, entering and leaving stay calls of their own.
 
         Parameters
         ----------
         looks : int
-            How often a turn that finds no block looks again before it says so.
+            How often turns that find no block look again, in one wait.
         """
         plan = self.plan
-        apart = plan.ordered or plan.sleeps or plan.parts or self.barrier is not None
-        if not apart and plan.private != epochs.MASTER:
-            self.shared.table[:, layout.T_PATIENCE] = 1 + looks
+        between = plan.ordered or plan.sleeps or plan.parts or self.barrier is not None
+        if not between and plan.private != epochs.MASTER:
+            self.shared.table[:, layout.T_ENTERS] = 1
+            self.shared.table[:, layout.T_LOOKS] = looks
+
+    @property
+    def looks(self) -> int:
+        """How often turns that find no block look again, in one wait."""
+        return int(self.shared.table[0, layout.T_LOOKS])
 
     def private(self, me: int) -> sgd.Private:
         """Worker `me`'s own arrays."""

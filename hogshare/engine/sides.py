@@ -50,15 +50,14 @@ class Worker:
         """Load or compile the kernels for this session's types; a run does nothing else before."""
         s = self.session
         name = s.take_turn.__name__
-        apart = not self.table[layout.T_PATIENCE]
-        key = (name, s.shared.w.dtype.name, s.rows.indices.dtype.name, apart)
+        key = (name, s.shared.w.dtype.name, s.rows.indices.dtype.name, self.enters)
         if key in _PREPARED or JIT_DISABLED:
             return
         if not is_cached(f"{s.take_turn.__module__.rpartition('.')[2]}.{name}"):
             log.info("compiling; this takes some seconds, once per rule and type of number")
         turn = (s.rows, s.rule, s.plan, s.shared, self.private, self.scratch, self.me, 0)
         s.take_turn.compile(tuple(map(typeof, turn)))
-        if apart:
+        if not self.enters:
             side = (s.rule, s.plan, s.shared, self.private, self.me)
             turns.join.compile(tuple(map(typeof, side)))
             turns.leave.compile(tuple(map(typeof, (*side, layout.DONE))))
@@ -71,18 +70,21 @@ class Worker:
     def join(self) -> bool:
         """Enter the run and pull for the first time; False if the run has been closed."""
         s = self.session
-        if self.table[layout.T_PATIENCE]:  # the next turn does
-            self._sign()
-            return True
         joined = bool(turns.join(s.rule, s.plan, s.shared, self.private, self.me))
         if joined:
-            self._sign()
+            self._sign(s.clock())
         return joined
 
-    def _sign(self) -> None:
+    def _sign(self, nanoseconds: int) -> None:
+        """Write down who has entered the run, and when."""
         if not self.table[layout.T_PROCESS]:
             self.table[layout.T_PROCESS] = os.getpid()
-            self.table[layout.T_JOINED] = self.session.clock()
+            self.table[layout.T_JOINED] = nanoseconds
+
+    @property
+    def enters(self) -> bool:
+        """Whether the turns enter the run and leave it."""
+        return bool(self.table[layout.T_ENTERS])
 
     def first_turn(self, nanoseconds: int) -> int:
         """Blocks that take less than that, by a generous estimate; 1 where turns are blocks."""
@@ -176,26 +178,28 @@ class Worker:
         )
 
     def rejoin(self) -> bool:
-        """Enter the run again after a rest; False if it has ended meanwhile."""
+        """Enter the run again after a rest, or leave it to the turn; False if it has ended."""
         if self.session.word(layout.STOP) != layout.RUNNING:
             self.table[layout.T_STATE] = layout.DONE
             return False
-        return self.join()
+        return self.enters or self.join()
 
     def turn(self, n_blocks: int) -> int:
         """Claim and compute up to `n_blocks` blocks; one of the ``TURN_`` answers."""
         s = self.session
+        began = s.clock()
         answer = s.take_turn(
             s.rows, s.rule, s.plan, s.shared, self.private, self.scratch, self.me, n_blocks
         )
         self.table[layout.T_HEARTBEAT] = s.clock()
+        if self.enters and answer != layout.TURN_CLOSED:
+            self._sign(began)
         return int(answer)
 
     def leave(self, state: int = layout.DONE) -> None:
         """Push what is left, and be done or resting."""
         s = self.session
-        if not self.table[layout.T_PATIENCE]:  # else the last turn has
-            turns.leave(s.rule, s.plan, s.shared, self.private, self.me, state)
+        turns.leave(s.rule, s.plan, s.shared, self.private, self.me, state)
         if s.plan.inline:
             s.master().serve()  # the rest of its sum
 

@@ -1,7 +1,8 @@
 """Names for the places in the arrays that workers share: one list, used by kernels and views.
 
 Integer words that different workers write stand 16 words (128 bytes) apart, so that no two of them
-share a cache line or the line beside it, which processors fetch in pairs.
+share a cache line or the line beside it, which processors fetch in pairs. Nobody reads them in
+ascending order, which would make processors fetch further ahead (`hogshare.shm.spacing`).
 """
 
 WORD = 16  # int64 words between two control words: 128 bytes
@@ -77,7 +78,9 @@ T_TAKEN = 25  # of which the master has taken (which writes this, and the next)
 T_DROPPED = 26  # of which it has dropped
 T_SLEEPS = 27  # sleeps begun in the block in hand: 1 before it computes; more: see `apart`
 T_COUNTED = 28  # blocks completed by all when its last one was counted, see `rounds`
-T_PATIENCE = 29  # 0: a turn neither enters the run nor leaves it nor waits; see `turns`
+T_ENTERS = 29  # 1: turns enter the run and leave it, see `turns`; 0: calls of their own do
+T_LOOKS = 30  # times that turns look again in one wait for a block
+T_LOOKED = 31  # of which so many are done
 N_TABLE = 2 * WORD
 
 # values of T_STATE
@@ -149,3 +152,4 @@ TURN_RECORD = 3  # a snapshot of the model is due
 TURN_DONE = 4  # nothing left
 TURN_REST = 5  # nothing to claim until the caller raises the limit
 TURN_SLEEP = 6  # a block is claimed, and this worker is to sleep before it computes
+TURN_CLOSED = 7  # the run was closed, or is over, before this worker entered it

@@ -5,9 +5,10 @@ small data set costs a millisecond. So a worker asks for a *turn*: claim, comput
 many blocks without Python, watching the stop word at every block. The loop in Python
 (`hogshare.engine.loop`) is the same loop with turns as its computing step.
 
-With T_PATIENCE in its row, which is written before the run, a worker's first turn enters the run,
-the one that finds nothing left leaves it, and one that finds no block yet looks again for a moment
-(T_PATIENCE less one times). Otherwise each is a call of its own, and waiting is not done here.
+With T_ENTERS in its row, which is written before the run, a worker's first turn enters the run,
+and the one that finds nothing left leaves it; otherwise both are calls of their own. A turn that
+finds no block yet looks again for a moment, T_LOOKS times in one wait. Longer waits are not done
+here.
 """
 
 import numpy as np
@@ -46,7 +47,7 @@ from hogshare.kernels.exchange import (
     record_push,
 )
 from hogshare.kernels.hogwild import hogwild_rows
-from hogshare.kernels.jit import helper, inlined, kernel
+from hogshare.kernels.jit import JIT_DISABLED, helper, inlined, kernel
 from hogshare.kernels.master import (
     all_taken,
     has_room,
@@ -73,6 +74,9 @@ from hogshare.kernels.tracking import start_block
 FIRST_INTERVAL, GROWTH = 128, 1.0
 DESCENT_FIRST, DESCENT_GROWTH = 256, 1.0 / 16.0
 UNEXCHANGED = layout.T_UNEXCHANGED
+# Times that a turn looks at the words of the run between two times that it gives its core up; in
+# plain Python each takes as long as a hundred.
+GLANCES = 20 if JIT_DISABLED else 2_000
 
 
 @inlined
@@ -174,18 +178,22 @@ def leave(rule, plan, shared, private, me, state):
 
 @helper
 def may_begin(rule, plan, shared, private, me):
-    """Enter the run, if that is left to the turn; False: it was closed first."""
+    """Enter the run, if that is left to the turn; False: it is closed, or over, before that."""
     state = shared.table[me]
     now = load(state, layout.T_STATE)
-    if state[layout.T_PATIENCE] == 0 or now == layout.ACTIVE or now == layout.WAITING:
+    if state[layout.T_ENTERS] == 0 or now == layout.ACTIVE or now == layout.WAITING:
         return True
+    outside = now == layout.STARTING or now == layout.RESTING
+    if outside and load(shared.control, layout.STOP) != layout.RUNNING:
+        compare_exchange(state, layout.T_STATE, now, layout.DONE)
+        return False
     return enter_run(rule, plan, shared, private, me)
 
 
 @helper
 def parting(rule, plan, shared, private, me, answer):
     """The answer of a turn's last look; who is done, or rests, leaves if that is left to it."""
-    if shared.table[me, layout.T_PATIENCE] > 0:
+    if shared.table[me, layout.T_ENTERS] != 0:
         if answer == layout.TURN_DONE:
             leave_run(rule, plan, shared, private, me, layout.DONE)
         elif answer == layout.TURN_REST:
@@ -193,23 +201,53 @@ def parting(rule, plan, shared, private, me, answer):
     return answer
 
 
+@inlined
+def is_waited_for(shared, plan):
+    """Whether there will be blocks again without anybody's help but the other workers'."""
+    control = shared.control
+    ended = load(control, layout.EPOCHS)
+    return (
+        ended < plan.max_epochs
+        and ended < load(control, layout.LIMIT)
+        and load(control, layout.STOP) == layout.RUNNING
+        and load(control, layout.REPAIR_WANTED) == load(control, layout.REPAIRED)
+    )
+
+
+@helper
+def watch(control):
+    """Look at the words that change before there is a block again, for some microseconds."""
+    ended, ready = load(control, layout.EPOCHS), load(control, layout.READY)
+    for _ in range(GLANCES):
+        changed = load(control, layout.EPOCHS) != ended or load(control, layout.READY) != ready
+        if changed or load(control, layout.RETURNED) > 0:
+            break
+        if load(control, layout.STOP) != layout.RUNNING:
+            break
+
+
 @helper
 def claim_or_wait(shared, plan, me):
-    """Take the next block; wait for one as long as a turn may, if there is none yet.
+    """Take the next block; look again for a moment, if there is none yet.
 
-    That is for the last blocks of others: an epoch may not begin before the one before the last has
-    ended, and a run not end before its last.
+    What is waited for are the last blocks of others: an epoch may not begin before the one before
+    the last has ended, and a run not end before its last. Between two looks the core is given up,
+    because who has that block may need it; on a busy machine each time takes milliseconds, so that
+    looks are few, and once they are done the turns of this wait make none.
     """
-    control = shared.control
-    looks = shared.table[me, layout.T_PATIENCE]
+    state = shared.table[me]
     ticket = claim(shared, plan, me)
-    while ticket == layout.NO_BLOCK and looks > 1 and load(control, layout.STOP) == layout.RUNNING:
-        ended = load(control, layout.EPOCHS)
-        if ended >= plan.max_epochs or ended >= load(control, layout.LIMIT):
+    while ticket == layout.NO_BLOCK and state[layout.T_LOOKED] < state[layout.T_LOOKS]:
+        # who has failed to take a block has written its number: the monitor would wait for it
+        store(state, layout.T_BLOCK, layout.NO_BLOCK)
+        if not is_waited_for(shared, plan):
             break
+        state[layout.T_LOOKED] += 1
+        watch(shared.control)
         yield_core()
-        looks -= 1
         ticket = claim(shared, plan, me)
+    if ticket != layout.NO_BLOCK:
+        state[layout.T_LOOKED] = 0
     return ticket
 
 
@@ -271,7 +309,7 @@ def turn_of(name, method, lock_free, ordered=False, single=False):
         # a block's push comes before its clock wherever somebody looks at clocks
         must_push = not ordered and (plan.barrier != FREE or plan.sleeps != 0)
         if not ordered and not may_begin(rule, plan, shared, private, me):
-            return layout.TURN_DONE
+            return layout.TURN_CLOSED
         for _ in range(n_blocks):
             if must_leave(control, ordered):
                 return parting(rule, plan, shared, private, me, layout.TURN_DONE)

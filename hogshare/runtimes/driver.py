@@ -8,13 +8,12 @@ from typing import Any
 
 from hogshare.engine.loop import Compute, Rest, Sleep, Wait, Wish
 from hogshare.engine.session import Session
-from hogshare.kernels import layout
 from hogshare.kernels.barriers import FREE
 from hogshare.kernels.epochs import MASTER
 from hogshare.machine import usable_cores
 
 YIELDS = 64  # attempts before the first sleep
-LOOKS = 4000  # of a turn that finds no block: about a millisecond, in which a large one ends
+LOOKS = 50  # of turns that find no block: half a millisecond, if nobody else wants the core
 LONGEST_SLEEP = 0.002
 SLICE = 0.02  # of a straggler's sleep, after which it looks whether the run is over
 
@@ -25,7 +24,7 @@ def is_crowded(session: Session) -> bool:
 
 
 def looks_of(session: Session) -> int:
-    """How often a turn looks for a block that somebody else has in hand before it gives up."""
+    """How often turns look for a block that somebody else has in hand before they say so."""
     return 0 if session.settings.n_workers == 1 or is_crowded(session) else LOOKS
 
 
@@ -40,8 +39,7 @@ def yields_of(session: Session) -> int:
     plan = session.plan
     if plan.barrier != FREE or plan.private == MASTER:
         return YIELDS
-    looks = session.shared.table[0, layout.T_PATIENCE] > 1
-    return 0 if looks or is_crowded(session) else YIELDS
+    return 0 if session.looks or is_crowded(session) else YIELDS
 
 
 def back_off(attempts: int, yields: int = YIELDS) -> int:

@@ -1,4 +1,4 @@
-"""Spread the threads of a run over the cores for their first milliseconds.
+"""A core of its own for each thread of a run, for its first milliseconds.
 
 A thread that has just been started often shares a core with the one that started it until the
 kernel's balancer looks, a few milliseconds later; a fit of 20 ms loses a tenth of its time by that.
@@ -60,8 +60,13 @@ class Placement:
 
     def take(self, worker: int) -> None:
         """Take the core on which the calling thread runs, or move it to one that nobody has."""
-        if self._usable and not self._choose(worker):
+        if not self._usable:
+            return
+        if not self._choose(worker):
             self.bind(worker)
+        elif os.sched_getaffinity(0) != self._usable:  # of the thread that has started it
+            with contextlib.suppress(OSError):
+                os.sched_setaffinity(0, self._usable)
 
     def bind(self, worker: int) -> None:
         """Bind the calling thread to the worker's core; to any that nobody has, if it has none."""

@@ -63,7 +63,7 @@ class ThreadCrew:
 
         One that computes takes the core that this thread needs in order to start the others. But
         nobody waits for the others to come: each needs the interpreter for a tenth of a
-        millisecond, so that the last of 16 comes two milliseconds after the first.
+        millisecond or two, one after the other.
         """
         self._to_come = len(self._workers)
         try:

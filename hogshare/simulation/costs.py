@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from hogshare.report import Report
 
 LEAST_TURNS = 4  # of a run that has measured something
-LEAST_SECONDS = 0.005  # of computing: about a turn of full length
+LEAST_SECONDS = 0.005  # of computing: more than a turn of full length of up to seven workers
 TOLD_APART = 0.2  # standard error of an exchange's cost, over the cost, up to which it is believed
 OUTLIER = 1.5  # times the median row time, beyond which a turn was interrupted
 LARGEST_SHARE = 0.7  # of a run's computing that its exchanges and orders may be taken to be

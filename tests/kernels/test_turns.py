@@ -1,5 +1,6 @@
 """Turns of one worker against the twins: the row kernels, the order, the epochs, the criterion."""
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import cases
@@ -7,12 +8,15 @@ import naive
 import numpy as np
 import pytest
 
+from hogshare.engine.loop import worker_loop
 from hogshare.engine.rules import SGD
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
-from hogshare.kernels import epochs, layout, repair
-from hogshare.kernels.jit import BOUNDSCHECK
+from hogshare.kernels import epochs, layout, repair, turns
+from hogshare.kernels.jit import BOUNDSCHECK, JIT_DISABLED
 from hogshare.planes.shared import Shared, feature_rarity
+from hogshare.runtimes.driver import drive
+from hogshare.runtimes.monitor import Monitor
 
 FORMS = cases.FORMS if BOUNDSCHECK else cases.EVERY_FORM
 
@@ -398,13 +402,14 @@ def by_turns(session, apart):
     entered, answers = set(), []
     while workers:
         for worker in list(workers):
-            if worker.me not in entered:
+            assert worker.enters is not apart
+            if apart and worker.me not in entered:
                 assert worker.join()
-                assert session.word(layout.LIVE) == len(entered) + apart
-                entered.add(worker.me)
+            entered.add(worker.me)
             answers.append(worker.turn(2))
             if answers[-1] == layout.TURN_DONE:
-                worker.leave()
+                if apart:
+                    worker.leave()
                 workers.remove(worker)
     return answers
 
@@ -419,8 +424,9 @@ def test_turns_enter_and_leave_as_calls_of_their_own_do(n_workers, exchange):
     for name, array in apart.arrays.items():
         other = together.arrays[name]
         if name == "table":
-            array[:, layout.T_PATIENCE] = 1
+            array[:, layout.T_ENTERS] = 1
             for place in (layout.T_HEARTBEAT, layout.T_JOINED):
+                assert (array[:, place] > 0).all() and (other[:, place] > 0).all()
                 array[:, place] = other[:, place]
         np.testing.assert_array_equal(array, other, err_msg=name)
     assert together.word(layout.LIVE) == 0
@@ -428,54 +434,74 @@ def test_turns_enter_and_leave_as_calls_of_their_own_do(n_workers, exchange):
     assert (together.shared.table[:, layout.T_PROCESS] > 0).all()
 
 
-def test_nobody_enters_a_run_that_was_closed():
+@pytest.mark.parametrize("closed", [True, False])
+def test_nobody_enters_a_run_that_is_closed_or_over(closed):
     problem, *_ = cases.problem()
     session = cases.session(problem, n_workers=2)
     session.let_turns_enter(0)
-    worker = session.worker(1)
-    assert worker.join(), "the next turn finds out"
-    repair.refuse(session.shared.table[1])
-    assert worker.turn(5) == layout.TURN_DONE
-    worker.leave()
-    assert session.word(layout.LIVE) == session.word(layout.COMPLETED) == 0
+    if closed:
+        repair.refuse(session.shared.table[1])
+    else:
+        session.stop()
+    drive(worker_loop(session.worker(1)))
+    row = session.shared.table[1]
+    assert row[layout.T_STATE] == layout.DONE
+    assert row[layout.T_PROCESS] == row[layout.T_JOINED] == 0
+    for word in (layout.LIVE, layout.COMPLETED, layout.VERSION):
+        assert session.word(word) == 0
 
 
 def test_who_rests_leaves_and_comes_again_by_turns():
+    """And does not look for blocks that only the caller can give."""
     problem, *_ = cases.problem()
     session = cases.session(problem, n_workers=2, stop=Stop(epochs=2))
-    session.let_turns_enter(0)
+    session.let_turns_enter(1000)
     session.raise_limit(1)
     first, last = session.worker(0), session.worker(1)
-    assert first.join() and first.turn(100) == layout.TURN_REST
-    assert session.shared.table[0, layout.T_STATE] == layout.RESTING
+    row = session.shared.table[0]
+    assert first.turn(100) == layout.TURN_REST
+    assert row[layout.T_STATE] == layout.RESTING and row[layout.T_LOOKED] == 0
     assert session.word(layout.LIVE) == 0
-    first.leave(layout.RESTING)
-    assert session.word(layout.LIVE) == 0, "it has left already"
     session.raise_limit(2)
     assert first.rejoin() and first.turn(1) == layout.TURN_OVER
     assert session.word(layout.LIVE) == 1
-    assert first.turn(100) == layout.TURN_DONE and last.join() and last.turn(1) == layout.TURN_DONE
-    assert session.word(layout.LIVE) == 0
+    assert first.turn(100) == layout.TURN_DONE and last.turn(1) == layout.TURN_CLOSED
+    assert session.word(layout.LIVE) == 0 and row[layout.T_LOOKED] == 0
 
 
-def hold_the_last_block(session):
+def hold_the_last_block(session, looks):
     """Let worker 1 have the only block that is left in hand."""
-    session.let_turns_enter(3)
+    session.let_turns_enter(looks)
     worker = session.worker(0)
-    assert worker.join() and worker.turn(session.plan.n_blocks - 1) == layout.TURN_OVER
+    assert worker.turn(session.plan.n_blocks - 1) == layout.TURN_OVER
     table, control = session.shared.table, session.shared.control
-    table[1, layout.T_BLOCK] = control[layout.TICKET]
+    table[1, layout.T_BLOCK] = table[0, layout.T_BLOCK] = control[layout.TICKET]
+    table[1, layout.T_STATE] = layout.ACTIVE
     control[layout.TICKET] += 1
     return worker
 
 
-def test_a_turn_looks_again_for_a_moment_and_then_says_that_it_waits():
+def test_a_wait_has_so_many_looks():
     problem, *_ = cases.problem()
     session = cases.session(problem, n_workers=2, stop=Stop(epochs=1))
-    worker = hold_the_last_block(session)
+    worker = hold_the_last_block(session, 3)
+    row = session.shared.table[0]
     assert worker.turn(1) == layout.TURN_WAIT
-    assert session.shared.table[0, layout.T_STATE] == layout.ACTIVE
-    session.shared.table[:, layout.T_PATIENCE] = 1 << 62
+    assert row[layout.T_LOOKED] == 3 and row[layout.T_STATE] == layout.ACTIVE
+    row[layout.T_LOOKS] = 1
+    assert worker.turn(1) == layout.TURN_WAIT and row[layout.T_LOOKED] == 3, "they are spent"
+    session.shared.returned[0] = session.shared.table[1, layout.T_BLOCK]
+    session.shared.control[layout.RETURNED] = 1
+    assert worker.turn(1) == layout.TURN_OVER and row[layout.T_LOOKED] == 0, "the next wait's"
+
+
+ENDLESS = 1 << 62
+
+
+def test_a_stop_ends_the_looks():
+    problem, *_ = cases.problem()
+    session = cases.session(problem, n_workers=2, stop=Stop(epochs=1))
+    worker = hold_the_last_block(session, ENDLESS)
     with ThreadPoolExecutor(1) as pool:
         turn = pool.submit(worker.turn, 1)
         with pytest.raises(TimeoutError):
@@ -486,29 +512,60 @@ def test_a_turn_looks_again_for_a_moment_and_then_says_that_it_waits():
     assert session.word(layout.LIVE) == 0
 
 
-def test_a_turn_finds_the_block_that_is_put_back_while_it_looks():
+def test_a_repair_that_is_wanted_ends_the_looks():
+    """Everybody else stands still for it."""
     problem, *_ = cases.problem()
     session = cases.session(problem, n_workers=2, stop=Stop(epochs=1))
-    worker = hold_the_last_block(session)
-    session.shared.table[:, layout.T_PATIENCE] = 1 << 62
+    worker = hold_the_last_block(session, ENDLESS)
+    with ThreadPoolExecutor(1) as pool:
+        turn = pool.submit(worker.turn, 1)
+        with pytest.raises(TimeoutError):
+            turn.result(0.05)
+        repair.ask_for_repair(session.shared.control)
+        assert turn.result(10.0) == layout.TURN_WAIT
+
+
+def test_who_looks_does_not_withhold_a_dead_workers_block():
+    """Though it has tried to take it, and written its number down before it failed."""
+    problem, *_ = cases.problem()
+    session = cases.session(problem, n_workers=2, stop=Stop(epochs=1))
+    worker = hold_the_last_block(session, ENDLESS)
+    monitor = Monitor(session)
     with ThreadPoolExecutor(1) as pool:
         turn = pool.submit(worker.turn, 2)
-        session.shared.returned[0] = session.shared.table[1, layout.T_BLOCK]
-        session.shared.control[layout.RETURNED] = 1
+        with pytest.raises(TimeoutError):
+            turn.result(0.05)
+        monitor.bury(1)
+        deadline = time.monotonic() + 10.0
+        while not turn.done() and time.monotonic() < deadline:
+            monitor.tick()
+            time.sleep(0.001)
+        session.stop()
         assert turn.result(10.0) == layout.TURN_DONE
     assert session.word(layout.EPOCHS) == 1
+
+
+def test_who_looks_gives_its_core_up_each_time(monkeypatch):
+    if not JIT_DISABLED:
+        pytest.skip("compiled kernels call what they were compiled with")
+    given = []
+    monkeypatch.setattr(turns, "yield_core", lambda: given.append(1))
+    problem, *_ = cases.problem()
+    session = cases.session(problem, n_workers=2, stop=Stop(epochs=1))
+    assert hold_the_last_block(session, 5).turn(1) == layout.TURN_WAIT
+    assert len(given) == 5
 
 
 @pytest.mark.parametrize(
     "plan", [{"sleeps": 1}, {"ordered": 1}, {"private": epochs.MASTER}, {"parts": 2}]
 )
-def test_workers_enter_by_themselves_where_something_is_between(plan):
+def test_workers_enter_by_calls_of_their_own_where_something_is_between(plan):
     problem, *_ = cases.problem()
     session = cases.session(problem, n_workers=2)
     session.plan = session.plan._replace(**plan)
     session.let_turns_enter(7)
-    assert not session.shared.table[:, layout.T_PATIENCE].any()
+    assert not session.worker(1).enters and session.looks == 0
     session = cases.session(problem, n_workers=2)
     session.barrier = print
     session.let_turns_enter(7)
-    assert not session.shared.table[:, layout.T_PATIENCE].any()
+    assert not session.worker(1).enters and session.looks == 0
