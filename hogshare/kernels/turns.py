@@ -74,9 +74,9 @@ from hogshare.kernels.tracking import start_block
 FIRST_INTERVAL, GROWTH = 128, 1.0
 DESCENT_FIRST, DESCENT_GROWTH = 256, 1.0 / 16.0
 UNEXCHANGED = layout.T_UNEXCHANGED
-# Times that a turn looks at the words of the run between two times that it gives its core up; in
-# plain Python each takes as long as a hundred.
-GLANCES = 20 if JIT_DISABLED else 2_000
+# Times that a turn looks at the words of the run, a nanosecond each, between two times that it
+# gives its core up; in plain Python each takes as long as a hundred.
+GLANCES = 100 if JIT_DISABLED else 10_000
 
 
 @inlined
