@@ -7,16 +7,17 @@ In real time, if nothing is between, the first turn joins and the last one leave
 
 Where a run is looked at on its way, workers leave at the epoch that has been set as a limit, and
 join again when the caller has raised it. A turn that may not begin, because of a barrier or because
-there is nothing to claim, ends at once, and the loop wishes to wait. A barrier of the user's own is
-asked here, between turns.
+there is nothing to claim (some have looked again for a moment, see `hogshare.kernels.turns`), ends,
+and the loop wishes to wait. A barrier of the user's own is asked here, between turns.
 
 The loop is a generator. It yields `Compute` (call this, tell me what it answered and how long it
 took), `Wait` (nothing to claim: let time pass, tell me how much), `Rest` (the same, while the
 caller looks at the model), `Sleep` (see below) and `Ended` (an epoch is over). A runtime drives it:
 threads and processes call, yield and sleep; a simulation advances a virtual clock. Turns of
 built-in planes run compiled, many blocks at a time; how many is adapted so that a turn takes a few
-milliseconds. With stragglers, and in a simulation, a turn is at most a block: it ends with it, and
-between its claim and its computing, where the loop wishes to `Sleep`; that counts as computing.
+milliseconds, more with many workers. With stragglers, and in a simulation, a turn is at most a
+block: it ends with it, and between its claim and its computing, where the loop wishes to `Sleep`;
+that counts as computing.
 
 Who writes: the driver's thread writes the time fields of the worker's own row in the table, and the
 turns that are kept (`hogshare.shm.turns`).
