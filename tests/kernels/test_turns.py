@@ -1,5 +1,6 @@
 """Turns of one worker against the twins: the row kernels, the order, the epochs, the criterion."""
 
+import contextlib
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -495,54 +496,48 @@ def test_a_wait_has_so_many_looks():
     assert worker.turn(1) == layout.TURN_OVER and row[layout.T_LOOKED] == 0, "the next wait's"
 
 
-ENDLESS = 1 << 62
+@contextlib.contextmanager
+def looking_on(n_blocks):
+    """A run whose last block worker 1 has in hand, and a turn of worker 0 that looks for it."""
+    problem, *_ = cases.problem()
+    session = cases.session(problem, n_workers=2, stop=Stop(epochs=1))
+    worker = hold_the_last_block(session, 1 << 62)
+    with ThreadPoolExecutor(1) as pool:
+        turn = pool.submit(worker.turn, n_blocks)
+        with pytest.raises(TimeoutError):
+            turn.result(0.05)
+        try:
+            yield session, worker, turn
+        finally:
+            session.stop()
 
 
 def test_a_stop_ends_the_looks():
-    problem, *_ = cases.problem()
-    session = cases.session(problem, n_workers=2, stop=Stop(epochs=1))
-    worker = hold_the_last_block(session, ENDLESS)
-    with ThreadPoolExecutor(1) as pool:
-        turn = pool.submit(worker.turn, 1)
-        with pytest.raises(TimeoutError):
-            turn.result(0.05)
+    with looking_on(1) as (session, worker, turn):
         session.stop()
         assert turn.result(10.0) == layout.TURN_WAIT
-    assert worker.turn(1) == layout.TURN_DONE
-    assert session.word(layout.LIVE) == 0
+        assert worker.turn(1) == layout.TURN_DONE
+        assert session.word(layout.LIVE) == 0
 
 
 def test_a_repair_that_is_wanted_ends_the_looks():
     """Everybody else stands still for it."""
-    problem, *_ = cases.problem()
-    session = cases.session(problem, n_workers=2, stop=Stop(epochs=1))
-    worker = hold_the_last_block(session, ENDLESS)
-    with ThreadPoolExecutor(1) as pool:
-        turn = pool.submit(worker.turn, 1)
-        with pytest.raises(TimeoutError):
-            turn.result(0.05)
+    with looking_on(1) as (session, _, turn):
         repair.ask_for_repair(session.shared.control)
         assert turn.result(10.0) == layout.TURN_WAIT
 
 
 def test_who_looks_does_not_withhold_a_dead_workers_block():
     """Though it has tried to take it, and written its number down before it failed."""
-    problem, *_ = cases.problem()
-    session = cases.session(problem, n_workers=2, stop=Stop(epochs=1))
-    worker = hold_the_last_block(session, ENDLESS)
-    monitor = Monitor(session)
-    with ThreadPoolExecutor(1) as pool:
-        turn = pool.submit(worker.turn, 2)
-        with pytest.raises(TimeoutError):
-            turn.result(0.05)
+    with looking_on(2) as (session, _, turn):
+        monitor = Monitor(session)
         monitor.bury(1)
         deadline = time.monotonic() + 10.0
         while not turn.done() and time.monotonic() < deadline:
             monitor.tick()
             time.sleep(0.001)
-        session.stop()
-        assert turn.result(10.0) == layout.TURN_DONE
-    assert session.word(layout.EPOCHS) == 1
+        assert turn.done() and turn.result() == layout.TURN_DONE
+        assert session.word(layout.EPOCHS) == 1
 
 
 def test_who_looks_gives_its_core_up_each_time(monkeypatch):
