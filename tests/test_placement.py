@@ -20,6 +20,22 @@ linux_only = pytest.mark.skipif(
 )
 
 
+@pytest.fixture
+def usable():
+    """The cores that tests may use, if they are two at least."""
+    cores = os.sched_getaffinity(0)
+    if len(cores) < 2:
+        pytest.skip("one usable core")
+    return cores
+
+
+def in_a_thread(work):
+    """Call it in a thread of its own, whose binding nobody keeps."""
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+
+
 def cores_of(placement, n_workers, begins_on=None):
     """The cores of each worker once it has taken one, and after everyone was freed."""
     before, after = {}, {}
@@ -46,10 +62,7 @@ def cores_of(placement, n_workers, begins_on=None):
 
 
 @linux_only
-def test_who_meets_another_on_its_core_is_moved_and_freed():
-    usable = os.sched_getaffinity(0)
-    if len(usable) < 2:
-        pytest.skip("one usable core")
+def test_who_meets_another_on_its_core_is_moved_and_freed(usable):
     here = min(usable)
     placement = Placement(2)
     before, after = cores_of(placement, 2, begins_on=here)
@@ -61,10 +74,7 @@ def test_who_meets_another_on_its_core_is_moved_and_freed():
 
 
 @linux_only
-def test_who_is_alone_on_its_core_can_be_bound_to_it_later():
-    usable = os.sched_getaffinity(0)
-    if len(usable) < 2:
-        pytest.skip("one usable core")
+def test_who_is_alone_on_its_core_can_be_bound_to_it_later(usable):
     placement, seen = Placement(2), []
 
     def work():
@@ -74,18 +84,13 @@ def test_who_is_alone_on_its_core_can_be_bound_to_it_later():
         placement.bind(1)
         seen.append(os.sched_getaffinity(0))
 
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
+    in_a_thread(work)
     assert seen == [False, {max(usable)}]
     placement.free()
 
 
 @linux_only
-def test_who_was_started_by_a_bound_thread_is_not_bound_for_good():
-    usable = os.sched_getaffinity(0)
-    if len(usable) < 2:
-        pytest.skip("one usable core")
+def test_who_was_started_by_a_bound_thread_is_not_bound_for_good(usable):
     placement, seen = Placement(2), []
 
     def work():
@@ -93,17 +98,12 @@ def test_who_was_started_by_a_bound_thread_is_not_bound_for_good():
         placement.take(0)
         seen.append(os.sched_getaffinity(0))
 
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
+    in_a_thread(work)
     assert seen == [usable]
 
 
 @linux_only
-def test_where_the_core_is_not_known_everybody_is_bound(monkeypatch):
-    usable = os.sched_getaffinity(0)
-    if len(usable) < 2:
-        pytest.skip("one usable core")
+def test_where_the_core_is_not_known_everybody_is_bound(usable, monkeypatch):
     monkeypatch.setattr(placement_module, "_libc", None)
     before, after = cores_of(Placement(2), 2)
     assert all(len(cores) == 1 for cores in before.values()) and before[0] != before[1]
@@ -128,9 +128,7 @@ def test_freeing_threads_that_have_ended_is_harmless():
         placement.take(0)
         placement.bind(0)
 
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
+    in_a_thread(work)
     placement.free()
     placement.free()
 
@@ -143,18 +141,17 @@ class Late(Placement):
 
 
 class Crowd:
-    """A session for `ThreadCrew`, in which workers join, and then only tell when they began."""
+    """A session for `ThreadCrew`, in which workers only tell when they began."""
 
     def __init__(self, n_workers):
         self.settings = self.plan = self
         self.n_workers = n_workers
         self.looks = 0
         self.barrier, self.private = FREE, EXCHANGE
-        self.joined = {}
         self.began = {}
 
     def loop(self, session, me):
-        yield Compute(lambda: self.joined.setdefault(me, time.monotonic()))
+        yield Compute(lambda: None)
         self.began[me] = time.monotonic()
 
 

@@ -90,8 +90,8 @@ class Session:
 
         A call of a kernel takes the interpreter, by turns with other threads, and comes back when
         it is free again: a tenth of a millisecond, so that a run of 16 threads should need few of
-        them. Before any worker starts, and in real time. With stragglers, a master, rounds, or a
-        barrier of the user's own, entering and leaving stay calls of their own.
+        them. Called before any worker starts. With stragglers, a master, rounds, a barrier of the
+        user's own, or on a virtual clock, entering and leaving stay calls of their own.
 
         Parameters
         ----------

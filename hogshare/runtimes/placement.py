@@ -50,8 +50,8 @@ class Placement:
             self._usable = usable
             self._cores = [NOWHERE] * n_workers
             ordered = sorted(usable)
-            first = next(_next_core) % len(ordered)
-            self._left = ordered[first:] + ordered[:first]
+            last = max(itertools.islice(_next_core, n_workers)) % len(ordered)
+            self._left = ordered[last:] + ordered[:last]  # taken from the end
 
     @property
     def binds(self) -> bool:

@@ -233,8 +233,7 @@ def solve(
             keeper = Keeper(session, checkpoint, facts, checks, next_look, inside)
             session.raise_limit(keeper.limit)
             heard, at_rest = keeper.told_by(on_epoch), keeper.at_rest
-        if simulated is None:
-            session.let_turns_enter(looks_of(session))
+        session.let_turns_enter(looks_of(session))
         filled = time.perf_counter()
         session.worker(0).prepare()
         if checks is not None:

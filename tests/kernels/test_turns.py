@@ -540,9 +540,8 @@ def test_who_looks_does_not_withhold_a_dead_workers_block():
         assert session.word(layout.EPOCHS) == 1
 
 
+@pytest.mark.skipif(not JIT_DISABLED, reason="compiled kernels call what they were compiled with")
 def test_who_looks_gives_its_core_up_each_time(monkeypatch):
-    if not JIT_DISABLED:
-        pytest.skip("compiled kernels call what they were compiled with")
     given = []
     monkeypatch.setattr(turns, "yield_core", lambda: given.append(1))
     problem, *_ = cases.problem()
