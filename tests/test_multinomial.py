@@ -56,30 +56,27 @@ def test_weights_of_classes_and_rows_are_scikit_learns(digits):
 )
 @pytest.mark.parametrize("n_workers", [1, 2])
 def test_sgd_comes_near(digits, plane, n_workers):
-    """With two workers in the middle one of five runs: what plain adds lose is up to chance."""
+    """Of plain adds none is lost where iterates are averaged, or the average would be far off."""
     X, y = digits
     problem = problems.linear(X, y, loss="multinomial", alpha=ALPHA)
     theirs = optimum(X, y)
     best = problem.objective(theirs.coef_, theirs.intercept_)
     # its objective is the loss as it is counted once per row, without the penalty
     unpenalised = problems.linear(X, y, loss="multinomial", penalty=None)
-    reached = []
-    for _ in range(5 if n_workers > 1 else 1):
-        report = solve(
-            problem,
-            rule=SGD(average=400 * 20),
-            plane=plane,
-            runtime="threads",
-            n_workers=n_workers,
-            step=StepSize("constant", eta0=0.02),
-            stop=Stop(epochs=60, tol=-np.inf),
-            seed=0,
-        )
-        model = report.model
-        reached.append(problem.objective(model.average_coef, model.average_intercept))
-        whole = unpenalised.objective(model.coef, model.intercept)
-        assert report.epoch_losses[-1] == pytest.approx(whole, rel=0.1)
-    assert np.median(reached) <= best * 1.01
+    report = solve(
+        problem,
+        rule=SGD(average=400 * 20),
+        plane=plane,
+        runtime="threads",
+        n_workers=n_workers,
+        step=StepSize("constant", eta0=0.02),
+        stop=Stop(epochs=60, tol=-np.inf),
+        seed=0,
+    )
+    model = report.model
+    whole = unpenalised.objective(model.coef, model.intercept)
+    assert report.epoch_losses[-1] == pytest.approx(whole, rel=0.1)
+    assert problem.objective(model.average_coef, model.average_intercept) <= best * 1.01
 
 
 def test_the_objective_is_scikit_learns_loss(digits):

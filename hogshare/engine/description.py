@@ -127,6 +127,10 @@ def describe(
         pace = pace_of(rule, problem, numbers, n_training, n_workers, interval, automatic, limits)
         interval = pace.interval
         numbers = numbers._replace(stretch=pace.stretch, keep=float(pace.keep), level=pace.level)
+    plane_numbers = plane.numbers()
+    if rule.average and n_workers > 1 and mode == epochs.LOCK_FREE:
+        # the sum of iterates counts every change: one that is lost would stay in it for good
+        plane_numbers["atomic"] = 1
     plan = Plan(
         block_rows=rows_per_block,
         n_blocks=n_blocks,
@@ -147,7 +151,7 @@ def describe(
         ordered=int(ordered),
         inline=int(mode == epochs.MASTER and n_workers == 1),
         **numbers_of(barrier, n_workers),
-        **plane.numbers(),
+        **plane_numbers,
         sleeps=sleeps,
         parts=parts,
     )

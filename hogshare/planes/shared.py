@@ -43,7 +43,9 @@ class Shared:
         far a block of rows moves it (see `hogshare.kernels.exchange`). "auto" chooses the number.
     adds : {"plain", "atomic"}, default="plain"
         With ``exchange=None``: plain adds may lose an update when two workers meet on a
-        coordinate; atomic ones do not, and cost several times as much.
+        coordinate; atomic ones do not, and cost several times as much. Several workers whose
+        iterates are averaged always add atomically: the sum of the iterates counts every change,
+        and a lost one would stay in it for good.
 
     Examples
     --------
