@@ -32,6 +32,8 @@ RUNS = [
     ("rounds", "WORKERS=2 BLOCKS=3 FIRST_LIMIT=1 DEATHS=1"),
     ("rounds", "DEATHS=1"),
     ("rounds", "DEATHS=1 VICTIM=1"),
+    ("rounds", "LOWERS WORKERS=2 MAX_EPOCHS=4"),
+    ("rounds", "LOWERS WORKERS=2 MAX_EPOCHS=3 DEATHS=1"),
 ]
 
 TORN = "(copy[0]==copy[1])"
@@ -39,6 +41,7 @@ HALF = "(w[0]==w[1])"
 TWICE = "(in_round<=1)"
 ORDER = ">=next_section)"
 STUCK = "invalid end state"
+AHEAD = "(TICKET<=(EPOCHS*2))"
 
 BROKEN = [
     ("snapshot", "NO_SECOND_LOOK", TORN),
@@ -72,6 +75,7 @@ BROKEN = [
     ("rounds", "BLIND_PASSING DEATHS=1", STUCK),
     ("rounds", "STARTING_RESTS FIRST_LIMIT=0", ORDER),
     ("rounds", "DEAD_KEEPS DEATHS=1", STUCK),
+    ("rounds", "LOWERS_TOO_FAR WORKERS=2 MAX_EPOCHS=3", AHEAD),
 ]
 
 

@@ -90,6 +90,23 @@ def test_looks_are_few(cancer):
     assert len(epochs) < 16
 
 
+@pytest.mark.parametrize("rule", [SDCA(), SAGA()], ids=lambda rule: type(rule).__name__)
+@pytest.mark.parametrize(("runtime", "n_workers"), WORKERS)
+@pytest.mark.parametrize("tolerance", [1e-5, 1e-8])
+def test_an_epochs_end_asks_for_a_look_where_it_is_worth_while(
+    cancer, rule, runtime, n_workers, tolerance
+):
+    """The first look knows how far it is; hardly any is in vain then, and hardly an epoch."""
+    problem = problems.linear(*cancer, alpha=0.01)
+    run = {"rule": rule, "runtime": runtime, "n_workers": n_workers, "seed": 0}
+    report = solve(problem, stop=Stop(epochs=1000, gradient=tolerance), **run)
+    epochs = [look["epoch"] for look in report.checks]
+    assert report.converged and epochs[0] == 3
+    assert len(epochs) <= 5
+    fewer = Stop(epochs=int((epochs[-1] - 2) / 1.4), gradient=0.0)
+    assert solve(problem, stop=fewer, **run).checks[-1]["gradient"] > tolerance
+
+
 @pytest.mark.parametrize(("runtime", "n_workers"), [("caller", 1), ("threads", 2)])
 @pytest.mark.parametrize("loss", ["hinge", "epsilon_insensitive"])
 def test_losses_with_kinks_have_a_gap(cancer, loss, runtime, n_workers):

@@ -1,9 +1,12 @@
 """Looks at the model on its way, settles its intercepts, and says when to look again.
 
-A look is two passes over the rows and costs as much as half an epoch. So the next look is at the
-epoch at which the rate of late foresees the end, and not later than twice the epochs so far. What
-is foreseen depends on the models alone, not on the clock: one worker with a seed stops at the same
-epoch in every call.
+A look is two passes over the rows and costs as much as half an epoch. So few are taken. What an
+epoch changes in what the rules remember of rows dies out as the gradient does, and is known without
+a pass: the run rests for the next look once it has come down as far as the criterion still has to
+(`kernels.endings.call`). The two are not in proportion, so there is a latest epoch besides: a few
+times the epochs so far, or those that the looks' own rate foresees. Plain descent remembers
+nothing, and has that alone. All this depends on the models, not on the clock: one worker with a
+seed stops at the same epoch in every call.
 """
 
 from __future__ import annotations
@@ -25,6 +28,8 @@ from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
 
 FIRST_LOOK = 3  # epochs
+PATIENCE = 7  # epochs per epoch so far without a look, where an epoch's end may ask for one
+DOUBT = 2.0  # the same in epochs that the looks foresee
 SETTLED = 0.1  # of the tolerance: mean slope at which the intercepts are good enough
 NAMES = {
     "gradient": "largest component of the gradient",
@@ -135,9 +140,26 @@ class Checks:
             self.hopeless = stuck or far
         if self.hopeless:
             return None
-        if math.isinf(wanted):
-            return epoch + (epoch + 1) // 2
-        return epoch + max(1, math.ceil(min(epoch, wanted)))
+        unmet = self._unmet()
+        enough = min(self._enough_change(kind, session.change) for kind in unmet)
+        small = self.criteria.get("gradient", 0.0)
+        session.ask_for_look(enough, small)
+        if enough == 0.0:
+            return epoch + ((epoch + 1) // 2 if math.isinf(wanted) else whole(min(epoch, wanted)))
+        # who may give up has to see early that it will not do
+        reach = epoch if self.give_up else PATIENCE * epoch
+        tells = "gradient" in unmet and small > 0.0 and session.shared.average.size > 0
+        return epoch + (reach if tells else whole(min(reach, DOUBT * wanted)))
+
+    def _enough_change(self, kind: str, change: float) -> float:
+        """Sum of an epoch's squared changes at which a criterion may be met; 0: nobody knows.
+
+        The changes, the gradient and the model's distance from the optimum are in proportion, near
+        it; the gap is in proportion to their squares.
+        """
+        short = self.criteria[kind] / self.seen[-1][kind]
+        found = change * (short**2 if kind == "gradient" else short)
+        return found if math.isfinite(found) else 0.0
 
     def _dual_slopes(self, session: Session) -> np.ndarray | None:
         if not self._needs_gap or self.problem.loss not in losses.KINKED:
@@ -168,6 +190,11 @@ class Checks:
             value = self.seen[-1][kind]
             parts.append(f"the {NAMES[kind]} {how} {value:.3g} ({tolerance:.3g} was asked for)")
         return " and ".join(parts)
+
+
+def whole(epochs: float) -> int:
+    """Whole epochs, rounded up, and at least one."""
+    return max(1, math.ceil(epochs))
 
 
 def check_criterion(problem: LinearProblem, stop: Stop) -> None:

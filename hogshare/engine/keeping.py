@@ -108,7 +108,7 @@ class Keeper:
         Returns the epoch to rest again, or None to stop.
         """
         epoch = session.word(layout.EPOCHS)
-        if self.checks is not None and epoch >= self.next_look:
+        if self.checks is not None and self._must_look(epoch):
             again = self.checks.look(session, each)
             if again is None:
                 return None
@@ -139,15 +139,18 @@ class Keeper:
         wanted = round(self.checkpoint.seconds * (epoch - self._first) / passed / every)
         self._gap = every * max(1, min(wanted, GROWTH * self._gap // every))
 
+    def _must_look(self, epoch: int) -> bool:
+        return epoch >= self.next_look or self.session.is_called
+
     def _collect(self) -> Saved:
         checks = self.checks
         looks: dict[str, Any] = {"seen": [], "next": 0}
         if checks is not None:
             epoch = self.session.word(layout.EPOCHS)
             # a look that has ended the run is done again by the run that goes on
-            again = self.next_look <= epoch
+            again = self._must_look(epoch)
             seen = [dict(look) for look in checks.seen if look["epoch"] < epoch or not again]
-            looks = {"seen": seen, "next": self.next_look}
+            looks = {"seen": seen, "next": epoch if again else self.next_look}
         return collect(self.session, self.facts, looks)
 
     def _write(self, saved: Saved) -> None:

@@ -155,6 +155,7 @@ def dual_rows(rows, rule, order, first, last, dual, private, columns, alone, few
                 else:
                     add_float(dual, own, kind(change))
                 step[c] = change / scale
+                local[layout.L_CHANGE, c] += change * change
             if rule.fit_intercept:
                 drift = change + local[layout.L_DUAL_MEAN, c]
                 local[layout.L_INTERCEPT, c] += rule.intercept_step * drift

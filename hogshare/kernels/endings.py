@@ -1,7 +1,8 @@
 """How an epoch ends: the criterion, the held-out score, and whether learning goes on.
 
-Who writes: the worker that holds the ENDER word, and it alone (columns, history, EPOCHS). The sums
-that it reads were all added before the count-down of the epoch's blocks, which acquires.
+Who writes: the worker that holds the ENDER word, and it alone (columns, history, EPOCHS, and LIMIT
+downwards). The sums that it reads were all added before the count-down of the epoch's blocks, which
+acquires.
 """
 
 import numpy as np
@@ -11,7 +12,8 @@ from hogshare.kernels.atomics import compare_exchange, load, store
 from hogshare.kernels.dual import half_squares
 from hogshare.kernels.epochs import LOCK_FREE, MASTER, apply_criterion, stop_now
 from hogshare.kernels.jit import helper
-from hogshare.kernels.saga import fade, tame
+from hogshare.kernels.proximal import shrunk
+from hogshare.kernels.saga import fade, strengths, tame
 from hogshare.kernels.scores import held_out_scores
 from hogshare.kernels.sgd import GRADIENT, SAGA
 
@@ -80,7 +82,57 @@ def end_epoch(rows, rule, plan, shared, private, epoch):
     adaptive = rule.schedule == schedules.ADAPTIVE
     if apply_criterion(shared, plan, adaptive, criterion, score, epoch):
         stop_now(control, layout.STOPPED_BY_CRITERION)
+    if rule.method != GRADIENT:
+        average = shared.average if in_shared else private.average
+        call(rule, shared, sums, w, average, epoch)
     store(control, layout.EPOCHS, epoch + 1)
+
+
+@helper
+def steepest(rule, w, average):
+    """Largest component of the gradient mapping, by SAGA's average: that of late, not of now."""
+    l2, l1 = strengths(rule)
+    largest = 0.0
+    for j in range(w.shape[0]):
+        value = np.float64(w[j])
+        slope = average[j] + l2 * value
+        if l1 > 0.0:
+            slope = value - shrunk(value - slope, l1)
+        largest = max(largest, abs(slope))
+    return largest
+
+
+@helper
+def call(rule, shared, sums, w, average, epoch):
+    """Let workers rest for a look, once an epoch has changed as little as is hoped for.
+
+    What an epoch changes in what is remembered of rows dies out as the gradient does, as long as
+    that has far to go; where only few directions are left, which change little from one epoch to
+    the next, SAGA's average is the gradient to a few per cent. So one tells of the other without a
+    look. The holder of the ENDER word lowers the limit before EPOCHS advances: nobody has claimed
+    from the epoch after the next one then. From the next one others may have: with them it is
+    foreseen, at the rate of late, and the rest comes after it.
+    """
+    columns = shared.columns
+    n_columns = columns.shape[1]
+    before = columns[layout.C_CHANGE, 0]
+    change = 0.0
+    for c in range(n_columns):
+        change += sums[2 * n_columns + c]
+    columns[layout.C_CHANGE, 0] = change
+    first_free = epoch + 1
+    if shared.table.shape[0] > 1:
+        first_free = epoch + 2
+        if change < before:
+            change *= change / before
+    if columns[layout.C_ENOUGH, 0] <= 0.0 or change > columns[layout.C_ENOUGH, 0]:
+        return
+    small = columns[layout.C_SMALL, 0]
+    if small > 0.0 and average.shape[0] > 0 and steepest(rule, w, average) > small:
+        return
+    columns[layout.C_ENOUGH, 0] = layout.CALLED
+    if first_free < load(shared.control, layout.LIMIT):
+        store(shared.control, layout.LIMIT, first_free)
 
 
 @helper

@@ -11,7 +11,8 @@ Who writes what, and in which order:
   EPOCHS (release). Epochs end in order.
 - Orders and sums stand in pairs, by the parity of the epoch: epoch e + 1 is prepared once epoch
   e - 1 has ended, so at most two epochs are ever open.
-- At LIMIT epochs nobody claims: workers leave, and the caller, who alone writes LIMIT, raises it.
+- At LIMIT epochs nobody claims: workers leave, and the caller looks and raises it. The holder of
+  the ENDER word may lower it, to an epoch that nobody has claimed from yet (`endings.call`).
 - The monitor, and nobody else, puts a dead worker's block into ``returned``.
 """
 

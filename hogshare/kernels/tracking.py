@@ -1,4 +1,4 @@
-"""A block's sums: losses and criterion, where they are asked for, and what SAGA's table changes by.
+"""A block's sums: losses and criterion, where asked for, and squared changes of what is remembered.
 
 Who writes: each worker its own (`local`), row by row; `complete` adds them to the epoch's.
 

@@ -11,9 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from hogshare.rivals.contestant import Contestant, Setting
-
-TOLERANCES = tuple(digit * 10.0**power for power in range(2, -10, -1) for digit in (1.0, 0.3))
+from hogshare.rivals.contestant import TOLERANCES, Contestant, Setting
 
 
 class LiblinearNewton(Contestant):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
-from hogshare.rivals.contestant import Contestant, Setting
+from hogshare.rivals.contestant import TOLERANCES, Contestant, Setting
+
+LOOSEST = 0.1  # tolerance of `LogisticRegression`: looser ones are met at its first look too
 
 
 class HogshareSGD(Contestant):
@@ -49,10 +52,14 @@ class HogshareAuto(HogshareSGD):
 
 
 class HogshareLogistic(HogshareSGD):
-    """`hogshare.LogisticRegression`, stopped by the number of epochs."""
+    """`hogshare.LogisticRegression`, which looks at the gradient on its way, by its tolerance."""
 
     name = "hogshare LogisticRegression"
     losses = ("log_loss",)
+    unit = "tolerance"
+
+    def ladder(self) -> Sequence[float]:
+        return tuple(tolerance for tolerance in TOLERANCES if tolerance <= LOOSEST)
 
     def prepare(self, X: Any, y: np.ndarray) -> Any:
         from hogshare.estimators import LogisticRegression
@@ -60,13 +67,13 @@ class HogshareLogistic(HogshareSGD):
         return X, y, LogisticRegression, None
 
     def model(self, kind: Any, budget: float, seed: int, **extra: Any) -> Any:
-        """Make an estimator that runs all its epochs and looks at the gradient on its way."""
+        """Make an estimator that ends by its own criterion."""
         return kind(
             C=self.task.C,
             fit_intercept=False,
             solver="saga",  # nobody else finishes the fit
-            max_iter=int(budget),
-            tol=0.0,
+            max_iter=1000,
+            tol=budget,
             n_jobs=self.task.workers,
             random_state=seed,
             **extra,

@@ -5,7 +5,7 @@ epochs.py and endings.py, the monitor from runtimes/monitor.py and the caller's 
 rests from engine/session.py (`rests`). WORKERS workers start whenever they come, and do MAX_EPOCHS
 epochs of BLOCKS blocks; they rest at LIMIT, which begins at FIRST_LIMIT, until the caller raises it
 by one. Worker 0 may be killed at any step if DEATHS is 1; the monitor buries it and puts its block
-back. Any section that ends an epoch may stop the run.
+back. Any section that ends an epoch may stop the run, and with LOWERS lower LIMIT, for a look.
 
 Memory order. A step is atomic and all see it at once: SECTION, T_READY and T_STATE are stored
 releasing and loaded acquiring, and whatever a section writes is behind its store of SECTION.
@@ -24,6 +24,7 @@ Broken twins, by -D, each has to be caught:
   BLIND_PASSING      SECTION is moved on by a store instead of a compare-exchange
   STARTING_RESTS     the caller takes a run for resting though a worker is about to join
   DEAD_KEEPS         the monitor does not put the dead worker's block back
+  LOWERS_TOO_FAR     LIMIT is lowered to an epoch that has been claimed from
 */
 
 #ifndef WORKERS
@@ -37,6 +38,12 @@ Broken twins, by -D, each has to be caught:
 #endif
 #ifndef FIRST_LIMIT
 #define FIRST_LIMIT MAX_EPOCHS
+#endif
+#ifdef LOWERS_TOO_FAR
+#define LOWERS
+#define FIRST_FREE 1 /* epochs after the one that ends */
+#else
+#define FIRST_FREE 2
 #endif
 #ifndef DEATHS
 #define DEATHS 0
@@ -90,6 +97,8 @@ bool criterion; /* ghost: the run was stopped before its end */
 #else
 #define IS_GONE(k) (RESTS_ON(k) || IS_PASSED_EARLY(k) || !IS_LIVE(k))
 #endif
+#define CLAIMS_IN_VAIN \
+    (TICKET / BLOCKS > EPOCHS + 1 || (TICKET / BLOCKS >= LIMIT && EPOCHS < LIMIT))
 #define IS_LIVE(k) (state[k] != DONE && state[k] != DEAD)
 #define HAS_BLOCK(k) (IS_LIVE(k) && block[k] != NO_BLOCK)
 #if WORKERS == 2
@@ -149,6 +158,12 @@ inline end_epochs() {
         :: atomic { STOP = true; criterion = true }
         :: true
         fi;
+#ifdef LOWERS
+        if
+        :: LIMIT > EPOCHS + FIRST_FREE -> LIMIT = EPOCHS + FIRST_FREE
+        :: true
+        fi;
+#endif
         EPOCHS++
     :: else -> break
     od
@@ -158,7 +173,7 @@ inline end_epochs() {
 inline claim() {
     ticket = NO_BLOCK;
     /* Rounds in which nobody has a block are left out: nothing changes until the monitor acts. */
-    !(TICKET / BLOCKS >= LIMIT && EPOCHS < LIMIT && !SOMEBODY_HAS_BLOCK) || returned != NO_BLOCK;
+    !(CLAIMS_IN_VAIN && !SOMEBODY_HAS_BLOCK) || returned != NO_BLOCK;
     if
     :: returned != NO_BLOCK -> /* take_returned */
         if
@@ -337,6 +352,7 @@ active proctype caller() {
         :: atomic { k == WORKERS -> k = 0; break }
         :: STOP -> goto over
         od;
+        assert(TICKET <= EPOCHS * BLOCKS); /* nobody has begun what the look has not seen */
         LIMIT++ /* raise_limit */
     :: STOP -> break
     od;
