@@ -9,7 +9,7 @@ import numpy as np
 
 from hogshare import machine
 from hogshare.kernels import epochs, losses
-from hogshare.kernels.moments import add_chances, add_interactions, count_nonzeros
+from hogshare.kernels.moments import add_chances, add_interactions, nonzeros_of
 
 if TYPE_CHECKING:
     from hogshare.problems.linear import LinearProblem
@@ -226,6 +226,6 @@ def feature_rarity(problem: LinearProblem, chances: np.ndarray = NOBODY) -> np.n
         visits, counts = float(chances.sum()), np.zeros(problem.n_features)
         add_chances(problem.rows, chances, counts)
     else:
-        visits, counts = float(problem.n_rows), np.zeros(problem.n_features, np.int64)
-        count_nonzeros(problem.rows, counts)
+        visits = float(problem.n_rows)
+        counts = nonzeros_of(problem.rows, problem.n_features)
     return (visits / np.where(counts > 0, counts, visits)).astype(np.float32)
