@@ -12,7 +12,13 @@ import scipy.sparse as sp
 from hogshare import problems
 from hogshare.kernels import penalties
 from hogshare.kernels.jit import kernel
-from hogshare.kernels.moments import add_chances, add_interactions, count_nonzeros, nonzeros_of, norms_of
+from hogshare.kernels.moments import (
+    add_chances,
+    add_interactions,
+    count_nonzeros,
+    nonzeros_of,
+    norms_of,
+)
 from hogshare.kernels.rows import (
     column_of,
     margins,
