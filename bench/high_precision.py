@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import statistics
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +19,7 @@ from threading import Barrier
 from typing import Any
 
 import numpy as np
+from halfway import share_of_way
 
 from hogshare import Stop, datasets, problems, solve
 from hogshare.engine.automatic import automatic_rule
@@ -66,8 +66,7 @@ def reach(
         if excess <= target and n_epochs == first > 1:
             break
         if excess <= target:
-            way = math.log(before / max(excess, 1e-3 * target))  # which may be below the best known
-            share = math.log(before / target) / way
+            share = share_of_way(before, excess, target)
             return before_seconds + share * (seconds - before_seconds), n_epochs - 1 + share
         before, before_seconds = excess, seconds
     raise RuntimeError(

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import psutil
+from halfway import share_of_way
 from sklearn.preprocessing import StandardScaler
 
 from hogshare import SAGA, SDCA, SGD, Shared, Stop, datasets, problems, solve
@@ -128,8 +129,7 @@ def between(k: int, seconds: np.ndarray, excess: np.ndarray, target: float) -> t
     """Epochs and seconds between two lengths, by the logarithm of the excess."""
     if k == 0:
         return 1.0, float(seconds[0])  # what less than an epoch gives is not looked at
-    way = math.log(excess[k - 1] / max(excess[k], 1e-3 * target))
-    share = math.log(excess[k - 1] / target) / way if way > 0.0 else 1.0
+    share = share_of_way(excess[k - 1], excess[k], target)
     epochs = LENGTHS[k - 1] + share * (LENGTHS[k] - LENGTHS[k - 1])
     return epochs, float(seconds[k - 1] + share * (seconds[k] - seconds[k - 1]))
 

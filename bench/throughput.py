@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from halfway import share_of_way
 from sklearn.linear_model import SGDClassifier as ScikitSGD
 
 import hogshare
@@ -153,8 +154,7 @@ def crossing(runs: np.ndarray) -> tuple[float, float]:
     if not reached.size:
         return math.inf, math.inf
     k = int(reached[0])
-    # what is missing is negative where the end is passed, which one worker has by chance, too
-    share = math.log(left[k - 1] / GOAL) / math.log(left[k - 1] / max(left[k], 0.05 * GOAL))
+    share = share_of_way(left[k - 1], left[k], GOAL, least=0.05)  # one worker passes it by chance
     return k - 1 + share, seconds[k - 1] + share * (seconds[k] - seconds[k - 1])
 
 

@@ -2,6 +2,8 @@
 penalty go by.
 """
 
+from typing import Any
+
 import numpy as np
 
 from hogshare.kernels.jit import kernel
@@ -65,7 +67,7 @@ def count_nonzeros(rows, out):
         out[0, rows.indices[k]] += 1
 
 
-def nonzeros_of(rows, n_features):
+def nonzeros_of(rows: Any, n_features: int) -> np.ndarray:
     """Values that are stored of each feature of sparse rows, int64 of shape (n_features,)."""
     counts = np.zeros((4 if n_features <= FEW else 1, n_features), np.int64)
     count_nonzeros(rows, counts)
