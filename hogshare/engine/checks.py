@@ -20,7 +20,7 @@ import numpy as np
 
 from hogshare.engine.intercepts import Each, best_intercepts, best_without_features
 from hogshare.engine.memory import memory_of
-from hogshare.engine.optimality import Optimality
+from hogshare.engine.optimality import Optimality, largest_component
 from hogshare.engine.session import Session
 from hogshare.engine.stops import Stop
 from hogshare.kernels import layout, losses
@@ -30,6 +30,7 @@ from hogshare.problems.model import Model
 FIRST_LOOK = 3  # epochs
 PATIENCE = 7  # epochs per epoch so far without a look, where an epoch's end may ask for one
 DOUBT = 2.0  # the same in epochs that the looks foresee
+TOLD = 0.9  # of the gradient, in SAGA's average: it is taken for the gradient then
 SETTLED = 0.1  # of the tolerance: mean slope at which the intercepts are good enough
 NAMES = {
     "gradient": "largest component of the gradient",
@@ -140,26 +141,36 @@ class Checks:
             self.hopeless = stuck or far
         if self.hopeless:
             return None
-        unmet = self._unmet()
-        enough = min(self._enough_change(kind, session.change) for kind in unmet)
-        small = self.criteria.get("gradient", 0.0)
-        session.ask_for_look(enough, small)
+        enough = min(self._enough_change(kind, session) for kind in self._unmet())
+        session.ask_for_look(enough, self.criteria.get("gradient", 0.0))
         if enough == 0.0:
             return epoch + ((epoch + 1) // 2 if math.isinf(wanted) else whole(min(epoch, wanted)))
         # who may give up has to see early that it will not do
         reach = epoch if self.give_up else PATIENCE * epoch
-        tells = "gradient" in unmet and small > 0.0 and session.shared.average.size > 0
-        return epoch + (reach if tells else whole(min(reach, DOUBT * wanted)))
+        return epoch + whole(min(reach, DOUBT * wanted))
 
-    def _enough_change(self, kind: str, change: float) -> float:
+    def _enough_change(self, kind: str, session: Session) -> float:
         """Sum of an epoch's squared changes at which a criterion may be met; 0: nobody knows.
 
         The changes, the gradient and the model's distance from the optimum are in proportion, near
-        it; the gap is in proportion to their squares.
+        it; the gap is in proportion to their squares. Any sum will do where SAGA's average is the
+        gradient by now: few directions may be left then, in which hardly anything changes.
         """
-        short = self.criteria[kind] / self.seen[-1][kind]
-        found = change * (short**2 if kind == "gradient" else short)
+        last = self.seen[-1][kind]
+        short = self.criteria[kind] / last
+        if kind == "gradient" and short > 0.0 and self._told(session) >= TOLD * last:
+            return math.inf
+        found = session.change * (short**2 if kind == "gradient" else short)
         return found if math.isfinite(found) else 0.0
+
+    def _told(self, session: Session) -> float:
+        """What SAGA's average says of the gradient; 0 without one."""
+        average = session.shared.average
+        if not average.size:
+            return 0.0
+        coef = session.model().coef.astype(np.float64)
+        of_losses = average.reshape(-1, self.problem.n_columns).T
+        return largest_component(self.problem, coef, of_losses)
 
     def _dual_slopes(self, session: Session) -> np.ndarray | None:
         if not self._needs_gap or self.problem.loss not in losses.KINKED:

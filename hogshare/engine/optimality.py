@@ -30,6 +30,14 @@ HARDLY_SHRUNK = 0.999  # of what slopes are: the gap may be a thousandth of the 
 PART_VALUES = 1 << 18  # of the rows, fewer of which are not worth a thread
 
 
+def largest_component(problem: LinearProblem, coef: np.ndarray, of_losses: np.ndarray) -> float:
+    """Of the gradient mapping on the coefficients, from the gradient of the mean loss."""
+    slope = of_losses + problem.l2 * coef
+    if problem.l1 > 0.0:
+        slope = coef - shrunk(coef - slope, problem.l1)
+    return float(np.abs(slope).max(initial=0.0))
+
+
 class Optimality:
     """One look at a model.
 
@@ -118,11 +126,8 @@ class Optimality:
         For a penalty without l1 this is the gradient of the objective; with l1 it is by how much a
         proximal gradient step of length one moves the coefficients.
         """
-        l1, l2 = self.problem.l1, self.problem.l2
-        slope = self._sides.sum(axis=0).T / max(1, self.problem.n_rows) + l2 * self.coef
-        if l1 > 0.0:
-            slope = self.coef - shrunk(self.coef - slope, l1)
-        largest = float(np.abs(slope).max(initial=0.0))
+        of_losses = self._sides.sum(axis=0).T / max(1, self.problem.n_rows)
+        largest = largest_component(self.problem, self.coef, of_losses)
         if self.problem.fit_intercept:
             sums = self._slope_sums.sum(axis=0) / self.problem.n_rows
             largest = max(largest, float(np.abs(sums).max()))
