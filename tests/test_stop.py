@@ -5,6 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.datasets import make_classification
+from sklearn.preprocessing import StandardScaler
 
 from hogshare import SAGA, SDCA, SGD, Shared, StepSize, Stop, problems, solve
 from hogshare.engine import optimality
@@ -105,6 +107,19 @@ def test_an_epochs_end_asks_for_a_look_where_it_is_worth_while(
     assert len(epochs) <= 5
     fewer = Stop(epochs=int((epochs[-1] - 2) / 1.4), gradient=0.0)
     assert solve(problem, stop=fewer, **run).checks[-1]["gradient"] > tolerance
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_one_coefficient_that_is_still_on_its_way(seed):
+    """With l1 an epoch may change next to nothing, and the gradient still be large."""
+    X, y = make_classification(400, 20, random_state=seed)
+    X = StandardScaler().fit_transform(X)
+    problem = problems.linear(X, y, alpha=1.0 / 400, penalty="elasticnet", l1_ratio=0.5)
+    run = {"rule": SAGA(), "seed": 0}
+    report = solve(problem, stop=Stop(epochs=5000, gradient=1e-7), **run)
+    assert report.converged and len(report.checks) <= 6
+    fewer = Stop(epochs=int(0.95 * report.n_epochs), gradient=0.0)
+    assert solve(problem, stop=fewer, **run).checks[-1]["gradient"] > 1e-7
 
 
 @pytest.mark.parametrize(("runtime", "n_workers"), [("caller", 1), ("threads", 2)])
