@@ -20,6 +20,8 @@ import pytest
 import scipy.sparse as sp
 
 from hogshare import (
+    ASP,
+    BSP,
     SAGA,
     SDCA,
     SGD,
@@ -263,6 +265,32 @@ def test_a_look_that_an_epochs_end_asks_for_is_not_lost(tmp_path, rule):
         solve(problem, rule=rule, seed=3, checkpoint=path, stop=Stop(epochs=epochs, **stop))
         again = solve(problem, rule=rule, resume=path, stop=Stop(epochs=1000, **stop))
         assert_same_report(again, plain)
+
+
+@pytest.mark.parametrize(
+    ("n_workers", "barrier"), [(1, ASP()), (2, BSP())], ids=["one", "in order"]
+)
+@pytest.mark.parametrize("rule", [SDCA(), SAGA()], ids=["sdca", "saga"])
+def test_a_slow_disk_loses_no_look(tmp_path, monkeypatch, cancer, rule, n_workers, barrier):
+    """While a file is written workers go on, and an epoch's end may ask for a look."""
+    problem = problems.linear(*cancer, alpha=0.01)
+    run = {"rule": rule, "n_workers": n_workers, "barrier": barrier, "runtime": "threads"}
+    run |= {"seed": 3, "stop": Stop(epochs=1000, gradient=1e-5)}
+    every = Checkpoint(tmp_path / "a.npz", epochs=4)
+    fast = solve(problem, checkpoint=every, **run)
+    save = checkpoints.Saved.save
+
+    def slowly(saved, path):
+        time.sleep(0.03)
+        save(saved, path)
+
+    monkeypatch.setattr(checkpoints.Saved, "save", slowly)
+    slow = solve(problem, checkpoint=every, **run)
+    assert_same_model(slow.model, fast.model)
+    assert [(look["epoch"], look["gradient"]) for look in slow.checks] == [
+        (look["epoch"], look["gradient"]) for look in fast.checks
+    ]
+    assert fast.converged and len(fast.checks) > 1
 
 
 @pytest.mark.parametrize("runtime", ["threads", "processes"])

@@ -1,6 +1,6 @@
 """Looks at the model on its way, settles its intercepts, and says when to look again.
 
-A look is two passes over the rows and costs as much as half an epoch. So few are taken. What an
+A look is three passes over the rows and costs as much as half an epoch. So few are taken. What an
 epoch changes in what the rules remember of rows dies out as the gradient does, and is known without
 a pass: the run rests for the next look once it has come down as far as the criterion still has to
 (`kernels.endings.call`). The two are not in proportion, so there is a latest epoch besides: a few
@@ -29,6 +29,7 @@ from hogshare.problems.model import Model
 
 FIRST_LOOK = 3  # epochs
 PATIENCE = 7  # epochs per epoch so far without a look, where an epoch's end may ask for one
+SPACING = 16  # epochs so far per epoch to the next look, at least: near the end noise asks for one
 DOUBT = 2.0  # the same in epochs that the looks foresee
 TOLD = 0.9  # of the gradient, in SAGA's average: it is taken for the gradient then
 SETTLED = 0.1  # of the tolerance: mean slope at which the intercepts are good enough
@@ -47,6 +48,9 @@ class AtRest(Protocol):
 
         Returns the epoch to rest again, or None to stop.
         """
+
+    def meanwhile(self) -> None:
+        """Do what nobody has to wait for; called once the limit has been raised."""
 
 
 class Checks:
@@ -142,12 +146,17 @@ class Checks:
         if self.hopeless:
             return None
         enough = min(self._enough_change(kind, session) for kind in self._unmet())
-        session.ask_for_look(enough, self.criteria.get("gradient", 0.0))
+        soonest = max(1, epoch // SPACING)
+        small = self.criteria.get("gradient", 0.0)
+        session.ask_for_look(enough, small, epoch + soonest)
         if enough == 0.0:
             return epoch + ((epoch + 1) // 2 if math.isinf(wanted) else whole(min(epoch, wanted)))
         # who may give up has to see early that it will not do
         reach = epoch if self.give_up else PATIENCE * epoch
-        return epoch + whole(min(reach, DOUBT * wanted))
+        return epoch + max(soonest, whole(min(reach, DOUBT * wanted)))
+
+    def meanwhile(self) -> None:
+        """Nothing is left to do after a look."""
 
     def _enough_change(self, kind: str, session: Session) -> float:
         """Sum of an epoch's squared changes at which a criterion may be met; 0: nobody knows.

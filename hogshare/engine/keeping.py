@@ -66,6 +66,7 @@ class Keeper:
         self.inside = inside
         self.notes: list[str] = []
         self._failing = False
+        self._unwritten: Saved | None = None
         self._began = self._last = time.monotonic()
         self._first = self._kept = session.word(layout.EPOCHS)
         self._gap = checkpoint.epochs
@@ -74,7 +75,7 @@ class Keeper:
     @property
     def limit(self) -> int:
         """The epoch at which workers are to rest."""
-        return self.next_look if self.inside else min(self.next_look, self._next)
+        return self._look_at if self.inside else min(self._look_at, self._next)
 
     @property
     def at_rest(self) -> AtRest | None:
@@ -108,18 +109,22 @@ class Keeper:
         Returns the epoch to rest again, or None to stop.
         """
         epoch = session.word(layout.EPOCHS)
-        if self.checks is not None and self._must_look(epoch):
+        if self.checks is not None and epoch >= self._look_at:
             again = self.checks.look(session, each)
             if again is None:
                 return None
             self.next_look = again
         if not self.inside and epoch >= self._next:
-            saved = self._collect()
+            self._unwritten = self._collect()
             self._pace(epoch)
             self._next = self._after(epoch)
-            session.raise_limit(self.limit)  # nobody waits for the disk
-            self._write(saved)
         return self.limit
+
+    def meanwhile(self) -> None:
+        """Write what has been collected: nobody waits for the disk."""
+        if self._unwritten is not None:
+            saved, self._unwritten = self._unwritten, None
+            self._write(saved)
 
     def finish(self) -> None:
         """Save the run at its end, when all have left."""
@@ -139,8 +144,11 @@ class Keeper:
         wanted = round(self.checkpoint.seconds * (epoch - self._first) / passed / every)
         self._gap = every * max(1, min(wanted, GROWTH * self._gap // every))
 
-    def _must_look(self, epoch: int) -> bool:
-        return epoch >= self.next_look or self.session.is_called
+    @property
+    def _look_at(self) -> int:
+        """The epoch of the next look; an epoch's end may have asked for an earlier one."""
+        called_for = self.session.called_for if self.checks is not None else None
+        return self.next_look if called_for is None else min(self.next_look, called_for)
 
     def _collect(self) -> Saved:
         checks = self.checks
@@ -148,9 +156,9 @@ class Keeper:
         if checks is not None:
             epoch = self.session.word(layout.EPOCHS)
             # a look that has ended the run is done again by the run that goes on
-            again = self._must_look(epoch)
+            again = self._look_at <= epoch
             seen = [dict(look) for look in checks.seen if look["epoch"] < epoch or not again]
-            looks = {"seen": seen, "next": epoch if again else self.next_look}
+            looks = {"seen": seen, "next": self._look_at}
         return collect(self.session, self.facts, looks)
 
     def _write(self, saved: Saved) -> None:

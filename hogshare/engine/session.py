@@ -241,23 +241,26 @@ class Session:
             self.on_limit()
 
     @property
-    def is_called(self) -> bool:
-        """Whether an epoch's end has asked for a look."""
-        return bool(self.arrays["columns"][layout.C_ENOUGH, 0] == layout.CALLED)
+    def called_for(self) -> int | None:
+        """The epoch after which an epoch's end has asked for a look, if it has."""
+        enough = self.arrays["columns"][layout.C_ENOUGH, 0]
+        return -int(enough) if enough < 0.0 else None
 
     @property
     def change(self) -> float:
         """Sum of squared changes, in the last epoch, of what is remembered of rows."""
         return float(self.arrays["columns"][layout.C_CHANGE, 0])
 
-    def ask_for_look(self, change: float, gradient: float) -> None:
+    def ask_for_look(self, change: float, gradient: float, soonest: int) -> None:
         """Let workers rest before the limit, once an epoch's changes have come down to `change`.
 
-        And, where SAGA's average tells of it, the gradient to `gradient`. A `change` of 0: not
-        before the limit; a `gradient` of 0: whatever it is. While nobody works.
+        And, where SAGA's average tells of it, the gradient to `gradient`; not before the epoch
+        `soonest`. A `change` of 0: not before the limit; a `gradient` of 0: whatever it is. While
+        nobody works.
         """
         columns = self.arrays["columns"]
         columns[layout.C_ENOUGH, 0], columns[layout.C_SMALL, 0] = change, gradient
+        columns[layout.C_SOONEST, 0] = soonest
 
     def restore_sums(self) -> None:
         """Make what is bound to be a sum over the rows that sum again, if a worker has died.

@@ -127,10 +127,12 @@ def call(rule, shared, sums, w, average, epoch):
             change *= change / before
     if columns[layout.C_ENOUGH, 0] <= 0.0 or change > columns[layout.C_ENOUGH, 0]:
         return
+    if first_free < columns[layout.C_SOONEST, 0]:
+        return
     small = columns[layout.C_SMALL, 0]
     if small > 0.0 and average.shape[0] > 0 and steepest(rule, w, average) > small:
         return
-    columns[layout.C_ENOUGH, 0] = layout.CALLED
+    columns[layout.C_ENOUGH, 0] = -np.float64(first_free)
     if first_free < load(shared.control, layout.LIMIT):
         store(shared.control, layout.LIMIT, first_free)
 

@@ -107,10 +107,10 @@ C_LAST = 9  # the last
 C_GREW = 10  # epochs in a row in which it rose, near the largest and far above the least
 C_FALLS = 11  # epochs in which SAGA's step falls; constant
 C_CHANGE = 12  # sum of squared changes of what is remembered in the last epoch, of all columns
-C_ENOUGH = 13  # a look is worth while at that sum; 0: never; CALLED: an epoch has come down to it
+C_ENOUGH = 13  # a look is worth while at that sum; 0: never; -e: one is wanted after epoch e
 C_SMALL = 14  # and at that gradient, as SAGA's average tells of it; 0: whatever it is
-N_COLUMN_FIELDS = 15
-CALLED = -1.0
+C_SOONEST = 15  # and not before so many epochs
+N_COLUMN_FIELDS = 16
 
 # local : float64[N_LOCAL_FIELDS, n_columns], private to one worker
 L_SCALE = 0  # the model is scale * w

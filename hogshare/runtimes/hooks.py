@@ -42,7 +42,9 @@ class EpochHook:
         if again is None:
             session.stop(layout.STOPPED_BY_CRITERION)
         else:
+            # once: from here on an epoch's end may lower it again
             session.raise_limit(again)
+            checks.meanwhile()
 
     def _report(self, snapshot: Callable[[], Model] | None) -> None:
         while self.on_epoch is not None and self.seen < self.session.word(layout.EPOCHS):

@@ -103,7 +103,12 @@ def settings(
             "format": "csr" if problem.is_sparse else "dense",
         },
         "rule": {"name": type(rule).__name__, **asdict(rule)},
-        "plane": {"name": type(plane).__name__, **asdict(plane)},
+        # several workers that average add atomically, whatever the plane says
+        "plane": {
+            "name": type(plane).__name__,
+            **asdict(plane),
+            **({"adds": "atomic"} if plan.atomic else {}),
+        },
         "barrier": name_of(barrier),
         "stragglers": None if session.stragglers is None else repr(session.stragglers),
         "runtime": runtime,
