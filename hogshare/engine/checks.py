@@ -29,8 +29,8 @@ from hogshare.problems.model import Model
 
 FIRST_LOOK = 3  # epochs
 PATIENCE = 7  # epochs per epoch so far without a look, where an epoch's end may ask for one
-SPACING = 16  # epochs so far per epoch to the next look, at least: near the end noise asks for one
 DOUBT = 2.0  # the same in epochs that the looks foresee
+SPACING = 16  # epochs so far per epoch to the next look, at least: near the end noise asks for one
 TOLD = 0.9  # of the gradient, in SAGA's average: it is taken for the gradient then
 SETTLED = 0.1  # of the tolerance: mean slope at which the intercepts are good enough
 NAMES = {
@@ -145,7 +145,8 @@ class Checks:
             self.hopeless = stuck or far
         if self.hopeless:
             return None
-        enough = min(self._enough_change(kind, session) for kind in self._unmet())
+        coef = optimality.coef
+        enough = min(self._enough_change(kind, session, coef) for kind in self._unmet())
         soonest = max(1, epoch // SPACING)
         small = self.criteria.get("gradient", 0.0)
         session.ask_for_look(enough, small, epoch + soonest)
@@ -158,7 +159,7 @@ class Checks:
     def meanwhile(self) -> None:
         """Nothing is left to do after a look."""
 
-    def _enough_change(self, kind: str, session: Session) -> float:
+    def _enough_change(self, kind: str, session: Session, coef: np.ndarray) -> float:
         """Sum of an epoch's squared changes at which a criterion may be met; 0: nobody knows.
 
         The changes, the gradient and the model's distance from the optimum are in proportion, near
@@ -167,17 +168,16 @@ class Checks:
         """
         last = self.seen[-1][kind]
         short = self.criteria[kind] / last
-        if kind == "gradient" and short > 0.0 and self._told(session) >= TOLD * last:
+        if kind == "gradient" and short > 0.0 and self._told(session, coef) >= TOLD * last:
             return math.inf
         found = session.change * (short**2 if kind == "gradient" else short)
         return found if math.isfinite(found) else 0.0
 
-    def _told(self, session: Session) -> float:
+    def _told(self, session: Session, coef: np.ndarray) -> float:
         """What SAGA's average says of the gradient; 0 without one."""
         average = session.shared.average
         if not average.size:
             return 0.0
-        coef = session.model().coef.astype(np.float64)
         of_losses = average.reshape(-1, self.problem.n_columns).T
         return largest_component(self.problem, coef, of_losses)
 

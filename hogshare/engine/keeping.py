@@ -104,7 +104,7 @@ class Keeper:
     # -- workers rest ----------------------------------------------------------------------------
 
     def look(self, session: Session, each: Each = map) -> int | None:
-        """Look at the model if its time has come, then save the run if its time has.
+        """Look at the model if its time has come, then copy the run's state if its time has.
 
         Returns the epoch to rest again, or None to stop.
         """
