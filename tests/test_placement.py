@@ -279,3 +279,77 @@ def test_who_rests_looks_now_and_then_unasked(monkeypatch):
     crew.finish()
     assert time.monotonic() - began < 5.0
     assert not crew.running and crew._resting == 0
+
+
+@pytest.fixture
+def resting(monkeypatch):
+    """Two threads that rest, each on a core of its own if there are two."""
+    over, names = threading.Event(), []
+
+    def loop(session, me):
+        yield Compute(lambda: None)
+        names.append(threading.current_thread().name)
+        attempts = 0
+        while not over.is_set():
+            yield Rest(attempts, over.is_set)
+            attempts += 1
+
+    monkeypatch.setattr(threads_module, "loop_of", loop)
+    crew = ThreadCrew(Crowd(2), range(2))
+    crew.start()
+    deadline = time.monotonic() + 10.0
+    while crew._resting < 2 and time.monotonic() < deadline:
+        time.sleep(0.001)
+    crew.names = names
+    yield crew
+    over.set()
+    crew.wake()
+    crew.finish()
+    assert not crew._parts
+
+
+def test_who_rests_does_the_parts_of_a_look(resting):
+    meeting = threading.Barrier(2)
+
+    def part(k):
+        meeting.wait(10.0)  # both at once, or neither
+        return k, threading.current_thread().name
+
+    for _ in range(3):
+        found = resting.each(part, range(2))
+        assert [k for k, _ in found] == [0, 1]
+        assert sorted(name for _, name in found) == sorted(resting.names)
+
+
+def test_one_part_is_done_by_the_caller(resting):
+    assert resting.each(lambda k: threading.current_thread(), [0]) == [threading.current_thread()]
+
+
+def test_what_nobody_takes_the_caller_does():
+    """Before any worker has come to rest."""
+    crew = ThreadCrew(Crowd(2), range(2))
+    assert crew.each(lambda k: (k, threading.current_thread()), range(3)) == [
+        (k, threading.current_thread()) for k in range(3)
+    ]
+
+
+def test_an_error_in_a_part_is_the_callers(resting):
+    def part(k):
+        if k == 1:
+            raise ZeroDivisionError("part 1")
+        return k
+
+    with pytest.raises(ZeroDivisionError, match="part 1"):
+        resting.each(part, range(4))
+    assert resting.each(lambda k: k, range(4)) == [0, 1, 2, 3], "they rest on"
+
+
+def test_an_interrupted_look_leaves_no_part_behind(resting, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threads_module, "wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        resting.each(lambda k: time.sleep(0.05), range(8))
+    monkeypatch.undo()
+    assert not resting._parts

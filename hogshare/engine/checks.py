@@ -1,6 +1,6 @@
 """Looks at the model on its way, settles its intercepts, and says when to look again.
 
-A look is three passes over the rows and costs as much as half an epoch. So few are taken. What an
+A look is a pass over the rows or two and costs as much as half an epoch. So few are taken. What an
 epoch changes in what the rules remember of rows dies out as the gradient does, and is known without
 a pass: the run rests for the next look once it has come down as far as the criterion still has to
 (`kernels.endings.call`). The two are not in proportion, so there is a latest epoch besides: a few

@@ -17,14 +17,14 @@ from hogshare.kernels.gradients import (
     ABOVE,
     BELOW,
     Sums,
-    add_gradients,
+    add_gradient,
     fill_margins,
-    fill_slopes,
     sum_of_conjugates,
     sums_of,
 )
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model, shrunk
+from hogshare.problems.rows import rows_at_once
 
 HARDLY_SHRUNK = 0.999  # of what slopes are: the gap may be a thousandth of the objective too large
 PART_VALUES = 1 << 18  # of the rows, fewer of which are not worth a thread
@@ -90,13 +90,20 @@ class Optimality:
         def fill(part: tuple[int, int]) -> None:
             fill_margins(problem.rows, *part, w, np.empty(columns), margins)
 
+        if settle is not None:
+            list(each(fill, parts))
+            self.intercept = best_intercepts(problem, margins, self.intercept, settle, parts, each)
+        stride = rows_at_once(problem.rows)
+
         def add(part: tuple[int, int]) -> Sums:
             out = sums_of(len(w), columns, n_sides)
-            fill_slopes(
+            add_gradient(
                 problem.rows,
                 losses.CODES[problem.loss],
                 problem.epsilon,
                 *part,
+                stride,
+                w if settle is None else w[:0],
                 margins,
                 self.intercept,
                 problem.positive,
@@ -105,12 +112,8 @@ class Optimality:
                 self._slopes,
                 out,
             )
-            add_gradients(problem.rows, *part, self._slopes, columns, out.gradient)
             return out
 
-        list(each(fill, parts))
-        if settle is not None:
-            self.intercept = best_intercepts(problem, margins, self.intercept, settle, parts, each)
         sums = list(each(add, parts))
         self._sides = sum(s.gradient for s in sums).reshape(n_sides, problem.n_features, columns)
         self._slope_sums = sum(s.slopes for s in sums)

@@ -215,7 +215,7 @@ class Session:
         return (
             self.word(layout.LIMIT) <= self.word(layout.EPOCHS) < self.plan.max_epochs
             # by their states: LIVE may be one off after a death inside of joining or leaving
-            and not np.isin(self.shared.table[:, layout.T_STATE], busy).any()
+            and set(busy).isdisjoint(self.shared.table[:, layout.T_STATE].tolist())
             and self.word(layout.STOP) == layout.RUNNING
             and self.master_is_idle()
         )

@@ -1,11 +1,12 @@
 """Loss and whole gradient of a model over some rows: what a stop criterion looks at.
 
-Three passes: the margins first, so that the intercepts may be moved before anything depends on
-them; then, over one number per row and column, the slopes (weighted derivatives of the losses in
-the predictions) and their sums; then the gradient. What the slopes give may be summed apart for
-those above and those below zero: a dual point with an intercept needs slopes that sum to zero,
-which it gets by shrinking the larger side, without another pass over the rows. All sums are
-float64, whatever the rows are.
+Margins of all rows may be asked for first, so that the intercepts may be moved before anything
+depends on them. Then, of a few rows at a time that are still in a cache when they are read again:
+their margins, if they are not there yet; the slopes (weighted derivatives of the losses in the
+predictions) and their sums, from one number per row and column; the gradient. What the slopes give
+may be summed apart for those above and those below zero: a dual point with an intercept needs
+slopes that sum to zero, which it gets by shrinking the larger side, without another pass over the
+rows. All sums are float64, whatever the rows are.
 
 Who writes: each caller its own `out`, and what stands for its own rows in `slopes`, so that parts
 of the rows may be passed by several threads at once.
@@ -111,16 +112,13 @@ def fill_even_slopes(y, first, last, without, intercept, slopes, out):
         out.losses[BELOW, 0] += losses_below + math.log(factor_below)
 
 
-@kernel
+@helper
 def fill_slopes(
     rows, loss, epsilon, first, last, without, intercept, positive, negative, known, slopes, out
 ):
     """Slopes of rows ``first:last``; adds them, their products and the losses to `out`.
 
-    without : float64 [n_rows * n_columns], margins without intercepts; may be `slopes` itself
-    positive, negative : float64 [n_columns], weights of a column's class and of the others
-    known : whether `slopes` is given (a dual rule's own) instead of written
-    slopes : float64 [n_rows * n_columns]
+    Arguments as of `add_gradient`.
     """
     n_columns = intercept.shape[0]
     if are_even(rows, loss, positive, negative) and not known:
@@ -142,8 +140,8 @@ def fill_slopes(
             out.losses[side, c] += size * losses.loss_value(loss, epsilon, y, p)
 
 
-@kernel
-def add_gradients(rows, first, last, slopes, n_columns, out):
+@helper
+def add_slopes(rows, first, last, slopes, n_columns, out):
     """Add the gradient of rows ``first:last``, whose slopes are known.
 
     slopes : float64 [n_rows * n_columns]
@@ -166,6 +164,54 @@ def add_gradients(rows, first, last, slopes, n_columns, out):
                 slope = slopes[r * n_columns + c]
                 side = ABOVE if slope > 0.0 else below
                 out[side, base + np.uint64(c)] += slope * x
+
+
+@kernel
+def add_gradient(
+    rows,
+    loss,
+    epsilon,
+    first,
+    last,
+    stride,
+    w,
+    without,
+    intercept,
+    positive,
+    negative,
+    known,
+    slopes,
+    out,
+):
+    """Slopes, losses and gradient of rows ``first:last``, so many (`stride`) at a time.
+
+    w : as of `fill_margins`; empty where `without` is filled already
+    without : float64 [n_rows * n_columns], margins without intercepts; may be `slopes` itself
+    positive, negative : float64 [n_columns], weights of a column's class and of the others
+    known : whether `slopes` is given (a dual rule's own) instead of written
+    slopes : float64 [n_rows * n_columns]
+    """
+    n_columns = intercept.shape[0]
+    scratch = out.scratch[:n_columns]
+    for begin in range(first, last, stride):
+        end = min(last, begin + stride)
+        if w.shape[0] > 0:
+            fill_margins(rows, begin, end, w, scratch, without)
+        fill_slopes(
+            rows,
+            loss,
+            epsilon,
+            begin,
+            end,
+            without,
+            intercept,
+            positive,
+            negative,
+            known,
+            slopes,
+            out,
+        )
+        add_slopes(rows, begin, end, slopes, n_columns, out.gradient)
 
 
 @kernel

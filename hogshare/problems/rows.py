@@ -15,6 +15,7 @@ from hogshare.shm import sharing
 
 WINDOW_BYTES = 1 << 25  # of rows in a file that are read together
 CACHED_BYTES = 1 << 24  # of rows that are read in scikit-learn's order, not in windows
+CACHED_TWICE_BYTES = 1 << 17  # of rows that are read twice, one time after the other
 NEIGHBOURS = 8  # rows of a window in memory, of which many do not fit in the caches
 NARROWED_BYTES = 1 << 26  # of 64-bit columns that are copied, if they fit, into 32 bits
 UNSIGNED = {np.dtype(np.int32): np.uint32, np.dtype(np.int64): np.uint64}
@@ -204,6 +205,11 @@ def windows(rows: Rows, n_rows: int, saga: bool = False) -> tuple[int, int]:
     if _n_bytes(rows) > CACHED_BYTES:
         return NEIGHBOURS, ABREAST
     return (SAGA_NEIGHBOURS, SAGA_ABREAST) if saga and n_rows >= SAGA_ROWS else (0, 1)
+
+
+def rows_at_once(rows: Rows) -> int:
+    """Rows that are still in a cache when they have been passed over once."""
+    return max(1, CACHED_TWICE_BYTES * len(rows.y) // max(1, _n_bytes(rows)))
 
 
 def _n_bytes(rows: Rows) -> int:

@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from concurrent.futures import wait
 from typing import Any
 
 from hogshare.engine.checks import AtRest
+from hogshare.engine.intercepts import Each
 from hogshare.engine.keeping import OnEpoch as OnEpoch
 from hogshare.engine.session import Session
 from hogshare.kernels import layout
 from hogshare.problems.model import Model
-from hogshare.runtimes.pool import take_turns
+from hogshare.runtimes.pool import pool
 
 
 class EpochHook:
     """Calls ``on_epoch(epoch, snapshot)`` once per epoch, in order; stops the run if it says so.
 
     With `checks` the run rests at the epochs that they name. When every worker has left, the model
-    is looked at here, in the caller's thread, and either the run ends or the limit is raised.
+    is looked at here, in the caller's thread, and either the run ends or the limit is raised. What
+    of that can be done side by side, `each` does.
     """
 
     def __init__(
-        self, session: Session, on_epoch: OnEpoch | None, checks: AtRest | None = None
+        self,
+        session: Session,
+        on_epoch: OnEpoch | None,
+        checks: AtRest | None = None,
+        each: Each | None = None,
     ) -> None:
         self.session = session
         self.on_epoch = on_epoch
         self.checks = checks
+        self.each = each or side_by_side
         self.seen = session.word(layout.EPOCHS)  # of a run that goes on, those before are told
 
     def poll(self, snapshot: Callable[[], Model] | None = None) -> None:
@@ -38,7 +46,7 @@ class EpochHook:
         session = self.session
         if not session.restore_at_rest():  # a worker that died may have left the sums wrong
             return
-        again = checks.look(session, side_by_side)
+        again = checks.look(session, self.each)
         if again is None:
             session.stop(layout.STOPPED_BY_CRITERION)
         else:
@@ -58,6 +66,14 @@ class EpochHook:
 
 
 def side_by_side(function: Callable[[Any], Any], parts: Iterable[Any]) -> list[Any]:
-    """Call a function with every part, in threads if there are several."""
-    parts = list(parts)
-    return take_turns(lambda part, _: function(part), parts, len(parts))
+    """Call a function with every part, in threads if there are several.
+
+    This one takes a part itself: a thread that is woken by one that goes on finds another core,
+    where two that are woken often share one until the system looks again.
+    """
+    first, *others = parts
+    tasks = [pool().submit(function, part) for part in others]
+    try:
+        return [function(first), *(task.result() for task in tasks)]
+    finally:
+        wait(tasks)  # after an interruption too: they read what is about to be freed

@@ -1,16 +1,25 @@
 """Workers as threads of this process, on the caller's own arrays: kernels release the GIL.
 
 The calling thread only waits (so that Ctrl-C is noticed at once, whatever the kernels do) and
-reports epochs. Who frees: nobody needs to; the arrays are ordinary.
+reports epochs. A look at the model is done by the workers, who rest then: each has a core of its
+own already, where two threads that are woken for it share one half of the time.
+
+Who writes: the caller puts parts of a look into `_parts`, whoever rests takes them out, and the
+caller what nobody has taken; all under `_changed`, which tells of either. Who frees: nobody needs
+to; the arrays are ordinary.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import itertools
 import threading
 import time
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, wait
+from typing import Any
 
 import numpy as np
 
@@ -54,6 +63,7 @@ class ThreadCrew:
         self._to_come = 0
         self._inside = 0
         self._resting = 0
+        self._parts: deque[Callable[[], None]] = deque()
         self._changed = threading.Condition()
         if workers.start < session.settings.n_workers:  # and not the master alone
             session.on_limit = self.wake
@@ -76,7 +86,7 @@ class ThreadCrew:
             self._all_sent.set()
 
     def _rest(self, me: int, wish: Rest) -> int:
-        """Wait for the caller's look to be over, or for a moment; called until it is.
+        """Do a part of the caller's look, or wait for it to be over; called until it is.
 
         Bound before it waits: two that were woken on one core shared it for more than a
         millisecond.
@@ -87,10 +97,41 @@ class ThreadCrew:
             try:
                 if wish.attempts == 0:
                     self._placement.bind(me)
-                self._changed.wait_for(wish.is_over, REST_SECONDS)
+                self._changed.wait_for(lambda: self._parts or wish.is_over(), REST_SECONDS)
+                part = self._parts.popleft() if self._parts else None
             finally:
                 self._resting -= 1
+        if part is not None:
+            part()
         return time.perf_counter_ns() - start
+
+    def each(self, function: Callable[[Any], Any], parts: Iterable[Any]) -> list[Any]:
+        """Call a function with every part, in the threads that rest.
+
+        In this one what nobody takes: a worker whose thread has not come yet rests as well.
+        """
+        parts = list(parts)
+        if len(parts) == 1:
+            return [function(parts[0])]
+        results: list[Future[Any]] = [Future() for _ in parts]
+
+        def do(result: Future[Any], part: Any) -> None:
+            try:
+                result.set_result(function(part))
+            except BaseException as error:
+                result.set_exception(error)
+
+        with self._changed:
+            self._parts.extend(map(functools.partial, itertools.repeat(do), results, parts))
+            self._changed.notify_all()
+        try:
+            wait(results, REST_SECONDS)
+            while self._parts:
+                with contextlib.suppress(IndexError):  # taken meanwhile
+                    self._parts.popleft()()
+            return [result.result() for result in results]
+        finally:
+            self._parts.clear()
 
     def wake(self) -> None:
         """Let those that rest see whether they still have to."""
@@ -165,8 +206,8 @@ class Threads:
         self, session: Session, on_epoch: OnEpoch | None, checks: AtRest | None = None
     ) -> list[str]:
         """Run to the end; returns notes for the report."""
-        hook = EpochHook(session, on_epoch, checks)
         crew = ThreadCrew(session, range(session.settings.n_workers + session.has_master))
+        hook = EpochHook(session, on_epoch, checks, crew.each)
         try:
             crew.start()
             crew.settle()

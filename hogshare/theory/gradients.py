@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from hogshare.kernels import losses, moments
-from hogshare.kernels.gradients import add_gradients, fill_margins, fill_slopes, sums_of
+from hogshare.kernels.gradients import add_gradient, sums_of
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
+from hogshare.problems.rows import rows_at_once
 from hogshare.ranges import at_least_one
 
 
@@ -129,13 +130,14 @@ def gradient(problem: LinearProblem, model: Model) -> Gradient:
     slopes = np.empty(n * columns)
     out = sums_of(coef.size, columns, 1)
     w = np.ascontiguousarray(coef.T, dtype=problem.dtype).reshape(-1)
-    fill_margins(rows, 0, n, w, np.empty(columns), slopes)
-    fill_slopes(
+    add_gradient(
         rows,
         losses.CODES[problem.loss],
         problem.epsilon,
         0,
         n,
+        rows_at_once(rows),
+        w,
         slopes,
         np.asarray(model.intercept, np.float64),
         problem.positive,
@@ -144,7 +146,6 @@ def gradient(problem: LinearProblem, model: Model) -> Gradient:
         slopes,
         out,
     )
-    add_gradients(rows, 0, n, slopes, columns, out.gradient)
     of_losses = out.gradient.reshape(problem.n_features, columns).T / n
     return Gradient(
         objective=float(out.losses.sum()) / n + problem.penalty_at(coef),

@@ -84,7 +84,8 @@ def test_columns_that_the_loss_couples(form):
     np.testing.assert_allclose(look.objective, problem.objective(at.coef, at.intercept), rtol=1e-9)
 
 
-def test_parts_add_up_to_the_whole(monkeypatch):
+@pytest.mark.parametrize("settle", [None, 1e-9])
+def test_parts_add_up_to_the_whole(monkeypatch, settle):
     monkeypatch.setattr("hogshare.engine.optimality.PART_VALUES", 10)
     problem, *_ = cases.problem("dense", columns=3)
     at, sizes = model(problem), []
@@ -93,12 +94,30 @@ def test_parts_add_up_to_the_whole(monkeypatch):
         sizes.append(len(parts))
         return map(function, reversed(parts))
 
-    apart = Optimality(problem, at, each=each, n_parts=4)
-    assert sizes == [4, 4], "margins, then gradients"
-    whole = Optimality(problem, at)
+    apart = Optimality(problem, at, each=each, n_parts=4, settle=settle)
+    assert sizes == [4] if settle is None else [4, 4], "margins first, if intercepts are to move"
+    whole = Optimality(problem, at, settle=settle)
     assert apart.objective == pytest.approx(whole.objective, rel=1e-12)
     assert apart.gradient() == pytest.approx(whole.gradient(), rel=1e-12)
     assert apart.gap() == pytest.approx(whole.gap(), rel=1e-12)
+
+
+@pytest.mark.parametrize("columns", [1, 3])
+@pytest.mark.parametrize("form", ["dense", "csr"])
+@pytest.mark.parametrize("known", [True, False])
+def test_few_rows_at_a_time_are_the_same_as_all(monkeypatch, form, columns, known):
+    """Whatever number of them stays in a cache."""
+    loss = "hinge" if known else "log_loss"
+    problem, *_ = cases.problem(form, columns=columns, loss=loss, alpha=0.3)
+    at = model(problem)
+    slopes = np.zeros((problem.n_rows, columns)) if known else None
+    whole = Optimality(problem, at, slopes=slopes)
+    for n_bytes in (1, 200, 1000):
+        monkeypatch.setattr("hogshare.problems.rows.CACHED_TWICE_BYTES", n_bytes)
+        few = Optimality(problem, at, slopes=slopes)
+        assert few.objective == pytest.approx(whole.objective, rel=1e-12)
+        assert few.gradient() == pytest.approx(whole.gradient(), rel=1e-12)
+        assert few.gap() == pytest.approx(whole.gap(), rel=1e-12)
 
 
 @pytest.mark.parametrize(
