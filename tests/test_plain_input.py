@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from hogshare import SGDClassifier
 from hogshare.engine.arrays import private_memory
-from hogshare.estimators import plain
+from hogshare.estimators import parameters, plain
 from hogshare.estimators.draws import generator_of
 from hogshare.problems.rows import check_sparse
 from hogshare.shm.spacing import APART
@@ -250,7 +250,7 @@ def test_parameters_names_are_kept_per_class():
     assert "penalty" in SGDClassifier().get_params()
 
 
-def test_parameters_are_looked_at_unless_they_are_sound_defaults():
+def test_parameters_are_looked_at_until_they_have_passed():
     class Careless(SGDClassifier):
         def __init__(self, alpha=-1.0):
             super().__init__(alpha=alpha)
@@ -263,6 +263,37 @@ def test_parameters_are_looked_at_unless_they_are_sound_defaults():
             Careless().fit(ROWS, LABELS)
     with pytest.raises(ValueError, match="'tol' parameter of SGDClassifier"):
         SGDClassifier().set_params(tol="small").fit(ROWS, LABELS)
+
+
+def test_of_parameters_that_have_passed_only_plain_ones_are_kept(monkeypatch):
+    looked = []
+
+    def look(constraints, values, name):
+        looked.append(set(values))
+
+    monkeypatch.setattr(parameters, "validate_parameter_constraints", look)
+
+    number = np.float64(0.01)
+
+    class Own(SGDClassifier):
+        def __init__(self, alpha=0.5, max_iter=5, class_weight=None, eta0=number):
+            super().__init__(alpha=alpha, max_iter=max_iter, class_weight=class_weight, eta0=eta0)
+
+    Own()._validate_params()
+    assert looked == [{"alpha", "max_iter", "class_weight", "eta0"}]
+    Own()._validate_params()
+    assert looked.pop() == {"eta0"}, "NumPy's numbers are looked at each time"
+    Own(alpha=0.25)._validate_params()
+    assert looked.pop() == {"alpha", "eta0"}
+    Own(max_iter=True, class_weight={0: 1.0})._validate_params()
+    assert looked.pop() == {"max_iter", "class_weight", "eta0"}
+    Own(max_iter=1, eta0=0.5)._validate_params()
+    assert looked.pop() == {"max_iter", "eta0"}, "a 1 is not a True"
+    for k in range(parameters.MANY + 5):
+        Own(alpha=float(k))._validate_params()
+    assert len(Own._sound) <= parameters.MANY + 4
+    Own(alpha=0.5, eta0=0.5)._validate_params()
+    assert "alpha" in looked.pop(), "so many are not kept"
 
 
 @pytest.mark.parametrize("kind", ["csr", "csc"])

@@ -6,13 +6,10 @@ from typing import Any
 
 from sklearn.base import _fit_context
 from sklearn.linear_model import SGDClassifier as _SGDClassifier
-from sklearn.utils.validation import validate_data
 
-from hogshare.estimators import plain
 from hogshare.estimators.common import LEARNING_RATES
 from hogshare.estimators.passes import ClassifierPass
 from hogshare.estimators.workers import WORKER_CONSTRAINTS
-from hogshare.problems.labels import distinct
 
 
 class SGDClassifier(ClassifierPass, _SGDClassifier):
@@ -282,14 +279,12 @@ class SGDClassifier(ClassifierPass, _SGDClassifier):
             If the input or a parameter is not valid, or if the run diverges.
         """
         self._check_settings()
-        if not plain.is_plain_target(y):
-            y = validate_data(self, y=y)
         if self.warm_start and hasattr(self, "coef_"):
             coef_init = self.coef_ if coef_init is None else coef_init
             intercept_init = self.intercept_ if intercept_init is None else intercept_init
         if hasattr(self, "classes_"):
             del self.classes_
-        self._pass(X, y, distinct(y), sample_weight, self.max_iter, (coef_init, intercept_init))
+        self._pass(X, y, None, sample_weight, self.max_iter, (coef_init, intercept_init))
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)

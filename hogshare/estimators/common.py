@@ -86,7 +86,7 @@ class SGDMixin(KnownParameters, CallbackSupportMixin):
         """Validate as scikit-learn does; the structure of compressed formats before it is used."""
         return check_rows(self, X, y, reset=reset)
 
-    def _held_out(self, y: np.ndarray, sample_weight: np.ndarray) -> np.ndarray | None:
+    def _held_out(self, y: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:
         """Mask of the rows that early stopping scores; None without early stopping."""
         est: Any = self
         if not est.early_stopping:
@@ -94,7 +94,7 @@ class SGDMixin(KnownParameters, CallbackSupportMixin):
         splitter = StratifiedShuffleSplit if is_classifier(self) else ShuffleSplit
         split = splitter(test_size=est.validation_fraction, random_state=est.random_state)
         training, held_out = next(split.split(np.zeros((len(y), 1)), y))
-        if not np.any(sample_weight[held_out] > 0):
+        if sample_weight is not None and not np.any(sample_weight[held_out] > 0):
             raise ValueError(
                 "The sample weights for validation set are all zero, consider using a "
                 "different random state."
@@ -161,7 +161,7 @@ class SGDMixin(KnownParameters, CallbackSupportMixin):
         y: np.ndarray,
         *,
         start: Model,
-        sample_weight: np.ndarray,
+        sample_weight: np.ndarray | None,
         class_weight: np.ndarray | None,
         classes: np.ndarray | None,
         validation: np.ndarray | None,

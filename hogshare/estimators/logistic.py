@@ -350,13 +350,18 @@ class LogisticRegression(KnownParameters, _LogisticRegression):
                 f"contains only one class: {self.classes_[0]!r}"
             )
 
-    def _weights(self, X: Any, y: np.ndarray, sample_weight: Any) -> tuple[np.ndarray, float]:
+    def _weights(
+        self, X: Any, y: np.ndarray, sample_weight: Any
+    ) -> tuple[np.ndarray | None, float]:
         """Weights of the rows with mean 1, and the penalty's factor that belongs to them.
 
         scikit-learn's objective is ``C * sum_i weight_i loss_i + penalty``, ours
         ``sum_i weight_i loss_i / n + alpha * penalty``. Divided by C and by the sum of the weights
         the former is the latter, and its gradient is what scikit-learn compares with `tol`.
         """
+        C = np.inf if self.penalty is None else self.C
+        if sample_weight is None and self.class_weight is None:
+            return None, 0.0 if np.isinf(C) else 1.0 / (C * len(y))
         weight = _check_sample_weight(
             sample_weight, X, dtype=X.dtype, copy=True, ensure_non_negative=True
         )
@@ -369,7 +374,6 @@ class LogisticRegression(KnownParameters, _LogisticRegression):
             )
             weight *= by_class[np.searchsorted(self.classes_, y)].astype(X.dtype)
         weight, total = with_mean_one(weight)
-        C = np.inf if self.penalty is None else self.C
         return weight, 0.0 if np.isinf(C) else 1.0 / (C * total)
 
     def _rows(self, X: Any) -> tuple[Any, float]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import inspect
 from typing import Any, ClassVar, cast
 
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import InvalidParameterError, validate_parameter_constraints
+from sklearn.utils._param_validation import validate_parameter_constraints
+
+PLAIN = (bool, int, float, str, type(None))
+MANY = 1 << 10  # values that have passed, as a search over parameters may try; then it starts anew
+
+Setting = tuple[str, type, Any]  # a 1 is not a True
 
 
 class KnownParameters:
@@ -17,7 +20,7 @@ class KnownParameters:
     """
 
     _param_names: ClassVar[list[str]]
-    _sound_defaults: ClassVar[dict[str, Any]]
+    _sound: ClassVar[set[Setting]]
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
@@ -27,31 +30,24 @@ class KnownParameters:
         return list(cls._param_names)
 
     def _validate_params(self) -> None:
-        """scikit-learn's look at each parameter, where it is not the default.
+        """scikit-learn's look at each parameter, unless its value has passed before.
 
-        A class's defaults are looked at once. One that does not pass, as a subclass may have it, is
-        looked at again, and refused, in each fit.
+        What has passed is kept for the class, as far as it is a plain value, for which nothing else
+        matters. What has not is looked at again, and refused, in each fit.
         """
         cls, est = type(self), cast(BaseEstimator, self)
-        if "_sound_defaults" not in cls.__dict__:
-            cls._sound_defaults = _sound_defaults_of(cls)
-        sound = cls._sound_defaults
-        told = {
+        if "_sound" not in cls.__dict__:
+            cls._sound = set()
+        given = est.get_params(deep=False).items()
+        plain = {name for name, value in given if type(value) in PLAIN}
+        new = {
             name: value
-            for name, value in est.get_params(deep=False).items()
-            if name not in sound or value is not sound[name]
+            for name, value in given
+            if name not in plain or (name, type(value), value) not in cls._sound
         }
-        validate_parameter_constraints(est._parameter_constraints, told, cls.__name__)
-
-
-def _sound_defaults_of(cls: Any) -> dict[str, Any]:
-    """The defaults in a class's signature that pass its own checks."""
-    sound: dict[str, Any] = {}
-    for name, parameter in inspect.signature(cls.__init__).parameters.items():
-        if parameter.default is parameter.empty:
-            continue
-        with contextlib.suppress(InvalidParameterError):
-            default = {name: parameter.default}
-            validate_parameter_constraints(cls._parameter_constraints, default, cls.__name__)
-            sound |= default
-    return sound
+        if not new:
+            return
+        validate_parameter_constraints(est._parameter_constraints, new, cls.__name__)
+        if len(cls._sound) > MANY:
+            cls._sound = set()
+        cls._sound |= {(name, type(new[name]), new[name]) for name in plain & new.keys()}

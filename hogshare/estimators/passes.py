@@ -12,6 +12,7 @@ from sklearn.utils.validation import _check_sample_weight
 from hogshare.estimators import plain
 from hogshare.estimators.common import MAX_INT, SGDMixin
 from hogshare.estimators.draws import generator_of
+from hogshare.problems.labels import distinct
 
 
 class ClassifierPass(SGDMixin):
@@ -31,8 +32,13 @@ class ClassifierPass(SGDMixin):
         max_iter: int | None,
         init: tuple[Any, Any] | None,
     ) -> None:
-        """Validate and learn; `init` None goes on from the present model."""
+        """Validate and learn; `init` None goes on from the present model.
+
+        `classes` are for `partial_fit`, whose `max_iter` is None.
+        """
         X, y = self._check_rows(X, y, reset=not hasattr(self, "classes_"))
+        if max_iter is not None:
+            classes = distinct(y)
         own = max_iter is not None and plain.are_plain_classes(classes)  # all that `y` holds
         if own:
             self.classes_ = classes
@@ -43,13 +49,15 @@ class ClassifierPass(SGDMixin):
             class_weight = np.ones(n_classes)
         else:
             class_weight = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
-        weight = _check_sample_weight(
-            # with early stopping a better message comes from the split
-            sample_weight,
-            X,
-            dtype=X.dtype,
-            allow_all_zero_weights=self.early_stopping,
-        )
+        weight = None
+        if sample_weight is not None:
+            weight = _check_sample_weight(
+                # with early stopping a better message comes from the split
+                sample_weight,
+                X,
+                dtype=X.dtype,
+                allow_all_zero_weights=self.early_stopping,
+            )
         shape = (1 if n_classes <= 2 else n_classes, X.shape[1])
         start = (
             self._last_model(shape) if init is None else self._first_model(shape, X.dtype, *init)
@@ -73,7 +81,7 @@ class ClassifierPass(SGDMixin):
             metadata=None if sample_weight is None else {"sample_weight": sample_weight},
         )
 
-    def _draw(self, y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray | None, int]:
+    def _draw(self, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray | None, int]:
         """Split and seed of the row order, drawn in scikit-learn's order.
 
         With several classes the order is the one that scikit-learn has for the first of them.
@@ -107,7 +115,9 @@ class RegressorPass(SGDMixin):
         """Validate and learn; `init` None goes on from the present model."""
         X, y = self._check_rows(X, y, reset=reset)
         y = y.astype(X.dtype, copy=False)
-        weight = _check_sample_weight(sample_weight, X, dtype=X.dtype)
+        weight = None
+        if sample_weight is not None:
+            weight = _check_sample_weight(sample_weight, X, dtype=X.dtype)
         shape = (1, X.shape[1])
         start = (
             self._last_model(shape) if init is None else self._first_model(shape, X.dtype, *init)

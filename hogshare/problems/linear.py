@@ -187,14 +187,14 @@ def build(
     l1_ratio: float,
     fit_intercept: bool,
     epsilon: float,
-    sample_weight: np.ndarray,
+    sample_weight: np.ndarray | None,
     class_weight: np.ndarray | None,
     classes: np.ndarray | None,
 ) -> LinearProblem:
     """Assemble a problem from validated input.
 
     Finite and of matching shapes (scikit-learn sees to that); a sparse matrix has passed
-    `check_sparse`.
+    `check_sparse`. Without `sample_weight` every row counts once.
     """
     if is_sparse(X):
         X = each_column_once(X)
@@ -211,13 +211,15 @@ def build(
         weights = np.ones(len(classes)) if class_weight is None else np.asarray(class_weight)
         if loss == "multinomial":
             # there is no rest: a row's weight is its own class's in every column
-            sample_weight = sample_weight * weights[target.astype(np.int64)]
+            if class_weight is not None:
+                of_rows = weights[target.astype(np.int64)]
+                sample_weight = of_rows if sample_weight is None else sample_weight * of_rows
             weights = np.ones(n_columns)
         # as in scikit-learn: one against the rest gives the rest weight one
         positive = weights[1:2].copy() if n_columns == 1 else weights.copy()
         negative = weights[0:1].copy() if n_columns == 1 else np.ones(n_columns)
     return LinearProblem(
-        rows=as_rows(X, target, sample_weight.astype(dtype, copy=False)),
+        rows=as_rows(X, target, sample_weight),
         n_features=X.shape[1],
         n_columns=n_columns,
         classes=classes,

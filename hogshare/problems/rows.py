@@ -116,10 +116,11 @@ def _has_repeats(X: Any) -> bool:
     return bool(has_repeats(columns, starts, np.full(X.shape[1], -1)))
 
 
-def as_rows(X: Any, y: np.ndarray, weight: np.ndarray) -> Rows:
+def as_rows(X: Any, y: np.ndarray, weight: np.ndarray | None) -> Rows:
     """A checked matrix, its targets and weights as kernels see them: views, where they can be."""
-    if (weight == 1.0).all():
-        weight = weight[:0]  # one cache line less per row
+    if weight is None or (weight == 1.0).all():
+        weight = np.empty(0)  # one cache line less per row
+    weight = weight.astype(y.dtype, copy=False)
     if is_sparse(X):
         nnz = int(X.indptr[-1])
         return Rows(
