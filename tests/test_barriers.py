@@ -200,16 +200,7 @@ def test_a_look_in_vain_is_waiting_and_work_is_not():
             table[place] += number
         return answer
 
-    session = SimpleNamespace(
-        private=lambda me: None,
-        shared=SimpleNamespace(table=table[None]),
-        arrays={"scratch": table[None], "turns": np.zeros((2, 4, 4), np.int64)},
-        plan=SimpleNamespace(inline=0, barrier=0, sleeps=0),
-        settings=SimpleNamespace(n_workers=1),
-        patience_ns=None,
-        barrier=None,
-    )
-    worker = Worker(session, 0)
+    worker = Worker(SimpleNamespace(**plain_session(table)), 0)
     worker.turn, worker.join, worker.leave = turn, lambda: True, lambda: None
     worker.first_turn = lambda nanoseconds: 1
     wishes = loop.worker_loop(worker)
@@ -224,6 +215,68 @@ def test_a_look_in_vain_is_waiting_and_work_is_not():
                 reply = 0
     assert table[layout.T_WAITING] == 1
     assert table[layout.T_BUSY] == 10 + 1000 + 10_000 + 100_000
+
+
+def test_waits_are_short_again_once_a_turn_has_done_something():
+    table = np.zeros(layout.N_TABLE, np.int64)
+    turns = iter([0, 0, 1, 0, 0, 0, 1, 1, None])  # blocks of each, before it has to wait
+    attempts = []
+
+    def turn(n_blocks):
+        done = next(turns)
+        if done is None:
+            return layout.TURN_DONE
+        table[layout.T_BLOCKS] += done
+        return layout.TURN_WAIT
+
+    worker = Worker(SimpleNamespace(**plain_session(table)), 0)
+    worker.turn, worker.join, worker.leave = turn, lambda: True, lambda: None
+    worker.first_turn = lambda nanoseconds: 1
+    wishes, reply = loop.worker_loop(worker), None
+    with contextlib.suppress(StopIteration):
+        while True:
+            wish = wishes.send(reply)
+            if isinstance(wish, loop.Compute):
+                reply = wish.call(), 1
+            else:
+                attempts.append(wish.attempts)
+                reply = 0
+    assert attempts == [0, 1, 0, 1, 2, 3, 0, 0]
+
+
+def test_what_a_turn_has_waited_by_itself_is_no_work():
+    table = np.zeros(layout.N_TABLE, np.int64)
+    turns = iter([(layout.TURN_WAIT, 1), (layout.TURN_WAIT, 0), (layout.TURN_DONE, 0)])
+
+    def turn(n_blocks):
+        answer, done = next(turns)
+        table[layout.T_BLOCKS] += done
+        table[layout.T_WAITING] += 30
+        return answer
+
+    worker = Worker(SimpleNamespace(**plain_session(table)), 0)
+    worker.turn, worker.join, worker.leave = turn, lambda: True, lambda: None
+    worker.first_turn = lambda nanoseconds: 1
+    wishes, reply = loop.worker_loop(worker), None
+    with contextlib.suppress(StopIteration):
+        while True:
+            wish = wishes.send(reply)
+            reply = (wish.call(), 100) if isinstance(wish, loop.Compute) else 7
+    assert table[layout.T_BUSY] == 70 + 70
+    assert table[layout.T_WAITING] == 30 + 7 + 100 + 7 + 30
+
+
+def plain_session(table):
+    """What a worker's loop asks of a session, for a turn of the test's own."""
+    return {
+        "private": lambda me: None,
+        "shared": SimpleNamespace(table=table[None]),
+        "arrays": {"scratch": table[None], "turns": np.zeros((2, 4, 4), np.int64)},
+        "plan": SimpleNamespace(inline=0, barrier=0, sleeps=0),
+        "settings": SimpleNamespace(n_workers=1),
+        "patience_ns": None,
+        "barrier": None,
+    }
 
 
 def test_a_wait_by_the_clock_ends_in_time_or_when_the_run_is_over():
@@ -250,7 +303,8 @@ def test_who_waits_in_a_crowd_or_has_looked_sleeps_at_once_unless_it_is_held(mon
         monkeypatch.setattr(driver, "usable_cores", lambda: cores)
         slept.clear()
         session = SimpleNamespace(settings=settings, plan=plan, looks=looks)
-        assert (driver.looks_of(session) > 0) == (1 < n_workers <= cores)
+        may_look = n_workers > 1 and (barrier != FREE or n_workers <= cores)
+        assert (driver.looks_of(session) > 0) == may_look
         yields = driver.yields_of(session)
         drive((loop.Wait(attempts) for attempts in range(8)), yields=yields)
         return max(slept)

@@ -107,12 +107,13 @@ def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
             return
     n_blocks, attempts, stuck = worker.first_turn(TURN_NS), 0, 0
     while True:
-        before = worker.progress()
+        before, waited = worker.progress(), table[layout.T_WAITING]
         answer, spent = yield Compute(lambda n=n_blocks: worker.turn(n), True)  # type: ignore[misc]
         # who has looked whether it may go on, and has done nothing else, has waited: in threads a
         # look waits for the interpreter, and eight spend a tenth of their waiting in it
         in_vain = answer == layout.TURN_WAIT and worker.progress() == before
-        table[layout.T_WAITING if in_vain else layout.T_BUSY] += spent
+        waited = table[layout.T_WAITING] - waited  # by the turn itself
+        table[layout.T_WAITING if in_vain else layout.T_BUSY] += spent - waited
         turns.note()
         if answer == layout.TURN_CLOSED:
             return
@@ -123,6 +124,8 @@ def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
             asked = worker.must_ask()
             if asked and worker.ask():
                 continue
+            if not in_vain:
+                attempts = 0  # it has had its turn, and the next may come as soon
             seconds = worker.look_seconds()
             look = Sleep(seconds, worker.is_stopped) if seconds > 0.0 else None
             waited = yield Wait(attempts, look)

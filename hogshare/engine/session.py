@@ -96,13 +96,14 @@ class Session:
         Parameters
         ----------
         looks : int
-            How often turns that find no block look again, in one wait.
+            How often turns that find no block, or are held, look again, in one wait.
         """
         plan = self.plan
-        between = plan.ordered or plan.sleeps or plan.parts or self.barrier is not None
-        if not between and plan.private != epochs.MASTER:
+        if plan.sleeps or plan.parts or self.barrier is not None or plan.private == epochs.MASTER:
+            return
+        self.shared.table[:, layout.T_LOOKS] = looks
+        if not plan.ordered:
             self.shared.table[:, layout.T_ENTERS] = 1
-            self.shared.table[:, layout.T_LOOKS] = looks
 
     @property
     def looks(self) -> int:

@@ -58,7 +58,7 @@ T_VERSION = 5  # version read at the last pull
 T_STALENESS = 6  # staleness of the last push
 T_PUSHES = 7
 T_HEARTBEAT = 8  # time.perf_counter_ns() at the end of the last turn
-T_WAITING = 9  # nanoseconds waited
+T_WAITING = 9  # nanoseconds waited, within turns and between them
 T_BUSY = 10  # nanoseconds computed
 T_UNEXCHANGED = 11  # rows since the last exchange
 T_PROCESS = 12  # process id
@@ -79,7 +79,7 @@ T_DROPPED = 26  # of which it has dropped
 T_SLEEPS = 27  # sleeps begun in the block in hand: 1 before it computes; more: see `apart`
 T_COUNTED = 28  # blocks completed by all when its last one was counted, see `rounds`
 T_ENTERS = 29  # 1: turns enter the run and leave it, see `turns`; 0: calls of their own do
-T_LOOKS = 30  # times that turns look again in one wait for a block
+T_LOOKS = 30  # times that turns look again in one wait
 T_LOOKED = 31  # of which so many are done
 N_TABLE = 2 * WORD
 

@@ -7,8 +7,8 @@ many blocks without Python, watching the stop word at every block. The loop in P
 
 With T_ENTERS in its row, which is written before the run, a worker's first turn enters the run,
 and the one that finds nothing left leaves it; otherwise both are calls of their own. A turn that
-finds no block yet looks again for a moment, T_LOOKS times in one wait. Longer waits are not done
-here.
+finds no block yet, or is held by a barrier, looks again for a moment, T_LOOKS times in one wait.
+Longer waits are not done here.
 """
 
 import numpy as np
@@ -17,7 +17,8 @@ from hogshare.kernels import layout
 from hogshare.kernels.asaga import asaga_rows
 from hogshare.kernels.atomics import compare_exchange, fetch_add, load, store
 from hogshare.kernels.averages import average_table
-from hogshare.kernels.barriers import FREE, enter, may_pass
+from hogshare.kernels.barriers import ASKED, EVERYBODY, FREE, LAG, enter, may_pass
+from hogshare.kernels.clock import nanoseconds
 from hogshare.kernels.coordinate import ALL as ALL_COORDINATES
 from hogshare.kernels.coordinate import begin_draws, coordinate_rows
 from hogshare.kernels.cores import yield_core
@@ -75,8 +76,9 @@ FIRST_INTERVAL, GROWTH = 128, 1.0
 DESCENT_FIRST, DESCENT_GROWTH = 256, 1.0 / 16.0
 UNEXCHANGED = layout.T_UNEXCHANGED
 # Times that a turn looks at the words of the run, a nanosecond each, between two times that it
-# gives its core up; in plain Python each takes as long as a hundred.
-GLANCES = 100 if JIT_DISABLED else 10_000
+# gives its core up; in plain Python each takes as long as a hundred. Few behind a barrier, where
+# somebody is waited for at every block, and may have no core.
+GLANCES, FEW_GLANCES = (100, 1) if JIT_DISABLED else (10_000, 100)
 
 
 @inlined
@@ -215,15 +217,31 @@ def is_waited_for(shared, plan):
 
 
 @helper
-def watch(control):
-    """Look at the words that change before there is a block again, for some microseconds."""
+def look_again(shared, plan, me):
+    """Whether who waits may look once more in this turn; some microseconds later, if so.
+
+    Between two looks the core is given up, because who is waited for may need it; on a busy machine
+    each time takes milliseconds, so that looks are few, and once they are done the turns of this
+    wait make none. Whoever has come by what it waited for sets T_LOOKED back to 0.
+    """
+    began = nanoseconds()
+    glances = GLANCES if plan.barrier == FREE else FEW_GLANCES
+    control = shared.control
+    state = shared.table[me]
+    if state[layout.T_LOOKED] >= state[layout.T_LOOKS]:
+        return False
+    state[layout.T_LOOKED] += 1
     ended, ready = load(control, layout.EPOCHS), load(control, layout.READY)
-    for _ in range(GLANCES):
+    section = load(control, layout.SECTION)
+    for _ in range(glances):
         changed = load(control, layout.EPOCHS) != ended or load(control, layout.READY) != ready
-        if changed or load(control, layout.RETURNED) > 0:
+        if changed or load(control, layout.SECTION) != section:
             break
-        if load(control, layout.STOP) != layout.RUNNING:
+        if load(control, layout.RETURNED) > 0 or load(control, layout.STOP) != layout.RUNNING:
             break
+    yield_core()
+    state[layout.T_WAITING] += nanoseconds() - began
+    return True
 
 
 @helper
@@ -231,23 +249,17 @@ def claim_or_wait(shared, plan, me):
     """Take the next block; look again for a moment, if there is none yet.
 
     What is waited for are the last blocks of others: an epoch may not begin before the one before
-    the last has ended, and a run not end before its last. Between two looks the core is given up,
-    because who has that block may need it; on a busy machine each time takes milliseconds, so that
-    looks are few, and once they are done the turns of this wait make none.
+    the last has ended, and a run not end before its last.
     """
     state = shared.table[me]
     ticket = claim(shared, plan, me)
-    while ticket == layout.NO_BLOCK and state[layout.T_LOOKED] < state[layout.T_LOOKS]:
+    while ticket == layout.NO_BLOCK:
         # who has failed to take a block has written its number: the monitor would wait for it
         store(state, layout.T_BLOCK, layout.NO_BLOCK)
-        if not is_waited_for(shared, plan):
-            break
-        state[layout.T_LOOKED] += 1
-        watch(shared.control)
-        yield_core()
+        if not (is_waited_for(shared, plan) and look_again(shared, plan, me)):
+            return ticket
         ticket = claim(shared, plan, me)
-    if ticket != layout.NO_BLOCK:
-        state[layout.T_LOOKED] = 0
+    state[layout.T_LOOKED] = 0
     return ticket
 
 
@@ -262,12 +274,31 @@ def stop(control, reason):
 
 @helper
 def pass_barrier(plan, shared, private, me):
-    """Whether the worker may claim its next block; it has the others' pushes then."""
-    if not may_pass(plan, shared.table, shared.control, me):
-        return False
+    """Whether the worker may claim its next block; it has the others' pushes then.
+
+    Looks again for a moment, unless each look is a draw of its own: of many, one is lucky.
+    """
+    each_draws = plan.barrier == LAG and plan.sample != EVERYBODY and plan.hold == 0
+    while not may_pass(plan, shared.table, shared.control, me):
+        if plan.barrier == ASKED or each_draws or must_leave(shared.control, False):
+            return False
+        if not look_again(shared, plan, me):
+            return False
+    shared.table[me, layout.T_LOOKED] = 0
     if plan.private == EXCHANGE:
         pull(shared, private, me)
     return True
+
+
+@helper
+def step_or_wait(rows, rule, plan, shared, private, me):
+    """`next_step`; looks again for a moment whether others have had their sections."""
+    answer = next_step(rows, rule, plan, shared, private, me)
+    while answer == layout.TURN_WAIT and look_again(shared, plan, me):
+        answer = next_step(rows, rule, plan, shared, private, me)
+    if answer != layout.TURN_WAIT:
+        shared.table[me, layout.T_LOOKED] = 0
+    return answer
 
 
 @helper
@@ -327,7 +358,7 @@ def turn_of(name, method, lock_free, ordered=False, single=False):
                 return layout.TURN_WAIT
             slept = plan.sleeps != 0 and table[me, layout.T_SLEEPS] != 0
             if ordered:
-                answer = next_step(rows, rule, plan, shared, private, me)
+                answer = step_or_wait(rows, rule, plan, shared, private, me)
                 if answer == AGAIN:
                     continue
                 if answer != COMPUTE:

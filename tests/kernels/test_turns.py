@@ -9,6 +9,7 @@ import naive
 import numpy as np
 import pytest
 
+from hogshare.barriers import BSP, PSSP, SSP, Throttled
 from hogshare.engine.loop import worker_loop
 from hogshare.engine.rules import SGD
 from hogshare.engine.steps import StepSize
@@ -512,6 +513,78 @@ def looking_on(n_blocks):
             session.stop()
 
 
+def held_by(barrier, looks):
+    """Worker 0, whom a barrier holds until worker 1, which is in the run, has done a block."""
+    problem, *_ = cases.problem()
+    session = cases.session(problem, n_workers=3, barrier=barrier, block=3)
+    session.let_turns_enter(looks)
+    session.shared.table[1, layout.T_STATE] = layout.ACTIVE
+    worker = session.worker(0)
+    worker.prepare()
+    return session, worker
+
+
+@pytest.mark.parametrize(
+    ("barrier", "blocks"), [(SSP(1), 2), (PSSP(1, 2, hold=True), 3), (Throttled(2), 1)], ids=str
+)
+def test_a_barrier_is_looked_at_again_for_a_moment(barrier, blocks):
+    session, worker = held_by(barrier, 5)
+    row = session.shared.table[0]
+    assert worker.turn(5) == layout.TURN_WAIT and row[layout.T_BLOCKS] == blocks
+    assert row[layout.T_LOOKED] == 5
+    waited = row[layout.T_WAITING]
+    assert waited > 0, "what a turn waits by itself is waiting"
+    assert worker.turn(5) == layout.TURN_WAIT and row[layout.T_WAITING] == waited
+    others = session.shared.table[1]
+    others[layout.T_CLOCK] = blocks
+    others[layout.T_ARRIVED] = session.word(layout.GENERATION) + 1
+    assert worker.turn(1) == layout.TURN_OVER and row[layout.T_BLOCKS] == blocks + 1
+    assert row[layout.T_LOOKED] == 0
+
+
+def test_who_waits_at_a_barrier_goes_on_in_the_same_turn():
+    session, worker = held_by(SSP(1), 1 << 62)
+    with ThreadPoolExecutor(1) as pool:
+        turn = pool.submit(worker.turn, 3)
+        with pytest.raises(TimeoutError):
+            turn.result(0.05)
+        session.shared.table[1, layout.T_CLOCK] = 2
+        assert turn.result(10.0) == layout.TURN_OVER
+    assert session.shared.table[0, layout.T_BLOCKS] == 3
+
+
+def test_a_stop_ends_the_looks_at_a_barrier():
+    session, worker = held_by(SSP(1), 1 << 62)
+    with ThreadPoolExecutor(1) as pool:
+        turn = pool.submit(worker.turn, 3)
+        with pytest.raises(TimeoutError):
+            turn.result(0.05)
+        session.stop()
+        assert turn.result(10.0) == layout.TURN_WAIT
+    assert worker.turn(1) == layout.TURN_DONE
+
+
+def test_a_barrier_that_draws_anew_is_looked_at_once_a_turn():
+    session, worker = held_by(PSSP(1, 2), 5)
+    assert worker.turn(5) == layout.TURN_WAIT
+    row = session.shared.table[0]
+    assert row[layout.T_BLOCKS] == 3 and row[layout.T_LOOKED] == 0
+
+
+def test_workers_in_order_look_again_for_their_sections():
+    problem, *_ = cases.problem()
+    session = cases.session(problem, n_workers=2, barrier=BSP())
+    assert session.plan.ordered
+    session.let_turns_enter(5)
+    first, second = session.worker(0), session.worker(1)
+    assert first.join() and second.join()
+    rows = session.shared.table[:2]
+    assert first.turn(1) == layout.TURN_OVER and second.turn(3) == layout.TURN_WAIT
+    assert first.turn(3) == layout.TURN_WAIT, "the second has not folded its block"
+    assert rows[:, layout.T_BLOCKS].sum() > 0 and (rows[:, layout.T_LOOKED] == 5).any()
+    assert (rows[:, layout.T_WAITING] > 0).any()
+
+
 def test_a_stop_ends_the_looks():
     with looking_on(1) as (session, worker, turn):
         session.stop()
@@ -551,14 +624,20 @@ def test_who_looks_gives_its_core_up_each_time(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "plan", [{"sleeps": 1}, {"ordered": 1}, {"private": epochs.MASTER}, {"parts": 2}]
+    ("plan", "looks"),
+    [
+        ({"sleeps": 1}, 0),
+        ({"ordered": 1}, 7),
+        ({"private": epochs.MASTER}, 0),
+        ({"parts": 2}, 0),
+    ],
 )
-def test_workers_enter_by_calls_of_their_own_where_something_is_between(plan):
+def test_workers_enter_by_calls_of_their_own_where_something_is_between(plan, looks):
     problem, *_ = cases.problem()
     session = cases.session(problem, n_workers=2)
     session.plan = session.plan._replace(**plan)
     session.let_turns_enter(7)
-    assert not session.worker(1).enters and session.looks == 0
+    assert not session.worker(1).enters and session.looks == looks
     session = cases.session(problem, n_workers=2)
     session.barrier = print
     session.let_turns_enter(7)

@@ -1,0 +1,31 @@
+"""The time, in kernels: how long a turn has waited."""
+
+import time
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+from hogshare.kernels.jit import JIT_DISABLED
+
+if JIT_DISABLED:
+    nanoseconds = time.monotonic_ns
+
+else:
+
+    @intrinsic
+    def nanoseconds(typingctx):
+        """Nanoseconds since some moment; of the C library, in some thirty of them."""
+
+        def codegen(context, builder, signature, args):
+            i32, i64 = ir.IntType(32), ir.IntType(64)
+            seconds_and_rest = ir.ArrayType(i64, 2)  # timespec, where a long has 64 bits
+            place = cgutils.alloca_once(builder, seconds_and_rest)
+            kind = ir.FunctionType(i32, [i32, place.type])
+            function = cgutils.get_or_insert_function(builder.module, kind, "clock_gettime")
+            builder.call(function, [i32(time.CLOCK_MONOTONIC), place])
+            now = builder.load(place, typ=seconds_and_rest)
+            seconds = builder.mul(builder.extract_value(now, 0), i64(1_000_000_000))
+            return builder.add(seconds, builder.extract_value(now, 1))
+
+        return types.int64(), codegen
