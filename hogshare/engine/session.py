@@ -99,10 +99,10 @@ class Session:
             How often turns that find no block, or are held, look again, in one wait.
         """
         plan = self.plan
-        if plan.sleeps or plan.parts or self.barrier is not None or plan.private == epochs.MASTER:
+        if plan.sleeps or plan.parts or self.barrier is not None:
             return
         self.shared.table[:, layout.T_LOOKS] = looks
-        if not plan.ordered:
+        if not plan.ordered and plan.private != epochs.MASTER:
             self.shared.table[:, layout.T_ENTERS] = 1
 
     @property

@@ -247,7 +247,7 @@ class MasterSide:
         """Load or compile the kernel."""
         if not JIT_DISABLED:
             s = self.session
-            master.serve.compile(tuple(map(typeof, (s.plan, s.shared, SERVE_ROUNDS))))
+            master.serve.compile(tuple(map(typeof, (s.plan, s.shared, SERVE_ROUNDS, s.looks))))
 
     def take_over(self) -> None:
         """Put in order what another master has left."""
@@ -255,7 +255,8 @@ class MasterSide:
 
     def serve(self) -> int:
         """Take what workers have posted; how many messages, or `master.OVER`."""
-        return int(master.serve(self.session.plan, self.session.shared, SERVE_ROUNDS))
+        s = self.session
+        return int(master.serve(s.plan, s.shared, SERVE_ROUNDS, s.looks))
 
     def note(self, messages: int, nanoseconds: int) -> None:
         """Add up what messages have cost; only serving that has found some counts."""

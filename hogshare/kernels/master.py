@@ -24,6 +24,7 @@ import numpy as np
 
 from hogshare.kernels import layout
 from hogshare.kernels.atomics import fence, fetch_add, load, store
+from hogshare.kernels.cores import yield_core
 from hogshare.kernels.epochs import note_event
 from hogshare.kernels.jit import helper, inlined, kernel
 from hogshare.kernels.rows import column_of, row_bounds
@@ -302,13 +303,29 @@ def apply_rest(shared):
         update(shared, -1, 0)
 
 
+@helper
+def wait_for_mail(shared, looks):
+    """Look so often whether there is mail, or nobody who might write any."""
+    for _ in range(looks):
+        for worker in range(shared.table.shape[0]):
+            number = shared.table[worker, layout.T_TAKEN] + 1
+            if load(shared.mail_heads[slot_of(worker, number)], layout.H_NUMBER) == number:
+                return
+        if not somebody_may_write(shared):
+            return
+        yield_core()  # who is to write may have none
+
+
 @kernel
-def serve(plan, shared, n_rounds):
+def serve(plan, shared, n_rounds, looks):
     """Be the master for a while: returns how many messages were taken, or OVER.
 
     Whenever nobody is in the run (it is over, or all rest), what is left of a sum is applied.
+
+    looks : how often it looks for the first message
     """
     control = shared.control
+    wait_for_mail(shared, looks)
     store(control, layout.SERVING, 1)
     taken = 0
     for _ in range(n_rounds):

@@ -76,8 +76,8 @@ FIRST_INTERVAL, GROWTH = 128, 1.0
 DESCENT_FIRST, DESCENT_GROWTH = 256, 1.0 / 16.0
 UNEXCHANGED = layout.T_UNEXCHANGED
 # Times that a turn looks at the words of the run, a nanosecond each, between two times that it
-# gives its core up; in plain Python each takes as long as a hundred. Few behind a barrier, where
-# somebody is waited for at every block, and may have no core.
+# gives its core up; in plain Python each takes as long as a hundred. Few where somebody is waited
+# for at every block, who may have no core: behind a barrier, and with a master.
 GLANCES, FEW_GLANCES = (100, 1) if JIT_DISABLED else (10_000, 100)
 
 
@@ -225,7 +225,8 @@ def look_again(shared, plan, me):
     wait make none. Whoever has come by what it waited for sets T_LOOKED back to 0.
     """
     began = nanoseconds()
-    glances = GLANCES if plan.barrier == FREE else FEW_GLANCES
+    for_others = plan.barrier != FREE or plan.private == MASTER
+    glances = FEW_GLANCES if for_others else GLANCES
     control = shared.control
     state = shared.table[me]
     if state[layout.T_LOOKED] >= state[layout.T_LOOKS]:
@@ -456,6 +457,20 @@ def turn_of(name, method, lock_free, ordered=False, single=False):
 
 
 @helper
+def is_answered(plan, shared, me):
+    """Whether the master has taken so much that the worker may go on; looks again for a moment.
+
+    Behind a barrier, a worker's next snapshot has its own last change in it.
+    """
+    while True:
+        if has_room(shared, me) if plan.barrier == FREE else all_taken(shared, me):
+            shared.table[me, layout.T_LOOKED] = 0
+            return True
+        if must_leave(shared.control, False) or not look_again(shared, plan, me):
+            return False
+
+
+@helper
 def read_for_block(rows, rule, plan, shared, private, me, ticket):
     """Read a snapshot of the master's for a block's rows; False if that does not come about."""
     order, first, end, _ = rows_of(ticket, plan, shared.order, rule.first_t)
@@ -506,7 +521,7 @@ def master_turn_of(name, ordered):
             if plan.inline != 0:
                 take_round(plan, shared)
             if ordered:
-                answer = next_step(rows, rule, plan, shared, private, me)
+                answer = step_or_wait(rows, rule, plan, shared, private, me)
                 if answer == AGAIN:
                     continue
                 if answer != COMPUTE:
@@ -521,11 +536,9 @@ def master_turn_of(name, ordered):
                 continue
             ticket = state[layout.T_BLOCK]  # which may have waited for a snapshot
             if ticket == layout.NO_BLOCK:
-                if plan.barrier != FREE and not may_pass(plan, shared.table, control, me):
+                if plan.barrier != FREE and not pass_barrier(plan, shared, private, me):
                     return layout.TURN_WAIT
-                # behind a barrier, a worker's next snapshot has its own last change in it
-                ready = has_room(shared, me) if plan.barrier == FREE else all_taken(shared, me)
-                if not ready:
+                if not is_answered(plan, shared, me):
                     return layout.TURN_WAIT
                 ticket = claim(shared, plan, me)
                 if ticket == layout.NO_BLOCK:

@@ -16,6 +16,8 @@ from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
 from hogshare.kernels import epochs, layout, repair, turns
 from hogshare.kernels.jit import BOUNDSCHECK, JIT_DISABLED
+from hogshare.kernels.master import OVER
+from hogshare.planes.master import Master
 from hogshare.planes.shared import Shared, feature_rarity
 from hogshare.runtimes.driver import drive
 from hogshare.runtimes.monitor import Monitor
@@ -571,6 +573,44 @@ def test_a_barrier_that_draws_anew_is_looked_at_once_a_turn():
     assert row[layout.T_BLOCKS] == 3 and row[layout.T_LOOKED] == 0
 
 
+def test_who_waits_for_the_master_goes_on_in_the_same_turn():
+    """With both slots full, until a message has been taken."""
+    problem, *_ = cases.problem()
+    session = cases.session(problem, n_workers=2, plane=Master(), block=3)
+    session.let_turns_enter(5)
+    worker, master = session.worker(1), session.master()
+    assert worker.join()
+    assert worker.turn(10) == layout.TURN_WAIT
+    row = session.shared.table[1]
+    assert row[layout.T_MAILED] == 2 and row[layout.T_LOOKED] == 5 and row[layout.T_WAITING] > 0
+    row[layout.T_LOOKS], row[layout.T_LOOKED] = 1 << 62, 0
+    with ThreadPoolExecutor(1) as pool:
+        turn = pool.submit(worker.turn, 3)
+        with pytest.raises(TimeoutError):
+            turn.result(0.05)
+        deadline = time.monotonic() + 10.0
+        while not turn.done() and time.monotonic() < deadline:
+            master.serve()
+        assert turn.result(10.0) == layout.TURN_OVER
+    assert row[layout.T_BLOCKS] == 5
+
+
+def test_the_master_looks_for_mail_for_a_moment():
+    problem, *_ = cases.problem()
+    session = cases.session(problem, n_workers=2, plane=Master(), block=3)
+    session.let_turns_enter(1 << 62)
+    worker, master = session.worker(0), session.master()
+    assert worker.join()
+    with ThreadPoolExecutor(1) as pool:
+        served = pool.submit(master.serve)
+        with pytest.raises(TimeoutError):
+            served.result(0.05)
+        assert worker.turn(1) == layout.TURN_OVER
+        assert served.result(10.0) == 1
+        session.shared.table[:, layout.T_STATE] = layout.DONE
+        assert pool.submit(master.serve).result(10.0) == OVER, "nobody is there to write any"
+
+
 def test_workers_in_order_look_again_for_their_sections():
     problem, *_ = cases.problem()
     session = cases.session(problem, n_workers=2, barrier=BSP())
@@ -628,7 +668,7 @@ def test_who_looks_gives_its_core_up_each_time(monkeypatch):
     [
         ({"sleeps": 1}, 0),
         ({"ordered": 1}, 7),
-        ({"private": epochs.MASTER}, 0),
+        ({"private": epochs.MASTER}, 7),
         ({"parts": 2}, 0),
     ],
 )
