@@ -27,6 +27,7 @@ import contextlib
 import functools
 import hashlib
 import os
+import signal
 import stat
 import sys
 import tempfile
@@ -36,6 +37,7 @@ from pathlib import Path
 import numba
 from numba import typeof
 from numba.core import config
+from numba.core.registry import cpu_target
 from numba.extending import typeof_impl
 
 from hogshare.kernels.flags import KernelCompiler
@@ -114,6 +116,34 @@ def is_cached(name: str) -> bool:
     return CACHE_FOLDER is not None and any(CACHE_FOLDER.rglob(f"{name}-*.nbc"))
 
 
+@contextlib.contextmanager
+def interrupts_held():
+    """Let Ctrl-C wait until the end."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield  # it does not come here
+        return
+    caught = []
+    signal.signal(signal.SIGINT, lambda *args: caught.append(args))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if caught:
+            before(*caught[0])
+
+
+@functools.cache
+def load_registries():
+    """Let Numba load what it knows of Python's and NumPy's functions; for half a second, once.
+
+    It would do so at the first kernel anyway. Interrupted there, it does not get over it: each
+    later compilation of the process ends with "generator raised StopIteration".
+    """
+    with interrupts_held():
+        cpu_target.target_context.refresh()
+
+
 _SHOWING = threading.RLock()  # the setting below is everybody's
 
 
@@ -147,6 +177,7 @@ class Compiled:
         if self.shown is None:
             with _SHOWING:
                 if self.shown is None:
+                    load_registries()
                     self.shown = self._show()
         return self.shown
 

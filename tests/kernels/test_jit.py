@@ -1,6 +1,8 @@
 """How Numba is shown kernels and helpers."""
 
+import signal
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numba
 import numpy as np
@@ -134,3 +136,46 @@ def test_kernels_and_helpers_are_compiled_with_them(monkeypatch):
     assert largest(np.arange(2.0)) == 1.0
     assert flags.Flags in seen
     assert issubclass(linking.HelperCompiler, flags.QuickCompiler)
+
+
+def test_an_interrupt_waits_until_what_must_not_be_interrupted_is_over():
+    done = []
+    with pytest.raises(KeyboardInterrupt), jit.interrupts_held():
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        done.append(1)
+    assert done == [1]
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)  # and is at once again
+    with jit.interrupts_held():
+        pass
+
+
+def test_interrupts_are_held_where_they_come_only():
+    before = signal.getsignal(signal.SIGINT)
+
+    def hold():
+        with jit.interrupts_held():
+            return signal.getsignal(signal.SIGINT) is before
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(hold).result(), "a thread beside the main one has no signals"
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with jit.interrupts_held():
+            signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_numba_is_not_interrupted_while_it_loads_what_it_knows(monkeypatch):
+    loaded = []
+
+    def refresh():
+        signal.raise_signal(signal.SIGINT)
+        loaded.append(1)
+
+    monkeypatch.setattr(jit.cpu_target.target_context, "refresh", refresh)
+    with pytest.raises(KeyboardInterrupt):
+        jit.load_registries.__wrapped__()
+    assert loaded == [1]
