@@ -11,7 +11,6 @@ to; the arrays are ordinary.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import itertools
 import threading
@@ -98,11 +97,9 @@ class ThreadCrew:
                 if wish.attempts == 0:
                     self._placement.bind(me)
                 self._changed.wait_for(lambda: self._parts or wish.is_over(), REST_SECONDS)
-                part = self._parts.popleft() if self._parts else None
             finally:
                 self._resting -= 1
-        if part is not None:
-            part()
+        self._do_part()
         return time.perf_counter_ns() - start
 
     def each(self, function: Callable[[Any], Any], parts: Iterable[Any]) -> list[Any]:
@@ -126,12 +123,21 @@ class ThreadCrew:
             self._changed.notify_all()
         try:
             wait(results, REST_SECONDS)
-            while self._parts:
-                with contextlib.suppress(IndexError):  # taken meanwhile
-                    self._parts.popleft()()
+            while self._do_part():
+                pass
             return [result.result() for result in results]
         finally:
-            self._parts.clear()
+            with self._changed:
+                self._parts.clear()
+
+    def _do_part(self) -> bool:
+        """Do a part of a look that nobody has taken; False if there is none."""
+        with self._changed:
+            part = self._parts.popleft() if self._parts else None
+        if part is None:
+            return False
+        part()
+        return True
 
     def wake(self) -> None:
         """Let those that rest see whether they still have to."""
