@@ -344,6 +344,18 @@ def test_an_error_in_a_part_is_the_callers(resting):
     assert resting.each(lambda k: k, range(4)) == [0, 1, 2, 3], "they rest on"
 
 
+def test_an_interrupt_in_a_part_of_the_callers_is_the_last():
+    done = []
+
+    def part(k):
+        done.append(k)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ThreadCrew(Crowd(2), range(2)).each(part, range(4))
+    assert done == [0]
+
+
 def test_an_interrupted_look_leaves_no_part_behind(resting, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt

@@ -170,11 +170,12 @@ def master_loop(side: MasterSide) -> Generator[Wish, Any, None]:
     """Be the master until every worker is done or dead and all its mail is taken."""
     attempts = 0
     while True:
+        waited = side.waited()
         taken, spent = yield Compute(side.serve)
         if taken == master.OVER:
             return
         if taken:
-            side.note(taken, spent)
+            side.note(taken, spent - (side.waited() - waited))
             attempts = 0
         else:
             yield Wait(attempts)

@@ -107,7 +107,7 @@ class Session:
 
     @property
     def looks(self) -> int:
-        """How often turns that find no block look again, in one wait."""
+        """How often turns that find no block, or are held, look again, in one wait."""
         return int(self.shared.table[0, layout.T_LOOKS])
 
     def private(self, me: int) -> sgd.Private:

@@ -258,6 +258,10 @@ class MasterSide:
         s = self.session
         return int(master.serve(s.plan, s.shared, SERVE_ROUNDS, s.looks))
 
+    def waited(self) -> int:
+        """Nanoseconds that turns have waited for mail so far."""
+        return self.session.word(layout.MAIL_WAIT)
+
     def note(self, messages: int, nanoseconds: int) -> None:
         """Add up what messages have cost; only serving that has found some counts."""
         total = self.session.arrays["turns"][-1, 0]

@@ -282,8 +282,6 @@ class SGDClassifier(ClassifierPass, _SGDClassifier):
         if self.warm_start and hasattr(self, "coef_"):
             coef_init = self.coef_ if coef_init is None else coef_init
             intercept_init = self.intercept_ if intercept_init is None else intercept_init
-        if hasattr(self, "classes_"):
-            del self.classes_
         self._pass(X, y, None, sample_weight, self.max_iter, (coef_init, intercept_init))
         return self
 

@@ -40,6 +40,8 @@ class KnownParameters:
             cls._sound = set()
         given = est.get_params(deep=False).items()
         plain = {name for name, value in given if type(value) in PLAIN}
+        if "_parameter_constraints" in vars(est):  # of its own, which are not the class's
+            plain = set()
         new = {
             name: value
             for name, value in given

@@ -36,10 +36,13 @@ class ClassifierPass(SGDMixin):
 
         `classes` are for `partial_fit`, whose `max_iter` is None.
         """
-        X, y = self._check_rows(X, y, reset=not hasattr(self, "classes_"))
-        if max_iter is not None:
+        anew = max_iter is not None
+        X, y = self._check_rows(X, y, reset=anew or not hasattr(self, "classes_"))
+        if anew:
             classes = distinct(y)
-        own = max_iter is not None and plain.are_plain_classes(classes)  # all that `y` holds
+            if hasattr(self, "classes_"):
+                del self.classes_  # only now: input that is refused leaves the model as it is
+        own = anew and plain.are_plain_classes(classes)  # all that `y` holds
         if own:
             self.classes_ = classes
         else:

@@ -32,6 +32,7 @@ JOURNAL_WORKER = JOURNAL + 1  # whose message filled the sum; -1: nobody's (the 
 JOURNAL_NUMBER = JOURNAL + 2  # which of its messages
 READERS = 20 * WORD  # workers that have tried to read in vain, many times
 SERVING = 21 * WORD  # 1 while the master is at work
+MAIL_WAIT = 21 * WORD + 1  # nanoseconds that its turns have waited for mail; the master's alone
 RECORDED = 22 * WORD  # events written into the recording
 BLOCK_TIME = 23 * WORD  # mean nanoseconds of the first blocks, once known; for stragglers
 N_CONTROL = 24

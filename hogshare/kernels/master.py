@@ -24,6 +24,7 @@ import numpy as np
 
 from hogshare.kernels import layout
 from hogshare.kernels.atomics import fence, fetch_add, load, store
+from hogshare.kernels.clock import nanoseconds
 from hogshare.kernels.cores import yield_core
 from hogshare.kernels.epochs import note_event
 from hogshare.kernels.jit import helper, inlined, kernel
@@ -325,7 +326,9 @@ def serve(plan, shared, n_rounds, looks):
     looks : how often it looks for the first message
     """
     control = shared.control
+    began = nanoseconds()
     wait_for_mail(shared, looks)
+    control[layout.MAIL_WAIT] += nanoseconds() - began
     store(control, layout.SERVING, 1)
     taken = 0
     for _ in range(n_rounds):

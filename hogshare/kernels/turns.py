@@ -222,7 +222,8 @@ def look_again(shared, plan, me):
 
     Between two looks the core is given up, because who is waited for may need it; on a busy machine
     each time takes milliseconds, so that looks are few, and once they are done the turns of this
-    wait make none. Whoever has come by what it waited for sets T_LOOKED back to 0.
+    wait make none. Whoever has come by what it waited for sets T_LOOKED back to 0. Nobody looks
+    while all are to stand still for a repair, or the caller stops the run.
     """
     began = nanoseconds()
     for_others = plan.barrier != FREE or plan.private == MASTER
@@ -230,6 +231,10 @@ def look_again(shared, plan, me):
     control = shared.control
     state = shared.table[me]
     if state[layout.T_LOOKED] >= state[layout.T_LOOKS]:
+        return False
+    if load(control, layout.REPAIR_WANTED) != load(control, layout.REPAIRED):
+        return False
+    if load(control, layout.STOP) == layout.STOPPED_BY_CALLER:
         return False
     state[layout.T_LOOKED] += 1
     ended, ready = load(control, layout.EPOCHS), load(control, layout.READY)
@@ -279,13 +284,15 @@ def pass_barrier(plan, shared, private, me):
 
     Looks again for a moment, unless each look is a draw of its own: of many, one is lucky.
     """
-    each_draws = plan.barrier == LAG and plan.sample != EVERYBODY and plan.hold == 0
-    while not may_pass(plan, shared.table, shared.control, me):
-        if plan.barrier == ASKED or each_draws or must_leave(shared.control, False):
-            return False
-        if not look_again(shared, plan, me):
-            return False
-    shared.table[me, layout.T_LOOKED] = 0
+    state = shared.table[me]
+    if state[layout.T_PASSED] <= state[layout.T_CLOCK]:  # else what it waits for is not the barrier
+        each_draws = plan.barrier == LAG and plan.sample != EVERYBODY and plan.hold == 0
+        while not may_pass(plan, shared.table, shared.control, me):
+            if plan.barrier == ASKED or each_draws or must_leave(shared.control, False):
+                return False
+            if not look_again(shared, plan, me):
+                return False
+        state[layout.T_LOOKED] = 0
     if plan.private == EXCHANGE:
         pull(shared, private, me)
     return True

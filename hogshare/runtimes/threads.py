@@ -117,6 +117,8 @@ class ThreadCrew:
                 result.set_result(function(part))
             except BaseException as error:
                 result.set_exception(error)
+                if not isinstance(error, Exception):
+                    raise  # Ctrl-C, in a part that the caller does
 
         with self._changed:
             self._parts.extend(map(functools.partial, itertools.repeat(do), results, parts))

@@ -95,7 +95,7 @@ def test_parts_add_up_to_the_whole(monkeypatch, settle):
         return map(function, reversed(parts))
 
     apart = Optimality(problem, at, each=each, n_parts=4, settle=settle)
-    assert sizes == [4] if settle is None else [4, 4], "margins first, if intercepts are to move"
+    assert sizes == ([4] if settle is None else [4, 4]), "margins first, if intercepts are to move"
     whole = Optimality(problem, at, settle=settle)
     assert apart.objective == pytest.approx(whole.objective, rel=1e-12)
     assert apart.gradient() == pytest.approx(whole.gradient(), rel=1e-12)

@@ -544,6 +544,35 @@ def test_a_barrier_is_looked_at_again_for_a_moment(barrier, blocks):
     assert row[layout.T_LOOKED] == 0
 
 
+def test_who_has_passed_and_waits_for_a_block_looks_so_often_only_once():
+    session, worker = held_by(SSP(1000), 5)
+    assert worker.turn(session.plan.n_blocks - 1) == layout.TURN_OVER
+    control, table = session.shared.control, session.shared.table
+    table[1, layout.T_BLOCK] = control[layout.TICKET]  # the last block of the epoch, and the next
+    control[layout.TICKET] += 1
+    answer = worker.turn(1000)
+    assert answer == layout.TURN_WAIT and table[0, layout.T_LOOKED] == 5
+    waited = table[0, layout.T_WAITING]
+    assert worker.turn(1000) == layout.TURN_WAIT and table[0, layout.T_WAITING] == waited
+
+
+@pytest.mark.parametrize("barrier", [SSP(1), BSP()], ids=str)
+def test_a_repair_that_is_wanted_ends_the_looks_of_who_is_held(barrier):
+    session, worker = held_by(barrier, 1 << 62)
+    repair.ask_for_repair(session.shared.control)
+    assert worker.turn(5) == layout.TURN_WAIT
+
+
+def test_a_stop_by_the_caller_ends_the_looks_of_workers_in_order():
+    session, worker = held_by(BSP(), 1 << 62)
+    with ThreadPoolExecutor(1) as pool:
+        turn = pool.submit(worker.turn, 5)
+        with pytest.raises(TimeoutError):
+            turn.result(0.05)
+        session.stop()
+        assert turn.result(10.0) == layout.TURN_WAIT
+
+
 def test_who_waits_at_a_barrier_goes_on_in_the_same_turn():
     session, worker = held_by(SSP(1), 1 << 62)
     with ThreadPoolExecutor(1) as pool:
@@ -607,6 +636,7 @@ def test_the_master_looks_for_mail_for_a_moment():
             served.result(0.05)
         assert worker.turn(1) == layout.TURN_OVER
         assert served.result(10.0) == 1
+        assert master.waited() > 40_000_000, "which is no work"
         session.shared.table[:, layout.T_STATE] = layout.DONE
         assert pool.submit(master.serve).result(10.0) == OVER, "nobody is there to write any"
 
