@@ -32,6 +32,7 @@ from hogshare.engine.sides import Worker
 from hogshare.kernels import layout
 from hogshare.kernels.barriers import FREE, LAG
 from hogshare.kernels.epochs import EXCHANGE, LOCK_FREE, MASTER
+from hogshare.kernels.master import OVER
 from hogshare.runtimes import driver
 from hogshare.runtimes.driver import drive
 
@@ -264,6 +265,26 @@ def test_what_a_turn_has_waited_by_itself_is_no_work():
             reply = (wish.call(), 100) if isinstance(wish, loop.Compute) else 7
     assert table[layout.T_BUSY] == 70 + 70
     assert table[layout.T_WAITING] == 30 + 7 + 100 + 7 + 30
+
+
+def test_what_the_master_waits_for_mail_is_no_messages_cost():
+    answers, waits, noted = iter([3, 0, 2, OVER]), [], []
+
+    def serve():
+        waits.append(30)
+        return next(answers)
+
+    side = SimpleNamespace(
+        serve=serve,
+        waited=lambda: sum(waits),
+        note=lambda taken, spent: noted.append((taken, spent)),
+    )
+    wishes, reply = loop.master_loop(side), None
+    with contextlib.suppress(StopIteration):
+        while True:
+            wish = wishes.send(reply)
+            reply = (wish.call(), 100) if isinstance(wish, loop.Compute) else 0
+    assert noted == [(3, 70), (2, 70)]
 
 
 def plain_session(table):
