@@ -24,7 +24,7 @@ from hogshare.problems.rows import block_rows, windows
 
 KINDS = {kind: get_type_hints(kind) for kind in (sgd.Rule, Plan)}  # of their fields
 MESSAGE_ROWS = 64  # whose steps are one message to a master, where none says how many
-ROUND_NS = 200_000  # of computing, below which waiting for each other is most of a round
+ROUND_NS = 50_000  # of computing, below which waiting for each other is too much of a round
 
 
 def declared(numbers: sgd.Rule | Plan) -> dict[str, Any]:
