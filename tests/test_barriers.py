@@ -201,10 +201,7 @@ def test_a_look_in_vain_is_waiting_and_work_is_not():
             table[place] += number
         return answer
 
-    worker = Worker(SimpleNamespace(**plain_session(table)), 0)
-    worker.turn, worker.join, worker.leave = turn, lambda: True, lambda: None
-    worker.first_turn = lambda nanoseconds: 1
-    wishes = loop.worker_loop(worker)
+    wishes = loop.worker_loop(worker_with(turn, table))
     reply, costs = None, iter([100, 1, 10, 1000, 10_000, 100_000])  # joining is not counted
     with contextlib.suppress(StopIteration):
         while True:
@@ -230,10 +227,7 @@ def test_waits_are_short_again_once_a_turn_has_done_something():
         table[layout.T_BLOCKS] += done
         return layout.TURN_WAIT
 
-    worker = Worker(SimpleNamespace(**plain_session(table)), 0)
-    worker.turn, worker.join, worker.leave = turn, lambda: True, lambda: None
-    worker.first_turn = lambda nanoseconds: 1
-    wishes, reply = loop.worker_loop(worker), None
+    wishes, reply = loop.worker_loop(worker_with(turn, table)), None
     with contextlib.suppress(StopIteration):
         while True:
             wish = wishes.send(reply)
@@ -255,10 +249,7 @@ def test_what_a_turn_has_waited_by_itself_is_no_work():
         table[layout.T_WAITING] += 30
         return answer
 
-    worker = Worker(SimpleNamespace(**plain_session(table)), 0)
-    worker.turn, worker.join, worker.leave = turn, lambda: True, lambda: None
-    worker.first_turn = lambda nanoseconds: 1
-    wishes, reply = loop.worker_loop(worker), None
+    wishes, reply = loop.worker_loop(worker_with(turn, table)), None
     with contextlib.suppress(StopIteration):
         while True:
             wish = wishes.send(reply)
@@ -287,17 +278,21 @@ def test_what_the_master_waits_for_mail_is_no_messages_cost():
     assert noted == [(3, 70), (2, 70)]
 
 
-def plain_session(table):
-    """What a worker's loop asks of a session, for a turn of the test's own."""
-    return {
-        "private": lambda me: None,
-        "shared": SimpleNamespace(table=table[None]),
-        "arrays": {"scratch": table[None], "turns": np.zeros((2, 4, 4), np.int64)},
-        "plan": SimpleNamespace(inline=0, barrier=0, sleeps=0),
-        "settings": SimpleNamespace(n_workers=1),
-        "patience_ns": None,
-        "barrier": None,
-    }
+def worker_with(turn, table):
+    """A worker whose turns are the test's own, with no more of a session than its loop asks for."""
+    session = SimpleNamespace(
+        private=lambda me: None,
+        shared=SimpleNamespace(table=table[None]),
+        arrays={"scratch": table[None], "turns": np.zeros((2, 4, 4), np.int64)},
+        plan=SimpleNamespace(inline=0, barrier=0, sleeps=0),
+        settings=SimpleNamespace(n_workers=1),
+        patience_ns=None,
+        barrier=None,
+    )
+    worker = Worker(session, 0)
+    worker.turn, worker.join, worker.leave = turn, lambda: True, lambda: None
+    worker.first_turn = lambda nanoseconds: 1
+    return worker
 
 
 def test_a_wait_by_the_clock_ends_in_time_or_when_the_run_is_over():

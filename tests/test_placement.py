@@ -257,17 +257,18 @@ def test_who_rests_is_woken_by_the_caller_on_a_core_of_its_own(monkeypatch):
         assert len(cores[0]) == len(cores[1]) == 1 and cores[0] != cores[1]
 
 
+def resting_until(over):
+    """The loop of a worker that rests."""
+    yield Compute(lambda: None)
+    attempts = 0
+    while not over.is_set():
+        yield Rest(attempts, over.is_set)
+        attempts += 1
+
+
 def test_who_rests_looks_now_and_then_unasked(monkeypatch):
     over = threading.Event()
-
-    def loop(session, me):
-        yield Compute(lambda: None)
-        attempts = 0
-        while not over.is_set():
-            yield Rest(attempts, over.is_set)
-            attempts += 1
-
-    monkeypatch.setattr(threads_module, "loop_of", loop)
+    monkeypatch.setattr(threads_module, "loop_of", lambda session, me: resting_until(over))
     crew = ThreadCrew(Crowd(1), range(1))
     crew.start()
     deadline = time.monotonic() + 10.0
@@ -287,12 +288,8 @@ def resting(monkeypatch):
     over, names = threading.Event(), []
 
     def loop(session, me):
-        yield Compute(lambda: None)
         names.append(threading.current_thread().name)
-        attempts = 0
-        while not over.is_set():
-            yield Rest(attempts, over.is_set)
-            attempts += 1
+        yield from resting_until(over)
 
     monkeypatch.setattr(threads_module, "loop_of", loop)
     crew = ThreadCrew(Crowd(2), range(2))

@@ -259,13 +259,20 @@ def update(shared, worker, number):
 
 
 @helper
+def has_mail(shared, worker):
+    """Whether there is a message of the worker that has not been taken."""
+    number = shared.table[worker, layout.T_TAKEN] + 1
+    return load(shared.mail_heads[slot_of(worker, number)], layout.H_NUMBER) == number
+
+
+@helper
 def take_message(plan, shared, worker):
     """Take a worker's oldest message, if there is one."""
+    if not has_mail(shared, worker):
+        return False
     state = shared.table[worker]
     number = state[layout.T_TAKEN] + 1
     slot = slot_of(worker, number)
-    if load(shared.mail_heads[slot], layout.H_NUMBER) != number:
-        return False
     gather(plan, shared, worker, slot)
     head = shared.mail_heads[slot]
     note_event(shared, worker, head[layout.H_TICKET], head[layout.H_VERSION])
@@ -309,8 +316,7 @@ def wait_for_mail(shared, looks):
     """Look so often whether there is mail, or nobody who might write any."""
     for _ in range(looks):
         for worker in range(shared.table.shape[0]):
-            number = shared.table[worker, layout.T_TAKEN] + 1
-            if load(shared.mail_heads[slot_of(worker, number)], layout.H_NUMBER) == number:
+            if has_mail(shared, worker):
                 return
         if not somebody_may_write(shared):
             return

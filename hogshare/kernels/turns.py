@@ -17,7 +17,7 @@ from hogshare.kernels import layout
 from hogshare.kernels.asaga import asaga_rows
 from hogshare.kernels.atomics import compare_exchange, fetch_add, load, store
 from hogshare.kernels.averages import average_table
-from hogshare.kernels.barriers import ASKED, EVERYBODY, FREE, LAG, enter, may_pass
+from hogshare.kernels.barriers import EVERYBODY, FREE, LAG, enter, may_pass
 from hogshare.kernels.clock import nanoseconds
 from hogshare.kernels.coordinate import ALL as ALL_COORDINATES
 from hogshare.kernels.coordinate import begin_draws, coordinate_rows
@@ -206,14 +206,8 @@ def parting(rule, plan, shared, private, me, answer):
 @inlined
 def is_waited_for(shared, plan):
     """Whether there will be blocks again without anybody's help but the other workers'."""
-    control = shared.control
-    ended = load(control, layout.EPOCHS)
-    return (
-        ended < plan.max_epochs
-        and ended < load(control, layout.LIMIT)
-        and load(control, layout.STOP) == layout.RUNNING
-        and load(control, layout.REPAIR_WANTED) == load(control, layout.REPAIRED)
-    )
+    ended = load(shared.control, layout.EPOCHS)
+    return ended < plan.max_epochs and ended < load(shared.control, layout.LIMIT)
 
 
 @helper
@@ -223,20 +217,18 @@ def look_again(shared, plan, me):
     Between two looks the core is given up, because who is waited for may need it; on a busy machine
     each time takes milliseconds, so that looks are few, and once they are done the turns of this
     wait make none. Whoever has come by what it waited for sets T_LOOKED back to 0. Nobody looks
-    while all are to stand still for a repair, or the caller stops the run.
+    while all are to stand still for a repair, or where a stop ends the turn.
     """
-    began = nanoseconds()
-    for_others = plan.barrier != FREE or plan.private == MASTER
-    glances = FEW_GLANCES if for_others else GLANCES
     control = shared.control
     state = shared.table[me]
-    if state[layout.T_LOOKED] >= state[layout.T_LOOKS]:
+    if state[layout.T_LOOKED] >= state[layout.T_LOOKS] or must_leave(control, plan.ordered != 0):
         return False
     if load(control, layout.REPAIR_WANTED) != load(control, layout.REPAIRED):
         return False
-    if load(control, layout.STOP) == layout.STOPPED_BY_CALLER:
-        return False
+    began = nanoseconds()
     state[layout.T_LOOKED] += 1
+    for_others = plan.barrier != FREE or plan.private == MASTER
+    glances = FEW_GLANCES if for_others else GLANCES
     ended, ready = load(control, layout.EPOCHS), load(control, layout.READY)
     section = load(control, layout.SECTION)
     for _ in range(glances):
@@ -288,9 +280,7 @@ def pass_barrier(plan, shared, private, me):
     if state[layout.T_PASSED] <= state[layout.T_CLOCK]:  # else what it waits for is not the barrier
         each_draws = plan.barrier == LAG and plan.sample != EVERYBODY and plan.hold == 0
         while not may_pass(plan, shared.table, shared.control, me):
-            if plan.barrier == ASKED or each_draws or must_leave(shared.control, False):
-                return False
-            if not look_again(shared, plan, me):
+            if each_draws or not look_again(shared, plan, me):
                 return False
         state[layout.T_LOOKED] = 0
     if plan.private == EXCHANGE:
@@ -473,7 +463,7 @@ def is_answered(plan, shared, me):
         if has_room(shared, me) if plan.barrier == FREE else all_taken(shared, me):
             shared.table[me, layout.T_LOOKED] = 0
             return True
-        if must_leave(shared.control, False) or not look_again(shared, plan, me):
+        if not look_again(shared, plan, me):
             return False
 
 

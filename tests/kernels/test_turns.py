@@ -473,6 +473,16 @@ def test_who_rests_leaves_and_comes_again_by_turns():
     assert session.word(layout.LIVE) == 0 and row[layout.T_LOOKED] == 0
 
 
+@contextlib.contextmanager
+def that_waits(call, *args):
+    """A call in another thread that has not come back after a moment."""
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(call, *args)
+        with pytest.raises(TimeoutError):
+            future.result(0.05)
+        yield future
+
+
 def hold_the_last_block(session, looks):
     """Let worker 1 have the only block that is left in hand."""
     session.let_turns_enter(looks)
@@ -505,10 +515,7 @@ def looking_on(n_blocks):
     problem, *_ = cases.problem()
     session = cases.session(problem, n_workers=2, stop=Stop(epochs=1))
     worker = hold_the_last_block(session, 1 << 62)
-    with ThreadPoolExecutor(1) as pool:
-        turn = pool.submit(worker.turn, n_blocks)
-        with pytest.raises(TimeoutError):
-            turn.result(0.05)
+    with that_waits(worker.turn, n_blocks) as turn:
         try:
             yield session, worker, turn
         finally:
@@ -565,20 +572,14 @@ def test_a_repair_that_is_wanted_ends_the_looks_of_who_is_held(barrier):
 
 def test_a_stop_by_the_caller_ends_the_looks_of_workers_in_order():
     session, worker = held_by(BSP(), 1 << 62)
-    with ThreadPoolExecutor(1) as pool:
-        turn = pool.submit(worker.turn, 5)
-        with pytest.raises(TimeoutError):
-            turn.result(0.05)
+    with that_waits(worker.turn, 5) as turn:
         session.stop()
         assert turn.result(10.0) == layout.TURN_WAIT
 
 
 def test_who_waits_at_a_barrier_goes_on_in_the_same_turn():
     session, worker = held_by(SSP(1), 1 << 62)
-    with ThreadPoolExecutor(1) as pool:
-        turn = pool.submit(worker.turn, 3)
-        with pytest.raises(TimeoutError):
-            turn.result(0.05)
+    with that_waits(worker.turn, 3) as turn:
         session.shared.table[1, layout.T_CLOCK] = 2
         assert turn.result(10.0) == layout.TURN_OVER
     assert session.shared.table[0, layout.T_BLOCKS] == 3
@@ -586,10 +587,7 @@ def test_who_waits_at_a_barrier_goes_on_in_the_same_turn():
 
 def test_a_stop_ends_the_looks_at_a_barrier():
     session, worker = held_by(SSP(1), 1 << 62)
-    with ThreadPoolExecutor(1) as pool:
-        turn = pool.submit(worker.turn, 3)
-        with pytest.raises(TimeoutError):
-            turn.result(0.05)
+    with that_waits(worker.turn, 3) as turn:
         session.stop()
         assert turn.result(10.0) == layout.TURN_WAIT
     assert worker.turn(1) == layout.TURN_DONE
@@ -613,10 +611,7 @@ def test_who_waits_for_the_master_goes_on_in_the_same_turn():
     row = session.shared.table[1]
     assert row[layout.T_MAILED] == 2 and row[layout.T_LOOKED] == 5 and row[layout.T_WAITING] > 0
     row[layout.T_LOOKS], row[layout.T_LOOKED] = 1 << 62, 0
-    with ThreadPoolExecutor(1) as pool:
-        turn = pool.submit(worker.turn, 3)
-        with pytest.raises(TimeoutError):
-            turn.result(0.05)
+    with that_waits(worker.turn, 3) as turn:
         deadline = time.monotonic() + 10.0
         while not turn.done() and time.monotonic() < deadline:
             master.serve()
@@ -630,14 +625,12 @@ def test_the_master_looks_for_mail_for_a_moment():
     session.let_turns_enter(1 << 62)
     worker, master = session.worker(0), session.master()
     assert worker.join()
-    with ThreadPoolExecutor(1) as pool:
-        served = pool.submit(master.serve)
-        with pytest.raises(TimeoutError):
-            served.result(0.05)
+    with that_waits(master.serve) as served:
         assert worker.turn(1) == layout.TURN_OVER
         assert served.result(10.0) == 1
-        assert master.waited() > 40_000_000, "which is no work"
-        session.shared.table[:, layout.T_STATE] = layout.DONE
+    assert master.waited() > 40_000_000, "which is no work"
+    session.shared.table[:, layout.T_STATE] = layout.DONE
+    with ThreadPoolExecutor(1) as pool:
         assert pool.submit(master.serve).result(10.0) == OVER, "nobody is there to write any"
 
 
