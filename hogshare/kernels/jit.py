@@ -135,7 +135,7 @@ def interrupts_held():
 
 @functools.cache
 def load_registries():
-    """Let Numba load what it knows of Python's and NumPy's functions; for half a second, once.
+    """Let Numba load what it knows of Python and NumPy; for a quarter of a second, once.
 
     It would do so at the first kernel anyway. Interrupted there, it does not get over it: each
     later compilation of the process ends with "generator raised StopIteration".
