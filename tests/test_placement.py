@@ -4,6 +4,7 @@ import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,7 +13,7 @@ from hogshare.kernels.barriers import FREE
 from hogshare.kernels.epochs import EXCHANGE
 from hogshare.runtimes import placement as placement_module
 from hogshare.runtimes import threads as threads_module
-from hogshare.runtimes.placement import Placement
+from hogshare.runtimes.placement import SETTLED_SECONDS, Placement
 from hogshare.runtimes.threads import ThreadCrew
 
 linux_only = pytest.mark.skipif(
@@ -70,7 +71,6 @@ def test_who_meets_another_on_its_core_is_moved_and_freed(usable):
     assert stayed == usable, "who comes first is alone there, and is not bound"
     assert len(moved) == 1 and moved != {here}
     assert after == {0: usable, 1: usable}
-    assert not placement.binds
 
 
 @linux_only
@@ -80,13 +80,34 @@ def test_who_is_alone_on_its_core_can_be_bound_to_it_later(usable):
     def work():
         os.sched_setaffinity(0, {max(usable)})
         placement.take(1)
-        seen.append(placement.binds)
+        seen.append(os.sched_getaffinity(0))
         placement.bind(1)
         seen.append(os.sched_getaffinity(0))
 
     in_a_thread(work)
-    assert seen == [False, {max(usable)}]
+    assert seen == [usable, {max(usable)}]
     placement.free()
+
+
+@linux_only
+def test_who_is_bound_frees_itself_once_it_has_had_its_time(usable, monkeypatch):
+    placement, seen, now = Placement(2), [], [0.0]
+    clock = SimpleNamespace(perf_counter=lambda: now[0])
+    monkeypatch.setattr(placement_module, "time", clock)
+
+    def work():
+        for worker in (0, 1):
+            placement.take(worker)
+            placement.bind(worker)
+        for now[0] in (0.5 * SETTLED_SECONDS, 1.5 * SETTLED_SECONDS):
+            placement.settle(1)
+            seen.append(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, {max(usable)})
+        placement.settle(1)  # it is not bound any more, and whatever it is, is not ours
+        seen.append(os.sched_getaffinity(0))
+
+    in_a_thread(work)
+    assert len(seen[0]) == 1 and seen[1:] == [usable, {max(usable)}]
 
 
 @linux_only
@@ -247,7 +268,7 @@ def test_who_rests_is_woken_by_the_caller_on_a_core_of_its_own(monkeypatch):
     deadline = time.monotonic() + 10.0
     while crew._resting < 2 and time.monotonic() < deadline:
         crew.wake()  # nothing has changed: they go on resting
-        crew.settle()
+        crew.wait(0.001)
     assert crew._resting == 2 and not rests
     over.set()
     crew.wake()
@@ -284,7 +305,7 @@ def test_who_rests_looks_now_and_then_unasked(monkeypatch):
 
 @pytest.fixture
 def resting(monkeypatch):
-    """Two threads that rest, each on a core of its own if there are two."""
+    """A thread that rests beside the caller, who is worker 0."""
     over, names = threading.Event(), []
 
     def loop(session, me):
@@ -292,10 +313,10 @@ def resting(monkeypatch):
         yield from resting_until(over)
 
     monkeypatch.setattr(threads_module, "loop_of", loop)
-    crew = ThreadCrew(Crowd(2), range(2))
+    crew = ThreadCrew(Crowd(2), range(1, 2))
     crew.start()
     deadline = time.monotonic() + 10.0
-    while crew._resting < 2 and time.monotonic() < deadline:
+    while crew._resting < 1 and time.monotonic() < deadline:
         time.sleep(0.001)
     crew.names = names
     yield crew
@@ -305,7 +326,7 @@ def resting(monkeypatch):
     assert not crew._parts
 
 
-def test_who_rests_does_the_parts_of_a_look(resting):
+def test_who_rests_and_the_caller_do_the_parts_of_a_look(resting):
     meeting = threading.Barrier(2)
 
     def part(k):
@@ -315,7 +336,8 @@ def test_who_rests_does_the_parts_of_a_look(resting):
     for _ in range(3):
         found = resting.each(part, range(2))
         assert [k for k, _ in found] == [0, 1]
-        assert sorted(name for _, name in found) == sorted(resting.names)
+        names = {threading.current_thread().name, *resting.names}
+        assert len(names) == 2 and {name for _, name in found} == names
 
 
 def test_one_part_is_done_by_the_caller(resting):
@@ -353,12 +375,14 @@ def test_an_interrupt_in_a_part_of_the_callers_is_the_last():
     assert done == [0]
 
 
-def test_an_interrupted_look_leaves_no_part_behind(resting, monkeypatch):
-    def interrupted(*_):
-        raise KeyboardInterrupt
+def test_an_interrupted_look_leaves_no_part_behind(resting):
+    caller = threading.current_thread()
 
-    monkeypatch.setattr(threads_module, "wait", interrupted)
+    def part(k):
+        if threading.current_thread() is caller:
+            raise KeyboardInterrupt
+        time.sleep(0.05)
+
     with pytest.raises(KeyboardInterrupt):
-        resting.each(lambda k: time.sleep(0.05), range(8))
-    monkeypatch.undo()
+        resting.each(part, range(8))
     assert not resting._parts

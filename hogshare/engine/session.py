@@ -161,6 +161,13 @@ class Session:
         """Ask all workers to stop at their next block; the first reason that is given stands."""
         turns.stop(self.shared.control, reason)
 
+    def give_up(self, me: int) -> None:
+        """Count a worker of the calling thread as dead, which has been interrupted between turns.
+
+        For a run that has been stopped: a master waits until every worker is done or dead.
+        """
+        self.shared.table[me, layout.T_STATE] = layout.DEAD
+
     def model(self) -> Model:
         """The model as it stands, averages included (exact once every worker has left)."""
         n_columns, shared = self.settings.n_columns, self.shared

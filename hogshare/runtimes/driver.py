@@ -86,12 +86,14 @@ def drive(
     on_ended: Callable[[], None] | None = None,
     yields: int = YIELDS,
     rest: Callable[[Rest], int] = nap,
+    on_turn: Callable[[], None] | None = None,
 ) -> None:
     """Run a worker's loop to its end in the calling thread.
 
     on_ended : called when an epoch has ended
     yields : how often it yields where it waits, before it sleeps
     rest : lets a rest pass, or part of it; returns nanoseconds
+    on_turn : called after every turn, whatever has come of it
     """
     reply: Any = None
     while True:
@@ -103,6 +105,8 @@ def drive(
             start = time.perf_counter_ns()
             answer = wish.call()
             reply = (answer, time.perf_counter_ns() - start)
+            if on_turn is not None and wish.is_turn:
+                on_turn()
         elif isinstance(wish, Wait):
             reply = back_off(wish.attempts, yields) if wish.look is None else sleep(wish.look)
         elif isinstance(wish, Rest):

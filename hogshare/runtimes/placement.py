@@ -3,7 +3,7 @@
 A thread that has just been started often shares a core with the one that started it until the
 kernel's balancer looks, a few milliseconds later; a fit of 20 ms loses a tenth of its time by that.
 So do two that are woken together. So each worker takes a core of its own when it starts, and is
-bound to one before it rests, and freed again as soon as it has had the time to settle: a lasting
+bound to one before it rests, and frees itself as soon as it has had the time to settle: a lasting
 binding would lose on a machine that others use too. Who finds itself on a core that nobody of its
 run has taken stays there unbound: to move costs 0.05 ms, in which no other thread of this process
 runs Python, so that the last of 16 would begin a millisecond later.
@@ -16,6 +16,7 @@ import ctypes
 import itertools
 import os
 import threading
+import time
 
 SETTLED_SECONDS = 0.005
 NOWHERE = -1
@@ -42,7 +43,7 @@ class Placement:
         self._usable: set[int] = set()
         self._cores: list[int] = []  # of each worker
         self._left: list[int] = []
-        self._bound: list[int] = []
+        self._bound: dict[int, tuple[int, float]] = {}  # by worker: which thread, and until when
         if n_workers < 2 or not hasattr(os, "sched_setaffinity"):
             return
         usable = os.sched_getaffinity(0)
@@ -52,11 +53,6 @@ class Placement:
             ordered = sorted(usable)
             last = max(itertools.islice(_next_core, n_workers)) % len(ordered)
             self._left = ordered[last:] + ordered[:last]  # taken from the end
-
-    @property
-    def binds(self) -> bool:
-        """Whether any thread is bound."""
-        return bool(self._bound)
 
     def take(self, worker: int) -> None:
         """Take the core on which the calling thread runs, or move it to one that nobody has."""
@@ -76,7 +72,8 @@ class Placement:
             self._choose(worker)
         with contextlib.suppress(OSError):
             os.sched_setaffinity(0, {self._cores[worker]})
-            self._bound.append(threading.get_native_id())
+            until = time.perf_counter() + SETTLED_SECONDS
+            self._bound[worker] = threading.get_native_id(), until
 
     def _choose(self, worker: int) -> bool:
         """Give the worker a core; whether the calling thread runs there."""
@@ -88,8 +85,19 @@ class Placement:
             self._cores[worker] = self._left.pop()
         return self._cores[worker] == here
 
+    def settle(self, worker: int) -> None:
+        """Let the worker's thread, the calling one, go where it likes if it has had its time."""
+        bound = self._bound.get(worker)
+        if bound is not None and time.perf_counter() > bound[1]:
+            self._free(worker)
+
     def free(self) -> None:
         """Let all threads go where they like; may be called more than once."""
-        while self._bound:
+        for worker in list(self._bound):
+            self._free(worker)
+
+    def _free(self, worker: int) -> None:
+        thread, _ = self._bound.pop(worker, (None, 0.0))
+        if thread is not None:
             with contextlib.suppress(OSError):  # the thread may have ended
-                os.sched_setaffinity(self._bound.pop(), self._usable)
+                os.sched_setaffinity(thread, self._usable)

@@ -1,12 +1,12 @@
 """Workers as threads of this process, on the caller's own arrays: kernels release the GIL.
 
-The calling thread only waits (so that Ctrl-C is noticed at once, whatever the kernels do) and
-reports epochs. A look at the model is done by the workers, who rest then: each has a core of its
-own already, where two threads that are woken for it share one half of the time.
+The calling thread is worker 0: it need not be woken to begin, nor at the end, and has a core of its
+own already. Between its turns it notices Ctrl-C and reports epochs. A look at the model is done by
+all workers, who rest then, where two threads that are woken for it share one core half of the time.
 
-Who writes: the caller puts parts of a look into `_parts`, whoever rests takes them out, and the
-caller what nobody has taken; all under `_changed`, which tells of either. Who frees: nobody needs
-to; the arrays are ordinary.
+Who writes: the caller puts parts of a look into `_parts`, and whoever rests takes them out, the
+caller too; all under `_changed`, which tells of either. Who frees: nobody needs to; the arrays are
+ordinary.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from hogshare.kernels import layout
 from hogshare.runtimes.driver import drive, yields_of
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
 from hogshare.runtimes.news import News
-from hogshare.runtimes.placement import SETTLED_SECONDS, Placement
+from hogshare.runtimes.placement import Placement
 from hogshare.runtimes.pool import pool
 
 POLL_SECONDS = 0.05
@@ -39,6 +39,9 @@ REST_SECONDS = 0.005  # after which who rests looks unasked: a run may be stoppe
 
 class ThreadCrew:
     """Threads that run workers of one session, and an event that tells of their news.
+
+    Worker 0 may be the calling thread (`lead`). It is never bound to a core: threads that a library
+    of the caller's starts meanwhile would be bound with it for good.
 
     The event is set after an epoch that is to be reported has ended, and after the last thread has:
     who waits for it takes the interpreter from those that still work.
@@ -53,7 +56,7 @@ class ThreadCrew:
         self.session = session
         self.news = news or threading.Event()
         self.errors: list[BaseException] = []
-        self._placement = Placement(len(workers))
+        self._placement = Placement(workers.stop)
         self._yields = yields_of(session)  # now: a bound thread has but one core
         self._workers = workers
         self._tasks: list[Future[None]] = []
@@ -74,6 +77,8 @@ class ThreadCrew:
         nobody waits for the others to come: each needs the interpreter for a tenth of a
         millisecond or two, one after the other.
         """
+        if self._workers.start > 0:
+            self._placement.take(0)  # before the others choose theirs
         self._to_come = len(self._workers)
         try:
             for k in self._workers:
@@ -83,6 +88,19 @@ class ThreadCrew:
             raise
         finally:
             self._all_sent.set()
+
+    def lead(self, hook: EpochHook) -> None:
+        """Be worker 0 until it has left the run, and serve the caller's hook between its turns."""
+
+        def rest(wish: Rest) -> int:
+            start = time.perf_counter_ns()
+            if not self.session.rests():
+                self.wait(REST_SECONDS)  # for the last one to rest
+            hook.poll()
+            self.wake()
+            return time.perf_counter_ns() - start
+
+        drive(loop_of(self.session, 0), None, self._yields, rest, hook.poll)
 
     def _rest(self, me: int, wish: Rest) -> int:
         """Do a part of the caller's look, or wait for it to be over; called until it is.
@@ -103,10 +121,7 @@ class ThreadCrew:
         return time.perf_counter_ns() - start
 
     def each(self, function: Callable[[Any], Any], parts: Iterable[Any]) -> list[Any]:
-        """Call a function with every part, in the threads that rest.
-
-        In this one what nobody takes: a worker whose thread has not come yet rests as well.
-        """
+        """Call a function with every part, in the threads that rest and in this one."""
         parts = list(parts)
         if len(parts) == 1:
             return [function(parts[0])]
@@ -124,7 +139,6 @@ class ThreadCrew:
             self._parts.extend(map(functools.partial, itertools.repeat(do), results, parts))
             self._changed.notify_all()
         try:
-            wait(results, REST_SECONDS)
             while self._do_part():
                 pass
             return [result.result() for result in results]
@@ -157,7 +171,8 @@ class ThreadCrew:
             if me < self.session.settings.n_workers:
                 self._placement.take(me)
             loop, rest = loop_of(self.session, me), functools.partial(self._rest, me)
-            drive(loop, self.news.set, self._yields, rest)
+            settle = functools.partial(self._placement.settle, me)
+            drive(loop, self.news.set, self._yields, rest, settle)
         except BaseException as error:
             self.errors.append(error)
             self.session.stop()
@@ -179,24 +194,17 @@ class ThreadCrew:
         self.news.wait(seconds)
         self.news.clear()
 
-    def settle(self) -> None:
-        """Wait for news, or for long; then nobody stays bound, unless somebody rests.
-
-        Long is the time in which threads find a core each, if any is bound or may be soon.
-        """
-        settles = self._placement.binds or self._to_come
-        self.wait(SETTLED_SECONDS if settles else POLL_SECONDS)
-        with self._changed:  # who begins to rest counts before it is bound
-            if not self._resting:
-                self._placement.free()
-
-    def finish(self) -> None:
-        """Wait for the workers and raise what one of them raised."""
+    def join(self) -> None:
+        """Wait for the threads."""
         with self._changed:
             self._changed.wait_for(lambda: not self.running)
         wait(self._tasks)  # and threads may be used again: the next run would start others
         self._placement.free()
         self.session.on_limit = None  # a cycle would keep the run's memory until it is collected
+
+    def finish(self) -> None:
+        """Wait for the threads and raise what one of them raised."""
+        self.join()
         if self.errors:
             raise self.errors[0]
 
@@ -214,20 +222,21 @@ class Threads:
         self, session: Session, on_epoch: OnEpoch | None, checks: AtRest | None = None
     ) -> list[str]:
         """Run to the end; returns notes for the report."""
-        crew = ThreadCrew(session, range(session.settings.n_workers + session.has_master))
+        crew = ThreadCrew(session, range(1, session.settings.n_workers + session.has_master))
         hook = EpochHook(session, on_epoch, checks, crew.each)
         try:
             crew.start()
-            crew.settle()
+            crew.lead(hook)
             while crew.running:
                 hook.poll()
                 crew.wake()
-                crew.settle()
+                crew.wait(POLL_SECONDS)
         except BaseException:
             session.stop(layout.STOPPED_BY_CALLER)
+            session.give_up(0)
+            crew.join()
             raise
-        finally:
-            crew.finish()
+        crew.finish()
         hook.poll()
         return []
 

@@ -1,0 +1,171 @@
+"""`runtime="threads"`: the calling thread is worker 0, and may be interrupted between its turns."""
+
+import os
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from hogshare import BSP, PBSP, SAGA, SDCA, SGD, SSP, Master, Shared, Stop, problems, solve
+from hogshare.engine import sides
+from hogshare.kernels import layout
+from hogshare.runtimes import threads as threads_module
+
+ENDLESS = Stop(epochs=1_000_000_000)
+
+
+def problem_of(n_rows=2_000):
+    X = np.random.default_rng(0).standard_normal((n_rows, 12))
+    return problems.linear(X, X[:, 0] > 0.0, alpha=0.01)
+
+
+@pytest.fixture
+def turns(monkeypatch):
+    """Who has taken turns, in which thread: pairs of worker and thread."""
+    seen, turn = set(), sides.Worker.turn
+
+    def seen_turn(worker, n_blocks):
+        seen.add((worker.me, threading.get_ident()))
+        return turn(worker, n_blocks)
+
+    monkeypatch.setattr(sides.Worker, "turn", seen_turn)
+    return seen
+
+
+@pytest.mark.parametrize("n_workers", [1, 2, 3])
+def test_worker_0_is_the_calling_thread(turns, n_workers):
+    barrier = BSP() if n_workers > 1 else None  # nobody is through before the others have come
+    run = {"runtime": "threads", "n_workers": n_workers, "seed": 0}
+    report = solve(problem_of(), stop=Stop(epochs=3), barrier=barrier, **run)
+    assert report.n_epochs == 3
+    assert {me for me, _ in turns} == set(range(n_workers))
+    assert len(turns) == len({thread for _, thread in turns}) == n_workers
+    assert (0, threading.get_ident()) in turns
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="needs Linux")
+def test_the_calling_thread_is_never_bound_to_a_core():
+    """Or threads that a callback's library starts would be bound with it, for good."""
+    free, seen = os.sched_getaffinity(0), []
+
+    def look(epoch, snapshot):
+        seen.append(os.sched_getaffinity(0))
+        return False
+
+    stop = Stop(epochs=200, gradient=1e-9)  # which is looked at, and so rests
+    run = {"rule": SAGA(), "runtime": "threads", "n_workers": 2, "on_epoch": look}
+    report = solve(problem_of(), stop=stop, **run)
+    assert report.converged and len(report.checks) > 1 and len(seen) == report.n_epochs
+    assert set(map(frozenset, seen)) == {frozenset(free)} == {frozenset(os.sched_getaffinity(0))}
+
+
+def test_epochs_are_told_by_the_calling_thread_in_order():
+    seen = []
+
+    def told(epoch, snapshot):
+        seen.append((epoch, threading.get_ident()))
+        assert snapshot().coef.shape == (1, 12)
+        return epoch == 17
+
+    report = solve(problem_of(), stop=ENDLESS, runtime="threads", n_workers=2, on_epoch=told)
+    assert seen == [(epoch, threading.get_ident()) for epoch in range(1, 18)]
+    assert report.n_epochs >= 17
+
+
+def asked(table, me):
+    """A barrier of the user's: nobody is ahead of the others by more than two."""
+    present = table.in_run
+    return bool(table.clock[me] <= table.clock[present].min(initial=table.clock[me]) + 2)
+
+
+RUNS = {
+    "no barrier": {},
+    "BSP": {"barrier": BSP()},
+    "SSP": {"barrier": SSP(1)},
+    "a sample": {"barrier": PBSP(1)},
+    "the user's": {"barrier": asked},
+    "dual": {"rule": SDCA()},
+    "remembering, behind BSP": {"rule": SAGA(), "barrier": BSP()},
+    "one vector": {"plane": Shared(exchange=None)},
+    "master": {"plane": Master()},
+    "master behind BSP": {"plane": Master(), "barrier": BSP()},
+}
+
+
+def raised_by(number):
+    """Interrupts the calling thread after so many of its turns, as Ctrl-C may."""
+    left = [number]
+
+    def interrupt(worker):
+        if worker.me == 0:
+            left[0] -= 1
+            if left[0] == 0:
+                raise KeyboardInterrupt
+
+    return interrupt
+
+
+@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("before", [True, False], ids=["before a turn", "after it"])
+@pytest.mark.parametrize("number", [1, 5])
+def test_who_is_interrupted_between_turns_holds_nobody(monkeypatch, name, before, number):
+    """Neither the others, who may wait for it at a barrier, nor the master, who ends last."""
+    turn, interrupt = sides.Worker.turn, raised_by(number)
+
+    def interrupted(worker, n_blocks):
+        if before:
+            interrupt(worker)
+        answer = turn(worker, n_blocks)
+        if not before:
+            interrupt(worker)
+        return answer
+
+    run = {"rule": SGD(), **RUNS[name], "runtime": "threads", "n_workers": 3, "seed": 0}
+    crews = []
+
+    class Crew(threads_module.ThreadCrew):
+        def __init__(self, *args):
+            super().__init__(*args)
+            crews.append(self)
+
+    monkeypatch.setattr(threads_module, "ThreadCrew", Crew)
+    with monkeypatch.context() as patch:
+        patch.setattr(sides.Worker, "turn", interrupted)
+        began = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            solve(problem_of(), stop=ENDLESS, **run)
+        assert time.monotonic() - began < 30.0
+    assert not crews[0].running and not crews[0].errors
+    assert crews[0].session.shared.table[0, layout.T_STATE] == layout.DEAD
+    assert solve(problem_of(), stop=Stop(epochs=2), **run).n_epochs == 2
+
+
+@pytest.mark.parametrize("name", ["no barrier", "BSP", "master behind BSP"])
+def test_an_error_of_the_hooks_ends_the_run(name):
+    def failing(epoch, snapshot):
+        raise ZeroDivisionError("mine")
+
+    with pytest.raises(ZeroDivisionError, match="mine") as caught:
+        solve(
+            problem_of(),
+            stop=ENDLESS,
+            runtime="threads",
+            n_workers=2,
+            on_epoch=failing,
+            **RUNS[name],
+        )
+    assert caught.value.__context__ is None
+
+
+def test_an_error_in_another_thread_is_raised_here(monkeypatch):
+    turn = sides.Worker.turn
+
+    def failing(worker, n_blocks):
+        if worker.me == 1:
+            raise ZeroDivisionError("in worker 1")
+        return turn(worker, n_blocks)
+
+    monkeypatch.setattr(sides.Worker, "turn", failing)
+    with pytest.raises(ZeroDivisionError, match="in worker 1"):
+        solve(problem_of(), stop=ENDLESS, runtime="threads", n_workers=2)
