@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 import warnings
 from pathlib import Path
@@ -291,6 +292,28 @@ def test_a_slow_disk_loses_no_look(tmp_path, monkeypatch, cancer, rule, n_worker
         (look["epoch"], look["gradient"]) for look in fast.checks
     ]
     assert fast.converged and len(fast.checks) > 1
+
+
+@pytest.mark.parametrize("runtime", ["threads", "processes"])
+def test_nobody_waits_for_the_disk(tmp_path, monkeypatch, cancer, runtime):
+    """Not even the worker that is the caller's: behind BSP all would wait for it."""
+    save, gone_on, waited = checkpoints.Saved.save, threading.Event(), []
+
+    def stuck(saved, path):
+        if not waited:
+            waited.append(gone_on.wait(30.0))
+        save(saved, path)
+
+    def told(epoch, snapshot):
+        if epoch == 6:
+            gone_on.set()
+        return False
+
+    monkeypatch.setattr(checkpoints.Saved, "save", stuck)
+    every = Checkpoint(tmp_path / "a.npz", epochs=4)
+    run = {"n_workers": 2, "barrier": BSP(), "runtime": runtime, "on_epoch": told}
+    solve(problems.linear(*cancer, alpha=0.01), stop=Stop(epochs=8), checkpoint=every, **run)
+    assert waited == [True] and checkpoints.load(tmp_path / "a.npz").epochs == 8
 
 
 @pytest.mark.parametrize("runtime", ["threads", "processes"])

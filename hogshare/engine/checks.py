@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -49,8 +50,8 @@ class AtRest(Protocol):
         Returns the epoch to rest again, or None to stop.
         """
 
-    def meanwhile(self) -> None:
-        """Do what nobody has to wait for; called once the limit has been raised."""
+    def meanwhile(self) -> Callable[[], None] | None:
+        """What is left to do after a look, in any thread, while the workers go on."""
 
 
 class Checks:
@@ -156,8 +157,9 @@ class Checks:
         reach = epoch if self.give_up else PATIENCE * epoch
         return epoch + max(soonest, whole(min(reach, DOUBT * wanted)))
 
-    def meanwhile(self) -> None:
-        """Nothing is left to do after a look."""
+    def meanwhile(self) -> Callable[[], None] | None:
+        """Nothing."""
+        return None
 
     def _enough_change(self, kind: str, session: Session, coef: np.ndarray) -> float:
         """Sum of an epoch's squared changes at which a criterion may be met; 0: nobody knows.

@@ -1,13 +1,15 @@
 """When a run's checkpoints are written: a `Keeper` is what the caller does at the right moments.
 
-Who calls: the caller's thread alone. The only worker in the calling thread is saved as it stands,
-at the end of an epoch, so that a run with checkpoints is bit for bit the run without. Workers in
-other threads and processes rest for it, as they do for a look: at an epoch they have left, the
-state is copied, they go on, and the copy is written meanwhile.
+Who calls: the caller's thread alone, but for what `meanwhile` hands out: that is done in another
+one, and the caller waits for its end before it calls again. The only worker in the calling thread
+is saved as it stands, at the end of an epoch, so that a run with checkpoints is bit for bit the run
+without. Workers in other threads and processes rest for it, as they do for a look: at an epoch they
+have left, the state is copied, they go on, and the copy is written meanwhile.
 """
 
 from __future__ import annotations
 
+import functools
 import sys
 import time
 import warnings
@@ -67,6 +69,7 @@ class Keeper:
         self.notes: list[str] = []
         self._failing = False
         self._unwritten: Saved | None = None
+        self._untold: OSError | None = None
         self._began = self._last = time.monotonic()
         self._first = self._kept = session.word(layout.EPOCHS)
         self._gap = checkpoint.epochs
@@ -96,6 +99,7 @@ class Keeper:
             waited = time.monotonic() - self._last >= self.checkpoint.seconds
             if over or (epoch >= self._next and waited):
                 self._write(self._collect())
+                self._tell()
                 self._next = self._after(epoch)
             return bool(stop)
 
@@ -108,6 +112,7 @@ class Keeper:
 
         Returns the epoch to rest again, or None to stop.
         """
+        self._tell()
         epoch = session.word(layout.EPOCHS)
         if self.checks is not None and epoch >= self._look_at:
             again = self.checks.look(session, each)
@@ -120,16 +125,16 @@ class Keeper:
             self._next = self._after(epoch)
         return self.limit
 
-    def meanwhile(self) -> None:
-        """Write what has been collected: nobody waits for the disk."""
-        if self._unwritten is not None:
-            saved, self._unwritten = self._unwritten, None
-            self._write(saved)
+    def meanwhile(self) -> Callable[[], None] | None:
+        """What writes the state that has been copied: nobody waits for the disk."""
+        saved, self._unwritten = self._unwritten, None
+        return None if saved is None else functools.partial(self._write, saved)
 
     def finish(self) -> None:
         """Save the run at its end, when all have left."""
         if not self.inside and self._kept < self.session.word(layout.EPOCHS):
             self._write(self._collect())
+        self._tell()
 
     # -- both ------------------------------------------------------------------------------------
 
@@ -171,17 +176,20 @@ class Keeper:
             self._last = time.monotonic()
             if not self._failing:
                 self._failing = True
-                self._tell(error)
+                self._untold = error
             return
         self._failing = False
         self._kept = saved.epochs
         self._last = time.monotonic()
 
-    def _tell(self, error: OSError) -> None:
+    def _tell(self) -> None:
+        error, self._untold = self._untold, None
+        if error is None:
+            return
         path = self.checkpoint.path
         sentence = (
             f"{path}: the checkpoint could not be written ({error.strerror or error}); the fit "
             "goes on and tries again at the next one, and the file is as it was before"
         )
         self.notes.append(sentence)
-        warnings.warn(sentence, CheckpointFailed, stacklevel=6)
+        warnings.warn(sentence, CheckpointFailed, stacklevel=5)

@@ -27,10 +27,10 @@ class Caller:
         self, session: Session, on_epoch: OnEpoch | None, checks: AtRest | None = None
     ) -> list[str]:
         """Run to the end; returns notes for the report."""
-        hook = EpochHook(session, on_epoch, checks)
         worker = session.worker(0)
-        drive(worker_loop(worker), lambda: hook.poll(worker.model))
-        hook.poll()
+        with EpochHook(session, on_epoch, checks) as hook:
+            drive(worker_loop(worker), lambda: hook.poll(worker.model))
+            hook.poll()
         return []
 
     def close(self) -> None:

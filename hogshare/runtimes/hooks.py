@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from concurrent.futures import wait
+from concurrent.futures import Future, wait
 from typing import Any
 
 from hogshare.engine.checks import AtRest
@@ -20,7 +20,8 @@ class EpochHook:
 
     With `checks` the run rests at the epochs that they name. When every worker has left, the model
     is looked at here, in the caller's thread, and either the run ends or the limit is raised. What
-    of that can be done side by side, `each` does.
+    of that can be done side by side, `each` does; what nobody has to wait for is done in a thread
+    while the workers go on, and waited for before the next look and when the block is left.
     """
 
     def __init__(
@@ -35,6 +36,13 @@ class EpochHook:
         self.checks = checks
         self.each = each or side_by_side
         self.seen = session.word(layout.EPOCHS)  # of a run that goes on, those before are told
+        self._meanwhile: Future[None] | None = None
+
+    def __enter__(self) -> EpochHook:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._wait()
 
     def poll(self, snapshot: Callable[[], Model] | None = None) -> None:
         """Report the epochs that have ended since the last call; look, if the run rests for it."""
@@ -46,13 +54,19 @@ class EpochHook:
         session = self.session
         if not session.restore_at_rest():  # a worker that died may have left the sums wrong
             return
+        self._wait()
         again = checks.look(session, self.each)
         if again is None:
             session.stop(layout.STOPPED_BY_CRITERION)
         else:
             # once: from here on an epoch's end may lower it again
             session.raise_limit(again)
-            checks.meanwhile()
+            work = checks.meanwhile()
+            self._meanwhile = None if work is None else pool().submit(work)
+
+    def _wait(self) -> None:
+        if self._meanwhile is not None:
+            self._meanwhile.result()
 
     def _report(self, snapshot: Callable[[], Model] | None) -> None:
         while self.on_epoch is not None and self.seen < self.session.word(layout.EPOCHS):

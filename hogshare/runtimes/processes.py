@@ -96,33 +96,33 @@ class Processes:
         members = dict(enumerate(crew.hire(wanted), start=1))
         news = News()
         watch = Watch(session, members, news)
-        hook = EpochHook(session, on_epoch, checks)
         threads = ThreadCrew(session, range(1), news)
-        try:
-            # first the others: worker 0 may take the core that this thread would post from
-            for me, member in members.items():
-                self._post(session, member, me)
-            threads.start()
-            while True:
-                watch.look(TICK_SECONDS if checks is None else LOOK_SECONDS)
-                hook.poll()
-                threads.wake()
-                if not threads.running:
-                    watch.refuse_late()  # before it is asked who works: nobody joins any more
-                    if not watch.anyone_working() and session.master_is_idle():
-                        break
-        except BaseException:
-            session.stop()
-            watch.refuse_late()
-            watch.give_grace(GRACE_SECONDS)
-            while threads.running:  # worker 0 may wait for a segment of a member that died
-                watch.look(TICK_SECONDS / 4)
-            raise
-        finally:
-            crew.release(members.values())
-        threads.finish()
-        watch.finish()
-        hook.poll()
+        with EpochHook(session, on_epoch, checks) as hook:
+            try:
+                # first the others: worker 0 may take the core that this thread would post from
+                for me, member in members.items():
+                    self._post(session, member, me)
+                threads.start()
+                while True:
+                    watch.look(TICK_SECONDS if checks is None else LOOK_SECONDS)
+                    hook.poll()
+                    threads.wake()
+                    if not threads.running:
+                        watch.refuse_late()  # before it is asked who works: nobody joins any more
+                        if not watch.anyone_working() and session.master_is_idle():
+                            break
+            except BaseException:
+                session.stop()
+                watch.refuse_late()
+                watch.give_grace(GRACE_SECONDS)
+                while threads.running:  # worker 0 may wait for a segment of a member that died
+                    watch.look(TICK_SECONDS / 4)
+                raise
+            finally:
+                crew.release(members.values())
+            threads.finish()
+            watch.finish()
+            hook.poll()
         watch.raise_failures()
         return watch.notes
 

@@ -223,21 +223,21 @@ class Threads:
     ) -> list[str]:
         """Run to the end; returns notes for the report."""
         crew = ThreadCrew(session, range(1, session.settings.n_workers + session.has_master))
-        hook = EpochHook(session, on_epoch, checks, crew.each)
-        try:
-            crew.start()
-            crew.lead(hook)
-            while crew.running:
-                hook.poll()
-                crew.wake()
-                crew.wait(POLL_SECONDS)
-        except BaseException:
-            session.stop(layout.STOPPED_BY_CALLER)
-            session.give_up(0)
-            crew.join()
-            raise
-        crew.finish()
-        hook.poll()
+        with EpochHook(session, on_epoch, checks, crew.each) as hook:
+            try:
+                crew.start()
+                crew.lead(hook)
+                while crew.running:
+                    hook.poll()
+                    crew.wake()
+                    crew.wait(POLL_SECONDS)
+            except BaseException:
+                session.stop(layout.STOPPED_BY_CALLER)
+                session.give_up(0)
+                crew.join()
+                raise
+            crew.finish()
+            hook.poll()
         return []
 
     def close(self) -> None:

@@ -77,15 +77,15 @@ class Virtual:
         self, session: Session, on_epoch: OnEpoch | None, checks: AtRest | None = None
     ) -> list[str]:
         """Run to the end; returns notes for the report."""
-        hook = EpochHook(session, on_epoch, checks)
-        run = Simulation(session, self.simulator, hook, self.look)
-        try:
-            run.to_the_end()
-            self.traffic, self.seconds = run.traffic, run.now
-            self.reached_limit = run.reached_limit
-            return run.notes
-        finally:
-            run.let_loose()
+        with EpochHook(session, on_epoch, checks) as hook:
+            run = Simulation(session, self.simulator, hook, self.look)
+            try:
+                run.to_the_end()
+                self.traffic, self.seconds = run.traffic, run.now
+                self.reached_limit = run.reached_limit
+                return run.notes
+            finally:
+                run.let_loose()
 
     def close(self) -> None:
         """Nothing to free."""
