@@ -161,7 +161,10 @@ def test_intervals_of_the_rules_that_remember():
     assert of(SDCA(), 500, 40_000, 8, 5.0) == 312, "a sixteenth of the rows, over all workers"
     assert of(SDCA(), 16, 40_000, 2, 2.0) == 64, "a small model: by the hand-over, not its size"
     assert of(SDCA(), 16, 40_000, 2, 2.0, easy=180) == 180, "as seldom as costs next to nothing"
-    assert of(SDCA(), 16, 8_000, 2, 2.0, easy=180) == 100, "where it costs no epochs: a fortieth"
+    assert of(SDCA(), 16, 8_000, 3, 3.0, easy=180) == 66, "where it costs no epochs: a fortieth"
+    assert of(SDCA(), 16, 8_000, 2, 1.9, easy=180) == 100, "the same"
+    assert of(SDCA(), 500, 8_000, 2, 2.0, easy=900) == 500, "an eighth, for two in step"
+    assert of(SDCA(), 500, 8_000, 2, 2.0, easy=400) == 400, "and no more seldom than is easy"
     assert of(SDCA(), 16, 10, 2, 2.0) == 1
     assert of(SAGA(), 1000, 40_000, 8, 2.0) == 156, "so that it can keep what is held back"
     assert of(SAGA(), 500, 40_000, 8, 2.0) == 104, "and sooner, where it is not dear"
@@ -204,7 +207,8 @@ def test_the_automatic_interval_of_plain_descent_is_not_that_of_others():
     assert of(n_workers=64) == 16
     assert of(penalty="elasticnet") == 16, "zeros that a worker finds alone are often wrong"
     assert of(plane=Shared(exchange=20)) == 20
-    assert of(rule=SDCA()) == 80, "a fortieth of them: an epoch of those is worth a factor"
+    assert of(rule=SDCA()) == of(), "two of those are alike"
+    assert of(rule=SDCA(), n_workers=3) == 64, "but a fortieth: an epoch is worth a factor there"
     half = np.arange(len(y)) % 2 == 0
     assert of(stop=Stop(epochs=1, validation=half)) == 200, "of the rows that are learnt from"
     report = solve(problems.linear(X, y), runtime=Simulator(), n_workers=2, stop=Stop(epochs=1))
@@ -237,10 +241,10 @@ def test_rows_that_are_visited_all_the_time_do_not_diverge(heavy, n_workers):
     assert problem.objective(model.coef, model.intercept) == pytest.approx(best, rel=1e-3)
 
 
-@pytest.mark.parametrize("barrier", [ASP(), BSP()], ids=str)
-def test_nor_do_they_in_threads(heavy, barrier):
+@pytest.mark.parametrize(("barrier", "n_workers"), [(ASP(), 2), (BSP(), 2), (BSP(), 4)], ids=str)
+def test_nor_do_they_in_threads(heavy, barrier, n_workers):
     problem, best = heavy
-    run = {"rule": SAGA(sampling="importance"), "n_workers": 2, "barrier": barrier}
+    run = {"rule": SAGA(sampling="importance"), "n_workers": n_workers, "barrier": barrier}
     # how close depends on who comes when: with a core for both, six epochs would do
     model = solve(problem, seed=0, stop=Stop(epochs=18), runtime="threads", **run).model
     assert problem.objective(model.coef, model.intercept) < best + 0.02, "zeros are at 0.03"

@@ -91,7 +91,7 @@ def describe(
         rows_per_block = min(MESSAGE_ROWS if rule.batch == 1 else rule.batch, n_training)
     elif ordered:  # a block is what lies between two exchanges, and worth the waiting
         worthwhile = int(ROUND_NS / row_nanoseconds(problem))
-        rows_per_block = min(max(interval, worthwhile), rows_per_block)
+        rows_per_block = min(max(interval, worthwhile), cap, rows_per_block)
     # whole mini-batches: a block's end cuts one short
     batch = min(int(rule.batch), n_training)
     rows_per_block = min(n_training, -(-rows_per_block // batch) * batch)

@@ -19,6 +19,7 @@ from hogshare.problems.linear import LinearProblem
 
 SPREAD = 16  # rows per row that all workers have between two exchanges of each, at most
 FREE = 40  # the same, where it costs no epochs
+FREE_OF_TWO = 8  # the same of two workers of SDCA whose steps are stretched in full
 TOGETHER = 2  # visits to one row between two exchanges, of all workers
 DELAY = 8  # rows per row of age at which SAGA keeps what an exchange holds back
 FRESH = 12  # the same at which that costs hardly an epoch
@@ -136,12 +137,15 @@ def interval_with_memory(
     `interval` is what an exchange's cost asks for at least, `easy` where it costs next to nothing.
     Progress per epoch falls with the share of the rows that the workers have between two exchanges
     of each (SDCA on text: 1.02 times the epochs at a fortieth, 1.05 at a twentieth, 1.2 at a
-    tenth). Up to a fortieth exchanges come as seldom as is easy; it is never above a sixteenth.
-    SAGA exchanges so often that it can keep what is held back, unless that is too dear (the
-    estimate is four times what was measured), and somewhat more often where that is cheap.
+    tenth). Up to a fortieth exchanges come as seldom as is easy; cost alone takes them no further
+    than a sixteenth. Two workers of SDCA that are stretched in full lose a fiftieth of their epochs
+    from there to an eighth, and gain more than that in time. SAGA exchanges so often that it can
+    keep what is held back, unless that is too dear (the estimate is four times what was measured),
+    and somewhat more often where that is cheap.
     """
-    free = min(easy, n_rows // (FREE * n_workers))
-    bearable = min(max(interval, FEWEST, free), n_rows // (SPREAD * n_workers))
+    share = FREE_OF_TWO if isinstance(rule, SDCA) and oldest <= 2.0 else FREE
+    free = min(easy, n_rows // (share * n_workers))
+    bearable = max(free, min(max(interval, FEWEST), n_rows // (SPREAD * n_workers)))
     if isinstance(rule, SAGA):
         fresh, kept = (int(n_rows / (delay * oldest)) for delay in (FRESH, DELAY))
         least = interval / (DEAREST * EXCHANGE_SHARE)
