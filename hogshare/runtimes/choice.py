@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from hogshare.simulation.simulator import Simulator
 
 RUNTIMES = ("auto", "caller", "threads", "processes")
-# of computing per worker, in starts of a thread (2.5 and 4 ms by the machine's default constants),
+# of computing per worker, in starts of a thread (2 and 4 ms by the machine's default constants),
 # below which a thread, or a process, costs more than it gives
-THREAD_STARTS, PROCESS_STARTS = 25, 40
+THREAD_STARTS, PROCESS_STARTS = 20, 40
 WORTHWHILE_EXCHANGES = 4  # per worker and epoch, below which copies drift apart
 EXPECTED_EPOCHS = 10  # where only a limit is known
 
