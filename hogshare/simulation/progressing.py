@@ -27,6 +27,7 @@ from hogshare.barriers import (
 )
 from hogshare.kernels import barriers as codes
 from hogshare.kernels import progress as kernel
+from hogshare.kernels import virtual
 from hogshare.ranges import count, is_count, is_worker, not_negative, positive
 from hogshare.simulation.blocktimes import BlockTime, Exponential, check_law
 
@@ -261,7 +262,7 @@ def progress(
     barrier_seed = int(np.random.SeedSequence([seed, 1]).generate_state(1)[0])
     code, a, b, trace = law.numbers()
     rate = float(np.sum(1.0 / factors)) / law.mean if law.mean > 0.0 else math.inf
-    setting = kernel.Setting(
+    setting = virtual.Setting(
         barrier=plan["barrier"],
         sample=plan["sample"],
         staleness=plan["staleness"],
@@ -380,7 +381,7 @@ def _changes(
 ) -> list[tuple[float, int, int]]:
     """Who leaves or joins, in order."""
     changes = []
-    for name, given, kind in (("joins", joins, kernel.JOINED), ("leaves", leaves, kernel.LEFT)):
+    for name, given, kind in (("joins", joins, virtual.JOINED), ("leaves", leaves, virtual.LEFT)):
         for worker, time in (given or {}).items():
             if not is_worker(worker, n_workers):
                 raise ValueError(
@@ -400,14 +401,14 @@ def _changes(
 
 
 def _world(
-    setting: kernel.Setting,
+    setting: virtual.Setting,
     n: int,
     factors: np.ndarray,
     trace: np.ndarray,
     changes: list[tuple[float, int, int]],
     marks: np.ndarray,
     events: bool,
-) -> kernel.World:
+) -> virtual.World:
     """Everything at time 0."""
     sampled = setting.barrier == codes.LAG and setting.sample != codes.EVERYBODY
     held = sampled and setting.hold == 1
@@ -420,13 +421,13 @@ def _world(
     n_buckets = 1 << max(4, (n // 4).bit_length())
     whole = _lines(n)
     real = whole.view(np.float64)
-    whole[:, kernel.STATE] = kernel.COMPUTING
-    whole[:, kernel.LINK] = -1
-    real[:, kernel.SLOWNESS] = factors
+    whole[:, virtual.STATE] = virtual.COMPUTING
+    whole[:, virtual.LINK] = -1
+    real[:, virtual.SLOWNESS] = factors
     for _, kind, worker in changes:
-        if kind == kernel.JOINED:
-            whole[worker, kernel.STATE] = kernel.ABSENT
-    return kernel.World(
+        if kind == virtual.JOINED:
+            whole[worker, virtual.STATE] = virtual.ABSENT
+    return virtual.World(
         whole=whole,
         real=real,
         joined=np.zeros(n),
@@ -458,21 +459,21 @@ def _world(
         record_time=np.empty(n_record),
         record_worker=np.empty(n_record, np.int64),
         record_kind=np.empty(n_record, np.int64),
-        words=np.zeros(kernel.N_WORDS, np.int64),
+        words=np.zeros(virtual.N_WORDS, np.int64),
     )
 
 
 def _lines(n: int) -> np.ndarray:
     """Zeros for `N_FIELDS` words of each worker, which begin where a cache line does."""
-    size = 8 * kernel.N_FIELDS
+    size = 8 * virtual.N_FIELDS
     memory = np.zeros((n + 1) * size, np.uint8)
     begin = -memory.ctypes.data % size
-    return memory[begin : begin + n * size].view(np.int64).reshape(n, kernel.N_FIELDS)
+    return memory[begin : begin + n * size].view(np.int64).reshape(n, virtual.N_FIELDS)
 
 
 def _run(
-    setting: kernel.Setting, world: kernel.World
-) -> tuple[kernel.World, list[tuple[float, int, str]]]:
+    setting: virtual.Setting, world: virtual.World
+) -> tuple[virtual.World, list[tuple[float, int, str]]]:
     """Take events until there are no more, with longer arrays where they are asked for."""
     kept: list[tuple[float, int, str]] = []
     kernel.start(setting, world)
@@ -486,7 +487,7 @@ def _run(
     return world, kept
 
 
-def _longer(world: kernel.World) -> kernel.World:
+def _longer(world: virtual.World) -> virtual.World:
     """Twice as many clocks."""
     longer = {}
     for name in ("at_least", "first", "last", "leads", "chance", "chance_near"):
@@ -496,45 +497,45 @@ def _longer(world: kernel.World) -> kernel.World:
     return world._replace(**longer)
 
 
-def _drain(world: kernel.World, kept: list[tuple[float, int, str]]) -> None:
-    used = int(world.words[kernel.RECORDED])
+def _drain(world: virtual.World, kept: list[tuple[float, int, str]]) -> None:
+    used = int(world.words[virtual.RECORDED])
     times, workers, kinds = (
         column[:used].tolist()
         for column in (world.record_time, world.record_worker, world.record_kind)
     )
     kept += zip(times, workers, (KINDS[kind] for kind in kinds), strict=True)
-    world.words[kernel.RECORDED] = 0
+    world.words[virtual.RECORDED] = 0
 
 
 def _progress(
     barrier: Barrier,
     law: BlockTime,
-    setting: kernel.Setting,
-    world: kernel.World,
+    setting: virtual.Setting,
+    world: virtual.World,
     end: float,
     kept: list[tuple[float, int, str]],
 ) -> Progress:
     from hogshare.simulation.blocktimes import written
 
     words = world.words
-    checks = int(words[kernel.CHECKS])
+    checks = int(words[virtual.CHECKS])
     sampled = setting.barrier == codes.LAG and setting.sample != codes.EVERYBODY
     central = 0 if setting.barrier == codes.FREE else checks
     used = np.flatnonzero(world.leads)
-    ends = int(words[kernel.UPDATES]) - _done(setting, world)
+    ends = int(words[virtual.UPDATES]) - _done(setting, world)
     return Progress(
         barrier=name_of(barrier),
         law=written(law),
         n_workers=len(world.whole),
         seconds=end,
-        clock=world.whole[:, kernel.CLOCK].copy(),
-        waiting=world.real[:, kernel.WAITED].copy(),
+        clock=world.whole[:, virtual.CLOCK].copy(),
+        waiting=world.real[:, virtual.WAITED].copy(),
         present=world.present,
-        updates=int(words[kernel.UPDATES]),
+        updates=int(words[virtual.UPDATES]),
         checks=checks,
         polls=checks - ends,
-        passes=int(words[kernel.PASSES]),
-        control_messages=int(words[kernel.CONTROL]) if sampled else central,
+        passes=int(words[virtual.PASSES]),
+        control_messages=int(words[virtual.CONTROL]) if sampled else central,
         leads=world.leads[: used[-1] + 1 if len(used) else 0].copy(),
         times=world.marks,
         updates_by=world.marked,
@@ -542,6 +543,6 @@ def _progress(
     )
 
 
-def _done(setting: kernel.Setting, world: kernel.World) -> int:
+def _done(setting: virtual.Setting, world: virtual.World) -> int:
     """Workers that have done all their blocks, and so did not look after the last."""
-    return 0 if setting.blocks < 0 else int((world.whole[:, kernel.CLOCK] == setting.blocks).sum())
+    return 0 if setting.blocks < 0 else int((world.whole[:, virtual.CLOCK] == setting.blocks).sum())

@@ -1,0 +1,127 @@
+"""When who has its next event: a calendar, and a heap for the part of it that has been reached.
+
+Ends of blocks wait in buckets of virtual time, as lists (Brown 1988). The bucket that is reached
+goes into a heap, so that an event costs the same with ten workers and a million.
+"""
+
+import numpy as np
+
+from hogshare.kernels.jit import exact_helper, exact_inlined
+from hogshare.kernels.virtual import (
+    BUCKET,
+    DUE,
+    END,
+    HEAP,
+    LINK,
+    LOOK,
+    PENDING,
+    STATE,
+    WAITING,
+)
+
+
+@exact_inlined
+def bucket_of(time, width):
+    """Number of the bucket, counted from time 0; far ones are one."""
+    return np.int64(min(time / width, 4e18))
+
+
+@exact_inlined
+def push_heap(w, due, rank):
+    """Add an event to those of the bucket that has been reached."""
+    i = w.words[HEAP]
+    w.words[HEAP] += 1
+    while i > 0:
+        parent = (i - 1) >> 1
+        theirs = w.heap_due[parent]
+        if theirs < due or (theirs == due and w.heap_rank[parent] < rank):
+            break
+        w.heap_due[i] = theirs
+        w.heap_rank[i] = w.heap_rank[parent]
+        i = parent
+    w.heap_due[i] = due
+    w.heap_rank[i] = rank
+
+
+@exact_inlined
+def pop_heap(w):
+    """Take the earliest event out; its rank."""
+    w.words[HEAP] -= 1
+    w.words[PENDING] -= 1
+    n = w.words[HEAP]
+    rank = w.heap_rank[0]
+    due = w.heap_due[n]
+    moved = w.heap_rank[n]
+    i = 0
+    while True:
+        child = 2 * i + 1
+        if child >= n:
+            break
+        right = child + 1
+        if right < n and (
+            w.heap_due[right] < w.heap_due[child]
+            or (w.heap_due[right] == w.heap_due[child] and w.heap_rank[right] < w.heap_rank[child])
+        ):
+            child = right
+        if due < w.heap_due[child] or (due == w.heap_due[child] and moved < w.heap_rank[child]):
+            break
+        w.heap_due[i] = w.heap_due[child]
+        w.heap_rank[i] = w.heap_rank[child]
+        i = child
+    w.heap_due[i] = due
+    w.heap_rank[i] = moved
+    return rank
+
+
+@exact_inlined
+def schedule(s, w, k, due, kind):
+    """Give worker `k` its next event; none that would come after the end."""
+    w.real[k, DUE] = due
+    if due > s.until:
+        return
+    w.words[PENDING] += 1
+    number = bucket_of(due, s.width)
+    if number <= w.words[BUCKET]:
+        push_heap(w, due, kind * w.whole.shape[0] + k)
+        return
+    slot = number & (w.bucket.shape[0] - 1)
+    # the kind is what its state says: an end while it computes, a look while it waits
+    w.whole[k, LINK] = w.bucket[slot]
+    w.bucket[slot] = k
+
+
+@exact_inlined
+def open_bucket(s, w):
+    """Bring the events of the bucket that has been reached into the heap."""
+    slot = w.words[BUCKET] & (w.bucket.shape[0] - 1)
+    k = w.bucket[slot]
+    w.bucket[slot] = -1
+    while k >= 0:
+        following = w.whole[k, LINK]
+        if bucket_of(w.real[k, DUE], s.width) <= w.words[BUCKET]:
+            kind = LOOK if w.whole[k, STATE] == WAITING else END
+            push_heap(w, w.real[k, DUE], kind * w.whole.shape[0] + k)
+        else:  # of a later year
+            w.whole[k, LINK] = w.bucket[slot]
+            w.bucket[slot] = k
+        k = following
+
+
+@exact_helper
+def fill_heap(s, w):
+    """Go on to the next bucket that has an event, if there is any."""
+    empty = 0
+    while w.words[HEAP] == 0 and w.words[PENDING] > 0:
+        w.words[BUCKET] += 1
+        open_bucket(s, w)
+        empty += 1
+        if empty > w.bucket.shape[0] and w.words[HEAP] == 0:
+            # a year without an event: straight to the first one
+            least = np.int64(4e18)
+            for slot in range(w.bucket.shape[0]):
+                k = w.bucket[slot]
+                while k >= 0:
+                    least = min(least, bucket_of(w.real[k, DUE], s.width))
+                    k = w.whole[k, LINK]
+            w.words[BUCKET] = least
+            open_bucket(s, w)
