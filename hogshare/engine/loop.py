@@ -3,7 +3,7 @@
     join -> (claim, pull, step, push, tick: a turn) -> ... -> leave
 
 In real time, if nothing is between, the first turn joins and the last one leaves
-(`Session.let_turns_enter`).
+(`Session.set_up_turns`).
 
 Where a run is looked at on its way, workers leave at the epoch that has been set as a limit, and
 join again when the caller has raised it. A turn that may not begin, because of a barrier or because

@@ -85,13 +85,15 @@ class Session:
         if self.plan.parts:
             self.take_turn = apart.apart_turn
 
-    def let_turns_enter(self, looks: int) -> None:
-        """Let a worker's first turn enter the run and its last one leave it, if nothing is between.
+    def set_up_turns(self, looks: int) -> None:
+        """Say what turns do by themselves; called before any worker starts.
 
-        A call of a kernel takes the interpreter, by turns with other threads, and comes back when
-        it is free again: a tenth of a millisecond, so that a run of 16 threads should need few of
-        them. Called before any worker starts. With stragglers, a master, rounds, a barrier of the
-        user's own, or on a virtual clock, entering and leaving stay calls of their own.
+        They look again for a while where they have to wait, and, if nothing is between, a worker's
+        first turn enters the run and its last one leaves it: a call of a kernel takes the
+        interpreter, by turns with other threads, and comes back when it is free again, a tenth of a
+        millisecond, so that a run of 16 threads should need few of them. With a master or rounds
+        entering and leaving stay calls of their own, and with stragglers, a barrier of the user's
+        own, or on a virtual clock turns do neither.
 
         Parameters
         ----------

@@ -233,7 +233,7 @@ def solve(
             keeper = Keeper(session, checkpoint, facts, checks, next_look, inside)
             session.raise_limit(keeper.limit)
             heard, at_rest = keeper.told_by(on_epoch), keeper.at_rest
-        session.let_turns_enter(looks_of(session))
+        session.set_up_turns(looks_of(session))
         filled = time.perf_counter()
         session.worker(0).prepare()
         if checks is not None:

@@ -402,7 +402,7 @@ def by_turns(session, apart):
     """Workers take turns of two blocks; `apart`: each enters and leaves by calls of their own."""
     workers = [session.worker(k) for k in range(session.settings.n_workers)]
     if not apart:
-        session.let_turns_enter(0)
+        session.set_up_turns(0)
     entered, answers = set(), []
     while workers:
         for worker in list(workers):
@@ -442,7 +442,7 @@ def test_turns_enter_and_leave_as_calls_of_their_own_do(n_workers, exchange):
 def test_nobody_enters_a_run_that_is_closed_or_over(closed):
     problem, *_ = cases.problem()
     session = cases.session(problem, n_workers=2)
-    session.let_turns_enter(0)
+    session.set_up_turns(0)
     if closed:
         repair.refuse(session.shared.table[1])
     else:
@@ -459,7 +459,7 @@ def test_who_rests_leaves_and_comes_again_by_turns():
     """And does not look for blocks that only the caller can give."""
     problem, *_ = cases.problem()
     session = cases.session(problem, n_workers=2, stop=Stop(epochs=2))
-    session.let_turns_enter(1000)
+    session.set_up_turns(1000)
     session.raise_limit(1)
     first, last = session.worker(0), session.worker(1)
     row = session.shared.table[0]
@@ -485,7 +485,7 @@ def that_waits(call, *args):
 
 def hold_the_last_block(session, looks):
     """Let worker 1 have the only block that is left in hand."""
-    session.let_turns_enter(looks)
+    session.set_up_turns(looks)
     worker = session.worker(0)
     assert worker.turn(session.plan.n_blocks - 1) == layout.TURN_OVER
     table, control = session.shared.table, session.shared.control
@@ -526,7 +526,7 @@ def held_by(barrier, looks):
     """Worker 0, whom a barrier holds until worker 1, which is in the run, has done a block."""
     problem, *_ = cases.problem()
     session = cases.session(problem, n_workers=3, barrier=barrier, block=3)
-    session.let_turns_enter(looks)
+    session.set_up_turns(looks)
     session.shared.table[1, layout.T_STATE] = layout.ACTIVE
     worker = session.worker(0)
     worker.prepare()
@@ -604,7 +604,7 @@ def test_who_waits_for_the_master_goes_on_in_the_same_turn():
     """With both slots full, until a message has been taken."""
     problem, *_ = cases.problem()
     session = cases.session(problem, n_workers=2, plane=Master(), block=3)
-    session.let_turns_enter(5)
+    session.set_up_turns(5)
     worker, master = session.worker(1), session.master()
     assert worker.join()
     assert worker.turn(10) == layout.TURN_WAIT
@@ -622,7 +622,7 @@ def test_who_waits_for_the_master_goes_on_in_the_same_turn():
 def test_the_master_looks_for_mail_for_a_moment():
     problem, *_ = cases.problem()
     session = cases.session(problem, n_workers=2, plane=Master(), block=3)
-    session.let_turns_enter(1 << 62)
+    session.set_up_turns(1 << 62)
     worker, master = session.worker(0), session.master()
     assert worker.join()
     with that_waits(master.serve) as served:
@@ -638,7 +638,7 @@ def test_workers_in_order_look_again_for_their_sections():
     problem, *_ = cases.problem()
     session = cases.session(problem, n_workers=2, barrier=BSP())
     assert session.plan.ordered
-    session.let_turns_enter(5)
+    session.set_up_turns(5)
     first, second = session.worker(0), session.worker(1)
     assert first.join() and second.join()
     rows = session.shared.table[:2]
@@ -699,9 +699,9 @@ def test_workers_enter_by_calls_of_their_own_where_something_is_between(plan, lo
     problem, *_ = cases.problem()
     session = cases.session(problem, n_workers=2)
     session.plan = session.plan._replace(**plan)
-    session.let_turns_enter(7)
+    session.set_up_turns(7)
     assert not session.worker(1).enters and session.looks == looks
     session = cases.session(problem, n_workers=2)
     session.barrier = print
-    session.let_turns_enter(7)
+    session.set_up_turns(7)
     assert not session.worker(1).enters and session.looks == 0
