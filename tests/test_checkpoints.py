@@ -36,7 +36,7 @@ from hogshare import (
     problems,
     solve,
 )
-from hogshare.engine import checkpoints, keeping, resuming
+from hogshare.engine import checkpoints, keeping, resuming, sides
 from hogshare.engine.keeping import CheckpointFailed
 from hogshare.kernels import layout
 from hogshare.problems import rows as row_orders
@@ -294,6 +294,23 @@ def test_a_slow_disk_loses_no_look(tmp_path, monkeypatch, cancer, rule, n_worker
     assert fast.converged and len(fast.checks) > 1
 
 
+def test_a_failing_disk_is_told_though_the_run_is_interrupted(tmp_path, monkeypatch, cancer):
+    def full(saved, path):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def interrupted(epoch, snapshot):
+        if epoch == 7:
+            raise KeyboardInterrupt
+        return False
+
+    monkeypatch.setattr(checkpoints.Saved, "save", full)
+    run = {"n_workers": 2, "barrier": BSP(), "runtime": "threads", "on_epoch": interrupted}
+    every = Checkpoint(tmp_path / "a.npz", epochs=4)
+    problem = problems.linear(*cancer, alpha=0.01)
+    with pytest.warns(CheckpointFailed, match="No space"), pytest.raises(KeyboardInterrupt):
+        solve(problem, stop=Stop(epochs=8), checkpoint=every, **run)
+
+
 @pytest.mark.parametrize("runtime", ["threads", "processes"])
 def test_nobody_waits_for_the_disk(tmp_path, monkeypatch, cancer, runtime):
     """Not even the worker that is the caller's: behind BSP all would wait for it."""
@@ -304,14 +321,17 @@ def test_nobody_waits_for_the_disk(tmp_path, monkeypatch, cancer, runtime):
             waited.append(gone_on.wait(30.0))
         save(saved, path)
 
-    def told(epoch, snapshot):
-        if epoch == 6:
+    def watched(worker, n_blocks):
+        answer = turn(worker, n_blocks)
+        if worker.session.word(layout.EPOCHS) >= 6:
             gone_on.set()
-        return False
+        return answer
 
+    turn = sides.Worker.turn
+    monkeypatch.setattr(sides.Worker, "turn", watched)
     monkeypatch.setattr(checkpoints.Saved, "save", stuck)
     every = Checkpoint(tmp_path / "a.npz", epochs=4)
-    run = {"n_workers": 2, "barrier": BSP(), "runtime": runtime, "on_epoch": told}
+    run = {"n_workers": 2, "barrier": BSP(), "runtime": runtime}
     solve(problems.linear(*cancer, alpha=0.01), stop=Stop(epochs=8), checkpoint=every, **run)
     assert waited == [True] and checkpoints.load(tmp_path / "a.npz").epochs == 8
 

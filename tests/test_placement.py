@@ -313,7 +313,7 @@ def resting(monkeypatch):
         yield from resting_until(over)
 
     monkeypatch.setattr(threads_module, "loop_of", loop)
-    crew = ThreadCrew(Crowd(2), range(1, 2))
+    crew = ThreadCrew(Crowd(2), range(1, 2), leads=True)
     crew.start()
     deadline = time.monotonic() + 10.0
     while crew._resting < 1 and time.monotonic() < deadline:

@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 
 from hogshare import BSP, PBSP, SAGA, SDCA, SGD, SSP, Master, Shared, Stop, problems, solve
-from hogshare.engine import sides
+from hogshare.engine import loop, sides
+from hogshare.engine.checks import Checks
 from hogshare.kernels import layout
+from hogshare.runtimes import placement
 from hogshare.runtimes import threads as threads_module
+from hogshare.runtimes.news import Bell
 
 ENDLESS = Stop(epochs=1_000_000_000)
 
@@ -45,22 +48,27 @@ def test_worker_0_is_the_calling_thread(turns, n_workers):
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="needs Linux")
-def test_the_calling_thread_is_never_bound_to_a_core():
-    """Or threads that a callback's library starts would be bound with it, for good."""
-    free, seen = os.sched_getaffinity(0), []
+@pytest.mark.parametrize("known", [True, False], ids=["its core is known", "it is not"])
+def test_the_calling_thread_is_never_bound_to_a_core(monkeypatch, turns, known):
+    """Or threads that a library of its starts would be bound with it, for good."""
+    free, seen, look = os.sched_getaffinity(0), [], Checks.look
 
-    def look(epoch, snapshot):
+    def seen_look(*given):
         seen.append(os.sched_getaffinity(0))
-        return False
+        return look(*given)
 
-    stop = Stop(epochs=200, gradient=1e-9)  # which is looked at, and so rests
-    run = {"rule": SAGA(), "runtime": "threads", "n_workers": 2, "on_epoch": look}
-    report = solve(problem_of(), stop=stop, **run)
-    assert report.converged and len(report.checks) > 1 and len(seen) == report.n_epochs
+    monkeypatch.setattr(Checks, "look", seen_look)
+    if not known:
+        monkeypatch.setattr(placement, "_current_core", lambda: placement.NOWHERE)
+    stop = Stop(epochs=200, gradient=1e-9)
+    report = solve(problem_of(), stop=stop, rule=SAGA(), runtime="threads", n_workers=2)
+    assert report.converged and len(seen) > 1 and (0, threading.get_ident()) in turns
     assert set(map(frozenset, seen)) == {frozenset(free)} == {frozenset(os.sched_getaffinity(0))}
 
 
-def test_epochs_are_told_by_the_calling_thread_in_order():
+@pytest.mark.parametrize("barrier", [None, BSP()], ids=str)
+def test_who_has_epochs_to_report_is_no_worker(turns, barrier):
+    """Behind BSP another worker may end many epochs while it is in a turn."""
     seen = []
 
     def told(epoch, snapshot):
@@ -68,9 +76,22 @@ def test_epochs_are_told_by_the_calling_thread_in_order():
         assert snapshot().coef.shape == (1, 12)
         return epoch == 17
 
-    report = solve(problem_of(), stop=ENDLESS, runtime="threads", n_workers=2, on_epoch=told)
+    run = {"runtime": "threads", "n_workers": 2, "on_epoch": told, "barrier": barrier}
+    report = solve(problem_of(), stop=ENDLESS, **run)
     assert seen == [(epoch, threading.get_ident()) for epoch in range(1, 18)]
     assert report.n_epochs >= 17
+    assert threading.get_ident() not in {thread for _, thread in turns}
+
+
+def test_a_callback_that_takes_long_is_not_taken_for_a_barrier_that_is_stuck(monkeypatch):
+    monkeypatch.setattr(loop, "STUCK_NS", 100_000_000)
+
+    def slow(epoch, snapshot):
+        time.sleep(0.5 if epoch == 2 else 0.0)
+        return False
+
+    run = {"runtime": "threads", "n_workers": 2, "on_epoch": slow, "barrier": asked}
+    assert solve(problem_of(), stop=Stop(epochs=5), **run).n_epochs == 5
 
 
 def asked(table, me):
@@ -125,8 +146,8 @@ def test_who_is_interrupted_between_turns_holds_nobody(monkeypatch, name, before
     crews = []
 
     class Crew(threads_module.ThreadCrew):
-        def __init__(self, *args):
-            super().__init__(*args)
+        def __init__(self, *args, **options):
+            super().__init__(*args, **options)
             crews.append(self)
 
     monkeypatch.setattr(threads_module, "ThreadCrew", Crew)
@@ -169,3 +190,16 @@ def test_an_error_in_another_thread_is_raised_here(monkeypatch):
     monkeypatch.setattr(sides.Worker, "turn", failing)
     with pytest.raises(ZeroDivisionError, match="in worker 1"):
         solve(problem_of(), stop=ENDLESS, runtime="threads", n_workers=2)
+
+
+def test_a_bell_rings_once_however_often_it_was_set():
+    bell = Bell()
+    assert not bell.wait(0.0)
+    for _ in range(3):
+        bell.set()
+    assert bell.wait(0.0) and not bell.wait(0.0)
+    bell.set()
+    bell.clear()
+    assert not bell.wait(0.001)
+    threading.Timer(0.05, bell.set).start()
+    assert bell.wait(10.0)

@@ -69,7 +69,6 @@ class Keeper:
         self.notes: list[str] = []
         self._failing = False
         self._unwritten: Saved | None = None
-        self._untold: OSError | None = None
         self._began = self._last = time.monotonic()
         self._first = self._kept = session.word(layout.EPOCHS)
         self._gap = checkpoint.epochs
@@ -99,7 +98,6 @@ class Keeper:
             waited = time.monotonic() - self._last >= self.checkpoint.seconds
             if over or (epoch >= self._next and waited):
                 self._write(self._collect())
-                self._tell()
                 self._next = self._after(epoch)
             return bool(stop)
 
@@ -112,7 +110,6 @@ class Keeper:
 
         Returns the epoch to rest again, or None to stop.
         """
-        self._tell()
         epoch = session.word(layout.EPOCHS)
         if self.checks is not None and epoch >= self._look_at:
             again = self.checks.look(session, each)
@@ -134,7 +131,6 @@ class Keeper:
         """Save the run at its end, when all have left."""
         if not self.inside and self._kept < self.session.word(layout.EPOCHS):
             self._write(self._collect())
-        self._tell()
 
     # -- both ------------------------------------------------------------------------------------
 
@@ -176,20 +172,17 @@ class Keeper:
             self._last = time.monotonic()
             if not self._failing:
                 self._failing = True
-                self._untold = error
+                self._tell(error)
             return
         self._failing = False
         self._kept = saved.epochs
         self._last = time.monotonic()
 
-    def _tell(self) -> None:
-        error, self._untold = self._untold, None
-        if error is None:
-            return
+    def _tell(self, error: OSError) -> None:
         path = self.checkpoint.path
         sentence = (
             f"{path}: the checkpoint could not be written ({error.strerror or error}); the fit "
             "goes on and tries again at the next one, and the file is as it was before"
         )
         self.notes.append(sentence)
-        warnings.warn(sentence, CheckpointFailed, stacklevel=5)
+        warnings.warn(sentence, CheckpointFailed, stacklevel=6)

@@ -41,8 +41,11 @@ class EpochHook:
     def __enter__(self) -> EpochHook:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._wait()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self._wait()
+        elif self._meanwhile is not None:
+            wait([self._meanwhile])  # a checkpoint in the making is worth it; not its error, now
 
     def poll(self, snapshot: Callable[[], Model] | None = None) -> None:
         """Report the epochs that have ended since the last call; look, if the run rests for it."""

@@ -1,4 +1,4 @@
-"""An event that can be waited for beside sockets.
+"""Events that Ctrl-C leaves whole, and one that can be waited for beside sockets.
 
 Who writes: any thread sets it, after it has changed what it tells about. Who reads: the one thread
 that waits; it clears it and then looks, so that no news is lost. Who frees: the descriptor goes
@@ -11,6 +11,7 @@ import contextlib
 import os
 import weakref
 from multiprocessing.connection import wait
+from queue import Empty, SimpleQueue
 
 
 class News:
@@ -36,3 +37,32 @@ class News:
     def fileno(self) -> int:
         """Return the descriptor, to wait for it beside others."""
         return self._fd
+
+
+class Bell:
+    """As `threading.Event`, whose lock stays taken where Ctrl-C comes just after it was.
+
+    Who sets it would wait for ever. Here nothing is held between two steps of the interpreter.
+    """
+
+    def __init__(self) -> None:
+        self._rung: SimpleQueue[None] = SimpleQueue()
+
+    def set(self) -> None:
+        """Wake whoever waits, now or next."""
+        if self._rung.empty():  # who takes it out looks afterwards
+            self._rung.put(None)
+
+    def clear(self) -> None:
+        """Take note: from here on `wait` waits for what comes next. Look afterwards, not before."""
+        with contextlib.suppress(Empty):
+            while True:
+                self._rung.get_nowait()
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until it is set, or that long; return whether it was. Whoever waits takes note."""
+        try:
+            self._rung.get(timeout=seconds)
+        except Empty:
+            return False
+        return True

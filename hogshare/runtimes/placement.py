@@ -54,6 +54,13 @@ class Placement:
             last = max(itertools.islice(_next_core, n_workers)) % len(ordered)
             self._left = ordered[last:] + ordered[:last]  # taken from the end
 
+    def stay(self, worker: int) -> None:
+        """Take the core on which the calling thread runs, if that is known, and bind nobody."""
+        here = _current_core()
+        if here in self._left:
+            self._left.remove(here)
+            self._cores[worker] = here
+
     def take(self, worker: int) -> None:
         """Take the core on which the calling thread runs, or move it to one that nobody has."""
         if not self._usable:

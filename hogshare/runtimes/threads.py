@@ -1,7 +1,9 @@
 """Workers as threads of this process, on the caller's own arrays: kernels release the GIL.
 
 The calling thread is worker 0: it need not be woken to begin, nor at the end, and has a core of its
-own already. Between its turns it notices Ctrl-C and reports epochs. A look at the model is done by
+own already. It notices Ctrl-C between its turns. Not where it has epochs to report: it only waits
+then, as epochs may end elsewhere while it is in a turn, and a callback may take long, in which it
+would hold others. A look at the model is done by
 all workers, who rest then, where two threads that are woken for it share one core half of the time.
 
 Who writes: the caller puts parts of a look into `_parts`, and whoever rests takes them out, the
@@ -29,7 +31,7 @@ from hogshare.engine.session import Session
 from hogshare.kernels import layout
 from hogshare.runtimes.driver import drive, yields_of
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
-from hogshare.runtimes.news import News
+from hogshare.runtimes.news import Bell, News
 from hogshare.runtimes.placement import Placement
 from hogshare.runtimes.pool import pool
 
@@ -40,8 +42,8 @@ REST_SECONDS = 0.005  # after which who rests looks unasked: a run may be stoppe
 class ThreadCrew:
     """Threads that run workers of one session, and an event that tells of their news.
 
-    Worker 0 may be the calling thread (`lead`). It is never bound to a core: threads that a library
-    of the caller's starts meanwhile would be bound with it for good.
+    With `leads` worker 0, which is not among them, is the calling thread. It is never bound to a
+    core: threads that a library of the caller's starts meanwhile would be bound with it for good.
 
     The event is set after an epoch that is to be reported has ended, and after the last thread has:
     who waits for it takes the interpreter from those that still work.
@@ -51,12 +53,17 @@ class ThreadCrew:
     """
 
     def __init__(
-        self, session: Session, workers: range, news: threading.Event | News | None = None
+        self,
+        session: Session,
+        workers: range,
+        news: threading.Event | News | Bell | None = None,
+        leads: bool = False,
     ) -> None:
         self.session = session
-        self.news = news or threading.Event()
+        self.news = news or Bell()
         self.errors: list[BaseException] = []
-        self._placement = Placement(workers.stop)
+        self._placement = Placement(len(workers) + leads)
+        self._leads = leads
         self._yields = yields_of(session)  # now: a bound thread has but one core
         self._workers = workers
         self._tasks: list[Future[None]] = []
@@ -77,8 +84,8 @@ class ThreadCrew:
         nobody waits for the others to come: each needs the interpreter for a tenth of a
         millisecond or two, one after the other.
         """
-        if self._workers.start > 0:
-            self._placement.take(0)  # before the others choose theirs
+        if self._leads:
+            self._placement.stay(0)  # before the others choose theirs
         self._to_come = len(self._workers)
         try:
             for k in self._workers:
@@ -222,18 +229,22 @@ class Threads:
         self, session: Session, on_epoch: OnEpoch | None, checks: AtRest | None = None
     ) -> list[str]:
         """Run to the end; returns notes for the report."""
-        crew = ThreadCrew(session, range(1, session.settings.n_workers + session.has_master))
+        leads = on_epoch is None
+        workers = range(int(leads), session.settings.n_workers + session.has_master)
+        crew = ThreadCrew(session, workers, leads=leads)
         with EpochHook(session, on_epoch, checks, crew.each) as hook:
             try:
                 crew.start()
-                crew.lead(hook)
+                if leads:
+                    crew.lead(hook)
                 while crew.running:
                     hook.poll()
                     crew.wake()
                     crew.wait(POLL_SECONDS)
             except BaseException:
                 session.stop(layout.STOPPED_BY_CALLER)
-                session.give_up(0)
+                if leads:
+                    session.give_up(0)
                 crew.join()
                 raise
             crew.finish()
