@@ -55,8 +55,9 @@ class Pool:
                 name = f"hogshare_{self._started}"
                 threading.Thread(target=self._serve, name=name, daemon=True).start()
                 self._started += 1
-            self._unfinished.add(future)
+            # in this order: interrupted in between, nobody waits for what no thread will take
             self._tasks.put((future, function, args))
+            self._unfinished.add(future)
         return future
 
     def _serve(self) -> None:
