@@ -1,10 +1,10 @@
 """Workers as threads of this process, on the caller's own arrays: kernels release the GIL.
 
 The calling thread is worker 0: it need not be woken to begin, nor at the end, and has a core of its
-own already. It notices Ctrl-C between its turns. Not where it has epochs to report: it only waits
-then, as epochs may end elsewhere while it is in a turn, and a callback may take long, in which it
-would hold others. A look at the model is done by
-all workers, who rest then, where two threads that are woken for it share one core half of the time.
+own already. It notices Ctrl-C between its turns. Where it has epochs to report it only waits: they
+may end elsewhere while it is in a turn, and a callback may take long, in which it would hold
+others. A look at the model is done by all workers, who rest then, where two threads that are woken
+for it share one core half of the time.
 
 Who writes: the caller puts parts of a look into `_parts`, and whoever rests takes them out, the
 caller too; all under `_changed`, which tells of either. Who frees: nobody needs to; the arrays are
