@@ -33,7 +33,7 @@ from hogshare.engine.session import Session
 from hogshare.engine.sides import MasterSide, Worker
 from hogshare.kernels import layout, master
 
-TURN_NS = 8_000_000
+TURN_NS = 4_000_000
 # Workers that share the interpreter without a loss by turns of that length: each takes it for a
 # twentieth of a millisecond, so that turns of more workers are longer.
 SHARERS = 4
