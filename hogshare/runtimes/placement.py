@@ -54,12 +54,15 @@ class Placement:
             last = max(itertools.islice(_next_core, n_workers)) % len(ordered)
             self._left = ordered[last:] + ordered[:last]  # taken from the end
 
-    def stay(self, worker: int) -> None:
-        """Take the core on which the calling thread runs, if that is known, and bind nobody."""
+    def stay(self, worker: int) -> bool:
+        """Take the core on which the calling thread runs, if nobody has it; whether nobody had."""
         here = _current_core()
-        if here in self._left:
-            self._left.remove(here)
-            self._cores[worker] = here
+        try:
+            self._left.remove(here)  # one step of the interpreter: no two threads remove the same
+        except ValueError:
+            return False
+        self._cores[worker] = here
+        return True
 
     def take(self, worker: int) -> None:
         """Take the core on which the calling thread runs, or move it to one that nobody has."""
@@ -84,13 +87,10 @@ class Placement:
 
     def _choose(self, worker: int) -> bool:
         """Give the worker a core; whether the calling thread runs there."""
-        here = _current_core()
-        try:
-            self._left.remove(here)  # one step of the interpreter: no two threads remove the same
-            self._cores[worker] = here
-        except ValueError:
-            self._cores[worker] = self._left.pop()
-        return self._cores[worker] == here
+        if self.stay(worker):
+            return True
+        self._cores[worker] = self._left.pop()
+        return False
 
     def settle(self, worker: int) -> None:
         """Let the worker's thread, the calling one, go where it likes if it has had its time."""
