@@ -89,7 +89,7 @@ class Checks:
         columns = self.problem.n_columns
         shape = columns, self.problem.n_features
         rows = self.problem.rows
-        nothing = replace(self.problem, rows=rows._replace(y=rows.y[:0]))
+        nothing = replace(self.problem, rows=rows._replace(y=rows.y[:0]), seen=None)
         settle = 0.0 if self.settles else None
         # slopes that are given ask for the pass over the conjugates, which a look may or may not
         slopes = np.empty((0, columns)) if self._needs_gap else None

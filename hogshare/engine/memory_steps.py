@@ -8,11 +8,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from hogshare.engine.rules import SAGA, SDCA, Rule
 from hogshare.kernels import losses, sgd
-from hogshare.kernels.moments import norms_of
 from hogshare.problems.linear import LinearProblem
 
 # Share of an epoch in which SAGA's step is level before it falls. Without one it begins at twice
@@ -84,8 +81,7 @@ def saga_numbers(
     ValueError
         If squared norms overflow.
     """
-    with np.errstate(over="ignore"):
-        mean, largest = norms_of(problem.rows, 1)
+    mean, largest = problem.norms
     share = intercept_share(problem, mean)
     numbers = {"method": sgd.SAGA, "intercept_step": share}
     if rule.step is not None:

@@ -13,7 +13,6 @@ import numpy as np
 from hogshare.engine.memory_steps import LEVEL, largest_weight
 from hogshare.engine.rules import SAGA, SDCA
 from hogshare.kernels import losses, sgd
-from hogshare.kernels.moments import norms_of
 from hogshare.planes.shared import EXCHANGE_SHARE, easy_interval
 from hogshare.problems.linear import LinearProblem
 
@@ -109,8 +108,7 @@ def stretch_limit(rule: SAGA | SDCA, problem: LinearProblem, numbers: sgd.Rule) 
         return 1.0 + 1.0 / max(reach, 1e-300)
     if numbers.l1_ratio > 0.0:
         return 1.0
-    with np.errstate(over="ignore"):
-        mean, largest = norms_of(problem.rows, 1)  # a sample may miss the one that diverges
+    mean, largest = problem.norms  # a sample may miss the one that diverges
     limit = np.inf
     if rule.sampling == "importance":
         # a step that is shorter out of `CAUTION` may not be stretched for it

@@ -23,6 +23,7 @@ from hogshare.estimators.epochs import EpochTasks
 from hogshare.estimators.parameters import KnownParameters
 from hogshare.estimators.workers import check_rows, is_zero, plane_of
 from hogshare.kernels import schedules
+from hogshare.kernels.survey import Survey
 from hogshare.planes import Master, Shared
 from hogshare.problems.linear import build
 from hogshare.problems.model import Model
@@ -82,9 +83,10 @@ class SGDMixin(KnownParameters, CallbackSupportMixin):
                 "from an earlier model: use fit with warm_start=False, or another learning_rate."
             )
 
-    def _check_rows(self, X: Any, y: Any, reset: bool) -> tuple[Any, np.ndarray]:
-        """Validate as scikit-learn does; the structure of compressed formats before it is used."""
-        return check_rows(self, X, y, reset=reset)
+    def _check_rows(self, X: Any, y: Any, reset: bool) -> tuple[Any, np.ndarray, Survey | None]:
+        """Validate; scikit-learn's step sizes do not go by how large rows are."""
+        est: Any = self
+        return check_rows(self, X, y, sizes=est.learning_rate == "auto", reset=reset)
 
     def _held_out(self, y: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:
         """Mask of the rows that early stopping scores; None without early stopping."""
@@ -160,6 +162,7 @@ class SGDMixin(KnownParameters, CallbackSupportMixin):
         X: Any,
         y: np.ndarray,
         *,
+        seen: Survey | None,
         start: Model,
         sample_weight: np.ndarray | None,
         class_weight: np.ndarray | None,
@@ -183,6 +186,7 @@ class SGDMixin(KnownParameters, CallbackSupportMixin):
             sample_weight=sample_weight,
             class_weight=class_weight,
             classes=classes,
+            seen=seen,
         )
 
         n_training = len(y) if validation is None else int(np.count_nonzero(~validation))

@@ -20,6 +20,7 @@ from hogshare.estimators.workers import (
     warn_unless_converged,
     with_mean_one,
 )
+from hogshare.kernels.survey import Survey
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
 from hogshare.problems.rows import check_sparse
@@ -215,8 +216,9 @@ class ElasticNet(_ElasticNet):
             super().fit(X, y, sample_weight=sample_weight, check_input=check_input)
             self.solver_ = COORDINATE_DESCENT
             return self
-        X, y = check_rows(self, X, y, multi_output=True, y_numeric=True)
-        self._fit_by_workers(X, y, None if isinstance(sample_weight, Number) else sample_weight)
+        X, y, seen = check_rows(self, X, y, sizes=True, multi_output=True, y_numeric=True)
+        weight = None if isinstance(sample_weight, Number) else sample_weight
+        self._fit_by_workers(X, y, weight, seen)
         return self
 
     def _is_for_workers(self, X: Any) -> bool:
@@ -226,10 +228,12 @@ class ElasticNet(_ElasticNet):
             return False
         return self.runtime != "auto" or (sp.issparse(X) and X.nnz > SPARSE_VALUES)
 
-    def _fit_by_workers(self, X: Any, y: np.ndarray, sample_weight: Any) -> None:
+    def _fit_by_workers(
+        self, X: Any, y: np.ndarray, sample_weight: Any, seen: Survey | None
+    ) -> None:
         weight = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
         weight, _ = with_mean_one(weight)
-        squares = Squares(X, y, weight, self.fit_intercept)
+        squares = Squares(X, y, weight, self.fit_intercept, seen)
         finish = self.runtime == "auto"
         # by these names the kernels leave out what a penalty of one part alone does not need
         penalty = {0.0: "l2", 1.0: "l1"}.get(float(self.l1_ratio), "elasticnet")

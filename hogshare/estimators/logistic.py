@@ -27,6 +27,7 @@ from hogshare.estimators.workers import (
     warn_unless_converged,
     with_mean_one,
 )
+from hogshare.kernels.survey import Survey
 from hogshare.problems.linear import LinearProblem, build
 from hogshare.problems.model import Model
 from hogshare.report import Report
@@ -255,10 +256,10 @@ class LogisticRegression(KnownParameters, _LogisticRegression):
         self.report_: Report | None = None
         penalty = resolve_penalty(self)
         _check_solver(self.solver, penalty, self.dual)
-        X, y = check_rows(self, X, y)
+        X, y, seen = check_rows(self, X, y, sizes=True)
         self.classes_ = classes_of(y)
         self._check_classes()
-        self._fit_rows(X, y, sample_weight, penalty)
+        self._fit_rows(X, y, sample_weight, penalty, seen=seen)
         return self
 
     def _fit_rows(
@@ -268,12 +269,14 @@ class LogisticRegression(KnownParameters, _LogisticRegression):
         sample_weight: Any,
         penalty: str | None,
         start: Model | None = None,
+        seen: Survey | None = None,
     ) -> Model | None:
         """Fit checked rows, whose labels are among `classes_`.
 
         `start` is what an earlier call returned for the same rows and another `C`; without it a fit
-        goes on from the last solution, or from zero. Returns the model to go on from, with what its
-        rule remembers of the rows; None where there is none.
+        goes on from the last solution, or from zero. `seen` is what checking the rows has seen of
+        them. Returns the model to go on from, with what its rule remembers of the rows; None where
+        there is none.
         """
         weight, alpha = self._weights(X, y, sample_weight)
         rows, scaling = self._rows(X)
@@ -289,6 +292,7 @@ class LogisticRegression(KnownParameters, _LogisticRegression):
             sample_weight=weight,
             class_weight=None,
             classes=self.classes_,
+            seen=seen if rows is X else None,
         )
         start = self._start(problem) if start is None else start
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}

@@ -256,7 +256,7 @@ class LogisticRegressionCV(_LogisticRegressionCV):
         _raise_for_params(params, self, "fit")
         choice = settled(self)
         _check_solver(self.solver, choice.penalty, self.dual)
-        X, y = check_rows(self, X, y)
+        X, y, _ = check_rows(self, X, y, sizes=False)  # folds are other rows
         self.classes_ = classes_of(y)
         point({"solver": self.solver, "classes_": self.classes_}, 1.0, 0.0)._check_classes()
         if sample_weight is not None:

@@ -37,7 +37,7 @@ class ClassifierPass(SGDMixin):
         `classes` are for `partial_fit`, whose `max_iter` is None.
         """
         anew = max_iter is not None
-        X, y = self._check_rows(X, y, reset=anew or not hasattr(self, "classes_"))
+        X, y, seen = self._check_rows(X, y, reset=anew or not hasattr(self, "classes_"))
         if anew:
             classes = distinct(y)
             if hasattr(self, "classes_"):
@@ -74,6 +74,7 @@ class ClassifierPass(SGDMixin):
         self._learn(
             X,
             y,
+            seen=seen,
             start=start,
             sample_weight=weight,
             class_weight=class_weight,
@@ -116,7 +117,7 @@ class RegressorPass(SGDMixin):
         init: tuple[Any, Any] | None,
     ) -> None:
         """Validate and learn; `init` None goes on from the present model."""
-        X, y = self._check_rows(X, y, reset=reset)
+        X, y, seen = self._check_rows(X, y, reset=reset)
         y = y.astype(X.dtype, copy=False)
         weight = None
         if sample_weight is not None:
@@ -133,6 +134,7 @@ class RegressorPass(SGDMixin):
         self._learn(
             X,
             y,
+            seen=seen,
             start=start,
             sample_weight=weight,
             class_weight=None,

@@ -17,9 +17,10 @@ import scipy.sparse as sp
 from sklearn.utils.multiclass import check_classification_targets
 
 from hogshare.kernels.sums import total
+from hogshare.kernels.survey import Survey
 from hogshare.problems.labels import distinct
+from hogshare.problems.rows import FLOATS
 
-FLOATS = (np.dtype(np.float32), np.dtype(np.float64))  # of this machine's byte order
 COUNTS = (np.dtype(np.int32), np.dtype(np.int64))
 CSR = (sp.csr_matrix, sp.csr_array)
 EXACT = 2.0**53  # labels that are floats must be whole numbers, which larger ones may not be
@@ -46,10 +47,10 @@ def is_plain_target(y: Any) -> bool:
     return y.dtype.kind in "iub" and y.dtype.isnative
 
 
-def is_plain_rows(X: Any) -> bool:
+def is_plain_rows(X: Any, seen: Survey | None = None) -> bool:
     """Whether `X` holds float32 or float64 rows, dense or CSR, that can be used as they are.
 
-    A CSR matrix has passed `hogshare.problems.rows.check_sparse`.
+    A CSR matrix has passed `hogshare.problems.rows.survey_rows`, which gave `seen`.
     """
     if type(X) in CSR:
         kind = X.indices.dtype
@@ -60,12 +61,14 @@ def is_plain_rows(X: Any) -> bool:
         values = X
     else:
         return False
-    return X.ndim == 2 and min(X.shape) > 0 and X.dtype in FLOATS and is_finite(values)
+    if X.ndim != 2 or min(X.shape) == 0 or X.dtype not in FLOATS:
+        return False
+    return is_finite(values) if seen is None else math.isfinite(seen.total)
 
 
-def accept(estimator: Any, X: Any, y: Any, reset: bool) -> bool:
+def accept(estimator: Any, X: Any, y: Any, reset: bool, seen: Survey | None = None) -> bool:
     """Whether rows and targets can be used as they are; notes the number of features if so."""
-    if not (is_plain_target(y) and is_plain_rows(X) and len(y) == X.shape[0]):
+    if not (is_plain_target(y) and is_plain_rows(X, seen) and len(y) == X.shape[0]):
         return False
     if reset:
         estimator.n_features_in_ = X.shape[1]

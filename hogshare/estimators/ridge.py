@@ -21,6 +21,7 @@ from hogshare.estimators.workers import (
     warn_unless_converged,
     with_mean_one,
 )
+from hogshare.kernels.survey import Survey
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
 from hogshare.problems.rows import check_sparse
@@ -51,11 +52,13 @@ class RidgeMixin:
         shape = np.asarray(X).shape if shape is None else shape
         return len(shape) == 2 and min(shape) > DIRECT_SIZE
 
-    def _fit_by_workers(self, X: Any, y: np.ndarray, sample_weight: Any) -> None:
+    def _fit_by_workers(
+        self, X: Any, y: np.ndarray, sample_weight: Any, seen: Survey | None = None
+    ) -> None:
         est: Any = self
         weight = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
         weight, total = with_mean_one(weight)
-        squares = Squares(X, y, weight, est.fit_intercept)
+        squares = Squares(X, y, weight, est.fit_intercept, seen)
         alpha = np.asarray(est.alpha, np.float64).ravel()
         if alpha.size not in (1, squares.n_targets):
             raise ValueError(
@@ -260,8 +263,8 @@ class Ridge(RidgeMixin, _Ridge):
             check_sparse(X)
             super().fit(X, y, sample_weight=sample_weight)
             return self
-        X, y = check_rows(self, X, y, multi_output=True, y_numeric=True)
-        self._fit_by_workers(X, y, sample_weight)
+        X, y, seen = check_rows(self, X, y, sizes=True, multi_output=True, y_numeric=True)
+        self._fit_by_workers(X, y, sample_weight, seen)
         return self
 
     def __sklearn_tags__(self) -> Any:

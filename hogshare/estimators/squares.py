@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from hogshare.engine.optimality import Optimality
 from hogshare.engine.stops import Stop
 from hogshare.estimators.workers import to_the_optimum
+from hogshare.kernels.survey import Survey
 from hogshare.problems.linear import LinearProblem, build
 from hogshare.problems.model import Model
 from hogshare.report import Report
@@ -33,10 +34,20 @@ class Squares:
     weight : ndarray of shape (n_rows,)
         Weights with mean 1.
     fit_intercept : bool
+    seen : Survey or None
+        What checking the rows has seen of them.
     """
 
-    def __init__(self, X: Any, y: np.ndarray, weight: np.ndarray, fit_intercept: bool) -> None:
+    def __init__(
+        self,
+        X: Any,
+        y: np.ndarray,
+        weight: np.ndarray,
+        fit_intercept: bool,
+        seen: Survey | None = None,
+    ) -> None:
         self.X = X
+        self.seen = seen  # of sparse rows, which stay as they are
         self.weight = weight
         self.fit_intercept = fit_intercept
         self.x_mean: np.ndarray | None = None
@@ -84,6 +95,7 @@ class Squares:
             sample_weight=self.weight,
             class_weight=None,
             classes=None,
+            seen=self.seen,
         )
 
     def spread(self, target: int) -> float:

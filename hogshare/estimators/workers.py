@@ -15,10 +15,11 @@ from hogshare.barriers import check_barrier
 from hogshare.engine.automatic import automatic_rule
 from hogshare.engine.stops import Stop
 from hogshare.estimators import plain
+from hogshare.kernels.survey import Survey
 from hogshare.planes import Master, Plane, Shared
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
-from hogshare.problems.rows import check_sparse
+from hogshare.problems.rows import survey_rows
 from hogshare.report import Report
 from hogshare.runtimes.choice import RUNTIMES
 from hogshare.runtimes.hooks import OnEpoch
@@ -55,15 +56,21 @@ def plane_of(estimator: Any) -> Plane:
     return estimator.plane if isinstance(estimator.plane, Plane) else Shared()
 
 
-def check_rows(estimator: Any, X: Any, y: Any, **settings: Any) -> tuple[Any, np.ndarray]:
-    """Validate as scikit-learn does; the structure of compressed formats before it is used."""
-    check_sparse(X)
-    if plain.accept(estimator, X, y, settings.get("reset", True)):
-        return X, y
-    X, y = validate_data(
+def check_rows(
+    estimator: Any, X: Any, y: Any, *, sizes: bool, **settings: Any
+) -> tuple[Any, np.ndarray, Survey | None]:
+    """Validate as scikit-learn does; the structure of compressed formats before it is used.
+
+    With rows and targets comes what was seen of the rows on the way, if their `sizes` are asked for
+    and the rows are the ones that were given.
+    """
+    seen = survey_rows(X, sizes)
+    if plain.accept(estimator, X, y, settings.get("reset", True), seen):
+        return X, y, seen if sizes else None
+    rows, y = validate_data(
         estimator, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", **settings
     )
-    return X, y
+    return rows, y, seen if sizes and rows is X else None
 
 
 def to_the_optimum(

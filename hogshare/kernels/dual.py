@@ -61,8 +61,8 @@ def dual_change(loss, epsilon, y, p, before, reach, size):
     size : weight of the row and of its class
     """
     if loss == losses.LOG_LOSS and reach * size <= SHORT:
-        slope = size * losses.loss_derivative(loss, epsilon, y, p)
-        return -(before + slope) / (1.0 + 0.25 * reach * size)
+        part = 1.0 / (1.0 + 0.25 * reach * size)
+        return -(before + size * losses.loss_derivative(loss, epsilon, y, p)) * part
     z = p - reach * before
     return (proximal_point(loss, epsilon, y, z, reach * size, p) - p) / reach
 
@@ -107,7 +107,7 @@ def dual_rows(rows, rule, order, first, last, dual, private, columns, alone, few
     kind = dual.dtype.type
     width = 1 + n_columns
     share = 1.0 / rule.dual_rows
-    scale = rule.dual_scale / local[layout.L_STRETCH, 0]
+    over_scale = local[layout.L_STRETCH, 0] / rule.dual_scale
     for i in range(first, last):
         r = row_at(order, i)
         look_ahead(rows, order, i)
@@ -154,7 +154,7 @@ def dual_rows(rows, rule, order, first, last, dual, private, columns, alone, few
                     dual[own] = kind(before + change)
                 else:
                     add_float(dual, own, kind(change))
-                step[c] = change / scale
+                step[c] = change * over_scale
                 local[layout.L_CHANGE, c] += change * change
             if rule.fit_intercept:
                 drift = change + local[layout.L_DUAL_MEAN, c]

@@ -19,7 +19,6 @@ from hogshare.kernels.rows import (
 # Further ahead than the row loops ask (`sgd`), since next to nothing is done with a row here: 0.46
 # to 0.29 ms for a sample of 500 rows of IMDB.
 FAR, NEAR = 16, 6
-FEW = 4096  # features of which four counts fit in a second-level cache
 
 
 @kernel
@@ -47,31 +46,19 @@ def add_interactions(rows, sample, counts, out):
 
 @kernel
 def count_nonzeros(rows, out):
-    """``out[t, j] +=`` number of values of feature j in the t-th of the sparse values' parts.
+    """``out[j] +=`` number of values that sparse rows store of feature j.
 
-    out : int64 [1 or 4, n_features]. Four parts, side by side, where so many counts fit in a cache:
-        neighbouring rows often have the same features, and a count that has just been stored has to
-        be waited for. Whole numbers, because sums of them are there sooner than those of fractions.
+    For many features; few are counted in passing (`hogshare.kernels.survey`).
     """
-    n_values = rows.indices.shape[0]
-    done = 0
-    if out.shape[0] == 4:
-        part = np.uint64(n_values // 4)
-        for k in range(part):
-            out[0, rows.indices[k]] += 1
-            out[1, rows.indices[part + k]] += 1
-            out[2, rows.indices[part + part + k]] += 1
-            out[3, rows.indices[part + part + part + k]] += 1
-        done = 4 * (n_values // 4)
-    for k in range(done, n_values):
-        out[0, rows.indices[k]] += 1
+    for k in range(rows.indices.shape[0]):
+        out[rows.indices[k]] += 1
 
 
 def nonzeros_of(rows: Any, n_features: int) -> np.ndarray:
     """Values that are stored of each feature of sparse rows, int64 of shape (n_features,)."""
-    counts = np.zeros((4 if n_features <= FEW else 1, n_features), np.int64)
+    counts = np.zeros(n_features, np.int64)
     count_nonzeros(rows, counts)
-    return counts.sum(axis=0)
+    return counts
 
 
 @kernel

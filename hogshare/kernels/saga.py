@@ -152,12 +152,12 @@ def single_step(rows, start, end, rarity, private, change, step, gain, share, l2
     push = change * share
     if not PLAIN and l1 == 0.0:
         vectors = w, average, rarity, rows.indices, rows.data
-        pull = step * size
+        reach = step * gain
         while end - start >= np.uint64(4):
-            move_four(*vectors, start, step, pull, push, l2)
+            move_four(*vectors, start, step, reach, share, change, l2)
             start += np.uint64(4)
         if end - start >= np.uint64(2):
-            move_two(*vectors, start, step, pull, push, l2)
+            move_two(*vectors, start, step, reach, share, change, l2)
             start += np.uint64(2)
     for k in range(start, end):
         j = np.uint64(rows.indices[k])

@@ -21,7 +21,7 @@ from numba.extending import intrinsic
 from hogshare.kernels.jit import BOUNDSCHECK, FLAGS, JIT_DISABLED
 
 PLAIN = JIT_DISABLED or BOUNDSCHECK
-FAST = tuple(sorted(FLAGS["fastmath"]))  # the kernels' own, which an intrinsic does not inherit
+FAST = tuple(sorted(FLAGS["fastmath"]))  # the kernels' own
 DOUBLE = ir.DoubleType()
 I32 = ir.IntType(32)
 
@@ -99,11 +99,16 @@ class Lanes:
 
 def _mover(width):
     @intrinsic
-    def move(typingctx, w, average, rarity, indices, data, k, long, pull, push, l2):
+    def move(typingctx, w, average, rarity, indices, data, k, long, reach, share, change, l2):
         """Move features ``indices[k:k + width]``, as `saga.saga_move` does one, and their average.
 
-        w : moves by ``-(pull x + long D average)``, and shrinks for `l2`
-        average : grows by ``push x``
+        w : moves by ``-(reach change x + long D average)``, and shrinks for `l2`
+        average : grows by ``share change x``
+
+        The next row's prediction waits for `w`, and `w` for `change`. So all that does not depend
+        on it is done before, and one multiplication and one subtraction are left: a sixth of the
+        time of a row whose values are in cache. The operations that see to it may not be put into
+        another order, which would put the division last.
         """
         arrays = w, average, rarity, indices, data
 
@@ -113,21 +118,26 @@ def _mover(width):
             def op(name, a, b):
                 return getattr(builder, name)(a, b, flags=FAST)
 
+            def fixed(name, a, b):
+                return getattr(builder, name)(a, b, flags=("contract",))  # none would be `FAST`
+
             first = lanes.number(5, types.intp)
             columns = lanes.columns(3, first)
             x = lanes.values(4, first)
-            longs, pulls, pushes, l2s = (lanes.spread(n) for n in range(6, 10))
+            longs, reaches, shares, changes, l2s = (lanes.spread(n) for n in range(6, 11))
             old = lanes.gather(1, columns)
             rare = op("fmul", longs, lanes.gather(2, columns))
-            drift = op("fmul", rare, old)
-            after = op("fsub", op("fsub", lanes.gather(0, columns), op("fmul", pulls, x)), drift)
             one = ir.Constant(lanes.doubles, [1.0] * width)
-            after = op("fdiv", after, op("fadd", one, op("fmul", rare, l2s)))
-            lanes.scatter(0, columns, after)
-            lanes.scatter(1, columns, op("fadd", old, op("fmul", pushes, x)))
+            shrink = fixed("fdiv", one, op("fadd", one, op("fmul", rare, l2s)))
+            still = fixed("fsub", lanes.gather(0, columns), op("fmul", rare, old))
+            still = fixed("fmul", still, shrink)
+            pull = fixed("fmul", fixed("fmul", reaches, shrink), x)
+            lanes.scatter(0, columns, fixed("fsub", still, fixed("fmul", changes, pull)))
+            push = fixed("fmul", changes, fixed("fmul", shares, x))
+            lanes.scatter(1, columns, fixed("fadd", old, push))
             return context.get_dummy_value()
 
-        return types.none(*arrays, k, long, pull, push, l2), codegen
+        return types.none(*arrays, k, long, reach, share, change, l2), codegen
 
     return move
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from hogshare import machine
 from hogshare.kernels import epochs, losses
-from hogshare.kernels.moments import add_chances, add_interactions, nonzeros_of
+from hogshare.kernels.moments import add_chances, add_interactions
 
 if TYPE_CHECKING:
     from hogshare.problems.linear import LinearProblem
@@ -227,5 +227,5 @@ def feature_rarity(problem: LinearProblem, chances: np.ndarray = NOBODY) -> np.n
         add_chances(problem.rows, chances, counts)
     else:
         visits = float(problem.n_rows)
-        counts = nonzeros_of(problem.rows, problem.n_features)
+        counts = problem.nonzeros
     return (visits / np.where(counts > 0, counts, visits)).astype(np.float32)

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from hogshare.kernels import losses, penalties
-from hogshare.kernels.moments import norms_of
+from hogshare.kernels.moments import nonzeros_of, norms_of
 from hogshare.kernels.rows import Rows
 from hogshare.kernels.scores import add_losses
+from hogshare.kernels.survey import Survey, survey
 from hogshare.problems.labels import distinct
 from hogshare.problems.rows import as_rows, check_sparse, each_column_once, is_sparse
 from hogshare.problems.sharpness import sharpness_of
@@ -44,6 +45,8 @@ class LinearProblem:
         Labels in the order of the columns; None for regression.
     positive, negative : ndarray of shape (n_columns,)
         Weights of a column's own class and of the rest.
+    seen : Survey or None
+        What checking the rows has seen of them, their sizes included.
     """
 
     rows: Rows
@@ -58,6 +61,7 @@ class LinearProblem:
     fit_intercept: bool
     positive: np.ndarray = field(repr=False)
     negative: np.ndarray = field(repr=False)
+    seen: Survey | None = field(default=None, repr=False, compare=False)
 
     @property
     def n_rows(self) -> int:
@@ -104,12 +108,38 @@ class LinearProblem:
         return max(1, self.n_rows // NORM_ROWS)
 
     @cached_property
+    def survey(self) -> Survey | None:
+        """What one pass over sparse rows sees; None for dense ones. Made once."""
+        if self.seen is not None or not self.is_sparse:
+            return self.seen
+        rows = self.rows
+        return survey(rows.data, rows.indices, rows.indptr, self.n_features, True)
+
+    @cached_property
+    def norms(self) -> tuple[float, float]:
+        """Mean and largest squared norm of the rows. Infinite where squares leave the range."""
+        if self.survey is not None:
+            return self.survey.mean, self.survey.largest
+        mean, largest = norms_of(self.rows, 1)
+        return float(mean), float(largest)
+
+    @cached_property
+    def nonzeros(self) -> np.ndarray:
+        """Values that are stored of each feature of sparse rows: int64 of shape (n_features,)."""
+        seen = self.survey
+        if seen is not None and seen.counts is not None:
+            return seen.counts
+        return nonzeros_of(self.rows, self.n_features)
+
+    @cached_property
     def sampled_norms(self) -> tuple[float, float]:
-        """Mean and largest squared norm of every `sample_every`-th row.
+        """Mean and largest squared norm of every `sample_every`-th row; of all, if those are known.
 
         Looked at once: rule, steps and exchange go by it, and rows far from each other have to be
         waited for.
         """
+        if self.seen is not None:
+            return self.norms
         mean, largest = norms_of(self.rows, self.sample_every)
         return float(mean), float(largest)
 
@@ -190,14 +220,17 @@ def build(
     sample_weight: np.ndarray | None,
     class_weight: np.ndarray | None,
     classes: np.ndarray | None,
+    seen: Survey | None = None,
 ) -> LinearProblem:
     """Assemble a problem from validated input.
 
     Finite and of matching shapes (scikit-learn sees to that); a sparse matrix has passed
-    `check_sparse`. Without `sample_weight` every row counts once.
+    `check_sparse`, or `survey_rows`, which gave `seen`, sizes included. Without `sample_weight`
+    every row counts once.
     """
     if is_sparse(X):
-        X = each_column_once(X)
+        given, X = X, each_column_once(X)
+        seen = seen if X is given else None
     dtype = X.dtype
     n_columns = 1
     if classes is None:
@@ -231,6 +264,7 @@ def build(
         fit_intercept=bool(fit_intercept),
         positive=positive.astype(np.float64),
         negative=negative.astype(np.float64),
+        seen=seen,
     )
 
 

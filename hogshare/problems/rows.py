@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from hogshare.kernels.repeats import has_repeats
 from hogshare.kernels.rows import Rows
+from hogshare.kernels.survey import Survey, survey
 from hogshare.shm import sharing
 
 WINDOW_BYTES = 1 << 25  # of rows in a file that are read together
@@ -18,6 +19,7 @@ CACHED_BYTES = 1 << 24  # of rows that are read in scikit-learn's order, not in 
 CACHED_TWICE_BYTES = 1 << 17  # of rows that are read twice, one time after the other
 NEIGHBOURS = 8  # rows of a window in memory, of which many do not fit in the caches
 NARROWED_BYTES = 1 << 26  # of 64-bit columns that are copied, if they fit, into 32 bits
+FLOATS = (np.dtype(np.float32), np.dtype(np.float64))  # of this machine's byte order
 UNSIGNED = {np.dtype(np.int32): np.uint32, np.dtype(np.int64): np.uint64}
 ABREAST = 8  # windows read in turn: neighbours are often alike, and steps in a row should not be
 SAGA_NEIGHBOURS, SAGA_ABREAST = 4, 16  # the same for SAGA's rows that fit in the caches
@@ -51,6 +53,66 @@ def check_sparse(X: Any) -> None:
     """
     if not is_sparse(X) or X.format not in ("csr", "csc", "bsr"):
         return
+    _check_pointers(X)
+    if _has_columns_in_range(X):
+        return
+    X = copy.copy(X)  # shallow: checking may trim a matrix's arrays, which are the caller's
+    try:
+        X.check_format(full_check=True)
+    except ValueError as error:
+        raise ValueError(
+            f"The {X.format.upper()} matrix is damaged: {error}. Rebuild it, for example from "
+            "(row, column, value) triplets with scipy.sparse.coo_array."
+        ) from error
+
+
+def survey_rows(X: Any, sizes: bool) -> Survey | None:
+    """Check as `check_sparse` does, and tell what one pass over the values has seen.
+
+    Only of CSR rows as kernels read them, floats with 32-bit columns and nothing beyond the last
+    pointer; None of anything else.
+
+    Parameters
+    ----------
+    X : object
+    sizes : bool
+        Whether norms of rows and counts of features will be asked for.
+
+    Raises
+    ------
+    ValueError
+        As `check_sparse`.
+    """
+    if not _is_plain_csr(X):
+        check_sparse(X)
+        return None
+    _check_pointers(X)
+    seen = survey(
+        _frozen(X.data),
+        _frozen(X.indices.view(np.uint32)),
+        _frozen(X.indptr.astype(np.int64, copy=False)),
+        X.shape[1],
+        sizes,
+    )
+    if X.data.size and seen.last_column >= X.shape[1]:
+        check_sparse(X)  # which says what is wrong
+    return seen
+
+
+def _is_plain_csr(X: Any) -> bool:
+    if not is_sparse(X) or X.format != "csr" or len(X.shape) != 2 or not len(X.indptr):
+        return False
+    arrays = (X.data, X.indices, X.indptr)
+    return (
+        all(type(array) is np.ndarray and array.ndim == 1 for array in arrays)
+        and X.data.dtype in FLOATS
+        and X.indices.dtype == X.indptr.dtype == np.int32
+        and int(X.indptr[-1]) == len(X.data)
+    )
+
+
+def _check_pointers(X: Any) -> None:
+    """Refuse a compressed matrix whose pointers decrease or do not match the data."""
     name, indptr = X.format.upper(), X.indptr
     lines = X.shape[X.format == "csc"]
     if X.format == "bsr":
@@ -72,16 +134,6 @@ def check_sparse(X: Any) -> None:
             f"The {name} matrix is damaged: indptr ends at {indptr[-1]}, but there are "
             f"{len(X.indices)} indices and {len(X.data)} values. Rebuild the matrix."
         )
-    if _has_columns_in_range(X):
-        return
-    X = copy.copy(X)  # shallow: checking may trim a matrix's arrays, which are the caller's
-    try:
-        X.check_format(full_check=True)
-    except ValueError as error:
-        raise ValueError(
-            f"The {name} matrix is damaged: {error}. Rebuild it, for example from (row, column, "
-            "value) triplets with scipy.sparse.coo_array."
-        ) from error
 
 
 def _has_columns_in_range(X: Any) -> bool:

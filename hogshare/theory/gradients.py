@@ -214,7 +214,7 @@ def gradient_noise(
     if on_support and problem.is_sparse and problem.l2 > 0.0:
         # ||s x + l2 D w||^2 with D = n / n_v on the row's features: the means of its three parts,
         # less the squared norm of the whole gradient on the features that occur
-        counts = moments.nonzeros_of(problem.rows, problem.n_features)
+        counts = problem.nonzeros
         rarity = np.where(counts > 0, problem.n_rows / np.maximum(counts, 1), 0.0)
         second += 2.0 * problem.l2 * float((rarity * coef * of_losses).sum())
         second += problem.l2**2 * float((rarity * np.square(coef)).sum())

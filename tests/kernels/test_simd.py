@@ -16,23 +16,24 @@ if not PLAIN:
     @kernel
     def together(w, average, rarity, indices, data, k, numbers, width):
         """Move `width` features."""
-        step, pull, push, l2 = numbers
+        step, reach, share, change, l2 = numbers
         if width == 4:
-            move_four(w, average, rarity, indices, data, k, step, pull, push, l2)
+            move_four(w, average, rarity, indices, data, k, step, reach, share, change, l2)
         else:
-            move_two(w, average, rarity, indices, data, k, step, pull, push, l2)
+            move_two(w, average, rarity, indices, data, k, step, reach, share, change, l2)
 
 
 @kernel
 def one_by_one(w, average, rarity, indices, data, k, numbers, width):
     """The same by `saga_move`."""
-    step, pull, push, l2 = numbers
+    step, reach, share, change, l2 = numbers
+    pull, push = reach / step * change, share * change
     for place in range(k, k + width):
         j = indices[place]
         x = np.float64(data[place])
         old = average[j]
         rare = np.float64(rarity[j])
-        w[j] = saga_move(np.float64(w[j]), pull / step * x, old, step, rare, l2, 0.0)
+        w[j] = saga_move(np.float64(w[j]), pull * x, old, step, rare, l2, 0.0)
         average[j] = old + push * x
 
 
@@ -47,7 +48,7 @@ def test_several_features_move_as_one_does(width, kind, index):
     data = rng.normal(size=m).astype(kind)
     rarity = rng.uniform(1.0, 1e4, m).astype(np.float32)
     w, average = rng.normal(size=m).astype(kind), rng.normal(size=m)
-    numbers = 0.3, -0.07, 0.01, 1e-3
+    numbers = 0.3, 0.7, 0.01, -0.1, 1e-3
     expected = w.copy(), average.copy()
     got = w.copy(), average.copy()
     one_by_one(*expected, rarity, indices, data, np.uint64(first), numbers, np.uint64(width))
@@ -84,7 +85,7 @@ def test_rows_of_every_length(length):
     private.w[:], private.average[:] = rng.normal(size=30), rng.normal(size=30)
     w, average = private.w.copy(), private.average.copy()
     start, change, step, l2 = np.uint64(3), 0.7, 0.2, 0.1
-    numbers = step, step * change, 0.01 * change, l2
+    numbers = step, step, 0.01, change, l2
     one_by_one(w, average, rarity, rows.indices, rows.data, start, numbers, np.uint64(length))
     end = np.uint64(3 + length)
     step_on(rows, start, end, rarity, private, change, step, l2)
