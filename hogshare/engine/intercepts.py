@@ -24,6 +24,8 @@ MAX_STEPS = 12
 MAX_HALVINGS = 6
 PART_ROWS = 1 << 17  # margins, fewer of which are not worth a thread
 FLAT = 1e-10  # of the largest curvature: directions that bend less are left alone
+FAR = 4.0  # steps that are longer are mistrusted where curvatures fall off with the margins
+FALLING = (losses.LOG_LOSS, losses.MULTINOMIAL, losses.MODIFIED_HUBER)
 
 
 def best_without_features(problem: LinearProblem) -> np.ndarray:
@@ -58,7 +60,8 @@ def best_intercepts(
 ) -> np.ndarray:
     """Intercepts at which the mean slope of the losses is nearly zero, in the problem's dtype.
 
-    Newton's method; a step is halved until the largest slope is smaller than before.
+    Newton's method; a step is halved until the largest slope is smaller than before, and a long one
+    is shortened first (`trusted`).
 
     Parameters
     ----------
@@ -112,6 +115,9 @@ def best_intercepts(
             break
         # of least size: of a loss that couples the columns, a shift of all of them changes nothing
         step = np.linalg.lstsq(bend, slope, rcond=FLAT)[0]
+        if not np.isfinite(step).all():  # a curvature of the least numbers there are
+            break
+        step = trusted(problem, step)
         for _ in range(MAX_HALVINGS):
             trial = (at - step).astype(problem.dtype).astype(np.float64)
             trial_slope, trial_bend = derivatives(trial)
@@ -122,3 +128,21 @@ def best_intercepts(
             break
         at, slope, bend = trial, trial_slope, trial_bend
     return at
+
+
+def trusted(problem: LinearProblem, step: np.ndarray) -> np.ndarray:
+    """The part of a long step of Newton's method that makes the losses smaller for certain.
+
+    The curvature of the log loss changes by a factor of at most ``exp(d)`` over a distance d, and
+    that of the loss of a softmax by ``exp(2 d)``. So along a step of length s (in the largest
+    coordinate; twice that for a softmax) the losses fall at least until its part ``log(1 + s) / s``
+    (Bach 2010, "Self-concordant analysis for logistic regression"). Rows whose margins are all 300
+    have curvatures of e-130: the plain step is 1e130 long, and the slopes there may even be
+    smaller, because only rows of the other class have any.
+    """
+    length = np.abs(step).max()
+    if losses.CODES[problem.loss] not in FALLING or length <= FAR:
+        return step
+    if losses.CODES[problem.loss] == losses.MULTINOMIAL:
+        length *= 2.0
+    return step * (np.log1p(length) / length)

@@ -77,9 +77,11 @@ def exp_of_negative(x):
     """``exp(x)`` for x <= 0, to a relative ``5e-16 + 2e-16 |x|``; of NaN NaN.
 
     ``exp(x) = 2^n exp(r)`` with whole n and |r| at most half of log 2, where twelve terms of the
-    series are enough. In fours, so that they do not all wait for each other. Below -708 it is what
-    it is there, 3e-308: without a branch or a choice at the end, the product is one instruction
-    with the sum that a logistic function makes of it, and NaN comes through by itself.
+    series are enough. In fours, so that they do not all wait for each other. Below -708 it is
+    exactly 0: a derivative of 3e-308 would make denormal steps, each of which costs the processor
+    a hundred cycles, and a curvature of that size is not flat. The choice is of the last factor,
+    which is there before the other: the product is still one instruction with the sum that a
+    logistic function makes of it, and NaN comes through by that other factor.
     """
     near = LOWEST if x < LOWEST else x
     n = nearest_power(near)
@@ -90,4 +92,5 @@ def exp_of_negative(x):
     middle = (1 / 24 + 1 / 120 * r) + (1 / 720 + 1 / 5040 * r) * r2
     high = (1 / 40320 + 1 / 362880 * r) + (1 / 3628800 + 1 / 39916800 * r) * r2
     high += 1 / 479001600 * r4
-    return ((low + middle * r4) + high * (r4 * r4)) * power_of_two(n)
+    power = 0.0 if x < LOWEST else power_of_two(n)
+    return ((low + middle * r4) + high * (r4 * r4)) * power

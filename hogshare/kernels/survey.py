@@ -141,8 +141,9 @@ def survey(
         otherwise.
     """
     counts = np.zeros((4 if sizes and n_features <= FEW else 0, n_features), np.int64)
-    total, last, squares, largest = look_over(
-        values, columns, indptr, n_features, int(sizes), counts
-    )
+    with np.errstate(all="ignore"):  # without compilation, NumPy warns of what is told by `total`
+        total, last, squares, largest = look_over(
+            values, columns, indptr, n_features, int(sizes), counts
+        )
     counted = counts.sum(axis=0) if len(counts) else None
     return Survey(total, last, squares / max(1, len(indptr) - 1), largest, counted)

@@ -16,7 +16,7 @@ def distinct(y: Any) -> np.ndarray:
     ms instead of 0.2 for 32,561 labels). NumPy 2.4 tells distinct integers by hashing, which takes
     seven times as long as sorting; asked for counts it sorts.
     """
-    y = np.asarray(y)
+    y = np.atleast_1d(y)
     if y.size and y.dtype.kind in "biuf" and _are_two(y[:FIRST]) and _are_two(y):
         low, high = y.min(), y.max()
         return np.array([low] if low == high else [low, high], y.dtype)

@@ -4,6 +4,7 @@ import cases
 import naive
 import numpy as np
 import pytest
+from scipy.special import logsumexp
 
 from hogshare import problems
 from hogshare.engine import optimality
@@ -216,6 +217,41 @@ def test_intercepts_begin_at_zero_where_odds_are_none():
     squared, *_ = cases.problem("dense", task="regression")
     for problem in (of_one_class, weightless, several, squared):
         assert not best_without_features(problem).any()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("size", [30.0, 300.0, 690.0, 1000.0])
+@pytest.mark.parametrize("loss", ["log_loss", "modified_huber", "multinomial"])
+def test_intercepts_are_no_worse_where_margins_are_huge(loss, size, dtype):
+    """There curvatures are next to nothing, so that a plain step of Newton's method is too long."""
+    y = (np.arange(100) < 90).astype(int)
+    n = 2 if loss == "multinomial" else 1
+    X = np.random.default_rng(0).normal(size=(100, 3))
+    problem = problems.linear(X.astype(dtype), y, loss=loss)
+    towards = np.where(y == 1, 1.0, -1.0)
+    several = np.linspace(-1.0, 1.0, 100)
+    for shape in (towards, -towards, np.ones(100), -np.ones(100), several, -several):
+        margins = size * shape
+        if n == 2:
+            margins = np.stack([-0.5 * margins, 0.5 * margins], axis=1).reshape(-1)
+        margins = margins.astype(dtype).astype(np.float64)
+        start = np.zeros(problem.n_columns)
+
+        def mean_loss(intercept, margins=margins):
+            rows = margins.reshape(100, -1) + intercept
+            if loss == "multinomial":
+                return np.mean(logsumexp(rows, axis=1) - rows[np.arange(100), y])
+            z = rows[:, 0] * towards
+            if loss == "log_loss":
+                return np.mean(np.logaddexp(0.0, -z))
+            return np.mean(np.where(z >= -1.0, np.maximum(0.0, 1.0 - z) ** 2, -4.0 * z))
+
+        best = best_intercepts(problem, margins, start, 1e-9, [(0, 100)])
+        assert np.abs(best).max() <= 10.0 * size
+        assert mean_loss(best) <= mean_loss(start) * (1.0 + 1e-6)
+        if loss == "log_loss" and np.ptp(shape) == 0.0 and size < 700.0:
+            odds = np.log(90.0 / 10.0) - margins[0]
+            assert best[0] == pytest.approx(odds, rel=1e-5)
 
 
 def test_losses_without_curvature_leave_the_intercept_alone():
