@@ -14,3 +14,4 @@ def test_distinct_labels_are_numpys(kind):
         np.testing.assert_array_equal(distinct(labels), np.unique(labels))
         assert distinct(labels).dtype == labels.dtype
     np.testing.assert_array_equal(distinct([3, 1, 3]), [1, 3])
+    np.testing.assert_array_equal(distinct(3), [3])
