@@ -11,9 +11,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import validate_data
 
-from hogshare import SGDClassifier
+from hogshare import LogisticRegression, Ridge, SGDClassifier, SGDRegressor
 from hogshare.engine.arrays import private_memory
-from hogshare.estimators import parameters, plain
+from hogshare.estimators import parameters, plain, workers
 from hogshare.estimators.draws import generator_of
 from hogshare.problems.rows import check_sparse
 from hogshare.shm.spacing import APART
@@ -347,3 +347,33 @@ def test_arrays_of_a_run_are_zero_and_on_lines_of_their_own():
         lines += [(first + k) // APART for k in range(0, array.nbytes, APART)]
         array[...] = 1
     assert len(lines) == len(set(lines))
+
+
+SURVEYED = {
+    "SGDClassifier": lambda: SGDClassifier(loss="log_loss", learning_rate="auto", random_state=0),
+    "SGDRegressor": lambda: SGDRegressor(learning_rate="auto", random_state=0),
+    "LogisticRegression": lambda: LogisticRegression(solver="saga", random_state=0),
+    "Ridge": lambda: Ridge(solver="saga", random_state=0),
+}
+
+
+@pytest.mark.parametrize("name", SURVEYED)
+def test_the_model_is_that_of_rows_that_nobody_has_surveyed(name, monkeypatch):
+    """Norms and counts that come with the rows are those that a problem finds by itself."""
+    rng = np.random.default_rng(0)
+    X = sp.random_array((400, 30), density=0.3, format="csr", rng=rng)
+    y = X @ rng.standard_normal(30) > 0.0
+    found = []
+    survey = workers.survey_rows
+
+    def spied(rows, sizes):
+        found.append(survey(rows, sizes))
+        return found[-1]
+
+    monkeypatch.setattr(workers, "survey_rows", spied)
+    with_survey = SURVEYED[name]().fit(X, y.astype(np.float64))
+    assert any(seen is not None and seen.counts is not None for seen in found)
+    monkeypatch.setattr(workers, "survey_rows", lambda rows, sizes: None)
+    without = SURVEYED[name]().fit(X, y.astype(np.float64))
+    np.testing.assert_array_equal(with_survey.coef_, without.coef_)
+    np.testing.assert_array_equal(with_survey.intercept_, without.intercept_)
