@@ -102,7 +102,9 @@ def shuffle(permutation, seed):
 
 
 def shuffle_windows(n, held_out, window, abreast, seed, epoch):
-    """Rows in random windows of neighbours: at random within each, or several in turn."""
+    """Rows in random windows of neighbours: at random within each, or several in turn, of which each
+    begins a row later than the one before.
+    """
     state = (seed + epoch * 2654435769) % 2**32 or 1
     for _ in range(16):
         state = xorshift(state)
@@ -118,8 +120,11 @@ def shuffle_windows(n, held_out, window, abreast, seed, epoch):
 
     windows, order = part(list(range(-(-n // window)))), []
     for i in range(0, len(windows), abreast):
-        sides = [range(w * window, min(n, (w + 1) * window)) for w in windows[i : i + abreast]]
-        turns = [r for turn in itertools.zip_longest(*sides) for r in turn if r is not None]
+        sides = [
+            [w * window + (place + i + k) % window for place in range(window)]
+            for k, w in enumerate(windows[i : i + abreast])
+        ]
+        turns = [r for turn in zip(*sides, strict=True) for r in turn if r < n]
         rows = [(r + offset) % n for r in turns]
         rows = [r for r in rows if not (len(held_out) and held_out[r])]
         order += part(rows) if abreast == 1 else rows

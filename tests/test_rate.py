@@ -14,6 +14,7 @@ from hogshare.engine.pace import interval_with_memory, keeps, longest_interval, 
 from hogshare.engine.sampling import largest_share, row_chances
 from hogshare.kernels import layout
 from hogshare.planes.shared import easy_interval, exchange_interval, feature_curvature
+from hogshare.problems import rows
 
 LIMIT = 100
 CLOSE = 1e-8  # relative excess of the objective
@@ -113,6 +114,21 @@ def test_as_many_epochs_on_text_at_the_automatic_interval(text, name, monkeypatc
     rule, _ = RULES[name]
     one, *more = (epochs(*text, rule, Shared(), k, 50) for k in (1, 2, 4, 8))
     assert max(more) <= 1.15 * one, (one, more)
+
+
+@pytest.mark.parametrize("n_workers", [1, 2, 4, 8])
+def test_as_many_epochs_on_rows_that_are_read_with_their_neighbours(text, n_workers, monkeypatch):
+    """What a worker has in hand at a time is from all places of the windows.
+
+    With rows of one place at a time, eight workers were not there after three times the epochs.
+    """
+    monkeypatch.setattr(arrays, "MAX_SNAPSHOT_BYTES", np.inf)
+    monkeypatch.setattr(f"{__name__}.LIMIT", 20)
+    at_random = epochs(*text, SDCA(), Shared(), n_workers, 64)
+    monkeypatch.setattr(rows, "CACHED_BYTES", 0)
+    plan = cases.session(text[0], rule=SDCA(), n_workers=n_workers).plan
+    assert plan.window == 8 and plan.abreast == {1: 8, 2: 8, 4: 32, 8: 64}[n_workers]
+    assert epochs(*text, SDCA(), Shared(), n_workers, 64) <= at_random + 1
 
 
 def test_as_many_epochs_where_exchanges_are_cheap(monkeypatch):

@@ -9,8 +9,8 @@ import numpy as np
 from hogshare.barriers import Barrier, is_bsp, numbers_of
 from hogshare.engine.arrays import Shapes, shapes
 from hogshare.engine.memory_steps import memory_numbers
-from hogshare.engine.pace import longest_interval, pace_of
-from hogshare.engine.rules import SAGA, SGD, Rule
+from hogshare.engine.pace import longest_interval, pace_of, windows_abreast
+from hogshare.engine.rules import SAGA, SDCA, SGD, Rule
 from hogshare.engine.sampling import largest_share
 from hogshare.engine.session import Settings
 from hogshare.engine.steps import StepSize, optimal_start
@@ -120,6 +120,8 @@ def describe(
     window, abreast = 0, 1
     if shuffle:
         window, abreast = windows(problem.rows, problem.n_rows, isinstance(rule, SAGA))
+        if isinstance(rule, SDCA) and abreast > 1:
+            abreast = windows_abreast(abreast, n_workers)
     if mode == epochs.EXCHANGE and not isinstance(rule, SGD):
         limits = (rows_per_block if sleeps == epochs.SIMULATED else 1, cap)
         if ordered:

@@ -25,6 +25,7 @@ FRESH = 12  # the same at which that costs hardly an epoch
 DEAREST = 2.0  # estimate of an exchange's cost that SAGA bears, in its rows' time
 BEARABLE = 0.2  # rows between exchanges, in those after which one costs next to nothing (a tenth)
 FEWEST = 64  # rows between exchanges
+MOST_ABREAST = 64  # windows of neighbours; of eight rows of text each they are half a megabyte
 LONGEST = 2.0 / 3.0  # constant step of SAGA that is stable on all rows tried, times L
 
 
@@ -152,6 +153,17 @@ def interval_with_memory(
         elif kept >= least:
             bearable = min(bearable, kept)
     return max(1, bearable)
+
+
+def windows_abreast(usual: int, n_workers: int) -> int:
+    """Windows of neighbours that SDCA reads in turn: more for more than two workers.
+
+    A worker whose steps are stretched has evened out what a few rows remember before it comes to
+    the next ones. The more windows those rows are from, the less they have in common from the epoch
+    before, and the fewer epochs it takes. Each worker reads ahead in more places for it, which
+    costs two workers what it gains them.
+    """
+    return usual if n_workers <= 2 else min(usual * n_workers, MOST_ABREAST)
 
 
 def longest_interval(n_workers: int, share: float) -> int:

@@ -125,7 +125,10 @@ def shuffle_windows(permutation, held_out, order, window, abreast, seed, epoch):
     One at a time (``abreast == 1``), its rows at random: for rows that do not fit in memory, where
     each row at random would read a page of the disk. Or several abreast, a row of each in turn: for
     rows that do not fit in the caches. The processor sees a few streams and reads ahead in each,
-    and rows that follow each other in the order still come from windows drawn apart.
+    and rows that follow each other in the order still come from windows drawn apart. Each window
+    begins one row later than the one beside it, and goes round: else the rows of one place in all
+    windows would follow each other in every epoch, and what SDCA remembers of them on average would
+    not be evened out with what it remembers of the others (docs/exchange.md, "The order of rows").
 
     Where the windows begin moves from epoch to epoch; the last one holds what is left of the data.
     `permutation` is scratch; rows that are held out are left out.
@@ -144,7 +147,7 @@ def shuffle_windows(permutation, held_out, order, window, abreast, seed, epoch):
         start = k
         for place in range(window):
             for side in range(i, min(i + abreast, n_windows)):
-                r = permutation[side] * window + place
+                r = permutation[side] * window + (place + side) % window
                 if r >= n_rows:
                     continue
                 r += offset

@@ -121,8 +121,11 @@ def test_windows_are_read_to_their_end_one_at_a_time_or_in_turn():
     assert np.count_nonzero(np.minimum(steps, n - steps) >= window) <= n // window
     windows(np.arange(n), np.empty(0, np.uint8), order, window, 4, 3, 0)
     in_turn = order.reshape(-1, window, 4)  # four windows, a row of each in turn
-    assert ((np.diff(in_turn, axis=1) % n) == 1).all()
-    assert (np.diff(in_turn, axis=2) % window == 0).all()
+    steps = np.diff(in_turn, axis=1) % n
+    assert set(steps.ravel().tolist()) == {1, n - window + 1}, "the next row, or the first"
+    assert (np.count_nonzero(steps != 1, axis=1) <= 1).all()
+    places = (in_turn - order.min()) % window
+    assert (np.diff(places, axis=2) % window == 1).all(), "each begins a row later"
 
 
 def test_an_open_block_holds_back_its_epoch_but_not_the_next():
