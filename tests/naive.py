@@ -4,7 +4,6 @@ Everything is float64 and dense. Where the kernels carry a scale factor, a lag o
 the twins keep the model itself, so that an error in such a trick shows.
 """
 
-import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -102,8 +101,8 @@ def shuffle(permutation, seed):
 
 
 def shuffle_windows(n, held_out, window, abreast, seed, epoch):
-    """Rows in random windows of neighbours: at random within each, or several in turn, of which each
-    begins a row later than the one before.
+    """Rows in random windows of neighbours: at random within each, or several in turn, each of
+    which begins a row later than the one before.
     """
     state = (seed + epoch * 2654435769) % 2**32 or 1
     for _ in range(16):
