@@ -100,9 +100,9 @@ def shuffle(permutation, seed):
     return permutation
 
 
-def shuffle_windows(n, held_out, window, abreast, seed, epoch):
-    """Rows in random windows of neighbours: at random within each, or several in turn, each of
-    which begins a row later than the one before.
+def shuffle_windows(n, held_out, window, abreast, turned, seed, epoch):
+    """Rows in random windows of neighbours: at random within each, or several in turn, of which
+    each may begin a row later than the one before.
     """
     state = (seed + epoch * 2654435769) % 2**32 or 1
     for _ in range(16):
@@ -120,7 +120,7 @@ def shuffle_windows(n, held_out, window, abreast, seed, epoch):
     windows, order = part(list(range(-(-n // window)))), []
     for i in range(0, len(windows), abreast):
         sides = [
-            [w * window + (place + i + k) % window for place in range(window)]
+            [w * window + (place + (i + k) * turned) % window for place in range(window)]
             for k, w in enumerate(windows[i : i + abreast])
         ]
         turns = [r for turn in zip(*sides, strict=True) for r in turn if r < n]

@@ -127,7 +127,9 @@ def test_as_many_epochs_on_rows_that_are_read_with_their_neighbours(text, n_work
     at_random = epochs(*text, SDCA(), Shared(), n_workers, 64)
     monkeypatch.setattr(rows, "CACHED_BYTES", 0)
     plan = cases.session(text[0], rule=SDCA(), n_workers=n_workers).plan
-    assert plan.window == 8 and plan.abreast == {1: 8, 2: 8, 4: 32, 8: 64}[n_workers]
+    assert (
+        plan.window == 8 and plan.turned and plan.abreast == {1: 8, 2: 8, 4: 32, 8: 64}[n_workers]
+    )
     assert epochs(*text, SDCA(), Shared(), n_workers, 64) <= at_random + 1
 
 

@@ -120,8 +120,9 @@ def describe(
     window, abreast = 0, 1
     if shuffle:
         window, abreast = windows(problem.rows, problem.n_rows, isinstance(rule, SAGA))
-        if isinstance(rule, SDCA) and abreast > 1:
-            abreast = windows_abreast(abreast, n_workers)
+    turned = isinstance(rule, SDCA) and abreast > 1
+    if turned:
+        abreast = windows_abreast(abreast, n_workers)
     if mode == epochs.EXCHANGE and not isinstance(rule, SGD):
         limits = (rows_per_block if sleeps == epochs.SIMULATED else 1, cap)
         if ordered:
@@ -143,6 +144,7 @@ def describe(
         replace=int(isinstance(rule, SAGA) and rule.replace),
         window=window,
         abreast=abreast,
+        turned=int(turned),
         seed=int(seed),
         record_every=record_every,
         report_epochs=int(report_epochs),

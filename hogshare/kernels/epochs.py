@@ -115,6 +115,7 @@ class Plan(NamedTuple):
     replace: int  # where there are chances: draw each visit by itself
     window: int  # neighbours read together in a shuffled order; 0: none, it is wholly random
     abreast: int  # windows read in turn, see `streams`
+    turned: int  # 1: each of those begins a row later than the one beside it
     seed: int
     record_every: int  # blocks between snapshots; 0: never
     report_epochs: int  # 1: leave the kernel at the end of an epoch
@@ -148,10 +149,9 @@ def prepare_order(shared, plan, epoch, me):
         if shared.chances.shape[0] > 0:
             draw_rows(shared.chances, order, plan.replace != 0, plan.seed, epoch)
         elif plan.shuffle and plan.window > 0:
-            held_out, seed = shared.held_out, plan.seed
-            shuffle_windows(
-                shared.permutation, held_out, order, plan.window, plan.abreast, seed, epoch
-            )
+            scratch, held_out, seed = shared.permutation, shared.held_out, plan.seed
+            shape = plan.window, plan.abreast, plan.turned
+            shuffle_windows(scratch, held_out, order, *shape, seed, epoch)
         else:
             if plan.shuffle:
                 shuffle(shared.permutation, plan.seed)

@@ -91,21 +91,21 @@ def test_blocks_cover_every_epoch_once():
 
 
 @kernel
-def windows(permutation, held_out, order, window, abreast, seed, epoch):
-    shuffle_windows(permutation, held_out, order, window, abreast, seed, epoch)
+def windows(permutation, held_out, order, window, abreast, turned, seed, epoch):
+    shuffle_windows(permutation, held_out, order, window, abreast, turned, seed, epoch)
 
 
 @pytest.mark.parametrize("held", [False, True])
-@pytest.mark.parametrize("abreast", [1, 3, 8])
+@pytest.mark.parametrize(("abreast", "turned"), [(1, 0), (3, 0), (8, 0), (3, 1), (8, 1)])
 @pytest.mark.parametrize(("n", "window"), [(1, 1), (10, 3), (23, 5), (23, 100), (64, 8), (7, 1)])
-def test_windows_of_neighbours(n, window, abreast, held):
+def test_windows_of_neighbours(n, window, abreast, turned, held):
     held_out = (np.arange(n) % 4 == 1).astype(np.uint8) if held else np.empty(0, np.uint8)
     training = np.flatnonzero(held_out == 0) if held else np.arange(n)
     orders = []
     for epoch in range(3):
         order = np.full(len(training), -1, np.int64)
-        windows(np.arange(n), held_out, order, window, abreast, 77, epoch)
-        expected = naive.shuffle_windows(n, held_out, window, abreast, 77, epoch)
+        windows(np.arange(n), held_out, order, window, abreast, turned, 77, epoch)
+        expected = naive.shuffle_windows(n, held_out, window, abreast, turned, 77, epoch)
         assert order.tolist() == expected
         np.testing.assert_array_equal(np.sort(order), training)
         orders.append(order.tolist())
@@ -116,11 +116,15 @@ def test_windows_of_neighbours(n, window, abreast, held):
 def test_windows_are_read_to_their_end_one_at_a_time_or_in_turn():
     n, window = 64, 8
     order = np.empty(n, np.int64)
-    windows(np.arange(n), np.empty(0, np.uint8), order, window, 1, 3, 0)
+    windows(np.arange(n), np.empty(0, np.uint8), order, window, 1, 0, 3, 0)
     steps = np.abs(np.diff(order))
     assert np.count_nonzero(np.minimum(steps, n - steps) >= window) <= n // window
-    windows(np.arange(n), np.empty(0, np.uint8), order, window, 4, 3, 0)
+    windows(np.arange(n), np.empty(0, np.uint8), order, window, 4, 0, 3, 0)
     in_turn = order.reshape(-1, window, 4)  # four windows, a row of each in turn
+    assert ((np.diff(in_turn, axis=1) % n) == 1).all()
+    assert (np.diff(in_turn, axis=2) % window == 0).all()
+    windows(np.arange(n), np.empty(0, np.uint8), order, window, 4, 1, 3, 0)
+    in_turn = order.reshape(-1, window, 4)
     steps = np.diff(in_turn, axis=1) % n
     assert set(steps.ravel().tolist()) == {1, n - window + 1}, "the next row, or the first"
     assert (np.count_nonzero(steps != 1, axis=1) <= 1).all()
