@@ -9,8 +9,14 @@ import scipy.sparse as sp
 
 from hogshare import ASP, BSP, SAGA, SDCA, Shared, Simulator, Stop, problems, solve
 from hogshare.datasets import zipf_classification
-from hogshare.engine import arrays, memory_steps
-from hogshare.engine.pace import interval_with_memory, keeps, longest_interval, oldest_reading
+from hogshare.engine import arrays, description, memory_steps
+from hogshare.engine.pace import (
+    interval_with_memory,
+    keeps,
+    longest_interval,
+    oldest_reading,
+    windows_abreast,
+)
 from hogshare.engine.sampling import largest_share, row_chances
 from hogshare.kernels import layout
 from hogshare.planes.shared import easy_interval, exchange_interval, feature_curvature
@@ -116,21 +122,25 @@ def test_as_many_epochs_on_text_at_the_automatic_interval(text, name, monkeypatc
     assert max(more) <= 1.15 * one, (one, more)
 
 
-@pytest.mark.parametrize("n_workers", [1, 2, 4, 8])
-def test_as_many_epochs_on_rows_that_are_read_with_their_neighbours(text, n_workers, monkeypatch):
-    """What a worker has in hand at a time is from all places of the windows.
-
-    With rows of one place at a time, eight workers were not there after three times the epochs.
-    """
+@pytest.mark.parametrize("n_workers", [4, 8])
+def test_rows_of_one_place_in_their_windows_do_not_stay_together(text, n_workers, monkeypatch):
+    """With 64 windows that all begin at their first row, runs of 64 rows are of one place each."""
     monkeypatch.setattr(arrays, "MAX_SNAPSHOT_BYTES", np.inf)
-    monkeypatch.setattr(f"{__name__}.LIMIT", 20)
+    monkeypatch.setattr(f"{__name__}.LIMIT", 12)
     at_random = epochs(*text, SDCA(), Shared(), n_workers, 64)
     monkeypatch.setattr(rows, "CACHED_BYTES", 0)
-    plan = cases.session(text[0], rule=SDCA(), n_workers=n_workers).plan
-    assert (
-        plan.window == 8 and plan.turned and plan.abreast == {1: 8, 2: 8, 4: 32, 8: 64}[n_workers]
-    )
-    assert epochs(*text, SDCA(), Shared(), n_workers, 64) <= at_random + 1
+    monkeypatch.setattr(description, "windows_abreast", lambda *_: 64)
+    assert epochs(*text, SDCA(), Shared(), n_workers, 64) <= 1.15 * at_random + 1.0
+    plan = description.Plan
+    monkeypatch.setattr(description, "Plan", lambda **numbers: plan(**{**numbers, "turned": 0}))
+    with pytest.raises(AssertionError, match="not reached"):
+        epochs(*text, SDCA(), Shared(), n_workers, 64)
+
+
+def test_how_many_windows_are_read_in_turn():
+    assert [windows_abreast(8, k, 8, 10_000) for k in (1, 2, 3, 4, 8, 16)] == [8, 8, 24, 32, 64, 64]
+    assert windows_abreast(8, 8, 8, 391) == 48, "blocks have whole windows"
+    assert windows_abreast(8, 8, 8, 41) == 8
 
 
 def test_as_many_epochs_where_exchanges_are_cheap(monkeypatch):

@@ -122,7 +122,7 @@ def describe(
         window, abreast = windows(problem.rows, problem.n_rows, isinstance(rule, SAGA))
     turned = isinstance(rule, SDCA) and abreast > 1
     if turned:
-        abreast = windows_abreast(abreast, n_workers)
+        abreast = windows_abreast(abreast, n_workers, window, rows_per_block)
     if mode == epochs.EXCHANGE and not isinstance(rule, SGD):
         limits = (rows_per_block if sleeps == epochs.SIMULATED else 1, cap)
         if ordered:

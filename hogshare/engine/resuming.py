@@ -214,7 +214,7 @@ def _set_schedule(session: Session, saved: Saved, state: dict[str, np.ndarray]) 
         ready = saved.ready
         for epoch in range(saved.epochs, ready):
             a["remaining"][(epoch % 2) * layout.WORD] = plan.n_blocks
-    # else each epoch's order is made from the seed and the epoch alone
+    # else each epoch's order is made anew, from the seed and the epoch
     control = a["control"]
     control[layout.EPOCHS] = saved.epochs
     control[layout.READY] = ready

@@ -76,7 +76,7 @@ def log_loss_slopes(margins, out):
 
 
 def test_the_log_loss_of_a_row_far_on_its_side_has_no_slope():
-    """Steps of 3e-308 would be denormal, and each costs a hundred cycles."""
+    """Slopes of 3e-308 would make denormal steps, each of which costs a hundred cycles."""
     slopes = np.empty(3)
     log_loss_slopes(np.array([700.0, 709.0, 1e300]), slopes)
     assert -1e-300 < slopes[0] < 0.0
