@@ -82,7 +82,7 @@ def test_the_same_seed_ends_at_the_same_epoch(cancer):
     )
     assert len(first.checks) == len(second.checks)
     for one, other in zip(first.checks, second.checks, strict=True):
-        # once in some hundred suites an objective differs in its last bit, and in none of 4,500
+        # now and then in a whole suite an objective differs in its last bit, and in none of 4,500
         # runs of this alone; why is not known
         assert one == pytest.approx(other, rel=1e-14)
     np.testing.assert_array_equal(first.model.coef, second.model.coef)
