@@ -80,11 +80,11 @@ def test_the_same_seed_ends_at_the_same_epoch(cancer):
         solve(problem, rule=SAGA(), n_workers=1, stop=Stop(epochs=500, gradient=1e-5), seed=1)
         for _ in range(2)
     )
-    assert len(first.checks) == len(second.checks)
     for one, other in zip(first.checks, second.checks, strict=True):
         # now and then in a whole suite an objective differs in its last bit, and in none of 4,500
         # runs of this alone; why is not known
-        assert one == pytest.approx(other, rel=1e-14)
+        assert one.pop("objective") == pytest.approx(other.pop("objective"), rel=1e-15)
+        assert one == other
     np.testing.assert_array_equal(first.model.coef, second.model.coef)
 
 
