@@ -124,6 +124,39 @@ def test_who_was_started_by_a_bound_thread_is_not_bound_for_good(usable):
 
 
 @linux_only
+def test_who_is_sent_stays_away_from_the_first_ones_core_until_it_is_freed(usable):
+    placement, seen = Placement(2), []
+    assert placement.elsewhere(1) == set(), "nobody has a core yet"
+    assert placement.stay(0)
+    cores = placement.elsewhere(1)
+    assert len(cores) == len(usable) - 1 and cores < usable
+
+    def work():
+        os.sched_setaffinity(0, cores)
+        placement.take(1)
+        seen.append(os.sched_getaffinity(0))
+        placement.free()
+        seen.append(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, cores)
+        placement.leave(1)
+        seen.append(os.sched_getaffinity(0))
+
+    in_a_thread(work)
+    assert seen == [cores, usable, usable]
+
+
+@linux_only
+def test_nobody_is_sent_anywhere_where_it_cannot_help(usable, monkeypatch):
+    crowded = Placement(len(usable) + 1)
+    crowded.stay(0)
+    assert crowded.elsewhere(1) == set()
+    monkeypatch.setattr(placement_module, "_libc", None)
+    unknown = Placement(2)
+    unknown.stay(0)
+    assert unknown.elsewhere(1) == set()
+
+
+@linux_only
 def test_where_the_core_is_not_known_everybody_is_bound(usable, monkeypatch):
     monkeypatch.setattr(placement_module, "_libc", None)
     before, after = cores_of(Placement(2), 2)

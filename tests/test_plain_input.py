@@ -366,14 +366,14 @@ def test_the_model_is_that_of_rows_that_nobody_has_surveyed(name, monkeypatch):
     found = []
     survey = workers.survey_rows
 
-    def spied(rows, sizes):
-        found.append(survey(rows, sizes))
+    def spied(*given):
+        found.append(survey(*given))
         return found[-1]
 
     monkeypatch.setattr(workers, "survey_rows", spied)
     with_survey = SURVEYED[name]().fit(X, y.astype(np.float64))
     assert any(seen is not None and seen.counts is not None for seen in found)
-    monkeypatch.setattr(workers, "survey_rows", lambda rows, sizes: None)
+    monkeypatch.setattr(workers, "survey_rows", lambda *given: None)
     without = SURVEYED[name]().fit(X, y.astype(np.float64))
     np.testing.assert_array_equal(with_survey.coef_, without.coef_)
     np.testing.assert_array_equal(with_survey.intercept_, without.intercept_)

@@ -23,6 +23,16 @@ def test_a_task_gives_its_result_or_what_it_raises():
     assert threads.submit(int).result(PATIENCE) == 0, "the threads are there still"
 
 
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs Linux")
+def test_a_thread_is_bound_before_it_begins():
+    threads, usable = Pool(), os.sched_getaffinity(0)
+    for core in [*usable, *usable]:
+        assert threads.submit_to({core}, os.sched_getaffinity, 0).result(PATIENCE) == {core}
+    assert threads.submit_to((), int).result(PATIENCE) == 0
+    nowhere = {1 << 12}  # the system says that there is no such core
+    assert threads.submit_to(nowhere, divmod, 7, 2).result(PATIENCE) == (3, 1)
+
+
 def test_no_task_waits_for_another():
     threads = Pool()
     for _ in range(20):

@@ -11,7 +11,7 @@ from hogshare import BSP, PBSP, SAGA, SDCA, SGD, SSP, Master, Shared, Stop, prob
 from hogshare.engine import loop, sides
 from hogshare.engine.checks import Checks
 from hogshare.kernels import layout
-from hogshare.runtimes import placement
+from hogshare.runtimes import placement, pool
 from hogshare.runtimes import threads as threads_module
 from hogshare.runtimes.news import Bell
 
@@ -64,6 +64,29 @@ def test_the_calling_thread_is_never_bound_to_a_core(monkeypatch, turns, known):
     report = solve(problem_of(), stop=stop, rule=SAGA(), runtime="threads", n_workers=2)
     assert report.converged and len(seen) > 1 and (0, threading.get_ident()) in turns
     assert set(map(frozenset, seen)) == {frozenset(free)} == {frozenset(os.sched_getaffinity(0))}
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="needs Linux")
+def test_no_other_begins_on_the_calling_threads_core(monkeypatch):
+    usable, sent = os.sched_getaffinity(0), []
+    if len(usable) < 2:
+        pytest.skip("one usable core")
+    submit_to = pool.Pool.submit_to
+
+    def noted(threads, cores, *task):
+        sent.append(set(cores))
+        return submit_to(threads, cores, *task)
+
+    monkeypatch.setattr(pool.Pool, "submit_to", noted)
+    run = {"runtime": "threads", "n_workers": 2, "seed": 0}
+    for _ in range(5):
+        solve(problem_of(), stop=Stop(epochs=1), **run)
+    assert len(sent) == 5 and all(len(cores) == len(usable) - 1 for cores in sent)
+    tasks = [pool.pool().submit(os.sched_getaffinity, 0) for _ in range(4)]
+    assert all(task.result(10.0) == usable for task in tasks), "free, once the runs are over"
+    sent.clear()
+    solve(problem_of(), stop=Stop(epochs=1), on_epoch=lambda *_: False, **run)
+    assert sent == [set(), set()], "a caller that only waits leaves its core to them"
 
 
 @pytest.mark.parametrize("barrier", [None, BSP()], ids=str)

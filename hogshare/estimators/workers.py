@@ -22,6 +22,7 @@ from hogshare.problems.model import Model
 from hogshare.problems.rows import survey_rows
 from hogshare.report import Report
 from hogshare.runtimes.choice import RUNTIMES
+from hogshare.runtimes.helping import helpers_for
 from hogshare.runtimes.hooks import OnEpoch
 from hogshare.solvers.solving import solve
 
@@ -64,8 +65,9 @@ def check_rows(
     With rows and targets comes what was seen of the rows on the way, if their `sizes` are asked for
     and the rows are the ones that were given.
     """
-    seen = survey_rows(X, sizes)
-    if plain.accept(estimator, X, y, settings.get("reset", True), seen):
+    helpers = helpers_for(plain.n_values(X), estimator.n_jobs)
+    seen = survey_rows(X, sizes, helpers)
+    if plain.accept(estimator, X, y, settings.get("reset", True), seen, helpers):
         return X, y, seen if sizes else None
     rows, y = validate_data(
         estimator, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", **settings

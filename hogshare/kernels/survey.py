@@ -1,4 +1,9 @@
-"""What is asked of sparse rows before the first step, in one pass over them."""
+"""What is asked of sparse rows before the first step, in one pass over them.
+
+Threads share it by parts (`hogshare.kernels.parts`), each with counts of its own. Parts are the
+same whoever does them, and are added up in their order: the norms are those that one thread finds,
+bit for bit.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +12,12 @@ from typing import NamedTuple
 import numpy as np
 
 from hogshare.kernels.jit import helper, kernel
+from hogshare.kernels.parts import NOBODY, Helpers, draw, end_part, new_words, wait_for_parts
 
 # Values that are looked at for one thing after the other, while a first-level cache has them and
 # their columns. 0.68 ms for a9a where a pass for each thing took 1.0.
 STRIDE = 2048
+PART_VALUES = 1 << 14  # a thread's turn, some ten microseconds
 FEW = 4096  # features of which four counts fit in a second-level cache
 
 
@@ -88,45 +95,69 @@ def _norms(values, indptr, first, after):
 
 
 @kernel
-def look_over(values, columns, indptr, n_features, sizes, counts):
-    """See `Survey`: sum, last column, and, if `sizes`, the sum and the largest of squared norms.
+def look_over(
+    values, columns, indptr, n_features, sizes, part_rows, words, me, found, lasts, counts
+):
+    """Look over parts of the rows until none is left; the first thread waits until all are done.
 
     columns : unsigned [n_values]
-        Checked here, before anything is counted: nothing is written where a column is too large.
+        Checked here, before anything is counted: nothing is written where a column is too large,
+        and of that part no more is looked at.
     indptr : int64 [n_rows + 1]
         Checked already.
-    counts : int64 [4 or 0, n_features]
-        Added to; their sum over the parts is what was counted.
+    words : int64
+        See `hogshare.kernels.parts`; of parts of `part_rows` rows.
+    found : float64 [n_parts, 3]
+        Of each part the sum, and, if `sizes`, the sum and the largest of squared norms.
+    lasts : uint64 [n_parts]
+        The last column of each part.
+    counts : int64 [n_threads, 4 or 0, n_features]
+        This thread's, `me`, are added to; their sum over all is what was counted.
     """
-    n_rows = indptr.shape[0] - 1
-    total = 0.0
-    last = np.uint64(0)
-    squares = 0.0
-    largest = 0.0
-    row = 0
-    while row < n_rows:
-        after = row + 1
-        limit = indptr[row] + STRIDE
-        while after < n_rows and indptr[after + 1] <= limit:
-            after += 1
-        start, end = np.uint64(indptr[row]), np.uint64(indptr[after])
-        total += _sum(values, start, end)
-        mine = np.uint64(_last(columns, start, end))
-        last = mine if mine > last else last
-        if last >= np.uint64(n_features):  # without a sign: -1 of the caller's is a large one
-            break
-        if sizes:
-            if counts.shape[0] > 0:
-                _count(columns, start, end, counts)
-            norms, most = _norms(values, indptr, row, after)
-            squares += norms
-            largest = max(largest, most)
-        row = after
-    return total, last, squares, largest
+    n_rows, n_parts = indptr.shape[0] - 1, found.shape[0]
+    part = draw(words)
+    while part < n_parts:
+        row = part * part_rows
+        part_end = min(n_rows, row + part_rows)
+        total = 0.0
+        squares = 0.0
+        largest = 0.0
+        last = np.uint64(0)
+        while row < part_end:
+            after = row + 1
+            limit = indptr[row] + STRIDE
+            while after < part_end and indptr[after + 1] <= limit:
+                after += 1
+            start, end = np.uint64(indptr[row]), np.uint64(indptr[after])
+            total += _sum(values, start, end)
+            mine = np.uint64(_last(columns, start, end))
+            last = mine if mine > last else last
+            if last >= np.uint64(n_features):  # without a sign: -1 of the caller's is a large one
+                break
+            if sizes:
+                if counts.shape[1] > 0:
+                    _count(columns, start, end, counts[me])
+                norms, most = _norms(values, indptr, row, after)
+                squares += norms
+                largest = max(largest, most)
+            row = after
+        found[part, 0] = total
+        found[part, 1] = squares
+        found[part, 2] = largest
+        lasts[part] = last
+        end_part(words)
+        part = draw(words)
+    if me == 0:
+        wait_for_parts(words, n_parts)
 
 
 def survey(
-    values: np.ndarray, columns: np.ndarray, indptr: np.ndarray, n_features: int, sizes: bool
+    values: np.ndarray,
+    columns: np.ndarray,
+    indptr: np.ndarray,
+    n_features: int,
+    sizes: bool,
+    helpers: Helpers = NOBODY,
 ) -> Survey:
     """Look over rows whose pointers have been checked.
 
@@ -139,11 +170,29 @@ def survey(
     sizes : bool
         Whether norms and counts are asked for, not only whether the rows are sound; 0, 0 and None
         otherwise.
+    helpers : Helpers, default=NOBODY
+        Who takes part besides this thread.
     """
-    counts = np.zeros((4 if sizes and n_features <= FEW else 0, n_features), np.int64)
-    with np.errstate(all="ignore"):  # without compilation, NumPy warns of what is told by `total`
-        total, last, squares, largest = look_over(
-            values, columns, indptr, n_features, int(sizes), counts
-        )
-    counted = counts.sum(axis=0) if len(counts) else None
-    return Survey(total, last, squares / max(1, len(indptr) - 1), largest, counted)
+    n_rows = len(indptr) - 1
+    n_parts = max(1, min(n_rows, int(indptr[-1]) // PART_VALUES))
+    found, lasts = np.zeros((n_parts, 3)), np.zeros(n_parts, np.uint64)
+    n_counts = 4 if sizes and n_features <= FEW else 0
+    counts = np.zeros((1 + helpers.count, n_counts, n_features), np.int64)
+    words = new_words()
+
+    def look(me: int) -> None:
+        rows = values, columns, indptr, n_features, int(sizes), -(-n_rows // n_parts)
+        with np.errstate(all="ignore"):  # without compilation, NumPy warns of what `total` tells
+            look_over(*rows, words, me, found, lasts, counts)
+
+    helpers.call(look)
+    look(0)
+    with np.errstate(all="ignore"):
+        total, squares, _ = found.sum(axis=0)
+    return Survey(
+        float(total),
+        int(lasts.max()),
+        float(squares) / max(1, n_rows),
+        float(found[:, 2].max()),
+        counts.sum(axis=(0, 1)) if n_counts else None,
+    )

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from hogshare.kernels.parts import NOBODY, Helpers
 from hogshare.kernels.repeats import has_repeats
 from hogshare.kernels.rows import Rows
 from hogshare.kernels.survey import Survey, survey
@@ -66,7 +67,7 @@ def check_sparse(X: Any) -> None:
         ) from error
 
 
-def survey_rows(X: Any, sizes: bool) -> Survey | None:
+def survey_rows(X: Any, sizes: bool, helpers: Helpers = NOBODY) -> Survey | None:
     """Check as `check_sparse` does, and tell what one pass over the values has seen.
 
     Only of CSR rows as kernels read them, floats with 32-bit columns and nothing beyond the last
@@ -77,6 +78,8 @@ def survey_rows(X: Any, sizes: bool) -> Survey | None:
     X : object
     sizes : bool
         Whether norms of rows and counts of features will be asked for.
+    helpers : Helpers, default=NOBODY
+        Threads that take part besides this one.
 
     Raises
     ------
@@ -93,6 +96,7 @@ def survey_rows(X: Any, sizes: bool) -> Survey | None:
         _frozen(X.indptr.astype(np.int64, copy=False)),
         X.shape[1],
         sizes,
+        helpers,
     )
     if X.data.size and seen.last_column >= X.shape[1]:
         check_sparse(X)  # which says what is wrong

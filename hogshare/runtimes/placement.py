@@ -7,6 +7,9 @@ bound to one before it rests, and frees itself as soon as it has had the time to
 binding would lose on a machine that others use too. Who finds itself on a core that nobody of its
 run has taken stays there unbound: to move costs 0.05 ms, in which no other thread of this process
 runs Python, so that the last of 16 would begin a millisecond later.
+
+After a pause of some milliseconds a thread wakes up on the core of the one that wakes it, nine
+times in ten, where it waits for its turn, or takes it; so it is kept off that core before.
 """
 
 from __future__ import annotations
@@ -44,6 +47,7 @@ class Placement:
         self._cores: list[int] = []  # of each worker
         self._left: list[int] = []
         self._bound: dict[int, tuple[int, float]] = {}  # by worker: which thread, and until when
+        self._sent: set[int] = set()  # workers that were kept off a core
         if n_workers < 2 or not hasattr(os, "sched_setaffinity"):
             return
         usable = os.sched_getaffinity(0)
@@ -64,12 +68,25 @@ class Placement:
         self._cores[worker] = here
         return True
 
+    def elsewhere(self, worker: int) -> set[int]:
+        """Where to send the worker's thread, which takes its core when it comes there.
+
+        Off the calling thread's core, if that is worker 0's; anywhere, which is said by no core at
+        all, if it is not.
+        """
+        if not self._usable or self._cores[0] == NOWHERE:
+            return set()
+        self._sent.add(worker)
+        return self._usable - {self._cores[0]}
+
     def take(self, worker: int) -> None:
         """Take the core on which the calling thread runs, or move it to one that nobody has."""
         if not self._usable:
             return
         if not self._choose(worker):
             self.bind(worker)
+        elif worker in self._sent:
+            self._note(worker)
         elif os.sched_getaffinity(0) != self._usable:  # of the thread that has started it
             with contextlib.suppress(OSError):
                 os.sched_setaffinity(0, self._usable)
@@ -82,8 +99,11 @@ class Placement:
             self._choose(worker)
         with contextlib.suppress(OSError):
             os.sched_setaffinity(0, {self._cores[worker]})
-            until = time.perf_counter() + SETTLED_SECONDS
-            self._bound[worker] = threading.get_native_id(), until
+            self._note(worker)
+
+    def _note(self, worker: int) -> None:
+        """Remember that the calling thread is not free to go."""
+        self._bound[worker] = threading.get_native_id(), time.perf_counter() + SETTLED_SECONDS
 
     def _choose(self, worker: int) -> bool:
         """Give the worker a core; whether the calling thread runs there."""
@@ -97,6 +117,13 @@ class Placement:
         bound = self._bound.get(worker)
         if bound is not None and time.perf_counter() > bound[1]:
             self._free(worker)
+
+    def leave(self, worker: int) -> None:
+        """Let the calling thread, the worker's, go where it likes from now on."""
+        self._bound.pop(worker, None)
+        if self._usable:
+            with contextlib.suppress(OSError):
+                os.sched_setaffinity(0, self._usable)
 
     def free(self) -> None:
         """Let all threads go where they like; may be called more than once."""

@@ -1,12 +1,14 @@
 """Threads kept between runs: waking two takes 0.06 ms, starting them 0.4 ms.
 
-Who writes: whoever submits takes one from the count of spare threads, or starts a thread; a thread
-adds itself back when a task is done, just before it says so. Both under the pool's lock, so that
-threads are never fewer than tasks: none waits for another that runs, and who has waited for a task
-before it submits the next one starts no thread (`concurrent.futures.ThreadPoolExecutor` loses count
-from Python 3.12 on where a task comes while another ends: it starts a thread too many every hundred
-runs, and keeps all of them). Who frees: nobody; idle threads end with the process, which closes the
-pool and waits for those that are in a kernel, whose code would be gone.
+Who writes: whoever submits takes a thread from the list of spare ones, or starts one, and hands it
+the task; a thread adds itself back when a task is done, just before it says so. Both under the
+pool's lock, so that threads are never fewer than tasks: none waits for another that runs, and who
+has waited for a task before it submits the next one starts no thread
+(`concurrent.futures.ThreadPoolExecutor` loses count from Python 3.12 on where a task comes while
+another ends: it starts a thread too many every hundred runs, and keeps all of them). Which thread
+will do a task is known before it wakes up, so that it can be kept off a core (`submit_to`). Who
+frees: nobody; idle threads end with the process, which closes the pool and waits for those that are
+in a kernel, whose code would be gone.
 
 `take_turns`: a thread takes parts from an iterator under a lock and writes a part's result to its
 own place of a list; whoever called reads the list when all threads are through.
@@ -15,9 +17,10 @@ own place of a list; whoever called reads the list when all threads are through.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future, wait
 from queue import SimpleQueue
 from typing import Any
@@ -25,14 +28,27 @@ from typing import Any
 Task = tuple[Future[Any], Callable[..., Any], tuple[Any, ...]]
 
 
+class _Server:
+    """A thread of the pool, and the task that it has been handed."""
+
+    def __init__(self, serve: Callable[[_Server], None], name: str) -> None:
+        self.tasks: SimpleQueue[Task] = SimpleQueue()
+        self._thread = threading.Thread(target=serve, args=(self,), name=name, daemon=True)
+        self._thread.start()
+
+    def go_to(self, cores: Collection[int]) -> None:
+        """Have it wake up on one of these cores."""
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(self._thread.native_id or 0, cores)
+
+
 class Pool:
     """As many threads as there ever were tasks at one time."""
 
     def __init__(self) -> None:
         self.process = os.getpid()
-        self._tasks: SimpleQueue[Task] = SimpleQueue()
         self._lock = threading.Lock()
-        self._spare = 0  # threads that wait, less tasks that none has taken yet
+        self._spare: list[_Server] = []  # the last one first: its core is awake still
         self._started = 0
         self._unfinished: set[Future[Any]] = set()
         self._closed = False
@@ -45,24 +61,34 @@ class Pool:
         RuntimeError
             If the process is ending, or there is no spare thread and the system starts none.
         """
+        return self.submit_to((), function, *args)
+
+    def submit_to(
+        self, cores: Collection[int], function: Callable[..., Any], *args: Any
+    ) -> Future[Any]:
+        """Call ``function(*args)`` in a thread that is bound to these cores before it wakes up.
+
+        The function sees to it that the thread is bound no longer. Without `cores` as `submit`.
+        """
         future: Future[Any] = Future()
         with self._lock:
             if self._closed:
                 raise RuntimeError("no run can start any more: the process is ending.")
             if self._spare:
-                self._spare -= 1
+                server = self._spare.pop()
             else:
-                name = f"hogshare_{self._started}"
-                threading.Thread(target=self._serve, name=name, daemon=True).start()
+                server = _Server(self._serve, f"hogshare_{self._started}")
                 self._started += 1
+            if cores:
+                server.go_to(cores)
             # in this order: interrupted in between, nobody waits for what no thread will take
-            self._tasks.put((future, function, args))
+            server.tasks.put((future, function, args))
             self._unfinished.add(future)
         return future
 
-    def _serve(self) -> None:
+    def _serve(self, server: _Server) -> None:
         while True:
-            future, function, args = self._tasks.get()
+            future, function, args = server.tasks.get()
             result, error = None, None
             try:
                 result = function(*args)
@@ -71,7 +97,7 @@ class Pool:
             # before its caller is told, who may submit at once: another thread would be started
             with self._lock:
                 self._unfinished.discard(future)
-                self._spare += 1
+                self._spare.append(server)
             if error is None:
                 future.set_result(result)
             else:

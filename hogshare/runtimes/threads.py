@@ -89,12 +89,16 @@ class ThreadCrew:
         self._to_come = len(self._workers)
         try:
             for k in self._workers:
-                self._tasks.append(pool().submit(self._work, k))
+                self._tasks.append(self._send(k))
         except BaseException:
             self._off = True
             raise
         finally:
             self._all_sent.set()
+
+    def _send(self, me: int) -> Future[None]:
+        cores = self._placement.elsewhere(me) if self._leads else set()
+        return pool().submit_to(cores, self._work, me) if cores else pool().submit(self._work, me)
 
     def lead(self, hook: EpochHook) -> None:
         """Be worker 0 until it has left the run, and serve the caller's hook between its turns."""
@@ -170,6 +174,7 @@ class ThreadCrew:
     def _work(self, me: int) -> None:
         with self._changed:
             if self._off:
+                self._placement.leave(me)
                 return
             self._to_come -= 1
             self._inside += 1
