@@ -46,8 +46,8 @@ class Machine:
         Fetching a cache line that another core has just written, in a row of many.
     hand_over_ns : float
         From a store by one core to another's that has waited for it.
-    thread_start_ns : float
-        Starting a thread on another core, and waiting for its end.
+    thread_wake_ns : float
+        Until a thread that sleeps begins, on another core, while the one that wakes it goes on.
     row_ns : float
         Cost of a row besides its values. Not measured.
     column_value_ns : float
@@ -63,7 +63,7 @@ class Machine:
     miss_ns: float = 160.0
     line_transfer_ns: float = 5.0
     hand_over_ns: float = 80.0
-    thread_start_ns: float = 100_000.0
+    thread_wake_ns: float = 100_000.0
     row_ns: float = 25.0
     column_value_ns: float = 1.2
     measured: tuple[str, ...] = ()

@@ -8,12 +8,11 @@ import pytest
 import scipy.sparse as sp
 
 from hogshare import SGDClassifier
-from hogshare.estimators import plain, workers
-from hogshare.kernels import sums
+from hogshare.estimators import workers
 from hogshare.kernels import survey as survey_module
 from hogshare.kernels.jit import JIT_DISABLED
 from hogshare.kernels.parts import NOBODY, Helpers
-from hogshare.kernels.sums import total_by
+from hogshare.problems import rows as rows_module
 from hogshare.problems.rows import survey_rows
 from hogshare.runtimes import helping
 from hogshare.runtimes.helping import LEAST_VALUES, helpers_for
@@ -110,21 +109,17 @@ def test_several_find_a_column_that_is_too_large(place):
 
 
 @threaded
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_sum_by_several(dtype, monkeypatch):
-    monkeypatch.setattr(plain, "MANY", 10)
-    values = np.random.default_rng(0).uniform(0.5, 1.0, 2 * sums.PART_VALUES + 5).astype(dtype)
-    values.flags.writeable = False
-    threads = []
-    assert total_by(values, started(threads)) == pytest.approx(values.sum(dtype=float), rel=1e-4)
-    assert plain.is_finite(values, started(threads))
-    for bad in (np.nan, np.inf, -np.inf):
-        for place in (0, sums.PART_VALUES, -1):
-            changed = values.copy()
-            changed[place] = bad
-            assert not plain.is_finite(changed, started(threads))
-    for thread in threads:
-        thread.join(PATIENCE)
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize("sizes", [True, False])
+def test_several_find_in_dense_rows_what_one_finds(sizes, monkeypatch):
+    monkeypatch.setattr(rows_module, "MANY", 1)
+    X = rows_of().toarray()
+    alone = survey_rows(X, sizes)
+    for _ in range(20):
+        threads = []
+        assert survey_rows(X, sizes, started(threads)) == alone
+        for thread in threads:
+            thread.join(PATIENCE)
 
 
 @threaded
@@ -167,7 +162,7 @@ def test_helpers_are_other_threads_and_free_afterwards():
 def test_a_fit_with_several_looks_its_rows_over_with_several(dense, monkeypatch):
     monkeypatch.setattr(helping, "LEAST_VALUES", 16)
     monkeypatch.setattr(helping, "usable_workers", lambda n_jobs: n_jobs)
-    monkeypatch.setattr(plain, "MANY", 16)
+    monkeypatch.setattr(rows_module, "MANY", 16)
     X = rows_of()
     y = np.asarray(X.sum(axis=1)).ravel() > 0.0
     X = X.toarray() if dense else X

@@ -1,5 +1,6 @@
 """The machine's constants: kept, found again, ignored where they do not fit; what they decide."""
 
+import dataclasses
 import json
 import math
 import os
@@ -190,15 +191,18 @@ def test_measured_constants_decide(file):
     assert workers == 1
     machine.store(
         Machine(
-            sparse_value_ns=10.0,
-            line_transfer_ns=1_000.0,
-            thread_start_ns=100.0,
-            measured=("sparse_value_ns", "line_transfer_ns", "thread_start_ns"),
+            sparse_value_ns=1_000.0,
+            line_transfer_ns=100_000.0,
+            thread_wake_ns=100.0,
+            measured=("sparse_value_ns", "line_transfer_ns", "thread_wake_ns"),
         )
     )
     assert row_nanoseconds(problem) > 2.0 * row_ns
     assert exchange_interval(problem) > 2.0 * interval
     assert choice.worthwhile_workers(problem, 1_000, 0) > workers
+    slow = Machine(sparse_value_ns=1_000.0, thread_wake_ns=1e7)
+    machine.store(dataclasses.replace(slow, measured=("sparse_value_ns", "thread_wake_ns")))
+    assert choice.worthwhile_workers(problem, 1_000, 0) == 1, "a thread that is slow to wake"
 
 
 # -- the measurement

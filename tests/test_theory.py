@@ -14,7 +14,7 @@ from hogshare.engine.optimality import Optimality
 from hogshare.problems.linear import REGRESSION_LOSSES
 from hogshare.report import Report
 from hogshare.solvers.theory import lower_bound, theory_section
-from hogshare.theory import gradients, smoothness
+from hogshare.theory import smoothness
 
 # -- formulas -------------------------------------------------------------------------------------
 
@@ -459,7 +459,7 @@ def test_squared_norms(form):
     X = cases.matrix()
     X[3] *= 1e9
     made = problems.linear(cases.as_form(X, form), np.arange(len(X)) % 2)
-    np.testing.assert_allclose(gradients.squared_norms(made), np.square(X).sum(axis=1), rtol=1e-12)
+    np.testing.assert_allclose(made.squared_norms, np.square(X).sum(axis=1), rtol=1e-12)
 
 
 # -- sparsity -------------------------------------------------------------------------------------

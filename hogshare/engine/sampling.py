@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from hogshare.engine.rules import SAGA
-from hogshare.kernels.moments import squared_norms
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.sharpness import row_sizes
 
@@ -35,9 +34,7 @@ def row_chances(problem: LinearProblem, rule: SAGA, held_out: np.ndarray | None)
         chances[held_out] = 0.0
     if rule.sampling == "uniform":
         return chances
-    smoothness = np.empty(problem.n_rows)
-    squared_norms(problem.rows, smoothness)
-    smoothness += float(problem.fit_intercept)
+    smoothness = problem.squared_norms + float(problem.fit_intercept)
     with np.errstate(all="ignore"):  # squared norms may overflow
         smoothness *= row_sizes(problem) * chances
         total = smoothness.sum()

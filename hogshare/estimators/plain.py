@@ -16,16 +16,14 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.multiclass import check_classification_targets
 
-from hogshare.kernels.parts import NOBODY, Helpers
-from hogshare.kernels.sums import total, total_by
+from hogshare.kernels.sums import total
 from hogshare.kernels.survey import Survey
 from hogshare.problems.labels import distinct
-from hogshare.problems.rows import FLOATS
+from hogshare.problems.rows import FLOATS, MANY
 
 COUNTS = (np.dtype(np.int32), np.dtype(np.int64))
 CSR = (sp.csr_matrix, sp.csr_array)
 EXACT = 2.0**53  # labels that are floats must be whole numbers, which larger ones may not be
-MANY = 1 << 17  # values that NumPy takes two and a half times as long to add up as a kernel
 FEW_CLASSES = 10  # scikit-learn warns of more where they are most of the labels that it is given
 
 
@@ -35,17 +33,14 @@ def n_values(X: Any) -> int:
     return values.size if type(values) is np.ndarray else 0
 
 
-def is_finite(values: np.ndarray, helpers: Helpers = NOBODY) -> bool:
-    """Whether no number is NaN or infinite; rarely False although none is (a sum overflows).
-
-    Threads that help share the work if there are many.
-    """
+def is_finite(values: np.ndarray) -> bool:
+    """Whether no number is NaN or infinite; rarely False although none is (a sum overflows)."""
     with np.errstate(all="ignore"):
         if values.size < MANY:
             return bool(np.isfinite(values.sum()))
         flat = np.require(values, requirements=["C", "A"]).reshape(-1).view()
         flat.flags.writeable = False  # one kernel for arrays that may be written and that may not
-        return math.isfinite(total_by(flat, helpers) if helpers.count else total(flat))
+        return math.isfinite(total(flat))
 
 
 def is_plain_target(y: Any) -> bool:
@@ -57,10 +52,10 @@ def is_plain_target(y: Any) -> bool:
     return y.dtype.kind in "iub" and y.dtype.isnative
 
 
-def is_plain_rows(X: Any, seen: Survey | None = None, helpers: Helpers = NOBODY) -> bool:
+def is_plain_rows(X: Any, seen: Survey | None = None) -> bool:
     """Whether `X` holds float32 or float64 rows, dense or CSR, that can be used as they are.
 
-    A CSR matrix has passed `hogshare.problems.rows.survey_rows`, which gave `seen`.
+    They have passed `hogshare.problems.rows.survey_rows`, which gave `seen`.
     """
     if type(X) in CSR:
         kind = X.indices.dtype
@@ -73,19 +68,12 @@ def is_plain_rows(X: Any, seen: Survey | None = None, helpers: Helpers = NOBODY)
         return False
     if X.ndim != 2 or min(X.shape) == 0 or X.dtype not in FLOATS:
         return False
-    return is_finite(values, helpers) if seen is None else math.isfinite(seen.total)
+    return is_finite(values) if seen is None else math.isfinite(seen.total)
 
 
-def accept(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    reset: bool,
-    seen: Survey | None = None,
-    helpers: Helpers = NOBODY,
-) -> bool:
+def accept(estimator: Any, X: Any, y: Any, reset: bool, seen: Survey | None = None) -> bool:
     """Whether rows and targets can be used as they are; notes the number of features if so."""
-    if not (is_plain_target(y) and is_plain_rows(X, seen, helpers) and len(y) == X.shape[0]):
+    if not (is_plain_target(y) and is_plain_rows(X, seen) and len(y) == X.shape[0]):
         return False
     if reset:
         estimator.n_features_in_ = X.shape[1]

@@ -67,7 +67,7 @@ def check_rows(
     """
     helpers = helpers_for(plain.n_values(X), estimator.n_jobs)
     seen = survey_rows(X, sizes, helpers)
-    if plain.accept(estimator, X, y, settings.get("reset", True), seen, helpers):
+    if plain.accept(estimator, X, y, settings.get("reset", True), seen):
         return X, y, seen if sizes else None
     rows, y = validate_data(
         estimator, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", **settings

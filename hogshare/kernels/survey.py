@@ -1,4 +1,4 @@
-"""What is asked of sparse rows before the first step, in one pass over them.
+"""What is asked of rows before the first step, in one pass over them.
 
 Threads share it by parts (`hogshare.kernels.parts`), each with counts of its own. Parts are the
 same whoever does them, and are added up in their order: the norms are those that one thread finds,
@@ -22,18 +22,19 @@ FEW = 4096  # features of which four counts fit in a second-level cache
 
 
 class Survey(NamedTuple):
-    """Facts of sparse rows.
+    """Facts of rows.
 
     Attributes
     ----------
     total : float
-        Sum of all values: NaN or infinite if one of them is.
+        Sum of all values, or of dense rows that of their squares: NaN or infinite if a value is.
     last_column : int
         The largest column's number. If it is not among the features, the rest was not looked at.
     mean, largest : float
         Mean and largest squared norm of the rows.
     counts : ndarray of shape (n_features,), int64, or None
-        Values that are stored of each feature, where features are few enough to count in passing.
+        Values that are stored of each feature of sparse rows, where features are few enough to
+        count in passing.
     """
 
     total: float
@@ -49,6 +50,15 @@ def _sum(values, start, end):
     result = values.dtype.type(0.0)
     for k in range(start, end):
         result += values[k]
+    return result
+
+
+@helper
+def _square_sum(values, start, end):
+    result = 0.0
+    for k in range(start, end):
+        x = np.float64(values[k])
+        result += x * x
     return result
 
 
@@ -85,10 +95,7 @@ def _norms(values, indptr, first, after):
     total = 0.0
     largest = 0.0
     for r in range(np.uint64(first), np.uint64(after)):
-        norm2 = 0.0
-        for k in range(np.uint64(indptr[r]), np.uint64(indptr[r + np.uint64(1)])):
-            x = np.float64(values[k])
-            norm2 += x * x
+        norm2 = _square_sum(values, np.uint64(indptr[r]), np.uint64(indptr[r + np.uint64(1)]))
         total += norm2
         largest = max(largest, norm2)
     return total, largest
@@ -113,6 +120,8 @@ def look_over(
         The last column of each part.
     counts : int64 [n_threads, 4 or 0, n_features]
         This thread's, `me`, are added to; their sum over all is what was counted.
+
+    Other arguments as those of `survey`.
     """
     n_rows, n_parts = indptr.shape[0] - 1, found.shape[0]
     part = draw(words)
@@ -151,6 +160,33 @@ def look_over(
         wait_for_parts(words, n_parts)
 
 
+@kernel
+def look_over_dense(values, width, sizes, part_rows, words, me, found):
+    """The same for dense rows of `width` values; without `sizes` only the sum of each part."""
+    n_rows, n_parts = values.shape[0] // width, found.shape[0]
+    part = draw(words)
+    while part < n_parts:
+        first = part * part_rows
+        part_end = min(n_rows, first + part_rows)
+        if sizes:
+            squares = 0.0
+            largest = 0.0
+            for r in range(np.uint64(first), np.uint64(part_end)):
+                start = r * np.uint64(width)
+                norm2 = _square_sum(values, start, start + np.uint64(width))
+                squares += norm2
+                largest = max(largest, norm2)
+            found[part, 0] = squares
+            found[part, 1] = squares
+            found[part, 2] = largest
+        else:
+            found[part, 0] = _sum(values, np.uint64(first * width), np.uint64(part_end * width))
+        end_part(words)
+        part = draw(words)
+    if me == 0:
+        wait_for_parts(words, n_parts)
+
+
 def survey(
     values: np.ndarray,
     columns: np.ndarray,
@@ -159,7 +195,7 @@ def survey(
     sizes: bool,
     helpers: Helpers = NOBODY,
 ) -> Survey:
-    """Look over rows whose pointers have been checked.
+    """Look over sparse rows whose pointers have been checked.
 
     Parameters
     ----------
@@ -174,25 +210,58 @@ def survey(
         Who takes part besides this thread.
     """
     n_rows = len(indptr) - 1
-    n_parts = max(1, min(n_rows, int(indptr[-1]) // PART_VALUES))
+    n_parts, part_rows = _parts(n_rows, int(indptr[-1]))
     found, lasts = np.zeros((n_parts, 3)), np.zeros(n_parts, np.uint64)
     n_counts = 4 if sizes and n_features <= FEW else 0
     counts = np.zeros((1 + helpers.count, n_counts, n_features), np.int64)
     words = new_words()
 
     def look(me: int) -> None:
-        rows = values, columns, indptr, n_features, int(sizes), -(-n_rows // n_parts)
+        rows = values, columns, indptr, n_features, int(sizes), part_rows
         with np.errstate(all="ignore"):  # without compilation, NumPy warns of what `total` tells
             look_over(*rows, words, me, found, lasts, counts)
 
     helpers.call(look)
     look(0)
+    counted = counts.sum(axis=(0, 1)) if n_counts else None
+    return _together(found, int(lasts.max()), n_rows, counted)
+
+
+def survey_dense(values: np.ndarray, width: int, sizes: bool, helpers: Helpers = NOBODY) -> Survey:
+    """Look over dense rows; arguments as those of `survey`.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_rows * width,)
+        Row after row.
+    width : int
+        Values of a row; at least one.
+    """
+    n_rows = len(values) // width
+    n_parts, part_rows = _parts(n_rows, len(values))
+    found, words = np.zeros((n_parts, 3)), new_words()
+
+    def look(me: int) -> None:
+        with np.errstate(all="ignore"):
+            look_over_dense(values, width, int(sizes), part_rows, words, me, found)
+
+    helpers.call(look)
+    look(0)
+    return _together(found, width - 1, n_rows, None)
+
+
+def _parts(n_rows: int, n_values: int) -> tuple[int, int]:
+    """How many parts there are, and how many rows of each but the last."""
+    n_parts = max(1, min(n_rows, n_values // PART_VALUES))
+    part_rows = -(-n_rows // n_parts)
+    return max(1, -(-n_rows // max(1, part_rows))), part_rows
+
+
+def _together(
+    found: np.ndarray, last_column: int, n_rows: int, counts: np.ndarray | None
+) -> Survey:
+    """What was found, from what was found of each part."""
     with np.errstate(all="ignore"):
         total, squares, _ = found.sum(axis=0)
-    return Survey(
-        float(total),
-        int(lasts.max()),
-        float(squares) / max(1, n_rows),
-        float(found[:, 2].max()),
-        counts.sum(axis=(0, 1)) if n_counts else None,
-    )
+    mean, largest = float(squares) / max(1, n_rows), float(found[:, 2].max())
+    return Survey(float(total), last_column, mean, largest, counts)

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from hogshare.kernels import losses, penalties
-from hogshare.kernels.moments import nonzeros_of, norms_of
+from hogshare.kernels.moments import nonzeros_of, norms_of, squared_norms
 from hogshare.kernels.rows import Rows
 from hogshare.kernels.scores import add_losses
-from hogshare.kernels.survey import Survey, survey
+from hogshare.kernels.survey import Survey, survey, survey_dense
 from hogshare.problems.labels import distinct
 from hogshare.problems.rows import as_rows, check_sparse, each_column_once, is_sparse
 from hogshare.problems.sharpness import sharpness_of
@@ -108,27 +108,32 @@ class LinearProblem:
         return max(1, self.n_rows // NORM_ROWS)
 
     @cached_property
-    def survey(self) -> Survey | None:
-        """What one pass over sparse rows sees; None for dense ones. Made once."""
-        if self.seen is not None or not self.is_sparse:
+    def survey(self) -> Survey:
+        """What one pass over the rows sees. Made once."""
+        if self.seen is not None:
             return self.seen
         rows = self.rows
+        if not self.is_sparse:
+            return survey_dense(rows.data, rows.width, True)
         return survey(rows.data, rows.indices, rows.indptr, self.n_features, True)
 
     @cached_property
     def norms(self) -> tuple[float, float]:
         """Mean and largest squared norm of the rows. Infinite where squares leave the range."""
-        if self.survey is not None:
-            return self.survey.mean, self.survey.largest
-        mean, largest = norms_of(self.rows, 1)
-        return float(mean), float(largest)
+        return self.survey.mean, self.survey.largest
+
+    @cached_property
+    def squared_norms(self) -> np.ndarray:
+        """Squared norm of every row; float64 of shape (n_rows,). Asked for by few rules."""
+        out = np.empty(self.n_rows)
+        squared_norms(self.rows, out)
+        return out
 
     @cached_property
     def nonzeros(self) -> np.ndarray:
         """Values that are stored of each feature of sparse rows: int64 of shape (n_features,)."""
-        seen = self.survey
-        if seen is not None and seen.counts is not None:
-            return seen.counts
+        if self.survey.counts is not None:
+            return self.survey.counts
         return nonzeros_of(self.rows, self.n_features)
 
     @cached_property

@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from hogshare.simulation.simulator import Simulator
 
 RUNTIMES = ("auto", "caller", "threads", "processes")
-# of computing per worker, in starts of a thread (2 and 4 ms by the machine's default constants),
-# below which a thread, or a process, costs more than it gives
-THREAD_STARTS, PROCESS_STARTS = 20, 40
+# What a worker costs besides its rows is that a thread wakes up, and what is written and read for
+# it before and after. It has to compute for so many times that, as a thread or a process: 1.3 and
+# 4.2 ms by the machine's default constants.
+THREAD_COSTS, PROCESS_COSTS = 9, 30
+WORKER_NS = 40_000
 WORTHWHILE_EXCHANGES = 4  # per worker and epoch, below which copies drift apart
 EXPECTED_EPOCHS = 10  # where only a limit is known
 
@@ -55,8 +57,8 @@ def worthwhile_workers(problem: LinearProblem, epochs: int, interval: int) -> in
     """Workers that this problem keeps busy; 1 if a crew cannot pay."""
     per_epoch = problem.n_rows * row_nanoseconds(problem)
     nanoseconds = per_epoch * min(epochs, EXPECTED_EPOCHS)
-    starts = PROCESS_STARTS if _are_shared(problem) else THREAD_STARTS
-    by_time = int(nanoseconds / (starts * machine.load().thread_start_ns))
+    costs = PROCESS_COSTS if _are_shared(problem) else THREAD_COSTS
+    by_time = int(nanoseconds / (costs * (machine.load().thread_wake_ns + WORKER_NS)))
     by_exchange = int(problem.n_rows / max(1, WORTHWHILE_EXCHANGES * max(1, interval)))
     return max(1, min(by_time, by_exchange))
 

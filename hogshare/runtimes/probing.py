@@ -25,6 +25,7 @@ from hogshare.kernels.sums import total
 from hogshare.machine import Machine
 from hogshare.runtimes.choice import usable_workers
 from hogshare.runtimes.placement import Placement
+from hogshare.runtimes.pool import pool
 
 REPEATS = 31
 FEATURES = 47_236  # rcv1's
@@ -33,6 +34,7 @@ INDICES = WIDTH << 12  # drawn; rows are streamed, so that the same may come aga
 LINE_VALUES = 16  # float32 values in a cache line
 BIG_BYTES = 1 << 26  # no core's own cache holds that
 MOST_BYTES = 1 << 28  # that many threads stream through together
+EPOCH_VALUES = 1 << 22  # that are read in a millisecond, a short epoch
 DENSE_FEATURES = 54  # covtype's
 DENSE_ROWS = 1 << 16
 CHASE_STEPS = 20_000
@@ -64,7 +66,7 @@ def probe(repeats: int = REPEATS) -> Machine:
     drawn = rng.integers(0, FEATURES, INDICES, dtype=np.uint32)
     columns = np.resize(drawn, big.size // 2)  # with as many of the big vector's values: as big
     constants = {**_alone(columns, big, repeats), "miss_ns": _miss_ns(rng, repeats)}
-    constants["thread_start_ns"] = _thread_start_ns(2 * repeats)
+    constants["thread_wake_ns"] = _thread_wake_ns(big, 2 * repeats)
     if n_threads > 1:
         constants |= _all_at_once(n_threads, columns, big, repeats)
         constants["hand_over_ns"] = _hand_over_ns(repeats)
@@ -132,24 +134,27 @@ def _miss_ns(rng: np.random.Generator, repeats: int) -> float:
     return _median_ns(go_on, repeats) / CHASE_STEPS
 
 
-def _thread_start_ns(repeats: int) -> float:
-    """Start a thread on another core, which may have to wake up first, and wait for its end.
+def _thread_wake_ns(big: np.ndarray, repeats: int) -> float:
+    """Until a thread of the pool begins, on another core, while this one computes before and after.
 
-    Bound, because where an unbound thread starts is decided anew each time: on the core that
-    starts it it took a third of the time.
+    As a run wakes its workers. A core that has slept for long takes twice as long, but so does
+    everything else then.
     """
-    placement = Placement(2)
+    placement, values = Placement(2), big[:EPOCH_VALUES]
 
-    def start() -> None:
-        thread = threading.Thread(target=placement.bind, args=(1,), name="hogshare-probe")
-        thread.start()
-        thread.join()
-
-    def start_some(me: int) -> list[int]:
+    def wake_some(me: int) -> list[int]:
         placement.bind(me)
-        return _times(start, repeats)
+        times = []
+        for _ in range(repeats):
+            total(values)
+            begin = time.perf_counter_ns()
+            task = pool().submit_to(placement.elsewhere(1), time.perf_counter_ns)
+            total(values)
+            times.append(task.result() - begin)
+        pool().submit(placement.leave, 1).result()
+        return times
 
-    (times,) = _together(1, start_some)
+    (times,) = _together(1, wake_some)
     return float(statistics.median(times))
 
 
@@ -210,8 +215,8 @@ def _together(n_threads: int, work: Callable[[int], T]) -> list[T]:
         barrier.wait()
         return work(me)
 
-    with ThreadPoolExecutor(n_threads, thread_name_prefix="hogshare-probe") as pool:
-        return list(pool.map(run, range(n_threads)))
+    with ThreadPoolExecutor(n_threads, thread_name_prefix="hogshare-probe") as threads:
+        return list(threads.map(run, range(n_threads)))
 
 
 def _word() -> np.ndarray:

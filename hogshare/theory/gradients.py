@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hogshare.kernels import losses, moments
+from hogshare.kernels import losses
 from hogshare.kernels.gradients import add_gradient, sums_of
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
@@ -206,7 +206,7 @@ def gradient_noise(
     """
     at_least_one(batch=batch)
     at = at or gradient(problem, model)
-    squares = squared_norms(problem) + float(problem.fit_intercept)
+    squares = problem.squared_norms + float(problem.fit_intercept)
     second = float(np.square(at.slopes).sum(axis=1) @ squares) / problem.n_rows
     coef = np.asarray(model.coef, np.float64)
     of_losses = at.coef - problem.l2 * coef
@@ -220,13 +220,6 @@ def gradient_noise(
         second += problem.l2**2 * float((rarity * np.square(coef)).sum())
         mean = float(np.square(at.coef[:, counts > 0]).sum() + np.square(at.intercept).sum())
     return math.sqrt(max(0.0, second - mean) / batch)
-
-
-def squared_norms(problem: LinearProblem) -> np.ndarray:
-    """Squared euclidean norm of each row's features; float64 of shape (n_rows,)."""
-    out = np.empty(problem.n_rows)
-    moments.squared_norms(problem.rows, out)
-    return out
 
 
 def ergodic_gradient_norm(

@@ -7,7 +7,8 @@ import pytest
 import scipy.sparse as sp
 
 from hogshare import problems
-from hogshare.kernels.survey import FEW, STRIDE, survey
+from hogshare.kernels.survey import FEW, PART_VALUES, STRIDE, survey
+from hogshare.problems import rows
 from hogshare.problems.rows import survey_rows
 
 
@@ -74,6 +75,40 @@ def test_a_value_that_is_not_finite_is_in_the_total(bad):
         assert not np.isfinite(looked_over(Y).total)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(3000, 7), (40, 9000), (1, 1), (1, PART_VALUES + 3)])
+def test_all_that_is_seen_of_dense_rows(shape, dtype, monkeypatch):
+    monkeypatch.setattr(rows, "MANY", 1)
+    X = np.random.default_rng(0).uniform(-1.0, 2.0, shape).astype(dtype)
+    squares = np.square(X.astype(float)).sum(axis=1)
+    seen = survey_rows(X, True)
+    assert seen[1:] == (
+        shape[1] - 1,
+        pytest.approx(squares.mean()),
+        pytest.approx(squares.max()),
+        None,
+    )
+    short = survey_rows(X, False)
+    assert short == (pytest.approx(X.sum(dtype=float), rel=1e-4), shape[1] - 1, 0.0, 0.0, None)
+    unaligned = np.frombuffer(b"." + X.tobytes(), np.uint8)[1:].view(dtype).reshape(shape)
+    assert survey_rows(unaligned, True) == seen
+    for bad in (np.nan, np.inf, -np.inf):
+        for row, column in ((0, 0), (shape[0] // 2, shape[1] // 2), (-1, -1)):
+            Y = X.copy()
+            Y[row, column] = bad
+            for sizes in (True, False):
+                assert not np.isfinite(survey_rows(Y, sizes).total)
+
+
+def test_few_dense_values_and_dense_rows_in_another_form_are_not_surveyed(monkeypatch):
+    X = np.ones((rows.MANY // 8, 8))
+    assert survey_rows(X, True) is not None
+    assert survey_rows(X[1:], True) is None
+    monkeypatch.setattr(rows, "MANY", 1)
+    for other in (np.asfortranarray(X), X[:, ::2], X.astype(int), X[0], X.astype(">f8"), [[1.0]]):
+        assert survey_rows(other, True) is None
+
+
 def test_only_rows_as_kernels_read_them_are_surveyed():
     X = random_rows(30, 8, 0.5)
     assert survey_rows(X, True) is not None
@@ -123,5 +158,5 @@ def test_features_that_are_many_are_counted_when_they_are_asked_for():
     assert problem.survey.counts is None
     np.testing.assert_array_equal(problem.nonzeros, np.bincount(X.indices, minlength=FEW + 1))
     dense = problems.linear(X.toarray(), np.arange(50) % 2)
-    assert dense.survey is None
+    assert dense.survey.counts is None
     assert dense.norms == pytest.approx(problem.norms)
