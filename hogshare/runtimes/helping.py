@@ -15,9 +15,8 @@ from hogshare.runtimes.choice import usable_workers
 from hogshare.runtimes.placement import Placement
 from hogshare.runtimes.pool import pool
 
-# For each thread: a fifth of a millisecond. With half as many fits of a9a, where two would share
-# 455,000 values, took as long as alone.
-LEAST_VALUES = 1 << 18
+# For each thread: a tenth of a millisecond at least, when rows come from memory.
+LEAST_VALUES = 1 << 17
 
 
 def helpers_for(n_values: int, n_jobs: int | None) -> Helpers:
