@@ -1,11 +1,13 @@
 """The machine's constants: kept, found again, ignored where they do not fit; what they decide."""
 
-import dataclasses
 import json
 import math
 import os
 import stat
+import subprocess
+import sys
 from dataclasses import replace
+from subprocess import PIPE
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ import scipy.sparse as sp
 
 from hogshare import machine, problems
 from hogshare.machine import Machine
+from hogshare.machine import busy_others as count_others
 from hogshare.planes.shared import easy_interval, exchange_interval, row_nanoseconds
 from hogshare.runtimes import choice, probing
 
@@ -201,7 +204,7 @@ def test_measured_constants_decide(file):
     assert exchange_interval(problem) > 2.0 * interval
     assert choice.worthwhile_workers(problem, 1_000, 0) > workers
     slow = Machine(sparse_value_ns=1_000.0, thread_wake_ns=1e7)
-    machine.store(dataclasses.replace(slow, measured=("sparse_value_ns", "thread_wake_ns")))
+    machine.store(replace(slow, measured=("sparse_value_ns", "thread_wake_ns")))
     assert choice.worthwhile_workers(problem, 1_000, 0) == 1, "a thread that is slow to wake"
 
 
@@ -232,3 +235,53 @@ def test_a_thread_that_fails_is_told():
 
     with pytest.raises(MemoryError):
         probing._together(2, work)
+
+
+# -- what others do
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/loadavg"), reason="needs Linux")
+def test_others_that_run_are_counted():
+    code = "print(flush=True)\nwhile True: pass"
+    spinning = [subprocess.Popen([sys.executable, "-c", code], stdout=PIPE) for _ in range(3)]
+    try:
+        for other in spinning:
+            other.stdout.readline()
+        assert max(count_others() for _ in range(20)) >= 3
+    finally:
+        for other in spinning:
+            other.kill()
+            other.communicate()
+
+
+@pytest.mark.parametrize("text", [b"", b"0.1 0.2 0.3", b"0.1 0.2 0.3 x/78 9", None])
+def test_what_nobody_knows_is_nobody(text, tmp_path, monkeypatch):
+    file = tmp_path / "loadavg"
+    if text is not None:
+        file.write_bytes(text)
+    opened = os.open
+    monkeypatch.setattr(machine.os, "open", lambda path, flags: opened(file, flags))
+    assert count_others() == 0
+
+
+def test_a_thread_that_ends_between_two_looks_is_nobody(monkeypatch):
+    counts = iter([3, 2, 1, 7])
+    monkeypatch.setattr(machine, "_running", lambda file: next(counts))
+    assert count_others() == 0
+    assert next(counts) == 7, "three looks were enough"
+
+
+@pytest.mark.parametrize("others", [0, 1, 2, 7])
+def test_a_short_run_leaves_cores_alone_that_others_have(others, monkeypatch):
+    problem = a_problem()
+    monkeypatch.setattr(choice, "usable_workers", lambda n_jobs: 4)
+    monkeypatch.setattr(choice.os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(choice, "worthwhile_workers", lambda *settings: 3)
+    monkeypatch.setattr(machine, "busy_others", lambda: others)
+    n_workers, runtime, notes = choice.choose(problem, "auto", -1, 10, 1)
+    assert n_workers == max(1, min(3, 4 - others))
+    assert runtime.name == ("threads" if n_workers > 1 else "caller")
+    assert n_workers > 1 or "busy" in notes[0]
+    assert choice.choose(problem, "threads", 4, 10, 1)[0] == 4, "an order is an order"
+    monkeypatch.setattr(choice, "MOMENT_NS", 0)
+    assert choice.choose(problem, "auto", -1, 10, 1)[0] == 3, "others may be gone soon"

@@ -25,6 +25,10 @@ RUNTIMES = ("auto", "caller", "threads", "processes")
 # 4.2 ms by the machine's default constants.
 THREAD_COSTS, PROCESS_COSTS = 9, 30
 WORKER_NS = 40_000
+# Of computing in all, up to which threads of others that run now are likely to run all the while.
+# On two cores of which another program has one, a fit of 4.3 ms took two threads 6.6; if others
+# have both, 12.
+MOMENT_NS = 10_000_000
 WORTHWHILE_EXCHANGES = 4  # per worker and epoch, below which copies drift apart
 EXPECTED_EPOCHS = 10  # where only a limit is known
 
@@ -53,10 +57,14 @@ def usable_workers(n_jobs: int | None) -> int:
     return max(1, count)
 
 
+def computing_ns(problem: LinearProblem, epochs: int) -> float:
+    """Nanoseconds that one worker would compute."""
+    return problem.n_rows * row_nanoseconds(problem) * min(epochs, EXPECTED_EPOCHS)
+
+
 def worthwhile_workers(problem: LinearProblem, epochs: int, interval: int) -> int:
     """Workers that this problem keeps busy; 1 if a crew cannot pay."""
-    per_epoch = problem.n_rows * row_nanoseconds(problem)
-    nanoseconds = per_epoch * min(epochs, EXPECTED_EPOCHS)
+    nanoseconds = computing_ns(problem, epochs)
     costs = PROCESS_COSTS if _are_shared(problem) else THREAD_COSTS
     by_time = int(nanoseconds / (costs * (machine.load().thread_wake_ns + WORKER_NS)))
     by_exchange = int(problem.n_rows / max(1, WORTHWHILE_EXCHANGES * max(1, interval)))
@@ -99,6 +107,10 @@ def choose(
             alone = "one worker was asked for" if asked else "one core is usable here"
             reason = alone if ceiling == 1 else "more would not pay here"
             return 1, Caller(), [f"runtime: caller, because {reason}"]
+        if computing_ns(problem, epochs) < MOMENT_NS:
+            count = min(count, (os.cpu_count() or 1) - machine.busy_others())
+            if count < 2:
+                return 1, Caller(), ["runtime: caller, because other cores are busy now"]
         if _are_shared(problem):
             return count, _processes(), ["runtime: processes, because the rows are shared already"]
         return count, Threads(), ["runtime: threads, because the rows need no copy then"]
