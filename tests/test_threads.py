@@ -66,6 +66,15 @@ def test_the_calling_thread_is_never_bound_to_a_core(monkeypatch, turns, known):
     assert set(map(frozenset, seen)) == {frozenset(free)} == {frozenset(os.sched_getaffinity(0))}
 
 
+@pytest.mark.parametrize(("epochs", "turns_taken"), [(1, 1), (5, 1), (2_000, None)])
+def test_a_run_of_a_moment_is_one_turn(epochs, turns_taken, monkeypatch):
+    """It sees by itself that there is nothing left; a long one can be interrupted."""
+    calls, turn = [], sides.Worker.turn
+    monkeypatch.setattr(sides.Worker, "turn", lambda *given: calls.append(1) or turn(*given))
+    assert solve(problem_of(), stop=Stop(epochs=epochs), seed=0).n_epochs == epochs
+    assert len(calls) == turns_taken if turns_taken else len(calls) > 1
+
+
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="needs Linux")
 def test_no_other_begins_on_the_calling_threads_core(monkeypatch):
     usable, sent = os.sched_getaffinity(0), []

@@ -87,13 +87,21 @@ class Worker:
         return bool(self.table[layout.T_ENTERS])
 
     def first_turn(self, nanoseconds: int) -> int:
-        """Blocks that take less than that, by a generous estimate; 1 where turns are blocks."""
+        """Blocks that take less than that, by a generous estimate; 1 where turns are blocks.
+
+        A run that takes not much longer is one turn, which sees that there is nothing left: a call
+        of a kernel takes 50 microseconds.
+        """
         s = self.session
         if s.plan.sleeps:
             return 1
         values = len(s.rows.data) / max(1, len(s.rows.y)) * s.settings.n_columns
         estimate = s.plan.block_rows * (ROW_NS + VALUE_NS * values)
-        return max(1, int(nanoseconds / estimate))
+        wanted, all_blocks = (
+            max(1, int(nanoseconds / estimate)),
+            s.plan.max_epochs * s.plan.n_blocks,
+        )
+        return all_blocks + 1 if all_blocks < 2 * wanted else wanted
 
     @property
     def is_held(self) -> bool:
