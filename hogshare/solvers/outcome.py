@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from dataclasses import asdict
 from functools import cache
 from importlib.metadata import version
 from typing import Any
@@ -102,11 +101,11 @@ def settings(
             "dtype": problem.dtype.name,
             "format": "csr" if problem.is_sparse else "dense",
         },
-        "rule": {"name": type(rule).__name__, **asdict(rule)},
+        "rule": {"name": type(rule).__name__, **vars(rule)},
         # several workers that average add atomically, whatever the plane says
         "plane": {
             "name": type(plane).__name__,
-            **asdict(plane),
+            **vars(plane),
             **({"adds": "atomic"} if plan.atomic else {}),
         },
         "barrier": name_of(barrier),
@@ -130,6 +129,11 @@ def settings(
 
 def versions() -> dict[str, str]:
     """Versions of what did the work."""
+    return dict(_versions())
+
+
+@cache
+def _versions() -> dict[str, str]:
     from numba import __version__ as numba_version
 
     return {
