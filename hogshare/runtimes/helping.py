@@ -40,8 +40,8 @@ def _call(function: Callable[[int], None], count: int) -> None:
     placement.stay(0)
 
     def help_out(me: int) -> None:
-        placement.take(me)
         try:
+            placement.take(me)
             function(me)
         finally:
             placement.leave(me)

@@ -97,7 +97,9 @@ class ThreadCrew:
             self._all_sent.set()
 
     def _send(self, me: int) -> Future[None]:
-        cores = self._placement.elsewhere(me) if self._leads else set()
+        """Start a worker off the caller's core; a master takes none, and goes where it likes."""
+        takes = self._leads and me < self.session.settings.n_workers
+        cores = self._placement.elsewhere(me) if takes else set()
         return pool().submit_to(cores, self._work, me) if cores else pool().submit(self._work, me)
 
     def lead(self, hook: EpochHook) -> None:
