@@ -247,6 +247,25 @@ def test_nobody_computes_before_all_are_sent_for(monkeypatch):
     assert min(crowd.began.values()) > sent - 0.05
 
 
+@linux_only
+@pytest.mark.parametrize("is_master", [False, True])
+def test_a_thread_is_free_once_the_crew_has_ended(usable, is_master, monkeypatch):
+    """A master takes no core, and nobody would free it."""
+    seen = []
+
+    def loop(session, me):
+        seen.append(os.sched_getaffinity(0))
+        yield Compute(lambda: None)
+
+    monkeypatch.setattr(threads_module, "loop_of", loop)
+    crew = ThreadCrew(Crowd(1 if is_master else 2), range(1, 2), leads=True)
+    crew.start()
+    crew.finish()
+    assert len(seen[0]) == len(usable) - (not is_master)
+    tasks = [threads_module.pool().submit(os.sched_getaffinity, 0) for _ in range(4)]
+    assert all(task.result(10.0) == usable for task in tasks)
+
+
 class SlowToStart:
     """A pool that takes a tenth of a second for each thread."""
 

@@ -91,8 +91,6 @@ def test_no_other_begins_on_the_calling_threads_core(monkeypatch):
     for _ in range(5):
         solve(problem_of(), stop=Stop(epochs=1), **run)
     assert len(sent) == 5 and all(len(cores) == len(usable) - 1 for cores in sent)
-    solve(problem_of(), stop=Stop(epochs=1), plane=Master(), **run)
-    assert len(sent) == 7 and not sent[-1], "a master takes no core"
     tasks = [pool.pool().submit(os.sched_getaffinity, 0) for _ in range(4)]
     assert all(task.result(10.0) == usable for task in tasks), "free, once the runs are over"
     sent.clear()
