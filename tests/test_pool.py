@@ -29,6 +29,8 @@ def test_a_thread_is_bound_before_it_begins():
     for core in [*usable, *usable]:
         assert threads.submit_to({core}, os.sched_getaffinity, 0).result(PATIENCE) == {core}
     assert threads.submit_to((), int).result(PATIENCE) == 0
+    threads._spare[-1].go_to({min(usable)})  # and then the call was interrupted
+    assert threads.submit(os.sched_getaffinity, 0).result(PATIENCE) == usable
     nowhere = {1 << 12}  # the system says that there is no such core
     assert threads.submit_to(nowhere, divmod, 7, 2).result(PATIENCE) == (3, 1)
 

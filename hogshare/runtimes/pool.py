@@ -33,12 +33,20 @@ class _Server:
 
     def __init__(self, serve: Callable[[_Server], None], name: str) -> None:
         self.tasks: SimpleQueue[Task] = SimpleQueue()
+        self.sent = False  # to some cores, for a task that it has not ended yet
         self._thread = threading.Thread(target=serve, args=(self,), name=name, daemon=True)
         self._thread.start()
 
     def go_to(self, cores: Collection[int]) -> None:
-        """Have it wake up on one of these cores."""
+        """Have it wake up on one of these cores; without, where the calling thread may be.
+
+        An interrupted call may have sent it somewhere and handed it nothing.
+        """
+        if not cores and not self.sent:
+            return
+        self.sent = True
         with contextlib.suppress(OSError):
+            cores = cores or os.sched_getaffinity(0)
             os.sched_setaffinity(self._thread.native_id or 0, cores)
 
 
@@ -74,15 +82,13 @@ class Pool:
         with self._lock:
             if self._closed:
                 raise RuntimeError("no run can start any more: the process is ending.")
-            if self._spare:
-                server = self._spare.pop()
-            else:
-                server = _Server(self._serve, f"hogshare_{self._started}")
+            if not self._spare:
+                self._spare.append(_Server(self._serve, f"hogshare_{self._started}"))
                 self._started += 1
-            if cores:
-                server.go_to(cores)
-            # in this order: interrupted in between, nobody waits for what no thread will take
-            server.tasks.put((future, function, args))
+            self._spare[-1].go_to(cores)
+            # In this order, and nothing between: interrupted in between, a thread is lost at worst,
+            # and nobody waits for what none will take.
+            self._spare.pop().tasks.put((future, function, args))
             self._unfinished.add(future)
         return future
 
@@ -97,6 +103,7 @@ class Pool:
             # before its caller is told, who may submit at once: another thread would be started
             with self._lock:
                 self._unfinished.discard(future)
+                server.sent = False
                 self._spare.append(server)
             if error is None:
                 future.set_result(result)
