@@ -16,6 +16,7 @@ from hogshare.problems import rows as rows_module
 from hogshare.problems.rows import survey_rows
 from hogshare.runtimes import helping
 from hogshare.runtimes.helping import LEAST_VALUES, helpers_for
+from hogshare.runtimes.pool import Pool
 
 PATIENCE = 30.0
 threaded = pytest.mark.skipif(JIT_DISABLED, reason="atomic words need the compiler")
@@ -25,6 +26,7 @@ threaded = pytest.mark.skipif(JIT_DISABLED, reason="atomic words need the compil
 def eight_cores(monkeypatch):
     """A machine of eight cores, and who asks for two gets two."""
     monkeypatch.setattr(helping, "usable_workers", lambda n_jobs: {None: 1, -1: 8}.get(n_jobs, 2))
+    monkeypatch.setattr(helping, "usable_cores", lambda: 8)
 
 
 @pytest.fixture
@@ -158,10 +160,37 @@ def test_helpers_are_other_threads_and_free_afterwards():
 
 
 @threaded
+@pytest.mark.usefixtures("eight_cores")
+def test_none_is_sent_for_while_some_have_not_come(monkeypatch):
+    go, came = threading.Event(), []
+
+    def late(me):
+        came.append(me)
+        go.wait(PATIENCE)
+
+    helpers = helpers_for(100 * LEAST_VALUES, -1)
+    helpers.call(late)
+    helpers.call(late)
+    assert len(helping._out) == helpers.count
+    go.set()
+    for _, task in helping._out:
+        task.result(PATIENCE)
+    assert len(came) == helpers.count
+    monkeypatch.setattr(Pool, "submit_to", refuse)
+    helpers.call(late)  # nobody helps, and nobody minds
+    assert len(came) == helpers.count
+
+
+def refuse(*task):
+    raise RuntimeError("can't start new thread")
+
+
+@threaded
 @pytest.mark.parametrize("dense", [False, True])
 def test_a_fit_with_several_looks_its_rows_over_with_several(dense, monkeypatch):
     monkeypatch.setattr(helping, "LEAST_VALUES", 16)
     monkeypatch.setattr(helping, "usable_workers", lambda n_jobs: n_jobs)
+    monkeypatch.setattr(helping, "usable_cores", lambda: 8)
     monkeypatch.setattr(rows_module, "MANY", 16)
     X = rows_of()
     y = np.asarray(X.sum(axis=1)).ravel() > 0.0

@@ -29,7 +29,7 @@ class Survey(NamedTuple):
     total : float
         Sum of all values, or of dense rows that of their squares: NaN or infinite if a value is.
     last_column : int
-        The largest column's number. If it is not among the features, the rest was not looked at.
+        The largest column's number. If it is not among the features, not all was looked at.
     mean, largest : float
         Mean and largest squared norm of the rows.
     counts : ndarray of shape (n_features,), int64, or None

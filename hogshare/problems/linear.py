@@ -140,10 +140,12 @@ class LinearProblem:
     def sampled_norms(self) -> tuple[float, float]:
         """Mean and largest squared norm of every `sample_every`-th row; of all, if those are known.
 
+        Dense rows are always looked at whole: how they lie in memory must not decide.
+
         Looked at once: rule, steps and exchange go by it, and rows far from each other have to be
         waited for.
         """
-        if self.seen is not None:
+        if self.seen is not None or not self.is_sparse:
             return self.norms
         mean, largest = norms_of(self.rows, self.sample_every)
         return float(mean), float(largest)

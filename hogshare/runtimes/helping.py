@@ -1,22 +1,28 @@
 """Threads of the pool that help the calling one with a pass over rows before a run.
 
 They come as soon as they can, and nobody waits for one that comes too late: its core is busy with
-something else, and a pass takes a millisecond. Who shares what, and who waits for what, is told in
-`hogshare.kernels.parts`.
+something else, and a pass takes a millisecond. As long as some have not come none are sent for, or
+they would pile up, and with them the rows that each holds. Who shares what, and who waits for what,
+is told in `hogshare.kernels.parts`.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
+from concurrent.futures import Future
 
 from hogshare.kernels.jit import JIT_DISABLED
 from hogshare.kernels.parts import NOBODY, Helpers
+from hogshare.machine import usable_cores
 from hogshare.runtimes.choice import usable_workers
 from hogshare.runtimes.placement import Placement
-from hogshare.runtimes.pool import pool
+from hogshare.runtimes.pool import Pool, pool
 
 # For each thread: a tenth of a millisecond at least, when rows come from memory.
 LEAST_VALUES = 1 << 17
+# Helpers of all calls, and whose they are; what two callers miss of each other does no harm.
+_out: list[tuple[Pool, Future[None]]] = []
 
 
 def helpers_for(n_values: int, n_jobs: int | None) -> Helpers:
@@ -30,7 +36,7 @@ def helpers_for(n_values: int, n_jobs: int | None) -> Helpers:
     most = n_values // LEAST_VALUES
     if JIT_DISABLED or most < 2 or n_jobs == 1:
         return NOBODY
-    count = min(most, usable_workers(n_jobs)) - 1
+    count = min(most, usable_workers(n_jobs), usable_cores()) - 1
     return Helpers(count, lambda function: _call(function, count)) if count else NOBODY
 
 
@@ -46,5 +52,9 @@ def _call(function: Callable[[int], None], count: int) -> None:
         finally:
             placement.leave(me)
 
-    for me in range(1, count + 1):
-        pool().submit_to(placement.elsewhere(me), help_out, me)
+    threads = pool()  # after a fork another one
+    _out[:] = [(owner, task) for owner, task in _out if owner is threads and not task.done()]
+    with contextlib.suppress(RuntimeError):  # the system starts no thread: then nobody helps
+        for me in range(1, count + 1 - len(_out)):
+            task = threads.submit_to(placement.elsewhere(me), help_out, me)
+            _out.append((threads, task))

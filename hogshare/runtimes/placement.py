@@ -9,7 +9,8 @@ run has taken stays there unbound: to move costs 0.05 ms, in which no other thre
 runs Python, so that the last of 16 would begin a millisecond later.
 
 After a pause of some milliseconds a thread wakes up on the core of the one that wakes it, nine
-times in ten, where it waits for its turn, or takes it; so it is kept off that core before.
+times in ten, where it waits for its turn, or takes it; so it is kept off that core before, and
+until it has settled or the run is over.
 """
 
 from __future__ import annotations
@@ -97,9 +98,9 @@ class Placement:
             return
         if self._cores[worker] == NOWHERE:
             self._choose(worker)
+        self._note(worker)  # first: who was sent is bound already
         with contextlib.suppress(OSError):
             os.sched_setaffinity(0, {self._cores[worker]})
-            self._note(worker)
 
     def _note(self, worker: int) -> None:
         """Remember that the calling thread is not free to go."""

@@ -42,12 +42,13 @@ class _Server:
 
         An interrupted call may have sent it somewhere and handed it nothing.
         """
-        if not cores and not self.sent:
+        thread = self._thread.native_id
+        if thread is None or not (cores or self.sent):
             return
         self.sent = True
         with contextlib.suppress(OSError):
             cores = cores or os.sched_getaffinity(0)
-            os.sched_setaffinity(self._thread.native_id or 0, cores)
+            os.sched_setaffinity(thread, cores)
 
 
 class Pool:

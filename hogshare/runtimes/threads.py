@@ -210,11 +210,13 @@ class ThreadCrew:
 
     def join(self) -> None:
         """Wait for the threads."""
-        with self._changed:
-            self._changed.wait_for(lambda: not self.running)
-        wait(self._tasks)  # and threads may be used again: the next run would start others
-        self._placement.free()
-        self.session.on_limit = None  # a cycle would keep the run's memory until it is collected
+        try:
+            with self._changed:
+                self._changed.wait_for(lambda: not self.running)
+            wait(self._tasks)  # and threads may be used again: the next run would start others
+        finally:
+            self._placement.free()  # after an interruption too: they are the pool's
+            self.session.on_limit = None  # a cycle would keep the run's memory till it is collected
 
     def finish(self) -> None:
         """Wait for the threads and raise what one of them raised."""

@@ -80,9 +80,10 @@ def solve(
         `Throttled`, or a function ``(table, me) -> bool`` of a `ProgressTable` and the worker's
         number, which is asked again and again until it says True.
     runtime : {"auto", "caller", "threads", "processes"} or Simulator, default="auto"
-        Who runs the workers. "auto" uses as many of `n_workers` as pay, as threads (no copy of the
-        rows), or as processes if the rows come from `hogshare.share`. A runtime named makes
-        `n_workers` an order. A `Simulator` runs any number of them on a virtual clock.
+        Who runs the workers. "auto" uses as many of `n_workers` as pay, less the cores that others
+        have now where a run is short, as threads (no copy of the rows), or as processes if the
+        rows come from `hogshare.share`. A runtime named makes `n_workers` an order. A `Simulator`
+        runs any number of them on a virtual clock.
     n_workers : int or None, default=None
         None is one, -1 all usable cores (`joblib.effective_n_jobs`).
     step : StepSize, default=StepSize("optimal")
