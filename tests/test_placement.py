@@ -234,11 +234,18 @@ def test_the_caller_is_woken_once(monkeypatch):
     assert bell.times == 1
 
 
+class Executor(ThreadPoolExecutor):
+    """A pool that sends nobody anywhere."""
+
+    def submit_to(self, cores, *task):
+        return self.submit(*task)
+
+
 def test_nobody_computes_before_all_are_sent_for(monkeypatch):
     """However long it takes to start a thread."""
     crowd = Crowd(3)
     monkeypatch.setattr(threads_module, "loop_of", crowd.loop)
-    with ThreadPoolExecutor(3) as threads:
+    with Executor(3) as threads:
         monkeypatch.setattr(threads_module, "pool", lambda: SlowToStart(threads))
         crew = ThreadCrew(crowd, range(3))
         crew.start()
@@ -272,7 +279,7 @@ class SlowToStart:
     def __init__(self, threads):
         self.threads = threads
 
-    def submit(self, *task):
+    def submit_to(self, cores, *task):
         time.sleep(0.1)
         return self.threads.submit(*task)
 
@@ -291,7 +298,7 @@ def test_a_thread_that_cannot_be_started_holds_nobody(monkeypatch):
 
     monkeypatch.setattr(threads_module, "loop_of", crowd.loop)
     began = time.monotonic()
-    with ThreadPoolExecutor(2) as threads:
+    with Executor(2) as threads:
         monkeypatch.setattr(threads_module, "pool", lambda: threads)
         crew = ThreadCrew(crowd, range(2))
         with monkeypatch.context() as patch:

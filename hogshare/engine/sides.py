@@ -97,11 +97,9 @@ class Worker:
             return 1
         values = len(s.rows.data) / max(1, len(s.rows.y)) * s.settings.n_columns
         estimate = s.plan.block_rows * (ROW_NS + VALUE_NS * values)
-        wanted, all_blocks = (
-            max(1, int(nanoseconds / estimate)),
-            s.plan.max_epochs * s.plan.n_blocks,
-        )
-        return all_blocks + 1 if all_blocks < 2 * wanted else wanted
+        wanted = max(1, int(nanoseconds / estimate))
+        whole_run = s.plan.max_epochs * s.plan.n_blocks
+        return whole_run + 1 if whole_run < 2 * wanted else wanted
 
     @property
     def is_held(self) -> bool:

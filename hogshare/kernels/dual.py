@@ -121,7 +121,7 @@ def dual_rows(rows, rule, order, first, last, dual, private, columns, alone, few
             margins(rows, start, end, private.w, margin)
         place = r * np.uint64(width)
         if dual[place] == 0.0:
-            dual[place] = kind(squared_norm(rows, start, end))
+            dual[place] = kind(squared_norm(rows.data, start, end))
         reach = grown * np.float64(dual[place]) / rule.dual_scale + rule.intercept_step
         label = row_label(rows, r)
         weight = row_weight(rows, r)

@@ -102,7 +102,7 @@ def steps_of_batch(rows, rule, order, first, stop, t, w, intercept, private, col
         start, end = row_bounds(rows, r)
         margins(rows, start, end, w, margin)
         weight = row_weight(rows, r)
-        norm2 = squared_norm(rows, start, end) if passive else 0.0
+        norm2 = squared_norm(rows.data, start, end) if passive else 0.0
         eta_t = schedules.step_size(
             rule.schedule, rule.eta0, rule.power_t, rule.alpha, rule.optimal_init, t + (b - first)
         )

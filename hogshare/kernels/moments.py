@@ -75,7 +75,7 @@ def squared_norms(rows, out):
     """Squared norm of every row."""
     for r in range(rows.y.shape[0]):
         start, end = row_bounds(rows, r)
-        out[r] = squared_norm(rows, start, end)
+        out[r] = squared_norm(rows.data, start, end)
 
 
 @kernel
@@ -90,7 +90,7 @@ def norms_of(rows, every):
             prefetch_labels(rows, r + FAR * every)
             prefetch_row(rows, r + NEAR * every)
         start, end = row_bounds(rows, r)
-        norm2 = squared_norm(rows, start, end)
+        norm2 = squared_norm(rows.data, start, end)
         total += norm2
         largest = max(largest, norm2)
     return total / n_rows, largest

@@ -166,10 +166,10 @@ def column_of(rows, start, k):
 
 
 @inlined
-def squared_norm(rows, start, end):
-    """Squared euclidean norm of one row."""
+def squared_norm(data, start, end):
+    """Squared euclidean norm of the row with these values."""
     total = 0.0
     for k in range(start, end):
-        x = np.float64(rows.data[k])
+        x = np.float64(data[k])
         total += x * x
     return total

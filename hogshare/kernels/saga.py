@@ -95,7 +95,7 @@ def row_change(rows, rule, r, w, intercept, gradients, local, columns, length, a
     kinked = length > 0.0 and losses.is_kinked(rule.loss)
     reach = 0.0
     if kinked:
-        reach = length * (squared_norm(rows, start, end) + rule.intercept_step)
+        reach = length * (squared_norm(rows.data, start, end) + rule.intercept_step)
     if single:
         only = margin(rows, start, end, w)
     else:

@@ -244,7 +244,7 @@ def sgd_rows(rows, rule, order, first, last, t, private, columns, single):
             coupled = couple(rule.loss, local, margin_of, local[layout.L_INTERCEPT])
         label = row_label(rows, r)
         weight = row_weight(rows, r)
-        norm2 = squared_norm(rows, start, end) if passive else 0.0
+        norm2 = squared_norm(rows.data, start, end) if passive else 0.0
         eta_t = schedules.step_size(
             rule.schedule, rule.eta0, rule.power_t, rule.alpha, rule.optimal_init, t
         )

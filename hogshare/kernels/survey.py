@@ -13,6 +13,7 @@ import numpy as np
 
 from hogshare.kernels.jit import helper, kernel
 from hogshare.kernels.parts import NOBODY, Helpers, draw, end_part, new_words, wait_for_parts
+from hogshare.kernels.rows import squared_norm
 
 # Values that are looked at for one thing after the other, while a first-level cache has them and
 # their columns. 0.68 ms for a9a where a pass for each thing took 1.0.
@@ -54,15 +55,6 @@ def _sum(values, start, end):
 
 
 @helper
-def _square_sum(values, start, end):
-    result = 0.0
-    for k in range(start, end):
-        x = np.float64(values[k])
-        result += x * x
-    return result
-
-
-@helper
 def _last(columns, start, end):
     """A comparison, not `max`, of which the compiler makes no vectors here."""
     last = columns.dtype.type(0)
@@ -95,7 +87,8 @@ def _norms(values, indptr, first, after):
     total = 0.0
     largest = 0.0
     for r in range(np.uint64(first), np.uint64(after)):
-        norm2 = _square_sum(values, np.uint64(indptr[r]), np.uint64(indptr[r + np.uint64(1)]))
+        start, end = np.uint64(indptr[r]), np.uint64(indptr[r + np.uint64(1)])
+        norm2 = squared_norm(values, start, end)
         total += norm2
         largest = max(largest, norm2)
     return total, largest
@@ -173,7 +166,7 @@ def look_over_dense(values, width, sizes, part_rows, words, me, found):
             largest = 0.0
             for r in range(np.uint64(first), np.uint64(part_end)):
                 start = r * np.uint64(width)
-                norm2 = _square_sum(values, start, start + np.uint64(width))
+                norm2 = squared_norm(values, start, start + np.uint64(width))
                 squares += norm2
                 largest = max(largest, norm2)
             found[part, 0] = squares

@@ -117,7 +117,7 @@ class LinearProblem:
             return survey_dense(rows.data, rows.width, True)
         return survey(rows.data, rows.indices, rows.indptr, self.n_features, True)
 
-    @cached_property
+    @property
     def norms(self) -> tuple[float, float]:
         """Mean and largest squared norm of the rows. Infinite where squares leave the range."""
         return self.survey.mean, self.survey.largest

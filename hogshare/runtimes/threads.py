@@ -100,7 +100,7 @@ class ThreadCrew:
         """Start a worker off the caller's core; a master takes none, and goes where it likes."""
         takes = self._leads and me < self.session.settings.n_workers
         cores = self._placement.elsewhere(me) if takes else set()
-        return pool().submit_to(cores, self._work, me) if cores else pool().submit(self._work, me)
+        return pool().submit_to(cores, self._work, me)
 
     def lead(self, hook: EpochHook) -> None:
         """Be worker 0 until it has left the run, and serve the caller's hook between its turns."""

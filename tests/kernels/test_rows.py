@@ -50,7 +50,7 @@ def look(rows, w, step, margin, out, squares, dense):
         margins(rows, start, end, w, margin)
         for c in range(margin.shape[0]):
             out[r, c] = margin[c]
-        squares[r] = squared_norm(rows, start, end)
+        squares[r] = squared_norm(rows.data, start, end)
         for k in range(start, end):
             dense[r, column_of(rows, start, k)] += rows.data[k]
     for r in range(n_rows):
