@@ -140,6 +140,12 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
+@functools.cache
+def cores() -> int:
+    """Cores of the whole machine; counted once, which reads a file."""
+    return os.cpu_count() or 1
+
+
 def busy_others() -> int:
     """Threads that run, or wait for a core, besides the calling one; 0 where nobody knows.
 

@@ -275,7 +275,7 @@ def test_a_thread_that_ends_between_two_looks_is_nobody(monkeypatch):
 def test_a_short_run_leaves_cores_alone_that_others_have(others, monkeypatch):
     problem = a_problem()
     monkeypatch.setattr(choice, "usable_workers", lambda n_jobs: 4)
-    monkeypatch.setattr(choice.os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(choice.machine, "cores", lambda: 4)
     monkeypatch.setattr(choice, "worthwhile_workers", lambda *settings: 3)
     monkeypatch.setattr(machine, "busy_others", lambda: others)
     n_workers, runtime, notes = choice.choose(problem, "auto", -1, 10, 1)

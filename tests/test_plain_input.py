@@ -296,6 +296,26 @@ def test_of_parameters_that_have_passed_only_plain_ones_are_kept(monkeypatch):
     assert "alpha" in looked.pop(), "so many are not kept"
 
 
+def test_seeds_need_no_look_and_what_is_none_is_refused_each_time(monkeypatch):
+    looked = []
+    real = parameters.validate_parameter_constraints
+
+    def look(constraints, values, name):
+        looked.append(set(values))
+        real(constraints, values, name)
+
+    monkeypatch.setattr(parameters, "validate_parameter_constraints", look)
+    SGDClassifier(random_state=0)._validate_params()
+    looked.clear()
+    for seed in (0, 1, 2**32 - 1):
+        SGDClassifier(random_state=seed)._validate_params()
+    assert looked == []
+    for none in (-1, 2**32, "1", 1.0):
+        for _ in range(2):
+            with pytest.raises(ValueError, match="random_state"):
+                SGDClassifier(random_state=none)._validate_params()
+
+
 @pytest.mark.parametrize("kind", ["csr", "csc"])
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 def test_columns_out_of_range_are_found(kind, index):

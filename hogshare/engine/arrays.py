@@ -214,8 +214,7 @@ def fill(
         fill_memory(session, problem, start)
         norms[:, layout.L_DUAL_MEAN] = a["dual_mean"]
     if plan.private == epochs.EXCHANGE:
-        rng = np.random.default_rng(plan.seed)
-        a["curvature"][:] = feature_curvature(problem, rng, a["chances"])
+        a["curvature"][:] = feature_curvature(problem, plan.seed, a["chances"])
         # what an exchange multiplies with the step of the features, which is not the intercept's
         a["intercept_curvature"][0] = (
             losses.CURVATURE[session.rule.loss]
@@ -248,13 +247,12 @@ def private_memory(specification: Shapes) -> dict[str, np.ndarray]:
     all of them: fifty take a fifth of a millisecond, which is much for a small fit.
     """
     places, size = [], 0
-    kinds = {kind: np.dtype(kind) for _, kind in specification.values()}  # few, and dear to look up
-    for shape, kind in specification.values():
-        places.append(size)
+    kinds: dict[str, np.dtype] = {}  # few, and dear to look up
+    for name, (shape, kind) in specification.items():
+        if kind not in kinds:
+            kinds[kind] = np.dtype(kind)
+        places.append((name, shape, kinds[kind], size))
         size += -(-math.prod(shape) * kinds[kind].itemsize // APART) * APART
     room = np.zeros(size + APART, np.uint8)
     start = -room.ctypes.data % APART
-    return {
-        name: np.ndarray(shape, kinds[kind], room, start + place)
-        for place, (name, (shape, kind)) in zip(places, specification.items(), strict=True)
-    }
+    return {name: np.ndarray(shape, kind, room, start + at) for name, shape, kind, at in places}

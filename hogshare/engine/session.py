@@ -281,7 +281,7 @@ class Session:
             sum_anew(self)
 
     def _lost_anyone(self) -> bool:
-        return bool((self.shared.table[:, layout.T_STATE] == layout.DEAD).any())
+        return layout.DEAD in self.shared.table[:, layout.T_STATE].tolist()
 
     def restore_at_rest(self) -> bool:
         """`restore_sums` while all rest; False if a worker that joined late is just about it."""

@@ -57,11 +57,12 @@ class SGDMixin(KnownParameters, CallbackSupportMixin):
                 "alpha must be > 0 since learning_rate is 'optimal'. "
                 "alpha is used to compute the optimal learning rate."
             )
-        wanted = "hinge" if is_classifier(self) else "epsilon_insensitive"
-        if est.learning_rate in ("pa1", "pa2") and est.loss != wanted:
-            raise ValueError(
-                f"Learning rate '{est.learning_rate}' only works with loss '{wanted}'."
-            )
+        if est.learning_rate in ("pa1", "pa2"):
+            wanted = "hinge" if is_classifier(self) else "epsilon_insensitive"
+            if est.loss != wanted:
+                raise ValueError(
+                    f"Learning rate '{est.learning_rate}' only works with loss '{wanted}'."
+                )
         if est.penalty == "elasticnet" and est.l1_ratio is None:
             raise ValueError("l1_ratio must be set when penalty is 'elasticnet'")
 

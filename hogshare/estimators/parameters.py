@@ -45,11 +45,22 @@ class KnownParameters:
         new = {
             name: value
             for name, value in given
-            if name not in plain or (name, type(value), value) not in cls._sound
+            if not (
+                name in plain and (_is_seed(name, value) or _setting(name, value) in cls._sound)
+            )
         }
         if not new:
             return
         validate_parameter_constraints(est._parameter_constraints, new, cls.__name__)
         if len(cls._sound) > MANY:
             cls._sound = set()
-        cls._sound |= {(name, type(new[name]), new[name]) for name in plain & new.keys()}
+        cls._sound |= {_setting(name, new[name]) for name in plain & new.keys()}
+
+
+def _setting(name: str, value: Any) -> Setting:
+    return name, type(value), value
+
+
+def _is_seed(name: str, value: Any) -> bool:
+    """Whether it is a seed as every `random_state` of scikit-learn's may be: often a new one."""
+    return name == "random_state" and type(value) is int and 0 <= value < 1 << 32

@@ -18,7 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from hogshare.kernels.sums import total
 from hogshare.kernels.survey import Survey
-from hogshare.problems.labels import distinct
+from hogshare.problems.labels import distinct, pair_of
 from hogshare.problems.rows import FLOATS, MANY
 
 COUNTS = (np.dtype(np.int32), np.dtype(np.int64))
@@ -48,7 +48,8 @@ def is_plain_target(y: Any) -> bool:
     if type(y) is not np.ndarray or y.ndim != 1 or not y.size or not y.flags.c_contiguous:
         return False
     if y.dtype in FLOATS:
-        return is_finite(y)
+        pair = pair_of(y)
+        return is_finite(y) if pair is None else all(map(math.isfinite, pair))
     return y.dtype.kind in "iub" and y.dtype.isnative
 
 

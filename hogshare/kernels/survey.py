@@ -3,11 +3,14 @@
 Threads share it by parts (`hogshare.kernels.parts`), each with counts of its own. Parts are the
 same whoever does them, and are added up in their order: the norms are those that one thread finds,
 bit for bit.
+
+A small fit comes here with nothing of NumPy in the processor's caches, where each call of it takes
+ten microseconds: what can be told or added up in the kernels is.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,8 +21,14 @@ from hogshare.kernels.rows import squared_norm
 # Values that are looked at for one thing after the other, while a first-level cache has them and
 # their columns. 0.68 ms for a9a where a pass for each thing took 1.0.
 STRIDE = 2048
-PART_VALUES = 1 << 14  # a thread's turn, some ten microseconds
+# A thread's turn is so many values, some ten microseconds, or so much of the whole: where threads
+# take turns, each begins a new stretch, for which the processor has not read ahead (IMDB by two:
+# turns of 4,096 values 0.98 ms, of 16,384 0.73, of 65,536 0.65).
+PART_VALUES, MOST_PARTS = 1 << 14, 64
 FEW = 4096  # features of which four counts fit in a second-level cache
+TOTAL, SQUARES, LARGEST, LAST = range(4)
+N_FOUND = 4
+NO_COLUMN = np.uint64(1 << 63)  # more than any number of features
 
 
 class Survey(NamedTuple):
@@ -28,9 +37,11 @@ class Survey(NamedTuple):
     Attributes
     ----------
     total : float
-        Sum of all values, or of dense rows that of their squares: NaN or infinite if a value is.
+        Sum of all values, or of their squares where sizes were asked for: NaN or infinite if a
+        value is.
     last_column : int
-        The largest column's number. If it is not among the features, not all was looked at.
+        The largest column's number. If it is not among the features, not all was looked at: it is
+        one that is too large, or pointers do not fit.
     mean, largest : float
         Mean and largest squared norm of the rows.
     counts : ndarray of shape (n_features,), int64, or None
@@ -94,29 +105,47 @@ def _norms(values, indptr, first, after):
     return total, largest
 
 
+@helper
+def _add_up(found):
+    """What all parts have found, in their order."""
+    total = 0.0
+    squares = 0.0
+    largest = 0.0
+    last = 0.0
+    for part in range(found.shape[0]):
+        total += found[part, TOTAL]
+        squares += found[part, SQUARES]
+        largest = max(largest, found[part, LARGEST])
+        last = max(last, found[part, LAST])
+    return total, squares, largest, last
+
+
 @kernel
-def look_over(
-    values, columns, indptr, n_features, sizes, part_rows, words, me, found, lasts, counts
-):
+def look_over(values, columns, indptr, n_features, sizes, part_rows, words, me, found, counts):
     """Look over parts of the rows until none is left; the first thread waits until all are done.
 
     columns : unsigned [n_values]
         Checked here, before anything is counted: nothing is written where a column is too large,
         and of that part no more is looked at.
     indptr : int64 [n_rows + 1]
-        Checked already.
+        Checked here too: where it decreases, or is not among the values, nothing is read, and the
+        part's last column is one that is too large.
     words : int64
         See `hogshare.kernels.parts`; of parts of `part_rows` rows.
-    found : float64 [n_parts, 3]
-        Of each part the sum, and, if `sizes`, the sum and the largest of squared norms.
-    lasts : uint64 [n_parts]
-        The last column of each part.
+    found : float64 [n_parts, N_FOUND]
+        Of each part the sum, or, if `sizes`, the sum and the largest of squared norms; and the last
+        column, in which a fraction's 53 bits are enough to tell that it is too large.
     counts : int64 [n_threads, 4 or 0, n_features]
-        This thread's, `me`, are added to; their sum over all is what was counted.
+        This thread's, `me`, are added to; their sum over all is what was counted, and the first
+        thread leaves it in the first place.
 
     Other arguments as those of `survey`.
+
+    Returns
+    -------
+    Of the first thread, over all parts: sum, sum of squared norms, the largest, last column.
     """
-    n_rows, n_parts = indptr.shape[0] - 1, found.shape[0]
+    n_rows, n_parts, n_values = indptr.shape[0] - 1, found.shape[0], values.shape[0]
     part = draw(words)
     while part < n_parts:
         row = part * part_rows
@@ -127,11 +156,13 @@ def look_over(
         last = np.uint64(0)
         while row < part_end:
             after = row + 1
-            limit = indptr[row] + STRIDE
-            while after < part_end and indptr[after + 1] <= limit:
+            if not 0 <= indptr[row] <= indptr[after] <= n_values:
+                last = NO_COLUMN
+                break
+            limit = min(indptr[row] + STRIDE, n_values)
+            while after < part_end and indptr[after] <= indptr[after + 1] <= limit:
                 after += 1
             start, end = np.uint64(indptr[row]), np.uint64(indptr[after])
-            total += _sum(values, start, end)
             mine = np.uint64(_last(columns, start, end))
             last = mine if mine > last else last
             if last >= np.uint64(n_features):  # without a sign: -1 of the caller's is a large one
@@ -142,20 +173,31 @@ def look_over(
                 norms, most = _norms(values, indptr, row, after)
                 squares += norms
                 largest = max(largest, most)
+            else:
+                total += _sum(values, start, end)
             row = after
-        found[part, 0] = total
-        found[part, 1] = squares
-        found[part, 2] = largest
-        lasts[part] = last
+        found[part, TOTAL] = total
+        found[part, SQUARES] = squares
+        found[part, LARGEST] = largest
+        found[part, LAST] = np.float64(last)
         end_part(words)
         part = draw(words)
-    if me == 0:
-        wait_for_parts(words, n_parts)
+    if me > 0:
+        return 0.0, 0.0, 0.0, 0.0
+    wait_for_parts(words, n_parts)
+    if counts.shape[1] > 0:
+        for j in range(n_features):
+            count = 0
+            for thread in range(counts.shape[0]):
+                for k in range(counts.shape[1]):
+                    count += counts[thread, k, j]
+            counts[0, 0, j] = count
+    return _add_up(found)
 
 
 @kernel
 def look_over_dense(values, width, sizes, part_rows, words, me, found):
-    """The same for dense rows of `width` values; without `sizes` only the sum of each part."""
+    """The same for dense rows of `width` values."""
     n_rows, n_parts = values.shape[0] // width, found.shape[0]
     part = draw(words)
     while part < n_parts:
@@ -169,15 +211,17 @@ def look_over_dense(values, width, sizes, part_rows, words, me, found):
                 norm2 = squared_norm(values, start, start + np.uint64(width))
                 squares += norm2
                 largest = max(largest, norm2)
-            found[part, 0] = squares
-            found[part, 1] = squares
-            found[part, 2] = largest
+            found[part, SQUARES] = squares
+            found[part, LARGEST] = largest
         else:
-            found[part, 0] = _sum(values, np.uint64(first * width), np.uint64(part_end * width))
+            start, end = np.uint64(first * width), np.uint64(part_end * width)
+            found[part, TOTAL] = _sum(values, start, end)
         end_part(words)
         part = draw(words)
-    if me == 0:
-        wait_for_parts(words, n_parts)
+    if me > 0:
+        return 0.0, 0.0, 0.0, 0.0
+    wait_for_parts(words, n_parts)
+    return _add_up(found)
 
 
 def survey(
@@ -188,13 +232,13 @@ def survey(
     sizes: bool,
     helpers: Helpers = NOBODY,
 ) -> Survey:
-    """Look over sparse rows whose pointers have been checked.
+    """Look over sparse rows.
 
     Parameters
     ----------
     values, columns, indptr : ndarray
         As `hogshare.kernels.rows.Rows` has them: views that must not be written, and unsigned
-        columns. What is stored beyond the last pointer is not looked at.
+        columns; as many as the last pointer says.
     n_features : int
     sizes : bool
         Whether norms and counts are asked for, not only whether the rows are sound; 0, 0 and None
@@ -204,20 +248,11 @@ def survey(
     """
     n_rows = len(indptr) - 1
     n_parts, part_rows = _parts(n_rows, int(indptr[-1]))
-    found, lasts = np.zeros((n_parts, 3)), np.zeros(n_parts, np.uint64)
     n_counts = 4 if sizes and n_features <= FEW else 0
     counts = np.zeros((1 + helpers.count, n_counts, n_features), np.int64)
-    words = new_words()
-
-    def look(me: int) -> None:
-        rows = values, columns, indptr, n_features, int(sizes), part_rows
-        with np.errstate(all="ignore"):  # without compilation, NumPy warns of what `total` tells
-            look_over(*rows, words, me, found, lasts, counts)
-
-    helpers.call(look)
-    look(0)
-    counted = counts.sum(axis=(0, 1)) if n_counts else None
-    return _together(found, int(lasts.max()), n_rows, counted)
+    rows = values, columns, indptr, n_features, int(sizes), part_rows
+    seen = _share(look_over, rows, n_parts, (counts,), helpers)
+    return _told(seen, sizes, n_rows, counts[0, 0] if n_counts else None)
 
 
 def survey_dense(values: np.ndarray, width: int, sizes: bool, helpers: Helpers = NOBODY) -> Survey:
@@ -232,29 +267,35 @@ def survey_dense(values: np.ndarray, width: int, sizes: bool, helpers: Helpers =
     """
     n_rows = len(values) // width
     n_parts, part_rows = _parts(n_rows, len(values))
-    found, words = np.zeros((n_parts, 3)), new_words()
+    total, squares, largest, _ = _share(
+        look_over_dense, (values, width, int(sizes), part_rows), n_parts, (), helpers
+    )
+    return _told((total, squares, largest, width - 1), sizes, n_rows, None)
 
-    def look(me: int) -> None:
-        with np.errstate(all="ignore"):
-            look_over_dense(values, width, int(sizes), part_rows, words, me, found)
+
+def _share(
+    look_over: Any, rows: tuple[Any, ...], n_parts: int, more: tuple[Any, ...], helpers: Helpers
+) -> tuple[float, ...]:
+    """Let all threads look over the rows, and return what the first has when all is done."""
+    words, found = new_words(), np.zeros((n_parts, N_FOUND))
+
+    def look(me: int) -> Any:
+        with np.errstate(all="ignore"):  # without compilation, NumPy warns of what `total` tells
+            return look_over(*rows, words, me, found, *more)
 
     helpers.call(look)
-    look(0)
-    return _together(found, width - 1, n_rows, None)
+    return tuple(look(0))
 
 
 def _parts(n_rows: int, n_values: int) -> tuple[int, int]:
     """How many parts there are, and how many rows of each but the last."""
-    n_parts = max(1, min(n_rows, n_values // PART_VALUES))
+    n_parts = max(1, min(n_rows, n_values // PART_VALUES, MOST_PARTS))
     part_rows = -(-n_rows // n_parts)
     return max(1, -(-n_rows // max(1, part_rows))), part_rows
 
 
-def _together(
-    found: np.ndarray, last_column: int, n_rows: int, counts: np.ndarray | None
-) -> Survey:
-    """What was found, from what was found of each part."""
-    with np.errstate(all="ignore"):
-        total, squares, _ = found.sum(axis=0)
-    mean, largest = float(squares) / max(1, n_rows), float(found[:, 2].max())
-    return Survey(float(total), last_column, mean, largest, counts)
+def _told(seen: tuple[float, ...], sizes: bool, n_rows: int, counts: np.ndarray | None) -> Survey:
+    """A survey, from what the parts have found together."""
+    total, squares, largest, last_column = seen
+    mean = squares / max(1, n_rows)
+    return Survey(squares if sizes else total, int(last_column), mean, largest, counts)

@@ -9,7 +9,7 @@ import numpy as np
 
 from hogshare import machine
 from hogshare.kernels import epochs, losses
-from hogshare.kernels.moments import add_chances, add_interactions
+from hogshare.kernels.moments import add_chances, estimate_curvature
 
 if TYPE_CHECKING:
     from hogshare.problems.linear import LinearProblem
@@ -181,11 +181,11 @@ def _interval(problem: Size, meeting_ns: float, share: float) -> int:
     per_coordinate = EXCHANGE_BYTES / costs.stream_gb_per_second
     per_coordinate += LINE_TRANSFERS * costs.line_transfer_ns * line_share
     exchange_ns = meeting_ns + problem.n_features * problem.n_columns * per_coordinate
-    return int(np.clip(share * exchange_ns / row_nanoseconds(problem), 16, 8192))
+    return min(8192, max(16, int(share * exchange_ns / row_nanoseconds(problem))))
 
 
 def feature_curvature(
-    problem: LinearProblem, rng: np.random.Generator, chances: np.ndarray = NOBODY
+    problem: LinearProblem, seed: int, chances: np.ndarray = NOBODY
 ) -> np.ndarray:
     """Estimate how curved the objective is along each feature, from a sample of rows.
 
@@ -198,21 +198,20 @@ def feature_curvature(
         Loss curvature times the mean of ``|x_j| sum_i |x_i|``. A feature too rare to be in the
         sample gets 0, which is right for the exchange: its changes are added.
     """
-    n_sample = int(np.clip(SAMPLE_VALUES * problem.n_rows // max(1, problem.nnz), *SAMPLE_ROWS))
-    # some rows come twice: that does no harm
+    fewest, most = SAMPLE_ROWS
+    n_sample = min(most, max(fewest, SAMPLE_VALUES * problem.n_rows // max(1, problem.nnz)))
+    sample, counts = np.empty(n_sample, np.int64), NOBODY
     if chances.size:
         ends = np.cumsum(chances)
         ends /= ends[-1]  # its last is then 1, which no draw reaches
-        sample = np.searchsorted(ends, rng.random(n_sample), side="right")
+        draws = np.random.default_rng(seed).random(n_sample)
+        sample = np.searchsorted(ends, draws, side="right")
         counts = 1.0 / chances[sample]
-    else:
-        sample, counts = rng.integers(problem.n_rows, size=n_sample), NOBODY
-    total = np.zeros(problem.n_features)
-    add_interactions(problem.rows, sample, counts, total)
-    bound = losses.CURVATURE[losses.CODES[problem.loss]]
-    curvature = bound * total / max(1, len(sample))
-    # unscaled data may exceed float32, where a number as large as it has says the same
-    return np.minimum(curvature, np.finfo(np.float32).max).astype(np.float32)
+    out = np.empty(problem.n_features, np.float32)
+    bound = float(losses.CURVATURE[losses.CODES[problem.loss]])
+    sums = np.zeros(problem.n_features)
+    estimate_curvature(problem.rows, sample, counts, seed, bound, sums, out)
+    return out
 
 
 def feature_rarity(problem: LinearProblem, chances: np.ndarray = NOBODY) -> np.ndarray:

@@ -6,25 +6,35 @@ from typing import Any
 
 import numpy as np
 
-FIRST = 100  # labels that show that there are more kinds, as a rule
+from hogshare.kernels.labels import two_kinds
+
+NUMBERS = tuple(map(np.dtype, ("float32", "float64", "int32", "int64")))  # of this byte order
 
 
 def distinct(y: Any) -> np.ndarray:
     """Sorted distinct labels, as `numpy.unique`.
 
-    Two kinds of numbers are the smallest and the largest: seen at once, which sorting is not (0.03
-    ms instead of 0.2 for 32,561 labels). NumPy 2.4 tells distinct integers by hashing, which takes
-    seven times as long as sorting; asked for counts it sorts.
+    Two kinds of numbers are seen at once, which sorting is not (0.02 ms instead of 0.2 for 32,561
+    labels). NumPy 2.4 tells distinct integers by hashing, which takes seven times as long as
+    sorting; asked for counts it sorts.
     """
     y = np.atleast_1d(y)
-    if y.size and y.dtype.kind in "biuf" and _are_two(y[:FIRST]) and _are_two(y):
-        low, high = y.min(), y.max()
+    pair = pair_of(y)
+    if pair is not None:
+        low, high = min(pair), max(pair)
         return np.array([low] if low == high else [low, high], y.dtype)
     if y.dtype.kind in "iu":
         return np.unique(y, return_counts=True)[0]
     return np.unique(y)
 
 
-def _are_two(y: np.ndarray) -> bool:
-    """Whether numbers are of two kinds, or one; never where one of them is NaN."""
-    return bool(((y == y.min()) | (y == y.max())).all())
+def pair_of(y: np.ndarray) -> tuple[Any, Any] | None:
+    """The two kinds of a vector of numbers, or its one kind twice; None where there are others."""
+    if y.dtype not in NUMBERS or y.ndim != 1 or not y.size:
+        return None
+    if not (y.flags.c_contiguous and y.flags.aligned):
+        return None
+    y = y.view()
+    y.setflags(write=False)  # one kernel for arrays that may be written and that may not
+    first, second, no_others = two_kinds(y)
+    return (first, second) if no_others else None

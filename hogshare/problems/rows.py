@@ -32,8 +32,10 @@ BLOCKS_PER_WORKER = 8  # per epoch: a slow worker delays its end by at most one 
 
 def _frozen(array: np.ndarray) -> np.ndarray:
     """A read-only, aligned, contiguous view (a copy only where the layout demands one)."""
-    array = np.require(array, requirements=["C", "A"]).view()
-    array.flags.writeable = False
+    if not (array.flags.c_contiguous and array.flags.aligned):
+        array = np.require(array, requirements=["C", "A"])
+    array = array.view()
+    array.setflags(write=False)
     return array
 
 
@@ -71,8 +73,8 @@ def check_sparse(X: Any) -> None:
 def survey_rows(X: Any, sizes: bool, helpers: Helpers = NOBODY) -> Survey | None:
     """Check as `check_sparse` does, and tell what one pass over the values has seen.
 
-    Only of rows as kernels read them: CSR, floats with 32-bit columns and nothing beyond the last
-    pointer, and dense ones if there are many; None of anything else.
+    Only of rows as kernels read them: CSR, floats with 32-bit columns, as many as the last pointer
+    says, and dense ones if there are many; None of anything else.
 
     Parameters
     ----------
@@ -92,7 +94,6 @@ def survey_rows(X: Any, sizes: bool, helpers: Helpers = NOBODY) -> Survey | None
     if not _is_plain_csr(X):
         check_sparse(X)
         return None
-    _check_pointers(X)
     seen = survey(
         _frozen(X.data),
         _frozen(X.indices.view(np.uint32)),
@@ -101,7 +102,7 @@ def survey_rows(X: Any, sizes: bool, helpers: Helpers = NOBODY) -> Survey | None
         sizes,
         helpers,
     )
-    if X.data.size and seen.last_column >= X.shape[1]:
+    if seen.last_column >= X.shape[1]:
         check_sparse(X)  # which says what is wrong
     return seen
 
@@ -118,7 +119,9 @@ def _is_plain_csr(X: Any) -> bool:
         all(type(array) is np.ndarray and array.ndim == 1 for array in arrays)
         and X.data.dtype in FLOATS
         and X.indices.dtype == X.indptr.dtype == np.int32
-        and int(X.indptr[-1]) == len(X.data)
+        and len(X.indptr) == X.shape[0] + 1
+        and X.indptr.item(0) == 0
+        and X.indptr.item(-1) == len(X.data) == len(X.indices)
     )
 
 

@@ -108,7 +108,7 @@ def choose(
             reason = alone if ceiling == 1 else "more would not pay here"
             return 1, Caller(), [f"runtime: caller, because {reason}"]
         if computing_ns(problem, epochs) < MOMENT_NS:
-            count = min(count, (os.cpu_count() or 1) - machine.busy_others())
+            count = min(count, machine.cores() - machine.busy_others())
             if count < 2:
                 return 1, Caller(), ["runtime: caller, because other cores are busy now"]
         if _are_shared(problem):

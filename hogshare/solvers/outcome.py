@@ -23,7 +23,7 @@ from hogshare.planes import Plane
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
 from hogshare.report import Trace
-from hogshare.shm.table import ProgressTable
+from hogshare.shm.table import STATES
 from hogshare.shm.turns import MESSAGES, NANOSECONDS, kept
 
 REASONS = {
@@ -193,7 +193,7 @@ def epoch_losses(session: Session) -> np.ndarray:
 def staleness(session: Session) -> np.ndarray:
     """Histogram over all workers, without the empty end."""
     total = session.shared.staleness.sum(axis=0)
-    used = np.flatnonzero(total)
+    used = total.nonzero()[0]
     return total[: used[-1] + 1] if used.size else total[:1]
 
 
@@ -215,24 +215,22 @@ def mail(session: Session) -> dict[str, Any] | None:
 
 def workers(session: Session) -> list[dict[str, Any]]:
     """One line per worker; `joined_seconds` counts from the run's beginning."""
-    table = ProgressTable(session.shared.table)
-    states, seconds, waited = table.state, table.mean_block_seconds, table.waiting_seconds
     lines = []
-    for k, row in enumerate(session.shared.table):
-        joined = float(row[layout.T_JOINED] - session.began) * 1e-9
+    for k, row in enumerate(session.shared.table.tolist()):
+        joined = (row[layout.T_JOINED] - session.began) * 1e-9
         lines.append(
             {
                 "worker": k,
-                "state": str(states[k]),
-                "blocks": int(row[layout.T_BLOCKS]),
-                "rows": int(row[layout.T_ROWS]),
-                "pushes": int(row[layout.T_PUSHES]),
-                "dropped": int(row[layout.T_DROPPED]),
-                "waiting_seconds": float(waited[k]),
-                "mean_block_seconds": float(seconds[k]),
-                "largest_lead": int(row[layout.T_LAG]),
+                "state": STATES[row[layout.T_STATE]],
+                "blocks": row[layout.T_BLOCKS],
+                "rows": row[layout.T_ROWS],
+                "pushes": row[layout.T_PUSHES],
+                "dropped": row[layout.T_DROPPED],
+                "waiting_seconds": row[layout.T_WAITING] * 1e-9,
+                "mean_block_seconds": row[layout.T_BUSY] * 1e-9 / max(1, row[layout.T_BLOCKS]),
+                "largest_lead": row[layout.T_LAG],
                 "joined_seconds": joined if row[layout.T_PROCESS] else None,
-                "pid": int(row[layout.T_PROCESS]),
+                "pid": row[layout.T_PROCESS],
             }
         )
     return lines

@@ -14,7 +14,7 @@ from hogshare.kernels import penalties
 from hogshare.kernels.jit import kernel
 from hogshare.kernels.moments import (
     add_chances,
-    add_interactions,
+    estimate_curvature,
     nonzeros_of,
     norms_of,
 )
@@ -107,16 +107,19 @@ def test_clip_l1(form, dtype, columns):
     assert (w.reshape(m, columns)[1] == 0.0).all()
 
 
+def curvature_sums(problem, sample, counts):
+    """What the rows of a sample add up to, in float32."""
+    sums, out = np.zeros(problem.n_features), np.empty(problem.n_features, np.float32)
+    estimate_curvature(problem.rows, sample, counts, 3, float(len(sample)), sums, out)
+    np.testing.assert_array_equal(out, sums.astype(np.float32))
+    return sums
+
+
 @pytest.mark.parametrize(("form", "dtype"), FORMS)
 def test_moments(form, dtype):
     problem, X, _, _ = cases.problem(form, dtype)
-    sample = np.array([4, 0, 9, 4])
-    out = np.zeros(X.shape[1])
-    add_interactions(problem.rows, sample, np.empty(0), out)
-    np.testing.assert_allclose(out, naive.interactions(X[sample]), rtol=1e-6)
-    out[:] = 0.0
-    add_interactions(problem.rows, sample, np.array([2.0, 1.0, 0.0, 1.0]), out)
-    np.testing.assert_allclose(out, naive.interactions(X[[4, 4, 4, 0]]), rtol=1e-6)
+    sums = curvature_sums(problem, np.array([4, 0, 9, 4]), np.array([2.0, 1.0, 0.0, 1.0]))
+    np.testing.assert_allclose(sums, naive.interactions(X[[4, 4, 4, 0]]), rtol=1e-6)
     if form != "dense":
         np.testing.assert_array_equal(nonzeros_of(problem.rows, X.shape[1]), (X != 0).sum(axis=0))
         chances, sums = np.arange(len(X)) / 4.0, np.zeros(X.shape[1])
@@ -124,13 +127,35 @@ def test_moments(form, dtype):
         np.testing.assert_array_equal(sums, chances @ (X != 0))
 
 
+def test_rows_of_a_sample_are_drawn_evenly():
+    problem, X, _, _ = cases.problem("csr", "float64")
+    sample = np.empty(1000 * len(X), np.int64)
+    sums = curvature_sums(problem, sample, np.empty(0))
+    drawn = np.bincount(sample, minlength=len(X))
+    assert len(drawn) == len(X)
+    assert 850 < drawn.min() <= drawn.max() < 1150
+    np.testing.assert_allclose(sums, naive.interactions(X[sample]))
+    other = np.empty_like(sample)
+    estimate_curvature(
+        problem.rows, other, np.empty(0), 4, 1.0, np.zeros(X.shape[1]), np.empty(X.shape[1], "f4")
+    )
+    assert (sample != other).mean() > 0.5
+
+
+def test_curvatures_beyond_float32_are_its_largest():
+    problem = problems.linear(np.array([[1e30, 1.0], [1.0, 1.0]]), np.arange(2))
+    out = np.empty(2, np.float32)
+    estimate_curvature(problem.rows, np.zeros(1, int), np.ones(1), 0, 1.0, np.zeros(2), out)
+    np.testing.assert_array_equal(out, np.float32([np.finfo(np.float32).max, 1e30]))
+
+
 def test_samples_longer_than_what_is_asked_for_ahead():
     rng = np.random.default_rng(0)
     X = np.where(rng.random((200, 7)) < 0.5, rng.normal(size=(200, 7)), 0.0)
     problem = problems.linear(sp.csr_array(X), np.arange(200) % 2)
-    sample, out = rng.integers(0, 200, 40), np.zeros(7)
-    add_interactions(problem.rows, sample, np.empty(0), out)
-    np.testing.assert_allclose(out, naive.interactions(X[sample]))
+    sample = rng.integers(0, 200, 40)
+    sums = curvature_sums(problem, sample, np.ones(40))
+    np.testing.assert_allclose(sums, naive.interactions(X[sample]))
     squares = np.square(X).sum(axis=1)
     for every in (1, 3):
         expected = squares[::every].mean(), squares[::every].max()
