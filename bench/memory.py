@@ -1,8 +1,9 @@
 """What a fit adds to memory: proportional set size of this process and all it started.
 
 A CSR matrix of float32 (1 GB by default) is fitted with two workers; a thread samples the sum of
-the proportional set sizes ten times a second. Asked: at most 1.15 X + 300 MB where the rows are
-private and the workers processes, at most 300 MB where they are shared or mapped, and with threads.
+the proportional set sizes ten times a second, where they stand still. Asked: at most 1.15 X + 300
+MB where the rows are private and the workers processes, at most 300 MB where they are shared or
+mapped, and with threads.
 Usage::
 
     python bench/memory.py --gigabytes 1 --json bench/results/memory.json
@@ -44,17 +45,22 @@ def make(gigabytes: float) -> tuple[sp.csr_matrix, np.ndarray]:
     return X, rng.integers(0, 2, n_rows)
 
 
-def proportional() -> int:
-    """Proportional set sizes of this process and its descendants, in bytes."""
+def proportional() -> int | None:
+    """Proportional set sizes of this process and its descendants, in bytes; None while they move.
+
+    Of pages that another process comes to share between two readings half would be counted twice.
+    """
     me = psutil.Process()
-    total = 0
-    for process in [me, *me.children(recursive=True)]:
-        try:
-            text = Path(f"/proc/{process.pid}/smaps_rollup").read_text()
-        except OSError:
-            continue  # it has ended
-        total += next(int(x.split()[1]) for x in text.splitlines() if x.startswith("Pss:")) * 1024
-    return total
+    sizes = [_of(process.pid) for process in [me, *me.children(recursive=True)]]
+    return sum(sizes) if abs(_of(me.pid) - sizes[0]) < 0.01 * sizes[0] else None
+
+
+def _of(pid: int) -> int:
+    try:
+        text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    except OSError:
+        return 0  # it has ended
+    return next(int(x.split()[1]) for x in text.splitlines() if x.startswith("Pss:")) * 1024
 
 
 class Peak:
@@ -62,7 +68,9 @@ class Peak:
 
     def __enter__(self) -> Peak:
         gc.collect()
-        self.before = self.largest = proportional()
+        before = proportional()
+        assert before is not None, "nothing runs yet"
+        self.before = self.largest = before
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch)
         self._thread.start()
@@ -70,12 +78,16 @@ class Peak:
 
     def _watch(self) -> None:
         while not self._stop.wait(0.1):
-            self.largest = max(self.largest, proportional())
+            self._look()
+
+    def _look(self) -> None:
+        self.largest = max(self.largest, proportional() or 0)
 
     def __exit__(self, *_: Any) -> None:
         self._stop.set()
         self._thread.join()
-        self.rise = max(self.largest, proportional()) - self.before
+        self._look()
+        self.rise = self.largest - self.before
 
 
 def touched(X: sp.csr_matrix) -> sp.csr_matrix:

@@ -88,7 +88,7 @@ def begins_empty(start: Model | None) -> bool:
     """Whether a rule that remembers rows begins with nothing remembered; see `fill_memory`."""
     if start is None:
         return True
-    return start.memory is None and not np.any(start.coef) and not np.any(start.intercept)
+    return start.memory is None and start.is_zero()
 
 
 def fill_memory(session: Session, problem: LinearProblem, start: Model) -> None:

@@ -141,7 +141,7 @@ def intercept_share(problem: LinearProblem, mean: float) -> float:
 def largest_weight(problem: LinearProblem) -> float:
     """The largest weight of a row and its class."""
     largest = float(problem.rows.weight.max(initial=0.0)) if problem.rows.weight.size else 1.0
-    return largest * float(max(problem.positive.max(), problem.negative.max()))
+    return largest * max(problem.positive.tolist() + problem.negative.tolist())
 
 
 def kinked_step(problem: LinearProblem, mean: float) -> float:

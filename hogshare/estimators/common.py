@@ -21,10 +21,10 @@ from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
 from hogshare.estimators.epochs import EpochTasks
 from hogshare.estimators.parameters import KnownParameters
-from hogshare.estimators.workers import check_rows, is_zero, plane_of
+from hogshare.estimators.workers import check_rows, plane_of
 from hogshare.kernels import schedules
 from hogshare.kernels.survey import Survey
-from hogshare.planes import Master, Shared
+from hogshare.planes import Master
 from hogshare.problems.linear import build
 from hogshare.problems.model import Model
 from hogshare.report import Report
@@ -69,7 +69,8 @@ class SGDMixin(KnownParameters, CallbackSupportMixin):
     def _check_auto(self, for_partial_fit: bool) -> None:
         """Refuse what the rules that remember rows cannot do, in this class's own words."""
         est: Any = self
-        if isinstance(est.plane, Master) or plane_of(est) == Shared(exchange=None):
+        plane = plane_of(est)
+        if isinstance(plane, Master) or plane.exchange is None:
             raise ValueError(
                 "learning_rate='auto' needs private copies: use plane=Shared() instead of "
                 "exchange=None."
@@ -201,7 +202,7 @@ class SGDMixin(KnownParameters, CallbackSupportMixin):
         tasks.begin(start)
         rule: Rule = SGD(average=est.average)
         if automatic:
-            rule = automatic_rule(problem, est.shuffle, from_anywhere=not is_zero(start))
+            rule = automatic_rule(problem, est.shuffle, from_anywhere=not start.is_zero())
         report = solve(
             problem,
             rule=rule,

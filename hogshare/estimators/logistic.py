@@ -22,7 +22,6 @@ from hogshare.estimators.workers import (
     WORKER_CONSTRAINTS,
     check_rows,
     for_scikit_learn,
-    is_zero,
     to_the_optimum,
     warn_unless_converged,
     with_mean_one,
@@ -307,7 +306,7 @@ class LogisticRegression(KnownParameters, _LogisticRegression):
             tasks.end(None)
             return None
         # at zero there is nothing to look at before the first epoch
-        begun = start.memory is not None or not is_zero(start)
+        begun = start.memory is not None or not start.is_zero()
         finishes = self.solver in FINISHERS and self.runtime == "auto"
         report = to_the_optimum(
             self,

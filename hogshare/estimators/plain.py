@@ -100,5 +100,5 @@ def are_plain_classes(classes: Any) -> bool:
     if type(classes) is not np.ndarray or classes.ndim != 1 or len(classes) > FEW_CLASSES:
         return False
     if classes.dtype in FLOATS:
-        return bool((np.abs(classes) < EXACT).all() and (classes == np.rint(classes)).all())
+        return all(abs(c) < EXACT and c.is_integer() for c in classes.tolist())
     return classes.dtype.kind in "iub"

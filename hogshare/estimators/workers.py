@@ -97,7 +97,7 @@ def to_the_optimum(
             f"{type(estimator).__name__} needs private copies: use plane=Shared() instead of "
             f"{plane}."
         )
-    forgetful = start is not None and start.memory is None and not is_zero(start)
+    forgetful = start is not None and start.memory is None and not start.is_zero()
     return solve(
         problem,
         rule=automatic_rule(problem, from_anywhere=forgetful),
@@ -110,11 +110,6 @@ def to_the_optimum(
         start=start,
         on_epoch=on_epoch,
     )
-
-
-def is_zero(model: Model) -> bool:
-    """Whether all coefficients and intercepts are zero."""
-    return not (np.any(model.coef) or np.any(model.intercept))
 
 
 def with_mean_one(weight: np.ndarray) -> tuple[np.ndarray, float]:

@@ -45,6 +45,10 @@ class Model:
         """Whether every number of the last iterate is finite."""
         return bool(np.isfinite(self.coef).all() and np.isfinite(self.intercept).all())
 
+    def is_zero(self) -> bool:
+        """Whether every number of the last iterate is zero."""
+        return not (np.asarray(self.coef).any() or np.asarray(self.intercept).any())
+
 
 def shrunk(coef: np.ndarray, threshold: float) -> np.ndarray:
     """Move every coefficient towards zero: from the dual rule's vector to its model."""

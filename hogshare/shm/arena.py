@@ -193,6 +193,11 @@ class Arena:
         return self._mapping
 
 
+def are_there_arenas() -> bool:
+    """Whether any arena is live; most processes that fit in threads never have one."""
+    return bool(_live)  # one step of the interpreter, for which nobody has to wait
+
+
 def find_arena(low: int, high: int) -> tuple[Arena, int] | None:
     """Return the live arena that holds the addresses low to high, and the offset of `low`."""
     with _live_lock:

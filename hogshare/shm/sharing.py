@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.shm.arena import Arena, find_arena
+from hogshare.shm.arena import Arena, are_there_arenas, find_arena
 
 try:
     from numpy.lib.array_utils import byte_bounds
@@ -80,7 +80,7 @@ def find(array: np.ndarray) -> tuple[Arena, int] | None:
         (``array[0, ..., 0]``) there; None if the array is empty or not all of it is in one arena.
         The arena belongs to the arrays in it: do not close it.
     """
-    if array.size == 0:
+    if array.size == 0 or not are_there_arenas():
         return None
     low, high = byte_bounds(array)
     found = find_arena(low, high)

@@ -448,7 +448,7 @@ def check_memory(
         )
     if start is None or start.memory is not None:
         return
-    if np.any(start.coef) or np.any(start.intercept):
+    if not start.is_zero():
         raise ValueError(
             "SDCA starts from zero, or from a model of SDCA or SAGA on the same rows: its model is "
             "a sum over the rows' dual variables, which this start model does not have (memory)."
