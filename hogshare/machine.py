@@ -133,17 +133,17 @@ def key() -> dict[str, Any]:
     }
 
 
-def usable_cores() -> int:
-    """Cores that the system lets the calling thread run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 @functools.cache
 def cores() -> int:
     """Cores of the whole machine; counted once, which reads a file."""
     return os.cpu_count() or 1
+
+
+def usable_cores() -> int:
+    """Cores that the system lets the calling thread run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return cores()
 
 
 def busy_others() -> int:

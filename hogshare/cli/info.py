@@ -71,7 +71,7 @@ def gather() -> dict[str, Any]:
         **{name: version_of(name) for name in (*LIBRARIES, *OPTIONAL)},
         "system": f"{platform.system()} {platform.release()}",
         "machine": platform.machine(),
-        "cores": os.cpu_count(),
+        "cores": machine.cores(),
         "usable cores": cores,
         "anonymous shared memory (memfd)": hasattr(os, "memfd_create"),
         "folder of compiled kernels": None if CACHE_FOLDER is None else str(CACHE_FOLDER),

@@ -19,7 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from hogshare.kernels.sums import total
 from hogshare.kernels.survey import Survey
 from hogshare.problems.labels import distinct, pair_of
-from hogshare.problems.rows import FLOATS, MANY
+from hogshare.problems.rows import FLOATS, MANY, frozen
 
 COUNTS = (np.dtype(np.int32), np.dtype(np.int64))
 CSR = (sp.csr_matrix, sp.csr_array)
@@ -38,9 +38,7 @@ def is_finite(values: np.ndarray) -> bool:
     with np.errstate(all="ignore"):
         if values.size < MANY:
             return bool(np.isfinite(values.sum()))
-        flat = np.require(values, requirements=["C", "A"]).reshape(-1).view()
-        flat.flags.writeable = False  # one kernel for arrays that may be written and that may not
-        return math.isfinite(total(flat))
+        return math.isfinite(total(frozen(values).reshape(-1)))
 
 
 def is_plain_target(y: Any) -> bool:

@@ -30,8 +30,11 @@ MAX_BLOCK_ROWS = 8192
 BLOCKS_PER_WORKER = 8  # per epoch: a slow worker delays its end by at most one block
 
 
-def _frozen(array: np.ndarray) -> np.ndarray:
-    """A read-only, aligned, contiguous view (a copy only where the layout demands one)."""
+def frozen(array: np.ndarray) -> np.ndarray:
+    """A read-only, aligned, contiguous view (a copy only where the layout demands one).
+
+    So there is one kernel for arrays that may be written and that may not.
+    """
     if not (array.flags.c_contiguous and array.flags.aligned):
         array = np.require(array, requirements=["C", "A"])
     array = array.view()
@@ -90,14 +93,14 @@ def survey_rows(X: Any, sizes: bool, helpers: Helpers = NOBODY) -> Survey | None
         As `check_sparse`.
     """
     if _is_plain_dense(X) and X.size >= MANY:
-        return survey_dense(_frozen(X.reshape(-1)), X.shape[1], sizes, helpers)
+        return survey_dense(frozen(X.reshape(-1)), X.shape[1], sizes, helpers)
     if not _is_plain_csr(X):
         check_sparse(X)
         return None
     seen = survey(
-        _frozen(X.data),
-        _frozen(X.indices.view(np.uint32)),
-        _frozen(X.indptr.astype(np.int64, copy=False)),
+        frozen(X.data),
+        frozen(X.indices.view(np.uint32)),
+        frozen(X.indptr.astype(np.int64, copy=False)),
         X.shape[1],
         sizes,
         helpers,
@@ -177,8 +180,8 @@ def each_column_once(X: Any) -> Any:
 
 
 def _has_repeats(X: Any) -> bool:
-    columns = _frozen(_columns(X.indices[: int(X.indptr[-1])], X.shape[1]))
-    starts = _frozen(X.indptr.astype(np.int64, copy=False))
+    columns = frozen(_columns(X.indices[: int(X.indptr[-1])], X.shape[1]))
+    starts = frozen(X.indptr.astype(np.int64, copy=False))
     return bool(has_repeats(columns, starts, np.full(X.shape[1], -1)))
 
 
@@ -190,21 +193,21 @@ def as_rows(X: Any, y: np.ndarray, weight: np.ndarray | None) -> Rows:
     if is_sparse(X):
         nnz = int(X.indptr[-1])
         return Rows(
-            _frozen(X.data[:nnz]),
-            _frozen(_columns(X.indices[:nnz], X.shape[1])),
-            _frozen(X.indptr.astype(np.int64, copy=False)),
+            frozen(X.data[:nnz]),
+            frozen(_columns(X.indices[:nnz], X.shape[1])),
+            frozen(X.indptr.astype(np.int64, copy=False)),
             0,
-            _frozen(y),
-            _frozen(weight),
+            frozen(y),
+            frozen(weight),
         )
     X = np.require(X, requirements=["C", "A"])
     return Rows(
-        _frozen(X.reshape(-1)),
-        _frozen(np.empty(0, np.uint32)),
-        _frozen(np.empty(0, np.int64)),
+        frozen(X.reshape(-1)),
+        frozen(np.empty(0, np.uint32)),
+        frozen(np.empty(0, np.int64)),
         X.shape[1],
-        _frozen(y),
-        _frozen(weight),
+        frozen(y),
+        frozen(weight),
     )
 
 

@@ -19,6 +19,7 @@ from hogshare.engine.session import Session
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
 from hogshare.kernels import layout
+from hogshare.machine import cores
 from hogshare.planes import Plane
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
@@ -164,7 +165,7 @@ def _system() -> dict[str, Any]:
     return {
         "system": f"{platform.system()} {platform.release()}",
         "processor": platform.machine(),
-        "cores": os.cpu_count(),
+        "cores": cores(),
     }
 
 
