@@ -638,10 +638,10 @@ def test_forks_from_one_thread_while_another_hires(folder):
             assert os.waitpid(child, 0)[1] == 0
         stop.set()
         thread.join()
-        print(len(crew._idle))
+        print([ask(m, "hello", n=1)[1] for m in crew.hire(2)])
         """,
     )
-    assert lines == ["2"]
+    assert lines == ["[{'n': 1}, {'n': 1}]"]
 
 
 def test_multiprocessing_children_have_crews_too(folder):

@@ -1,9 +1,11 @@
 """Measure the machine's constants: about a second, once the loops are compiled.
 
 Every number is a median over repeats, so that a moment in which the machine does something else
-does not count; what is busy all the time is measured busy. Threads that measure together are bound
-to a core each, meet at a barrier, and share what they only read; each has a vector of its own to
-write. Word and vector of a hand-over have one writer at a time: whoever's turn the word says it is.
+does not count; what is busy all the time is measured busy. Waking a thread is measured between all
+others and told by its lower quartile: the cores of a virtual machine are slow for up to two seconds
+on end, in which it takes two or three times as long. Threads that measure together are bound to a
+core each, meet at a barrier, and share what they only read; each has a vector of its own to write.
+Word and vector of a hand-over have one writer at a time: whoever's turn the word says it is.
 """
 
 from __future__ import annotations
@@ -65,12 +67,23 @@ def probe(repeats: int = REPEATS) -> Machine:
     big = np.ones(min(MOST_BYTES, n_threads * BIG_BYTES) // 4, np.float32)
     drawn = rng.integers(0, FEATURES, INDICES, dtype=np.uint32)
     columns = np.resize(drawn, big.size // 2)  # with as many of the big vector's values: as big
-    constants = {**_alone(columns, big, repeats), "miss_ns": _miss_ns(rng, repeats)}
-    constants["thread_wake_ns"] = _thread_wake_ns(big, 2 * repeats)
+    measures: dict[str, Callable[[], float]] = {
+        "sparse_value_ns": lambda: _sparse_value_ns(columns[: BIG_BYTES // 8], big, repeats // 2),
+        "stream_gb_per_second": lambda: _stream_gb_per_second(big[: BIG_BYTES // 4], repeats),
+        "dense_value_ns": lambda: _dense_value_ns(big, repeats),
+        "miss_ns": lambda: _miss_ns(rng, repeats),
+    }
     if n_threads > 1:
-        constants |= _all_at_once(n_threads, columns, big, repeats)
-        constants["hand_over_ns"] = _hand_over_ns(repeats)
-        constants["line_transfer_ns"] = _line_transfer_ns(2 * repeats)
+        measures |= {
+            "sparse_value_many_ns": lambda: _all_at_once_ns(n_threads, columns, big, repeats),
+            "hand_over_ns": lambda: _hand_over_ns(repeats),
+            "line_transfer_ns": lambda: _line_transfer_ns(2 * repeats),
+        }
+    constants, wakes = {}, []
+    for name, measure in measures.items():
+        constants[name] = measure()
+        wakes += _thread_wakes_ns(big[:EPOCH_VALUES], 1 + repeats // 3)
+    constants["thread_wake_ns"] = statistics.quantiles(wakes, n=4)[0]
     return Machine(**constants, measured=tuple(constants))
 
 
@@ -100,16 +113,14 @@ def _median_ns(call: Callable[[], Any], repeats: int) -> float:
     return float(statistics.median(_times(call, repeats)))
 
 
-def _alone(columns: np.ndarray, big: np.ndarray, repeats: int) -> dict[str, float]:
-    """What one thread needs for streaming and for the values of rows."""
+def _stream_gb_per_second(values: np.ndarray, repeats: int) -> float:
+    return values.nbytes / _median_ns(lambda: total(values), repeats)
+
+
+def _dense_value_ns(values: np.ndarray, repeats: int) -> float:
     v = np.zeros(DENSE_FEATURES, np.float32)
-    rows = big[: DENSE_ROWS * DENSE_FEATURES].reshape(-1, DENSE_FEATURES)
-    streamed = big[: BIG_BYTES // 4]
-    return {
-        "sparse_value_ns": _sparse_value_ns(columns[: BIG_BYTES // 8], big, repeats // 2),
-        "stream_gb_per_second": (streamed.nbytes / _median_ns(lambda: total(streamed), repeats)),
-        "dense_value_ns": _median_ns(lambda: loops.dense_rows(v, rows, 0.5), repeats) / rows.size,
-    }
+    rows = values[: DENSE_ROWS * DENSE_FEATURES].reshape(-1, DENSE_FEATURES)
+    return _median_ns(lambda: loops.dense_rows(v, rows, 0.5), repeats) / rows.size
 
 
 def _sparse_value_ns(columns: np.ndarray, values: np.ndarray, repeats: int) -> float:
@@ -134,13 +145,13 @@ def _miss_ns(rng: np.random.Generator, repeats: int) -> float:
     return _median_ns(go_on, repeats) / CHASE_STEPS
 
 
-def _thread_wake_ns(big: np.ndarray, repeats: int) -> float:
+def _thread_wakes_ns(values: np.ndarray, repeats: int) -> list[int]:
     """Until a thread of the pool begins, on another core, while this one computes before and after.
 
     As a run wakes its workers. A core that has slept for long takes twice as long, but so does
     everything else then.
     """
-    placement, values = Placement(2), big[:EPOCH_VALUES]
+    placement = Placement(2)
 
     def wake_some(me: int) -> list[int]:
         placement.bind(me)
@@ -155,12 +166,10 @@ def _thread_wake_ns(big: np.ndarray, repeats: int) -> float:
         return times
 
     (times,) = _together(1, wake_some)
-    return float(statistics.median(times))
+    return times
 
 
-def _all_at_once(
-    n_threads: int, columns: np.ndarray, big: np.ndarray, repeats: int
-) -> dict[str, float]:
+def _all_at_once_ns(n_threads: int, columns: np.ndarray, big: np.ndarray, repeats: int) -> float:
     """What each of many threads needs while the others do the same."""
     size = columns.size // n_threads
 
@@ -168,7 +177,7 @@ def _all_at_once(
         mine = slice(me * size, (me + 1) * size)
         return _sparse_value_ns(columns[mine], big[mine], repeats // 2)
 
-    return {"sparse_value_many_ns": statistics.median(_together(n_threads, descend))}
+    return statistics.median(_together(n_threads, descend))
 
 
 def _hand_over_ns(repeats: int) -> float:
