@@ -75,6 +75,8 @@ def read(
         If it cannot be opened.
     """
     arrays = read_arrays(path, what)
+    if "header" not in arrays:
+        raise ValueError(f"{path}: not {what} (it has no header)")
     try:
         header = json.loads(arrays.pop("header").tobytes())
         if header["format"] != form:

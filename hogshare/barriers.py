@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any
 
 from hogshare.kernels import barriers as codes
@@ -337,6 +337,9 @@ def parse(text: str) -> BuiltIn:
         if kind is None:
             raise ValueError("no such barrier")
         values = [_number(part) for part in rest.split(",")] if rest else []
+        needed = sum(field.default is MISSING for field in fields(kind))
+        if not needed <= len(values) <= len(fields(kind)):
+            raise ValueError(f"it takes {needed} number{'s' * (needed != 1)}, not {len(values)}")
         made: BuiltIn = kind(*values)
     except (TypeError, ValueError) as error:
         raise ValueError(
@@ -366,4 +369,7 @@ def named(text: str) -> BuiltIn | None:
 
 
 def _number(text: str) -> float:
-    return int(text) if re.fullmatch(r"\s*\d+\s*", text) else float(text)
+    try:
+        return int(text) if re.fullmatch(r"\s*\d+\s*", text) else float(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a number") from None

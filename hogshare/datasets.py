@@ -198,6 +198,8 @@ def load(
     for path in [Path(text), *([folder / text] if folder else [])]:
         if path.is_file():
             return read_file(path, n_features, dtype)
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, "this is a folder; name a file", str(path))
     if os.sep in text or Path(text).suffix:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), text)
     raise ValueError(f"no file and no data set is called {text!r}; known: {', '.join(names())}")

@@ -27,6 +27,14 @@ def pyplot() -> Any:
     return matplotlib.pyplot
 
 
+def formats() -> list[str]:
+    """Kinds of files that figures can be written to, by their suffixes."""
+    pyplot()
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    return sorted(FigureCanvasBase.get_supported_filetypes())
+
+
 def draw_report(report: Report, ax: Any = None) -> Any:
     """Draw a report's trace and, beside it, its staleness histogram.
 

@@ -2,15 +2,40 @@
 
 The content is written under another name in the same folder, brought to the disk, and renamed.
 Whoever reads sees the old file or the new one. The other name holds the number of the process that
-writes, so that what a killed one has left can be told from a file in the making.
+writes, so that what a killed one has left can be told from a file in the making. A link stays: what
+it points to is replaced. What is no file (a device, a pipe) is not replaced, but written to.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 from pathlib import Path
+
+
+def check(path: str | Path) -> None:
+    """Find out before the work whether a file can be written when it is done.
+
+    Raises
+    ------
+    OSError
+        If there is no such folder, if it is a folder, or if it may not be written.
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "this is a folder; name a file", str(path))
+    if not _is_file(path):
+        if not os.access(path, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return
+    folder = Path(os.path.realpath(path)).parent
+    if not folder.is_dir():
+        missing = "there is no such folder; make it first"
+        raise FileNotFoundError(errno.ENOENT, missing, str(folder))
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, "nothing can be written in this folder", str(folder))
 
 
 def replace(path: Path, content: bytes | memoryview, private: bool = False) -> None:
@@ -29,6 +54,12 @@ def replace(path: Path, content: bytes | memoryview, private: bool = False) -> N
     OSError
         If it cannot be written (a full disk, no permission). The old file is as it was.
     """
+    check(path)
+    if not _is_file(path):
+        with open(path, "wb") as stream:
+            stream.write(content)
+        return
+    path = Path(os.path.realpath(path))
     temporary = path.parent / f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp"
     try:
         # The name is known before the file is there, so an interruption at any line finds it.
@@ -52,6 +83,7 @@ def sweep(path: Path) -> None:
     """Remove what processes that were killed while they wrote this file have left beside it."""
     if not os.path.isdir("/proc/self"):
         return  # who is alive cannot be told here, and a file in the making must stay
+    path = Path(os.path.realpath(path))
     start = f".{path.name}."
     for name in os.listdir(path.parent):
         process = name.removeprefix(start).partition(".")[0]
@@ -59,6 +91,11 @@ def sweep(path: Path) -> None:
         if ours and not os.path.exists(f"/proc/{process}"):
             with contextlib.suppress(OSError):
                 os.unlink(path.parent / name)
+
+
+def _is_file(path: Path) -> bool:
+    """Whether it is a file, or nothing yet: no device, and no pipe."""
+    return path.is_file() or not path.exists()
 
 
 def _owner_only(path: str, flags: int) -> int:

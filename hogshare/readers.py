@@ -150,8 +150,14 @@ def read_npy(path: str | Path) -> np.ndarray:
 
 def read_arrays(path: str | Path, what: str) -> dict[str, np.ndarray]:
     """Read all arrays of a ``.npz`` archive; a ValueError says that it is not `what`."""
-    arrays: dict[str, np.ndarray] = _load(path, what, lambda archive: dict(archive.items()))
+    arrays: dict[str, np.ndarray] = _load(path, what, _items)
     return arrays
+
+
+def _items(loaded: Any) -> dict[str, np.ndarray]:
+    if isinstance(loaded, np.ndarray):
+        raise ValueError("a single array")
+    return dict(loaded.items())
 
 
 def _load(path: str | Path, what: str, take: Callable[[Any], Any]) -> Any:

@@ -301,3 +301,24 @@ def test_find_gives_the_offset_of_the_first_element():
         arena.view(arena.nbytes - 8, "float64", 2)
     del a, view, found
     arena.close()
+
+
+@pytest.mark.parametrize("way", ["create", "attach"])
+def test_an_interrupted_arena_closes_its_descriptor_once(monkeypatch, way):
+    """A number that is closed twice may be somebody else's file by then."""
+    whole = Arena.create({"a": ((3,), "float64")})
+    before = open_fds()
+
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Arena, "__init__", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        if way == "create":
+            Arena.create({"a": ((3,), "float64")})
+        else:
+            Arena.attach(whole.fileno(), whole.describe())
+    number = os.open(os.devnull, os.O_RDONLY)  # the lowest one that is free
+    gc.collect()
+    os.close(number)
+    assert open_fds() == before

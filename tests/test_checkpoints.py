@@ -664,7 +664,7 @@ def test_files_that_are_no_checkpoint(path, tmp_path):
         solve(problem, resume=other)
     with pytest.raises(FileNotFoundError):
         solve(problem, resume=tmp_path / "nothing.npz")
-    with pytest.raises(FileNotFoundError, match="the folder for the checkpoint does not exist"):
+    with pytest.raises(FileNotFoundError, match="there is no such folder; make it first"):
         solve(problem, checkpoint=tmp_path / "nowhere" / "run.npz")
     with pytest.raises(IsADirectoryError, match="this is a folder"):
         solve(problem, checkpoint=tmp_path)

@@ -816,3 +816,91 @@ def test_info_probe_that_cannot_be_stored_is_printed_and_1(capsys, monkeypatch, 
     assert "90 (measured)" in out
     assert err.startswith("hogshare: error: the machine's constants could not be stored: ")
     assert err.count("\n") == 1
+
+
+# -- files to write
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["fit", "missing", "--model", "nowhere/m.npz"], "nowhere: there is no such folder"),
+        (["fit", "missing", "--model", "."], ".: this is a folder; name a file"),
+        (["fit", "missing", "--model", "m", "--json", "nowhere/r.json"], "no such folder"),
+        (["predict", "missing", "rows", "--out", "nowhere/o"], "no such folder"),
+        (["bench", "speedup", "--data", "missing", "--json", "nowhere/r"], "no such folder"),
+        (["bench", "barriers", "--data", "missing", "--json", "nowhere/r"], "no such folder"),
+        (["bench", "rivals", "--data", "missing", "--json", "nowhere/r"], "no such folder"),
+        (["simulate", "psp", "--figure", "4", "--json", "nowhere/r"], "no such folder"),
+        (["simulate", "asysg", "--algorithm", "con", "--json", "nowhere/r"], "no such folder"),
+        (
+            ["simulate", "progress", "--barrier", "bsp", "--blocks", "9", "--json", "nowhere/r"],
+            "no such folder",
+        ),
+    ],
+)
+def test_what_cannot_be_written_is_told_before_the_work(
+    capsys, monkeypatch, tmp_path, arguments, words
+):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(capsys, *arguments)
+    assert (code, out, os.listdir()) == (1, "", [])
+    assert words in err and err.count("\n") == 1
+
+
+def test_a_plot_of_a_kind_that_nobody_draws_is_refused(capsys, tmp_path):
+    pytest.importorskip("matplotlib")
+    plot = tmp_path / "plot.foo"
+    code, _, err = run(capsys, "simulate", "psp", "--figure", "4", "--plot", plot)
+    assert code == 2 and "nothing draws .foo; choose from" in err and ".png" in err
+
+
+def test_fit_prints_json_alone(capsys, tmp_path, rows_file):
+    model = tmp_path / "m.npz"
+    arguments = ("fit", rows_file, "--model", model, "--epochs", 5, "--tol", "none", "--json", "-")
+    code, out, _ = run(capsys, *arguments)
+    assert code == 0 and json.loads(out)["n_epochs"] == 5 and model.exists()
+    assert not os.path.exists("-")
+
+
+# -- labels and names that make no sense
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--barrier", "pbsp"], "it takes 1 number, not 0"),
+        (["--barrier", "pssp:1"], "it takes 2 numbers, not 1"),
+        (["--barrier", "ssp:1,2,3"], "it takes 1 number, not 3"),
+        (["--barrier", "pbsp:x"], "'x' is not a number"),
+        (["--l1-ratio", "0.5"], "--l1-ratio needs --penalty elasticnet, not l2"),
+    ],
+)
+def test_what_is_wrong_is_told_in_words_of_the_command(capsys, options, words):
+    code, _, err = run(capsys, "fit", "rows", "--model", "m", *options)
+    assert code == 2 and words in err and "__init__" not in err
+
+
+def test_labels_that_are_no_numbers(capsys, tmp_path):
+    rows = tmp_path / "rows.svm"
+    rows.write_text("1 1:1\nnan 1:2\n-1 1:3\n")
+    code, _, err = run(capsys, "fit", rows, "--model", tmp_path / "m")
+    assert code == 1 and f"the label of row 2 of {rows} is nan: every row needs one" in err
+    assert "warning" not in err
+
+
+def test_fractions_are_no_classes(capsys, tmp_path):
+    np.savez(tmp_path / "rows.npz", X=np.eye(4), y=np.array([0.5, 1.5, 2.5, 0.1]))
+    arguments = ["fit", tmp_path / "rows.npz", "--model", tmp_path / "m"]
+    code, _, err = run(capsys, *arguments, "--task", "classification")
+    assert code == 1 and "are continuous, and classes are not" in err
+
+
+def test_a_folder_is_no_data_set_and_an_array_no_model(capsys, tmp_path):
+    code, _, err = run(capsys, "fit", tmp_path, "--model", tmp_path / "m")
+    assert code == 1 and f"{tmp_path}: this is a folder; name a file" in err
+    np.save(tmp_path / "x.npy", np.eye(2))
+    np.savez(tmp_path / "x.npz", X=np.eye(2))
+    for name, words in (("x.npy", "(a single array)"), ("x.npz", "(it has no header)")):
+        code, _, err = run(capsys, "predict", tmp_path / name, tmp_path / "x.npy")
+        assert code == 1 and "not a hogshare model" in err and words in err

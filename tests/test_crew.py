@@ -695,3 +695,24 @@ def test_members_find_the_kernels_loaded():
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout) == ["sgd_turn"], "which joins and leaves, too"
         names = json.loads(done.stdout)
+
+
+def test_an_interrupted_send_closes_no_descriptor_twice(monkeypatch):
+    """A number that is closed twice may be somebody else's file by then."""
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    member = crew_module.Member(1, None, ours)
+    member._up = True
+    close_all = crew_module._close_all
+
+    def interrupted(fds):
+        close_all(fds)
+        raise KeyboardInterrupt
+
+    with theirs, open(os.devnull) as sent:
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(crew_module, "_close_all", interrupted)
+            member.post(("nobody:knows", {}), [sent.fileno()])
+        with open(os.devnull) as mine:  # has the number of the copy that was closed
+            member._close()
+            os.fstat(mine.fileno())

@@ -2,6 +2,7 @@
 
 import os
 import stat
+import threading
 
 import pytest
 
@@ -63,3 +64,50 @@ def test_what_is_being_written_by_others_stays(path):
         file.write_text("half")
     files.sweep(path)
     assert mine.exists() and other.exists() and not dead.exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs links and pipes")
+def test_a_link_stays_and_what_it_points_to_is_replaced(path):
+    link = path.parent / "link.npz"
+    link.symlink_to(path)
+    files.replace(link, b"new")
+    assert link.is_symlink() and path.read_bytes() == b"new"
+    dangling = path.parent / "dangling.npz"
+    dangling.symlink_to(path.parent / "later.npz")
+    files.replace(dangling, b"first")
+    assert dangling.is_symlink() and (path.parent / "later.npz").read_bytes() == b"first"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+def test_a_pipe_is_written_to(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    read = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    files.replace(pipe, b"all of it")
+    reader.join(30.0)
+    assert read == [b"all of it"]
+    assert stat.S_ISFIFO(pipe.stat().st_mode) and os.listdir(tmp_path) == ["pipe"]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs Linux")
+def test_a_device_is_written_to_and_its_error_is_told(tmp_path):
+    full = tmp_path / "full"
+    full.symlink_to("/dev/full")  # nothing but the link would be lost
+    with pytest.raises(OSError, match="No space left"):
+        files.replace(full, b"x" * 100_000)
+    assert os.listdir(tmp_path) == ["full"] and full.is_symlink()
+
+
+def test_what_cannot_be_written_is_known_before(tmp_path, monkeypatch):
+    files.check(tmp_path / "new.npz")
+    assert os.listdir(tmp_path) == []
+    with pytest.raises(IsADirectoryError, match="this is a folder"):
+        files.check(tmp_path)
+    with pytest.raises(FileNotFoundError, match="no such folder; make it first") as raised:
+        files.check(tmp_path / "nowhere" / "new.npz")
+    assert raised.value.filename == str(tmp_path / "nowhere")
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may write anywhere
+    with pytest.raises(PermissionError, match="nothing can be written in this folder"):
+        files.check(tmp_path / "new.npz")

@@ -395,13 +395,6 @@ def test_fits_are_repeatable_pickled_and_cloned(cancer, diabetes):
         np.testing.assert_array_equal(back.predict(X), model.predict(X))
 
 
-def test_the_lock_free_plane_is_refused(cancer):
-    for klass in PAIRS:
-        model = klass(plane=Shared(exchange=None), runtime="threads")
-        with pytest.raises(ValueError, match="needs private copies"):
-            model.fit(*cancer)
-
-
 def test_no_epochs_and_callbacks(cancer):
     heard = []
 
@@ -507,3 +500,22 @@ def test_ridge_with_64_bit_indices_is_finished_by_scikit_learn(klass):
     assert model.solver_.endswith(", sparse_cg")
     near(model, PAIRS[klass](alpha=1e-6, solver="sparse_cg", tol=1e-13).fit(X, y), atol=1e-3)
     assert wide.indices.dtype == np.int64, "the caller's matrix is as it was"
+
+
+@pytest.mark.parametrize("kind", [Ridge, RidgeClassifier, Lasso, ElasticNet, LogisticRegression])
+@pytest.mark.parametrize("runtime", ["auto", "threads"])
+def test_workers_that_cannot_be_are_refused_whoever_fits(kind, runtime):
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match="n_jobs == 0 has no meaning"):
+        kind(n_jobs=0, runtime=runtime).fit(X, y)
+    for plane in (Shared(exchange=None), hogshare.Master()):
+        with pytest.raises(ValueError, match=f"{kind.__name__} needs private copies"):
+            kind(plane=plane, runtime=runtime).fit(X, y)
+
+
+def test_a_penalty_that_nothing_comes_up_to():
+    X, y = load_diabetes(return_X_y=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = Lasso(alpha=1e10, runtime="threads", n_jobs=2).fit(scale(X), y)
+    assert not model.coef_.any() and model.intercept_ == pytest.approx(y.mean())

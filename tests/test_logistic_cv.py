@@ -297,3 +297,14 @@ def test_ctrl_c_ends_the_parts(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         take_turns(work, range(9), 2)
     assert len(heard) <= 2
+
+
+def test_no_epochs_at_all():
+    X, y = rows(2)
+    ours, theirs = pair(**{**NOW, "max_iter": 0, "Cs": 3, "cv": 3})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        ours.fit(X, y)
+        theirs.fit(X, y)
+    assert ours.report_ is None and not ours.coef_.any()
+    assert ours.n_iter_.shape == theirs.n_iter_.shape and ours.n_iter_.dtype == np.int32

@@ -115,3 +115,29 @@ def test_a_pool_that_is_closed_waits_for_its_tasks_and_takes_no_more():
     go.set()
     closing.join(PATIENCE)
     assert not closing.is_alive() and task.done()
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
+def test_the_end_waits_for_an_interrupted_task_only_if_it_runs(late):
+    threads, ran = Pool(), threading.Event()
+    threads.submit(int).result(PATIENCE)
+    (server,) = threads._spare
+    queue = server.tasks
+
+    class Interrupted:
+        get = queue.get
+
+        def put(self, task):
+            if late:
+                queue.put(task)
+                assert ran.wait(PATIENCE)
+            raise KeyboardInterrupt
+
+    server.tasks = Interrupted()
+    with pytest.raises(KeyboardInterrupt):
+        threads.submit(ran.set)
+    closing = threading.Thread(target=threads.close)
+    closing.start()
+    closing.join(PATIENCE)
+    assert not closing.is_alive() and ran.is_set() == late
+    assert not threads._unfinished

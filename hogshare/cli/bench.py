@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from hogshare.cli import console, options, rows
+from hogshare.cli import console, options, outputs, rows
 
 SPEEDUP = """\
 Run the same problem with several numbers of workers and compare what each needs to come down to a
@@ -144,7 +143,7 @@ def add_speedup_options(parser: Any) -> None:
     parser.add_argument(
         "--seed", type=options.seed, default=0, help="of the first repeat (default: 0)"
     )
-    add_output_options(parser)
+    outputs.add_options(parser)
 
 
 def add_plane_options(parser: Any, exchange: str) -> None:
@@ -228,7 +227,7 @@ def add_barriers_options(parser: Any) -> None:
         default=0,
         help="of law and first round (default: 0)",
     )
-    add_output_options(parser)
+    outputs.add_options(parser)
 
 
 def add_rivals_options(parser: Any) -> None:
@@ -274,13 +273,7 @@ def add_rivals_options(parser: Any) -> None:
         help="contestants whose names contain one of these (default: all)",
     )
     parser.add_argument("--seed", type=options.seed, default=0, help="(default: 0)")
-    add_output_options(parser)
-
-
-def add_output_options(parser: Any) -> None:
-    """Add where results go besides the table."""
-    parser.add_argument("--json", metavar="FILE", help="write everything measured; -: print it")
-    parser.add_argument("--plot", metavar="FILE", help="draw it (needs matplotlib)")
+    outputs.add_options(parser)
 
 
 def run_speedup(args: Any) -> int:
@@ -291,8 +284,7 @@ def run_speedup(args: Any) -> int:
     check_algorithm(args)
     if args.algorithm != "sgd" and args.step is None:
         args.step = ASYSG_STEP
-    if args.plot:
-        figures.pyplot()  # fail before the work, not after it
+    outputs.check(args)
     X, y = rows.load(args, args.data)
     y = rows.need_labels(y, args.data)
     settings = {name: value for name, value in vars(args).items() if name in speedup.SETTINGS}
@@ -302,7 +294,7 @@ def run_speedup(args: Any) -> int:
     result = speedup.measure(X, y, settings)
     for warning in speedup.noise_warnings(result):
         console.say(f"hogshare: warning: {warning}")
-    store(args, result, speedup.show, figures.save_speedup)
+    outputs.store(args, result, speedup.show, figures.save_speedup)
     return 0
 
 
@@ -311,8 +303,7 @@ def run_barriers(args: Any) -> int:
     from hogshare import figures
     from hogshare.cli import barriers
 
-    if args.plot:
-        figures.pyplot()  # fail before the work, not after it
+    outputs.check(args)
     X, y = rows.load(args, args.data)
     y = rows.need_labels(y, args.data)
     settings = {name: value for name, value in vars(args).items() if name in barriers.SETTINGS}
@@ -323,7 +314,7 @@ def run_barriers(args: Any) -> int:
     result = barriers.measure(X, y, settings)
     for warning in barriers.warnings_after(result):
         console.say(f"hogshare: warning: {warning}")
-    store(args, result, barriers.show, figures.save_barriers)
+    outputs.store(args, result, barriers.show, figures.save_barriers)
     return 0
 
 
@@ -349,23 +340,9 @@ def run_rivals(args: Any) -> int:
     from hogshare.rivals import contestants
 
     kinds = contestants.select(args.only, args.loss)  # fail before the work, not after it
-    if args.plot:
-        figures.pyplot()
+    outputs.check(args)
     X, y = rows.load(args, args.data)
     y = rows.need_labels(y, args.data)
     result = rivals.measure(X, y, kinds, args)
-    store(args, result, rivals.show, figures.save_race)
+    outputs.store(args, result, rivals.show, figures.save_race)
     return 0
-
-
-def store(args: Any, result: dict[str, Any], show: Any, draw: Any) -> None:
-    """Print a result, as a table or as JSON, and write the files that were asked for."""
-    if args.json == "-":
-        console.out(json.dumps(result, indent=2, allow_nan=False))
-    else:
-        show(result)
-    if args.json not in (None, "-"):
-        with open(args.json, "w", encoding="utf-8") as file:
-            json.dump(result, file, indent=2, allow_nan=False)
-    if args.plot:
-        draw(result, args.plot)

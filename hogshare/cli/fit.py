@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import time
 from typing import Any
 
-from hogshare.cli import console, kinds, models, options, rows
+from hogshare.cli import console, kinds, models, options, outputs, rows
 from hogshare.tables import cell
 
 CHECKPOINT_SECONDS = 1.0
@@ -79,7 +78,9 @@ def add_parser(commands: Any) -> None:
         help="go on with the run in the file of --checkpoint, if it is there; --epochs counts "
         "those before",
     )
-    parser.add_argument("--json", metavar="FILE", help="write the report of the run as JSON")
+    parser.add_argument(
+        "--json", metavar="FILE", help="write the report of the run as JSON; -: print it"
+    )
     options.add_data_options(parser)
     parser.set_defaults(run=run)
 
@@ -142,18 +143,27 @@ def run(args: Any) -> int:
     kinds.check(args)
     from hogshare import modelfile
 
+    outputs.check_files(args.model, args.json)
     X, y = rows.load(args, args.data)
     y = rows.need_labels(y, args.data)
     task = kinds.task_of(args, y)
     if task == "classification":
+        if rows.task_of(y) == "regression":
+            raise ValueError(
+                f"the labels of {args.data} are continuous, and classes are not; for numbers take "
+                "--task regression and an estimator for them"
+            )
         y = rows.class_labels(y)
     params = kinds.parameters(args, task)
     began = time.perf_counter()
     estimator = fitted(task, params, args, X, y)
     seconds = time.perf_counter() - began
     modelfile.save(args.model, models.from_estimator(estimator, params))
-    if args.json:
-        write_report(args.json, estimator, seconds)
+    told = report_of(estimator, seconds)
+    outputs.write_json(args.json, told)
+    if args.json == outputs.PRINT:
+        outputs.print_json(told)
+        return 0
     facts = summary(estimator, task, seconds, X, y)
     console.show_table(("what", "value"), [*facts, ("model", args.model)])
     return 0
@@ -223,18 +233,14 @@ def reports_of(estimator: Any) -> list[Any]:
     return list(reports) if isinstance(reports, list) else [reports]
 
 
-def write_report(path: str, estimator: Any, seconds: float) -> None:
-    """Write the report of the run as JSON; a list of them where there are several."""
+def report_of(estimator: Any, seconds: float) -> Any:
+    """Return the report of the run as JSON knows it; a list where there are several."""
     reports = reports_of(estimator)
-    if len(reports) == 1:
-        reports[0].to_json(path)
-        return
-    found: Any = [report.to_dict() for report in reports]
     if not reports:
         console.say(f"no workers ran: scikit-learn's {estimator.solver_!r} fitted the model")
-        found = {"solver": estimator.solver_, "seconds": {"total": seconds}}
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump(found, file, indent=2, allow_nan=False)
+        return {"solver": estimator.solver_, "seconds": {"total": seconds}}
+    told = [report.to_dict() for report in reports]
+    return told[0] if len(told) == 1 else told
 
 
 def summary(estimator: Any, task: str, seconds: float, X: Any, y: Any) -> list[tuple[str, str]]:

@@ -73,6 +73,10 @@ def check(args: Any) -> None:
             raise options.WrongCommandLine(
                 f"--tol none is for --estimator sgd; {args.estimator} ends by its tolerance"
             )
+    if args.estimator == "sgd" and "l1_ratio" in given(args):
+        penalty = given(args).get("penalty", "l2")
+        if penalty != "elasticnet":
+            raise options.WrongCommandLine(f"--l1-ratio needs --penalty elasticnet, not {penalty}")
     if args.checkpoint and args.estimator != "sgd":
         raise options.WrongCommandLine(
             f"--checkpoint is for --estimator sgd; {args.estimator} is not saved on its way"

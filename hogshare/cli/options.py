@@ -75,11 +75,12 @@ def names(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
+_interval = number(int, lambda n: n >= 1, "auto, none or a whole number of at least 1")
+
+
 def exchange(text: str) -> str | int | None:
     """Parse ``auto``, ``none`` (one vector for all) or rows between exchanges."""
-    if text == "auto":
-        return "auto"
-    return None if text == "none" else positive_int(text)
+    return {"auto": "auto", "none": None}[text] if text in ("auto", "none") else _interval(text)
 
 
 def barrier(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hogshare.cli import console, models, options, rows
+from hogshare.cli import console, models, options, outputs, rows
 
 
 def add_parser(commands: Any) -> None:
@@ -34,12 +34,13 @@ def run(args: Any) -> int:
 
     from hogshare import files, modelfile
 
+    outputs.check_files(args.out)
     saved = modelfile.load(args.model)
     estimator = models.to_estimator(saved, args.model)
     args.dtype = saved.arrays["coef_"].dtype.name
     X, y = rows.load(args, args.data, n_features=saved.n_features)
     text = "\n".join(lines(estimator, X, args.proba))
-    if args.out == "-":
+    if args.out == outputs.PRINT:
         console.out(text)
     else:
         files.replace(Path(args.out), f"{text}\n".encode())
@@ -64,8 +65,12 @@ def lines(estimator: Any, X: Any, proba: bool) -> list[str]:
 
 
 def say_score(estimator: Any, X: Any, y: Any) -> None:
-    """Tell accuracy or R2 on standard error, unless the labels are of another kind."""
+    """Tell accuracy or R2 on standard error, unless labels are missing or of another kind."""
+    import numpy as np
+
     regression = not hasattr(estimator, "classes_")
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        return
     if not regression:
         y = rows.class_labels(y)
         if y.dtype.kind != estimator.classes_.dtype.kind:

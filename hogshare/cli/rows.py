@@ -30,11 +30,16 @@ def load(args: Any, data: str, n_features: int | None = None) -> tuple[Any, Any]
 
 def need_labels(y: Any, data: str) -> Any:
     """Return the labels, or raise a ValueError that says where they may come from."""
+    import numpy as np
+
     if y is None:
         raise ValueError(
             f"{data} has no labels: name them with --labels FILE.npy, "
             "or store X and y in one .npz file"
         )
+    if y.dtype.kind == "f" and not (finite := np.isfinite(y)).all():
+        row = int(np.argmin(finite))
+        raise ValueError(f"the label of row {row + 1} of {data} is {y[row]}: every row needs one")
     return y
 
 

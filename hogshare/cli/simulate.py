@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import Any
 
-from hogshare.cli import console, options
-from hogshare.cli.bench import add_output_options, store
+from hogshare.cli import console, options, outputs
 
 FIGURES = ("1a", "1b", "1c", "1d", "1e", "2a", "2b", "2c", "3", "4", "5")
 WITH_GRADIENTS = ("1d", "2b")
@@ -100,7 +98,7 @@ def add_psp_options(parser: Any) -> None:
         "shows a long one, and every barrier's best of a grid)",
     )
     add_seeds(parser)
-    add_output_options(parser)
+    outputs.add_options(parser)
 
 
 def add_asysg_options(parser: Any) -> None:
@@ -133,7 +131,7 @@ def add_asysg_options(parser: Any) -> None:
         "--step", type=options.positive, help="constant (default: 0.002 con, 0.0001 incon)"
     )
     add_seeds(parser)
-    add_output_options(parser)
+    outputs.add_options(parser)
 
 
 def add_seeds(parser: Any) -> None:
@@ -189,8 +187,7 @@ def run_psp(args: Any) -> int:
     for name in ("parameters", "step"):
         if args.figure not in WITH_GRADIENTS and getattr(args, name) is not None:
             raise options.WrongCommandLine(f"--{name} goes with --figure 1d and 2b")
-    if args.plot:
-        figures.pyplot()  # fail before the work, not after it
+    outputs.check(args)
     if args.figure in WITH_GRADIENTS:
         return run_model_error(args)
     laws = len(args.law or psp.default_laws(args.figure))
@@ -205,7 +202,9 @@ def run_psp(args: Any) -> int:
             seed=args.seed,
             advance=progress.advance,
         )
-    store(args, result, show_bounds if result["kind"] == "bounds" else show_psp, figures.save_psp)
+    outputs.store(
+        args, result, show_bounds if result["kind"] == "bounds" else show_psp, figures.save_psp
+    )
     return 0
 
 
@@ -233,7 +232,7 @@ def run_model_error(args: Any) -> int:
             advance=progress.advance,
             **{name: value for name, value in given.items() if value is not None},
         )
-    store(args, result, show_errors, figures.save_psp)
+    outputs.store(args, result, show_errors, figures.save_psp)
     return 0
 
 
@@ -265,8 +264,7 @@ def run_asysg(args: Any) -> int:
     from hogshare import figures
     from hogshare.studies import asysg
 
-    if args.plot:
-        figures.pyplot()  # fail before the work, not after it
+    outputs.check(args)
     runs = len({1, *args.workers}) * args.seeds
     with console.progress(runs, f"asysg {args.algorithm}") as progress:
         result = asysg.speedups(
@@ -279,7 +277,7 @@ def run_asysg(args: Any) -> int:
             seed=args.seed,
             advance=progress.advance,
         )
-    store(args, result, show_speedups, figures.save_virtual_speedups)
+    outputs.store(args, result, show_speedups, figures.save_virtual_speedups)
     return 0
 
 
@@ -357,6 +355,7 @@ def run_progress(args: Any) -> int:
     from hogshare import barriers
     from hogshare.simulation import blocktimes, progress, slow
 
+    outputs.check_files(args.json)
     began = time.perf_counter()
     run = progress(
         barriers.parse(args.barrier),
@@ -372,8 +371,8 @@ def run_progress(args: Any) -> int:
     )
     took = time.perf_counter() - began
     told = {**run.to_dict(), "poll": args.poll, "slow": args.slow, "seed": args.seed}
-    if args.json == "-":
-        console.out(json.dumps(told, indent=2, allow_nan=False))
+    if args.json == outputs.PRINT:
+        outputs.print_json(told)
         return 0
     names = (
         *("seconds", "mean", "sd", "spread", "mean_lead", "waiting_share"),
@@ -385,7 +384,5 @@ def run_progress(args: Any) -> int:
         title=f"{run.barrier}, {run.n_workers:,} workers, {run.law}",
     )
     console.say(f"{took:.1f} s on this machine")
-    if args.json is not None:
-        with open(args.json, "w", encoding="utf-8") as file:
-            json.dump(told, file, indent=2, allow_nan=False)
+    outputs.write_json(args.json, told)
     return 0

@@ -108,17 +108,12 @@ class Checkpoint:
         Raises
         ------
         OSError
-            If there is no such folder.
+            If there is no such folder, or it cannot be written.
         ValueError
             If the file that is there is no checkpoint of this version.
         """
         path = Path(self.path)
-        if not path.parent.is_dir():
-            raise FileNotFoundError(
-                f"{path}: the folder for the checkpoint does not exist; make it first."
-            )
-        if path.is_dir():
-            raise IsADirectoryError(f"{path}: a checkpoint is a file, and this is a folder.")
+        files.check(path)
         if path.exists():
             try:
                 load(path)

@@ -172,7 +172,7 @@ class Optimality:
         dual = 0.0
         if l2 == 0.0:
             reach = np.abs(gradient).max(axis=0, initial=0.0)
-            within = np.minimum(1.0, l1 / np.maximum(reach, np.finfo(float).tiny))
+            within = l1 / np.maximum(reach, max(l1, np.finfo(float).tiny))
             shrink *= within.min() if problem.loss in COUPLED else within
         else:
             excess = np.maximum(np.abs(gradient) - l1, 0.0)

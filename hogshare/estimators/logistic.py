@@ -21,6 +21,7 @@ from hogshare.estimators.plain import classes_of
 from hogshare.estimators.workers import (
     WORKER_CONSTRAINTS,
     check_rows,
+    check_workers,
     for_scikit_learn,
     to_the_optimum,
     warn_unless_converged,
@@ -253,6 +254,7 @@ class LogisticRegression(KnownParameters, _LogisticRegression):
             If the input or a parameter is not valid, or if the run diverges.
         """
         self.report_: Report | None = None
+        check_workers(self)
         penalty = resolve_penalty(self)
         _check_solver(self.solver, penalty, self.dual)
         X, y, seen = check_rows(self, X, y, sizes=True)
@@ -303,6 +305,7 @@ class LogisticRegression(KnownParameters, _LogisticRegression):
         tasks.begin(start)
         if self.max_iter == 0:
             self._keep(attributes(start), 0, "none")
+            self.report_ = None
             tasks.end(None)
             return None
         # at zero there is nothing to look at before the first epoch
@@ -350,7 +353,7 @@ class LogisticRegression(KnownParameters, _LogisticRegression):
         if len(self.classes_) < 2:
             raise ValueError(
                 "This solver needs samples of at least 2 classes in the data, but the data "
-                f"contains only one class: {self.classes_[0]!r}"
+                f"contains only one class: {self.classes_.tolist()[0]!r}"
             )
 
     def _weights(

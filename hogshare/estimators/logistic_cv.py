@@ -25,7 +25,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from hogshare.estimators.logistic_path import Path, point, scorer_for
 from hogshare.estimators.plain import classes_of
-from hogshare.estimators.workers import WORKER_CONSTRAINTS, check_rows
+from hogshare.estimators.workers import WORKER_CONSTRAINTS, check_rows, check_workers
 from hogshare.problems.model import Model
 from hogshare.report import Report
 from hogshare.runtimes.choice import usable_workers
@@ -254,6 +254,7 @@ class LogisticRegressionCV(_LogisticRegressionCV):
             If the input or a parameter is not valid, or if a run diverges.
         """
         _raise_for_params(params, self, "fit")
+        check_workers(self)
         choice = settled(self)
         _check_solver(self.solver, choice.penalty, self.dual)
         X, y, _ = check_rows(self, X, y, sizes=False)  # folds are other rows
@@ -294,7 +295,7 @@ class LogisticRegressionCV(_LogisticRegressionCV):
         coefs, scores, n_iter = (np.array(part) for part in zip(*found, strict=True))
         self.coefs_paths_ = coefs.reshape(*shape, *coefs.shape[2:])
         self.scores_ = scores.reshape(shape)
-        self.n_iter_ = n_iter.reshape(shape)
+        self.n_iter_ = n_iter.astype(np.int32).reshape(shape)
         self.Cs_, self.l1_ratios_ = choice.Cs, np.asarray(choice.ratios)
         self.report_: Report | None = None
         self.solver_ = "none"

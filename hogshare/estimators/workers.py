@@ -21,7 +21,7 @@ from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
 from hogshare.problems.rows import survey_rows
 from hogshare.report import Report
-from hogshare.runtimes.choice import RUNTIMES
+from hogshare.runtimes.choice import RUNTIMES, check_jobs
 from hogshare.runtimes.helping import helpers_for
 from hogshare.runtimes.hooks import OnEpoch
 from hogshare.solvers.solving import solve
@@ -55,6 +55,23 @@ WORKER_CONSTRAINTS: dict[str, list[Any]] = {
 def plane_of(estimator: Any) -> Plane:
     """The plane that an estimator's parameter names."""
     return estimator.plane if isinstance(estimator.plane, Plane) else Shared()
+
+
+def check_workers(estimator: Any) -> None:
+    """Refuse workers that cannot fit to the optimum, also where scikit-learn's solvers will fit.
+
+    Raises
+    ------
+    ValueError
+        If there are none, or if their plane has no private copies.
+    """
+    check_jobs(estimator.n_jobs)
+    plane = plane_of(estimator)
+    if isinstance(plane, Master) or plane.exchange is None:
+        raise ValueError(
+            f"{type(estimator).__name__} needs private copies: use plane=Shared() instead of "
+            f"{plane}."
+        )
 
 
 def check_rows(
@@ -91,12 +108,6 @@ def to_the_optimum(
     without a `random_state`; so are ours then. The report's model remembers every row; what an
     estimator keeps is ``report.without_memory()``.
     """
-    plane = plane_of(estimator)
-    if isinstance(plane, Master) or plane.exchange is None:
-        raise ValueError(
-            f"{type(estimator).__name__} needs private copies: use plane=Shared() instead of "
-            f"{plane}."
-        )
     forgetful = start is not None and start.memory is None and not start.is_zero()
     return solve(
         problem,

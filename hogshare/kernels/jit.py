@@ -37,6 +37,7 @@ from pathlib import Path
 import numba
 from numba import typeof
 from numba.core import config
+from numba.core.caching import FunctionCache
 from numba.core.registry import cpu_target
 from numba.extending import typeof_impl
 
@@ -157,6 +158,40 @@ def _own_cache():
         config.CACHE_DIR = before
 
 
+class _Cache(FunctionCache):
+    """Numba's cache of a kernel, made safe from Ctrl-C and from other processes.
+
+    While machine code is loaded LLVM asks Python for it. What is raised there is lost, LLVM goes on
+    with an empty module, and Numba writes to where its symbols should be: a segmentation fault.
+
+    A new signature's file is named by a number that the index does not have yet. Of two processes
+    that save at once, for two signatures, both would take the same number: the index might then
+    name the one's machine code for the other's arguments, from then on.
+    """
+
+    def load_overload(self, sig, target_context):
+        """As Numba's, in one piece."""
+        with interrupts_held():
+            return super().load_overload(sig, target_context)
+
+    def save_overload(self, sig, data):
+        """As Numba's, one process at a time."""
+        with interrupts_held(), _alone_in(CACHE_FOLDER):
+            super().save_overload(sig, data)
+
+
+@contextlib.contextmanager
+def _alone_in(folder):
+    """Keep other processes out of here that save in the same folder; where files can be locked."""
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(ImportError, OSError):
+            import fcntl  # Unix only
+
+            lock = stack.enter_context(open(folder / "lock", "w"))
+            fcntl.flock(lock, fcntl.LOCK_EX)  # until it is closed, by the kernel if need be
+        yield
+
+
 class Compiled:
     """A function that Numba is shown when somebody calls it, or compiles one that calls it.
 
@@ -212,7 +247,7 @@ class Kernel(Compiled):
         shown = super()._show()
         if CACHE_FOLDER is not None:
             with _own_cache():
-                shown.enable_caching()
+                shown._cache = _Cache(self.py_func)
         return shown
 
 

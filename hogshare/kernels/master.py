@@ -124,7 +124,9 @@ def read_snapshot(rows, order, first, last, shared, private, me):
 def write_message(rows, order, first, last, shared, private, me, ticket):
     """Put what has changed in the copy since the snapshot into the worker's next slot.
 
-    A coordinate is written once: then the copy and its base agree.
+    A coordinate is written once: then the copy and its base agree. One that is NaN agrees with
+    nothing, and comes again with every row that has it, while a slot has room for every coordinate
+    of the block once. What there is no room for then is lost, in a run that is.
     """
     number = shared.table[me, layout.T_MAILED] + 1
     slot = slot_of(me, number)
@@ -141,7 +143,7 @@ def write_message(rows, order, first, last, shared, private, me, ticket):
             place = column_of(rows, start, k) * np.uint64(n_columns)
             for c in range(n_columns):
                 j = place + np.uint64(c)
-                if w[j] != base[j]:
+                if w[j] != base[j] and count < places.shape[0]:
                     places[count] = j
                     changes[count] = np.float64(w[j]) - np.float64(base[j])
                     base[j] = w[j]

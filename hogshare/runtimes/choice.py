@@ -33,6 +33,18 @@ WORTHWHILE_EXCHANGES = 4  # per worker and epoch, below which copies drift apart
 EXPECTED_EPOCHS = 10  # where only a limit is known
 
 
+def check_jobs(n_jobs: int | None) -> None:
+    """Refuse a number of workers that has no meaning.
+
+    Raises
+    ------
+    ValueError
+        If `n_jobs` is 0.
+    """
+    if n_jobs == 0:
+        raise ValueError("n_jobs == 0 has no meaning; use None or 1 for one worker, -1 for all.")
+
+
 def usable_workers(n_jobs: int | None) -> int:
     """Workers that `n_jobs` stands for here.
 
@@ -45,8 +57,7 @@ def usable_workers(n_jobs: int | None) -> int:
     ValueError
         If `n_jobs` is 0.
     """
-    if n_jobs == 0:
-        raise ValueError("n_jobs == 0 has no meaning; use None or 1 for one worker, -1 for all.")
+    check_jobs(n_jobs)
     if multiprocessing.current_process().daemon:
         return 1  # joblib's answer too, but it would warn of a pool that is not wanted here
     count = int(joblib.effective_n_jobs(n_jobs))

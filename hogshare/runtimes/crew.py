@@ -206,16 +206,18 @@ class Member:
             except (BrokenPipeError, ConnectionResetError):
                 self._drop_outgoing()
                 return
-            _close_all(fds)
+            # forgotten before they are closed: an interrupted call must not leave numbers here that
+            # are closed already, and may be somebody else's by the next time
             if sent == len(data):
                 self._outgoing.popleft()
             else:
                 self._outgoing[0] = (data[sent:], [])
+            _close_all(fds)
 
     def _drop_outgoing(self) -> None:
-        for _, fds in self._outgoing:
+        while self._outgoing:
+            _, fds = self._outgoing.popleft()
             _close_all(fds)
-        self._outgoing.clear()
 
     def _pump(self) -> None:
         """Send what waits, take in what has come."""

@@ -89,8 +89,10 @@ def side_by_side(function: Callable[[Any], Any], parts: Iterable[Any]) -> list[A
     where two that are woken often share one until the system looks again.
     """
     first, *others = parts
-    tasks = [pool().submit(function, part) for part in others]
+    tasks: list[Future[Any]] = []
     try:
+        for part in others:
+            tasks.append(pool().submit(function, part))
         return [function(first), *(task.result() for task in tasks)]
     finally:
         wait(tasks)  # after an interruption too: they read what is about to be freed

@@ -87,18 +87,24 @@ class Pool:
                 self._spare.append(_Server(self._serve, f"hogshare_{self._started}"))
                 self._started += 1
             self._spare[-1].go_to(cores)
-            # In this order, and nothing between: interrupted in between, a thread is lost at worst,
-            # and nobody waits for what none will take.
-            self._spare.pop().tasks.put((future, function, args))
-            self._unfinished.add(future)
+            try:
+                self._unfinished.add(future)  # first: the end of the process waits for what runs
+                self._spare.pop().tasks.put((future, function, args))
+            except BaseException:
+                # Interrupted in between, a thread is lost at worst: what none has begun none will,
+                # and nobody waits for it.
+                if future.cancel():
+                    self._unfinished.discard(future)
+                raise
         return future
 
     def _serve(self, server: _Server) -> None:
         while True:
             future, function, args = server.tasks.get()
             result, error = None, None
+            runs = future.set_running_or_notify_cancel()
             try:
-                result = function(*args)
+                result = function(*args) if runs else None
             except BaseException as raised:
                 error = raised
             # before its caller is told, who may submit at once: another thread would be started
@@ -106,10 +112,10 @@ class Pool:
                 self._unfinished.discard(future)
                 server.sent = False
                 self._spare.append(server)
-            if error is None:
-                future.set_result(result)
-            else:
+            if error is not None:
                 future.set_exception(error)
+            elif runs:
+                future.set_result(result)
             del future, function, args, result, error  # an idle thread keeps no run's arrays
 
     def close(self) -> None:
@@ -165,8 +171,10 @@ def take_turns(
                 over.set()
                 raise
 
-    tasks = [pool().submit(work) for _ in range(n_threads)]
+    tasks: list[Future[Any]] = []
     try:
+        for _ in range(n_threads):
+            tasks.append(pool().submit(work))
         for task in tasks:
             task.result()
     finally:

@@ -20,7 +20,7 @@ import mmap
 import os
 import threading
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,14 +35,29 @@ _live: weakref.WeakValueDictionary[int, _Mapping] = weakref.WeakValueDictionary(
 _live_lock = threading.Lock()
 
 
+class _Descriptor:
+    """A file's number, which is closed once: when somebody says so, or nobody has this any more."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number  # -1: closed
+
+    def close(self, _close: Callable[[int], None] = os.close) -> None:
+        # Forgotten first: interrupted in between, it stays open, which harms nobody. A number that
+        # is closed twice may be another thread's file by then.
+        number, self.number = self.number, -1
+        if number >= 0:
+            _close(number)
+
+    __del__ = close
+
+
 class _Mapping(mmap.mmap):
     """The mapping with its descriptor; lives as long as the last view."""
 
     layout: dict[str, Any]
     address: int
     handle: weakref.ref[Arena]
-    fd: int = -1  # -1: closed, or memory that cannot be handed on
-    close_fd: weakref.finalize | None = None
+    file: _Descriptor | None = None  # of memory that can be handed on
 
 
 class Arena:
@@ -75,16 +90,16 @@ class Arena:
         nbytes = layout["nbytes"]
         _require_memory(nbytes)
         if not hasattr(os, "memfd_create"):
-            return cls(_map(-1, layout))
-        fd = os.memfd_create("hogshare", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+            return cls(_map(None, layout))
+        file = _Descriptor(os.memfd_create("hogshare", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING))
         try:
             import fcntl  # Unix only
 
-            _allocate(fd, nbytes)
-            fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
-            return cls(_map(fd, layout))
+            _allocate(file.number, nbytes)
+            fcntl.fcntl(file.number, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
+            return cls(_map(file, layout))
         except BaseException:
-            os.close(fd)
+            file.close()
             raise
 
     @classmethod
@@ -105,11 +120,11 @@ class Arena:
                 f"The descriptor holds {have} bytes, but the layout needs {layout['nbytes']}: "
                 "they belong to different arenas."
             )
-        copy = os.dup(fd)
+        copy = _Descriptor(os.dup(fd))
         try:
             return cls(_map(copy, layout))
         except BaseException:
-            os.close(copy)
+            copy.close()
             raise
 
     @property
@@ -151,7 +166,7 @@ class Arena:
         target, values = self[name], np.asarray(values)
         if values.shape != target.shape:
             raise ValueError(f"{name!r} has shape {target.shape}, not {values.shape}.")
-        fd = self._open().fd
+        fd = self._number()
         as_they_are = values.dtype == target.dtype and values.flags.c_contiguous
         if fd < 0 or not as_they_are or values.nbytes < LARGE:
             np.copyto(target, values, casting="same_kind")
@@ -168,7 +183,7 @@ class Arena:
 
     def fileno(self) -> int:
         """Return the descriptor to hand to other processes; it stays the arena's."""
-        fd = self._open().fd
+        fd = self._number()
         if fd < 0:
             raise OSError(
                 errno.ENOTSUP,
@@ -182,10 +197,14 @@ class Arena:
         if self._mapping is not None:
             with _live_lock:
                 _live.pop(self._mapping.address, None)
-            if self._mapping.close_fd is not None:
-                self._mapping.fd = -1
-                self._mapping.close_fd()
+            if self._mapping.file is not None:
+                self._mapping.file.close()
             self._mapping = None
+
+    def _number(self) -> int:
+        """The descriptor; -1 where the memory cannot be handed on."""
+        file = self._open().file
+        return -1 if file is None else file.number
 
     def _open(self) -> _Mapping:
         if self._mapping is None:
@@ -225,14 +244,13 @@ def _lay_out(arrays: Mapping[str, tuple[Any, Any]]) -> dict[str, Any]:
     return {"nbytes": nbytes, "arrays": places}
 
 
-def _map(fd: int, layout: dict[str, Any]) -> _Mapping:
-    mapping = _Mapping(fd, layout["nbytes"])  # keeps a duplicate of fd, which we cannot get at
+def _map(file: _Descriptor | None, layout: dict[str, Any]) -> _Mapping:
+    # it keeps a duplicate of the descriptor, which we cannot get at
+    mapping = _Mapping(-1 if file is None else file.number, layout["nbytes"])
     mapping.layout = layout
     mapping.address = np.frombuffer(mapping, np.uint8).ctypes.data
-    if fd >= 0:
-        mapping.fd = fd
-        mapping.close_fd = weakref.finalize(mapping, os.close, fd)
-        mapping.close_fd.atexit = False
+    if file is not None:
+        mapping.file = file
         with _live_lock:
             _live[mapping.address] = mapping
     return mapping

@@ -1,6 +1,9 @@
 """How Numba is shown kernels and helpers."""
 
+import os
 import signal
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -179,3 +182,70 @@ def test_numba_is_not_interrupted_while_it_loads_what_it_knows(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         jit.load_registries.__wrapped__()
     assert loaded == [1]
+
+
+INTERRUPTED = """
+import os, signal
+import numpy as np
+from numba.core.codegen import CPUCodeLibrary
+
+asked = CPUCodeLibrary._object_getbuffer_hook.__func__
+to_come = []
+
+def interrupt(library, *args):
+    if to_come:
+        os.kill(os.getpid(), to_come.pop())
+    return asked(library, *args)
+
+CPUCodeLibrary._object_getbuffer_hook = classmethod(interrupt)
+from hogshare.kernels.jit import load_registries
+from hogshare.kernels.sums import total
+load_registries()
+to_come.append(signal.SIGINT)
+try:
+    print(total(np.ones(5)))
+except KeyboardInterrupt:
+    print("interrupted")
+print(total(np.ones(5)), len(to_come))
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs signals")
+def test_an_interrupt_waits_until_machine_code_is_loaded(tmp_path):
+    """LLVM asks Python for the code, and goes on without it if Python raises."""
+
+    def run(code):
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "HOGSHARE_CACHE_DIR": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout.split()
+
+    compiled = "import numpy as np; from hogshare.kernels.sums import total; total(np.ones(5))"
+    assert run(compiled) == []
+    assert run(INTERRUPTED) == ["interrupted", "5.0", "0"]
+
+
+def test_who_saves_is_alone_in_the_cache(tmp_path):
+    order = []
+
+    def save():
+        with jit._alone_in(tmp_path):
+            order.append("second")
+
+    with jit._alone_in(tmp_path):
+        other = threading.Thread(target=save)
+        other.start()
+        other.join(0.2)
+        order.append("first")
+    other.join(30.0)
+    assert order == ["first", "second"]
+
+
+def test_a_folder_in_which_nothing_can_be_locked_is_written_all_the_same(tmp_path):
+    with jit._alone_in(tmp_path / "nowhere"):
+        pass

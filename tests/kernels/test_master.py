@@ -300,3 +300,17 @@ def test_no_snapshot_is_torn(protocol, rounds):
 def store_one(control, place, value):
     store(control, place, value)
     fetch_add(control, place, 0)
+
+
+@pytest.mark.parametrize("form", ["dense", "csr"])
+def test_a_model_of_nan_does_not_run_over_its_slot(form):
+    """NaN is not equal to itself, so that every row of a block has something to tell."""
+    session = made(form, n_workers=1, block=20)
+    s = session.shared
+    s.w[:] = np.nan
+    worker = session.worker(0)
+    assert worker.join()
+    worker.turn(1)
+    assert s.table[0, layout.T_MAILED] == 1
+    assert 0 < s.mail_heads[0, layout.H_COUNT] <= s.mail_places.shape[1]
+    assert not s.mail_places[1:].any(), "the slots behind it"

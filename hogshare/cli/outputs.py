@@ -1,0 +1,77 @@
+"""Where a command's results go besides the table: JSON and a plot.
+
+`check` is called before the work, so that nobody measures for an hour what cannot be written.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from hogshare import files
+from hogshare.cli import console, options
+
+PRINT = "-"  # the name that means standard output
+
+
+def add_options(parser: Any) -> None:
+    """Add the options."""
+    parser.add_argument("--json", metavar="FILE", help="write everything measured; -: print it")
+    parser.add_argument("--plot", metavar="FILE", help="draw it (needs matplotlib)")
+
+
+def check(args: Any) -> None:
+    """Refuse files that cannot be written, and plots that cannot be drawn.
+
+    Raises
+    ------
+    OSError
+        If a file cannot be written.
+    ImportError
+        If a plot is asked for and matplotlib is not installed.
+    WrongCommandLine
+        If matplotlib does not write that kind of plot.
+    """
+    check_files(args.json)
+    if not args.plot:
+        return
+    from hogshare import figures
+
+    check_files(args.plot)
+    known = figures.formats()
+    kind = Path(args.plot).suffix.lower().removeprefix(".")
+    if kind and kind not in known:
+        raise options.WrongCommandLine(
+            f"--plot {args.plot}: nothing draws .{kind}; choose from .{', .'.join(known)}"
+        )
+
+
+def check_files(*paths: str | None) -> None:
+    """Refuse files that cannot be written; None and - are none."""
+    for path in paths:
+        if path is not None and path != PRINT:
+            files.check(path)
+
+
+def write_json(path: str | None, told: Any) -> None:
+    """Write JSON to a file, if one is named."""
+    if path is not None and path != PRINT:
+        text = json.dumps(told, indent=2, allow_nan=False)
+        files.replace(Path(path), f"{text}\n".encode())
+
+
+def print_json(told: Any) -> None:
+    """Print JSON."""
+    console.out(json.dumps(told, indent=2, allow_nan=False))
+
+
+def store(args: Any, result: dict[str, Any], show: Any, draw: Any) -> None:
+    """Print a result, as a table or as JSON, and write the files that were asked for."""
+    if args.json == PRINT:
+        print_json(result)
+    else:
+        show(result)
+    write_json(args.json, result)
+    if args.plot:
+        draw(result, args.plot)
