@@ -1,0 +1,168 @@
+"""What a row and an exchange should take by the machine's constants, against what they take.
+
+Plain descent, log loss with l2, float32: the model of `docs/performance.md` and nothing fitted to
+these runs. Measured are further epochs: a run of many less one of two, over their difference, so
+that starting and ending are left out. One worker, as many threads as there are cores, and as many
+on one vector without locks, in turn; medians of the rounds with quartiles. Usage::
+
+    python bench/speed_model.py --data-home FOLDER --json bench/results/speed_model.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hogshare import Shared, Stop, datasets, problems, solve
+from hogshare.machine import Machine
+from hogshare.planes.shared import LINE_BYTES, descent_interval
+from hogshare.problems.rows import windows
+from hogshare.runtimes import probing
+from hogshare.runtimes.choice import usable_workers
+from hogshare.simulation.costs import exchange_seconds
+from hogshare.solvers import outcome
+
+ONE_VECTOR = "threads, one vector without locks"
+WARM_EPOCHS = 2
+VALUES = 30_000_000  # of the further epochs of one run
+ORDERED_BYTES = (
+    12  # of a row besides its values: where it starts, its label, its place in the order
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """What a row moves and takes; times in ns."""
+
+    values: float
+    bytes: float
+    lines: float
+    alone: float
+    together: float  # while all cores do the same
+
+    @classmethod
+    def of(cls, problem: Any, known: Machine) -> Row:
+        """By the machine's constants."""
+        values = problem.nnz / problem.n_rows
+        each = problem.dtype.itemsize + (4 if problem.is_sparse else 0)
+        size = values * each + ORDERED_BYTES
+        window, _ = windows(problem.rows, problem.n_rows)  # 0 where rows fit in the caches
+        misses = known.miss_ns / window if window else 0.0
+        alone = together = known.dense_value_ns
+        if problem.is_sparse:
+            alone, together = known.sparse_value_ns, known.sparse_value_many_ns
+        besides = known.row_ns + misses
+        # columns and values; a stretch that begins anywhere lies on a line more than it fills
+        stretches = 2 if problem.is_sparse else 1
+        lines = stretches + values * each / LINE_BYTES
+        return cls(values, size, lines, besides + values * alone, besides + values * together)
+
+
+def lines_of_model(problem: Any) -> float:
+    """Cache lines of the model that a row reads and writes; mean of some rows."""
+    per_line = int(LINE_BYTES) // problem.dtype.itemsize
+    if not problem.is_sparse:
+        return -(-problem.n_features // per_line)
+    starts, columns = problem.rows.indptr, problem.rows.indices
+    some = range(0, problem.n_rows, max(1, problem.n_rows // 1000))
+    return statistics.fmean(
+        np.unique(columns[starts[k] : starts[k + 1]] // per_line).size for k in some
+    )
+
+
+def further_ns(problem: Any, n_workers: int, epochs: int, **plan: Any) -> float:
+    """Per row and epoch, of the epochs after the first two."""
+    plan["runtime"] = "caller" if n_workers == 1 else "threads"
+    ends = []
+    for n_epochs in (WARM_EPOCHS, WARM_EPOCHS + epochs):
+        stop = Stop(epochs=n_epochs, tol=None)
+        report = solve(problem, stop=stop, seed=0, n_workers=n_workers, **plan)
+        ends.append(report.seconds["run"])
+    return (ends[1] - ends[0]) / (epochs * problem.n_rows) * 1e9
+
+
+def compare(problem: Any, known: Machine, n_workers: int, rounds: int) -> dict[str, Any]:
+    """Predicted and measured, per row."""
+    row = Row.of(problem, known)
+    size = problem.n_features * problem.n_columns
+    exchange = 1e9 * exchange_seconds(size, problem.dtype.itemsize)
+
+    def interval(n: int) -> int:
+        return descent_interval(problem, 0.0, problem.n_rows, n)
+
+    own = row.together + exchange / interval(n_workers)
+    predicted = {"one worker": row.alone, "threads": own / n_workers}
+    epochs = max(3, round(VALUES / problem.nnz))
+    measured: dict[str, list[float]] = {"one worker": [], "threads": [], ONE_VECTOR: []}
+    for k in range(rounds + 1):
+        took = {
+            "one worker": further_ns(problem, 1, epochs),
+            "threads": further_ns(problem, n_workers, epochs),
+            ONE_VECTOR: further_ns(problem, n_workers, 3, plane=Shared(exchange=None)),
+        }
+        for name, times in measured.items() if k else ():
+            times.append(took[name])
+    lines = lines_of_model(problem)
+    foreign = lines * (1.0 - 1.0 / n_workers)  # whose last writer was another worker
+    shared = statistics.median(measured[ONE_VECTOR])
+    return {
+        "threads": n_workers,
+        "values per row": row.values,
+        "bytes per row": row.bytes,
+        "cache lines per row": row.lines,
+        "stream alone, ns per row": row.bytes / known.stream_gb_per_second,
+        "rows between exchanges": interval(n_workers),
+        "exchange, us": exchange / 1e3,
+        "exchanges, share of a worker's time": exchange / interval(n_workers) / own,
+        "ns per row": {
+            name: {
+                "predicted": predicted.get(name),
+                "measured": statistics.median(times),
+                "quartiles": [float(q) for q in np.quantile(times, (0.25, 0.75))],
+                "measured, per value": statistics.median(times) / row.values,
+            }
+            for name, times in measured.items()
+        },
+        "speedup": {
+            "predicted": predicted["one worker"] / predicted["threads"],
+            "measured": statistics.median(
+                one / many
+                for one, many in zip(measured["one worker"], measured["threads"], strict=True)
+            ),
+        },
+        "predicted speedup, cores that share nothing": {
+            n: n * row.alone / (row.alone + exchange / interval(n)) for n in (2, 4, 8, 16)
+        },
+        "lines of the model per row": lines,
+        "ns per foreign line, one vector": (n_workers * shared - row.together) / foreign,
+    }
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", default="a9a,ijcnn1,imdb,zipf,covtype-20k,mnist")
+    parser.add_argument("--data-home", default=None)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    known, cores = probing.probe(), usable_workers(-1)
+    results: dict[str, Any] = {"probe": known.constants()}
+    for name in options.data.split(","):
+        X, y = datasets.load(name, data_home=options.data_home)
+        problem = problems.linear(X.astype(np.float32), y, loss="log_loss", alpha=1.0 / len(y))
+        results[name] = compare(problem, known, max(2, cores), options.rounds)
+        print(name, json.dumps(results[name], indent=1), flush=True)
+    if options.json is not None:
+        results["machine"], results["versions"] = outcome.machine(), outcome.versions()
+        options.json.write_text(json.dumps(results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
