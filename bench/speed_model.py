@@ -1,9 +1,10 @@
 """What a row and an exchange should take by the machine's constants, against what they take.
 
-Plain descent, log loss with l2, float32: the model of `docs/performance.md` and nothing fitted to
-these runs. Measured are further epochs: a run of many less one of two, over their difference, so
-that starting and ending are left out. One worker, as many threads as there are cores, and as many
-on one vector without locks, in turn; medians of the rounds with quartiles. Usage::
+Plain descent, log loss with l2, float32: the model of `docs/performance.md`, with what a probe in
+the same run finds, which the runs go by too, and nothing fitted to them. Measured are further
+epochs: a run of many less one of two, over their difference, so that starting and ending are left
+out. One worker, as many threads as there are cores, and as many on one vector without locks, in
+turn; medians of the rounds with quartiles. Usage::
 
     python bench/speed_model.py --data-home FOLDER --json bench/results/speed_model.json
 """
@@ -12,14 +13,16 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hogshare import Shared, Stop, datasets, problems, solve
+from hogshare import Shared, Stop, datasets, machine, problems, solve
 from hogshare.machine import Machine
 from hogshare.planes.shared import LINE_BYTES, descent_interval
 from hogshare.problems.rows import windows
@@ -31,9 +34,8 @@ from hogshare.solvers import outcome
 ONE_VECTOR = "threads, one vector without locks"
 WARM_EPOCHS = 2
 VALUES = 30_000_000  # of the further epochs of one run
-ORDERED_BYTES = (
-    12  # of a row besides its values: where it starts, its label, its place in the order
-)
+ORDERED_BYTES = 12  # of a row besides its values: its label, and its place in the order
+START_BYTES = 8  # of a sparse row, besides: where it begins
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class Row:
         """By the machine's constants."""
         values = problem.nnz / problem.n_rows
         each = problem.dtype.itemsize + (4 if problem.is_sparse else 0)
-        size = values * each + ORDERED_BYTES
+        size = values * each + ORDERED_BYTES + (START_BYTES if problem.is_sparse else 0)
         window, _ = windows(problem.rows, problem.n_rows)  # 0 where rows fit in the caches
         misses = known.miss_ns / window if window else 0.0
         alone = together = known.dense_value_ns
@@ -98,19 +100,21 @@ def compare(problem: Any, known: Machine, n_workers: int, rounds: int) -> dict[s
 
     own = row.together + exchange / interval(n_workers)
     predicted = {"one worker": row.alone, "threads": own / n_workers}
-    epochs = max(3, round(VALUES / problem.nnz))
+    epochs = max(9, round(VALUES / problem.nnz))
     measured: dict[str, list[float]] = {"one worker": [], "threads": [], ONE_VECTOR: []}
     for k in range(rounds + 1):
         took = {
             "one worker": further_ns(problem, 1, epochs),
             "threads": further_ns(problem, n_workers, epochs),
-            ONE_VECTOR: further_ns(problem, n_workers, 3, plane=Shared(exchange=None)),
+            ONE_VECTOR: further_ns(problem, n_workers, epochs // 3, plane=Shared(exchange=None)),
         }
         for name, times in measured.items() if k else ():
             times.append(took[name])
     lines = lines_of_model(problem)
-    foreign = lines * (1.0 - 1.0 / n_workers)  # whose last writer was another worker
-    shared = statistics.median(measured[ONE_VECTOR])
+    more = statistics.median(
+        n_workers * (shared - own)
+        for shared, own in zip(measured[ONE_VECTOR], measured["threads"], strict=True)
+    )
     return {
         "threads": n_workers,
         "values per row": row.values,
@@ -140,7 +144,8 @@ def compare(problem: Any, known: Machine, n_workers: int, rounds: int) -> dict[s
             n: n * row.alone / (row.alone + exchange / interval(n)) for n in (2, 4, 8, 16)
         },
         "lines of the model per row": lines,
-        "ns per foreign line, one vector": (n_workers * shared - row.together) / foreign,
+        "ns more per row and worker, one vector": more,
+        "the same per line of the model": more / lines,
     }
 
 
@@ -153,6 +158,10 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     known, cores = probing.probe(), usable_workers(-1)
+    with tempfile.TemporaryDirectory() as folder:  # for these runs alone, and for `costs`
+        os.environ["HOGSHARE_MACHINE"] = str(Path(folder) / "machine.json")
+        machine.store(known)
+        machine.load()  # is kept from here on
     results: dict[str, Any] = {"probe": known.constants()}
     for name in options.data.split(","):
         X, y = datasets.load(name, data_home=options.data_home)

@@ -337,9 +337,11 @@ def parse(text: str) -> BuiltIn:
         if kind is None:
             raise ValueError("no such barrier")
         values = [_number(part) for part in rest.split(",")] if rest else []
-        needed = sum(field.default is MISSING for field in fields(kind))
-        if not needed <= len(values) <= len(fields(kind)):
-            raise ValueError(f"it takes {needed} number{'s' * (needed != 1)}, not {len(values)}")
+        numbers = [field for field in fields(kind) if field.name != "hold"]
+        least = sum(field.default is MISSING for field in numbers)
+        if not least <= len(values) <= len(numbers):
+            span = f"{least} to {len(numbers)}" if least < len(numbers) else str(least)
+            raise ValueError(f"it takes {span} number{'s' * (span != '1')}, not {len(values)}")
         made: BuiltIn = kind(*values)
     except (TypeError, ValueError) as error:
         raise ValueError(

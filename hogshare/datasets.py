@@ -195,11 +195,12 @@ def load(
     if text in catalogue.names():
         X, y = catalogue.load(text, folder)
         return X.astype(dtype, copy=False), y
-    for path in [Path(text), *([folder / text] if folder else [])]:
+    places = [Path(text), *([folder / text] if folder else [])]
+    for path in places:
         if path.is_file():
             return read_file(path, n_features, dtype)
-        if path.is_dir():
-            raise IsADirectoryError(errno.EISDIR, "this is a folder; name a file", str(path))
+    if any(path.is_dir() for path in places):
+        raise IsADirectoryError(errno.EISDIR, "this is a folder; name a file", text)
     if os.sep in text or Path(text).suffix:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), text)
     raise ValueError(f"no file and no data set is called {text!r}; known: {', '.join(names())}")

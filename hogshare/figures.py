@@ -6,10 +6,13 @@ A figure is a view: each function takes plain data (a report's arrays, the dicti
 
 from __future__ import annotations
 
+import io
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from hogshare import files
 
 if TYPE_CHECKING:
     from hogshare.report import Report, Trace
@@ -33,6 +36,20 @@ def formats() -> list[str]:
     from matplotlib.backend_bases import FigureCanvasBase
 
     return sorted(FigureCanvasBase.get_supported_filetypes())
+
+
+def file_of(path: str | Path) -> Path:
+    """Where a figure goes: without a suffix to one of matplotlib's usual kind."""
+    path = Path(path)
+    return path if path.suffix else path.with_suffix(".png")
+
+
+def _save(figure: Any, path: str | Path) -> None:
+    """Write a figure as a whole or not at all, and forget it."""
+    path, drawn = file_of(path), io.BytesIO()
+    figure.savefig(drawn, format=path.suffix.lower().removeprefix("."))
+    pyplot().close(figure)
+    files.replace(path, drawn.getvalue())
 
 
 def draw_report(report: Report, ax: Any = None) -> Any:
@@ -121,8 +138,7 @@ def save_speedup(result: dict[str, Any], path: str | Path) -> None:
     Three panels: objective against epochs, objective against seconds (first repeat of each
     worker count, the target as a line), and both speedups against the number of workers.
     """
-    plt = pyplot()
-    figure, (by_epoch, by_second, speedups) = plt.subplots(
+    figure, (by_epoch, by_second, speedups) = pyplot().subplots(
         1, 3, figsize=(13.0, 3.8), layout="constrained"
     )
     for run in result["runs"]:
@@ -150,8 +166,7 @@ def save_speedup(result: dict[str, Any], path: str | Path) -> None:
     speedups.set_ylabel("speedup")
     speedups.legend()
     figure.suptitle(f"{result['settings']['data']}, {result['settings']['loss']}")
-    figure.savefig(path)
-    plt.close(figure)
+    _save(figure, path)
 
 
 def save_barriers(result: dict[str, Any], path: str | Path) -> None:
@@ -161,8 +176,7 @@ def save_barriers(result: dict[str, Any], path: str | Path) -> None:
     barrier the seconds to the target (median, fastest to slowest) and what a worker waits in a
     round.
     """
-    plt = pyplot()
-    figure, (by_second, times, waits) = plt.subplots(
+    figure, (by_second, times, waits) = pyplot().subplots(
         1, 3, figsize=(13.0, 3.8), layout="constrained"
     )
     for run in result["runs"]:
@@ -186,8 +200,7 @@ def save_barriers(result: dict[str, Any], path: str | Path) -> None:
         ax.invert_yaxis()
         ax.set_xlabel(label)
     figure.suptitle(f"{result['settings']['workers']} workers, {result['law']}")
-    figure.savefig(path)
-    plt.close(figure)
+    _save(figure, path)
 
 
 def save_race(result: dict[str, Any], path: str | Path) -> None:
@@ -197,8 +210,9 @@ def save_race(result: dict[str, Any], path: str | Path) -> None:
     epochs: medians over rounds for each budget, with the setting that each kept for the tightest
     target it reached.
     """
-    plt = pyplot()
-    figure, (by_second, by_epoch) = plt.subplots(1, 2, figsize=(12.0, 5.0), layout="constrained")
+    figure, (by_second, by_epoch) = pyplot().subplots(
+        1, 2, figsize=(12.0, 5.0), layout="constrained"
+    )
     lines = [f"C{colour}{dash}" for dash in ("-", "--", ":") for colour in range(10)]
     for i, who in enumerate(who for who in result["contestants"] if who["kept"]):
         curve = race_curve(result["runs"], who)
@@ -217,8 +231,7 @@ def save_race(result: dict[str, Any], path: str | Path) -> None:
         ax.grid(alpha=0.3)
     figure.legend(*by_second.get_legend_handles_labels(), loc="outside right upper", fontsize=8)
     figure.suptitle(f"{result['settings']['data']}, {result['settings']['loss']}")
-    figure.savefig(path)
-    plt.close(figure)
+    _save(figure, path)
 
 
 def race_curve(runs: Sequence[dict[str, Any]], who: dict[str, Any]) -> list[tuple[float, ...]]:
@@ -257,8 +270,7 @@ def save_psp(result: dict[str, Any], path: str | Path) -> None:
     }[result["kind"]]
     panel_of = [series.get("panel", series.get("law", "")) for series in result["series"]]
     names = list(dict.fromkeys(panel_of))
-    plt = pyplot()
-    figure, panels = plt.subplots(
+    figure, panels = pyplot().subplots(
         1, len(names), figsize=(1.5 + 4.5 * len(names), 3.8), layout="constrained", squeeze=False
     )
     what = "ratio" if result["kind"] in ("ratio", "error") else "steps"
@@ -272,8 +284,7 @@ def save_psp(result: dict[str, Any], path: str | Path) -> None:
         ax.grid(alpha=0.3)
         ax.legend(fontsize=8)
     figure.suptitle(result["title"])
-    figure.savefig(path)
-    plt.close(figure)
+    _save(figure, path)
 
 
 def draw_clocks(series: dict[str, Any], ax: Any, _: str) -> None:
@@ -315,8 +326,7 @@ def draw_errors(series: dict[str, Any], ax: Any, _: str) -> None:
 
 def save_virtual_speedups(result: dict[str, Any], path: str | Path) -> None:
     """Draw the speedups of ``hogshare simulate asysg`` beside the papers' and write a file."""
-    plt = pyplot()
-    figure, panels = plt.subplots(1, 2, figsize=(9.5, 3.8), layout="constrained")
+    figure, panels = pyplot().subplots(1, 2, figsize=(9.5, 3.8), layout="constrained")
     for ax, key in zip(panels, ("iteration", "time"), strict=True):
         for series in result["series"]:
             draw_points({**series, "barrier": series["what"]}, ax, key)
@@ -329,8 +339,7 @@ def save_virtual_speedups(result: dict[str, Any], path: str | Path) -> None:
         ax.grid(alpha=0.3)
         ax.legend(fontsize=8)
     figure.suptitle(result["title"])
-    figure.savefig(path)
-    plt.close(figure)
+    _save(figure, path)
 
 
 def draw_points(series: dict[str, Any], ax: Any, what: str) -> None:

@@ -3,7 +3,8 @@
 The content is written under another name in the same folder, brought to the disk, and renamed.
 Whoever reads sees the old file or the new one. The other name holds the number of the process that
 writes, so that what a killed one has left can be told from a file in the making. A link stays: what
-it points to is replaced. What is no file (a device, a pipe) is not replaced, but written to.
+it points to is replaced. What is no file (a device, a pipe), or somebody's open file under another
+name (``/dev/stdout``), is not replaced, but written to.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import errno
 import os
 import secrets
 from pathlib import Path
+
+LINKS = 40  # that follow each other, at most, as the kernel has it
 
 
 def check(path: str | Path) -> None:
@@ -27,14 +30,14 @@ def check(path: str | Path) -> None:
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, "this is a folder; name a file", str(path))
     if not _is_file(path):
-        if not os.access(path, os.W_OK):
+        if not _may(path, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
         return
     folder = Path(os.path.realpath(path)).parent
     if not folder.is_dir():
         missing = "there is no such folder; make it first"
         raise FileNotFoundError(errno.ENOENT, missing, str(folder))
-    if not os.access(folder, os.W_OK | os.X_OK):
+    if not _may(folder, os.W_OK | os.X_OK):
         raise PermissionError(errno.EACCES, "nothing can be written in this folder", str(folder))
 
 
@@ -52,11 +55,12 @@ def replace(path: Path, content: bytes | memoryview, private: bool = False) -> N
     Raises
     ------
     OSError
-        If it cannot be written (a full disk, no permission). The old file is as it was.
+        If it cannot be written (a full disk, no permission). The old file is as it was; to a pipe
+        or a device some of the content may have gone.
     """
     check(path)
     if not _is_file(path):
-        with open(path, "wb") as stream:
+        with open(path, "ab") as stream:
             stream.write(content)
         return
     path = Path(os.path.realpath(path))
@@ -94,8 +98,19 @@ def sweep(path: Path) -> None:
 
 
 def _is_file(path: Path) -> bool:
-    """Whether it is a file, or nothing yet: no device, and no pipe."""
+    """Whether it is a file, or nothing yet: no device, no pipe, and not open under this name."""
+    link = path
+    for _ in range(LINKS):
+        if os.path.realpath(link.parent).startswith("/proc/"):
+            return False
+        if not link.is_symlink():
+            break
+        link = link.parent / os.readlink(link)
     return path.is_file() or not path.exists()
+
+
+def _may(path: Path, mode: int) -> bool:
+    return os.access(path, mode, effective_ids=os.access in os.supports_effective_ids)
 
 
 def _owner_only(path: str, flags: int) -> int:

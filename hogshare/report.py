@@ -321,6 +321,12 @@ class Report:
         Returns
         -------
         str
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written; one that was there is as it was. (It is replaced as a
+            whole, for which its folder has to be writable.)
         """
         text = json.dumps(self.to_dict(), indent=indent, allow_nan=False)
         if path is not None:

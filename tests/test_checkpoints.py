@@ -668,6 +668,9 @@ def test_files_that_are_no_checkpoint(path, tmp_path):
         solve(problem, checkpoint=tmp_path / "nowhere" / "run.npz")
     with pytest.raises(IsADirectoryError, match="this is a folder"):
         solve(problem, checkpoint=tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="a checkpoint is read again, and this is no file"):
+        solve(problem, checkpoint=tmp_path / "pipe")
 
 
 @pytest.mark.parametrize(

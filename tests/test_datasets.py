@@ -359,3 +359,14 @@ def test_nothing_is_unpickled(tmp_path):
         with pytest.raises(ValueError, match=name) as caught:
             readers.read_file(tmp_path / name)
         assert "unsafely" not in str(caught.value)
+
+
+def test_a_folder_does_not_hide_a_file_of_the_data_home(tmp_path, monkeypatch):
+    (tmp_path / "here" / "rows").mkdir(parents=True)
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "rows").write_text("1 1:2\n")
+    monkeypatch.chdir(tmp_path / "here")
+    X, _ = datasets.load("rows", data_home=tmp_path / "home")
+    assert X.shape == (1, 1)
+    with pytest.raises(IsADirectoryError, match="this is a folder; name a file"):
+        datasets.load("rows", data_home=tmp_path)

@@ -2,7 +2,7 @@
 
 import os
 import stat
-import threading
+from pathlib import Path
 
 import pytest
 
@@ -82,19 +82,21 @@ def test_a_link_stays_and_what_it_points_to_is_replaced(path):
 def test_a_pipe_is_written_to(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    read = []
-    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()), daemon=True)
-    reader.start()
-    files.replace(pipe, b"all of it")
-    reader.join(30.0)
-    assert read == [b"all of it"]
+    with open(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), "rb") as reader:
+        files.replace(pipe, b"all of it")
+        assert reader.read() == b"all of it"
     assert stat.S_ISFIFO(pipe.stat().st_mode) and os.listdir(tmp_path) == ["pipe"]
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs Linux")
-def test_a_device_is_written_to_and_its_error_is_told(tmp_path):
+def test_a_device_is_written_to_and_its_error_is_told(tmp_path, monkeypatch):
+    def refused(*args):
+        raise AssertionError("the machine's own device would be lost")
+
     full = tmp_path / "full"
-    full.symlink_to("/dev/full")  # nothing but the link would be lost
+    full.symlink_to("/dev/full")
+    monkeypatch.setattr(files, "_owner_only", refused)
+    monkeypatch.setattr(os, "replace", refused)
     with pytest.raises(OSError, match="No space left"):
         files.replace(full, b"x" * 100_000)
     assert os.listdir(tmp_path) == ["full"] and full.is_symlink()
@@ -108,6 +110,17 @@ def test_what_cannot_be_written_is_known_before(tmp_path, monkeypatch):
     with pytest.raises(FileNotFoundError, match="no such folder; make it first") as raised:
         files.check(tmp_path / "nowhere" / "new.npz")
     assert raised.value.filename == str(tmp_path / "nowhere")
-    monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may write anywhere
+    monkeypatch.setattr(os, "access", lambda path, mode, **_: False)  # root may write anywhere
     with pytest.raises(PermissionError, match="nothing can be written in this folder"):
         files.check(tmp_path / "new.npz")
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs /proc")
+def test_an_open_file_is_written_to(path):
+    """As ``/dev/stdout`` is one that the shell has opened."""
+    with open(path, "ab") as file:
+        files.check(f"/dev/fd/{file.fileno()}")
+        files.replace(Path(f"/dev/fd/{file.fileno()}"), b" and new")
+        file.write(b" and more")
+    assert path.read_bytes() == b"old and new and more"
+    assert os.listdir(path.parent) == [path.name]

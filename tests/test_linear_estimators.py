@@ -502,7 +502,7 @@ def test_ridge_with_64_bit_indices_is_finished_by_scikit_learn(klass):
     assert wide.indices.dtype == np.int64, "the caller's matrix is as it was"
 
 
-@pytest.mark.parametrize("kind", [Ridge, RidgeClassifier, Lasso, ElasticNet, LogisticRegression])
+@pytest.mark.parametrize("kind", [*PAIRS, hogshare.LogisticRegressionCV])
 @pytest.mark.parametrize("runtime", ["auto", "threads"])
 def test_workers_that_cannot_be_are_refused_whoever_fits(kind, runtime):
     X, y = load_iris(return_X_y=True)

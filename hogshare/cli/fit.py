@@ -141,9 +141,10 @@ def add_estimator_options(parser: Any) -> None:
 def run(args: Any) -> int:
     """Fit, store the model, print what came out."""
     kinds.check(args)
-    from hogshare import modelfile
+    from hogshare import files, modelfile
 
-    outputs.check_files(args.model, args.json)
+    files.check(args.model)
+    outputs.check_files(args.json)
     X, y = rows.load(args, args.data)
     y = rows.need_labels(y, args.data)
     task = kinds.task_of(args, y)
@@ -159,11 +160,12 @@ def run(args: Any) -> int:
     estimator = fitted(task, params, args, X, y)
     seconds = time.perf_counter() - began
     modelfile.save(args.model, models.from_estimator(estimator, params))
-    told = report_of(estimator, seconds)
-    outputs.write_json(args.json, told)
-    if args.json == outputs.PRINT:
-        outputs.print_json(told)
-        return 0
+    if args.json:
+        told = report_of(estimator, seconds)
+        outputs.write_json(args.json, told)
+        if args.json == outputs.PRINT:
+            outputs.print_json(told)
+            return 0
     facts = summary(estimator, task, seconds, X, y)
     console.show_table(("what", "value"), [*facts, ("model", args.model)])
     return 0

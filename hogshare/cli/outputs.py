@@ -38,13 +38,13 @@ def check(args: Any) -> None:
         return
     from hogshare import figures
 
-    check_files(args.plot)
-    known = figures.formats()
-    kind = Path(args.plot).suffix.lower().removeprefix(".")
-    if kind and kind not in known:
+    known, path = figures.formats(), figures.file_of(args.plot)
+    kind = path.suffix.lower().removeprefix(".")
+    if kind not in known:
         raise options.WrongCommandLine(
             f"--plot {args.plot}: nothing draws .{kind}; choose from .{', .'.join(known)}"
         )
+    files.check(path)
 
 
 def check_files(*paths: str | None) -> None:

@@ -114,6 +114,8 @@ class Checkpoint:
         """
         path = Path(self.path)
         files.check(path)
+        if path.exists() and not path.is_file():
+            raise OSError(f"{path}: a checkpoint is read again, and this is no file.")
         if path.exists():
             try:
                 load(path)

@@ -16,8 +16,8 @@ from hogshare.estimators.squares import Squares, fit_targets, solver_names
 from hogshare.estimators.workers import (
     WORKER_CONSTRAINTS,
     check_rows,
-    check_workers,
     for_scikit_learn,
+    require_workers,
     warn_unless_converged,
     with_mean_one,
 )
@@ -212,7 +212,7 @@ class ElasticNet(_ElasticNet):
         self : ElasticNet
         """
         self.report_: Report | list[Report] | None = None
-        check_workers(self)
+        require_workers(self)
         if not self._is_for_workers(X):
             check_sparse(X)
             super().fit(X, y, sample_weight=sample_weight, check_input=check_input)

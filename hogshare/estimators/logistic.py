@@ -21,8 +21,8 @@ from hogshare.estimators.plain import classes_of
 from hogshare.estimators.workers import (
     WORKER_CONSTRAINTS,
     check_rows,
-    check_workers,
     for_scikit_learn,
+    require_workers,
     to_the_optimum,
     warn_unless_converged,
     with_mean_one,
@@ -254,7 +254,7 @@ class LogisticRegression(KnownParameters, _LogisticRegression):
             If the input or a parameter is not valid, or if the run diverges.
         """
         self.report_: Report | None = None
-        check_workers(self)
+        require_workers(self)
         penalty = resolve_penalty(self)
         _check_solver(self.solver, penalty, self.dual)
         X, y, seen = check_rows(self, X, y, sizes=True)

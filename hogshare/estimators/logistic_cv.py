@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -23,24 +20,14 @@ from sklearn.utils.metadata_routing import (
 )
 from sklearn.utils.validation import _check_sample_weight
 
+from hogshare.estimators.logistic_choice import Choice, kind_of, settled
 from hogshare.estimators.logistic_path import Path, point, scorer_for
 from hogshare.estimators.plain import classes_of
-from hogshare.estimators.workers import WORKER_CONSTRAINTS, check_rows, check_workers
+from hogshare.estimators.workers import WORKER_CONSTRAINTS, check_rows, require_workers
 from hogshare.problems.model import Model
 from hogshare.report import Report
 from hogshare.runtimes.choice import usable_workers
 from hogshare.runtimes.pool import take_turns
-
-
-@dataclass(frozen=True)
-class Choice:
-    """What is chosen from, and how."""
-
-    Cs: np.ndarray
-    ratios: list[Any]  # [None] where `l1_ratios` is None
-    penalty: str
-    scoring: Any
-    legacy: bool
 
 
 class LogisticRegressionCV(_LogisticRegressionCV):
@@ -254,7 +241,7 @@ class LogisticRegressionCV(_LogisticRegressionCV):
             If the input or a parameter is not valid, or if a run diverges.
         """
         _raise_for_params(params, self, "fit")
-        check_workers(self)
+        require_workers(self)
         choice = settled(self)
         _check_solver(self.solver, choice.penalty, self.dual)
         X, y, _ = check_rows(self, X, y, sizes=False)  # folds are other rows
@@ -413,82 +400,3 @@ class LogisticRegressionCV(_LogisticRegressionCV):
         tags = super().__sklearn_tags__()
         tags.non_deterministic = self.n_jobs not in (None, 1)
         return tags
-
-
-def kind_of(penalty: str, ratio: float | None) -> str:
-    """Name a penalty by its parts: the kernels leave out what one part alone does not need."""
-    if penalty != "elasticnet" or ratio is None:
-        return penalty
-    return {0.0: "l2", 1.0: "l1"}.get(ratio, penalty)
-
-
-def settled(estimator: Any) -> Choice:
-    """Read what is chosen from off the parameters, with scikit-learn's warnings about defaults.
-
-    Raises
-    ------
-    ValueError
-        If there is nothing to choose from, or it is no penalty.
-    """
-    est = estimator
-    ratios: Any = None if isinstance(est.l1_ratios, str) else est.l1_ratios
-    if isinstance(est.l1_ratios, str):
-        _warn_of_change(
-            "The default value for l1_ratios will change from None to (0.0,) in version 1.10; "
-            "set a value, e.g. l1_ratios=(0,)."
-        )
-    elif est.penalty == "deprecated" and ratios is None:
-        _warn_of_change(
-            "'l1_ratios=None' was deprecated in version 1.8 and will trigger an error in 1.10. Use "
-            "an array-like with values in [0, 1] instead."
-        )
-    if est.penalty == "deprecated":
-        shares = np.unique([0.0] if ratios is None else ratios).tolist()
-        penalty = {(0.0,): "l2", (1.0,): "l1"}.get(tuple(shares), "elasticnet")
-    else:
-        penalty = est.penalty
-        _warn_of_change(
-            "'penalty' was deprecated in version 1.8 and will be removed in 1.10. Use "
-            "l1_ratios=(0,) instead of penalty='l2', l1_ratios=(1,) instead of penalty='l1', "
-            "l1_ratios set to floats between 0 and 1 instead of penalty='elasticnet', and "
-            "Cs=(np.inf,) instead of penalty=None."
-        )
-        if penalty != "elasticnet" and ratios is not None:
-            warnings.warn(
-                "l1_ratios parameter is only used when penalty is 'elasticnet'. Got "
-                f"(penalty={penalty})",
-                stacklevel=4,
-            )
-    if penalty == "elasticnet":
-        given = ratios is not None and len(ratios) > 0
-        if not given or not all(isinstance(r, Real) and 0.0 <= float(r) <= 1.0 for r in ratios):
-            raise ValueError(
-                "l1_ratios must be an array-like of numbers between 0 and 1; got "
-                f"(l1_ratios={ratios!r})"
-            )
-    if est.scoring == "warn":
-        _warn_of_change(
-            "The default value of the parameter 'scoring' will change from None, i.e. accuracy, to "
-            "'neg_log_loss' in version 1.11; set scoring='neg_log_loss', or scoring='accuracy'."
-        )
-    if est.use_legacy_attributes == "warn":
-        name = type(est).__name__
-        _warn_of_change(
-            f"The fitted attributes of {name} will be simplified in scikit-learn 1.10. Set "
-            "`use_legacy_attributes=False` to have that now, or `True` to silence this warning. "
-            "The default value of use_legacy_attributes will change from True to False."
-        )
-    Cs = np.logspace(-4, 4, est.Cs) if isinstance(est.Cs, Integral) else np.asarray(est.Cs, float)
-    if Cs.ndim != 1 or not Cs.size or not (Cs > 0.0).all():
-        raise ValueError(f"Cs must be a number or a list of positive numbers; got {est.Cs!r}.")
-    return Choice(
-        Cs,
-        [None] if ratios is None else list(ratios),
-        penalty,
-        None if est.scoring == "warn" else est.scoring,
-        est.use_legacy_attributes in ("warn", True),
-    )
-
-
-def _warn_of_change(text: str) -> None:
-    warnings.warn(text, FutureWarning, stacklevel=5)

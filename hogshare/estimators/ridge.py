@@ -18,7 +18,7 @@ from hogshare.estimators.squares import Squares, fit_targets, gradient_at_zero, 
 from hogshare.estimators.workers import (
     WORKER_CONSTRAINTS,
     check_rows,
-    check_workers,
+    require_workers,
     warn_unless_converged,
     with_mean_one,
 )
@@ -260,7 +260,7 @@ class Ridge(RidgeMixin, _Ridge):
         self : Ridge
         """
         self.report_ = None
-        check_workers(self)
+        require_workers(self)
         if not self._is_for_workers(X):
             check_sparse(X)
             super().fit(X, y, sample_weight=sample_weight)
@@ -425,7 +425,7 @@ class RidgeClassifier(RidgeMixin, _RidgeClassifier):
         self : RidgeClassifier
         """
         self.report_ = None
-        check_workers(self)
+        require_workers(self)
         check_sparse(X)
         if not self._is_for_workers(X):
             super().fit(X, y, sample_weight=sample_weight)

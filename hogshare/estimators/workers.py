@@ -57,7 +57,7 @@ def plane_of(estimator: Any) -> Plane:
     return estimator.plane if isinstance(estimator.plane, Plane) else Shared()
 
 
-def check_workers(estimator: Any) -> None:
+def require_workers(estimator: Any) -> None:
     """Refuse workers that cannot fit to the optimum, also where scikit-learn's solvers will fit.
 
     Raises

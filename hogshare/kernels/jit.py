@@ -176,7 +176,8 @@ class _Cache(FunctionCache):
 
     def save_overload(self, sig, data):
         """As Numba's, one process at a time."""
-        with interrupts_held(), _alone_in(CACHE_FOLDER):
+        # in this order: another process that is stopped while it saves is waited for
+        with _alone_in(CACHE_FOLDER), interrupts_held():
             super().save_overload(sig, data)
 
 
@@ -188,7 +189,9 @@ def _alone_in(folder):
             import fcntl  # Unix only
 
             lock = stack.enter_context(open(folder / "lock", "w"))
-            fcntl.flock(lock, fcntl.LOCK_EX)  # until it is closed, by the kernel if need be
+            fcntl.flock(lock, fcntl.LOCK_EX)  # a process that dies gives it back
+            # not by closing: a child that another thread forks meanwhile has the file open too
+            stack.callback(fcntl.flock, lock, fcntl.LOCK_UN)
         yield
 
 

@@ -206,8 +206,9 @@ class Member:
             except (BrokenPipeError, ConnectionResetError):
                 self._drop_outgoing()
                 return
-            # forgotten before they are closed: an interrupted call must not leave numbers here that
-            # are closed already, and may be somebody else's by the next time
+            # Forgotten before they are closed: an interrupted call must not leave numbers here that
+            # are closed already, and may be somebody else's by the next time. (Interrupted before
+            # that a frame may go twice; a run that is interrupted dismisses its members.)
             if sent == len(data):
                 self._outgoing.popleft()
             else:

@@ -95,4 +95,4 @@ def side_by_side(function: Callable[[Any], Any], parts: Iterable[Any]) -> list[A
             tasks.append(pool().submit(function, part))
         return [function(first), *(task.result() for task in tasks)]
     finally:
-        wait(tasks)  # after an interruption too: they read what is about to be freed
+        wait(tasks)  # after an interruption too, unless it came between a task and its name here

@@ -179,5 +179,5 @@ def take_turns(
             task.result()
     finally:
         over.set()
-        wait(tasks)  # after an interruption too: they read what is about to be freed
+        wait(tasks)  # after an interruption too, unless it came between a task and its name here
     return results

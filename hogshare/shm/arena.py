@@ -39,14 +39,19 @@ class _Descriptor:
     """A file's number, which is closed once: when somebody says so, or nobody has this any more."""
 
     def __init__(self, number: int) -> None:
-        self.number = number  # -1: closed
+        self._open = [number]
+
+    @property
+    def number(self) -> int:
+        """-1 if it is closed."""
+        return next(iter(self._open), -1)
 
     def close(self, _close: Callable[[int], None] = os.close) -> None:
-        # Forgotten first: interrupted in between, it stays open, which harms nobody. A number that
-        # is closed twice may be another thread's file by then.
-        number, self.number = self.number, -1
-        if number >= 0:
-            _close(number)
+        # Forgotten first, in one step of the interpreter: interrupted in between, it stays open,
+        # which harms nobody. A number that is closed twice may be another thread's file by then.
+        while self._open:
+            with contextlib.suppress(IndexError):
+                _close(self._open.pop())
 
     __del__ = close
 

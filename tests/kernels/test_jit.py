@@ -231,6 +231,7 @@ def test_an_interrupt_waits_until_machine_code_is_loaded(tmp_path):
 
 
 def test_who_saves_is_alone_in_the_cache(tmp_path):
+    pytest.importorskip("fcntl")
     order = []
 
     def save():
@@ -249,3 +250,18 @@ def test_who_saves_is_alone_in_the_cache(tmp_path):
 def test_a_folder_in_which_nothing_can_be_locked_is_written_all_the_same(tmp_path):
     with jit._alone_in(tmp_path / "nowhere"):
         pass
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_fork_does_not_keep_the_lock(tmp_path):
+    """It has the file open that its parent has locked."""
+    reader, writer = os.pipe()
+    with jit._alone_in(tmp_path):
+        if not (child := os.fork()):
+            os.read(reader, 1)
+            os._exit(0)
+    with jit._alone_in(tmp_path):
+        os.write(writer, b"x")
+    assert os.waitpid(child, 0)[1] == 0
+    os.close(reader)
+    os.close(writer)
