@@ -46,7 +46,10 @@ def write(path: str | Path, header: Mapping[str, Any], arrays: Mapping[str, Any]
     content = io.BytesIO()
     parts["header"] = np.frombuffer(text.encode(), dtype=np.uint8)
     np.savez(content, allow_pickle=False, **parts)
-    files.replace(Path(path), content.getbuffer())
+    # given back at once: a buffer that is left to the collector, as an interruption's traceback
+    # would leave it, may be collected before what exports it
+    with content.getbuffer() as view:
+        files.replace(Path(path), view)
 
 
 def read(

@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from hogshare import files, modelfile
+from hogshare import archives, files, modelfile
 from hogshare.modelfile import SavedModel
 
 
@@ -192,3 +192,18 @@ def test_what_cannot_be_stored(tmp_path):
     with pytest.raises(ValueError, match="classes_ holds objects"):
         modelfile.save(tmp_path / "m", a_model(arrays={"classes_": np.array(["a"], object)}))
     assert os.listdir(tmp_path) == []
+
+
+def test_an_interrupted_write_keeps_no_buffer(tmp_path, monkeypatch):
+    """Its traceback would, and be collected in whatever order."""
+    seen = []
+
+    def interrupted(path, content):
+        seen.append(content)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(archives.files, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        archives.write(tmp_path / "m.npz", {}, {"a": np.eye(3)})
+    with pytest.raises(ValueError, match="released"):
+        seen[0].tobytes()
