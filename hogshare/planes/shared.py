@@ -14,8 +14,9 @@ from hogshare.kernels.moments import add_chances, estimate_curvature
 if TYPE_CHECKING:
     from hogshare.problems.linear import LinearProblem
 
-SAMPLE_ROWS = (256, 2048)  # fewest and most rows looked at to tell hot features from cold ones
-SAMPLE_VALUES = 1 << 16  # values of those rows, about: a fifth of a millisecond
+# Fewest and most rows looked at to tell hot features from cold ones, and values of those rows,
+# about: 0.05 ms. Four times as many gave the same objectives within 1 or 2 % (40 seeds).
+SAMPLE_ROWS, SAMPLE_VALUES = (64, 512), 1 << 14
 EXCHANGE_SHARE = 4.0  # rows' time per exchange, in exchanges
 EASY_SHARE = 10.0  # the same, where exchanges should cost next to nothing
 DESCENT_SPREAD = 8  # rows per row that all workers have between two exchanges of descent, at most
