@@ -56,9 +56,9 @@ class SGDRegressor(RegressorPass, _SGDRegressor):
         Threshold of 'huber' and of the epsilon-insensitive losses.
 
     n_jobs : int or None, default=None
-        Workers that fit the model together. None is one (or what a
-        surrounding joblib context says), -1 all usable cores. With ``runtime="auto"`` it is a
-        ceiling, and one worker is used where more cannot pay; with a runtime named it is an order.
+        Workers that fit the model together. None is one (or what a surrounding joblib context
+        says), -1 all usable cores. With ``runtime="auto"`` it is a ceiling, and one worker is used
+        where more cannot pay or others have the cores now; with a runtime named it is an order.
 
     random_state : int, RandomState or None, default=None
         Of the row order and of the split for early stopping. With one worker an int gives the

@@ -85,7 +85,9 @@ def solve(
         rows come from `hogshare.share`. A runtime named makes `n_workers` an order. A `Simulator`
         runs any number of them on a virtual clock.
     n_workers : int or None, default=None
-        None is one, -1 all usable cores (`joblib.effective_n_jobs`).
+        None is one, -1 all usable cores (`joblib.effective_n_jobs`). A ceiling with
+        ``runtime="auto"``, which takes fewer where more cannot pay or others have the cores now;
+        an order with a runtime named.
     step : StepSize, default=StepSize("optimal")
         Step sizes of `SGD`; the other rules have none.
     stop : Stop, default=Stop(epochs=10)
