@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from numbers import Integral, Real
 
+LARGEST = 1 << 60  # whole number: kernels multiply and add what they are given, in 64 bits
+
 
 def positive(**values: float) -> None:
     """Raise ValueError unless every value is a finite number above zero."""
@@ -34,11 +36,13 @@ def share(**values: float) -> None:
             raise ValueError(f"{name} must be a share, between 0 and 1; got {value!r}.")
 
 
-def whole(**values: int) -> None:
-    """Raise ValueError unless every value is a whole number of at least zero."""
+def whole(least: int = 0, /, **values: int) -> None:
+    """Raise ValueError unless every value is a whole number, of whatever type, from `least` on."""
     for name, value in values.items():
-        if not is_number(value) or not _is_whole(value) or value < 0:
-            raise ValueError(f"{name} must be a whole number, at least 0; got {value!r}.")
+        if not is_number(value) or not _is_whole(value) or value < least:
+            raise ValueError(f"{name} must be a whole number, at least {least}; got {value!r}.")
+        if value > LARGEST:
+            raise ValueError(f"{name} must be at most {LARGEST}; got {value!r}.")
 
 
 def count(least: int, **values: int) -> None:

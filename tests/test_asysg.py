@@ -170,7 +170,7 @@ def test_con_reports_its_theory(cancer, form):
     [
         ({"step": StepSize("optimal")}, "no factor"),
         ({"step": StepSize("pa1")}, "no factor"),
-        ({"batch": 0}, "at least 1 row"),
+        ({"batch": 0}, "batch must be a whole number, at least 1"),
         ({"batch": 570}, "more than the 569 rows"),
         ({"gradients": 0}, "gradients must be a whole number"),
         ({"cutoff": -1}, "cutoff must be a whole number"),

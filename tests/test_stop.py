@@ -179,7 +179,7 @@ def test_what_makes_no_sense_is_refused(cancer):
         solve(problems.linear(*cancer, penalty=None), stop=Stop(gap=1e-3))
     with pytest.raises(ValueError, match="give one of tol and gradient and gap"):
         Stop(tol=1e-3, gradient=1e-3, gap=1e-3)
-    with pytest.raises(ValueError, match="must not be negative"):
+    with pytest.raises(ValueError, match="gap must be a finite number, at least 0"):
         Stop(gap=-1.0)
     with pytest.raises(ValueError, match="over all rows"):
         Stop(gradient=1e-3, validation=np.zeros(5, bool))

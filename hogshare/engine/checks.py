@@ -112,14 +112,20 @@ class Checks:
         return bool(self.seen) and not self._unmet()
 
     def _unmet(self) -> list[str]:
-        last = self.seen[-1]
-        return [kind for kind, tolerance in self.criteria.items() if not last[kind] <= tolerance]
+        last, criteria = self.seen[-1], self.criteria
+        if not math.isfinite(last["objective"]):  # a gradient may be zero where nothing counts
+            return list(criteria)
+        return [kind for kind, tolerance in criteria.items() if not last[kind] <= tolerance]
 
     def look(self, session: Session, each: Each = map) -> int | None:
         """Look at the model, which no worker writes meanwhile; settle its intercepts.
 
         Returns the epoch to look again, or None to stop.
         """
+        with np.errstate(all="ignore"):  # a model that diverges is told of by its numbers
+            return self._look(session, each)
+
+    def _look(self, session: Session, each: Each) -> int | None:
         epoch = session.word(layout.EPOCHS)
         optimality = Optimality(
             self.problem,

@@ -100,7 +100,7 @@ def describe(
     numbers = sgd.Rule(
         loss=losses.CODES[problem.loss],
         epsilon=problem.epsilon,
-        penalty=penalties.CODES[problem.penalty],
+        penalty=penalties.code_of(problem.penalty, l1),
         alpha=problem.alpha,
         l1_ratio=l1,
         schedule=schedules.CODES[step.kind],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
+from hogshare import ranges
 from hogshare.engine.steps import StepSize
 
 COORDINATES = (None, "uniform", "support", "unbiased")
@@ -45,11 +46,10 @@ class SGD:
     coordinate: str | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "average", int(self.average))
-        if self.average < 0:
-            raise ValueError(f"average must not be negative; got {self.average}.")
-        if self.batch < 1:
-            raise ValueError(f"batch must be at least 1 row; got {self.batch}.")
+        if isinstance(self.average, bool):
+            object.__setattr__(self, "average", int(self.average))
+        ranges.whole(average=self.average)
+        ranges.whole(1, batch=self.batch)
         if self.coordinate not in COORDINATES:
             raise ValueError(
                 f"coordinate must be one of {list(COORDINATES)}; got {self.coordinate!r}."

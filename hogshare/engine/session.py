@@ -148,7 +148,7 @@ class Session:
         return int(self.shared.control[place])
 
     def block_seconds(self) -> float:
-        """Mean time of the run's first blocks; 0 until they are done.
+        """Mean time of the run's first blocks; 0 until they are done, of one that was resumed too.
 
         Whoever asks first writes it down. Two who do at once may differ by a block; a plain store
         of one word, so both are whole, and the later stays.
@@ -156,7 +156,8 @@ class Session:
         control, table = self.shared.control, self.shared.table
         if not control[layout.BLOCK_TIME] and self.word(layout.COMPLETED) >= FIRST_BLOCKS:
             busy, blocks = table[:, layout.T_BUSY].sum(), table[:, layout.T_BLOCKS].sum()
-            control[layout.BLOCK_TIME] = busy // blocks
+            if blocks >= FIRST_BLOCKS:  # a resumed run has others, which nobody timed here
+                control[layout.BLOCK_TIME] = busy // blocks
         return int(control[layout.BLOCK_TIME]) * 1e-9
 
     def stop(self, reason: int = layout.STOPPED_BY_CALLER) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
+
+from hogshare import ranges
 
 
 @dataclass(frozen=True)
@@ -63,10 +66,9 @@ class Stop:
     validation: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        if self.epochs < 1:
-            raise ValueError(f"epochs must be at least 1; got {self.epochs}.")
-        if self.patience < 1:
-            raise ValueError(f"patience must be at least 1; got {self.patience}.")
+        ranges.whole(1, epochs=self.epochs, patience=self.patience)
+        if self.tol is not None and math.isnan(self.tol):
+            raise ValueError("tol must be a number or None; got nan.")
         if self.tol is not None and self.looks:
             given = " and ".join(["tol", *self.criteria])
             raise ValueError(f"give one of {given}: tol is a criterion of its own.")
@@ -75,8 +77,7 @@ class Stop:
                 "give_up needs gradient=, gap= or relative_gap=, whose looks it goes by."
             )
         for name, value in self.criteria.items():
-            if not value >= 0.0:
-                raise ValueError(f"{name} must not be negative; got {value!r}.")
+            ranges.not_negative(**{name: value})
         if self.validation is not None and self.looks:
             raise ValueError(
                 "gradient and gap are of the objective over all rows, and with validation= some "

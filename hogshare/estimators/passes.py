@@ -118,7 +118,8 @@ class RegressorPass(SGDMixin):
     ) -> None:
         """Validate and learn; `init` None goes on from the present model."""
         X, y, seen = self._check_rows(X, y, reset=reset)
-        y = y.astype(X.dtype, copy=False)
+        with np.errstate(over="ignore"):  # what is too large for these rows is refused below
+            y = y.astype(X.dtype, copy=False)
         weight = None
         if sample_weight is not None:
             weight = _check_sample_weight(sample_weight, X, dtype=X.dtype)

@@ -18,6 +18,17 @@ ELASTICNET = 3
 CODES = {None: NONE, "none": NONE, "l1": L1, "l2": L2, "elasticnet": ELASTICNET}
 
 
+def code_of(penalty: str | None, l1_ratio: float) -> int:
+    """A penalty's code by the parts that it has.
+
+    An elastic net without l1 is the l2 penalty: there is nowhere to keep what features have
+    received of an l1 penalty that there is none of.
+    """
+    if penalty == "elasticnet":
+        return {0.0: L2, 1.0: L1}.get(float(l1_ratio), ELASTICNET)
+    return CODES[penalty]
+
+
 @inlined
 def clip_coordinate(w, received, j, scale, inverse, due):
     """Bring coordinate `j` up to the cumulative penalty `due`; `inverse` is one over the scale.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from hogshare import machine
+from hogshare import machine, ranges
 from hogshare.kernels import epochs, losses
 from hogshare.kernels.moments import add_chances, estimate_curvature
 
@@ -61,15 +61,13 @@ class Shared:
     def __post_init__(self) -> None:
         if self.adds not in ("plain", "atomic"):
             raise ValueError(f"adds must be 'plain' or 'atomic'; got {self.adds!r}.")
-        is_count = isinstance(self.exchange, (int, np.integer)) and not isinstance(
-            self.exchange, bool
-        )
-        if not (self.exchange is None or self.exchange == "auto" or is_count):
+        if self.exchange is None or self.exchange == "auto":
+            return
+        if not isinstance(self.exchange, (int, np.integer)) or isinstance(self.exchange, bool):
             raise ValueError(
                 f"exchange must be 'auto', a number of rows, or None; got {self.exchange!r}."
             )
-        if is_count and int(self.exchange) < 1:  # type: ignore[arg-type]
-            raise ValueError(f"exchange must be at least 1 row; got {self.exchange!r}.")
+        ranges.whole(1, exchange=int(self.exchange))
 
     def mode(self, n_workers: int) -> int:
         """Code of the plane in a run's plan."""

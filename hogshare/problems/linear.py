@@ -241,7 +241,10 @@ def build(
     dtype = X.dtype
     n_columns = 1
     if classes is None:
-        target = np.asarray(y).astype(dtype, copy=False)
+        with np.errstate(over="ignore"):
+            target = np.asarray(y).astype(dtype, copy=False)
+        if not np.isfinite(target).all():
+            raise ValueError(f"Targets are too large for {dtype}: scale them, or use float64 rows.")
         weights = np.ones(1)
         positive = negative = np.ones(1)
     else:

@@ -42,8 +42,9 @@ class Model:
     memory: np.ndarray | None = None
 
     def is_finite(self) -> bool:
-        """Whether every number of the last iterate is finite."""
-        return bool(np.isfinite(self.coef).all() and np.isfinite(self.intercept).all())
+        """Whether every number of the last iterate is finite, and of an average."""
+        parts = (self.coef, self.intercept, self.average_coef, self.average_intercept)
+        return all(bool(np.isfinite(part).all()) for part in parts if part is not None)
 
     def is_zero(self) -> bool:
         """Whether every number of the last iterate is zero."""

@@ -190,6 +190,8 @@ class ThreadCrew:
         except BaseException as error:
             self.errors.append(error)
             self.session.stop()
+            if me < self.session.settings.n_workers:
+                self.session.give_up(me)  # or a master would wait for what it may still write
         finally:
             with self._changed:
                 self._inside -= 1

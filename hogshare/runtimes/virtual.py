@@ -325,7 +325,7 @@ class Simulation:
                 elif isinstance(wish, (Wait, Rest)):
                     self._parking.park(me, self.now)
                     if isinstance(wish, Rest):
-                        self.hook.poll()
+                        self._see_to_rest()
                     break
                 else:
                     self.hook.poll()
@@ -333,6 +333,13 @@ class Simulation:
         except StopIteration:
             del self._loops[me]
         self._notice(me)
+
+    def _see_to_rest(self) -> None:
+        """A worker rests. If all do, what is left of a sum is applied, and the caller looks."""
+        clerk = self._clerk
+        if clerk is not None and not clerk.is_writing and self.session.word(layout.GATHERED):
+            clerk.serve()
+        self.hook.poll()
 
     def _sleep(self, me: int, late: float) -> None:
         """Begin what a block does next; `late` is by how much a straggler is."""

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from hogshare import ranges
 from hogshare.barriers import ASP, Barrier, BuiltIn, check_barrier
 from hogshare.engine.arrays import Shapes, fill, row_arrays
 from hogshare.engine.automatic import COUPLED
@@ -248,7 +249,8 @@ def solve(
         over = time.perf_counter()
         session.restore_sums()
         reason = session.word(layout.STOP)
-        model = dataclasses.replace(session.model(), memory=memory_of(session))
+        with np.errstate(all="ignore"):  # an average may be too large for the rows' type
+            model = dataclasses.replace(session.model(), memory=memory_of(session))
         if reason == layout.STOPPED_BY_DIVERGENCE or not model.is_finite():
             raise diverged(session.word(layout.EPOCHS), rule)
         if keeper is not None:
@@ -536,7 +538,19 @@ def check(
                 f"The start model has coef of shape {np.shape(start.coef)} and intercept of shape "
                 f"{np.shape(start.intercept)}; this problem needs {shape} and {shape[:1]}."
             )
+        averages: list[Any] = [start.average_coef, start.average_intercept]
+        of_average = [None if part is None else np.shape(part) for part in averages]
+        if of_average not in ([None, None], [shape, shape[:1]]):
+            raise ValueError(
+                f"The start model's average has coef of shape {of_average[0]} and intercept of "
+                f"shape {of_average[1]}; this problem needs {shape} and {shape[:1]}, or neither."
+            )
+        ranges.not_negative(**{"t of the start model": start.t})
         if not start.is_finite():
             raise ValueError("The start model holds NaN or infinity.")
+        with np.errstate(over="ignore"):
+            held = np.asarray(start.coef).astype(problem.dtype)
+        if not np.isfinite(held).all():
+            raise ValueError(f"The start model's coef is too large for {problem.dtype}.")
         if start.memory is not None and not isinstance(rule, SGD):
             check_start(problem, start.memory)
