@@ -144,7 +144,7 @@ def run(args: Any) -> int:
     from hogshare import files, modelfile
 
     files.check(args.model)
-    outputs.check_files(args.json)
+    outputs.check_file(args.json)
     X, y = rows.load(args, args.data)
     y = rows.need_labels(y, args.data)
     task = kinds.task_of(args, y)
@@ -161,13 +161,10 @@ def run(args: Any) -> int:
     seconds = time.perf_counter() - began
     modelfile.save(args.model, models.from_estimator(estimator, params))
     if args.json:
-        told = report_of(estimator, seconds)
-        outputs.write_json(args.json, told)
-        if args.json == outputs.PRINT:
-            outputs.print_json(told)
-            return 0
-    facts = summary(estimator, task, seconds, X, y)
-    console.show_table(("what", "value"), [*facts, ("model", args.model)])
+        outputs.tell_json(args.json, report_of(estimator, seconds))
+    if args.json != outputs.PRINT:
+        facts = summary(estimator, task, seconds, X, y)
+        console.show_table(("what", "value"), [*facts, ("model", args.model)])
     return 0
 
 

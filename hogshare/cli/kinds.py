@@ -62,8 +62,8 @@ def check(args: Any) -> None:
     ------
     WrongCommandLine
     """
-    kind = KINDS[args.estimator]
-    for name, value in given(args).items():
+    kind, named = KINDS[args.estimator], given(args)
+    for name, value in named.items():
         flag = f"--{name.replace('_', '-')}"
         if name not in kind.options:
             others = [other for other, k in KINDS.items() if name in k.options]
@@ -74,8 +74,8 @@ def check(args: Any) -> None:
             raise options.WrongCommandLine(
                 f"--tol none is for --estimator sgd; {args.estimator} ends by its tolerance"
             )
-    if args.estimator == "sgd" and "l1_ratio" in given(args):
-        penalty = given(args).get("penalty", "l2")
+    if args.estimator == "sgd" and "l1_ratio" in named:
+        penalty = named.get("penalty", "l2")
         if penalty != "elasticnet":
             raise options.WrongCommandLine(f"--l1-ratio needs --penalty elasticnet, not {penalty}")
     if args.checkpoint and args.estimator != "sgd":

@@ -80,7 +80,9 @@ _interval = number(int, lambda n: n >= 1, "auto, none or a whole number of at le
 
 def exchange(text: str) -> str | int | None:
     """Parse ``auto``, ``none`` (one vector for all) or rows between exchanges."""
-    return {"auto": "auto", "none": None}[text] if text in ("auto", "none") else _interval(text)
+    if text == "auto":
+        return "auto"
+    return None if text == "none" else _interval(text)
 
 
 def barrier(text: str) -> str:

@@ -33,7 +33,7 @@ def check(args: Any) -> None:
     WrongCommandLine
         If matplotlib does not write that kind of plot.
     """
-    check_files(args.json)
+    check_file(args.json)
     if not args.plot:
         return
     from hogshare import figures
@@ -47,31 +47,27 @@ def check(args: Any) -> None:
     files.check(path)
 
 
-def check_files(*paths: str | None) -> None:
-    """Refuse files that cannot be written; None and - are none."""
-    for path in paths:
-        if path is not None and path != PRINT:
-            files.check(path)
-
-
-def write_json(path: str | None, told: Any) -> None:
-    """Write JSON to a file, if one is named."""
+def check_file(path: str | None) -> None:
+    """Refuse a file that cannot be written; None and - are none."""
     if path is not None and path != PRINT:
-        text = json.dumps(told, indent=2, allow_nan=False)
+        files.check(path)
+
+
+def tell_json(path: str | None, told: Any) -> None:
+    """Write JSON to a file, or print it, if that is asked for."""
+    if path is None:
+        return
+    text = json.dumps(told, indent=2, allow_nan=False)
+    if path == PRINT:
+        console.out(text)
+    else:
         files.replace(Path(path), f"{text}\n".encode())
-
-
-def print_json(told: Any) -> None:
-    """Print JSON."""
-    console.out(json.dumps(told, indent=2, allow_nan=False))
 
 
 def store(args: Any, result: dict[str, Any], show: Any, draw: Any) -> None:
     """Print a result, as a table or as JSON, and write the files that were asked for."""
-    if args.json == PRINT:
-        print_json(result)
-    else:
+    if args.json != PRINT:
         show(result)
-    write_json(args.json, result)
+    tell_json(args.json, result)
     if args.plot:
         draw(result, args.plot)

@@ -34,7 +34,7 @@ def run(args: Any) -> int:
 
     from hogshare import files, modelfile
 
-    outputs.check_files(args.out)
+    outputs.check_file(args.out)
     saved = modelfile.load(args.model)
     estimator = models.to_estimator(saved, args.model)
     args.dtype = saved.arrays["coef_"].dtype.name
@@ -66,10 +66,8 @@ def lines(estimator: Any, X: Any, proba: bool) -> list[str]:
 
 def say_score(estimator: Any, X: Any, y: Any) -> None:
     """Tell accuracy or R2 on standard error, unless labels are missing or of another kind."""
-    import numpy as np
-
     regression = not hasattr(estimator, "classes_")
-    if y.dtype.kind == "f" and not np.isfinite(y).all():
+    if rows.missing(y).size:
         return
     if not regression:
         y = rows.class_labels(y)

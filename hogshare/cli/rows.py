@@ -30,17 +30,22 @@ def load(args: Any, data: str, n_features: int | None = None) -> tuple[Any, Any]
 
 def need_labels(y: Any, data: str) -> Any:
     """Return the labels, or raise a ValueError that says where they may come from."""
-    import numpy as np
-
     if y is None:
         raise ValueError(
             f"{data} has no labels: name them with --labels FILE.npy, "
             "or store X and y in one .npz file"
         )
-    if y.dtype.kind == "f" and not (finite := np.isfinite(y)).all():
-        row = int(np.argmin(finite))
+    if (rows := missing(y)).size:
+        row = int(rows[0])
         raise ValueError(f"the label of row {row + 1} of {data} is {y[row]}: every row needs one")
     return y
+
+
+def missing(y: Any) -> Any:
+    """Rows whose label is NaN or infinite."""
+    import numpy as np
+
+    return np.flatnonzero(~np.isfinite(y)) if y.dtype.kind == "f" else np.empty(0, np.int64)
 
 
 def task_of(y: Any) -> str:
@@ -54,6 +59,6 @@ def class_labels(y: Any) -> Any:
     """Return labels such as LIBSVM's 1.0 and -1.0 as whole numbers, which read better."""
     import numpy as np
 
-    if y.dtype.kind == "f" and np.isfinite(y).all() and (y == np.rint(y)).all():
+    if y.dtype.kind == "f" and not missing(y).size and (y == np.rint(y)).all():
         return y.astype(np.int64)
     return y

@@ -355,7 +355,7 @@ def run_progress(args: Any) -> int:
     from hogshare import barriers
     from hogshare.simulation import blocktimes, progress, slow
 
-    outputs.check_files(args.json)
+    outputs.check_file(args.json)
     began = time.perf_counter()
     run = progress(
         barriers.parse(args.barrier),
@@ -371,18 +371,16 @@ def run_progress(args: Any) -> int:
     )
     took = time.perf_counter() - began
     told = {**run.to_dict(), "poll": args.poll, "slow": args.slow, "seed": args.seed}
-    if args.json == outputs.PRINT:
-        outputs.print_json(told)
-        return 0
-    names = (
-        *("seconds", "mean", "sd", "spread", "mean_lead", "waiting_share"),
-        *("updates", "checks", "polls", "passes", "control_messages"),
-    )
-    console.show_table(
-        ["", "value"],
-        [[name.replace("_", " "), told[name]] for name in names],
-        title=f"{run.barrier}, {run.n_workers:,} workers, {run.law}",
-    )
-    console.say(f"{took:.1f} s on this machine")
-    outputs.write_json(args.json, told)
+    if args.json != outputs.PRINT:
+        names = (
+            *("seconds", "mean", "sd", "spread", "mean_lead", "waiting_share"),
+            *("updates", "checks", "polls", "passes", "control_messages"),
+        )
+        console.show_table(
+            ["", "value"],
+            [[name.replace("_", " "), told[name]] for name in names],
+            title=f"{run.barrier}, {run.n_workers:,} workers, {run.law}",
+        )
+        console.say(f"{took:.1f} s on this machine")
+    outputs.tell_json(args.json, told)
     return 0

@@ -122,10 +122,6 @@ class Checks:
 
         Returns the epoch to look again, or None to stop.
         """
-        with np.errstate(all="ignore"):  # a model that diverges is told of by its numbers
-            return self._look(session, each)
-
-    def _look(self, session: Session, each: Each) -> int | None:
         epoch = session.word(layout.EPOCHS)
         optimality = Optimality(
             self.problem,

@@ -265,7 +265,8 @@ def solve(
         if checks is not None:
             # the model that is returned, whyever the run has ended
             if not checks.seen or checks.seen[-1]["epoch"] < session.word(layout.EPOCHS):
-                checks.look(session, side_by_side)
+                with np.errstate(all="ignore"):  # as in the run, whose looks are within it
+                    checks.look(session, side_by_side)
                 model = dataclasses.replace(model, intercept=session.model().intercept)
             converged = checks.met
             if checks.hopeless:
