@@ -79,7 +79,10 @@ killed: list[int] = []  # by process id; the last of a test may be noticed in th
 def enough_epochs(problem, **run):
     """As many as take three workers about that long here."""
     run |= {"runtime": "processes", "n_workers": 3, "seed": 0}
-    solve(problem, stop=Stop(epochs=1), **run)
+    with warnings.catch_warnings():
+        # the last kill of the case before may have hit a member at rest
+        warnings.simplefilter("ignore", WorkerDied)
+        solve(problem, stop=Stop(epochs=1), **run)
     took = solve(problem, stop=Stop(epochs=5), **run).seconds["run"]
     return int(np.clip(5 * RUN_SECONDS / took, 8, 5000))
 
@@ -122,12 +125,9 @@ def test_a_fit_survives_the_death_of_any_worker_at_any_moment(
 ):
     run = {"runtime": "processes", "n_workers": 3, "plane": plane, "rule": rule}
     run["barrier"] = barrier
-    with warnings.catch_warnings():
-        # the last kill of the case before may have hit a member at rest
-        warnings.simplefilter("ignore", WorkerDied)
-        epochs = enough_epochs(problem, plane=plane, rule=rule, barrier=barrier)
-        run["stop"] = Stop(epochs=epochs)
-        whole = solve(problem, seed=0, **run)
+    epochs = enough_epochs(problem, plane=plane, rule=rule, barrier=barrier)
+    run["stop"] = Stop(epochs=epochs)
+    whole = solve(problem, seed=0, **run)
     best, took = value(problem, whole), whole.seconds["run"]
     rng = random.Random(0)
     warned = 0
