@@ -13,6 +13,7 @@ from hogshare import machine
 from hogshare.planes.shared import row_nanoseconds
 from hogshare.problems.linear import LinearProblem
 from hogshare.runtimes.caller import Caller
+from hogshare.runtimes.spinning import end_spinning
 from hogshare.runtimes.threads import Threads
 from hogshare.shm import sharing
 
@@ -122,9 +123,11 @@ def choose(
             count = min(count, machine.cores() - machine.busy_others())
             if count < 2:
                 return 1, Caller(), ["runtime: caller, because other cores are busy now"]
+        ended = end_spinning(count)
         if _are_shared(problem):
-            return count, _processes(), ["runtime: processes, because the rows are shared already"]
-        return count, Threads(), ["runtime: threads, because the rows need no copy then"]
+            reason = "runtime: processes, because the rows are shared already"
+            return count, _processes(), [reason, *ended]
+        return count, Threads(), ["runtime: threads, because the rows need no copy then", *ended]
     if runtime == "caller":
         if ceiling > 1:
             raise ValueError(
@@ -132,9 +135,8 @@ def choose(
                 "Use runtime='threads' or 'processes'."
             )
         return 1, Caller(), []
-    if runtime == "threads":
-        return ceiling, Threads(), []
-    return ceiling, _processes(), []
+    ended = end_spinning(ceiling) if ceiling > 1 else []
+    return ceiling, Threads() if runtime == "threads" else _processes(), ended
 
 
 def _simulated(simulator: Any, n_workers: int | None) -> tuple[int, Any, list[str]]:

@@ -1,0 +1,124 @@
+"""Idle threads of other libraries: ended where a run needs their cores, else left alone."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+from sklearn.cluster import KMeans
+
+from hogshare import Stop, machine, problems, solve
+from hogshare.runtimes import spinning
+
+MATRIX = np.random.default_rng(0).standard_normal((400, 400))
+PATIENCE = 60.0  # seconds
+
+
+@pytest.fixture(autouse=True)
+def _no_core_is_free(monkeypatch):
+    monkeypatch.setattr(machine, "busy_others", lambda: 1000)
+
+
+def begin_to_spin(work, library):
+    """Have a library's threads work, and begin to wait for more."""
+    work()
+    if not spinning._strangers_awake():
+        pytest.skip(f"{library} has no threads here, or they sleep at once")
+
+
+def product():
+    return MATRIX @ MATRIX
+
+
+def spin():
+    begin_to_spin(product, "NumPy's BLAS")
+
+
+def test_idle_threads_are_ended_and_come_again():
+    expected = product()
+    for _ in range(3):
+        spin()
+        (note,) = spinning.end_spinning(2)
+        assert "openblas" in note or "openmp" in note
+        assert spinning._strangers_awake() == 0
+        np.testing.assert_array_equal(product(), expected)
+
+
+def test_threads_of_openmp_are_ended_too():
+    X = np.random.default_rng(0).random((20000, 20))
+    model = KMeans(4, n_init=1, max_iter=2, random_state=0).fit(X)
+    expected = model.predict(X)
+    begin_to_spin(lambda: model.predict(X), "scikit-learn's OpenMP")
+    assert any("openmp" in note for note in spinning.end_spinning(2))
+    np.testing.assert_array_equal(model.predict(X), expected)
+
+
+def test_a_run_says_what_it_has_ended():
+    problem = problems.linear(MATRIX, MATRIX[:, 0] > 0, loss="log_loss")
+    spin()
+    report = solve(problem, n_workers=2, runtime="threads", stop=Stop(epochs=1), seed=0)
+    assert any("idle thread(s) of" in note for note in report.notes)
+
+
+def test_one_worker_leaves_them_alone():
+    problem = problems.linear(MATRIX, MATRIX[:, 0] > 0, loss="log_loss")
+    spin()
+    report = solve(problem, n_workers=1, stop=Stop(epochs=1), seed=0)
+    assert not any("idle" in note for note in report.notes)
+
+
+def test_nothing_is_looked_at_where_cores_are_free(monkeypatch):
+    monkeypatch.setattr(machine, "busy_others", lambda: 0)
+    monkeypatch.setattr(spinning, "_strangers_awake", None)
+    assert spinning.end_spinning(1) == []
+
+
+@pytest.mark.parametrize("state", ["R", "D"])
+def test_nothing_is_ended_while_another_thread_may_call(state, monkeypatch):
+    """A call that another thread makes would wait for ended threads for ever."""
+    told, real = threading.Event(), spinning._state
+    other = threading.Thread(target=told.wait)
+    other.start()
+
+    def of(line):
+        return state.encode() if line.startswith(b"%d " % other.native_id) else real(line)
+
+    monkeypatch.setattr(spinning, "_state", of)
+    try:
+        spin()
+        assert spinning.end_spinning(2) == []
+    finally:
+        told.set()
+        other.join()
+
+
+def test_nothing_is_ended_where_strangers_are_more_than_the_pools_have(monkeypatch):
+    """One of them calls a library from a thread that is not Python's."""
+    spin()
+    monkeypatch.setattr(spinning, "_strangers_awake", lambda: 1000)
+    monkeypatch.setattr(spinning, "_end", None)
+    assert spinning.end_spinning(2) == []
+
+
+def test_products_of_another_thread_come_to_their_end():
+    """Who ends threads without a look at the others hangs a product within a second."""
+    expected, over, wrong = product(), threading.Event(), []
+
+    def multiply():
+        while not over.is_set():
+            if not np.allclose(product(), expected):
+                wrong.append(True)
+            over.wait(0.001)
+
+    others = [threading.Thread(target=multiply, daemon=True) for _ in range(2)]
+    for thread in others:
+        thread.start()
+    deadline, ended = time.monotonic() + PATIENCE, 0
+    for _ in range(200):
+        ended += len(spinning.end_spinning(2))
+        over.wait(0.001)
+    over.set()
+    for thread in others:
+        thread.join(max(0.0, deadline - time.monotonic()))
+        assert not thread.is_alive()
+    assert not wrong
