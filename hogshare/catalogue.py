@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from hogshare.readers import DAMAGE, OPENERS, read_libsvm, read_npz
+from hogshare.libsvm import DAMAGE, OPENERS
+from hogshare.readers import read_libsvm, read_npz
 
 Rows = tuple[Any, np.ndarray]
 Source = Callable[[Path | None], Rows]
@@ -29,6 +30,11 @@ def load(name: str, folder: Path | None) -> Rows:
 def names() -> list[str]:
     """Every name that `load` knows."""
     return list(SOURCES)
+
+
+def zero_based(name: str) -> bool | None:
+    """Whether indices of a known name's file begin at 0; None if it is not LIBSVM text."""
+    return False if getattr(SOURCES[name], "func", None) is libsvm else None
 
 
 def standardised(X: np.ndarray) -> np.ndarray:
@@ -98,8 +104,8 @@ def find(folder: Path | None, stem: str) -> Path:
 
 
 def libsvm(stem: str, n_features: int, folder: Path | None) -> Rows:
-    """LIBSVM text as it is."""
-    return read_libsvm(find(folder, stem), n_features)
+    """LIBSVM text as it is; in the sets with a name here indices begin at 1."""
+    return read_libsvm(find(folder, stem), n_features, zero_based=False)
 
 
 def csv(stem: str, folder: Path | None, delimiter: str = ",") -> np.ndarray:

@@ -17,7 +17,8 @@ import numpy as np
 from scipy import sparse
 
 from hogshare import catalogue
-from hogshare.readers import read_file, read_libsvm
+from hogshare.libsvm import ZeroBased
+from hogshare.readers import read_file, read_libsvm, refuse_zero_based
 
 __all__ = ["dense", "load", "names", "read_file", "read_libsvm", "zipf_classification"]
 
@@ -155,6 +156,7 @@ def load(
     data_home: str | Path | None = None,
     dtype: Any = np.float64,
     n_features: int | None = None,
+    zero_based: ZeroBased = "auto",
 ) -> tuple[Any, np.ndarray | None]:
     """Load a data set by name, or a file.
 
@@ -171,6 +173,10 @@ def load(
         Of the rows.
     n_features : int, default=None
         Columns of a file of LIBSVM text; None takes the largest index that occurs.
+    zero_based : bool or "auto", default="auto"
+        Whether indices of a file of LIBSVM text begin at 0 (True) or at 1 (False). "auto" takes 0
+        if an index 0 occurs, and else 1; say it for files that belong together, such as rows to
+        train on and rows to test on, since one of them may have no index 0 by chance.
 
     Returns
     -------
@@ -181,26 +187,50 @@ def load(
     Raises
     ------
     ValueError
-        If there is neither a set nor a file of that name, or the file is damaged.
+        If there is neither a set nor a file of that name, or the file is damaged (the message
+        names it, and the line of LIBSVM text). If `zero_based` is said of anything else.
     OSError
         If a path leads to no file, or a download fails.
+
+    Warns
+    -----
+    UserWarning
+        If neither 0 nor 1 occurs as an index, so that "auto" is no more than a guess.
     """
     text = str(name)
-    home = data_home if data_home is not None else os.environ.get("HOGSHARE_DATA") or None
-    folder = None if home is None else Path(home)
+    if (path := locate(name, data_home)) is not None:
+        return read_file(path, n_features, dtype, zero_based)
+    refuse_zero_based(zero_based, text)
     if text == "zipf":
         return zipf_classification(dtype=dtype)
     if text == "zipf-small":
         return zipf_classification(n_samples=40_000, n_features=20_000, dtype=dtype)
-    if text in catalogue.names():
-        X, y = catalogue.load(text, folder)
-        return X.astype(dtype, copy=False), y
+    X, y = catalogue.load(text, _folder(data_home))
+    return X.astype(dtype, copy=False), y
+
+
+def locate(name: str | Path, data_home: str | Path | None = None) -> Path | None:
+    """Find the file that `load` would read; None for a set that has a name.
+
+    Raises
+    ------
+    ValueError, OSError
+        As `load`, if there is none.
+    """
+    text, folder = str(name), _folder(data_home)
+    if text in names():
+        return None
     places = [Path(text), *([folder / text] if folder else [])]
     for path in places:
         if path.is_file():
-            return read_file(path, n_features, dtype)
+            return path
     if any(path.is_dir() for path in places):
         raise IsADirectoryError(errno.EISDIR, "this is a folder; name a file", text)
     if os.sep in text or Path(text).suffix:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), text)
     raise ValueError(f"no file and no data set is called {text!r}; known: {', '.join(names())}")
+
+
+def _folder(data_home: str | Path | None) -> Path | None:
+    home = data_home if data_home is not None else os.environ.get("HOGSHARE_DATA") or None
+    return None if home is None else Path(home)

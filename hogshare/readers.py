@@ -6,25 +6,28 @@ file's name; a file that cannot be opened stays the OSError that it is.
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import io
-import lzma
-import zlib
+import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-
-# what decompressors raise for a file that is cut off or is not theirs
-DAMAGE = (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile)
+from hogshare import libsvm
 
 
-def read_file(path: str | Path, n_features: int | None = None, dtype: Any = np.float64) -> Any:
+def is_libsvm(path: Path) -> bool:
+    """Whether `read_file` takes it for LIBSVM text, which goes by its name."""
+    return path.suffix not in (".npz", ".npy")
+
+
+def read_file(
+    path: str | Path,
+    n_features: int | None = None,
+    dtype: Any = np.float64,
+    zero_based: libsvm.ZeroBased = "auto",
+) -> Any:
     """Read a data file: ``.npz``, ``.npy``, and anything else as LIBSVM text.
 
     Parameters
@@ -36,6 +39,8 @@ def read_file(path: str | Path, n_features: int | None = None, dtype: Any = np.f
         index that occurs.
     dtype : dtype, default=float64
         Of the rows that are returned.
+    zero_based : bool or "auto", default="auto"
+        Where indices of LIBSVM text begin, see `read_libsvm`.
 
     Returns
     -------
@@ -46,17 +51,19 @@ def read_file(path: str | Path, n_features: int | None = None, dtype: Any = np.f
     Raises
     ------
     ValueError
-        If the file is truncated, malformed or of no kind that is known. The message names it.
+        If the file is truncated, malformed or of no kind that is known; the message names it. If
+        `zero_based` is said of another kind of file.
     OSError
         If the file cannot be opened.
     """
     path = Path(path)
+    if is_libsvm(path):
+        return read_libsvm(path, n_features, dtype, zero_based)
+    refuse_zero_based(zero_based, path)
     if path.suffix == ".npz":
         X, y = read_npz(path, dtype)
-    elif path.suffix == ".npy":
-        X, y = _numbers(path, read_npy(path), dtype), None
     else:
-        return read_libsvm(path, n_features, dtype)
+        X, y = _numbers(path, read_npy(path), dtype), None
     if X.ndim != 2:
         raise ValueError(f"{path}: the rows must be a matrix, and this array has {X.ndim} axes")
     if y is not None and y.shape != (X.shape[0],):
@@ -64,30 +71,16 @@ def read_file(path: str | Path, n_features: int | None = None, dtype: Any = np.f
     return X, y
 
 
-class _LastByte(io.RawIOBase):
-    """A stream that remembers its last byte, so that a cut-off text file is noticed."""
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self.stream = stream
-        self.last = b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        chunk = self.stream.read(len(buffer))
-        buffer[: len(chunk)] = chunk
-        self.last = chunk[-1:] or self.last
-        return len(chunk)
-
-
 def read_libsvm(
-    path: str | Path, n_features: int | None = None, dtype: Any = np.float64
+    path: str | Path,
+    n_features: int | None = None,
+    dtype: Any = np.float64,
+    zero_based: libsvm.ZeroBased = "auto",
 ) -> tuple[Any, np.ndarray]:
     """Read LIBSVM text (``label index:value ...``), plain or compressed.
 
-    Indices start at one, unless an index zero occurs. A file without a newline at its end is
-    refused: text that was cut off inside a number would otherwise pass for whole.
+    A file without a newline at its end is refused: text that was cut off inside a number would
+    otherwise pass for whole.
 
     Parameters
     ----------
@@ -96,6 +89,11 @@ def read_libsvm(
     n_features : int, default=None
         Number of columns; None takes the largest index that occurs.
     dtype : dtype, default=float64
+    zero_based : bool or "auto", default="auto"
+        Whether indices begin at 0 (True) or at 1 (False). The text does not say it. "auto" takes 0
+        if an index 0 occurs, and else 1, as scikit-learn's `load_svmlight_file` does. For files
+        that belong together, such as rows to train on and rows to test on, say it: one of them may
+        have no index 0 by chance.
 
     Returns
     -------
@@ -105,39 +103,46 @@ def read_libsvm(
     Raises
     ------
     ValueError
-        If the file is truncated or malformed. The message names it.
-    """
-    from sklearn.datasets import load_svmlight_file
+        If the file is truncated or malformed. The message names it, and the line.
 
-    path = Path(path)
-    with open(path, "rb") as raw:
-        opener = OPENERS.get(path.suffix)
-        stream = _LastByte(cast(BinaryIO, opener(raw)) if opener else raw)
-        try:
-            X, y = load_svmlight_file(io.BufferedReader(stream, 1 << 20), dtype=dtype)
-        except DAMAGE as error:
-            raise ValueError(
-                f"{path}: truncated or damaged {path.suffix} file ({error})"
-            ) from error
-        except OSError as error:
-            if error.errno is not None:
-                raise
-            raise ValueError(f"{path}: not a {path.suffix} file ({error})") from error
-        except (ValueError, OverflowError) as error:
-            raise ValueError(f"{path}: not LIBSVM text, or cut off ({error})") from error
-    if not stream.last:
-        raise ValueError(f"{path}: the file is empty")
-    if stream.last != b"\n":
-        raise ValueError(
-            f"{path}: the last line has no end, so the file may be cut off; "
-            "if it is whole, add a newline at its end"
+    Warns
+    -----
+    UserWarning
+        If 1 is no more than a guess: neither 0 nor 1 occurs as an index (and not `n_features`
+        either, which is out of range in a file that begins at 0).
+    """
+    text, X = read_text(path, n_features, dtype, zero_based)
+    if text.guess == libsvm.UNSURE:
+        warnings.warn(
+            f"{path}: indices were taken to begin at 1, which is a guess, since the smallest is "
+            f"{text.first}; zero_based=False or zero_based=True says it",
+            stacklevel=2,
         )
-    rows, columns = X.shape
-    if not rows:
-        raise ValueError(f"{path}: the file has no rows")
-    if n_features is not None and columns > n_features:
-        raise ValueError(f"{path}: has {columns} columns where {n_features} were expected")
-    return _csr(path, X.data, X.indices, X.indptr, (rows, n_features or columns)), y
+    return X, text.y
+
+
+def read_text(
+    path: str | Path,
+    n_features: int | None,
+    dtype: Any,
+    zero_based: libsvm.ZeroBased,
+    leave_out: bool = False,
+) -> tuple[libsvm.Text, sparse.csr_array]:
+    """As `libsvm.read`, with the rows as a matrix."""
+    text = libsvm.read(Path(path), n_features, dtype, zero_based, leave_out)
+    return text, _csr(path, *text.parts, text.shape)
+
+
+def refuse_zero_based(zero_based: libsvm.ZeroBased, name: str | Path) -> None:
+    """Refuse that where indices begin is said of rows without any.
+
+    Raises
+    ------
+    ValueError
+    """
+    libsvm.check_zero_based(zero_based)
+    if zero_based != "auto":
+        raise ValueError(f"{name}: zero_based is for files of LIBSVM text, and this is none")
 
 
 def read_npy(path: str | Path) -> np.ndarray:

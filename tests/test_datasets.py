@@ -1,12 +1,14 @@
 import bz2
 import gzip
+import io
 import lzma
+import re
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-from hogshare import catalogue, datasets, readers
+from hogshare import catalogue, datasets, libsvm, readers
 
 TEXT = b"1 1:0.5 3:2\n-1 2:1.25\n1\n"
 DENSE = np.array([[0.5, 0, 2], [0, 1.25, 0], [0, 0, 0]])
@@ -230,28 +232,133 @@ def test_truncated_libsvm(tmp_path, suffix):
             readers.read_file(path)
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"# only a comment\n",
-        b"1 1:2 1:3\n",
-        b"1 3:1 2:1\n",
-        b"1 -1:3\n",
-        b"1 99999999999999999999:1\n",
-        b"a 1:2\n",
-        b"1 a:2\n",
-        b"1 1:b\n",
-        b"1 1\n",
-        b"1,2,3\n",
-        b"\x00\xff\x80\n",
-    ],
-)
-def test_malformed_libsvm(tmp_path, content):
+@pytest.mark.parametrize("content", [b"", b"# only a comment\n"])
+def test_libsvm_without_rows(tmp_path, content):
     path = tmp_path / "rows.svm"
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"rows\.svm: "):
+    with pytest.raises(ValueError, match=r"rows\.svm: the file (is empty|has no rows)"):
         readers.read_file(path)
+
+
+WRONG_LINES = {
+    b"1 1:2 1:3": "index 1 occurs twice",
+    b"1 3:1 2:1": "index 2 comes after 3",
+    b"1 -1:3": "the index of '-1:3' is not between 0 and",
+    b"1 4294967296:1": "the index of '4294967296:1' is not between 0 and",
+    b"1 99999999999999999999:1": "the index of '99999999999999999999:1' is not between 0 and",
+    b"a 1:2": "the label 'a' is no number",
+    b"1 a:2": "the index of 'a:2' is no whole number",
+    b"1 1:b # 2:c": "the value of '1:b' is no number",
+    b"1 qid 1:1": "qid has no number",
+    b"1 1": "'1' is not index:value",
+    b"1,2,3": "the label '1,2,3' is no number",
+    b"\x00\xff\x80": r"the label '\x00\xff\x80' is no number",
+    b"x" * 100: f"the label '{'x' * 40}...' is no number",
+}
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
+@pytest.mark.parametrize("line", WRONG_LINES)
+def test_malformed_libsvm_names_the_line(tmp_path, line, suffix):
+    path = tmp_path / f"rows.svm{suffix}"
+    before, place = b"# comment\n\n" + TEXT, f"{path}, line 6: not LIBSVM text: "
+    path.write_bytes(COMPRESS[suffix](before + line + b"\n" + TEXT))
+    with pytest.raises(ValueError, match=re.escape(place + WRONG_LINES[line])) as caught:
+        readers.read_file(path)
+    assert "cut off" not in str(caught.value)
+    path.write_bytes(COMPRESS[suffix](before + line))
+    with pytest.raises(ValueError, match=re.escape(place + WRONG_LINES[line])) as caught:
+        readers.read_file(path)
+    assert "the line has no end, so the file may be cut off" in str(caught.value)
+
+
+def test_the_line_is_known_in_a_file_of_many_chunks(tmp_path):
+    path = tmp_path / "rows.svm.gz"
+    good = b"1 1:0.5 2:0.25 3:0.125\n" * 200_000
+    path.write_bytes(gzip.compress(good + b"1 " + b" " * 3_000_000 + b"2:x\n" + TEXT, 1))
+    with pytest.raises(ValueError, match=r"line 200001: .*'2:x'"):
+        readers.read_file(path)
+
+
+@pytest.mark.parametrize("size", range(1, 12))
+def test_every_line_is_known_wherever_chunks_end(size):
+    lines = [b"one\n", b"\n", b"a longer one, of several chunks\n", b"\n", b"two\n", b"no end"]
+    text = libsvm._Text(io.BytesIO(b"".join(lines)))
+    stream = io.BufferedReader(text, size)
+    for number, line in enumerate(lines, 1):
+        assert next(stream) == line
+        assert text.line_before(stream.tell()) == (number, line)
+
+
+# -- where indices begin
+
+FROM_0, FROM_1 = b"1 0:0.5 2:2\n-1 1:1.25\n1\n", TEXT
+FROM_2 = b"1 2:1\n-1 4:2\n"
+
+
+def read(path, content, **options):
+    path.write_bytes(content)
+    return datasets.load(path, **options)[0].toarray()
+
+
+def test_indices_begin_where_it_is_said(tmp_path):
+    path = tmp_path / "rows.svm"
+    for zero_based in ("auto", True, np.True_):
+        np.testing.assert_array_equal(read(path, FROM_0, zero_based=zero_based), DENSE)
+    for zero_based in ("auto", False, np.False_):
+        np.testing.assert_array_equal(read(path, FROM_1, zero_based=zero_based), DENSE)
+    shifted = np.column_stack([np.zeros(3), DENSE])
+    np.testing.assert_array_equal(read(path, FROM_1, zero_based=True), shifted)
+    with pytest.raises(ValueError, match=r"rows\.svm, line 1: index 0, and zero_based=False says"):
+        read(path, FROM_0, zero_based=False)
+    with pytest.raises(ValueError, match=r"rows\.svm, line 4: index 0"):
+        read(path, FROM_1 + FROM_0, zero_based=False)
+
+
+@pytest.mark.parametrize("content", [FROM_0, FROM_1, FROM_2, b"1 0:2\n", b"1 1:2\n"])
+def test_auto_is_scikit_learns(tmp_path, recwarn, content):
+    from sklearn.datasets import load_svmlight_file
+
+    path = tmp_path / "rows.svm"
+    np.testing.assert_array_equal(
+        read(path, content), load_svmlight_file(io.BytesIO(content))[0].toarray()
+    )
+    for zero_based in (True, False):
+        if zero_based or b" 0:" not in content:
+            want = load_svmlight_file(io.BytesIO(content), zero_based=zero_based)[0]
+            np.testing.assert_array_equal(
+                read(path, content, zero_based=zero_based), want.toarray()
+            )
+
+
+def test_a_guess_that_nothing_speaks_for_is_told(tmp_path):
+    path = tmp_path / "rows.svm"
+    with pytest.warns(UserWarning, match=r"rows\.svm: indices were taken .* the smallest is 2;"):
+        assert read(path, FROM_2).shape == (2, 4)
+    # no warning: it is said, or index 4 has no place in four columns that begin at 0
+    assert read(path, FROM_2, zero_based=False).shape == (2, 4)
+    assert read(path, FROM_2, zero_based=True).shape == (2, 5)
+    assert read(path, FROM_2, n_features=4).tolist() == [[0, 1, 0, 0], [0, 0, 0, 2]]
+    assert read(path, b"1\n-1\n").shape == (2, 1)
+
+
+def test_a_base_is_for_libsvm_text(tmp_path, monkeypatch):
+    np.save(tmp_path / "rows.npy", DENSE)
+    with pytest.raises(ValueError, match=r"rows\.npy: zero_based is for files of LIBSVM text"):
+        datasets.load(tmp_path / "rows.npy", zero_based=False)
+    with pytest.raises(ValueError, match="digits: zero_based is for files"):
+        datasets.load("digits", zero_based=True)
+    for name in (tmp_path / "rows.npy", "digits"):
+        with pytest.raises(ValueError, match="must be True, False or 'auto'; got 1"):
+            datasets.load(name, zero_based=1)
+    with pytest.raises(ValueError, match="must be True, False or 'auto'; got 'yes'"):
+        read(tmp_path / "rows.svm", FROM_1, zero_based="yes")
+
+
+def test_sets_with_a_name_begin_at_1(tmp_path):
+    (tmp_path / "heart_scale").write_bytes(b"1 7:1\n")
+    assert datasets.load("heart", data_home=tmp_path)[0].nonzero()[1].tolist() == [6]
+    assert (catalogue.zero_based("heart"), catalogue.zero_based("imdb")) == (False, None)
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz"])

@@ -18,6 +18,7 @@ LEVELS = {
     "files": 0,
     "kernels": 0,
     "lazy": 0,
+    "libsvm": 0,
     "ranges": 0,
     "tables": 0,
     "figures": 1,
