@@ -320,6 +320,8 @@ _NAMED = {
 def parse(text: str) -> BuiltIn:
     """Read a barrier as it is written on a command line.
 
+    Numbers in the order of the class's parameters, and a last word ``hold`` for ``hold=True``.
+
     Raises
     ------
     ValueError
@@ -330,23 +332,28 @@ def parse(text: str) -> BuiltIn:
     >>> from hogshare.barriers import parse
     >>> parse("pssp:10,4")
     PSSP(sample=10, staleness=4, hold=False)
+    >>> parse("pbsp:10,hold")
+    PBSP(sample=10, hold=True)
     """
     name, _, rest = text.strip().lower().partition(":")
     kind = _NAMED.get(name)
     try:
         if kind is None:
             raise ValueError("no such barrier")
-        values = [_number(part) for part in rest.split(",")] if rest else []
+        words = [word.strip() for word in rest.split(",")] if rest else []
         numbers = [field for field in fields(kind) if field.name != "hold"]
+        hold = words[-1:] == ["hold"] and len(numbers) < len(fields(kind))
+        values = [_number(word) for word in words[: len(words) - hold]]
         least = sum(field.default is MISSING for field in numbers)
         if not least <= len(values) <= len(numbers):
             span = f"{least} to {len(numbers)}" if least < len(numbers) else str(least)
             raise ValueError(f"it takes {span} number{'s' * (span != '1')}, not {len(values)}")
-        made: BuiltIn = kind(*values)
+        made: BuiltIn = kind(*values, **({"hold": True} if hold else {}))
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"{text!r} is no barrier ({error}); write asp, bsp, ssp:STALENESS, pbsp:SAMPLE, "
-            "pssp:SAMPLE,STALENESS, fraction:SHARE,STALENESS or throttled:AVAILABLE."
+            "pssp:SAMPLE,STALENESS, fraction:SHARE,STALENESS or throttled:AVAILABLE; who draws a "
+            "sample keeps it with a last word hold, such as pbsp:10,hold."
         ) from None
     return made
 

@@ -391,7 +391,11 @@ def test_impossible_numbers_are_refused():
         ("ssp:4", SSP(4)),
         ("ssp:inf", SSP(math.inf)),
         ("pbsp:10", PBSP(10)),
+        ("pbsp:10,hold", PBSP(10, hold=True)),
         ("pssp:10,4", PSSP(10, 4)),
+        ("PSSP:10, 4, Hold", PSSP(10, 4, hold=True)),
+        ("fraction:0.75,2,5,hold", Fraction(0.75, 2, 5, hold=True)),
+        ("fraction:0.75,hold", Fraction(0.75, hold=True)),
         ("fraction:0.75,2", Fraction(0.75, 2)),
         ("throttled:22", Throttled(22)),
     ],
@@ -400,7 +404,13 @@ def test_barriers_are_read_from_words(text, barrier):
     assert barriers.parse(text) == barrier
 
 
-@pytest.mark.parametrize("text", ["", "csp", "ssp", "ssp:x", "ssp:1,2,3", "pbsp:-1", "bsp:1"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "csp", "ssp", "ssp:x", "ssp:1,2,3", "pbsp:-1", "bsp:1"),
+        *("pbsp:hold", "pbsp:hold,10", "pbsp:10,hold,hold", "ssp:4,hold", "bsp:hold"),
+    ],
+)
 def test_words_that_are_no_barrier(text):
     with pytest.raises(ValueError, match="is no barrier"):
         barriers.parse(text)
