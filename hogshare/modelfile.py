@@ -37,6 +37,10 @@ class SavedModel:
         Fitted arrays by attribute name: numbers, booleans or words, no objects.
     attributes : dict
         Fitted attributes that are plain numbers or words.
+    zero_based : bool or None
+        Whether column 0 of the model was index 0 in the LIBSVM text that it was fitted to (True) or
+        index 1 (False). None where the rows were no such text, or the file is from before this was
+        kept.
     versions : dict
         Versions of the libraries that made the model.
     """
@@ -46,6 +50,7 @@ class SavedModel:
     params: dict[str, Any] = field(default_factory=dict)
     arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
     attributes: dict[str, Any] = field(default_factory=dict)
+    zero_based: bool | None = None
     versions: dict[str, str] = field(default_factory=dict)
 
 
@@ -66,6 +71,7 @@ def save(path: str | Path, model: SavedModel) -> None:
         "n_features": int(model.n_features),
         "params": model.params,
         "attributes": model.attributes,
+        "zero_based": model.zero_based,
         "versions": model.versions,
     }
     archives.write(path, header, model.arrays)
@@ -89,10 +95,13 @@ def load(path: str | Path) -> SavedModel:
             params=dict(header["params"]),
             arrays=parts,
             attributes=dict(header["attributes"]),
+            zero_based=header.get("zero_based"),
             versions=dict(header["versions"]),
         )
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path}: not a hogshare model ({error})") from error
+    if not (model.zero_based is None or isinstance(model.zero_based, bool)):
+        raise ValueError(f"{path}: not a hogshare model (zero_based: {model.zero_based!r})")
     coef = parts.get("coef_")
     if coef is None or coef.shape[-1:] != (model.n_features,) or coef.dtype.kind != "f":
         raise ValueError(f"{path}: the model's coefficients do not fit its header")

@@ -1,7 +1,9 @@
 """The command, mostly through main([...]); once as a process of its own."""
 
+import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -10,8 +12,10 @@ import pytest
 
 from hogshare import modelfile
 from hogshare.cli import console, fit, kinds, models, simulate, speedup
-from hogshare.cli.main import main, sentence
+from hogshare.cli.main import build_parser, main, sentence
 from hogshare.report import Report
+
+KINDS = ("speedup", "barriers", "rivals")
 
 
 @pytest.fixture(autouse=True)
@@ -59,12 +63,55 @@ def test_help_and_version(capsys):
     assert run(capsys, "--help")[0] == 0
     code, out, _ = run(capsys, "--version")
     assert (code, out.split()[0]) == (0, "hogshare")
-    bench = (["bench", kind] for kind in ("speedup", "barriers", "rivals"))
+    bench = (["bench", kind] for kind in KINDS)
     simulate = (["simulate", kind] for kind in ("psp", "progress"))
     for command in (*bench, *simulate, ["fit"], ["predict"], ["info"]):
         code, out, _ = run(capsys, *command, "--help")
         assert code == 0
         assert out.startswith(f"usage: hogshare {' '.join(command)}")
+
+
+def parsers(parser=None, words=()):
+    """Every parser of the command: its own, and those of commands and their parts."""
+    parser = parser or build_parser()
+    yield words, parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, part in action.choices.items():
+                yield from parsers(part, (*words, name))
+
+
+@pytest.mark.parametrize("words", [words for words, _ in parsers()], ids=" ".join)
+def test_every_help_is_whole(words, monkeypatch):
+    """No signs of formatting are left, every option is explained, and examples are to be copied."""
+    monkeypatch.setenv("COLUMNS", "80")
+    parser = dict(parsers())[words]
+    text = parser.format_help()
+    assert "%%" not in text and "%(" not in text
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            continue
+        assert action.help, action.dest
+        assert action.default is not None or "None" not in parser._get_formatter()._expand_help(
+            action
+        )
+    examples = [line for line in text.splitlines() if re.match(r"(example:)? +hogshare ", line)]
+    assert examples or not parser._defaults or words == ("info",)
+    for example in examples:
+        command = example.removeprefix("example:").split()[1:]
+        assert build_parser().parse_args(command).run
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["fit", "x", "--model", "m"], ["predict", "m", "x"], *(["bench", kind] for kind in KINDS)],
+    ids=" ".join,
+)
+def test_who_reads_libsvm_text_is_told_where_indices_begin(capsys, command):
+    for options, zero_based in (([], "auto"), (["--zero-based"], True), (["--one-based"], False)):
+        assert build_parser().parse_args([*command, *options]).zero_based is zero_based
+    code, _, err = run(capsys, *command, "--zero-based", "--one-based")
+    assert code == 2 and "not allowed with argument" in err
 
 
 @pytest.mark.parametrize(
@@ -740,12 +787,137 @@ def test_a_model_of_ridge_without_its_labels(capsys, tmp_path, rows_file):
 
 
 def test_predict_with_other_columns(capsys, tmp_path, rows_file):
-    model = tmp_path / "m.npz"
+    model, rows = tmp_path / "m.npz", tmp_path / "other.svm"
     assert run(capsys, "fit", rows_file, "--model", model, "--epochs", 5, "--tol", "none")[0] == 0
-    (tmp_path / "wide.svm").write_text("1 9:1\n")
-    code, _, err = run(capsys, "predict", model, tmp_path / "wide.svm")
-    assert code == 1
-    assert "9 columns where 3 were expected" in err
+    told = {}
+    for text in ("1 1:1\n-1 1:-1\n", "1 1:1 4:9 9:1\n-1 1:-1 9:7\n"):
+        rows.write_text(text)
+        code, told[text], err = run(capsys, "predict", model, rows)
+        assert code == 0 and f"{rows}: 2 rows, 3 columns, 2 nonzeros" in err
+        assert ("left out" in err) == ("9:" in text)
+    assert len(set(told.values())) == 1
+    assert (
+        f"{rows}: 3 values beyond the 3 columns of the model left out (indices begin at 1)" in err
+    )
+    rows.write_text("1 9:1\n")
+    code, _, err = run(capsys, "predict", model, rows)
+    assert code == 0 and f"{rows}: 1 value beyond the 3 columns" in err and " 0 nonzeros" in err
+
+
+# -- where the indices of LIBSVM text begin
+
+
+@pytest.fixture
+def zero_based(tmp_path):
+    """A model of a file whose indices begin at 0; the label is the sign of column 1."""
+    X = np.random.default_rng(0).standard_normal((200, 3))
+    names = [tmp_path / name for name in ("from0.svm", "few.svm", "from1.svm")]
+    for name, base, columns in zip(names, (0, 0, 1), ((0, 1, 2), (1, 2), (0, 1, 2)), strict=True):
+        lines = [
+            f"{1 if x[1] > 0 else -1} {' '.join(f'{j + base}:{x[j]:.4f}' for j in columns)}\n"
+            for x in X
+        ]
+        name.write_text("".join(lines))
+    return names
+
+
+def accuracy(err):
+    return float(err.rpartition("accuracy against the file's labels: ")[2])
+
+
+@pytest.mark.parametrize("estimator", ["sgd", "logistic", "ridge"])
+def test_predict_begins_where_the_models_file_did(capsys, tmp_path, zero_based, estimator):
+    rows, few, from_1 = zero_based
+    model = tmp_path / "m.npz"
+    code, _, err = run(capsys, "fit", rows, "--model", model, "--estimator", estimator)
+    assert code == 0 and "is a guess" not in err
+    assert modelfile.load(model).zero_based is True
+    code, _, err = run(capsys, "predict", model, few)  # in which no index is 0
+    assert code == 0 and "is a guess" not in err
+    assert accuracy(err) > 0.95
+    code, _, err = run(capsys, "predict", model, from_1)
+    assert code == 0
+    assert "(indices begin at 0 as in the model's file; --one-based, if not in this one)" in err
+    code, _, err = run(capsys, "predict", model, from_1, "--one-based")
+    assert code == 0 and "left out" not in err and accuracy(err) > 0.95
+
+
+def test_a_file_that_contradicts_where_indices_begin(capsys, tmp_path, zero_based):
+    rows, few, from_1 = zero_based
+    model = tmp_path / "m.npz"
+    code, _, err = run(capsys, "fit", rows, "--one-based", "--model", model)
+    assert code == 1 and err == (
+        f"hogshare: error: {rows}, line 1: index 0, and --one-based says that indices begin at 1\n"
+    )
+    code, _, err = run(capsys, "fit", from_1, "--model", model)
+    assert code == 0 and "is a guess" not in err  # an ordinary file
+    assert modelfile.load(model).zero_based is False
+    code, out, err = run(capsys, "predict", model, rows)
+    assert (code, out) == (1, "")
+    assert f"{rows}, line 1: index 0, and in the file that {model} was fitted to indices" in err
+    assert "predict with --zero-based" in err
+    assert accuracy(run(capsys, "predict", model, rows, "--zero-based")[2]) > 0.95
+    code, _, err = run(capsys, "predict", model, rows, "--one-based")
+    assert code == 1 and "line 1: index 0, and --one-based says" in err
+    assert run(capsys, "fit", few, "--zero-based", "--model", model)[0] == 0
+    assert modelfile.load(model).zero_based is True
+    assert modelfile.load(model).n_features == 3
+
+
+def test_a_guess_where_indices_begin_is_told(capsys, tmp_path, zero_based):
+    few, model, rows = zero_based[1], tmp_path / "m.npz", tmp_path / "late.svm"
+    rows.write_text("1 2:1\n-1 2:-1 4:1\n" * 10)
+    told = f"{rows}: indices were taken to begin at 1, which is a guess (the smallest is 2); "
+    code, _, err = run(capsys, "fit", rows, "--model", model)
+    assert code == 0 and f"{told}--one-based or --zero-based says it\n" in err
+    for option in ("--one-based", "--zero-based"):
+        code, _, err = run(capsys, "fit", rows, "--model", model, option)
+        assert code == 0 and "is a guess" not in err
+    # a model that does not know: here not even an ordinary file speaks for itself
+    saved = modelfile.load(model)
+    saved.zero_based = None
+    modelfile.save(model, saved)
+    code, _, err = run(capsys, "predict", model, few)
+    assert code == 0 and f"a guess ({model} does not say it and the smallest is 1); " in err
+    assert "is a guess" not in run(capsys, "predict", model, few, "--zero-based")[2]
+    assert (
+        "is a guess" not in run(capsys, "predict", model, zero_based[0])[2]
+    )  # there is an index 0
+
+
+def test_rows_without_indices_have_no_base(capsys, tmp_path, rows_file):
+    model = tmp_path / "m.npz"
+    np.savez(tmp_path / "rows.npz", X=np.eye(3)[[0, 1, 2] * 9], y=np.array([0, 1, 1] * 9))
+    for name in (tmp_path / "rows.npz", "digits"):
+        code, _, err = run(capsys, "fit", name, "--model", model, "--zero-based")
+        assert code == 2
+        assert err == (
+            f"hogshare: error: --zero-based is for files of LIBSVM text; {name} is none\n"
+        )
+    assert run(capsys, "fit", tmp_path / "rows.npz", "--model", model)[0] == 0
+    assert modelfile.load(model).zero_based is None
+    assert run(capsys, "fit", rows_file, "--model", model)[0] == 0
+    code, _, err = run(capsys, "predict", model, tmp_path / "rows.npz")  # where no index is
+    assert code == 0, err
+
+
+def test_a_set_with_a_name_knows_its_base(capsys, tmp_path):
+    model = tmp_path / "m.npz"
+    (tmp_path / "heart_scale").write_text("1 2:1\n-1 3:1\n" * 9)
+    code, _, err = run(capsys, "fit", "heart", "--data-home", tmp_path, "--model", model)
+    assert code == 0 and "is a guess" not in err
+    assert modelfile.load(model).zero_based is False
+    assert modelfile.load(model).n_features == 13
+
+
+def test_a_line_that_is_wrong_is_named(capsys, tmp_path):
+    rows = tmp_path / "rows.svm"
+    rows.write_text("1 1:2\n\n-1 1:x\n1 1:3\n")
+    code, _, err = run(capsys, "fit", rows, "--model", tmp_path / "m")
+    assert (code, err) == (
+        1,
+        f"hogshare: error: {rows}, line 3: not LIBSVM text: the value of '1:x' is no number\n",
+    )
 
 
 def test_a_loss_of_the_other_task(capsys, tmp_path, rows_file):

@@ -20,6 +20,7 @@ def a_model(**changes):
             "classes_": np.array(["no", "yes"]),
         },
         "attributes": {"t_": 11.0, "n_iter_": 2},
+        "zero_based": True,
         "versions": {"numpy": "2"},
     }
     return SavedModel(**(values | changes))
@@ -33,7 +34,7 @@ def test_round_trip(tmp_path):
     for name, array in want.arrays.items():
         np.testing.assert_array_equal(back.arrays[name], array)
         assert back.arrays[name].dtype == array.dtype
-    for name in ("class_name", "n_features", "params", "attributes", "versions"):
+    for name in ("class_name", "n_features", "params", "attributes", "zero_based", "versions"):
         assert getattr(back, name) == getattr(want, name)
     assert os.listdir(tmp_path) == ["model.npz"]
 
@@ -157,6 +158,8 @@ def test_what_is_no_model(tmp_path):
         ({"format": "other"}, "header says"),
         ({"params": None}, "not a hogshare model"),
         ({"n_features": 4}, "coefficients"),
+        ({"zero_based": 1}, "not a hogshare model"),
+        ({"zero_based": "auto"}, "not a hogshare model"),
     ],
 )
 def test_headers_that_do_not_fit(tmp_path, change, words):
@@ -168,6 +171,17 @@ def test_headers_that_do_not_fit(tmp_path, change, words):
     np.savez(path, header=np.frombuffer(json.dumps(header).encode(), np.uint8), **parts)
     with pytest.raises(ValueError, match=words):
         modelfile.load(path)
+
+
+def test_a_file_from_before_indices_had_a_base(tmp_path):
+    path = tmp_path / "model.npz"
+    modelfile.save(path, a_model())
+    with np.load(path) as archive:
+        parts = dict(archive)
+    header = json.loads(parts.pop("header").tobytes())
+    del header["zero_based"]
+    np.savez(path, header=np.frombuffer(json.dumps(header).encode(), np.uint8), **parts)
+    assert modelfile.load(path).zero_based is None
 
 
 def test_damaged_bytes_never_crash(tmp_path):

@@ -41,6 +41,7 @@ def add_parser(commands: Any) -> None:
         help="iteration speedup and time speedup over the number of workers",
         description=SPEEDUP,
         epilog="example: hogshare bench speedup --data zipf --workers 1,2 --exchange none",
+        formatter_class=options.HelpFormatter,
     )
     add_speedup_options(speedup)
     speedup.set_defaults(run=run_speedup)
@@ -49,6 +50,7 @@ def add_parser(commands: Any) -> None:
         help="what barriers make of stragglers",
         description=BARRIERS,
         epilog="example: hogshare bench barriers --workers 32 --stragglers pcs --barriers asp bsp",
+        formatter_class=options.HelpFormatter,
     )
     add_barriers_options(barriers)
     barriers.set_defaults(run=run_barriers)
@@ -57,6 +59,7 @@ def add_parser(commands: Any) -> None:
         help="time to sub-optimality against other libraries",
         description=RIVALS,
         epilog="example: hogshare bench rivals --data zipf --workers 2 --only hogshare,sklearn",
+        formatter_class=options.HelpFormatter,
     )
     add_rivals_options(rivals)
     rivals.set_defaults(run=run_rivals, dtype="float32")
@@ -169,8 +172,8 @@ def add_barriers_options(parser: Any) -> None:
         nargs="+",
         type=options.barrier,
         metavar="BARRIER",
-        help="such as asp bsp ssp:4 pbsp:1 pssp:10,4 fraction:0.9,2 throttled:7 (default: asp, "
-        "bsp, ssp:4, pbsp:1, pbsp:10, pssp:10,4 and a throttled release)",
+        help="such as asp bsp ssp:4 pbsp:1 pbsp:1,hold pssp:10,4 fraction:0.9,2 throttled:7 "
+        "(default: asp, bsp, ssp:4, pbsp:1, pbsp:10, pssp:10,4 and a throttled release)",
     )
     parser.add_argument(
         "--workers", type=options.positive_int, default=8, help="(default: %(default)s)"
@@ -285,7 +288,7 @@ def run_speedup(args: Any) -> int:
     if args.algorithm != "sgd" and args.step is None:
         args.step = ASYSG_STEP
     outputs.check(args)
-    X, y = rows.load(args, args.data)
+    X, y, _ = rows.load(args, args.data)
     y = rows.need_labels(y, args.data)
     settings = {name: value for name, value in vars(args).items() if name in speedup.SETTINGS}
     settings["workers"] = args.workers or speedup.default_workers()
@@ -304,7 +307,7 @@ def run_barriers(args: Any) -> int:
     from hogshare.cli import barriers
 
     outputs.check(args)
-    X, y = rows.load(args, args.data)
+    X, y, _ = rows.load(args, args.data)
     y = rows.need_labels(y, args.data)
     settings = {name: value for name, value in vars(args).items() if name in barriers.SETTINGS}
     if not args.barriers:
@@ -341,7 +344,7 @@ def run_rivals(args: Any) -> int:
 
     kinds = contestants.select(args.only, args.loss)  # fail before the work, not after it
     outputs.check(args)
-    X, y = rows.load(args, args.data)
+    X, y, _ = rows.load(args, args.data)
     y = rows.need_labels(y, args.data)
     result = rivals.measure(X, y, kinds, args)
     outputs.store(args, result, rivals.show, figures.save_race)

@@ -32,7 +32,7 @@ def add_parser(commands: Any) -> None:
         help="train a linear model and store it",
         description=DESCRIPTION,
         epilog="example: hogshare fit a9a.xz --model a9a.npz --loss log_loss --epochs 20",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=options.HelpFormatter,
     )
     parser.add_argument("data", metavar="DATA", help=options.DATA_HELP)
     parser.add_argument("--model", metavar="OUT.npz", required=True, help="model file to write")
@@ -61,7 +61,8 @@ def add_parser(commands: Any) -> None:
         type=options.barrier,
         default="asp",
         help="when a worker may go on: asp (nobody waits), bsp, ssp:STALENESS, pbsp:SAMPLE, "
-        "pssp:SAMPLE,STALENESS, fraction:SHARE,STALENESS, throttled:AVAILABLE "
+        "pssp:SAMPLE,STALENESS, fraction:SHARE,STALENESS, throttled:AVAILABLE; a last word hold, "
+        "as in pbsp:SAMPLE,hold, keeps a sample until it lets the worker pass "
         "(default: %(default)s)",
     )
     parser.add_argument(
@@ -145,7 +146,7 @@ def run(args: Any) -> int:
 
     files.check(args.model)
     outputs.check_file(args.json)
-    X, y = rows.load(args, args.data)
+    X, y, zero_based = rows.load(args, args.data)
     y = rows.need_labels(y, args.data)
     task = kinds.task_of(args, y)
     if task == "classification":
@@ -159,7 +160,7 @@ def run(args: Any) -> int:
     began = time.perf_counter()
     estimator = fitted(task, params, args, X, y)
     seconds = time.perf_counter() - began
-    modelfile.save(args.model, models.from_estimator(estimator, params))
+    modelfile.save(args.model, models.from_estimator(estimator, params, zero_based))
     if args.json:
         outputs.tell_json(args.json, report_of(estimator, seconds))
     if args.json != outputs.PRINT:

@@ -53,7 +53,7 @@ def build_parser() -> argparse.ArgumentParser:
         prog="hogshare",
         description=DESCRIPTION,
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=options.HelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"hogshare {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)

@@ -15,8 +15,13 @@ ARRAYS = ("coef_", "intercept_", "classes_", "n_iter_")
 ATTRIBUTES = ("t_", "n_iter_", "solver_")  # n_iter_ is a number or an array
 
 
-def from_estimator(estimator: Any, params: dict[str, Any]) -> SavedModel:
-    """Take the fitted state that prediction and a further fit need."""
+def from_estimator(
+    estimator: Any, params: dict[str, Any], zero_based: bool | None = None
+) -> SavedModel:
+    """Take the fitted state that prediction and a further fit need.
+
+    `zero_based` is whether indices of the file of rows begin at 0, None if it has none.
+    """
     import numpy as np
 
     from hogshare.modelfile import SavedModel
@@ -34,6 +39,7 @@ def from_estimator(estimator: Any, params: dict[str, Any]) -> SavedModel:
         params=params,
         arrays=arrays,
         attributes={name: plain(value) for name, value in has.items()},
+        zero_based=zero_based,
         versions={"hogshare": __version__, **{n: version_of(n) or "" for n in libraries}},
     )
 

@@ -132,13 +132,22 @@ def tolerance(text: str) -> float | None:
     return None if text == "none" else not_negative(text)
 
 
+class HelpFormatter(argparse.HelpFormatter):
+    """Fill paragraphs, except those of indented lines or examples, which are to be copied."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        parts = text.split("\n\n")
+        return "\n\n".join(
+            part
+            if "\n  " in part or part.startswith("example:")
+            else super(HelpFormatter, self)._fill_text(part, width, indent)
+            for part in parts
+        )
+
+
 def add_data_options(parser: Any) -> None:
-    """Add what says where rows and labels come from."""
-    parser.add_argument(
-        "--data-home",
-        metavar="DIR",
-        help="folder of local data sets (default: the environment's HOGSHARE_DATA)",
-    )
+    """Add what says where rows and labels come from, and in which precision they are taken."""
+    add_file_options(parser, "0 if an index 0 occurs, else 1")
     parser.add_argument(
         "--labels", metavar="FILE", help="labels as a .npy array, for rows that come without"
     )
@@ -148,6 +157,37 @@ def add_data_options(parser: Any) -> None:
         default="float64",
         help="precision of rows and model (default: %(default)s)",
     )
+
+
+def add_file_options(parser: Any, base: str) -> None:
+    """Add what says how a file is found and read; `base` is where indices begin by default."""
+    parser.add_argument(
+        "--data-home",
+        metavar="DIR",
+        help="folder of local data sets (default: the environment's HOGSHARE_DATA)",
+    )
+    bases = parser.add_mutually_exclusive_group()
+    bases.add_argument(
+        "--zero-based",
+        dest="zero_based",
+        action="store_const",
+        const=True,
+        default="auto",
+        help=f"indices of LIBSVM text begin at 0 (default: {base})",
+    )
+    bases.add_argument(
+        "--one-based",
+        dest="zero_based",
+        action="store_const",
+        const=False,
+        default="auto",
+        help="indices of LIBSVM text begin at 1",
+    )
+
+
+def flag_of_base(zero_based: bool) -> str:
+    """Return the option that says where indices begin."""
+    return "--zero-based" if zero_based else "--one-based"
 
 
 def add_loss_options(parser: Any, default: str | None, default_help: str) -> None:

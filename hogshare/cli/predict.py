@@ -6,25 +6,33 @@ from typing import Any
 
 from hogshare.cli import console, models, options, outputs, rows
 
+DESCRIPTION = """\
+Print one prediction a line. With --proba, the first line has the classes and every other line their
+probabilities, with tabs between.
+
+In a file of LIBSVM text the model's columns are looked for where those of the file that it was
+fitted to were: indices begin at 0 or 1 as they did there. Values in further columns are left out,
+and columns that do not occur are zero."""
+EXAMPLES = """\
+examples:
+  hogshare predict a9a.npz a9a.t.xz --out labels.txt
+  hogshare predict a9a.npz rows.svm --zero-based --proba"""
+
 
 def add_parser(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         "predict",
         help="predict with a stored model",
-        description="Print one prediction a line. With --proba, the first line has the classes "
-        "and every other line their probabilities, with tabs between.",
-        epilog="example: hogshare predict a9a.npz a9a.t.xz --out labels.txt",
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+        formatter_class=options.HelpFormatter,
     )
     parser.add_argument("model", metavar="MODEL", help="model file, as hogshare fit writes it")
     parser.add_argument("data", metavar="DATA", help=options.DATA_HELP)
     parser.add_argument("--out", metavar="FILE", default="-", help="file to write (default: -)")
     parser.add_argument("--proba", action="store_true", help="probabilities of all classes")
-    parser.add_argument(
-        "--data-home",
-        metavar="DIR",
-        help="folder of local data sets (default: the environment's HOGSHARE_DATA)",
-    )
+    options.add_file_options(parser, "as in the file that the model was fitted to")
     parser.set_defaults(run=run)
 
 
@@ -38,7 +46,8 @@ def run(args: Any) -> int:
     saved = modelfile.load(args.model)
     estimator = models.to_estimator(saved, args.model)
     args.dtype = saved.arrays["coef_"].dtype.name
-    X, y = rows.load(args, args.data, n_features=saved.n_features)
+    expected = rows.Expected(saved.n_features, saved.zero_based, args.model)
+    X, y, _ = rows.load(args, args.data, expected)
     text = "\n".join(lines(estimator, X, args.proba))
     if args.out == outputs.PRINT:
         console.out(text)

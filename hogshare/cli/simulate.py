@@ -17,7 +17,7 @@ barriers, 1b the same added up, 1c sample sizes of pBSP, 1d the error of a linea
 at the server, 2a a growing share of slow workers, 2b what they do to the error, 2c a few slower and
 slower, 3 more workers, 4 and 5 the bounds of Theorem 2. 1d and 2b compute gradients, which takes
 half a minute or so for each seed and step, or share of slow workers, of the five barriers.
-Means over seeds, with their 95 %% interval. The paper does not say how long a step takes; 1a and 1e
+Means over seeds, with their 95 % interval. The paper does not say how long a step takes; 1a and 1e
 show several laws side by side, and say which has what the paper shows."""
 
 ASYSG = """\
@@ -39,6 +39,7 @@ def add_parser(commands: Any) -> None:
         help="the figures of the paper on probabilistic barriers",
         description=PSP,
         epilog="example: hogshare simulate psp --figure 1a --plot progress.png",
+        formatter_class=options.HelpFormatter,
     )
     add_psp_options(psp)
     psp.set_defaults(run=run_psp)
@@ -47,6 +48,7 @@ def add_parser(commands: Any) -> None:
         help="speedups of AsySG-con and AsySG-incon",
         description=ASYSG,
         epilog="example: hogshare simulate asysg --algorithm incon --plot speedup.png",
+        formatter_class=options.HelpFormatter,
     )
     add_asysg_options(asysg)
     asysg.set_defaults(run=run_asysg)
@@ -55,6 +57,7 @@ def add_parser(commands: Any) -> None:
         help="one barrier",
         description=PROGRESS,
         epilog="example: hogshare simulate progress --barrier pbsp:10 --workers 1000 --seconds 40",
+        formatter_class=options.HelpFormatter,
     )
     add_progress_options(progress)
     progress.set_defaults(run=run_progress)
@@ -148,7 +151,8 @@ def add_progress_options(parser: Any) -> None:
         "--barrier",
         type=options.barrier,
         required=True,
-        help="asp, bsp, ssp:4, pbsp:10, pssp:10,4, fraction:0.9,2 or throttled:7",
+        help="asp, bsp, ssp:4, pbsp:10, pssp:10,4, fraction:0.9,2 or throttled:7; pbsp:10,hold "
+        "keeps a sample until it lets the worker pass",
     )
     parser.add_argument(
         "--workers", type=options.positive_int, default=1000, help="(default: %(default)s)"
