@@ -195,7 +195,8 @@ def load(
     Warns
     -----
     UserWarning
-        If neither 0 nor 1 occurs as an index, so that "auto" is no more than a guess.
+        If neither 0 nor 1 occurs as an index, so that "auto" is no more than a guess. If plain
+        LIBSVM text has no newline at its end, so that it may have been cut off inside a number.
     """
     text = str(name)
     if (path := locate(name, data_home)) is not None:

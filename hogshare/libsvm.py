@@ -10,6 +10,7 @@ import bz2
 import gzip
 import io
 import lzma
+import warnings
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -126,6 +127,11 @@ def read(
         If there is an index 0 where `zero_based` is False.
     ValueError
         If the file is truncated or malformed. The message names it, and the line if it is one's.
+
+    Warns
+    -----
+    UserWarning
+        If the last line of plain text has no end.
     """
     check_zero_based(zero_based)
     one_based = zero_based != "auto" and not zero_based
@@ -162,13 +168,30 @@ def read(
 
 
 def _parse(path: Path, dtype: Any, one_based: bool) -> tuple[Any, np.ndarray]:
-    """Rows with the indices of the text, less one where it is `one_based`, and labels."""
+    """Rows with the indices of the text, less one where it is `one_based`, and labels.
+
+    The parser wants indices that rise in each line. Files in which they do not are rare, and read
+    once more with their lines put in order, so that all others cost nothing.
+    """
+    try:
+        return _parse_lines(path, dtype, one_based, io.BufferedReader)
+    except _NotInOrder:
+        if not path.is_file():
+            raise ValueError(
+                f"{path}: indices do not rise in each line; store it, for a pipe is read once only"
+            ) from None
+        return _parse_lines(path, dtype, one_based, _InOrder)
+
+
+def _parse_lines(
+    path: Path, dtype: Any, one_based: bool, kind: type[io.BufferedReader]
+) -> tuple[Any, np.ndarray]:
     from sklearn.datasets import load_svmlight_file
 
     with open(path, "rb") as raw:
         opener = OPENERS.get(path.suffix)
         text = _Text(cast(BinaryIO, opener(raw)) if opener else raw)
-        lines = io.BufferedReader(text, 1 << 20)
+        lines = kind(text, 1 << 20)
         try:
             X, y = load_svmlight_file(lines, dtype=dtype, zero_based=not one_based)
         except DAMAGE as error:
@@ -180,15 +203,42 @@ def _parse(path: Path, dtype: Any, one_based: bool) -> tuple[Any, np.ndarray]:
                 raise
             raise ValueError(f"{path}: not a {path.suffix} file ({error})") from error
         except (ValueError, OverflowError) as error:
-            raise _error_of_line(path, *text.line_before(lines.tell()), one_based, error) from error
+            number, line = text.line_before(lines.tell())
+            place, why = f"{path}, line {number}", fault(line)
+            if why is None and one_based and 0 in _indices(line):
+                raise IndexZero(place) from error
+            if why is None and kind is not _InOrder:
+                raise _NotInOrder from error
+            cut = "" if line.endswith(b"\n") else "; the line has no end: the file may be cut off"
+            raise ValueError(f"{place}: not LIBSVM text: {why or error}{cut}") from error
     if not text.last:
         raise ValueError(f"{path}: the file is empty")
-    if text.last != b"\n":
-        raise ValueError(
-            f"{path}: the last line has no end, so the file may be cut off; "
-            "if it is whole, add a newline at its end"
+    if text.last != b"\n" and not opener:
+        # a decompressor knows the end of its file
+        warnings.warn(
+            f"{path}: the last line has no end; if the file was cut off, its last number may have "
+            "been, too",
+            stacklevel=2,
         )
     return X, y
+
+
+class _NotInOrder(Exception):
+    """A line has nothing wrong but the order of its indices."""
+
+
+class _InOrder(io.BufferedReader):
+    """Lines whose indices rise."""
+
+    def __next__(self) -> bytes:
+        line = super().__next__()
+        words = _words(line)
+        features = 2 if _has_qid(words) else 1
+        try:
+            ordered = sorted(words[features:], key=_index)
+        except ValueError:
+            return line  # the parser will refuse it
+        return b" ".join([*words[:features], *ordered]) + b"\n"
 
 
 class _Text(io.RawIOBase):
@@ -234,29 +284,20 @@ class _Text(io.RawIOBase):
         return self.newlines + before.count(b"\n") + 1, line
 
 
-def _error_of_line(
-    path: Path, number: int, line: bytes, one_based: bool, error: Exception
-) -> ValueError:
-    place = f"{path}, line {number}"
-    why = fault(line)
-    if why is None and one_based:
-        return IndexZero(place)
-    cut = "" if line.endswith(b"\n") else "; the line has no end, so the file may be cut off"
-    return ValueError(f"{place}: not LIBSVM text: {why or error}{cut}")
-
-
 def fault(line: bytes) -> str | None:
-    """What is wrong with a line of LIBSVM text, apart from an index 0; None if nothing is."""
-    words = line.partition(b"#")[0].split()
+    """What is wrong with a line of LIBSVM text; None if nothing is.
+
+    An index 0 and indices that do not rise are legal.
+    """
+    words = _words(line)
     if not words:
         return None
-    label, *features = words
-    if not _is(float, label):
-        return f"the label {_shown(label)} is no number"
-    if features and features[0].startswith(b"qid") and b":" not in features.pop(0):
+    if not _is(float, words[0]):
+        return f"the label {_shown(words[0])} is no number"
+    if _has_qid(words) and b":" not in words.pop(1):
         return "qid has no number"
-    before = -1
-    for feature in features:
+    seen = set()
+    for feature in words[1:]:
         index, colon, value = feature.partition(b":")
         if not colon:
             return f"{_shown(feature)} is not index:value"
@@ -264,14 +305,30 @@ def fault(line: bytes) -> str | None:
             return f"the index of {_shown(feature)} is no whole number"
         if not 0 <= int(index) <= LARGEST_INDEX:
             return f"the index of {_shown(feature)} is not between 0 and {LARGEST_INDEX}"
-        if int(index) == before:
-            return f"index {before} occurs twice"
-        if int(index) < before:
-            return f"index {int(index)} comes after {before}, and indices have to rise"
+        if int(index) in seen:
+            return f"index {int(index)} occurs twice"
         if not _is(float, value):
             return f"the value of {_shown(feature)} is no number"
-        before = int(index)
+        seen.add(int(index))
     return None
+
+
+def _words(line: bytes) -> list[bytes]:
+    return line.partition(b"#")[0].split()
+
+
+def _has_qid(words: list[bytes]) -> bool:
+    return len(words) > 1 and words[1].startswith(b"qid")
+
+
+def _indices(line: bytes) -> list[int]:
+    """Indices of a line without a fault."""
+    words = _words(line)
+    return [_index(word) for word in words[2 if _has_qid(words) else 1 :]]
+
+
+def _index(feature: bytes) -> int:
+    return int(feature.partition(b":")[0])
 
 
 def _is(kind: Callable[[bytes], Any], word: bytes) -> bool:

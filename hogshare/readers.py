@@ -79,8 +79,7 @@ def read_libsvm(
 ) -> tuple[Any, np.ndarray]:
     """Read LIBSVM text (``label index:value ...``), plain or compressed.
 
-    A file without a newline at its end is refused: text that was cut off inside a number would
-    otherwise pass for whole.
+    Comments (from ``#`` on), blank lines and ``qid`` are passed over; indices need not rise.
 
     Parameters
     ----------
@@ -108,6 +107,7 @@ def read_libsvm(
     Warns
     -----
     UserWarning
+        If plain text has no newline at its end, so that it may have been cut off inside a number.
         If 1 is no more than a guess: neither 0 nor 1 occurs as an index (and not `n_features`
         either, which is out of range in a file that begins at 0).
     """

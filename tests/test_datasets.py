@@ -1,8 +1,11 @@
 import bz2
+import contextlib
 import gzip
 import io
 import lzma
+import os
 import re
+import threading
 
 import numpy as np
 import pytest
@@ -223,12 +226,16 @@ def test_libsvm(tmp_path, suffix):
 @pytest.mark.parametrize("suffix", COMPRESS)
 def test_truncated_libsvm(tmp_path, suffix):
     path = tmp_path / f"rows.svm{suffix}"
-    whole = COMPRESS[suffix](TEXT * 20)
+    whole = COMPRESS[suffix](TEXT * (20 if suffix else 5))
     for end in range(len(whole)):
         path.write_bytes(whole[:end])
         if not suffix and whole[:end].endswith(b"\n"):
             continue  # cut between two rows: nothing tells
-        with pytest.raises(ValueError, match=r"rows\.svm"):
+        if not suffix and libsvm.fault(whole[:end].rpartition(b"\n")[2]) is None and end:
+            told = pytest.warns(UserWarning, match=r"rows\.svm: the last line has no end")
+        else:
+            told = pytest.raises(ValueError, match=r"rows\.svm")
+        with told:
             readers.read_file(path)
 
 
@@ -242,7 +249,7 @@ def test_libsvm_without_rows(tmp_path, content):
 
 WRONG_LINES = {
     b"1 1:2 1:3": "index 1 occurs twice",
-    b"1 3:1 2:1": "index 2 comes after 3",
+    b"1 3:1 2:1 3:1": "index 3 occurs twice",
     b"1 -1:3": "the index of '-1:3' is not between 0 and",
     b"1 4294967296:1": "the index of '4294967296:1' is not between 0 and",
     b"1 99999999999999999999:1": "the index of '99999999999999999999:1' is not between 0 and",
@@ -269,14 +276,76 @@ def test_malformed_libsvm_names_the_line(tmp_path, line, suffix):
     path.write_bytes(COMPRESS[suffix](before + line))
     with pytest.raises(ValueError, match=re.escape(place + WRONG_LINES[line])) as caught:
         readers.read_file(path)
-    assert "the line has no end, so the file may be cut off" in str(caught.value)
+    assert "; the line has no end: the file may be cut off" in str(caught.value)
+
+
+LEGAL = {
+    "unsorted": b"1 3:2 1:0.5\n-1 2:1.25\n1\n",
+    "unsorted later": b"1 1:0.5 3:2\n-1 2:1.25 1:0\n1\n",
+    "blank lines": b"\n1 1:0.5 3:2\n  \t\n-1 2:1.25\n1\n\n",
+    "comments": b"# 1 1:7\n1 1:0.5 3:2 # 4:1\n-1 2:1.25#\n1 #\n",
+    "CRLF": b"1 1:0.5 3:2\r\n-1 2:1.25\r\n1\r\n\r\n",
+    "qid": b"1 qid:3 1:0.5 3:2\n-1 qid:4 2:1.25\n1 qid:9\n",
+    "qid, unsorted": b"1 qid:3 3:2 1:0.5 # 0\n-1 qid:4 2:1.25\n\n1 qid:9\n",
+    "tabs": b"1\t1:0.5   3:2 \n -1 2:1.25\n+1.0\n",
+    "numbers": b"1 01:5e-1 3:+2.\n-1e0 2:1.25\n1\n",
+}
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
+@pytest.mark.parametrize("name", LEGAL)
+def test_what_is_legal_in_libsvm_text(tmp_path, name, suffix):
+    path = tmp_path / f"rows.svm{suffix}"
+    path.write_bytes(COMPRESS[suffix](LEGAL[name]))
+    X, y = readers.read_file(path)
+    np.testing.assert_array_equal(X.toarray(), DENSE)
+    np.testing.assert_array_equal(y, [1, -1, 1])
+    assert X.has_canonical_format
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
+@pytest.mark.parametrize("content", [TEXT, LEGAL["unsorted"], LEGAL["CRLF"].rstrip() + b"\n"])
+def test_a_last_line_without_an_end(tmp_path, content, suffix):
+    """A decompressor knows that its file is whole; of plain text nobody does."""
+    path = tmp_path / f"rows.svm{suffix}"
+    path.write_bytes(COMPRESS[suffix](content[:-1]))
+    told = pytest.warns(UserWarning, match=r"rows\.svm: the last line has no end")
+    with contextlib.nullcontext() if suffix else told:
+        X, y = readers.read_file(path)
+    np.testing.assert_array_equal(X.toarray(), DENSE)
+    np.testing.assert_array_equal(y, [1, -1, 1])
+
+
+def test_lines_in_any_order_are_told_by_number(tmp_path):
+    path = tmp_path / "rows.svm"
+    path.write_bytes(b"1 2:1 1:1\n\n1 1:1 0:1\n1 4:1 3:x\n")
+    with pytest.raises(ValueError, match=r"line 4: .* the value of '3:x' is no number"):
+        readers.read_libsvm(path)
+    with pytest.raises(ValueError, match=r"line 3: index 0"):
+        readers.read_libsvm(path, zero_based=False)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs a pipe with a name")
+@pytest.mark.parametrize("content", [TEXT, LEGAL["unsorted"]])
+def test_a_pipe_is_read_once(tmp_path, content):
+    path = tmp_path / "rows"
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_bytes, args=(content,), daemon=True)
+    writer.start()
+    if content == TEXT:
+        np.testing.assert_array_equal(readers.read_libsvm(path)[0].toarray(), DENSE)
+    else:
+        with pytest.raises(ValueError, match="a pipe is read once only"):
+            readers.read_libsvm(path)
+    writer.join(10)
+    assert not writer.is_alive()
 
 
 def test_the_line_is_known_in_a_file_of_many_chunks(tmp_path):
     path = tmp_path / "rows.svm.gz"
-    good = b"1 1:0.5 2:0.25 3:0.125\n" * 200_000
-    path.write_bytes(gzip.compress(good + b"1 " + b" " * 3_000_000 + b"2:x\n" + TEXT, 1))
-    with pytest.raises(ValueError, match=r"line 200001: .*'2:x'"):
+    good = b"1 1:0.5 2:0.25 3:0.125\n" * 60_000
+    path.write_bytes(gzip.compress(good + b"1 " + b" " * 2_500_000 + b"2:x\n" + TEXT, 1))
+    with pytest.raises(ValueError, match=r"line 60001: .*'2:x'"):
         readers.read_file(path)
 
 
