@@ -22,7 +22,7 @@ from typing import Any
 
 from hogshare import files
 from hogshare._version import __version__
-from hogshare.kernels.jit import cache_root
+from hogshare.kernels.cache import cache_root
 
 LOOKS = 3  # more, at what others do
 LARGEST = 1e12  # a constant beyond is no measurement

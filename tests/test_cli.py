@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from hogshare import modelfile
-from hogshare.cli import console, fit, kinds, models, simulate, speedup
+from hogshare.cli import console, fit, kinds, models, simulate, speedup, warmup
 from hogshare.cli.main import build_parser, main, sentence
+from hogshare.kernels import cache
 from hogshare.report import Report
 
 KINDS = ("speedup", "barriers", "rivals")
@@ -260,6 +261,66 @@ class Terminal:
 
     def isatty(self):
         return True
+
+
+WARM = """
+import gc, json
+import numpy as np
+import scipy.sparse as sp
+import hogshare
+from hogshare.cli.main import main
+from hogshare.kernels import jit
+
+def loaded():
+    kernels = [one for one in gc.get_objects() if isinstance(one, jit.Kernel)]
+    return {f"{one.__name__}{types}" for one in kernels for types in one.signatures}
+
+assert main(["warmup", "--dtype", "float32", "--json"]) == 0
+before = loaded()
+rng = np.random.default_rng(1)
+X = rng.standard_normal((300, 7)).astype("float32")
+z, y, classes = X[:, 0], X[:, 0] > 0, rng.integers(4, size=300)
+for rows in (X, sp.csr_matrix(X)):
+    for n_jobs in (1, 2):
+        run = {"n_jobs": n_jobs, "runtime": "threads"}
+        for labels in (y, classes):
+            for more in (
+                {"loss": "hinge", "penalty": "elasticnet"},
+                {"loss": "modified_huber", "average": True},
+                {"early_stopping": True},
+                {"loss": "hinge", "learning_rate": "auto"},
+                {"loss": "log_loss", "learning_rate": "auto", "penalty": "l1"},
+            ):
+                hogshare.SGDClassifier(**more, **run).fit(rows, labels)
+            hogshare.LogisticRegression(C=1e-3, **run).fit(rows, labels)
+            hogshare.RidgeClassifier(**run).fit(rows, labels)
+        hogshare.SGDRegressor(**run).fit(rows, z)
+        hogshare.Ridge(fit_intercept=False, **run).fit(rows, z)
+        hogshare.Lasso(alpha=0.01, **run).fit(rows, z)
+assert before
+print(json.dumps(sorted(loaded() - before)))
+"""
+
+
+def test_after_a_warm_up_no_fit_compiles():
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", WARM], capture_output=True, text=True, timeout=280
+    )
+    assert done.returncode == 0, done.stderr
+    facts, _, compiled = done.stdout.rpartition("}")
+    assert json.loads(compiled) == []
+    assert json.loads(facts + "}")["kernels"] > 10
+
+
+def test_a_warm_up_that_can_keep_nothing_is_1(capsys, monkeypatch):
+    def keep():
+        cache.tell_once("/full: No space left on device")
+
+    monkeypatch.setattr(cache, "_TOLD", [])
+    monkeypatch.setattr(warmup, "fits", lambda dtypes: [("(a fit)", keep)])
+    code, out, err = run(capsys, "warmup")
+    assert (code, out) == (1, "")
+    assert "HOGSHARE_CACHE_DIR" in err and "/full: No space left on device" in err
 
 
 def test_tables_are_plain_in_a_pipe_and_rich_on_a_terminal(capsys, monkeypatch):

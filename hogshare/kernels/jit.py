@@ -13,35 +13,27 @@ Flags, each with its reason:
   allocate nothing: scratch is handed in.
 - no ``fastmath`` in `exact_kernel` and `exact_helper`: on a virtual clock the order of events hangs
   on the last bit of a sum, so it is rounded as it is written, compiled or not.
-- ``cache``: a kernel takes seconds to compile and milliseconds to load.
 
-The cache folder is our own. Numba's key for a cached kernel covers the kernel's own file only, so
-an edit of a helper in another file, or another flag, would silently run the old code; here the
-folder's name is a digest of every file of this package, Numba's version and the flags. The folder
-is owner-only, because loading a cached kernel runs whatever it holds. Numba's setting, which is
-everybody's, is made while one of our kernels is given its cache (0.3 ms) and undone at once: only a
-function that the user's other thread decorates in that moment would be kept here too.
+Machine code is kept by `hogshare.kernels.cache`. Its key for a kernel covers the kernel's own file
+only, so an edit of a helper in another file, or another flag, would silently run the old code; so
+the folder's name is a digest of every file of this package, Numba's version and the flags.
 """
 
-import contextlib
 import functools
 import hashlib
-import os
-import signal
-import stat
 import sys
-import tempfile
 import threading
 from pathlib import Path
 
 import numba
 from numba import typeof
 from numba.core import config
-from numba.core.caching import FunctionCache
 from numba.core.registry import cpu_target
 from numba.extending import typeof_impl
 
+from hogshare.kernels import cache
 from hogshare.kernels.flags import KernelCompiler
+from hogshare.kernels.interrupts import interrupts_held
 from hogshare.kernels.linking import HelperCompiler
 
 BOUNDSCHECK = bool(config.BOUNDSCHECK)
@@ -67,71 +59,19 @@ def _digest() -> str:
     return h.hexdigest()[:16]
 
 
-def cache_root() -> Path:
-    """The user's folder of all that is kept: one cache folder per version of the kernels, and what
-    the machine's constants were measured to be.
-
-    Raises
-    ------
-    RuntimeError
-        If the user has no home.
-    """
-    if chosen := os.environ.get("HOGSHARE_CACHE_DIR"):
-        return Path(chosen)
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or str(Path.home())
-    elif sys.platform == "darwin":
-        base = str(Path.home() / "Library" / "Caches")
-    else:
-        base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base) / "hogshare"
-
-
-def cache_folder() -> Path | None:
-    """Return the writable, owner-only folder of this version's kernels, or None.
-
-    None means that nothing suitable is writable (a read-only home, say). The kernels then compile
-    anew in every process, which costs seconds but is correct.
-    """
-    try:
-        folder = cache_root() / _digest()
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if os.name == "posix":
-            status = folder.stat()
-            if status.st_uid != os.geteuid():
-                return None
-            if stat.S_IMODE(status.st_mode) & 0o022:
-                folder.chmod(0o700)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except (OSError, RuntimeError):  # RuntimeError: Path.home() of a user without a home
-        return None
-    return folder
-
-
-CACHE_FOLDER = None if JIT_DISABLED else cache_folder()
+CACHE_FOLDER, NO_FOLDER = (None, "") if JIT_DISABLED else cache.find_folder(_digest())
 
 
 def is_cached(name: str) -> bool:
     """Whether any machine code of ``module.kernel`` lies in the cache folder."""
-    return CACHE_FOLDER is not None and any(CACHE_FOLDER.rglob(f"{name}-*.nbc"))
+    return CACHE_FOLDER is not None and any(CACHE_FOLDER.glob(f"{name}-*.nbc"))
 
 
-@contextlib.contextmanager
-def interrupts_held():
-    """Let Ctrl-C wait until the end."""
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(before):
-        yield  # it does not come here
-        return
-    caught = []
-    signal.signal(signal.SIGINT, lambda *args: caught.append(args))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-        if caught:
-            before(*caught[0])
+def kept() -> dict[str, int]:
+    """Bytes of machine code in the cache folder, by file."""
+    if CACHE_FOLDER is None:
+        return {}
+    return {path.name: path.stat().st_size for path in CACHE_FOLDER.glob("*.nbc")}
 
 
 @functools.cache
@@ -145,54 +85,7 @@ def load_registries():
         cpu_target.target_context.refresh()
 
 
-_SHOWING = threading.RLock()  # the setting below is everybody's
-
-
-@contextlib.contextmanager
-def _own_cache():
-    before = config.CACHE_DIR
-    config.CACHE_DIR = str(CACHE_FOLDER)
-    try:
-        yield
-    finally:
-        config.CACHE_DIR = before
-
-
-class _Cache(FunctionCache):
-    """Numba's cache of a kernel, made safe from Ctrl-C and from other processes.
-
-    While machine code is loaded LLVM asks Python for it. What is raised there is lost, LLVM goes on
-    with an empty module, and Numba writes to where its symbols should be: a segmentation fault.
-
-    A new signature's file is named by a number that the index does not have yet. Of two processes
-    that save at once, for two signatures, both would take the same number: the index might then
-    name the one's machine code for the other's arguments, from then on.
-    """
-
-    def load_overload(self, sig, target_context):
-        """As Numba's, in one piece."""
-        with interrupts_held():
-            return super().load_overload(sig, target_context)
-
-    def save_overload(self, sig, data):
-        """As Numba's, one process at a time."""
-        # in this order: another process that is stopped while it saves is waited for
-        with _alone_in(CACHE_FOLDER), interrupts_held():
-            super().save_overload(sig, data)
-
-
-@contextlib.contextmanager
-def _alone_in(folder):
-    """Keep other processes out of here that save in the same folder; where files can be locked."""
-    with contextlib.ExitStack() as stack:
-        with contextlib.suppress(ImportError, OSError):
-            import fcntl  # Unix only
-
-            lock = stack.enter_context(open(folder / "lock", "w"))
-            fcntl.flock(lock, fcntl.LOCK_EX)  # a process that dies gives it back
-            # not by closing: a child that another thread forks meanwhile has the file open too
-            stack.callback(fcntl.flock, lock, fcntl.LOCK_UN)
-        yield
+_SHOWING = threading.RLock()  # of two threads that come at once one shows
 
 
 class Compiled:
@@ -248,9 +141,10 @@ class Kernel(Compiled):
 
     def _show(self):
         shown = super()._show()
-        if CACHE_FOLDER is not None:
-            with _own_cache():
-                shown._cache = _Cache(self.py_func)
+        if CACHE_FOLDER is None:
+            shown._cache = cache.NowhereToKeep(NO_FOLDER)
+        else:
+            shown._cache = cache.KernelCache(self.py_func, CACHE_FOLDER)
         return shown
 
 

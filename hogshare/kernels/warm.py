@@ -24,11 +24,5 @@ def preload(names: Collection[str]) -> None:
         if kernel.__name__ not in names:
             continue
         dispatcher = kernel.dispatcher
-        cache = dispatcher._cache
-        if not hasattr(cache, "_cache_file"):
-            continue
-        codegen = dispatcher.targetctx.codegen()
-        for key in cache._cache_file._load_index():
-            signature = key[0]
-            if key == cache._index_key(signature, codegen):  # else it would be compiled
-                dispatcher.compile(signature)
+        for signature in dispatcher._cache.signatures(dispatcher.targetctx.codegen()):
+            dispatcher.compile(signature)
