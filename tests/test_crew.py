@@ -370,6 +370,66 @@ def test_a_helper_that_is_killed_is_replaced(crew):
     crew.release(old)
 
 
+def zombies():
+    """Children of this process that have ended and that it has not reaped."""
+    return [
+        child for child in psutil.Process().children() if child.status() == psutil.STATUS_ZOMBIE
+    ]
+
+
+def kill_helper(crew):
+    """Kill the helper, and return when there is nothing left but its zombie."""
+    helper = helper_of(crew)
+    os.kill(helper, signal.SIGKILL)
+    until(lambda: [child.pid for child in zombies()] == [helper])
+
+
+@pytest.mark.parametrize("use", ["hire", "release", "dismiss"])
+def test_a_helper_that_has_ended_is_reaped_by_the_next_use(crew, use):
+    """Though no use of these needs a helper."""
+    members = crew.hire(2)
+    for member in members:
+        ask(member, "hello")
+    idle, hired = members
+    crew.release([idle])
+    kill_helper(crew)
+    if use == "hire":
+        assert crew.hire(1) == [idle]
+    else:
+        getattr(crew, use)([hired])
+    assert not zombies()
+
+
+@pytest.mark.parametrize("when", ["before", "during"])
+def test_a_helper_that_is_killed_is_reaped_by_the_run_that_follows(crew, monkeypatch, when):
+    import numpy as np
+
+    from hogshare import Stop, problems, solve
+    from hogshare.runtimes.processes import Watch
+
+    problem = problems.linear(np.ones((4, 2)), [0, 1, 0, 1])
+    run = {"runtime": "processes", "n_workers": 2, "stop": Stop(epochs=3)}
+    (member,) = crew.hire(1)
+    ask(member, "hello")  # it is up: the run does not need a helper
+    crew.release([member])
+    helper, left = helper_of(crew), []
+    if when == "before":
+        kill_helper(crew)
+    look, release = Watch.look, crew.release
+
+    def kill_and_look(watch, seconds):
+        kill_helper(crew)
+        monkeypatch.setattr(Watch, "look", look)
+        look(watch, seconds)
+
+    if when == "during":
+        monkeypatch.setattr(Watch, "look", kill_and_look)
+    monkeypatch.setattr(crew, "release", lambda m: (left.append(len(zombies())), release(m)))
+    solve(problem, **run)
+    assert left == [0]
+    assert not psutil.pid_exists(helper)
+
+
 def test_a_helper_that_cannot_start_is_reported(crew, monkeypatch, capfd):
     crew.shutdown()
     monkeypatch.setattr(sys, "executable", "/bin/false")
@@ -411,19 +471,24 @@ def test_idle_members_and_then_their_helper_leave(crew, monkeypatch):
     crew.release(members)
     for pid in pids:
         until(lambda p=pid: gone(p))
+    assert len(zombies()) == 1
+    assert crew.hire(0) == [] and not zombies()
     (member,) = crew.hire(1)  # nobody counts as dead, and others come
     assert ask(member, "hello")[0] not in pids
     assert [m for m in members if m in crew._idle] == []
 
 
 def test_a_hired_member_has_no_time_out(crew, monkeypatch):
+    """Also one that had a time-out while it was idle, and that the hire takes from it."""
     monkeypatch.setenv("HOGSHARE_IDLE_SECONDS", "0.1")
     (member,) = crew.hire(1)
     pid = ask(member, "hello")[0]
     crew.release([member])
+    monkeypatch.setenv("HOGSHARE_IDLE_SECONDS", "60")  # it is hired again, however late that is
     (same,) = crew.hire(1)
-    time.sleep(2.5)  # more than the time-out with its grace
-    assert ask(same, "hello")[0] == pid or same is not member
+    assert same is member
+    time.sleep(0.1 + crew_module.fork_helper.GRACE + 0.4)
+    assert same.alive and ask(same, "hello")[0] == pid
 
 
 @pytest.mark.parametrize("text", ["soon", "-1", "nan"])

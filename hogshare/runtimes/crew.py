@@ -366,6 +366,7 @@ class Crew:
         """
         with _lock:
             self.idle_seconds = _idle_seconds()
+            self.reap()
             for member in self._idle:
                 member._pump()
             self._drop_stale()
@@ -386,6 +387,7 @@ class Crew:
         its member is ended by the first hire that finds it running five seconds later.
         """
         with _lock:
+            self.reap()
             for member in self._taken(members):
                 member._pump()
                 if member.alive and not (member._up and member._outgoing):
@@ -397,8 +399,18 @@ class Crew:
     def dismiss(self, members: Iterable[Member]) -> None:
         """Take members back and end their processes, in the middle of a task too."""
         with _lock:
+            self.reap()
             for member in self._taken(members):
                 member._close()
+
+    def reap(self) -> None:
+        """Take note of a helper that has ended, which is a zombie until then.
+
+        Whatever uses the crew does so, and a run that has members does now and then.
+        """
+        with _lock:
+            if self._helper is not None and self._helper.death is None:
+                self._helper.read_reports()
 
     def shutdown(self) -> None:
         """End all members and the helper. The crew can be used again."""

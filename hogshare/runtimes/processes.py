@@ -105,6 +105,7 @@ class Processes:
                 threads.start()
                 while True:
                     watch.look(TICK_SECONDS if checks is None else LOOK_SECONDS)
+                    crew.reap()
                     hook.poll()
                     threads.wake()
                     if not threads.running:
