@@ -318,9 +318,11 @@ def draw_errors(series: dict[str, Any], ax: Any, _: str) -> None:
     over = series["over_time"]
     label = f"{series['barrier']}, step {series['step']:.2g}"
     (line,) = ax.plot(over["seconds"], over["mean"], label=label)
-    if over["low"][0] is not None:
-        low = [max(value, 1e-6) for value in over["low"]]  # the axis is logarithmic
-        ax.fill_between(over["seconds"], low, over["high"], color=line.get_color(), alpha=0.2)
+    known = [k for k, value in enumerate(over["low"]) if value is not None]  # not if it diverges
+    if known:
+        seconds, low, high = ([over[key][k] for k in known] for key in ("seconds", "low", "high"))
+        low = [max(value, 1e-6) for value in low]  # the axis is logarithmic
+        ax.fill_between(seconds, low, high, color=line.get_color(), alpha=0.2)
     ax.set_yscale("log")
 
 
@@ -348,7 +350,10 @@ def draw_points(series: dict[str, Any], ax: Any, what: str) -> None:
     means = [point[what]["mean"] for point in points]
     bars = None
     if all(point[what]["low"] is not None for point in points):
-        bars = [point[what]["high"] - point[what]["mean"] for point in points]
+        bars = [
+            [point[what]["mean"] - point[what]["low"] for point in points],
+            [point[what]["high"] - point[what]["mean"] for point in points],
+        ]
     xs = [point["x"] for point in points]
     ax.errorbar(xs, means, yerr=bars, marker="o", capsize=2, label=series["barrier"])
 

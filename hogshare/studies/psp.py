@@ -8,7 +8,8 @@
 
 A point has x (None where a series is one point) and, over seeds, steps (mean clock), sd, spread,
 updates, control_messages and waiting_share, each as mean, low and high: the mean and its 95 %
-interval by Student's t (None with one seed). By kind of figure there is more: `clocks` (how many
+interval by Student's t, cut off at 0 (None with one seed, or where the mean is
+infinite). By kind of figure there is more: `clocks` (how many
 workers are where, all seeds together), `over_time` (updates at the server), `ratio`.
 
 Figures 4 and 5 are theory, whose `series` are curves.
@@ -16,6 +17,7 @@ Figures 4 and 5 are theory, whose `series` are curves.
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -167,15 +169,19 @@ def runs_of(
     ]
 
 
-def interval(values: Sequence[float]) -> dict[str, float | None]:
-    """Mean and 95 % interval of the mean, by Student's t."""
+def interval(values: Sequence[float], most: float = math.inf) -> dict[str, float | None]:
+    """Mean and 95 % interval of the mean, by Student's t, of what is from 0 to `most`.
+
+    Student's interval goes beyond if values are few and far apart; nothing is lost if that part is
+    cut off. With an infinite value (an error that has diverged) there is no interval.
+    """
     mean = statistics.fmean(values)
-    if len(values) < 2:
+    if len(values) < 2 or not math.isfinite(mean):
         return {"mean": mean, "low": None, "high": None}
     from scipy.stats import t
 
     half = float(t.ppf(0.975, len(values) - 1)) * statistics.stdev(values) / len(values) ** 0.5
-    return {"mean": mean, "low": mean - half, "high": mean + half}
+    return {"mean": mean, "low": max(0.0, mean - half), "high": min(most, mean + half)}
 
 
 def point(runs: Sequence[Progress], x: float | None = None) -> Result:
@@ -187,7 +193,7 @@ def point(runs: Sequence[Progress], x: float | None = None) -> Result:
         "spread": interval([float(run.spread) for run in runs]),
         "updates": interval([float(run.updates) for run in runs]),
         "control_messages": interval([float(run.control_messages) for run in runs]),
-        "waiting_share": interval([run.waiting_share for run in runs]),
+        "waiting_share": interval([run.waiting_share for run in runs], most=1.0),
     }
 
 
