@@ -245,7 +245,7 @@ class Report:
             The one that was solved. Its gradients are then computed on the virtual clock too, to
             know how many epochs so many workers take, which needs a trace and some time.
         objective : float, default=None
-            With a problem, what is to be reached; None: 99 % of the gain of this run.
+            With a problem, what is to be reached; None: 98 % of the gain of this run.
 
         Returns
         -------

@@ -1,6 +1,7 @@
 """Imports flow one way, and what is optional is imported in one place."""
 
 import ast
+import itertools
 import re
 import subprocess
 import sys
@@ -14,7 +15,6 @@ PACKAGE = Path(__file__).parent.parent / "hogshare"
 # what a room may import: rooms of a lower number, and of its own only itself
 LEVELS = {
     "_version": 0,
-    "errors": 0,
     "files": 0,
     "kernels": 0,
     "lazy": 0,
@@ -31,7 +31,6 @@ LEVELS = {
     "stragglers": 2,
     "planes": 2,
     "problems": 2,
-    "topology": 2,
     "datasets": 3,
     "engine": 3,
     "simulation": 3,
@@ -113,6 +112,20 @@ def test_imports_flow_one_way(path):
             assert LEVELS[here] >= LEVELS["cli"], f"{path}: public names are for cli and users"
         elif there != here:
             assert LEVELS[there] < LEVELS[here], f"{path}: {here} imports {there} ({module})"
+
+
+def test_every_room_is_there():
+    assert set(LEVELS) == {room(module_name(path)) for path in FILES}
+
+
+@pytest.mark.parametrize("name", ["CONTRIBUTING.md", "docs/architecture.md"])
+def test_the_order_that_is_told_is_the_one_that_is_kept(name):
+    text = (PACKAGE.parent / name).read_text(encoding="utf-8")
+    (line,) = (line for line in text.splitlines() if line.startswith("    kernels <- "))
+    steps = [[LEVELS[one] for one in step.split(", ")] for step in line.strip().split(" <- ")]
+    assert len(steps) == 9
+    for before, after in itertools.pairwise(steps):
+        assert max(before) < min(after), line
 
 
 @pytest.mark.parametrize("path", sorted((PACKAGE / "kernels").glob("*.py")), ids=lambda p: p.name)
