@@ -118,9 +118,9 @@ def test_looks_are_few_where_epochs_are_uneven(cancer, runtime, n_workers, loss,
     stop = Stop(epochs=2000, relative_gap=1e-5)
     report = solve(problem, rule=rule, runtime=runtime, n_workers=n_workers, stop=stop, seed=0)
     epochs = np.array([look["epoch"] for look in report.checks])
-    assert report.converged or report.n_epochs == 2000
     # sixteenths of the epochs so far lie between two looks, but at the start
     late = epochs[epochs >= 32]
+    assert len(late) > 3
     assert (np.diff(late[:-1]) >= late[:-2] // 16).all()
 
 

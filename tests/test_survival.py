@@ -363,22 +363,34 @@ def test_many_fits_leak_nothing(rounds, runtime):
     assert after[3] <= memory + 20e6
 
 
+def broken(table, me):
+    """A barrier that fails, in the caller's worker or in a member's: whoever asks it first."""
+    raise OverflowError("too hot")
+
+
+def unwelcome(epoch, snapshot):
+    """A callback that fails, in the caller's thread."""
+    raise ArithmeticError("not this one")
+
+
 def test_fits_in_several_threads_at_once(problem):
-    """Two fits share the crew; an error in one leaves the other alone."""
+    """They share the crew; errors in some leave the others alone."""
     outcomes = {}
+    chosen = [{}, {"barrier": broken}, {}, {"on_epoch": unwelcome}, {}]
 
     def fit(k):
+        run = {"runtime": "processes", "n_workers": 2, "stop": Stop(epochs=30), "seed": k}
         try:
-            outcomes[k] = solve(
-                problem, runtime="processes", n_workers=2, stop=Stop(epochs=30), seed=k
-            )
+            outcomes[k] = solve(problem, **run, **chosen[k])
         except BaseException as error:
             outcomes[k] = error
 
-    threads = [threading.Thread(target=fit, args=(k,), name=f"fit-{k}") for k in range(3)]
+    threads = [threading.Thread(target=fit, args=(k,), name=f"fit-{k}") for k in range(len(chosen))]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(PATIENCE)
-    values = [value(problem, outcomes[k]) for k in range(3)]
+    assert "too hot" in str(outcomes[1]) and isinstance(outcomes[1], (OverflowError, RuntimeError))
+    assert isinstance(outcomes[3], ArithmeticError) and "not this one" in str(outcomes[3])
+    values = [value(problem, outcomes[k]) for k in (0, 2, 4)]
     assert max(values) <= 1.02 * min(values)
