@@ -280,23 +280,22 @@ before = loaded()
 rng = np.random.default_rng(1)
 X = rng.standard_normal((300, 7)).astype("float32")
 z, y, classes = X[:, 0], X[:, 0] > 0, rng.integers(4, size=300)
-for rows in (X, sp.csr_matrix(X)):
-    for n_jobs in (1, 2):
-        run = {"n_jobs": n_jobs, "runtime": "threads"}
-        for labels in (y, classes):
-            for more in (
-                {"loss": "hinge", "penalty": "elasticnet"},
-                {"loss": "modified_huber", "average": True},
-                {"early_stopping": True},
-                {"loss": "hinge", "learning_rate": "auto"},
-                {"loss": "log_loss", "learning_rate": "auto", "penalty": "l1"},
-            ):
-                hogshare.SGDClassifier(**more, **run).fit(rows, labels)
-            hogshare.LogisticRegression(C=1e-3, **run).fit(rows, labels)
-            hogshare.RidgeClassifier(**run).fit(rows, labels)
-        hogshare.SGDRegressor(**run).fit(rows, z)
-        hogshare.Ridge(fit_intercept=False, **run).fit(rows, z)
-        hogshare.Lasso(alpha=0.01, **run).fit(rows, z)
+for rows, n_jobs in ((X, 1), (sp.csr_matrix(X), 2)):
+    run = {"n_jobs": n_jobs, "runtime": "threads"}
+    for labels in (y, classes):
+        for more in (
+            {"loss": "hinge", "penalty": "elasticnet"},
+            {"loss": "modified_huber", "average": True},
+            {"early_stopping": True},
+            {"loss": "hinge", "learning_rate": "auto"},
+            {"loss": "log_loss", "learning_rate": "auto", "penalty": "l1"},
+        ):
+            hogshare.SGDClassifier(**more, **run).fit(rows, labels)
+        hogshare.LogisticRegression(C=1e-3, **run).fit(rows, labels)
+        hogshare.RidgeClassifier(**run).fit(rows, labels)
+    hogshare.SGDRegressor(**run).fit(rows, z)
+    hogshare.Ridge(fit_intercept=False, **run).fit(rows, z)
+    hogshare.Lasso(alpha=0.01, **run).fit(rows, z)
 assert before
 print(json.dumps(sorted(loaded() - before)))
 """
