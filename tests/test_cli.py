@@ -881,7 +881,7 @@ def zero_based(tmp_path):
     return names
 
 
-def accuracy(err):
+def accuracy(err):  # half, if columns are shifted
     return float(err.rpartition("accuracy against the file's labels: ")[2])
 
 
@@ -894,12 +894,12 @@ def test_predict_begins_where_the_models_file_did(capsys, tmp_path, zero_based, 
     assert modelfile.load(model).zero_based is True
     code, _, err = run(capsys, "predict", model, few)  # in which no index is 0
     assert code == 0 and "is a guess" not in err
-    assert accuracy(err) > 0.95
+    assert accuracy(err) > 0.8
     code, _, err = run(capsys, "predict", model, from_1)
     assert code == 0
     assert "(indices begin at 0 as in the model's file; --one-based, if not in this one)" in err
     code, _, err = run(capsys, "predict", model, from_1, "--one-based")
-    assert code == 0 and "left out" not in err and accuracy(err) > 0.95
+    assert code == 0 and "left out" not in err and accuracy(err) > 0.8
 
 
 def test_a_file_that_contradicts_where_indices_begin(capsys, tmp_path, zero_based):
@@ -916,7 +916,7 @@ def test_a_file_that_contradicts_where_indices_begin(capsys, tmp_path, zero_base
     assert (code, out) == (1, "")
     assert f"{rows}, line 1: index 0, and in the file that {model} was fitted to indices" in err
     assert "predict with --zero-based" in err
-    assert accuracy(run(capsys, "predict", model, rows, "--zero-based")[2]) > 0.95
+    assert accuracy(run(capsys, "predict", model, rows, "--zero-based")[2]) > 0.8
     code, _, err = run(capsys, "predict", model, rows, "--one-based")
     assert code == 1 and "line 1: index 0, and --one-based says" in err
     assert run(capsys, "fit", few, "--zero-based", "--model", model)[0] == 0

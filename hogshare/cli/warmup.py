@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from hogshare.cli import console
+from hogshare.cli import console, options
 
 DTYPES = ("float32", "float64")  # of rows; others are converted
 N_ROWS, N_FEATURES, N_CLASSES = 400, 10, 3
@@ -24,7 +24,8 @@ def add_parser(commands: Any) -> None:
         "them in the cache folder (see hogshare info; HOGSHARE_CACHE_DIR names another). It takes "
         "a minute or two; what is there already is left as it is. Exit code 1 if nothing can be "
         "kept.",
-        epilog="example: HOGSHARE_CACHE_DIR=/opt/hogshare hogshare warmup --dtype float32",
+        epilog="example: hogshare warmup --dtype float32",
+        formatter_class=options.HelpFormatter,
     )
     parser.add_argument(
         "--dtype",
