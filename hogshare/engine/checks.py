@@ -117,6 +117,11 @@ class Checks:
             return list(criteria)
         return [kind for kind, tolerance in criteria.items() if not last[kind] <= tolerance]
 
+    def note(self, epoch: int, optimality: Optimality) -> None:
+        """Keep what a look has found."""
+        found = {kind: getattr(optimality, kind)() for kind in self.criteria}
+        self.seen.append({"epoch": epoch, **found, "objective": optimality.objective})
+
     def look(self, session: Session, each: Each = map) -> int | None:
         """Look at the model, which no worker writes meanwhile; settle its intercepts.
 
@@ -134,8 +139,7 @@ class Checks:
         )
         if self.settles:
             session.put_intercept(optimality.intercept)
-        found = {kind: getattr(optimality, kind)() for kind in self.criteria}
-        self.seen.append({"epoch": epoch, **found, "objective": optimality.objective})
+        self.note(epoch, optimality)
         if self.met:
             return None
         if epoch == 0:

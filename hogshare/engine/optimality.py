@@ -136,6 +136,22 @@ class Optimality:
             largest = max(largest, float(np.abs(sums).max()))
         return largest
 
+    def slopes_of(self) -> tuple[np.ndarray, np.ndarray]:
+        """Gradient without what l1 adds: on the coefficients and on the intercepts.
+
+        Returns
+        -------
+        ndarray of shape (n_columns, n_features), ndarray of shape (n_columns,)
+        """
+        n_rows = max(1, self.problem.n_rows)
+        of_losses = self._sides.sum(axis=0).T / n_rows
+        return of_losses + self.problem.l2 * self.coef, self._slope_sums.sum(axis=0) / n_rows
+
+    @property
+    def row_slopes(self) -> np.ndarray:
+        """Weighted derivative of every row's loss: float64 of shape (n_rows, n_columns)."""
+        return self._slopes.reshape(self.problem.n_rows, self.problem.n_columns)
+
     def relative_gap(self) -> float:
         """The gap in proportion to the objective."""
         return self.gap() / max(abs(self.objective), np.finfo(float).tiny)

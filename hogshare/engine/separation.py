@@ -1,0 +1,31 @@
+"""Whether a model tells all rows' classes apart, so that larger coefficients are always better."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hogshare.kernels.gradients import fill_margins
+from hogshare.problems.linear import LinearProblem
+from hogshare.problems.model import Model
+
+
+def separates(problem: LinearProblem, model: Model) -> bool:
+    """Whether every row that weighs anything is on its own class's side of a model.
+
+    Without a penalty the log loss then falls towards zero along the model itself, and has no
+    minimum. For one column with targets 0 and 1, and for the multinomial loss.
+    """
+    columns = problem.n_columns
+    w = np.ascontiguousarray(np.asarray(model.coef, np.float64).T, problem.dtype).reshape(-1)
+    margins = np.empty(problem.n_rows * columns)
+    fill_margins(problem.rows, 0, problem.n_rows, w, np.empty(columns), margins)
+    margins = margins.reshape(-1, columns) + np.asarray(model.intercept, np.float64)
+    y, weight = problem.rows.y, problem.rows.weight
+    if columns == 1:
+        ahead = np.where(y > 0.0, margins[:, 0], -margins[:, 0])
+    else:
+        everyone, mine = np.arange(len(y)), y.astype(np.int64)
+        own = margins[everyone, mine].copy()
+        margins[everyone, mine] = -np.inf
+        ahead = own - margins.max(axis=1)
+    return bool((ahead[weight > 0.0] if weight.size else ahead).min(initial=np.inf) > 0.0)

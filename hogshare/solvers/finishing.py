@@ -1,0 +1,315 @@
+"""Full-batch methods that go on from a run's model until its own criterion is met.
+
+Where rows are few and features unequal, workers that take steps by single rows come no closer for
+hundreds of epochs, and methods that pass over all rows for a step are the better tool. Every
+iterate is looked at as the run's model was (`hogshare.engine.optimality`), which costs nothing
+besides: the gradient that a step needs is that of the look. So a fit ends where the model that is
+returned, in its own precision, meets what was asked for, and nowhere else, except that iterations
+run out or that rounding lets it come no closer; the answer says which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.optimize
+
+from hogshare.engine.checks import Checks
+from hogshare.engine.curvature import Curvature, DoubleRows, by_factors, by_products, by_signs
+from hogshare.engine.intercepts import Each
+from hogshare.engine.optimality import Optimality
+from hogshare.engine.stops import Stop
+from hogshare.problems.linear import LinearProblem
+from hogshare.problems.model import Model
+
+METHODS = ("lbfgs", "newton-cg", "newton-cholesky")
+FEW = 300  # features times columns and one, up to which a step by factors costs a few of lbfgs's
+MODEST = (
+    2_000_000  # values times columns, up to which a pass is short enough to take many for a step
+)
+SUFFICIENT = 2.0**-11  # share of the foreseen gain that a step has to bring (Armijo)
+HALVINGS = 30
+ROUNDING = 16  # of the last digits of the objective, which tell nothing
+FLATTEST = 1e-2  # of the largest curvature: coordinates that bend less count as if they bent so
+EVALUATIONS = 50  # in one line search of lbfgs
+
+
+@dataclass(frozen=True)
+class Finish:
+    """What came of it.
+
+    Attributes
+    ----------
+    model : Model
+    iterations : dict of int
+        Of each method that went on, by name.
+    found : dict
+        What the last look found at the model: as an entry of `Report.checks`, without the epoch.
+    converged : bool
+    sentence : str
+        What the last look found, in words.
+    """
+
+    model: Model
+    iterations: dict[str, int]
+    found: dict[str, Any]
+    converged: bool
+    sentence: str
+
+
+class Point:
+    """An iterate in the precision of the model, and what a look has found there.
+
+    Attributes
+    ----------
+    slopes : float64 array of the shape of `x`
+        The objective's without the l1 part.
+    gradient : float64 array of the shape of `x`
+        Of the objective; with l1 the steepest of its subgradients, which is zero at coefficients
+        that l1 holds at zero.
+    free : array of bool
+        Which coordinates are not held.
+    """
+
+    def __init__(self, problem: LinearProblem, x: np.ndarray, each: Each, n_parts: int) -> None:
+        features, dtype = problem.n_features, problem.dtype
+        if len(x) > 1 and problem.l1 == 0.0:
+            # of the softmax any shift of all columns is as good, and this one the least penalised
+            x = x - x.mean(axis=0)
+        with np.errstate(over="ignore"):
+            coef = np.ascontiguousarray(x[:, :features]).astype(dtype)
+            intercept = np.zeros(len(x), dtype)
+            if problem.fit_intercept:
+                intercept = x[:, features].astype(dtype)
+        self.x = x
+        self.model = Model(coef, intercept)
+        self.look = Optimality(problem, self.model, each=each, n_parts=n_parts)
+        self.value = self.look.objective
+        of_coef, of_intercept = self.look.slopes_of()
+        self.slopes = of_coef
+        if problem.fit_intercept:
+            self.slopes = np.hstack([of_coef, of_intercept[:, None]])
+        moves = np.ones(coef.shape, bool)
+        if problem.l1 > 0.0:
+            moves = (coef != 0.0) | (np.abs(of_coef) > problem.l1)
+            downhill = np.where(coef != 0.0, coef, -of_coef)
+            of_coef = np.where(moves, of_coef + np.copysign(problem.l1, downhill), 0.0)
+        self.gradient, self.free = self.slopes.copy(), np.ones(self.slopes.shape, bool)
+        self.gradient[:, :features], self.free[:, :features] = of_coef, moves
+
+
+class Descent:
+    """Iterates from a model on, counted, each of them looked at."""
+
+    def __init__(
+        self,
+        problem: LinearProblem,
+        model: Model,
+        stop: Stop,
+        iterations: int,
+        each: Each,
+        n_parts: int,
+    ) -> None:
+        self.problem = problem
+        self.point = partial(Point, problem, each=each, n_parts=n_parts)
+        self.checks = Checks(problem, stop, settles=False)
+        self.limit = iterations
+        self.done = 0
+        parts = [model.coef, model.intercept[:, None]] if problem.fit_intercept else [model.coef]
+        self.here = self.point(np.hstack(parts).astype(np.float64))
+        self.checks.note(0, self.here.look)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether there is a step left to take, and a reason to."""
+        return self.done < self.limit and not self.checks.met
+
+    def accept(self, point: Point) -> None:
+        """An iteration ends here."""
+        self.here = point
+        self.done += 1
+        self.checks.note(self.done, point.look)
+
+
+def by_lbfgs(descent: Descent) -> None:
+    """L-BFGS (SciPy's), without criteria of its own, on coordinates that bend alike at the start.
+
+    It ends too where its line search finds nothing better.
+    """
+    problem, here = descent.problem, descent.here
+    bends = Curvature(problem, here.look, DoubleRows(problem)).diagonal()
+    size = 1.0 / np.sqrt(np.maximum(bends, FLATTEST * bends.max()))
+    begin = (here.x / size).reshape(-1)
+    last = [(begin.copy(), here)]
+
+    def point(scaled: np.ndarray) -> Point:
+        if not np.array_equal(scaled, last[0][0]):  # SciPy asks for a value, then names the point
+            last[0] = scaled.copy(), descent.point(scaled.reshape(size.shape) * size)
+        return last[0][1]
+
+    def value(scaled: np.ndarray) -> tuple[float, np.ndarray]:
+        there = point(scaled)
+        return there.value, (there.gradient * size).reshape(-1)
+
+    def heard(scaled: np.ndarray) -> None:
+        descent.accept(point(scaled))
+        if not descent.goes_on:
+            raise StopIteration
+
+    left = descent.limit - descent.done
+    limits = {"maxiter": left, "maxfun": EVALUATIONS * (left + 1), "maxls": EVALUATIONS}
+    scipy.optimize.minimize(
+        value,
+        begin,
+        method="L-BFGS-B",
+        jac=True,
+        callback=heard,
+        options={**limits, "gtol": 0.0, "ftol": 0.0},
+    )
+
+
+Step = Callable[[Curvature, Point], "np.ndarray | None"]
+
+
+def by_newton(descent: Descent, step_at: Step, stays: bool = False) -> None:
+    """Newton's method with steps that are halved until they gain (Nocedal and Wright 2006, 3.1).
+
+    With `stays`, coefficients that a step would take past zero stay there. It ends too where no
+    step gains.
+    """
+    doubles = DoubleRows(descent.problem)
+    while descent.goes_on:
+        here = descent.here
+        step = step_at(Curvature(descent.problem, here.look, doubles), here)
+        better = None if step is None else _better(descent, step, stays)
+        if better is None:
+            return
+        descent.accept(better)
+
+
+def by_cholesky(descent: Descent) -> None:
+    """Newton's method by the whole Hessian."""
+    if descent.problem.l1 > 0.0:
+        by_newton(descent, lambda curvature, here: by_signs(curvature, here.x, here.slopes))
+    else:
+        by_newton(descent, lambda curvature, here: by_factors(curvature, here.gradient))
+
+
+def by_conjugate_gradients(descent: Descent) -> None:
+    """Newton's method by products with the Hessian.
+
+    With l1, on the coefficients that it does not hold at zero; those that a step would take past
+    zero stay there (Schmidt, Fung and Rosales 2007, projected scaled subgradients).
+    """
+    by_newton(
+        descent,
+        lambda curvature, here: by_products(curvature, here.gradient, here.free),
+        stays=descent.problem.l1 > 0.0,
+    )
+
+
+def _better(descent: Descent, step: np.ndarray, stays: bool) -> Point | None:
+    """The first of the halved steps that gains, if there is one."""
+    problem, here = descent.problem, descent.here
+    noise = ROUNDING * np.finfo(problem.dtype).eps * abs(here.value)
+    for k in range(HALVINGS):
+        x = here.x + 0.5**k * step
+        if stays:
+            x = _on_its_side(problem, here, x)
+        foreseen = float(((x - here.x) * here.slopes).sum())
+        foreseen += problem.l1 * (_size(problem, x) - _size(problem, here.x))
+        if not foreseen < 0.0:
+            continue
+        there = descent.point(x)
+        change = there.value - here.value
+        if change <= SUFFICIENT * foreseen and change < 0.0:
+            return there
+        # the objective's digits are at an end before the gradient's
+        if abs(change) <= noise and _sum(there.gradient) < _sum(here.gradient):
+            return there
+    return None
+
+
+def _size(problem: LinearProblem, x: np.ndarray) -> float:
+    return _sum(x[:, : problem.n_features])
+
+
+def _on_its_side(problem: LinearProblem, here: Point, x: np.ndarray) -> np.ndarray:
+    """Coefficients that have passed zero, or left it uphill, are zero instead."""
+    features = problem.n_features
+    before = here.x[:, :features]
+    side = np.where(before != 0.0, before, -here.gradient[:, :features])
+    x[:, :features] = np.where(x[:, :features] * side > 0.0, x[:, :features], 0.0)
+    return x
+
+
+def _sum(gradient: np.ndarray) -> float:
+    return float(np.abs(gradient).sum())
+
+
+STEPS: dict[str, Callable[[Descent], None]] = {
+    "lbfgs": by_lbfgs,
+    "newton-cg": by_conjugate_gradients,
+    "newton-cholesky": by_cholesky,
+}
+
+
+def method_for(problem: LinearProblem, wish: str | None) -> str:
+    """The method that suits a problem, if it is not one of Newton's that is wished for."""
+    if wish in METHODS and wish != "lbfgs":
+        return wish
+    if problem.n_features * (problem.n_columns + 1) <= FEW:
+        return "newton-cholesky"
+    short = problem.nnz * problem.n_columns <= MODEST
+    return "newton-cg" if short or problem.l1 > 0.0 else "lbfgs"
+
+
+def finish(
+    problem: LinearProblem,
+    model: Model,
+    stop: Stop,
+    method: str,
+    iterations: int,
+    *,
+    each: Each = map,
+    n_parts: int = 1,
+) -> Finish:
+    """Go on from a model until the criteria of `stop` are met.
+
+    Where `method` comes no closer before they are, Newton's method by conjugate gradients has what
+    is left of the iterations.
+
+    Parameters
+    ----------
+    problem : LinearProblem
+        With the log loss of one column or the multinomial loss.
+    model : Model
+    stop : Stop
+        Its gradient and gaps count.
+    method : {"lbfgs", "newton-cg", "newton-cholesky"}
+        "lbfgs" is for penalties without l1.
+    iterations : int
+        Of all methods together, at the most.
+    each : callable, default=map
+        ``each(function, parts)`` calls the function with every part of a pass.
+    n_parts : int, default=1
+        Parts of the rows, at most.
+
+    Returns
+    -------
+    Finish
+    """
+    descent = Descent(problem, model, stop, iterations, each, n_parts)
+    counts: dict[str, int] = {}
+    for name in dict.fromkeys((method, "newton-cg")):
+        before = descent.done
+        if descent.goes_on:
+            STEPS[name](descent)
+            counts[name] = descent.done - before
+    checks = descent.checks
+    found = {key: value for key, value in checks.seen[-1].items() if key != "epoch"}
+    return Finish(descent.here.model, counts, found, checks.met, checks.sentence())
