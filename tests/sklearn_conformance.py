@@ -98,6 +98,7 @@ KNOWN_ELSEWHERE: dict[str, dict[str, str]] = {
         "test_warm_start_newton_solver": STEPS,
         "test_dtype_match": WIDER,
         "test_large_sparse_matrix": WIDER,
+        "test_liblinear_with_large_values": WIDER,
     },
     "test_sag": {
         "test_sag_classifier_computed_correctly": STEPS,

@@ -16,12 +16,22 @@ from sklearn.utils.validation import _check_sample_weight
 
 from hogshare.engine.stops import Stop
 from hogshare.estimators.epochs import EpochTasks
+from hogshare.estimators.logistic_finish import (
+    ADVICE,
+    NO_FINISHER,
+    epochs_of,
+    go_on,
+    may_be_finished,
+    warn_if_there_is_no_optimum,
+    warn_of_what_is_left,
+    warn_unless_good,
+    with_finish,
+)
 from hogshare.estimators.parameters import KnownParameters
 from hogshare.estimators.plain import classes_of
 from hogshare.estimators.workers import (
     WORKER_CONSTRAINTS,
     check_rows,
-    for_scikit_learn,
     require_workers,
     to_the_optimum,
     warn_unless_converged,
@@ -32,7 +42,6 @@ from hogshare.problems.linear import LinearProblem, build
 from hogshare.problems.model import Model
 from hogshare.report import Report
 
-FINISHERS = ("lbfgs", "newton-cg", "newton-cholesky", "liblinear")
 DRAWS = ("liblinear", "sag", "saga")
 GAP_SHARE = 500.0  # relative duality gap asked for, in units of tol: one in twenty by default
 
@@ -84,12 +93,15 @@ class LogisticRegression(KnownParameters, _LogisticRegression):
         All of scikit-learn's names are accepted with the penalties that it accepts them with, and
         stand for the same problem; the workers solve it in any case. 'liblinear' is another
         problem, with a penalised intercept, and is solved as that. Where the workers foresee that
-        `max_iter` epochs will not do, scikit-learn's solver finishes the fit with up to as many
-        iterations, except 'sag' and 'saga', and except with a `runtime` named. `solver_` says what
-        did the work.
+        `max_iter` epochs will not do, a method that passes over all rows for a step goes on from
+        their model until it meets `tol`, except with 'sag' and 'saga', and with a `runtime` named:
+        the one that is named, if it is 'newton-cg' or 'newton-cholesky', else the one of these two
+        and 'lbfgs' that suits the rows. `solver_` says what did the work.
 
     max_iter : int, default=100
-        Passes over the rows (epochs) at the most, and iterations of a solver that finishes the fit.
+        Passes over the rows (epochs) and iterations of a method that finishes the fit at the most,
+        both together, so that `n_iter_` is never above it. A quarter is kept for Newton's method. A
+        fit that does not meet `tol` by then ends with a `ConvergenceWarning`; 0 fits nothing.
 
     verbose : int, default=0
         If positive, print the model's norm, nonzeros, intercept and objective after each epoch.
@@ -128,7 +140,8 @@ class LogisticRegression(KnownParameters, _LogisticRegression):
         Intercepts; zero without.
 
     n_iter_ : ndarray of shape (1,)
-        Epochs that were finished, plus iterations of a solver that finished the fit.
+        Epochs that were finished, plus iterations of a method that finished the fit: at most
+        `max_iter`.
 
     n_features_in_ : int
         Number of features seen during `fit`.
@@ -137,11 +150,13 @@ class LogisticRegression(KnownParameters, _LogisticRegression):
         Names of features seen during `fit`, where `X` has names that are all strings.
 
     solver_ : str
-        What fitted the model: 'sdca' or 'saga', and what finished it, as in 'saga, lbfgs'.
+        What fitted the model: 'sdca' or 'saga', and what finished it, as in
+        'saga, newton-cholesky'.
 
     report_ : Report or None
-        How the workers' run went: workers, epochs, looks at the gradient, settings, notes. None
-        with ``max_iter=0``, which runs nothing.
+        How the workers' run went: workers, epochs, looks at the gradient, settings, notes. Its
+        model, its last look and its end are those of the fit, whoever finished it. None with
+        ``max_iter=0``, which runs nothing.
 
     See Also
     --------
@@ -152,6 +167,8 @@ class LogisticRegression(KnownParameters, _LogisticRegression):
     - scikit-learn's callbacks are supported for every solver, with a task per epoch of the workers.
     - With more than one worker a fit is repeatable to `tol` only; the tag ``non_deterministic``
       says so.
+    - Without a penalty (``C=np.inf``) separable classes have no optimum: `tol` ends the fit, and a
+      `ConvergenceWarning` says so if the model separates them.
 
     Sources: see `hogshare.SDCA` and `hogshare.SAGA`; ``docs/logistic.md`` has measurements.
 
@@ -303,18 +320,20 @@ class LogisticRegression(KnownParameters, _LogisticRegression):
 
         tasks = EpochTasks(self, problem, X, y, metadata, self.max_iter, attributes)
         tasks.begin(start)
+        may_go_on = may_be_finished(self)
+        stop = self._stop(problem, epochs_of(self, problem), may_go_on)
         if self.max_iter == 0:
             self._keep(attributes(start), 0, "none")
             self.report_ = None
             tasks.end(None)
+            warn_unless_good(problem, start, stop, stacklevel=4)
             return None
         # at zero there is nothing to look at before the first epoch
         begun = start.memory is not None or not start.is_zero()
-        finishes = self.solver in FINISHERS and self.runtime == "auto"
         report = to_the_optimum(
             self,
             problem,
-            self._stop(problem, finishes),
+            stop,
             start if begun else None,
             tasks if tasks.wanted else None,
             draws=self.solver in DRAWS,
@@ -323,23 +342,31 @@ class LogisticRegression(KnownParameters, _LogisticRegression):
         self._keep(attributes(report.model), report.n_epochs, name)
         self.report_ = report.without_memory()
         tasks.end(report)
-        if report.converged or tasks.stopped:
+        if tasks.stopped:
             return report.model
-        theirs = for_scikit_learn(X) if finishes else None
-        if theirs is None:
-            warn_unless_converged(report, ADVICE, stacklevel=4)
+        left = self.max_iter - report.n_epochs
+        if report.converged or not may_go_on or left == 0:
+            advice = ADVICE if may_go_on else NO_FINISHER
+            warn_unless_converged(report, advice, stacklevel=4)
+            warn_if_there_is_no_optimum(problem, report.model, stacklevel=4)
             return report.model
-        self._finish(report, theirs, y, sample_weight)
-        return None if scaling else Model(self.coef_, self.intercept_)
+        finished = go_on(self, problem, report, stop)
+        count = sum(finished.iterations.values())
+        names = ", ".join([name, *finished.iterations])
+        self._keep(attributes(finished.model), report.n_epochs + count, names)
+        self.report_ = with_finish(self.report_, finished)
+        warn_of_what_is_left(self.report_, count, left, problem, stacklevel=4)
+        warn_if_there_is_no_optimum(problem, finished.model, stacklevel=4)
+        return finished.model
 
-    def _stop(self, problem: LinearProblem, finishes: bool) -> Stop:
+    def _stop(self, problem: LinearProblem, epochs: int, may_give_up: bool) -> Stop:
         """The gradient as for lbfgs; and the gap, where the penalty gives the problem a dual.
 
         The largest component of the gradient says little where features are small: on text with
         C = 100 it is below 1e-4 when the objective is three times its minimum.
         """
         gap = GAP_SHARE * self.tol if problem.penalty is not None and problem.alpha > 0.0 else None
-        return Stop(epochs=self.max_iter, gradient=self.tol, relative_gap=gap, give_up=finishes)
+        return Stop(epochs=max(1, epochs), gradient=self.tol, relative_gap=gap, give_up=may_give_up)
 
     def _check_classes(self) -> None:
         """Refuse what scikit-learn refuses, in its words."""
@@ -424,63 +451,11 @@ class LogisticRegression(KnownParameters, _LogisticRegression):
         self.n_iter_ = np.asarray([n_iter], dtype=np.int32)
         self.solver_ = solver
 
-    def _finish(self, report: Report, X: Any, y: np.ndarray, sample_weight: Any) -> None:
-        """Let scikit-learn's solver go on from the workers' model; it warns if it fails too."""
-        theirs = _LogisticRegression(
-            C=np.inf if self.penalty is None else self.C,
-            tol=self.tol,
-            fit_intercept=self.fit_intercept,
-            class_weight=self.class_weight,
-            l1_ratio=self.l1_ratio or 0.0,
-            intercept_scaling=self.intercept_scaling,
-            solver=self.solver,
-            dual=self.dual,
-            max_iter=self.max_iter,
-            random_state=self.random_state,
-            warm_start=True,
-        )
-        theirs.coef_, theirs.intercept_ = self.coef_, self.intercept_
-        theirs.fit(*with_all_classes(X, y, sample_weight, self.classes_))
-        # liblinear answers in float64
-        attributes = {"coef_": theirs.coef_.astype(X.dtype, copy=False)}
-        attributes["intercept_"] = np.atleast_1d(theirs.intercept_).astype(X.dtype, copy=False)
-        n_iter = report.n_epochs + int(theirs.n_iter_[0])
-        self._keep(attributes, n_iter, f"{self.solver_}, {self.solver}")
-        report.notes.append(
-            f"the fit was finished by scikit-learn's {self.solver!r} in {theirs.n_iter_[0]} "
-            f"iterations, because {report.stop_reason}"
-        )
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.array_api_support = False
         tags.non_deterministic = self.n_jobs not in (None, 1)
         return tags
-
-
-ADVICE = (
-    "Increase max_iter, or scale the data (StandardScaler). With few features and no l1 part, "
-    "scikit-learn's 'newton-cholesky' may be the better tool."
-)
-
-
-def with_all_classes(
-    X: Any, y: np.ndarray, sample_weight: Any, classes: np.ndarray
-) -> tuple[Any, np.ndarray, Any]:
-    """Rows, labels and weights with a row of weight 0 for each class that the rows lack.
-
-    scikit-learn makes coefficients for the classes that it finds.
-    """
-    lacking = np.setdiff1d(classes, y)
-    if not lacking.size:
-        return X, y, sample_weight
-    more = np.zeros((len(lacking), X.shape[1]), X.dtype)
-    if sp.issparse(X):
-        X = sp.csr_array(sp.vstack([X, sp.csr_array(more)], format="csr"))
-    else:
-        X = np.vstack([X, more])
-    weight = np.ones(len(y), X.dtype) if sample_weight is None else np.asarray(sample_weight)
-    return X, np.append(y, lacking), np.append(weight, np.zeros(len(lacking), weight.dtype))
 
 
 def resolve_penalty(estimator: Any) -> str | None:

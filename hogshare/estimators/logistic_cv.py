@@ -117,7 +117,7 @@ class LogisticRegressionCV(_LogisticRegressionCV):
         What was chosen.
 
     n_iter_ : ndarray of shape (1, n_folds, n_cs, n_l1_ratios) or (n_folds, n_l1_ratios, n_cs)
-        Epochs of each fit, plus iterations of a solver that finished it.
+        Epochs of each fit, plus iterations of a method that finished it: at most `max_iter`.
 
     n_features_in_ : int
         Number of features seen during `fit`.

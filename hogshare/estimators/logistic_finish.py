@@ -1,0 +1,127 @@
+"""Who goes on where the workers foresee that the epochs left will not do, and what is warned of."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from hogshare.engine.checks import Checks
+from hogshare.engine.optimality import Optimality
+from hogshare.engine.separation import separates
+from hogshare.engine.stops import Stop
+from hogshare.problems.linear import LinearProblem
+from hogshare.problems.model import Model
+from hogshare.report import Report
+from hogshare.runtimes.choice import usable_workers
+from hogshare.runtimes.pool import take_turns
+from hogshare.solvers.finishing import Finish, finish, method_for
+
+FINISHERS = ("lbfgs", "newton-cg", "newton-cholesky", "liblinear")
+SHARE = 4  # one part in so many of `max_iter` is kept for Newton's method
+ADVICE = (
+    "Increase max_iter, or scale the data (StandardScaler). With few features "
+    "solver='newton-cholesky' needs the fewest iterations, with many solver='newton-cg'."
+)
+NO_FINISHER = (
+    "Increase max_iter, or scale the data (StandardScaler). With runtime='auto' and any solver but "
+    "'sag' and 'saga', Newton's method goes on where the workers come no further."
+)
+ROUNDED = (
+    "No step makes it better in {dtype}: increase tol or the penalty, scale the data "
+    "(StandardScaler){wider}."
+)
+
+
+def may_be_finished(estimator: Any) -> bool:
+    """Whether somebody else may go on from the workers' model."""
+    return estimator.solver in FINISHERS and estimator.runtime == "auto"
+
+
+def epochs_of(estimator: Any, problem: LinearProblem) -> int:
+    """Epochs of the workers, at the most: Newton's method, if it goes on, has to have some left.
+
+    The few that L-BFGS would have are of less use than as many epochs.
+    """
+    most = int(estimator.max_iter)
+    if not may_be_finished(estimator) or method_for(problem, estimator.solver) == "lbfgs":
+        return most
+    return most - most // SHARE
+
+
+def go_on(estimator: Any, problem: LinearProblem, report: Report, stop: Stop) -> Finish:
+    """Go on from the workers' model, in the iterations that they have left."""
+    left = estimator.max_iter - report.n_epochs
+    workers = usable_workers(estimator.n_jobs)
+
+    def each(function: Callable[[Any], Any], parts: Iterable[Any]) -> list[Any]:
+        parts = list(parts)
+        return take_turns(lambda part, _: function(part), parts, min(workers, len(parts)))
+
+    method = method_for(problem, estimator.solver)
+    return finish(problem, report.model, stop, method, left, each=each, n_parts=workers)
+
+
+def with_finish(report: Report, finished: Finish) -> Report:
+    """What the report says once others have gone on from the workers' model."""
+    names = " and ".join(f"{name!r}" for name in finished.iterations)
+    count = sum(finished.iterations.values())
+    how = f"{names} went on for {count} iterations and {finished.sentence}"
+    return replace(
+        report,
+        model=finished.model,
+        converged=finished.converged,
+        stop_reason=how,
+        checks=[*report.checks, {"epoch": report.n_epochs, **finished.found}],
+        notes=[
+            *report.notes,
+            f"the fit was finished by {names} in {count} iterations, because after "
+            f"{report.n_epochs} epochs {report.stop_reason}",
+        ],
+    )
+
+
+def warn_of_what_is_left(
+    report: Report, iterations: int, left: int, problem: LinearProblem, stacklevel: int
+) -> None:
+    """A `ConvergenceWarning` where a fit that others finished does not meet its criterion."""
+    if report.converged:
+        return
+    reached = "The max_iter was reached which means the coef_ did not converge"
+    if iterations < left:
+        reached = "The coef_ did not converge"
+    wider = ", or use float64 rows" if problem.dtype == np.float32 else ""
+    advice = ADVICE if iterations >= left else ROUNDED.format(dtype=problem.dtype, wider=wider)
+    warnings.warn(
+        f"{reached}: after {report.n_epochs} epochs {report.stop_reason}. {advice}",
+        ConvergenceWarning,
+        stacklevel=stacklevel + 1,
+    )
+
+
+def warn_unless_good(problem: LinearProblem, model: Model, stop: Stop, stacklevel: int) -> None:
+    """The same for a model that nothing was done to."""
+    checks = Checks(problem, stop, settles=False)
+    checks.note(0, Optimality(problem, model))
+    if not checks.met:
+        warnings.warn(
+            "The max_iter was reached which means the coef_ did not converge: after 0 epochs "
+            f"{checks.sentence()}. Increase max_iter.",
+            ConvergenceWarning,
+            stacklevel=stacklevel + 1,
+        )
+
+
+def warn_if_there_is_no_optimum(problem: LinearProblem, model: Model, stacklevel: int) -> None:
+    """A `ConvergenceWarning` where the classes are separated and nothing is penalised."""
+    if problem.penalty is None and separates(problem, model):
+        warnings.warn(
+            "The model separates the classes and there is no penalty, so that no coef_ is best: "
+            "the larger, the better, and tol alone has ended the fit. Choose a finite C.",
+            ConvergenceWarning,
+            stacklevel=stacklevel + 1,
+        )
