@@ -17,6 +17,8 @@ from hogshare import (
     replay,
     solve,
 )
+from hogshare.kernels import layout
+from hogshare.simulation import Constant, Simulator
 from hogshare.solvers.replaying import ApproximateReplay
 
 
@@ -40,7 +42,8 @@ SETTINGS = {
     "one by one": {},
     "sums": {"plane": Master(2)},
     "more than there are workers": {"plane": Master(5)},
-    "dropped and damped": {"plane": Master(2, cutoff=3, damped=True)},
+    "dropped": {"plane": Master(cutoff=1)},
+    "dropped and damped": {"plane": Master(2, cutoff=1, damped=True)},
     "row by row": {"rule": SGD(), "block": 20},
     "average": {"rule": SGD(batch=4, average=True)},
     "behind a barrier": {"barrier": SSP(1)},
@@ -67,6 +70,27 @@ def test_a_replay_is_the_run_bit_for_bit(problem, case, runtime):
         assert report.recording.exact
     assert len(prints) > 1
     assert "recording" not in report.to_dict()
+
+
+@pytest.mark.parametrize("plane", [Master(cutoff=2), Master(2, cutoff=1, damped=True)], ids=str)
+def test_a_message_that_was_dropped_fills_no_version(problem, plane):
+    """On a clock of its own the same messages are dropped each time."""
+    simulator = Simulator(block_time=Constant(1.0), slowness=[1.0, 1.3, 1.7, 2.9, 4.1, 6.2])
+    report = run(problem, simulator, 6, plane=plane, seed=0)
+    assert sum(worker["dropped"] for worker in report.workers) >= 20
+    assert replay(problem, report).coef.tobytes() == report.model.coef.tobytes()
+
+
+def test_a_message_that_is_taken_two_epochs_later_has_its_own_epochs_rows(problem):
+    """One is posted late: it was computed when its epoch ended, but others were taken before."""
+    plane = Master(10_000)  # all are computed at the first version, so that their order is free
+    report = run(problem, plane=plane, stop=Stop(epochs=4), block=285, seed=0)
+    events = report.recording.events
+    assert (events[:, layout.E_VERSION] == 0).all() and len(events) == 8 + 1
+    events[:8, layout.E_WORKER] = 1, 1, 1, 1, 1, 1, 1, 0
+    events[:8, layout.E_TICKET] = 1, 2, 3, 4, 5, 6, 7, 0
+    again = replay(problem, report)
+    np.testing.assert_allclose(again.coef, report.model.coef, rtol=1e-9, atol=1e-12)
 
 
 def test_sparse_rows_and_classes():
@@ -136,6 +160,8 @@ def test_what_cannot_be_recorded_is_refused(problem, settings, sentence):
 def test_what_cannot_be_replayed_is_refused(problem, diabetes):
     with pytest.raises(ValueError, match="no recording"):
         replay(problem, run(problem, record=False))
+    with pytest.raises(TypeError, match="replay\\(problem, report\\); got Recording"):
+        replay(problem, run(problem).recording)
     other = problems.linear(*diabetes, loss="squared_error")
     with pytest.raises(ValueError, match="The run was on"):
         replay(other, run(problem))

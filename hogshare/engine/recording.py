@@ -13,7 +13,7 @@ from hogshare.engine.rules import Rule
 from hogshare.engine.session import Session, Settings
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
-from hogshare.kernels import epochs, layout, replay, schedules
+from hogshare.kernels import epochs, layout, master, replay, schedules
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
 
@@ -98,12 +98,21 @@ class _Again:
         self.workers = [session.worker(k) for k in range(session.settings.n_workers)]
         self.prepared = -1
         self.computed = np.zeros(len(events), bool)
+        epoch = events[:, layout.E_TICKET] // session.plan.n_blocks
+        self.of_epoch = [np.flatnonzero(epoch == e) for e in range(epoch.max(initial=-1) + 1)]
 
     def _prepare(self, ticket: int) -> None:
-        """Have the row order of a ticket's epoch; both that stand are those of the run then."""
+        """Have the row order of a ticket's epoch; both that stand are those of the run then.
+
+        The epoch before the last loses its order. In the run it was over by then, and what of its
+        messages had not been taken was computed.
+        """
         epoch = ticket // self.session.plan.n_blocks
         while self.prepared < epoch:
             self.prepared += 1
+            if self.prepared >= 2 and self.session.plan.private == epochs.MASTER:
+                for i in self.of_epoch[self.prepared - 2]:
+                    self._compute(int(i))
             replay.prepare_epoch(
                 self.session.rule, self.session.shared, self.session.plan, self.prepared
             )
@@ -127,15 +136,21 @@ class _Again:
         readers: dict[int, list[int]] = {}
         for i, version in enumerate(events[:, layout.E_VERSION]):
             readers.setdefault(int(version), []).append(i)
-        for i, (worker, _, _) in enumerate(events):
-            fills = session.word(layout.GATHERED) + 1 >= session.plan.gradients
-            if fills or worker == layout.NO_WORKER:
+        for i, (worker, _, version) in enumerate(events):
+            if worker == layout.NO_WORKER or self._fills(version):
                 now = readers.pop(session.word(layout.VERSION), [])
                 # by ticket, which is the order in which a worker has claimed
                 for k in sorted(now, key=lambda k: (events[k, layout.E_TICKET], k)):
                     self._compute(k)
             self._compute(i)
             replay.take_again(session.plan, session.shared, int(worker))
+
+    def _fills(self, version: int) -> bool:
+        """Whether a message computed at that version is the last that the next one waits for."""
+        plan, word = self.session.plan, self.session.word
+        if master.is_dropped(plan, word(layout.VERSION) - version):
+            return False
+        return word(layout.GATHERED) + 1 >= plan.gradients
 
     def in_order(self) -> None:
         """Blocks one after the other on the vector."""

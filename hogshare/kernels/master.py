@@ -165,6 +165,12 @@ def post(shared, me):
     store(shared.mail_heads[slot_of(me, number)], layout.H_NUMBER, number)
 
 
+@inlined
+def is_dropped(plan, age):
+    """Whether a message of that age, in versions, is left out of the sum."""
+    return 0 <= plan.cutoff < age
+
+
 @helper
 def gather(plan, shared, worker, slot):
     """Add a message to the sum, or drop it."""
@@ -174,7 +180,7 @@ def gather(plan, shared, worker, slot):
     staleness = load(control, layout.VERSION) - head[layout.H_VERSION]
     state[layout.T_STALENESS] = staleness
     shared.staleness[worker, min(staleness, layout.HISTOGRAM - 1)] += 1
-    if 0 <= plan.cutoff < staleness:
+    if is_dropped(plan, staleness):
         state[layout.T_DROPPED] += 1
         return
     state[layout.T_PUSHES] += 1

@@ -33,6 +33,8 @@ def replay(problem: LinearProblem, report: Report) -> Model:
 
     Raises
     ------
+    TypeError
+        If what is given is no report; its recording alone is not enough.
     ValueError
         If the report has no recording, or the problem has another shape.
 
@@ -48,6 +50,11 @@ def replay(problem: LinearProblem, report: Report) -> Model:
     >>> bool((replay(problem, report).coef == report.model.coef).all())
     True
     """
+    if not isinstance(report, Report):
+        raise TypeError(
+            "replay takes the report of a run, replay(problem, report); got "
+            f"{type(report).__name__}."
+        )
     recording = report.recording
     if recording is None:
         raise ValueError(
