@@ -10,6 +10,7 @@ from hogshare import (
     SDCA,
     SGD,
     SSP,
+    Fraction,
     Master,
     Shared,
     StepSize,
@@ -18,6 +19,8 @@ from hogshare import (
     problems,
     solve,
 )
+from hogshare.kernels import layout
+from hogshare.simulation import MODEL, Churn, Constant, Exponential, Link, Network, Simulator
 
 RUNTIMES = ["threads", "processes"]
 
@@ -94,6 +97,74 @@ def test_behind_a_barrier(cancer, barrier):
         assert max(w["largest_lead"] for w in report.workers) <= 1
         # each waits until its own change is in, so at most one of every other's is missing
         assert len(report.staleness) <= 3 * 3
+
+
+def blocks_in(events, version):
+    """How many blocks of each worker a version of a master that sums one message holds."""
+    return np.bincount(events[:version, layout.E_WORKER], minlength=6)
+
+
+@pytest.mark.parametrize("barrier", [SSP(1), SSP(3), Fraction(0.6, 1), "near"], ids=str)
+def test_a_block_behind_ssp_has_read_what_it_waits_for(cancer, barrier):
+    """At clock c: all that others have pushed at clocks up to c - r - 1 (Ho et al. 2013)."""
+    share, r = getattr(barrier, "share", 1.0), getattr(barrier, "staleness", 1)
+    network = Network(Link(latency=0.4), edges={(2, MODEL): Link(latency=2.0)})
+    law = {"block_time": Exponential(1.0), "slowness": [1.0, 1.0, 1.2, 1.5, 2.0, 3.0]}
+    simulator = Simulator(network=network, write_seconds=0.3, poll=0.1, **law)
+    report = run(
+        cancer,
+        simulator,
+        6,
+        barrier=near if barrier == "near" else barrier,
+        stop=Stop(epochs=3),
+        record=True,
+    )
+    events = report.recording.events
+    for i, (worker, _, version) in enumerate(events):
+        clock = np.count_nonzero(events[:i, layout.E_WORKER] == worker)
+        seen = np.delete(blocks_in(events, version), worker)
+        assert np.mean(seen >= clock - r) >= share
+    assert len(events) == 3 * 72
+
+
+def near(table, me):
+    others = table.in_run.copy()
+    others[me] = False
+    return bool((table.clock[others] >= table.clock[me] - 1).all())
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_who_passes_reads_all_that_the_table_has_told_it_of(cancer, runtime, tmp_path):
+    told = str(tmp_path / "told")
+
+    def telling(table, me):
+        seen = table.blocks.tolist()
+        others = table.in_run.copy()
+        others[me] = False
+        passes = bool((table.clock[others] >= table.clock[me] - 1).all())
+        if passes:
+            with open(told, "a") as file:
+                file.write(f"{me} {' '.join(map(str, seen))}\n")
+        return passes
+
+    report = run(cancer, runtime, 3, barrier=telling, record=True)
+    events = report.recording.events
+    passes = np.loadtxt(told, dtype=int)
+    assert len(passes) > len(events) / 2
+    for me, *seen in passes:
+        mine = events[events[:, layout.E_WORKER] == me]
+        if seen[me] < len(mine):  # else there was nothing left to claim
+            version = mine[seen[me], layout.E_VERSION]
+            assert (blocks_in(events, version)[:3] >= seen).all()
+
+
+def test_who_leaves_behind_a_barrier_does_so_when_its_block_is_in(cancer):
+    """A worker of a simulation that is to leave: others go on, and it begins no block."""
+    churn = Churn(leaves={1: 2.5})
+    simulator = Simulator(block_time=Constant(1.0), write_seconds=0.2, churn=churn)
+    report = run(cancer, simulator, 3, barrier=SSP(1), stop=Stop(epochs=1))
+    assert report.workers[1]["blocks"] == 2
+    assert sum(worker["pushes"] for worker in report.workers) == 72
 
 
 @pytest.mark.parametrize(

@@ -75,8 +75,8 @@ def test_a_replay_is_the_run_bit_for_bit(problem, case, runtime):
 @pytest.mark.parametrize("plane", [Master(cutoff=2), Master(2, cutoff=1, damped=True)], ids=str)
 def test_a_message_that_was_dropped_fills_no_version(problem, plane):
     """On a clock of its own the same messages are dropped each time."""
-    simulator = Simulator(block_time=Constant(1.0), slowness=[1.0, 1.3, 1.7, 2.9, 4.1, 6.2])
-    report = run(problem, simulator, 6, plane=plane, seed=0)
+    law = {"block_time": Constant(1.0), "slowness": [1.0, 1.3, 1.7, 2.9, 4.1, 6.2]}
+    report = run(problem, Simulator(write_seconds=0.4, **law), 6, plane=plane, stop=Stop(epochs=2))
     assert sum(worker["dropped"] for worker in report.workers) >= 20
     assert replay(problem, report).coef.tobytes() == report.model.coef.tobytes()
 

@@ -61,6 +61,7 @@ from hogshare.kernels.rounds import (
     AGAIN,
     COMPUTE,
     COMPUTED,
+    POSTED,
     next_step,
     take_place,
     workers_left,
@@ -457,7 +458,7 @@ def turn_of(name, method, lock_free, ordered=False, single=False):
 def is_answered(plan, shared, me):
     """Whether the master has taken so much that the worker may go on; looks again for a moment.
 
-    Behind a barrier, a worker's next snapshot has its own last change in it.
+    Behind a barrier that is all it has posted: see `count_posted`.
     """
     while True:
         if has_room(shared, me) if plan.barrier == FREE else all_taken(shared, me):
@@ -465,6 +466,18 @@ def is_answered(plan, shared, me):
             return True
         if not look_again(shared, plan, me):
             return False
+
+
+@inlined
+def count_posted(state):
+    """Count the worker's block, whose message the master has taken; it has none in hand then.
+
+    Behind a barrier a push is over when the master has taken it, and the clock comes after: so who
+    passes on account of that clock, and reads then, has what has come of the message.
+    """
+    if state[layout.T_COMPUTED] == POSTED:
+        state[layout.T_COMPUTED] = 0
+        tick(state)
 
 
 @helper
@@ -514,6 +527,7 @@ def master_turn_of(name, ordered):
         state = shared.table[me]
         for _ in range(n_blocks):
             if must_leave(control, ordered):
+                count_posted(state)
                 return layout.TURN_DONE
             if plan.inline != 0:
                 take_round(plan, shared)
@@ -531,11 +545,18 @@ def master_turn_of(name, ordered):
                 state[layout.T_COMPUTED] = COMPUTED
                 store(state, layout.T_READY, state[layout.T_ROUND])
                 continue
+            if state[layout.T_COMPUTED] == POSTED:
+                if not is_answered(plan, shared, me):
+                    return layout.TURN_WAIT
+                count_posted(state)
+                if plan.sleeps != 0:
+                    return layout.TURN_OVER  # with its block
             ticket = state[layout.T_BLOCK]  # which may have waited for a snapshot
             if ticket == layout.NO_BLOCK:
-                if plan.barrier != FREE and not pass_barrier(plan, shared, private, me):
-                    return layout.TURN_WAIT
-                if not is_answered(plan, shared, me):
+                if plan.barrier == FREE:
+                    if not is_answered(plan, shared, me):
+                        return layout.TURN_WAIT
+                elif not pass_barrier(plan, shared, private, me):
                     return layout.TURN_WAIT
                 ticket = claim(shared, plan, me)
                 if ticket == layout.NO_BLOCK:
@@ -553,7 +574,10 @@ def master_turn_of(name, ordered):
                 post(shared, me)
                 if plan.inline != 0:
                     take_round(plan, shared)
-                tick(state)
+                if plan.barrier == FREE:
+                    tick(state)
+                else:
+                    state[layout.T_COMPUTED] = POSTED
             if last:
                 end_epochs(rows, rule, plan, shared, private, me)
             news = news_of(plan, last, completed)

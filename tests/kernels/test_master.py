@@ -8,9 +8,10 @@ import cases
 import numpy as np
 import pytest
 
+from hogshare import PSSP, SSP, Fraction, Throttled, barriers
 from hogshare.engine.rules import SGD
 from hogshare.engine.stops import Stop
-from hogshare.kernels import layout, master
+from hogshare.kernels import layout, master, replay
 from hogshare.kernels.atomics import fence, fetch_add, load, store
 from hogshare.kernels.jit import JIT_DISABLED, kernel
 from hogshare.planes import Master
@@ -155,6 +156,51 @@ def test_a_block_stays_in_hand_while_the_snapshot_cannot_be_read():
     session.shared.control[layout.WRITES] = 2
     assert worker.turn(1) == layout.TURN_OVER
     assert session.shared.done[0, block] == 1
+
+
+def near(table, me):
+    """SSP(1) as a barrier of one's own."""
+    others = table.in_run.copy()
+    others[me] = False
+    return bool((table.clock[others] >= table.clock[me] - 1).all())
+
+
+@pytest.mark.parametrize(
+    "barrier", [SSP(1), SSP(3), Fraction(0.5), PSSP(1, 1), Throttled(2), near], ids=barriers.name_of
+)
+def test_who_passes_a_barrier_reads_what_it_has_waited_for(barrier):
+    """However turns of workers and messages taken interleave: all that their clocks count."""
+    held = 0
+    for seed in range(4):
+        session = made(barrier=barrier, stop=Stop(epochs=5), seed=seed + 1)
+        session.barrier = barrier if barrier is near else None
+        s, rng = session.shared, random.Random(seed)
+        workers = {k: session.worker(k) for k in range(3)}
+        assert all(worker.join() for worker in workers.values())
+        taken = []  # whose message made which version
+        for _ in range(10_000):
+            k = rng.randrange(6)
+            if k >= 3:  # the master takes a message
+                before = s.table[k - 3, layout.T_TAKEN]
+                replay.take_again(session.plan, s, k - 3)
+                taken += [k - 3] * int(s.table[k - 3, layout.T_TAKEN] - before)
+            elif k in workers:
+                worker, clocks = workers[k], s.table[:, layout.T_CLOCK].copy()
+                mailed = s.table[k, layout.T_MAILED]
+                answer = worker.turn(1)
+                if answer == layout.TURN_WAIT and worker.must_ask():
+                    worker.ask()
+                held += answer == layout.TURN_WAIT
+                if s.table[k, layout.T_MAILED] > mailed:
+                    slot = k * master.SLOTS + mailed % master.SLOTS
+                    read = taken[: s.mail_heads[slot, layout.H_VERSION]]
+                    assert all(read.count(j) >= clocks[j] for j in range(3))
+                if answer == layout.TURN_DONE:
+                    workers.pop(k).leave()
+            if not workers and (s.table[:, layout.T_MAILED] == s.table[:, layout.T_TAKEN]).all():
+                break
+        assert len(taken) == s.table[:, layout.T_BLOCKS].sum() == 5 * 6
+    assert held > 0
 
 
 class Died(Exception):

@@ -12,10 +12,14 @@ looks at them before the number in the head has been stored, releasing; HEAD_EAR
 are what could be seen if that store, or the store of T_TAKEN, did not release. The order of the
 model's own words is the business of snapshot.pml too.
 
+With BARRIER workers are behind SSP(LAG) (turns.py, barriers.py): a worker's clock counts messages
+that the master has taken, it passes by the others' clocks, and then it reads.
+
 Checked: a slot is not written before its message was taken; the model is whole (both words agree)
 whenever no journal is open, and at the end; every message is in the model once, or it is lost with
 the unfinished sum of a dead master, at most M - 1 for each death; workers and master come to their
-end, and all mail has been taken.
+end, and all mail has been taken; who has passed a barrier reads what it has waited for, but for the
+unfinished sum.
 
 Broken twins, by -D, each has to be caught:
   HEAD_EARLY         the number in the head is stored before the message
@@ -28,6 +32,7 @@ Broken twins, by -D, each has to be caught:
   SUM_KEPT           the successor goes on with the unfinished sum, as it finds it
   NO_ROOM            workers do not ask for room
   NO_REST            what is left of a sum at the end is not applied
+  CLOCK_EARLY        a worker's clock moves when it has posted (with BARRIER)
   LOOK_LATE          whether workers may still write is asked after looking for their mail
 */
 
@@ -43,6 +48,9 @@ Broken twins, by -D, each has to be caught:
 #ifndef DEATHS
 #define DEATHS 1
 #endif
+#ifndef LAG
+#define LAG 0
+#endif
 #define SLOTS 2
 #define ACTIVE 1
 #define DONE 3
@@ -51,7 +59,7 @@ Broken twins, by -D, each has to be caught:
 
 short head[WORKERS * SLOTS]; /* H_NUMBER */
 short mail[2 * WORKERS * SLOTS]; /* a message: what to add to each word */
-byte mailed[WORKERS], taken[WORKERS];
+byte mailed[WORKERS], taken[WORKERS], clock[WORKERS];
 byte state[WORKERS] = ACTIVE;
 short w[2]; /* the model */
 short total[2]; /* the sum */
@@ -294,11 +302,62 @@ inline post() {
     head[slot] = number /* store(H_NUMBER) */
 }
 
+#define HOLDS(k) (state[k] == ACTIVE && clock[me] > clock[k] + LAG)
+#if WORKERS == 2
+#define IS_HELD HOLDS(1 - me)
+#else
+#define IS_HELD (HOLDS(0) || HOLDS(1) || HOLDS(2))
+#endif
+#define IS_IN(k, number) \
+    ((w[0] / DIGIT(k, number)) % 4 > 0 && (w[1] / DIGIT(k, number)) % 4 > 0)
+
+/* may_pass, and read_snapshot at once or later: the model only gains; of each clock that let it pass
+   all messages have to be there */
+inline pass_and_read() {
+    atomic {
+        !IS_HELD -> k = 0;
+        do
+        :: k < WORKERS -> seen[k] = clock[k]; k++
+        :: else -> break
+        od
+    };
+    mailed[me] == taken[me]; /* is_answered: its own are taken, whenever its clock has moved */
+    atomic {
+        k = 0;
+        missing = 0;
+        do
+        :: k < WORKERS ->
+            number = 1;
+            do
+            :: number <= seen[k] ->
+                if
+                :: IS_IN(k, number)
+                :: else -> missing++
+                fi;
+                number++
+            :: else -> break
+            od;
+            seen[k] = 0;
+            k++
+        :: else -> break
+        od;
+        assert(missing <= (M - 1) * (1 + deaths));
+        missing = 0;
+        k = 0
+    }
+}
+
 active [WORKERS] proctype worker_() {
     byte me = _pid - 2; /* after the master and fate */
     byte number, slot;
+#ifdef BARRIER
+    byte k, missing, seen[WORKERS];
+#endif
     do
     :: mailed[me] < MESSAGES ->
+#ifdef BARRIER
+        pass_and_read();
+#endif
         atomic {
 #ifndef NO_ROOM
             mailed[me] - taken[me] < SLOTS; /* has_room: its turn ends, and it asks again */
@@ -316,6 +375,12 @@ active [WORKERS] proctype worker_() {
             mail[2 * slot + 1] = DIGIT(me, number)
         };
         atomic { post() }
+#endif
+#ifdef BARRIER
+#ifndef CLOCK_EARLY
+        mailed[me] == taken[me]; /* is_answered */
+#endif
+        clock[me]++ /* count_posted: store(T_CLOCK) */
 #endif
     :: else -> break
     od;
