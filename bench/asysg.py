@@ -74,7 +74,7 @@ def main() -> None:
                         print(
                             f"{name:16s} {first_step:8.4g} {n_workers} {runtime:9s} "
                             f"{value / best:.4f} of the best, {line['seconds']:.2f} s, "
-                            f"age p95 {report.staleness_p95}",
+                            f"staleness p95 {report.staleness_p95}",
                             flush=True,
                         )
     if options.json:

@@ -19,6 +19,7 @@ from hogshare.kernels import barriers as codes
 from hogshare.ranges import count, is_count
 from hogshare.shm.table import ProgressTable
 
+ANY_NUMBER = 1 << 62  # of workers: no sample is as large
 LOOKS_PER_BLOCK = 20  # at a barrier that draws a new sample at each, if nothing else is said
 
 UserBarrier = Callable[[ProgressTable, int], bool]
@@ -198,7 +199,8 @@ class Throttled:
     ----------
     available : int
         Workers that have to be waiting; then all who wait go on. If fewer are left in the run, all
-        of them. 1 is `ASP`, as many as there are workers is `BSP`.
+        of them. 1 is `ASP`. With as many as there are workers all wait for each other, as behind
+        `BSP`; but they go on in any order, so that the model is another one.
 
     Notes
     -----
@@ -275,6 +277,11 @@ def numbers_of(barrier: Barrier, n_workers: int) -> dict[str, Any]:
     if sample is not None and sample < n_workers - 1:
         numbers["sample"] = int(sample)
     return numbers
+
+
+def is_free(barrier: Barrier) -> bool:
+    """Whether it holds nobody, whatever it is called and however many workers there are."""
+    return bool(numbers_of(barrier, ANY_NUMBER)["barrier"] == codes.FREE)
 
 
 def is_bsp(barrier: Barrier, n_workers: int) -> bool:

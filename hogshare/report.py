@@ -124,11 +124,17 @@ class Report:
         The objective along the run, if it was asked for.
     workers : list of dict
         For each worker ``worker``, ``state``, ``blocks``, ``rows``, ``pushes``,
-        ``dropped``, ``waiting_seconds``, ``mean_block_seconds``, ``largest_lead``,
-        ``joined_seconds`` and ``pid``.
+        ``dropped``, ``waiting_seconds``, ``mean_block_seconds``, ``largest_lead`` (None where
+        nobody has looked, as without a barrier), ``joined_seconds`` and ``pid``.
     staleness : ndarray of int
         Histogram: ``staleness[s]`` pushes had staleness ``s``, which is how many pushes of others
-        came between their pull and their push. The last bin holds that or more.
+        came between their pull and their push. The last bin holds that or more. With a master, of
+        messages: those of others that it had taken and that were not in the snapshot.
+    ages : ndarray of int or None
+        With a master, the same of ages: ``ages[t]`` messages were of age ``t``, which is how many
+        updates of the model came between their snapshot and their own. An update is the sum of M
+        messages, and a worker's own last one may be in it. None without a master: there an update
+        is a push, none of a worker's own comes in between, and the age is the staleness.
     turns : int64 array of shape (n_workers, n_turns, 4)
         The last turns of each worker, up to 256: blocks, rows, pushes, nanoseconds; zeros where a
         worker had fewer. A turn is some milliseconds of blocks without a pause. In the JSON: totals
@@ -183,6 +189,7 @@ class Report:
     trace: Trace | None = None
     workers: list[dict[str, Any]] = field(default_factory=list)
     staleness: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
+    ages: np.ndarray | None = None
     turns: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 4), np.int64))
     mail: dict[str, Any] | None = None
     seconds: dict[str, float] = field(default_factory=dict)
@@ -195,22 +202,17 @@ class Report:
     @property
     def staleness_mean(self) -> float:
         """Mean staleness of a push; 0.0 if nothing was pushed."""
-        pushes = int(self.staleness.sum())
-        if not pushes:
-            return 0.0
-        return float(self.staleness @ np.arange(len(self.staleness)) / pushes)
+        return mean_of(self.staleness)
 
     @property
     def staleness_p95(self) -> int:
         """The smallest staleness that 95 of 100 pushes do not exceed."""
-        cumulated = np.cumsum(self.staleness)
-        return int(np.searchsorted(cumulated, 0.95 * cumulated[-1])) if len(cumulated) else 0
+        return p95_of(self.staleness)
 
     @property
     def staleness_max(self) -> int:
         """The largest staleness seen; a lower bound if it is the histogram's last bin."""
-        seen = np.flatnonzero(self.staleness)
-        return int(seen[-1]) if seen.size else 0
+        return largest_of(self.staleness)
 
     def epochs_to(self, objective: float) -> float | None:
         """Epochs until the objective came down to a value, interpolated on the trace.
@@ -297,7 +299,7 @@ class Report:
         names = [name for name in self.__dataclass_fields__ if name not in left_out]
         parts = {name: getattr(self, name) for name in names}
         parts["turns"] = _turn_facts(self.turns)
-        for name in ("theory", "traffic", "mail"):
+        for name in ("theory", "traffic", "mail", "ages"):
             if parts[name] is None:
                 del parts[name]
         parts["trace"] = None if self.trace is None else self.trace.columns()
@@ -419,6 +421,24 @@ class Report:
         list of matplotlib Axes
         """
         return figures.draw_report(self, ax)
+
+
+def mean_of(histogram: np.ndarray) -> float:
+    """Mean of what a histogram counts; 0.0 of nothing."""
+    count = int(histogram.sum())
+    return float(histogram @ np.arange(len(histogram)) / count) if count else 0.0
+
+
+def p95_of(histogram: np.ndarray) -> int:
+    """The smallest number that 95 of 100 do not exceed."""
+    cumulated = np.cumsum(histogram)
+    return int(np.searchsorted(cumulated, 0.95 * cumulated[-1])) if len(cumulated) else 0
+
+
+def largest_of(histogram: np.ndarray) -> int:
+    """The largest number that is there."""
+    seen = np.flatnonzero(histogram)
+    return int(seen[-1]) if seen.size else 0
 
 
 def _worker_rows(workers: list[dict[str, Any]]) -> tuple[list[str], list[list[Any]]]:

@@ -8,6 +8,7 @@ nothing.
 import heapq
 import math
 import random
+from fractions import Fraction
 
 from hogshare.barriers import ASP, BSP, PBSP, PSSP, SSP, Throttled
 from hogshare.kernels import streams
@@ -21,6 +22,11 @@ def plain(function):
 block_state, next_random, fraction = map(
     plain, (streams.block_state, streams.next_random, streams.fraction)
 )
+
+
+def enough(near, of, share):
+    """Whether so many are that share, as it is written."""
+    return near >= Fraction(repr(share)) * of
 
 
 def numbers(barrier):
@@ -174,18 +180,18 @@ class Simulation:
         others = [j for j in self.world if j != k]
         near = [j for j in others if self.clock[k] - self.clock[j] <= staleness]
         if sample is None:
-            return len(near) >= share * len(others)
+            return enough(len(near), len(others), share)
         wanted = min(sample, len(others))
         if hold:
             if k not in self.held:
                 self.held[k] = self.draw_held(k, wanted)
             self.asked += asked * len(self.held[k])
             seen = [j for j in self.held[k] if j in self.world]
-            return sum(j in near for j in seen) >= share * len(seen)
+            return enough(sum(j in near for j in seen), len(seen), share)
         self.asked += asked * wanted
         if self.identities is not None:
             chosen = self.identities.sample(others, wanted)
-            return sum(j in near for j in chosen) >= share * wanted
+            return enough(sum(j in near for j in chosen), wanted, share)
         if share == 1.0:
             self.stream[k] = next_random(self.stream[k])
             chance = 1.0
@@ -196,7 +202,7 @@ class Simulation:
         for i in range(wanted):
             self.stream[k] = next_random(self.stream[k])
             found += fraction(self.stream[k]) * (len(others) - i) < len(near) - found
-        return found >= share * wanted
+        return enough(found, wanted, share)
 
     def draw_held(self, k, wanted):
         stack, chosen = list(self.world), []
@@ -237,7 +243,7 @@ def with_simpy(barrier, n, law, *, poll, seed=0, seconds):
             return True
         staleness, share, _, _ = numbers(barrier)
         near = sum(clock[k] - theirs <= staleness for theirs in clock) - 1
-        return near >= share * (n - 1)
+        return enough(near, n - 1, share)
 
     def worker(k):
         while True:

@@ -1,5 +1,6 @@
 """AsySG as compositions: what a gradient, a message and a step size are, and where runs end up."""
 
+import itertools
 import json
 
 import cases
@@ -9,6 +10,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from hogshare import (
+    ASP,
     SDCA,
     SGD,
     SSP,
@@ -23,7 +25,9 @@ from hogshare import (
     solve,
     theory,
 )
+from hogshare.engine.steps import optimal_start
 from hogshare.planes.shared import feature_rarity
+from hogshare.simulation import Exponential, Simulator
 
 RUNTIMES = ["threads", "processes"]
 FALLING = StepSize("invscaling", eta0=1.0, power_t=0.5)
@@ -147,7 +151,7 @@ def test_con_reports_its_theory(cancer, form):
     )  # fmt: skip
     found = json.loads(report.to_json())["theory"]
     rows = sum(worker["rows"] for worker in report.workers)
-    K, age = rows / 10, report.staleness_max
+    K, age = rows / 10, len(report.ages) - 1
     start = Model(np.zeros((1, 30)), np.zeros(1))
     noises = [
         theory.gradient_noise(problem, model, 5, on_support=True)
@@ -163,6 +167,64 @@ def test_con_reports_its_theory(cancer, form):
     assert found["ergodic_squared_gradient"] > 0.0
     assert asysg_con(problem, n_workers=1, epochs=1, theory=False).theory is None
     assert asysg_con(problem, n_workers=1, epochs=1, step=FALLING).theory["step"] is None
+
+
+@pytest.mark.parametrize("gradients", [1, 4])
+@pytest.mark.parametrize("barrier", [ASP(), SSP(3)], ids=str)
+def test_ages_of_workers_and_workers_of_an_age_agree(cancer, gradients, barrier):
+    """N workers have N gradients under way, and without a barrier their own besides."""
+    problem, n, own = problems.linear(*cancer), 6, int(isinstance(barrier, ASP))
+    simulator = Simulator(block_time=Exponential(1.0), write_seconds=0.02)
+    report = asysg_con(
+        problem, n_workers=n, runtime=simulator, batch=4, gradients=gradients, step=0.02,
+        epochs=4, seed=0, barrier=barrier,
+    )  # fmt: skip
+    found = report.theory
+    if own:  # else who waits is less stale
+        assert report.staleness_mean == pytest.approx(n - 1 + (gradients - 1) / 2, rel=0.1)
+        assert found["age_mean"] == pytest.approx(n / gradients, rel=0.1)
+    allowed = found["largest_age"]
+    assert allowed >= 1 and f"an age of {allowed:,} by" in found["sentence"]
+    assert found["up_to_workers"] == gradients * allowed + 1 - own
+    assert f"about {found['up_to_workers']:,} workers" in found["sentence"]
+    assert found["speedup_expected"] == (found["age_p95"] <= allowed)
+
+
+@pytest.mark.parametrize("kind", ["constant", "invscaling", "optimal"])
+def test_the_ergodic_norm_goes_by_step_sizes(cancer, kind):
+    """Each snapshot's gradient counts by the steps of the rows until the next."""
+    problem, n, epochs = problems.linear(*cancer), 569, 4
+    step = StepSize(kind, eta0=0.05)
+    settings = {"n_workers": 2, "runtime": "threads", "trace": 4, "seed": 0, "epochs": epochs}
+    report = asysg_incon(problem, step=step, **settings)
+    t = 1.0 + np.arange(n * epochs)
+    t0 = optimal_start("log_loss", 0.1, problem.alpha)
+    eta = {
+        "constant": np.full(len(t), 0.05),
+        "invscaling": 0.05 / np.sqrt(t),
+        "optimal": 1.0 / (problem.alpha * (t0 + t - 1.0)),
+    }[kind]
+    rows = np.rint(report.trace.epochs * n).astype(int)
+    means = [eta[a:b].mean() for a, b in itertools.pairwise(rows)]
+    weights = np.diff(report.trace.epochs) * means
+    expected = weights @ report.trace.squared_gradient[:-1] / weights.sum()
+    assert report.theory["ergodic_squared_gradient"] == pytest.approx(expected, rel=1e-9)
+    if kind == "invscaling":
+        con = asysg_con(problem, step=step, batch=1, stop=Stop(epochs=2), **settings)
+        assert con.theory["ergodic_squared_gradient"] > 0.0
+        whole = con.trace.squared_gradient[:-1].mean()
+        assert con.theory["ergodic_squared_gradient"] > whole
+
+
+def test_the_ergodic_norm_is_left_out_where_the_steps_are_not_known(cancer):
+    problem, adaptive = problems.linear(*cancer), StepSize("adaptive", eta0=0.05)
+    settings = {"n_workers": 1, "runtime": "caller", "trace": 4, "seed": 0}
+    for step, stop, is_known in (
+        (adaptive, Stop(epochs=3), True),  # without a criterion they do not fall
+        (adaptive, Stop(epochs=3, tol=1e-3), False),
+    ):
+        report = asysg_incon(problem, step=step, stop=stop, **settings)
+        assert ("ergodic_squared_gradient" in report.theory) == is_known
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Barriers in whole runs: what they hold back, what they must not, and what users may get wrong."""
 
 import contextlib
+import json
 import math
 import threading
 import time
@@ -86,6 +87,14 @@ def test_without_a_bound_somebody_leads(cancer, plane):
 
     report = run(cancer, barrier=slow_first, plane=plane)
     assert max(leads(report)) > 5
+
+
+@pytest.mark.parametrize("barrier", [ASP(), PBSP(0), SSP(math.inf), SSP(3)], ids=str)
+def test_who_need_not_look_knows_no_lead(cancer, barrier):
+    report = run(cancer, barrier=barrier)
+    assert all((lead is None) == (barrier != SSP(3)) for lead in leads(report))
+    assert "largest lead" in report.table()
+    assert json.loads(report.to_json())["workers"][0]["largest_lead"] == leads(report)[0]
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)

@@ -167,8 +167,8 @@ def test_a_wrong_command_line_is_2(capsys, arguments):
         (["fit", "missing.svm", "--model", "m"], "missing.svm: No such file"),
         (["predict", "missing.npz", "rows"], "missing.npz: No such file"),
         (
-            ["simulate", "progress", "--barrier", "pbsp:9", "--workers", "5", "--seconds", "1"],
-            "larger than the 4 others there are; to look at all of them write BSP()",
+            ["simulate", "progress", "--barrier", "pbsp:2", "--poll", "none", "--seconds", "1"],
+            "poll must say after how many virtual seconds it looks again",
         ),
     ],
 )

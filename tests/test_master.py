@@ -127,6 +127,34 @@ def test_a_block_behind_ssp_has_read_what_it_waits_for(cancer, barrier):
     assert len(events) == 3 * 72
 
 
+@pytest.mark.parametrize("runtime", ["threads", "simulator"])
+@pytest.mark.parametrize("plane", [Master(), Master(3), Master(cutoff=3), Master(2, cutoff=1)])
+def test_ages_and_staleness_are_those_of_the_recording(cancer, plane, runtime):
+    if runtime == "simulator":
+        runtime = Simulator(block_time=Exponential(1.0), write_seconds=0.1)
+    report = run(cancer, runtime, 4, plane=plane, record=True)
+    events = report.recording.events
+    holds, summed = [[]], []  # for each version whose messages are in it; those in the sum
+    ages, staleness = np.zeros((2, layout.HISTOGRAM), int)
+    for worker, _, version in events[events[:, layout.E_WORKER] >= 0]:
+        age = len(holds) - 1 - version
+        missing = sum(map(np.size, holds[version + 1 :])) + len(summed)
+        own = sum(np.count_nonzero(np.equal(one, worker)) for one in holds[version + 1 :])
+        ages[age] += 1
+        staleness[missing - own - summed.count(worker)] += 1
+        if plane.cutoff is None or age <= plane.cutoff:
+            summed.append(worker)
+        if len(summed) == plane.gradients:
+            holds.append(summed)
+            summed = []
+    np.testing.assert_array_equal(report.ages, ages[: len(report.ages)])
+    np.testing.assert_array_equal(report.staleness, staleness[: len(report.staleness)])
+    assert report.ages.sum() == report.staleness.sum() == 5 * 72
+    assert report.to_dict()["ages"] == report.ages.tolist()
+    shared = run(cancer, "threads", 2, plane=Shared(exchange=None))
+    assert shared.ages is None and "ages" not in shared.to_dict()
+
+
 def near(table, me):
     others = table.in_run.copy()
     others[me] = False

@@ -30,6 +30,7 @@ from hogshare.kernels.turns import DESCENT_FIRST, DESCENT_GROWTH, FIRST_INTERVAL
 from hogshare.problems.rows import block_rows
 from hogshare.report import Report, Trace
 from hogshare.shm.turns import KEPT, SHORTEST_NS, Turns, kept
+from hogshare.simulation import Measured
 from hogshare.simulation import costs as costing
 from hogshare.simulation import prediction as predicting
 from hogshare.simulation.costs import Run, costs_of, pushes_of, told_apart
@@ -342,11 +343,19 @@ def test_barriers_have_names(barrier):
     assert named(name_of(barrier)) == barrier
 
 
-def test_samples_larger_than_the_world_are_everybody():
-    assert predicting._fitting(PBSP(3), 4) == PBSP(3)
-    assert predicting._fitting(PBSP(4), 4) == BSP()
-    assert predicting._fitting(PSSP(4, 2), 4) == SSP(2)
-    assert predicting._fitting(Fraction(0.5, 1, sample=4), 4) == Fraction(0.5, 1)
+@pytest.mark.parametrize(
+    ("sampled", "whole"),
+    [
+        (PBSP(4), BSP()),
+        (PSSP(4, 2), SSP(2)),
+        (Fraction(0.5, 1, sample=4), Fraction(0.5, 1)),
+    ],
+    ids=repr,
+)
+def test_samples_larger_than_the_world_are_everybody(sampled, whole):
+    law = Measured([1.0, 2.0, 5.0])
+    ends = [predicting.time_of_blocks(barrier, 4, law, 40) for barrier in (sampled, whole)]
+    assert ends[0] == ends[1]
 
 
 def test_a_ring_keeps_the_last_turns():

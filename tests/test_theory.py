@@ -583,8 +583,10 @@ def test_speedup_is_expected_of_long_runs_with_small_ages(consistent):
     long = theory_section(made, a_run(made, 10**6, np.array([0, 999, 0, 1])), **common)
     assert long["speedup_expected"] and long["condition_holds"]
     assert long["n_updates"] == 200_000
+    allowed = long["largest_age"]
+    assert long["up_to_workers"] == (5 * allowed if consistent else allowed) + 1
     workers = long["up_to_workers"]
-    assert f"is to be expected up to about {workers} workers" in long["sentence"]
+    assert f"is to be expected up to about {workers:,} workers" in long["sentence"]
     assert "no update of this run was older than 3" in long["sentence"]
     assert (long["age_p95"], long["age_max"]) == (1, 3)
 

@@ -131,8 +131,6 @@ def run_once(problem: Any, settings: dict[str, Any], barrier: str, law: Any, see
 
 def facts(report: Report, barrier: str, number: int, cpu_seconds: float) -> dict[str, Any]:
     """Return what is kept of a run."""
-    from hogshare.barriers import ASP, parse
-
     plain = report.to_dict()
     return {
         "barrier": barrier,
@@ -141,10 +139,9 @@ def facts(report: Report, barrier: str, number: int, cpu_seconds: float) -> dict
         "cpu_seconds": cpu_seconds,
         "blocks": [worker["blocks"] for worker in plain["workers"]],
         "waiting_seconds": [worker["waiting_seconds"] for worker in plain["workers"]],
-        # who need not look at the others does not know how far behind they are
-        "largest_lead": None
-        if isinstance(parse(barrier), ASP)
-        else max(worker["largest_lead"] for worker in plain["workers"]),
+        "largest_lead": max(
+            (worker["largest_lead"] for worker in plain["workers"]), key=lambda lead: lead or 0
+        ),
         "staleness_mean": plain["staleness_mean"],
         "staleness_p95": plain["staleness_p95"],
         "staleness_max": plain["staleness_max"],

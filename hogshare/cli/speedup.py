@@ -7,7 +7,7 @@ between them is one dictionary of plain data, which is also the JSON output:
     runs   one for each repeat and number of workers, with its trace
     table  one row for each number of workers: medians over repeats
 
-Definitions (Lian et al. 2015, section 6): with p workers, an iteration is one step on a mini-batch,
+Definitions (as Lian et al. 2015 measure): with p workers, an iteration is one step on a mini-batch,
 counted over all workers; iteration speedup = p * iterations(1) / iterations(p); time speedup =
 seconds(1) / seconds(p), both up to the same objective. Of ``incon`` it is a write cycle, of ``con``
 an update by the master, which takes `gradients` mini-batches. Departures: with private copies a

@@ -97,6 +97,7 @@ def shapes(
         "done": ((2, plan["n_blocks"]), "int64"),
         "remaining": ((2 * word,), "int64"),
         "sums": ((2, 3 * columns), "float64"),
+        "ages": ((workers if slots else 0, layout.HISTOGRAM), "int64"),
         "mail_heads": ((slots, word), "int64"),
         "mail_places": ((slots, _padded(room, 8, PAIR) if room else 0), "int64"),
         "mail_changes": ((slots, _padded(room, 8, PAIR) if room else 0), "float64"),

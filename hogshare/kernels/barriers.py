@@ -3,8 +3,9 @@
 Who writes: every worker its own row (T_PASSED, T_ARRIVED, T_STREAM, T_LAG); GENERATION whoever
 finds enough workers available, by a compare-exchange. Who reads: all. Order: a worker's push comes
 before its clock (a releasing store) and a clock is loaded acquiring, so who passes on account of a
-clock and pulls then has that push. Nothing here waits: a predicate says yes or no, and the runtime
-asks again.
+clock and pulls then has that push. With a master the push is over when the master has taken the
+message, for which its worker waits before it counts the block (`turns.count_posted`). Nothing here
+waits: a predicate says yes or no, and the runtime asks again.
 
 The lag rule covers BSP, SSP, pBSP, pSSP and the fraction rule: a worker with clock c passes if, of
 the workers looked at, the wanted share has a clock of at least c - staleness. Those looked at are
@@ -27,6 +28,7 @@ LAG = 1
 THROTTLED = 2
 ASKED = 3  # a function of the user's: the worker's loop asks it and writes T_PASSED
 EVERYBODY = -1  # Plan.sample
+ROUNDING = 1e-9  # of a share
 
 
 @inlined
@@ -39,6 +41,14 @@ def in_run(state):
 def within(clock, least, staleness):
     """The lag rule for one pair: whether `least` holds a worker of that clock back no longer."""
     return clock - least <= staleness
+
+
+@inlined
+def enough(near, of, share):
+    """Whether so many near ones are that share, to rounding: 7 of 25 are 0.28, whose product with
+    25 is above 7 in floating point.
+    """
+    return near >= (share - ROUNDING) * of
 
 
 @helper
@@ -91,7 +101,7 @@ def lag_allows(table, me, clock, staleness, sample, share, stream):
             drawn += 1
             if within(clock, theirs, staleness):
                 near += 1
-    return near >= share * drawn, clock - least, stream
+    return enough(near, drawn, share), clock - least, stream
 
 
 @helper

@@ -63,7 +63,7 @@ class Shared(NamedTuple):
     remaining : int64 [2 * WORD], blocks to complete
     sums : float64 [2, 3 * n_columns], losses, criteria and squared changes of the epoch so far
     history : float64 [n_epochs kept], mean loss per epoch
-    mail_heads, ..., journal : see `master` (empty without one)
+    ages, mail_heads, ..., journal : see `master` (empty without one)
     recording : int64 [n_events, N_EVENT], see `replay` (empty: nothing is recorded)
     """
 
@@ -90,6 +90,7 @@ class Shared(NamedTuple):
     remaining: np.ndarray
     sums: np.ndarray
     history: np.ndarray
+    ages: np.ndarray
     mail_heads: np.ndarray
     mail_places: np.ndarray
     mail_changes: np.ndarray
@@ -131,8 +132,8 @@ class Plan(NamedTuple):
     hold: int
     available: int
     gradients: int  # of a master, as the next three: messages summed in an update
-    cutoff: int  # staleness from which on a message is dropped; -1: none is
-    damped: int  # 1: a message counts by one over one plus its staleness
+    cutoff: int  # largest age, in versions, of a message that is not dropped; -1: none is
+    damped: int  # 1: a message counts by one over one plus its age
     inline: int  # 1: the only worker is its own master
     sleeps: int  # 1: workers sleep in every block, see `hogshare.stragglers`; 2: see `SIMULATED`
     parts: int  # in which a worker reads and writes the one vector, apart; 0: row by row, at once

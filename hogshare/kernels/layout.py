@@ -10,7 +10,8 @@ WORD = 16  # int64 words between two control words: 128 bytes
 # control : int64[N_CONTROL * WORD], one word each, written by several workers (atomics only)
 TICKET = 0 * WORD  # next block to hand out, counted over all epochs
 STOP = 1 * WORD  # why to stop; 0 while running
-VERSION = 2 * WORD  # pushes so far
+VERSION = 2 * WORD  # pushes so far; with a master, updates
+APPLIED = VERSION + 1  # messages in the master's model; the master's alone
 EPOCHS = 3 * WORD  # finished epochs
 READY = 4 * WORD  # epochs whose row order is prepared
 PREPARER = 5 * WORD  # worker + 1 that prepares the next order; 0: nobody
@@ -30,6 +31,7 @@ PLACES = 18 * WORD  # coordinates in the master's sum
 JOURNAL = 19 * WORD  # 1 + version that the master is writing; 0: none
 JOURNAL_WORKER = JOURNAL + 1  # whose message filled the sum; -1: nobody's (the master's, as all)
 JOURNAL_NUMBER = JOURNAL + 2  # which of its messages
+JOURNAL_APPLIED = JOURNAL + 3  # messages in that version
 READERS = 20 * WORD  # workers that have tried to read in vain, many times
 SERVING = 21 * WORD  # 1 while the master is at work
 MAIL_WAIT = 21 * WORD + 1  # nanoseconds that its turns have waited for mail; the master's alone
@@ -82,7 +84,9 @@ T_COUNTED = 28  # blocks completed by all when its last one was counted, see `ro
 T_ENTERS = 29  # 1: turns enter the run and leave it, see `turns`; 0: calls of their own do
 T_LOOKS = 30  # times that turns look again in one wait
 T_LOOKED = 31  # of which so many are done
-N_TABLE = 2 * WORD
+T_APPLIED = 32  # of the worker's messages that the master has not dropped, those in its model
+T_PULLED = 33  # messages of others in what the worker has read of the master's model
+N_TABLE = 3 * WORD
 
 # values of T_STATE
 STARTING = 0
@@ -92,7 +96,7 @@ DONE = 3
 DEAD = 4
 RESTING = 5  # has left until the caller raises the limit
 
-HISTOGRAM = 128  # bins of the staleness histogram; the last holds that much or more
+HISTOGRAM = 128  # bins of the histograms of staleness and age; the last holds that much or more
 
 # columns : float64[N_COLUMN_FIELDS, n_columns], written by whoever ends an epoch
 C_ACTIVE = 0  # 1 while the column still learns
@@ -141,6 +145,7 @@ H_NUMBER = 0  # which message of this worker it is, from 1; written last
 H_VERSION = 1  # of the snapshot
 H_COUNT = 2  # coordinates
 H_TICKET = 3  # of the block
+H_PULLED = 4  # messages of others in the snapshot
 
 # recording : int64[n_events, N_EVENT], in the order in which it happened, see `replay`
 E_WORKER = 0  # or NO_WORKER: the master applied the rest of a sum

@@ -13,7 +13,14 @@ Who writes:
 - A worker's slots: the worker, while the master has taken all that the slot ever held; the number
   in the head is stored last, releasing. The master takes messages of a worker in their order, and
   then stores T_TAKEN, releasing: if the message filled the sum, after the update and as part of it.
-- T_STALENESS, T_PUSHES, the histogram of staleness: the master.
+- T_STALENESS, T_PUSHES, T_APPLIED, APPLIED, the histograms of staleness and age: the master.
+
+Two counts of how old a message is when it is taken. Its *age* is the paper's tau: the updates of
+the model since its snapshot, whoever sent what was in them; cutoff and damping go by it. Its
+*staleness* is what it is on every plane: pushes of others between its pull and its push, which
+here are those of their messages, none of the dropped, that the master has taken by then and the
+snapshot has not. With M = 1 the two differ where a worker has read before its own last message was
+in the model.
 
 If the master dies: before an update it writes the new values of all coordinates beside, then
 JOURNAL. Who takes over writes them again if there is a journal, which is the same as once, and
@@ -92,11 +99,13 @@ def read_once(rows, order, first, last, shared, private, me):
     if before % 2 != 0:
         return False
     version = load(control, layout.VERSION)
+    pulled = load(control, layout.APPLIED) - load(shared.table[me], layout.T_APPLIED)
     copy_support(rows, order, first, last, shared, private)
     fence()  # the copies come before the second look
     if load(control, layout.WRITES) != before:
         return False
     shared.table[me, layout.T_VERSION] = version
+    shared.table[me, layout.T_PULLED] = pulled
     return True
 
 
@@ -153,6 +162,7 @@ def write_message(rows, order, first, last, shared, private, me, ticket):
         shared.mail_intercepts[slot, c] = change
     head = shared.mail_heads[slot]
     head[layout.H_VERSION] = shared.table[me, layout.T_VERSION]
+    head[layout.H_PULLED] = shared.table[me, layout.T_PULLED]
     head[layout.H_COUNT] = count
     head[layout.H_TICKET] = ticket
 
@@ -163,6 +173,22 @@ def post(shared, me):
     number = shared.table[me, layout.T_MAILED] + 1
     shared.table[me, layout.T_MAILED] = number
     store(shared.mail_heads[slot_of(me, number)], layout.H_NUMBER, number)
+
+
+@helper
+def count_age(shared, worker, head):
+    """Count a message that is taken in both histograms; returns its age."""
+    control = shared.control
+    state = shared.table[worker]
+    age = load(control, layout.VERSION) - head[layout.H_VERSION]
+    shared.ages[worker, min(age, layout.HISTOGRAM - 1)] += 1
+    taken = load(control, layout.APPLIED) + load(control, layout.GATHERED)
+    of_others = taken - state[layout.T_PUSHES]
+    # after a master's death the counts may be one off
+    staleness = max(0, of_others - head[layout.H_PULLED])
+    shared.staleness[worker, min(staleness, layout.HISTOGRAM - 1)] += 1
+    state[layout.T_STALENESS] = staleness
+    return age
 
 
 @inlined
@@ -177,14 +203,12 @@ def gather(plan, shared, worker, slot):
     control = shared.control
     head = shared.mail_heads[slot]
     state = shared.table[worker]
-    staleness = load(control, layout.VERSION) - head[layout.H_VERSION]
-    state[layout.T_STALENESS] = staleness
-    shared.staleness[worker, min(staleness, layout.HISTOGRAM - 1)] += 1
-    if is_dropped(plan, staleness):
+    age = count_age(shared, worker, head)
+    if is_dropped(plan, age):
         state[layout.T_DROPPED] += 1
         return
     state[layout.T_PUSHES] += 1
-    share = 1.0 / (1.0 + staleness) if plan.damped != 0 else 1.0
+    share = 1.0 / (1.0 + age) if plan.damped != 0 else 1.0
     total = shared.gathered
     marks = shared.gathered_marks
     mark = load(control, layout.VERSION) + 1
@@ -220,7 +244,24 @@ def write_journal(shared, worker, number):
         shared.journal[shared.w.shape[0] + c] = shared.intercept[c] + shared.gathered_intercepts[c]
     store(control, layout.JOURNAL_WORKER, worker)
     store(control, layout.JOURNAL_NUMBER, number)
+    messages = load(control, layout.APPLIED) + load(control, layout.GATHERED)
+    store(control, layout.JOURNAL_APPLIED, messages)
     store(control, layout.JOURNAL, load(control, layout.VERSION) + 2)
+
+
+@helper
+def count_applied(shared, worker):
+    """Say whose messages are in the model that is being written; readers see it with the model.
+
+    worker : whose message filled the sum; -1 where none did
+    """
+    control, table = shared.control, shared.table
+    if worker >= 0 and load(control, layout.GATHERED) == 1:
+        store(table[worker], layout.T_APPLIED, table[worker, layout.T_PUSHES])
+    else:
+        for k in range(table.shape[0]):
+            store(table[k], layout.T_APPLIED, table[k, layout.T_PUSHES])
+    store(control, layout.APPLIED, load(control, layout.JOURNAL_APPLIED))
 
 
 @helper
@@ -237,9 +278,10 @@ def write_model(shared):
         shared.w[shared.gathered_places[k]] = kind(shared.journal[k])
     for c in range(shared.intercept.shape[0]):
         shared.intercept[c] = shared.journal[shared.w.shape[0] + c]
+    worker = load(control, layout.JOURNAL_WORKER)
+    count_applied(shared, worker)
     store(control, layout.VERSION, load(control, layout.JOURNAL) - 1)
     store(control, layout.WRITES, writes + 1)
-    worker = load(control, layout.JOURNAL_WORKER)
     if worker >= 0:
         store(shared.table[worker], layout.T_TAKEN, load(control, layout.JOURNAL_NUMBER))
     forget_sum(shared)
@@ -363,11 +405,16 @@ def serve(plan, shared, n_rounds, looks):
 @kernel
 def take_over(shared):
     """Put in order what a master that died has left; nobody else is the master now."""
-    if load(shared.control, layout.JOURNAL) != 0:
+    control = shared.control
+    if load(control, layout.JOURNAL) != 0:
         write_model(shared)
     else:
+        # what is lost with the sum is missing nowhere from now on
+        messages = load(control, layout.APPLIED) + load(control, layout.GATHERED)
+        store(control, layout.JOURNAL_APPLIED, messages)
+        count_applied(shared, -1)
         forget_sum(shared)
         # marks of the sum that is thrown away must not count for the next
         for j in range(shared.gathered_marks.shape[0]):
             shared.gathered_marks[j] = 0
-    store(shared.control, layout.SERVING, 0)
+    store(control, layout.SERVING, 0)

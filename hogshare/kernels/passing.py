@@ -8,7 +8,7 @@ frontier comes there: nobody is scanned, and looks that say no are counted, not 
 there are. It is counted up by the ends of blocks; below the least clock it is not kept.
 """
 
-from hogshare.kernels.barriers import within
+from hogshare.kernels.barriers import enough, within
 from hogshare.kernels.blocktimes import block_seconds
 from hogshare.kernels.calendar import schedule
 from hogshare.kernels.jit import exact_helper, exact_inlined
@@ -53,7 +53,7 @@ def frontier_allows(s, w, clock):
     """The lag rule over everybody."""
     if s.share == 1.0:
         return within(clock, w.words[LEAST], s.staleness)
-    return near_to(s, w, clock) >= s.share * (w.words[LIVE] - 1)
+    return enough(near_to(s, w, clock), w.words[LIVE] - 1, s.share)
 
 
 @exact_inlined

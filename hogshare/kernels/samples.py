@@ -13,7 +13,7 @@ when that one's clock advances. Clocks only grow, so who has been found near is 
 
 import numpy as np
 
-from hogshare.kernels.barriers import within
+from hogshare.kernels.barriers import enough, within
 from hogshare.kernels.jit import exact_helper, exact_inlined
 from hogshare.kernels.passing import near_to, release, size_of_held
 from hogshare.kernels.streams import fraction, next_random
@@ -83,7 +83,7 @@ def share_near(near, others, wanted, share, stream):
         stream = next_random(stream)
         if fraction(stream) * (others - i) < near - found:
             found += 1
-    return found >= share * wanted, stream
+    return enough(found, wanted, share), stream
 
 
 @exact_inlined
@@ -180,7 +180,7 @@ def held_share_allows(s, w, k):
             drawn += 1
             if within(clock, w.whole[other, CLOCK], s.staleness):
                 near += 1
-    return near >= s.share * drawn
+    return enough(near, drawn, s.share)
 
 
 @exact_inlined

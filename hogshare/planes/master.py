@@ -28,7 +28,8 @@ class Master:
     cutoff : int or None, default=None
         Drop messages whose snapshot is more than so many versions old. None: none is dropped.
     damped : bool, default=False
-        Multiply a message by ``1 / (1 + staleness)``, which keeps old ones from going too far.
+        Multiply a message by ``1 / (1 + age)``, the versions since its snapshot, which keeps old
+        ones from going too far.
 
     Notes
     -----

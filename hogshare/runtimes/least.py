@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hogshare.kernels import layout
-from hogshare.kernels.barriers import within
+from hogshare.kernels.barriers import enough, within
 from hogshare.shm.table import IN_RUN
 
 ABSENT = -1
@@ -55,4 +55,4 @@ class LeastClock:
         if share == 1.0:
             return False
         near = sum(n for reached, n in self._counts.items() if within(clock, reached, staleness))
-        return near - 1 >= share * (self.in_run - 1)  # itself is near itself, and no other
+        return bool(enough(near - 1, self.in_run - 1, share))  # itself is near itself, no other

@@ -79,7 +79,7 @@ class ProgressTable:
 
     @property
     def version(self) -> np.ndarray:
-        """Pushes by all workers that were in what the worker pulled last."""
+        """Pushes by all workers that were in what it pulled last; with a master its version."""
         return self._column(layout.T_VERSION)
 
     @property

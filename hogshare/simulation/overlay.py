@@ -1,10 +1,10 @@
 """The structured overlay: sampling of the others without anybody who knows them all.
 
 Workers stand on a ring (`hogshare.simulation.ring`), know O(log n) others each, and reach the owner
-of any point in O(log n) hops. Source: Wang, Catterall and Mortier 2017, sections 3 and 4, who take
-it for granted that the owner of a random point is a random worker. It is not: the chance is the
-owner's zone, zones are about exponentially distributed, and of 1000 workers the luckiest is drawn
-some seven times too often, and a tenth of them less than a tenth as often as they should be.
+of any point in O(log n) hops. Source: Wang, Catterall and Mortier 2017, who take it for granted
+that the owner of a random point is a random worker. It is not: the chance is the owner's zone,
+zones are about exponentially distributed, and of 1000 workers the luckiest is drawn some seven
+times too often, and a tenth of them less than a tenth as often as they should be.
 
 What makes draws uniform
 ------------------------

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from hogshare.barriers import Barrier, check_barrier, name_of, numbers_of
+from hogshare.barriers import ANY_NUMBER, Barrier, check_barrier, name_of, numbers_of
 from hogshare.kernels import barriers as codes
 from hogshare.ranges import count, not_negative
 
 PLACES = ("central", "distributed")
 ASK_AND_ANSWER = 2  # messages
-ANY_NUMBER = 1 << 62  # of workers: no sample is as large
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class Placement:
 
     Notes
     -----
-    Source: Wang, Catterall and Mortier 2017, section 4. The barriers that the paper does not have
+    Source: Wang, Catterall and Mortier 2017. The barriers that the paper does not have
     go by the same rule: `Fraction` with a sample asks a sample, `Throttled` and a function of the
     user's look at everybody.
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,13 +21,8 @@ import numpy as np
 from hogshare import figures, tables
 from hogshare.barriers import (
     ASP,
-    BSP,
     LOOKS_PER_BLOCK,
-    PBSP,
-    PSSP,
-    SSP,
     BuiltIn,
-    Fraction,
     numbers_of,
 )
 from hogshare.kernels import barriers as codes
@@ -242,7 +237,7 @@ def outcome_of(run: Run, costs: Costs, n_workers: int) -> Outcome:
     if inline:
         mean += costs.message
     law = Measured((mean * costs.factors).tolist())
-    seconds = time_of_blocks(_fitting(barrier, n_workers), n_workers, law, n_blocks)
+    seconds = time_of_blocks(barrier, n_workers, law, n_blocks)
     seconds += n_blocks * in_turn  # one worker after the other, round by round
     floors = {"workers": seconds, "master": 0.0 if inline else n_blocks * costs.message}
     # the next order is begun in the middle of an epoch, by one worker, and has to be there at its
@@ -256,19 +251,6 @@ def outcome_of(run: Run, costs: Costs, n_workers: int) -> Outcome:
     computed = n_blocks * (mean + in_turn)
     waiting = max(0.0, 1.0 - computed / (n_workers * seconds))
     return Outcome(seconds + costs.outside, waiting, limit)
-
-
-def _fitting(barrier: BuiltIn, n_workers: int) -> BuiltIn:
-    """The same barrier with a sample that so many workers have: a larger one is everybody."""
-    sample = getattr(barrier, "sample", None)
-    if sample is None or sample <= n_workers - 1:
-        return barrier
-    if isinstance(barrier, PBSP):
-        return BSP()
-    if isinstance(barrier, PSSP):
-        return SSP(barrier.staleness)
-    assert isinstance(barrier, Fraction)
-    return replace(barrier, sample=None)
 
 
 def assumptions(run: Run, costs: Costs) -> list[str]:

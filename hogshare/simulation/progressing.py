@@ -14,17 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.barriers import (
-    BSP,
-    PSSP,
-    SSP,
-    Barrier,
-    BuiltIn,
-    Fraction,
-    check_barrier,
-    name_of,
-    numbers_of,
-)
+from hogshare.barriers import Barrier, BuiltIn, check_barrier, name_of, numbers_of
 from hogshare.kernels import barriers as codes
 from hogshare.kernels import progress as kernel
 from hogshare.kernels import virtual
@@ -195,7 +185,7 @@ def progress(
     Parameters
     ----------
     barrier : ASP, BSP, SSP, PBSP, PSSP, Fraction or Throttled
-        As of `hogshare.solve`, with the same predicate.
+        As of `hogshare.solve`, with the same predicate: a sample of all, or of more, is no sample.
     n_workers : int
         Up to millions. PSP's papers call them nodes.
     block_time : law of `hogshare.simulation`, default=None
@@ -239,8 +229,8 @@ def progress(
     Who leaves or joins changes a sample that is held by one worker only, or not at all: who has
     left is out of it. (Workers of `hogshare.solve` then draw it anew.)
 
-    Source: Wang, Catterall and Mortier 2017, section 6. They say neither what law their block times
-    have nor when a worker looks again; see ``docs/psp.md``.
+    Source: the simulations of Wang, Catterall and Mortier 2017. They say neither what law their
+    block times have nor when a worker looks again; see ``docs/psp.md``.
 
     Examples
     --------
@@ -287,7 +277,7 @@ def progress(
 
 
 def _plan(barrier: Barrier, n_workers: int) -> dict[str, Any]:
-    """The barrier's numbers, if it is one of ours and fits."""
+    """The barrier's numbers, if it is one of ours."""
     check_barrier(barrier)
     if not isinstance(barrier, BuiltIn):
         raise TypeError(
@@ -296,17 +286,6 @@ def _plan(barrier: Barrier, n_workers: int) -> dict[str, Any]:
             "functions."
         )
     count(1, n_workers=n_workers)
-    sample = getattr(barrier, "sample", None)
-    if sample is not None and sample > n_workers - 1:
-        whole: BuiltIn = BSP()
-        if isinstance(barrier, PSSP):
-            whole = SSP(barrier.staleness)
-        elif isinstance(barrier, Fraction):
-            whole = Fraction(barrier.share, barrier.staleness)
-        raise ValueError(
-            f"the sample of {barrier!r} is larger than the {n_workers - 1} others there are; to "
-            f"look at all of them write {whole!r}."
-        )
     return numbers_of(barrier, n_workers)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from hogshare.barriers import ASP, is_free
 from hogshare.engine.rules import SGD
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
@@ -70,7 +71,7 @@ def asysg_con(
     Returns
     -------
     Report
-        With ages in updates of the model in `Report.staleness`.
+        With ages in updates of the model in `Report.ages`.
 
     Raises
     ------
@@ -109,12 +110,12 @@ def asysg_con(
             f"{', '.join(map(repr, PROPORTIONAL))}, or solve(problem, plane=Master(...))."
         )
     stop = stop or Stop(epochs=epochs)
-    held_out = 0 if stop.validation is None else int(np.count_nonzero(stop.validation))
+    n_training = _rows_to_learn_from(problem, stop)
     rule = SGD(batch=batch)  # refuses what is below 1
-    if batch > problem.n_rows - held_out:
+    if batch > n_training:
         raise ValueError(
-            f"batch={batch} is more than the {problem.n_rows - held_out} rows there are to learn "
-            "from; a gradient is the mean over that many rows."
+            f"batch={batch} is more than the {n_training} rows there are to learn from; a gradient "
+            "is the mean over that many rows."
         )
     report = solve(
         problem,
@@ -135,9 +136,18 @@ def asysg_con(
             step=steps.eta0 if steps.kind == "constant" else None,
             rows_per_gradient=batch,
             penalty_on_support=True,
+            own_under_way=is_free(settings.get("barrier") or ASP()),
+            schedule=steps,
+            n_training=n_training,
             start=settings.get("start"),
         )
     return report
+
+
+def _rows_to_learn_from(problem: LinearProblem, stop: Stop) -> int:
+    """Rows of an epoch, without those that are held out."""
+    held_out = 0 if stop.validation is None else int(np.count_nonzero(stop.validation))
+    return problem.n_rows - held_out
 
 
 def _records_gradients(problem: LinearProblem, theory: bool, settings: dict[str, Any]) -> bool:
@@ -222,13 +232,14 @@ def asysg_incon(
     1430
     """
     steps = step if isinstance(step, StepSize) else StepSize("constant", eta0=step)
+    stop = stop or Stop(epochs=epochs)
     report = solve(
         problem,
         rule=SGD(batch=batch, coordinate=coordinate),
         plane=Shared(exchange=None, adds=adds),
         n_workers=n_workers,
         step=steps,
-        stop=stop or Stop(epochs=epochs),
+        stop=stop,
         **{"gradients": _records_gradients(problem, theory, settings), **settings},
     )
     if theory:
@@ -239,6 +250,8 @@ def asysg_incon(
             n_gradients=batch,
             coordinate=coordinate,
             step=steps.eta0 if steps.kind == "constant" else None,
+            schedule=steps,
+            n_training=_rows_to_learn_from(problem, stop),
             start=settings.get("start"),
         )
     return report

@@ -18,7 +18,7 @@ from hogshare.engine.rules import SAGA, SDCA, Rule, schedule_of
 from hogshare.engine.session import Session
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
-from hogshare.kernels import layout
+from hogshare.kernels import barriers, epochs, layout
 from hogshare.machine import cores
 from hogshare.planes import Plane
 from hogshare.problems.linear import LinearProblem
@@ -193,7 +193,16 @@ def epoch_losses(session: Session) -> np.ndarray:
 
 def staleness(session: Session) -> np.ndarray:
     """Histogram over all workers, without the empty end."""
-    total = session.shared.staleness.sum(axis=0)
+    return _whole(session.shared.staleness)
+
+
+def ages(session: Session) -> np.ndarray | None:
+    """The same of the ages of messages to a master; None without one."""
+    return _whole(session.shared.ages) if session.plan.private == epochs.MASTER else None
+
+
+def _whole(histograms: np.ndarray) -> np.ndarray:
+    total: np.ndarray = histograms.sum(axis=0)
     used = total.nonzero()[0]
     return total[: used[-1] + 1] if used.size else total[:1]
 
@@ -215,8 +224,12 @@ def mail(session: Session) -> dict[str, Any] | None:
 
 
 def workers(session: Session) -> list[dict[str, Any]]:
-    """One line per worker; `joined_seconds` counts from the run's beginning."""
+    """One line per worker; `joined_seconds` counts from the run's beginning.
+
+    Who passes without a look at the others, as without a barrier, does not know its lead.
+    """
     lines = []
+    looks = session.plan.barrier != barriers.FREE
     for k, row in enumerate(session.shared.table.tolist()):
         joined = (row[layout.T_JOINED] - session.began) * 1e-9
         lines.append(
@@ -229,7 +242,7 @@ def workers(session: Session) -> list[dict[str, Any]]:
                 "dropped": row[layout.T_DROPPED],
                 "waiting_seconds": row[layout.T_WAITING] * 1e-9,
                 "mean_block_seconds": row[layout.T_BUSY] * 1e-9 / max(1, row[layout.T_BLOCKS]),
-                "largest_lead": row[layout.T_LAG],
+                "largest_lead": row[layout.T_LAG] if looks else None,
                 "joined_seconds": joined if row[layout.T_PROCESS] else None,
                 "pid": row[layout.T_PROCESS],
             }

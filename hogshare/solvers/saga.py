@@ -32,9 +32,9 @@ def asaga(
     n_workers : int, default=-1
         Workers; -1 means all usable cores.
     step : float or "auto", default="auto"
-        Step size: a number is constant, as in the paper, whose theorem asks for
-        1 / (32 L (1 + workers sqrt(density))), and whose experiments use 1 / (3 L) and the like.
-        "auto" is that of `hogshare.SAGA`, and does not depend on the number of workers.
+        Step size: a number is constant, as in the paper, whose experiments use 1 / (3 L) and the
+        like; what its theorem asks for is in the notes. "auto" is that of `hogshare.SAGA`, and does
+        not depend on the number of workers.
     epochs : int, default=10
         Passes over the rows.
     adds : {"atomic", "plain"}, default="atomic"
@@ -56,9 +56,14 @@ def asaga(
     Notes
     -----
     Source: Leblond, Pedregosa and Lacoste-Julien, "ASAGA: asynchronous parallel SAGA", AISTATS
-    2017. Departures: the l2 part is a proximal step on the row's support instead of a part of the
-    gradient, which overshoots where a feature is rare; rows are visited in a new order every
-    epoch instead of being drawn; what is remembered of a row is swapped atomically.
+    2017. Its theorem asks for a step of at most ``1 / (32 L (1 + tau sqrt(Delta)) xi)``, where tau,
+    below a tenth of the rows, is how many steps overlap (about the workers), Delta the largest
+    share of the rows that have a feature in common, and ``xi = sqrt(1 + min(1 / sqrt(Delta), tau) /
+    (8 kappa))`` with kappa = L / mu.
+
+    Departures: the l2 part is a proximal step on the row's support instead of a part of the
+    gradient, which overshoots where a feature is rare; rows are visited in a new order every epoch
+    instead of being drawn; what is remembered of a row is swapped atomically.
 
     Examples
     --------

@@ -290,6 +290,7 @@ def solve(
             trace=outcome.trace(session, problem, first, gradients, begun) if trace else None,
             workers=outcome.workers(session),
             staleness=outcome.staleness(session),
+            ages=outcome.ages(session),
             turns=outcome.turns(session),
             mail=outcome.mail(session),
             seconds={

@@ -6,6 +6,7 @@ times. ``docs/theory.md`` says how the paper's counts are read off a run.
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -14,12 +15,15 @@ import numpy as np
 
 from hogshare import theory
 from hogshare.engine.optimality import Optimality
+from hogshare.engine.steps import StepSize, optimal_start
+from hogshare.kernels import schedules
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
-from hogshare.report import Report
+from hogshare.report import Report, largest_of, mean_of, p95_of
 from hogshare.theory.smoothness import as_matrix
 
 SAMPLE_VALUES = 1 << 20  # of the rows that L is computed from
+MOST_STEPS = 1 << 16  # evaluated between two snapshots
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,9 @@ class Constants:
 
     A model's update is one write cycle on the lock-free plane: with inconsistent reads the analysis
     counts it as one write per coordinate, or as what it is where it writes just one.
+
+    own : gradients of a worker's own that may be under way when it reads: 1 with a master that it
+        does not wait for
     """
 
     gap: float
@@ -39,6 +46,17 @@ class Constants:
     n_coordinates: int
     consistent: bool
     one_coordinate: bool = False
+    own: int = 0
+
+    def age_of(self, n_workers: int) -> int:
+        """Age that so many workers make: the updates that their gradients under way make."""
+        gradients = n_workers - 1 + self.own
+        return -(-gradients // self.n_gradients) if self.consistent else gradients
+
+    def workers_of(self, age: int) -> int:
+        """The most workers that make no larger age; at least 1, who makes none."""
+        gradients = age * self.n_gradients if self.consistent else age
+        return max(1, gradients + 1 - self.own)
 
     @property
     def writes(self) -> int:
@@ -94,6 +112,9 @@ def theory_section(
     rows_per_gradient: int = 1,
     penalty_on_support: bool | None = None,
     coordinate: str | None = None,
+    own_under_way: bool = False,
+    schedule: StepSize | None = None,
+    n_training: int | None = None,
     start: Model | None = None,
 ) -> dict[str, Any]:
     """Say what the analysis of AsySG expects of a run, as plain data for `Report.theory`.
@@ -102,9 +123,10 @@ def theory_section(
     ----------
     problem : LinearProblem
     report : Report
-        Of the run. Its staleness histogram is taken for the ages: of updates of the model, where
-        a push is one; on the lock-free plane a push is a block of rows, of which others complete
-        as many during one of this worker's as they complete write cycles during one cycle of its.
+        Of the run. With a master it has ages, in updates of the model. Otherwise its staleness
+        histogram is taken for them: on the lock-free plane a push is a block of rows, of which
+        others complete as many during one of this worker's as they complete write cycles during
+        one cycle of its.
     consistent : bool
         Whether reads are real past states of the model (AsySG-con), or not (AsySG-incon).
     n_gradients : int
@@ -118,6 +140,12 @@ def theory_section(
         `hogshare.theory.gradient_noise`. None: with inconsistent reads and writes of all of them.
     coordinate : str or None, default=None
         As of `SGD`: what of the n coordinates an update writes.
+    own_under_way : bool, default=False
+        Whether a worker may read while its own last gradient is on its way to a master.
+    schedule : StepSize or None, default=None
+        How the steps went, up to a factor; None: they were constant.
+    n_training : int or None, default=None
+        Rows of an epoch; None: all of the problem.
     start : Model or None, default=None
         Where the run started; None: at zero.
 
@@ -155,6 +183,7 @@ def theory_section(
         n_coordinates=(problem.n_features + problem.fit_intercept) * problem.n_columns,
         consistent=consistent,
         one_coordinate=coordinate is not None,
+        own=int(own_under_way),
     )
     if not (0.0 < known.gap < math.inf and known.L > 0.0 and 0.0 < known.sigma < math.inf):
         return _nothing(
@@ -176,7 +205,7 @@ def theory_section(
         **_ages(known, report),
         **_steps(known, report, step),
         "bound": known.bound(),
-        **_measured(report),
+        **_measured(problem, report, schedule, n_training or problem.n_rows),
     }
     if problem.is_sparse:
         section |= _sparsity(problem)
@@ -221,41 +250,48 @@ def lower_bound(problem: LinearProblem, model: Model) -> tuple[float, str]:
 
 
 def up_to(known: Constants) -> int:
-    """Workers up to which the condition holds: one more than the age, which the others make."""
+    """Workers up to which the condition holds: as many as make no larger age than it allows."""
     allowed = known.largest_age()
-    return 1 if allowed is None else allowed + 1
+    return 1 if allowed is None else known.workers_of(allowed)
 
 
 def is_expected(known: Constants, report: Report) -> bool:
     """Whether two workers or more are allowed, and 19 of 20 ages of the run are."""
-    return up_to(known) >= max(2, report.staleness_p95 + 1)
+    allowed = known.largest_age()
+    return allowed is not None and up_to(known) >= 2 and allowed >= p95_of(ages_of(report))
+
+
+def ages_of(report: Report) -> np.ndarray:
+    """Histogram of the ages of a run's updates."""
+    return report.staleness if report.ages is None else report.ages
 
 
 def sentence(known: Constants, report: Report, step: float | None) -> str:
     """Whether linear speedup is to be expected, up to how many workers, and why."""
     law = "(10)" if known.consistent else "(18)"
     count, workers = f"{known.n_updates:,.0f}", up_to(known)
-    p95, oldest = report.staleness_p95, report.staleness_max
-    if workers < 2:
-        least = known.least_updates(1)
+    allowed, of_two = known.largest_age(), known.age_of(2)
+    p95, oldest = p95_of(ages_of(report)), largest_of(ages_of(report))
+    if allowed is None or workers < 2:
+        least = known.least_updates(of_two)
         text = (
-            f"Linear speedup is not to be expected, because for two workers (age 1) condition "
-            f"{law} asks for {least:,} updates and the run had {count}: take "
+            f"Linear speedup is not to be expected, because for two workers (age {of_two}) "
+            f"condition {law} asks for {least:,} updates and the run had {count}: take "
             f"{_times(least / known.n_updates)} as many epochs, or smaller batches"
         )
     elif not is_expected(known, report):
         text = (
             f"Linear speedup is not to be expected of this run, because {count} updates allow an "
-            f"age of {workers - 1} by condition {law} (about {workers} workers), and one in twenty "
+            f"age of {allowed:,} by condition {law} (about {workers:,} workers), and one in twenty "
             f"of its updates was {p95} old or more (the oldest {oldest})"
         )
     else:
         within = f"no update of this run was older than {oldest}"
-        if oldest > workers - 1:
+        if oldest > allowed:
             within = f"19 of 20 updates of this run were at most {p95} old, the oldest {oldest}"
         text = (
             f"Linear speedup is to be expected up to about {workers:,} workers: {count} updates "
-            f"allow an age of {workers - 1:,} by condition {law}, and {within}"
+            f"allow an age of {allowed:,} by condition {law}, and {within}"
         )
     if step is not None and known.condition(step, p95) > 1.0:
         law = "(7)" if known.consistent else "(15)"
@@ -271,9 +307,11 @@ def _times(ratio: float) -> str:
 
 
 def _ages(known: Constants, report: Report) -> dict[str, Any]:
-    oldest = report.staleness_max
+    ages = ages_of(report)
+    oldest = largest_of(ages)
     return {
-        "age_p95": report.staleness_p95,
+        "age_mean": mean_of(ages),
+        "age_p95": p95_of(ages),
         "age_max": oldest,
         "least_updates": known.least_updates(oldest),
         "condition_holds": known.n_updates >= known.least_updates(oldest),
@@ -284,19 +322,58 @@ def _ages(known: Constants, report: Report) -> dict[str, Any]:
 def _steps(known: Constants, report: Report, step: float | None) -> dict[str, Any]:
     steps: dict[str, Any] = {"step": step, "paper_step": known.step_size()}
     if step is not None:
-        left = known.condition(step, report.staleness_max)
+        left = known.condition(step, largest_of(ages_of(report)))
         steps |= {"step_condition": left, "step_condition_holds": left <= 1.0}
     return steps
 
 
-def _measured(report: Report) -> dict[str, Any]:
-    """Mean squared gradient norm over the trace: each snapshot stands for what came after it."""
+def _measured(
+    problem: LinearProblem, report: Report, schedule: StepSize | None, n_rows: int
+) -> dict[str, Any]:
+    """Mean squared gradient norm over the trace, by step sizes: each snapshot stands for what came
+    after it. Nothing where what the steps were is not known.
+    """
     trace = report.trace
-    if trace is None or trace.squared_gradient is None or not trace.epochs[-1] > 0.0:
+    if trace is None or trace.squared_gradient is None or len(trace.epochs) < 2:
         return {}
-    spans = np.diff(trace.epochs, append=trace.epochs[-1])
-    norm = theory.ergodic_gradient_norm(spans, trace.squared_gradient)
+    schedule = schedule or StepSize("constant")
+    rows = np.rint(trace.epochs * n_rows)
+    first_t = report.model.t - report.n_epochs * n_rows  # of the first epoch, resumed or not
+    steps = mean_steps(problem, report, schedule, first_t + rows)
+    if steps is None:
+        return {}
+    weights = np.diff(trace.epochs) * steps
+    norm = theory.ergodic_gradient_norm(weights, trace.squared_gradient[:-1])
     return {"ergodic_squared_gradient": norm}
+
+
+def mean_steps(
+    problem: LinearProblem, report: Report, schedule: StepSize, times: np.ndarray
+) -> np.ndarray | None:
+    """Mean step size of the rows from each time to the next, up to a factor.
+
+    None of "adaptive" steps that may have fallen, since no report tells of that. (Losses that
+    passive-aggressive steps are for have kinks, and no theory here.)
+    """
+    if schedule.kind == "adaptive" and report.settings["stop"]["tol"] is not None:
+        return None
+    if schedule.kind in ("constant", "adaptive"):
+        return np.ones(len(times) - 1)
+    alpha = problem.alpha
+    numbers = (
+        schedules.CODES[schedule.kind],
+        schedule.eta0,
+        schedule.power_t,
+        alpha,
+        optimal_start(problem.loss, problem.epsilon, alpha),
+    )
+    means = []
+    for first, end in itertools.pairwise(times):
+        # so many rows at once are as good as their middle, far from the first
+        together = max(1, int(end - first) // MOST_STEPS)
+        middles = np.arange(first, max(end, first + 1.0), together) + 0.5 * (together - 1)
+        means.append(float(schedules.step_size(*numbers, middles).mean()))
+    return np.array(means)
 
 
 def _sparsity(problem: LinearProblem) -> dict[str, Any]:

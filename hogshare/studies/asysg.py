@@ -1,7 +1,7 @@
 """Speedups of AsySG-con and AsySG-incon on the virtual clock, beside the papers' tables.
 
 Iteration speedup with p workers is ``p * iterations(1) / iterations(p)`` and time speedup
-``seconds(1) / seconds(p)``, both up to the same objective (Lian et al. 2015, section 6). An
+``seconds(1) / seconds(p)``, both up to the same objective (as Lian et al. 2015 measure). An
 iteration is an update of the master (con) or a write cycle (incon). Gradients are real, those of a
 linear problem; block times are drawn. So iteration speedup says what stale gradients cost, and time
 speedup besides what reading, writing and the model's end of the links cost. The papers' tables are

@@ -106,8 +106,10 @@ def con_largest_age(
 ) -> int | None:
     """Largest age that (10) allows for so many updates.
 
-    An age is about the number of other workers, so that linear speedup is to be expected up to
-    about one worker more than this: the bound (11) does not depend on the age.
+    Up to there the bound (11) does not depend on the age, so that linear speedup is to be expected
+    of as many workers as make that age: N workers that have one gradient under way each make one of
+    about ``(N - 1) / M`` updates, and of ``N / M`` where a worker's own last gradient is on its way
+    too when it reads.
 
     Parameters
     ----------

@@ -108,6 +108,20 @@ def test_a_share_of_the_others(share):
         assert passes(barriers.Fraction(share), clocks, 0) == (near >= share * 4)
 
 
+@pytest.mark.parametrize("of", [10, 20, 25, 50, 100])
+def test_a_share_is_what_is_written(of):
+    """As 0.28, which times 25 is above 7 in floating point, and 0.7 - 0.42."""
+    for near in range(1, of + 1):
+        share = float(f"{near / of:.2f}")
+        for written in (share, share - 0.42 + 0.42):
+            assert codes.enough(near, of, written)
+            assert not codes.enough(near - 1, of, written)
+    for near in (6, 7):
+        clocks = [10, *[10] * near, *[0] * (25 - near)]
+        for sample in (None, 25):
+            assert passes(barriers.Fraction(0.28, sample=sample), clocks, 0) == (near >= 7)
+
+
 @pytest.mark.parametrize("sample", [1, 2, 3])
 def test_the_sample_is_uniform(sample):
     """With one slow worker, it is in the sample with chance sample / others; each alike."""
