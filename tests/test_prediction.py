@@ -12,6 +12,7 @@ from hogshare import (
     BSP,
     PBSP,
     PSSP,
+    SAGA,
     SSP,
     Fraction,
     Master,
@@ -433,6 +434,52 @@ def test_a_prediction_of_a_real_run(data):
     assert json.loads(json.dumps(prediction.to_dict(), allow_nan=False))["n_workers"] == [1, 2, 4]
     with pytest.raises(ValueError, match="rows is 10"):
         report.predict(problem=problems.linear(np.eye(10), np.arange(10) % 2))
+
+
+def test_an_objective_that_an_epochs_end_reaches_is_reached(data):
+    """The last snapshot of a trace may be a few blocks before the end."""
+    report = solve(data, stop=Stop(epochs=30), seed=0, trace=4)
+    seen = []
+
+    def watch(epoch, snapshot):
+        model = snapshot()
+        seen.append(data.objective(model.coef, model.intercept))
+        return epoch == 2
+
+    at = {"n_workers": 2, "runtime": Simulator(), "block": data.n_rows // 30, "trace": 4}
+    solve(data, seed=0, stop=Stop(epochs=30, tol=None), on_epoch=watch, **at)
+    simulator, rows = at["runtime"], at["block"]
+    assert report.again.epochs_to(seen[-1], data, 2, simulator, rows, 30) == 2.0
+    assert report.again.epochs_to(0.0, data, 2, simulator, rows, 3) is None
+
+
+@pytest.mark.parametrize("barrier", [ASP(), BSP(), SSP(2)], ids=str)
+def test_epochs_are_predicted_with_exchanges_as_often_as_in_a_real_run(barrier):
+    X, y = datasets.dense(4000, 50)
+    problem = problems.linear(X, y, alpha=1e-2)
+    run = {"rule": SAGA(), "barrier": barrier, "n_workers": 2, "runtime": "threads", "trace": 4}
+    report = solve(problem, stop=Stop(epochs=60, tol=None), seed=0, **run)
+    objective = float(report.trace.objective[-1]) * (1.0 + 1e-3)
+    prediction = report.predict((1, 8), problem=problem, objective=objective)
+    one, eight = prediction.epochs
+    assert eight <= one + 1.5, "and 7 epochs, not 2, where what an exchange holds back is dropped"
+    block, interval = report.again.pace(problem, 8, 4)
+    assert interval == cases.session(problem, rule=SAGA(), n_workers=8).plan.interval
+    assert block == (interval if barrier == BSP() else block_rows(4000, 8, 4))
+
+
+def test_what_is_known_of_blocks_and_exchanges_is_used():
+    report = a_report(even(200.0), 2, SHARED, interval=90)
+    report.settings["rule"]["name"] = "SAGA"
+    run = Run(report, {8: (250, 17), 16: (125, 3)})
+    assert (run.rows_of_block(8), run.interval(8)) == (250, 17)
+    assert (run.rows_of_block(4), run.interval(4)) == (500, 90)
+    assert predicting.virtual_rows(run, 8) == 17
+    assert predicting.virtual_rows(run, 4) == 90
+    assert predicting.virtual_rows(run, 16) == 4, "no more blocks of an epoch than can be borne"
+    assert predicting.virtual_rows(run, 1) == 8192
+    report.settings["rule"]["name"] = "SGD"
+    assert predicting.virtual_rows(Run(report), 8) == FIRST_INTERVAL
 
 
 def test_what_is_not_reached_has_no_time(data):

@@ -7,10 +7,24 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from hogshare import ASP, BSP, SAGA, SDCA, Shared, Simulator, Stop, problems, solve
-from hogshare.datasets import zipf_classification
+from hogshare import (
+    ASP,
+    BSP,
+    SAGA,
+    SDCA,
+    SGD,
+    SSP,
+    Shared,
+    Simulator,
+    Stop,
+    Throttled,
+    problems,
+    solve,
+)
+from hogshare.datasets import dense, zipf_classification
 from hogshare.engine import arrays, description, memory_steps
 from hogshare.engine.pace import (
+    interval_of_rounds,
     interval_with_memory,
     keeps,
     longest_interval,
@@ -19,7 +33,12 @@ from hogshare.engine.pace import (
 )
 from hogshare.engine.sampling import largest_share, row_chances
 from hogshare.kernels import layout
-from hogshare.planes.shared import easy_interval, exchange_interval, feature_curvature
+from hogshare.planes.shared import (
+    easy_interval,
+    exchange_interval,
+    feature_curvature,
+    row_nanoseconds,
+)
 from hogshare.problems import rows
 
 LIMIT = 100
@@ -219,6 +238,80 @@ def test_saga_is_stretched_where_it_cannot_keep_what_is_held_back(text):
     assert of(4, exchange=100) == (1.0, 1.0)
     assert of(4) == (2.0, 1.0), "or has to exchange much sooner, where that is dear"
     assert of(8, exchange=300) == (2.0, 0.0)
+
+
+@pytest.fixture(scope="module", params=["log_loss", "hinge", "multinomial"])
+def alike(request):
+    """Few dense rows that are alike, and what one worker of SAGA has come to after some epochs."""
+    X, y = dense(4000, 50)
+    if request.param == "multinomial":
+        noise = np.random.default_rng(0).gumbel(size=(4000, 3))
+        y = (X[:, :3] + 0.5 * noise).argmax(axis=1)
+    problem = problems.linear(X, y, loss=request.param, alpha=1e-2)
+    run = {"rule": SAGA(), "seed": 1, "n_workers": 1, "runtime": "caller"}
+    model = solve(problem, stop=Stop(epochs=4, tol=None), **run).model
+    return problem, problem.objective(model.coef, model.intercept)
+
+
+@pytest.mark.parametrize(
+    ("runtime", "barrier"),
+    [
+        ("threads", BSP()),
+        (Simulator(), ASP()),
+        (Simulator(), BSP()),
+        (Simulator(), SSP(2)),
+        (Simulator(), Throttled(4)),
+    ],
+    ids=["rounds", "free", "rounds on a virtual clock", "bounded", "throttled"],
+)
+def test_blocks_that_end_with_an_exchange_are_as_short_as_the_rule_asks(alike, runtime, barrier):
+    """Eight workers of SAGA that cannot keep what is held back take three times the epochs."""
+    problem, reached = alike
+
+    def is_there(epoch, snapshot):
+        model = snapshot()
+        return problem.objective(model.coef, model.intercept) <= reached
+
+    run = {"rule": SAGA(), "seed": 1, "n_workers": 8, "runtime": runtime, "barrier": barrier}
+    report = solve(problem, stop=Stop(epochs=20, tol=None), on_epoch=is_there, **run)
+    assert report.n_epochs <= 5
+    assert report.settings["block_rows"] == report.settings["exchange_rows"]
+
+
+def test_a_block_is_what_lies_between_two_exchanges(text):
+    problem = problems.linear(*like_a9a(30_000), alpha=1e-4)
+    worthwhile = int(description.ROUND_NS / row_nanoseconds(problem))
+
+    def of(rule, n_workers, plane=None, problem=problem, barrier=None, **more):
+        settings = {"rule": rule, "n_workers": n_workers, "plane": plane or Shared()} | more
+        session = cases.session(problem, barrier=barrier or BSP(), **settings)
+        return session.plan.block_rows, session.plan.interval, session.rule.keep
+
+    assert of(SAGA(), 2) == (worthwhile,) * 2 + (1.0,), "as many rows as are worth a round"
+    assert of(SAGA(), 4) == (234, 234, 1.0), "as many as it can keep what is held back with"
+    assert of(SAGA(), 8) == (58, 58, 1.0)
+    assert of(SAGA(), 8, block=200) == (200, 200, 0.0), "unless somebody says how many"
+    assert of(SDCA(), 8) == (469, 469, 1.0), "which the dual rule can always"
+    zeros = problems.linear(*like_a9a(30_000), alpha=1e-4, penalty="l1")
+    assert of(SAGA(), 8, problem=zeros) == (469, 469, 0.0), "and who has exact zeros never"
+    assert of(SAGA(), 8, problem=text[0])[::2] == (78, 1.0), "stretched, if that is what it takes"
+    for rule in (SGD(), SDCA(), SAGA()):
+        assert of(rule, 4, Shared(exchange=20))[:2] == (20, 20), "as the user says"
+    # without rounds blocks do not depend on the exchange, but where it comes at their ends only
+    real = of(SAGA(), 8, barrier=ASP())
+    assert real == (469, 39, 1.0)
+    run = {"rule": SAGA(), "n_workers": 8, "stop": Stop(epochs=1), "seed": 0}
+    facts = solve(problem, runtime=Simulator(), **run).settings
+    assert (facts["block_rows"], facts["exchange_rows"]) == (39, 39)
+
+
+def test_rounds_are_as_long_as_is_worthwhile_unless_something_is_lost():
+    oldest = oldest_reading(8, 1.0)
+    assert interval_of_rounds(20, 500, SAGA(), 0.0, 40_000, oldest) == 78
+    assert interval_of_rounds(20, 50, SAGA(), 0.0, 40_000, oldest) == 50
+    assert interval_of_rounds(100, 500, SAGA(), 0.0, 40_000, oldest) == 500, "lost as it is"
+    assert interval_of_rounds(20, 500, SDCA(), 0.0, 40_000, oldest) == 500
+    assert interval_of_rounds(20, 0, SAGA(), 0.0, 40_000, oldest) == 20, "no rounds"
 
 
 def test_the_automatic_interval_of_plain_descent_is_not_that_of_others():

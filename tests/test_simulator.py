@@ -146,6 +146,16 @@ def test_behind_bsp_it_is_the_run_of_threads_and_processes_bit_for_bit(problem, 
     assert [w["blocks"] for w in simulated.workers] == [w["blocks"] for w in real.workers]
 
 
+@pytest.mark.parametrize("rule", [SGD(), SDCA(), SAGA()], ids=str)
+def test_behind_bsp_it_is_the_same_run_if_nobody_says_how_long_blocks_are(problem, rule):
+    step = StepSize("constant", 0.01) if isinstance(rule, SGD) else None
+    settings = {"rule": rule, "step": step, "barrier": BSP(), "n_workers": 3, "block": None}
+    simulated = run(problem, **settings)
+    real = run(problem, "threads", **settings)
+    assert bits(simulated) == bits(real)
+    assert simulated.settings["block_rows"] == real.settings["block_rows"]
+
+
 # blocks of worker k end at 0.05 (k + 1) seconds and some multiple of 0.15: no two at once
 SCHEDULE = Recorded(
     [

@@ -80,23 +80,6 @@ def describe(
     cap = n_training
     if automatic and isinstance(rule, SAGA):
         cap = longest_interval(n_workers, largest_share(problem, rule, stop.validation))
-    rows_per_block = block_rows(n_training, n_workers, trace)
-    if block is not None:
-        rows_per_block = min(block, rows_per_block) if trace else min(block, n_training)
-    elif rule.coordinate is not None or parts:  # a block is a write cycle: pushes count those
-        rows_per_block = min(rule.batch, n_training)
-    elif sleeps == epochs.SIMULATED and mode == epochs.EXCHANGE:  # which comes at a block's end
-        rows_per_block = min(interval, cap, rows_per_block)
-    elif mode == epochs.MASTER:
-        rows_per_block = min(MESSAGE_ROWS if rule.batch == 1 else rule.batch, n_training)
-    elif ordered:  # a block is what lies between two exchanges, and worth the waiting
-        worthwhile = int(ROUND_NS / row_nanoseconds(problem))
-        rows_per_block = min(max(interval, worthwhile), cap, rows_per_block)
-    # whole mini-batches: a block's end cuts one short
-    batch = min(int(rule.batch), n_training)
-    rows_per_block = min(n_training, -(-rows_per_block // batch) * batch)
-    n_blocks = -(-n_training // rows_per_block)
-    record_every = max(1, n_blocks // trace) if trace else 0
     numbers = sgd.Rule(
         loss=losses.CODES[problem.loss],
         epsilon=problem.epsilon,
@@ -112,24 +95,45 @@ def describe(
         # scikit-learn's smaller intercept step for sparse rows, whose features are small
         intercept_decay=0.01 if problem.is_sparse else 1.0,
         track=track,
-        batch=batch,
+        batch=min(int(rule.batch), n_training),
         first_t=float(first_t),
         coordinate=coordinate.CODES[rule.coordinate],
         **memory_numbers(rule, problem, l1, n_training, empty),
     )
+    # on a virtual clock and in rounds workers exchange at blocks' ends, and nowhere else
+    at_ends = mode == epochs.EXCHANGE and (ordered or sleeps == epochs.SIMULATED)
+    # rows that are worth the waiting for a round, where nobody has said how many
+    worthwhile = int(ROUND_NS / row_nanoseconds(problem)) if ordered and automatic else 0
+    rows_per_block, follows = block_rows(n_training, n_workers, trace), False
+    if block is not None:
+        rows_per_block = min(block, rows_per_block) if trace else min(block, n_training)
+    elif rule.coordinate is not None or parts:  # a block is a write cycle: pushes count those
+        rows_per_block = min(rule.batch, n_training)
+    elif mode == epochs.MASTER:
+        rows_per_block = min(MESSAGE_ROWS if rule.batch == 1 else rule.batch, n_training)
+    elif at_ends:
+        rows_per_block, follows = min(cap, rows_per_block), True
+    if mode == epochs.EXCHANGE and not isinstance(rule, SGD):
+        limits = 1, rows_per_block if follows else cap
+        if at_ends and not follows:
+            limits = rows_per_block, rows_per_block if ordered else cap
+        asked = interval, automatic, worthwhile
+        pace = pace_of(rule, problem, numbers, n_training, n_workers, *asked, limits)
+        interval, worthwhile = pace.interval, 0
+        numbers = numbers._replace(stretch=pace.stretch, keep=float(pace.keep), level=pace.level)
+    if follows:
+        rows_per_block = min(max(interval, worthwhile), rows_per_block)
+    # whole mini-batches: a block's end cuts one short
+    batch = min(int(rule.batch), n_training)
+    rows_per_block = min(n_training, -(-rows_per_block // batch) * batch)
+    n_blocks = -(-n_training // rows_per_block)
+    record_every = max(1, n_blocks // trace) if trace else 0
     window, abreast = 0, 1
     if shuffle:
         window, abreast = windows(problem.rows, problem.n_rows, isinstance(rule, SAGA))
     turned = isinstance(rule, SDCA) and abreast > 1
     if turned:
         abreast = windows_abreast(abreast, n_workers, window, rows_per_block)
-    if mode == epochs.EXCHANGE and not isinstance(rule, SGD):
-        limits = (rows_per_block if sleeps == epochs.SIMULATED else 1, cap)
-        if ordered:
-            limits = (rows_per_block, rows_per_block)
-        pace = pace_of(rule, problem, numbers, n_training, n_workers, interval, automatic, limits)
-        interval = pace.interval
-        numbers = numbers._replace(stretch=pace.stretch, keep=float(pace.keep), level=pace.level)
     plane_numbers = plane.numbers()
     if rule.average and n_workers > 1 and mode == epochs.LOCK_FREE:
         # the sum of iterates counts every change: one that is lost would stay in it for good

@@ -52,6 +52,7 @@ def pace_of(
     n_workers: int,
     interval: int,
     automatic: bool,
+    worthwhile: int,
     limits: tuple[int, int],
 ) -> Pace:
     """Settle the pace of a rule that remembers rows, on `n_rows` of the problem's.
@@ -64,6 +65,9 @@ def pace_of(
     ----------
     interval : int
         Rows between exchanges that the plane asks for; where it is `automatic`, for its cost alone.
+    worthwhile : int
+        Rows that are worth the waiting where all workers wait for each other between exchanges; 0
+        where they do not.
     limits : (int, int)
         Rows between exchanges, at least and at most, that the rest of the run leaves to choose.
     """
@@ -75,6 +79,7 @@ def pace_of(
         oldest, rows = oldest_reading(n_workers, stretch), interval
         if automatic and l1 == 0.0:
             rows = interval_with_memory(interval, easy, rule, n_rows, n_workers, oldest)
+        rows = interval_of_rounds(rows, worthwhile, rule, l1, n_rows, oldest)
         rows = max(least, min(rows, most))
         # steps that are longer already may hardly be longer still at an epoch's beginning
         level = max(numbers.level, LEVEL) if stretch > 1.0 else numbers.level
@@ -153,6 +158,20 @@ def interval_with_memory(
         elif kept >= least:
             bearable = min(bearable, kept)
     return max(1, bearable)
+
+
+def interval_of_rounds(
+    interval: int, worthwhile: int, rule: SAGA | SDCA, l1: float, n_rows: int, oldest: float
+) -> int:
+    """Rows between exchanges where all workers wait for each other between two.
+
+    As many as are worth it. But where SAGA keeps what an exchange holds back, no more than it can
+    keep it with: dropping it costs more epochs than a round costs time. SDCA keeps it anyway, and
+    blocks of an eighth of a worker's rows cost it few epochs.
+    """
+    if isinstance(rule, SAGA) and keeps(rule, l1, n_rows, interval * oldest):
+        worthwhile = min(worthwhile, int(n_rows / (DELAY * oldest)))
+    return max(interval, worthwhile)
 
 
 def windows_abreast(usual: int, n_workers: int, window: int, block_rows: int) -> int:

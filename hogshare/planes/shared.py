@@ -42,6 +42,8 @@ class Shared:
         An int: every worker has a private copy and folds it into the shared vector every so many
         rows (at a run's start, while the model moves fast, sooner), each coordinate weighted by how
         far a block of rows moves it (see `hogshare.kernels.exchange`). "auto" chooses the number.
+        Behind `BSP` and on a virtual clock exchanges come at blocks' ends, and this is the block,
+        unless one is named.
     adds : {"plain", "atomic"}, default="plain"
         With ``exchange=None``: plain adds may lose an update when two workers meet on a
         coordinate; atomic ones do not, and cost several times as much. Several workers whose

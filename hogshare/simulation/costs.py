@@ -9,7 +9,9 @@ the machine's constants say, and rows the rest.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -81,13 +83,21 @@ class Costs:
 class Run:
     """The facts of a report that a prediction needs.
 
+    Parameters
+    ----------
+    report : Report
+    paces : mapping of int to (int, int), default={}
+        By number of workers, where it is known: rows of a block, and rows between two exchanges.
+
     Raises
     ------
     ValueError
         If nothing can be predicted from it.
     """
 
-    def __init__(self, report: Report) -> None:
+    def __init__(
+        self, report: Report, paces: Mapping[int, tuple[int, int]] = MappingProxyType({})
+    ) -> None:
         if "virtual" in report.seconds:
             raise ValueError(
                 "this report is of a simulated run, whose block times are a Simulator's: predict "
@@ -128,7 +138,9 @@ class Run:
         self.has_master = plane["name"] == "Master"
         self.exchanges = not self.has_master and plane["exchange"] is not None
         self._l1 = effective_l1_ratio(size["penalty"], size["l1_ratio"])
+        self.paces = paces
         descends = settings["rule"]["name"] == "SGD"
+        self.remembers = not descends
         self._follows = plane.get("exchange") == "auto" and descends
         self._pace = (DESCENT_FIRST, DESCENT_GROWTH) if descends else (FIRST_INTERVAL, GROWTH)
         self._measured = int(settings["exchange_rows"])
@@ -159,6 +171,8 @@ class Run:
 
     def rows_of_block(self, n_workers: int) -> int:
         """Rows of a block in a run with so many workers."""
+        if n_workers in self.paces:
+            return self.paces[n_workers][0]
         automatic = block_rows(self.n_rows, n_workers, self.per_epoch)
         if self.is_ordered(n_workers) and self.n_workers > 1:
             return min(self.block_rows, automatic)
@@ -166,6 +180,8 @@ class Run:
 
     def interval(self, n_workers: int) -> int:
         """Rows between two exchanges in a run with so many workers."""
+        if n_workers in self.paces:
+            return self.paces[n_workers][1]
         if self._measured and not (self._follows and n_workers != self.n_workers):
             return self._measured
         if not self.exchanges:

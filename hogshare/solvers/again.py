@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hogshare.barriers import Barrier, BuiltIn
+from hogshare.engine.description import describe
 from hogshare.engine.rules import SGD, Rule
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
+from hogshare.kernels import tracking
 from hogshare.planes import Plane
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
@@ -29,7 +31,7 @@ class Again:
     ----------
     solve : callable
         `hogshare.solve`; here, because it makes these.
-    rule, plane, barrier, step, shuffle : as of `solve`
+    rule, plane, barrier, step, shuffle, block : as of `solve`
     seed : int
         Of the row order itself.
     obstacle : str
@@ -42,8 +44,40 @@ class Again:
     barrier: BuiltIn | None
     step: StepSize
     shuffle: bool
+    block: int | None
     seed: int
     obstacle: str = ""
+
+    def pace(self, problem: LinearProblem, n_workers: int, trace: int) -> tuple[int, int]:
+        """Rows of a block, and rows between two exchanges, of a real run with so many workers.
+
+        Parameters
+        ----------
+        problem : LinearProblem
+        n_workers : int
+        trace : int
+            Snapshots per epoch.
+        """
+        assert self.barrier is not None
+        settings, _ = describe(
+            problem,
+            rule=self.rule,
+            plane=self.plane,
+            barrier=self.barrier,
+            step=self.step,
+            stop=Stop(epochs=1),
+            n_workers=n_workers,
+            seed=self.seed,
+            shuffle=self.shuffle,
+            first_t=1.0,
+            trace=trace,
+            report_epochs=False,
+            track=tracking.NOTHING,
+            block=self.block,
+            empty=True,
+        )
+        rows, interval = settings.plan["block_rows"], settings.plan["interval"]
+        return rows, rows if settings.plan["ordered"] else interval
 
     def epochs_to(
         self,
@@ -67,10 +101,15 @@ class Again:
         most : int
             Epochs.
         """
+        reached = None
 
         def is_there(epoch: int, snapshot: Callable[[], Model]) -> bool:
+            nonlocal reached
             model = snapshot()
-            return bool(problem.objective(model.coef, model.intercept) <= objective)
+            if not problem.objective(model.coef, model.intercept) <= objective:
+                return False
+            reached = float(epoch)
+            return True
 
         rule = self.rule
         counts_writes = isinstance(rule, SGD) and rule.coordinate is not None
@@ -89,7 +128,9 @@ class Again:
             block=None if counts_writes else block,
             on_epoch=is_there,
         )
-        return report.epochs_to(objective)
+        crossed = report.epochs_to(objective)
+        # the last snapshot may be a few blocks before the end of the epoch that reached it
+        return reached if crossed is None else crossed
 
 
 def again(
@@ -100,6 +141,7 @@ def again(
     step: StepSize,
     stop: Stop,
     shuffle: bool,
+    block: int | None,
     seed: int,
     begins_late: bool,
 ) -> Again:
@@ -118,6 +160,7 @@ def again(
         barrier=barrier if isinstance(barrier, BuiltIn) else None,
         step=step,
         shuffle=shuffle,
+        block=block,
         seed=seed,
         obstacle=obstacle,
     )

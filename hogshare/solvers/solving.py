@@ -109,7 +109,8 @@ def solve(
         them after the run.
     block : int or None, default=None
         Rows of a block, after which a worker's clock advances and the barrier is asked. None: an
-        eighth of a worker's share of an epoch, at most 8192. A trace may need smaller ones.
+        eighth of a worker's share of an epoch, at most 8192. A trace may need smaller ones. With
+        private copies behind `BSP`, and on a virtual clock, what lies between two exchanges.
     record : bool, default=False
         Whether the report keeps who did which block from which version (`Report.recording`), for
         `hogshare.replay`. Needs the `Master` plane, or ``Shared(exchange=None)``.
@@ -310,6 +311,7 @@ def solve(
                 step,
                 stop,
                 shuffle,
+                block,
                 OrderSeed(order_seed),
                 start is not None or saved is not None,
             ),
