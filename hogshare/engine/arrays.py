@@ -6,6 +6,8 @@ Private memory is allocated here, shared memory by the runtime that needs it, fr
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,10 +18,19 @@ from hogshare.engine.sampling import row_chances
 from hogshare.engine.session import ROW_ARRAYS, Session, Settings
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
-from hogshare.kernels import barriers, coordinate, epochs, layout, losses, master, sgd
+from hogshare.kernels import (
+    barriers,
+    coordinate,
+    epochs,
+    layout,
+    losses,
+    master,
+    sgd,
+    tracking,
+)
 from hogshare.planes.shared import feature_curvature, feature_rarity
 from hogshare.problems.linear import LinearProblem
-from hogshare.problems.model import Model
+from hogshare.problems.model import Handed, Model, columns_last
 from hogshare.shm import turns
 from hogshare.shm.spacing import APART, PAIR
 
@@ -27,6 +38,9 @@ MAX_HISTORY = 100_000
 BARRIERS = 1  # tells the barriers' streams from others of the same seed
 MAX_SNAPSHOT_BYTES = 2**31
 MAX_RECORDING_BYTES = 2**31
+
+KEPT = ("w", "lag")  # that become a model
+NOTHING: Mapping[str, np.ndarray] = MappingProxyType({})
 
 Shapes = dict[str, tuple[tuple[int, ...], str]]
 
@@ -188,17 +202,19 @@ def fill(
     if stop.validation is not None:
         a["held_out"][:] = stop.validation
     if start is not None:
-        a["w"][:] = np.asarray(start.coef).T.reshape(-1)
+        if not _is_lent(a["w"], start, start.coef):
+            a["w"][:] = columns_last(start.coef)
         a["intercept"][:] = start.intercept
         if start.average_coef is not None and a["average_coef"].size:
-            a["average_coef"][:] = start.average_coef
+            if not _is_lent(a["average_coef"], start, start.average_coef):
+                a["average_coef"][:] = start.average_coef
             a["average_intercept"][:] = start.average_intercept
     norms = session.locals()
     norms[:, layout.L_SCALE] = 1.0
     norms[:, layout.L_STRETCH] = 1.0
     norms[:, layout.L_INTERCEPT] = a["intercept"]
-    w = a["w"].reshape(-1, session.settings.n_columns).astype(np.float64, copy=False)
-    if start is not None:
+    if start is not None and session.rule.track == tracking.CRITERION:  # who alone reads them
+        w = a["w"].reshape(-1, session.settings.n_columns).astype(np.float64, copy=False)
         norms[:, layout.L_SQUARED_NORM] = np.square(w).sum(axis=0)
         norms[:, layout.L_L1_NORM] = np.abs(w).sum(axis=0)
     is_saga = session.rule.method == sgd.SAGA
@@ -227,6 +243,26 @@ def fill(
         )
 
 
+def lent(start: Model | None, iterate: float) -> dict[str, np.ndarray]:
+    """Arrays that a run takes as they are from the start that it goes on with.
+
+    iterate : weight of an iterate in the lag, see `hogshare.kernels.sgd`: below 1 the lag is the
+        start's average itself
+    """
+    if not isinstance(start, Handed):
+        return {}
+    arrays = {"w": columns_last(start.coef)}
+    if start.average_coef is not None:
+        arrays["average_coef"] = start.average_coef
+        if iterate < 1.0:
+            arrays["lag"] = columns_last(start.average_coef)[np.newaxis]
+    return arrays
+
+
+def _is_lent(array: np.ndarray, start: Model, part: np.ndarray) -> bool:
+    return isinstance(start, Handed) and np.may_share_memory(array, part)
+
+
 def barrier_streams(seed: int, n_workers: int) -> np.ndarray:
     """Where each worker's stream of barrier samples begins; never zero."""
     draws = np.random.default_rng([seed, BARRIERS]).integers(1, 2**32, n_workers, dtype=np.uint32)
@@ -240,8 +276,13 @@ def row_arrays(problem: LinearProblem) -> dict[str, np.ndarray]:
     return dict(zip(ROW_ARRAYS, parts, strict=True))
 
 
-def private_memory(specification: Shapes) -> dict[str, np.ndarray]:
+def private_memory(
+    specification: Shapes, lent: Mapping[str, np.ndarray] = NOTHING
+) -> dict[str, np.ndarray]:
     """Allocate a run's arrays in this process, each at a distance from the others.
+
+    What is lent is taken as it is. What becomes part of the model is allocated by itself: it stays
+    when the rest is freed.
 
     The allocator puts small arrays side by side. A word that one worker writes at every exchange
     would then share its line with one that the other reads at every row. One piece of memory for
@@ -249,11 +290,25 @@ def private_memory(specification: Shapes) -> dict[str, np.ndarray]:
     """
     places, size = [], 0
     kinds: dict[str, np.dtype] = {}  # few, and dear to look up
+    arrays = dict(lent)
     for name, (shape, kind) in specification.items():
+        if name in arrays:
+            continue
+        if name in KEPT:
+            arrays[name] = _by_itself(shape, np.dtype(kind))
+            continue
         if kind not in kinds:
             kinds[kind] = np.dtype(kind)
         places.append((name, shape, kinds[kind], size))
         size += -(-math.prod(shape) * kinds[kind].itemsize // APART) * APART
     room = np.zeros(size + APART, np.uint8)
     start = -room.ctypes.data % APART
-    return {name: np.ndarray(shape, kind, room, start + at) for name, shape, kind, at in places}
+    for name, shape, number, at in places:
+        arrays[name] = np.ndarray(shape, number, room, start + at)
+    return arrays
+
+
+def _by_itself(shape: tuple[int, ...], kind: np.dtype) -> np.ndarray:
+    """Zeros that share no line with anybody else's memory."""
+    room = np.zeros(math.prod(shape) * kind.itemsize + 2 * APART, np.uint8)
+    return np.ndarray(shape, kind, room, -room.ctypes.data % APART)

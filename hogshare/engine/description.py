@@ -58,6 +58,7 @@ def describe(
     parts: int = 0,
     orderly: bool = True,
     empty: bool,
+    iterate: float = 1.0,
 ) -> tuple[Settings, Shapes]:
     """Settle a run's numbers and list the arrays it needs.
 
@@ -65,6 +66,7 @@ def describe(
     orderly : whether BSP may keep workers in their order, for which all have to be there
     empty : whether a rule that remembers rows remembers none when the run begins; of a resumed run,
         when the one began that was interrupted
+    iterate : as of `hogshare.kernels.sgd.Rule`
     """
     n_rows = problem.n_rows
     held_out = 0 if stop.validation is None else int(np.count_nonzero(stop.validation))
@@ -98,6 +100,7 @@ def describe(
         batch=min(int(rule.batch), n_training),
         first_t=float(first_t),
         coordinate=coordinate.CODES[rule.coordinate],
+        iterate=iterate,
         **memory_numbers(rule, problem, l1, n_training, empty),
     )
     # on a virtual clock and in rounds workers exchange at blocks' ends, and nowhere else

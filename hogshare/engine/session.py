@@ -24,10 +24,11 @@ from hogshare.kernels import apart, epochs, layout, repair, sgd, turns
 from hogshare.kernels.epochs import Plan
 from hogshare.kernels.epochs import Shared as SharedArrays
 from hogshare.kernels.rows import Rows
-from hogshare.problems.model import Model, shrunk
+from hogshare.problems.model import Model, as_coef, columns_last, shrunk
 from hogshare.shm.table import IN_RUN
 from hogshare.stragglers import FIRST_BLOCKS, Stragglers
 
+AT_ONCE = 1 << 15  # numbers of a mean that are added up while a cache has them
 ROW_ARRAYS = ("row_data", "row_indices", "row_indptr", "row_y", "row_weight")
 
 
@@ -171,39 +172,95 @@ class Session:
         """
         self.shared.table[me, layout.T_STATE] = layout.DEAD
 
-    def model(self) -> Model:
-        """The model as it stands, averages included (exact once every worker has left)."""
+    def model(self, last: bool = False) -> Model:
+        """The model as it stands, averages included (exact once every worker has left).
+
+        Coefficients lie in memory as the run has them, feature by feature.
+
+        last : whether every worker has left for good, so that the run's own arrays are the model
+        """
         n_columns, shared = self.settings.n_columns, self.shared
         local = self.locals()
-        coef = shared.w.reshape(-1, n_columns)
-        intercept = shared.intercept
+        w, intercept = shared.w, shared.intercept
         if self.plan.private == epochs.ALONE:
             # the one worker's scale and intercept stand beside the vector until it leaves
-            coef = (coef * local[0, layout.L_SCALE]).astype(shared.w.dtype)
+            if last:
+                self._fold()
+            else:
+                scaled = w.reshape(-1, n_columns) * local[0, layout.L_SCALE]
+                w = scaled.astype(w.dtype, copy=False).reshape(-1)
             intercept = local[0, layout.L_INTERCEPT]
-        coef = shrunk(np.array(coef.T, order="C"), self.rule.threshold)
+        elif not last:
+            w = w.copy()
+        coef = shrunk(as_coef(w, n_columns), self.rule.threshold)
         intercept = intercept.astype(shared.w.dtype)
         t = self.rule.first_t + self.word(layout.EPOCHS) * float(shared.order.shape[1])
         if not self.rule.average:
             return Model(coef, intercept, t)
-        count, total, bias = self.sums_of_iterates()
-        before = max(0.0, self.rule.first_t - self.rule.average)
-        total = total.reshape(-1, n_columns).T + before * self.arrays["average_coef"]
-        bias = bias + before * self.arrays["average_intercept"]
-        share = 1.0 / np.maximum(count + before, 1.0)
-        return Model(
-            coef,
-            intercept,
-            t,
-            (total * share[:, None]).astype(coef.dtype),
-            (bias * share).astype(coef.dtype),
-        )
+        average, bias = self.mean_of_iterates(last)
+        return Model(coef, intercept, t, average, bias.astype(coef.dtype))
 
-    def sums_of_iterates(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """How many iterates this run has summed per column, their sum, and their intercepts'."""
+    def mean_of_iterates(self, last: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Mean of the iterates with those before this run, as coefficients and intercepts.
+
+        last : whether the run's own arrays may be written for it
+        """
+        before = max(0.0, self.rule.first_t - self.rule.average)
+        n_columns, kind = self.settings.n_columns, self.shared.w.dtype
+        count, total, bias = self.sums_of_iterates(last)
+        share = 1.0 / np.maximum(count + before, 1.0)
+        bias = (bias + before * self.arrays["average_intercept"]) * share
+        if self.rule.iterate < 1.0:  # those before are in the sum, which is a mean of so many
+            share, before = share / self.rule.iterate, 0.0
+        if not (before or count.any()):
+            mean = total if total.dtype == kind else np.zeros(total.shape, kind)
+            return as_coef(mean, n_columns), bias
+        first = columns_last(self.arrays["average_coef"]) if before else total
+        if total.dtype == kind:
+            out = total
+        else:
+            out = first if last and first.dtype == kind else np.empty(total.shape, kind)
+        step = max(1, AT_ONCE // n_columns)
+        shares = share[0] if (share == share[0]).all() else np.tile(share, step)
+        for start in range(0, len(total), step * n_columns):
+            part = slice(start, start + step * n_columns)
+            piece = total[part]
+            if before:
+                piece += np.multiply(first[part], before, dtype=np.float64)
+            of_piece = shares if np.ndim(shares) == 0 else shares[: len(piece)]
+            np.multiply(piece, of_piece, out=out[part], casting="same_kind")
+        return as_coef(out, n_columns), bias
+
+    def settle(self) -> None:
+        """Leave arrays that are the caller's as a model, after a run that was broken off."""
+        if self.plan.private != epochs.ALONE:
+            return  # others write the vector at exchanges only, or as it is
+        with np.errstate(all="ignore"):
+            self._fold()
+            if self.rule.iterate < 1.0:
+                self.mean_of_iterates(last=True)
+
+    def _fold(self) -> None:
+        """Fold the one worker's scale, if it has never come to leave."""
+        local, lag = self.locals()[0], self.arrays["lag"]
+        w = self.shared.w.reshape(-1, self.settings.n_columns)
+        if lag.size and local[layout.L_AVERAGE_SCALE].any():
+            lag = lag[0, : self.size].reshape(w.shape)
+            lag += local[layout.L_AVERAGE_SCALE] * w
+            local[layout.L_AVERAGE_SCALE] = 0.0
+        if (local[layout.L_SCALE] != 1.0).any():
+            w[:] = local[layout.L_SCALE] * w
+            local[layout.L_SCALE] = 1.0
+
+    def sums_of_iterates(self, last: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """How many iterates this run has summed per column, their sum, and their intercepts'.
+
+        last : whether a lag may be written; then one worker's is the sum
+        """
         local = self.locals()
         counts = local[:, layout.L_AVERAGE_COUNT]
-        total = self.arrays["lag"][:, : self.size].sum(axis=0)
+        lag = self.arrays["lag"][:, : self.size]
+        total = lag[0] if last and len(lag) == 1 else lag.sum(axis=0)
         # what is not in the lag yet: see `hogshare.kernels.sgd`
         in_place = self.plan.private in (epochs.LOCK_FREE, epochs.MASTER)
         weights = counts if in_place else local[:, layout.L_AVERAGE_SCALE]

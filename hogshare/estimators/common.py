@@ -26,7 +26,7 @@ from hogshare.kernels import schedules
 from hogshare.kernels.survey import Survey
 from hogshare.planes import Master
 from hogshare.problems.linear import build
-from hogshare.problems.model import Model
+from hogshare.problems.model import Handed, Model, in_place
 from hogshare.report import Report
 from hogshare.solvers.solving import OrderSeed, solve
 
@@ -139,24 +139,68 @@ class SGDMixin(KnownParameters, CallbackSupportMixin):
             intercept = intercept_init.reshape(n_columns).copy()
         return Model(coef, intercept, 1.0)
 
-    def _last_model(self, shape: tuple[int, int]) -> Model:
-        """Where `partial_fit` goes on."""
+    def _start(
+        self,
+        shape: tuple[int, int],
+        X: Any,
+        y: np.ndarray,
+        weight: np.ndarray | None,
+        init: tuple[Any, Any] | None,
+        anew: bool,
+    ) -> Model:
+        """Where a pass starts; without `init` at the present model."""
+        if init is None:
+            return self._last_model(shape, X, y, weight)
+        if anew:
+            return self._first_model(shape, X.dtype, *init)
+        return Handed(np.zeros(shape[::-1], X.dtype).T, np.zeros(shape[0], X.dtype))
+
+    def _last_model(self, shape: tuple[int, int], X: Any, *data: Any) -> Handed:
+        """Where `partial_fit` goes on: in the arrays that the last run has left, if it can.
+
+        X, data : what is learnt from, which may be in none of them
+        """
         est: Any = self
         if est.learning_rate == "auto":
             self._check_auto(for_partial_fit=True)
-        coef, intercept = _dense(est.coef_, shape), np.atleast_1d(est.intercept_)
+        rows = X.data if sp.issparse(X) else X
+        others = [part for part in (rows, *data) if type(part) is np.ndarray]
         t = float(getattr(self, "t_", 1.0))
+        averaged = est.average and getattr(self, "_average_coef", None) is not None
+        coef = est._standard_coef if averaged else est.coef_
+        coef = self._going_on(coef, shape, X.dtype, others)
+        intercept = np.atleast_1d(est._standard_intercept if averaged else est.intercept_)
         if not est.average:
-            return Model(coef, intercept, t)
-        if getattr(self, "_average_coef", None) is None:
+            return Handed(coef, intercept, t)
+        if not averaged:
             # averaging was switched on meanwhile: the model so far stands for its own average
-            return Model(coef, intercept, t, coef, intercept)
-        return Model(
-            _dense(est._standard_coef, shape),
-            est._standard_intercept,
-            t,
-            _dense(est._average_coef, shape),
-            est._average_intercept,
+            return Handed(coef, intercept, t, coef.copy("K"), intercept)
+        average = self._going_on(est._average_coef, shape, X.dtype, [*others, coef])
+        return Handed(coef, intercept, t, average, est._average_intercept)
+
+    def _going_on(
+        self, coef: Any, shape: tuple[int, int], dtype: np.dtype, others: list[np.ndarray]
+    ) -> np.ndarray:
+        """Coefficients in which a run may go on: those of this estimator's last run, or a copy.
+
+        What somebody has put there, or has from another estimator, is read and not written.
+        """
+        coef = np.asanyarray(_unsparse(coef)).reshape(shape)
+        apart = not any(np.may_share_memory(coef, part) for part in others)
+        if apart and in_place(coef, dtype) and self._is_own(coef):
+            return coef
+        with np.errstate(over="ignore"):  # the run tells
+            return np.array(coef.T, dtype=dtype, order="C", subok=False).T
+
+    def _is_own(self, coef: np.ndarray) -> bool:
+        """Whether these coefficients were made by this estimator's last run."""
+        model = getattr(getattr(self, "report_", None), "model", None)
+        if model is None or self.__dict__.get("_run_by") != id(self):
+            return False  # a copy of an estimator has the other's arrays
+        parts = (model.coef, model.average_coef)
+        return any(
+            part is not None and part.size == coef.size and _address(part) == _address(coef)
+            for part in parts
         )
 
     def _learn(
@@ -254,6 +298,7 @@ class SGDMixin(KnownParameters, CallbackSupportMixin):
         for name, value in {**attributes(model), "n_iter_": report.n_epochs}.items():
             setattr(self, name, value)
         self.report_ = report.without_memory()
+        self._run_by = id(self)
         if getattr(self, "average", 0):
             # scikit-learn's names and shapes: what partial_fit goes on from
             flat = model.coef.shape[0] == 1
@@ -292,10 +337,9 @@ class SGDMixin(KnownParameters, CallbackSupportMixin):
         return tags
 
 
-def _dense(coef: Any, shape: tuple[int, int]) -> np.ndarray:
-    """Coefficients as the engine has them, also after `sparsify`."""
-    return np.asarray(_unsparse(coef)).reshape(shape)
-
-
 def _unsparse(coef: Any) -> Any:
     return coef.toarray() if sp.issparse(coef) else coef
+
+
+def _address(array: np.ndarray) -> int:
+    return int(array.__array_interface__["data"][0])

@@ -62,9 +62,7 @@ class ClassifierPass(SGDMixin):
                 allow_all_zero_weights=self.early_stopping,
             )
         shape = (1 if n_classes <= 2 else n_classes, X.shape[1])
-        start = (
-            self._last_model(shape) if init is None else self._first_model(shape, X.dtype, *init)
-        )
+        start = self._start(shape, X, y, weight, init, anew)
         if n_classes < 2:
             raise ValueError(
                 "The number of classes has to be greater than one; "
@@ -124,9 +122,7 @@ class RegressorPass(SGDMixin):
         if sample_weight is not None:
             weight = _check_sample_weight(sample_weight, X, dtype=X.dtype)
         shape = (1, X.shape[1])
-        start = (
-            self._last_model(shape) if init is None else self._first_model(shape, X.dtype, *init)
-        )
+        start = self._start(shape, X, y, weight, init, max_iter is not None)
         validation = self._held_out(y, weight)
         # drawn in scikit-learn's order: of its two numbers the first is the row order's seed
         generator = generator_of(self.random_state)

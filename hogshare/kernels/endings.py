@@ -10,7 +10,7 @@ import numpy as np
 from hogshare.kernels import layout, losses, penalties, schedules
 from hogshare.kernels.atomics import compare_exchange, load, store
 from hogshare.kernels.dual import half_squares
-from hogshare.kernels.epochs import LOCK_FREE, MASTER, apply_criterion, stop_now
+from hogshare.kernels.epochs import ALONE, LOCK_FREE, MASTER, apply_criterion, stop_now
 from hogshare.kernels.jit import helper
 from hogshare.kernels.proximal import shrunk
 from hogshare.kernels.saga import fade, strengths, tame
@@ -20,12 +20,17 @@ from hogshare.kernels.sgd import GRADIENT, SAGA
 
 @helper
 def any_nonfinite(private, shared, plan):
-    """Whether the model has left the floating-point range (every value is looked at)."""
+    """Whether the model has left the floating-point range (every value is looked at).
+
+    Counted, not looked for: without a way out the loop is as quick as memory is.
+    """
     in_shared = plan.private == LOCK_FREE or plan.private == MASTER
     w = shared.w if in_shared else private.w
+    outside = 0
     for j in range(w.shape[0]):
-        if not np.isfinite(w[j]):
-            return True
+        outside += 0 if np.isfinite(w[j]) else 1
+    if outside > 0:
+        return True
     for c in range(shared.intercept.shape[0]):
         intercept = shared.intercept[c] if in_shared else private.local[layout.L_INTERCEPT, c]
         if not np.isfinite(intercept):
@@ -42,7 +47,9 @@ def end_epoch(rows, rule, plan, shared, private, epoch):
     w = shared.w if in_shared else private.w
     n_columns = local.shape[1]
     n_rows = np.float64(shared.order.shape[1])
-    if any_nonfinite(private, shared, plan):
+    # whoever has the model looks at it too: after a run's last epoch once is enough
+    handed_back = plan.private == ALONE and epoch + 1 >= plan.max_epochs and not plan.report_epochs
+    if not handed_back and any_nonfinite(private, shared, plan):
         stop_now(control, layout.STOPPED_BY_DIVERGENCE)
         store(control, layout.EPOCHS, epoch + 1)
         return

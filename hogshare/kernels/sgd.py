@@ -8,7 +8,9 @@ fits scikit-learn's model.
 Averaging (Xu 2011; the sparse form of Bottou) keeps the *sum* of iterates: with the model
 ``scale * w``, the sum of the iterates is ``A * w + lag``, where A is the sum of the scales and a
 change of w by delta adds ``-A * delta`` to lag. Departure: a float64 sum where scikit-learn keeps a
-running mean in the rows' dtype; a sum adds up over workers and over exchanges.
+running mean in the rows' dtype; a sum adds up over workers and over exchanges. A run of one worker
+that goes on from a mean of `before` iterates may write into that mean itself, as scikit-learn does:
+its iterates count 1 / before in the lag then (`Rule.iterate`), and the lag times before is the sum.
 """
 
 from typing import NamedTuple
@@ -78,6 +80,7 @@ class Rule(NamedTuple):
     falls: int  # epochs in which it falls; of a run that goes on the columns have that
     fewest: float  # share of the rows whose model SDCA's is in a run's first epoch; see `dual`
     coordinate: int  # whether one coordinate is written, and which; see `coordinate`
+    iterate: float  # weight of an iterate in the lag: 1, or less where that holds a mean
 
 
 class Private(NamedTuple):
@@ -171,6 +174,18 @@ def gradient_step(rule, y, p, eta, norm2):
 
 
 @helper
+def fold_in_line(w, lag, scale, late):
+    """Fold one scale of all columns, as one long vector; nothing that stays is touched."""
+    kind = w.dtype.type
+    if lag.shape[0] > 0 and late != 0.0:
+        for j in range(w.shape[0]):
+            lag[j] += late * w[j]
+    if scale != 1.0:
+        for j in range(w.shape[0]):
+            w[j] = kind(scale * w[j])
+
+
+@helper
 def fold_scale(private, first, last):
     """Multiply the scales of columns ``first:last`` into the vector; the lag stays exact."""
     local = private.local
@@ -178,6 +193,18 @@ def fold_scale(private, first, last):
     n_columns = local.shape[1]
     kind = w.dtype.type
     averaging = private.lag.shape[0] > 0
+    scale, late = local[layout.L_SCALE, first], local[layout.L_AVERAGE_SCALE, first]
+    alike = last - first == n_columns
+    for c in range(first, last):
+        alike = alike and local[layout.L_SCALE, c] == scale
+        alike = alike and local[layout.L_AVERAGE_SCALE, c] == late
+    if alike:
+        # so they are, unless one has stopped learning; a pass as quick as memory is
+        fold_in_line(w, private.lag, scale, late)
+        for c in range(first, last):
+            local[layout.L_AVERAGE_SCALE, c] = 0.0
+            local[layout.L_SCALE, c] = 1.0
+        return
     for base in range(0, w.shape[0], n_columns):
         for c in range(first, last):
             j = base + c
@@ -326,7 +353,7 @@ def sgd_rows(rows, rule, order, first, last, t, private, columns, single):
         if averaging:
             for c in range(n_columns):
                 if columns[layout.C_ACTIVE, c] != 0.0:
-                    local[layout.L_AVERAGE_SCALE, c] += local[layout.L_SCALE, c]
+                    local[layout.L_AVERAGE_SCALE, c] += local[layout.L_SCALE, c] * rule.iterate
                     local[layout.L_AVERAGE_INTERCEPT, c] += local[layout.L_INTERCEPT, c]
                     local[layout.L_AVERAGE_COUNT, c] += 1.0
         if l1:

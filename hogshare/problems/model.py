@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
+
+from hogshare.kernels.sums import squares
+from hogshare.problems.rows import FLOATS, frozen
 
 
 @dataclass(frozen=True)
@@ -41,14 +45,58 @@ class Model:
     average_intercept: np.ndarray | None = None
     memory: np.ndarray | None = None
 
-    def is_finite(self) -> bool:
-        """Whether every number of the last iterate is finite, and of an average."""
+    def is_finite(self, squares: float = math.inf) -> bool:
+        """Whether every number of the last iterate is finite, and of an average.
+
+        squares : float, default=inf
+            The sum of the coefficients' squares, if that is known.
+        """
         parts = (self.coef, self.intercept, self.average_coef, self.average_intercept)
-        return all(bool(np.isfinite(part).all()) for part in parts if part is not None)
+        unknown = parts[1:] if math.isfinite(squares) else parts
+        return all(_is_finite(part) for part in unknown if part is not None)
 
     def is_zero(self) -> bool:
         """Whether every number of the last iterate is zero."""
         return not (np.asarray(self.coef).any() or np.asarray(self.intercept).any())
+
+
+@dataclass(frozen=True)
+class Handed(Model):
+    """A start that a run may write: it goes on in these arrays, and they are its model afterwards.
+
+    An estimator's own, of which `partial_fit` would have to copy all to change a little. As
+    `in_place` has them: of the rows' dtype, and `coef` and `average_coef` lie in memory as an
+    engine has them, feature by feature.
+    """
+
+
+def columns_last(coef: np.ndarray) -> np.ndarray:
+    """Coefficients of shape (n_columns, n_features) as an engine's vector; a view if it can be."""
+    return np.asarray(coef).T.reshape(-1)
+
+
+def as_coef(vector: np.ndarray, n_columns: int) -> np.ndarray:
+    """An engine's vector as coefficients of shape (n_columns, n_features); a view."""
+    return vector.reshape(-1, n_columns).T
+
+
+def in_place(coef: np.ndarray, dtype: np.dtype) -> bool:
+    """Whether a run on rows of that dtype can go on in these coefficients' memory."""
+    flags = coef.T.flags
+    usable = flags.c_contiguous and flags.writeable and flags.aligned
+    return type(coef) is np.ndarray and coef.dtype == dtype and usable
+
+
+def sum_of_squares(part: np.ndarray) -> float:
+    """Of all numbers of a part of a model, without a copy if they are one vector in memory."""
+    if type(part) is not np.ndarray or part.dtype not in FLOATS:
+        return float(np.square(part, dtype=np.float64).sum())
+    return float(squares(frozen(columns_last(part))))
+
+
+def _is_finite(part: np.ndarray) -> bool:
+    with np.errstate(all="ignore"):
+        return math.isfinite(sum_of_squares(part)) or bool(np.isfinite(part).all())
 
 
 def shrunk(coef: np.ndarray, threshold: float) -> np.ndarray:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from hogshare.engine.arrays import Shapes, private_memory
+from hogshare.engine.arrays import NOTHING, Shapes, private_memory
 from hogshare.engine.checks import AtRest
 from hogshare.engine.loop import worker_loop
 from hogshare.engine.session import Session
@@ -18,10 +18,16 @@ class Caller:
     """The runtime of one worker: no thread, no process, the caller's own arrays."""
 
     name = "caller"
+    is_private = True  # what it allocates stays as long as anybody has it
 
-    def allocate(self, shapes: Shapes, rows: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Private memory; the rows as they are."""
-        return {**private_memory(shapes), **rows}
+    def allocate(
+        self,
+        shapes: Shapes,
+        rows: Mapping[str, np.ndarray],
+        lent: Mapping[str, np.ndarray] = NOTHING,
+    ) -> dict[str, np.ndarray]:
+        """Private memory; the rows, and what is lent, as they are."""
+        return {**private_memory(shapes, lent), **rows}
 
     def run(
         self, session: Session, on_epoch: OnEpoch | None, checks: AtRest | None = None

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from hogshare.barriers import UserBarrier, name_of
-from hogshare.engine.arrays import Shapes
+from hogshare.engine.arrays import NOTHING, Shapes
 from hogshare.engine.checks import AtRest
 from hogshare.engine.loop import loop_of
 from hogshare.engine.session import ROW_ARRAYS, Session, Settings
@@ -53,16 +53,22 @@ class Processes:
     """The runtime of processes."""
 
     name = "processes"
+    is_private = False  # the arena is used again
 
     def __init__(self) -> None:
         self.arena: Arena | None = None
         self.borrowed: dict[str, tuple[Arena, int, str, int]] = {}
         self.barrier = b""
 
-    def allocate(self, shapes: Shapes, rows: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def allocate(
+        self,
+        shapes: Shapes,
+        rows: Mapping[str, np.ndarray],
+        lent: Mapping[str, np.ndarray] = NOTHING,
+    ) -> dict[str, np.ndarray]:
         """One arena for everything that is not in shared memory already.
 
-        Rows made by `hogshare.share` are used where they are; others are copied.
+        Rows made by `hogshare.share` are used where they are; others, and what is lent, are copied.
         """
         shapes, copied = dict(shapes), {}
         for name, array in rows.items():

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.engine.arrays import Shapes, private_memory
+from hogshare.engine.arrays import NOTHING, Shapes, private_memory
 from hogshare.engine.checks import AtRest
 from hogshare.engine.loop import Rest, loop_of
 from hogshare.engine.session import Session
@@ -231,10 +231,16 @@ class Threads:
     """The runtime of threads."""
 
     name = "threads"
+    is_private = True  # what it allocates stays as long as anybody has it
 
-    def allocate(self, shapes: Shapes, rows: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Private memory; the rows as they are."""
-        return {**private_memory(shapes), **rows}
+    def allocate(
+        self,
+        shapes: Shapes,
+        rows: Mapping[str, np.ndarray],
+        lent: Mapping[str, np.ndarray] = NOTHING,
+    ) -> dict[str, np.ndarray]:
+        """Private memory; the rows, and what is lent, as they are."""
+        return {**private_memory(shapes, lent), **rows}
 
     def run(
         self, session: Session, on_epoch: OnEpoch | None, checks: AtRest | None = None

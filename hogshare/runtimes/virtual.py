@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from hogshare.barriers import Barrier, name_of
-from hogshare.engine.arrays import Shapes, private_memory
+from hogshare.engine.arrays import NOTHING, Shapes, private_memory
 from hogshare.engine.checks import AtRest
 from hogshare.engine.loop import STUCK_NS, Compute, Rest, Sleep, Wait, Wish, loop_of
 from hogshare.engine.session import Session
@@ -47,6 +47,7 @@ class Virtual:
     """The runtime of a `Simulator`."""
 
     name = "simulator"
+    is_private = True
 
     def __init__(self, simulator: Simulator) -> None:
         self.simulator = simulator
@@ -69,9 +70,14 @@ class Virtual:
         """Moments of reading the one vector; 0 where there is none."""
         return self.simulator.parts_of(isinstance(plane, Shared) and plane.exchange is None)
 
-    def allocate(self, shapes: Shapes, rows: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Private memory; the rows as they are."""
-        return {**private_memory(shapes), **rows}
+    def allocate(
+        self,
+        shapes: Shapes,
+        rows: Mapping[str, np.ndarray],
+        lent: Mapping[str, np.ndarray] = NOTHING,
+    ) -> dict[str, np.ndarray]:
+        """Private memory; the rows, and what is lent, as they are."""
+        return {**private_memory(shapes, lent), **rows}
 
     def run(
         self, session: Session, on_epoch: OnEpoch | None, checks: AtRest | None = None

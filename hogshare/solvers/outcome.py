@@ -57,9 +57,12 @@ def absurd(rule: Rule) -> str:
     )
 
 
-def is_absurd(problem: LinearProblem, model: Model) -> bool:
-    """Whether a finite model is the end of a divergence; looks at the loss only if it may be."""
-    if np.abs(model.coef).max(initial=0.0) < 1e6:
+def is_absurd(problem: LinearProblem, model: Model, squares: float) -> bool:
+    """Whether a finite model is the end of a divergence; looks at the loss only if it may be.
+
+    squares : sum of the coefficients' squares
+    """
+    if squares < 1e12 or np.abs(model.coef).max(initial=0.0) < 1e6:
         return False
     with np.errstate(all="ignore"):
         nothing = problem.objective(np.zeros_like(model.coef), np.zeros_like(model.intercept))

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 
 from hogshare import ranges
 from hogshare.barriers import ASP, Barrier, BuiltIn, check_barrier
-from hogshare.engine.arrays import Shapes, fill, row_arrays
+from hogshare.engine.arrays import Shapes, fill, lent, row_arrays
 from hogshare.engine.automatic import COUPLED
 from hogshare.engine.checkpoints import Checkpoint, Saved, facts_of, load
 from hogshare.engine.checks import FIRST_LOOK, AtRest, Checks, check_criterion
@@ -29,7 +29,7 @@ from hogshare.engine.stops import Stop
 from hogshare.kernels import epochs, layout, tracking
 from hogshare.planes import Master, Plane, Shared
 from hogshare.problems.linear import LinearProblem
-from hogshare.problems.model import Model
+from hogshare.problems.model import Handed, Model, sum_of_squares
 from hogshare.problems.rows import exceeds_memory
 from hogshare.report import Report
 from hogshare.runtimes.choice import choose
@@ -209,14 +209,16 @@ def solve(
         sleeps=int(stragglers is not None) if simulated is None else epochs.SIMULATED,
         parts=0 if simulated is None else simulated.parts(plane),
         orderly=simulated is None or simulated.simulator.is_orderly,
-        empty=begins_empty(start),
+        empty=not isinstance(rule, SGD) and begins_empty(start),
+        iterate=weight_of_iterates(problem, rule, plane, workers, start),
     )
     if record:
         from hogshare.engine.recording import check_recordable
 
         check_recordable(settings)
     checks = Checks(problem, stop, not isinstance(rule, SGD)) if stop.looks else None
-    arrays = runner.allocate(shapes, row_arrays(problem))
+    handed = lent(start, settings.rule["iterate"])
+    arrays = runner.allocate(shapes, row_arrays(problem), handed)
     try:
         asked = None if isinstance(barrier, BuiltIn) else barrier
         session = Session(arrays, settings, asked, stragglers)
@@ -245,19 +247,28 @@ def solve(
             checks.prepare()
         ready = time.perf_counter()
         session.began = session.clock()
-        with np.errstate(all="ignore"):
-            notes += runner.run(session, heard, at_rest)
+        try:
+            with np.errstate(all="ignore"):
+                notes += runner.run(session, heard, at_rest)
+        except BaseException:
+            if handed:
+                session.settle()
+            raise
         over = time.perf_counter()
         session.restore_sums()
         reason = session.word(layout.STOP)
         with np.errstate(all="ignore"):  # an average may be too large for the rows' type
-            model = dataclasses.replace(session.model(), memory=memory_of(session))
-        if reason == layout.STOPPED_BY_DIVERGENCE or not model.is_finite():
+            model = session.model(last=runner.is_private)
+            memory = memory_of(session)
+            squares = sum_of_squares(model.coef)
+        if memory is not None:
+            model = dataclasses.replace(model, memory=memory)
+        if reason == layout.STOPPED_BY_DIVERGENCE or not model.is_finite(squares):
             raise diverged(session.word(layout.EPOCHS), rule)
         if keeper is not None:
             keeper.finish()
             notes += keeper.notes
-        if outcome.is_absurd(problem, model):
+        if outcome.is_absurd(problem, model, squares):
             warnings.warn(outcome.absurd(rule), ConvergenceWarning, stacklevel=2)
             notes.append(outcome.absurd(rule))
         converged, why = reason == layout.STOPPED_BY_CRITERION, outcome.REASONS[reason]
@@ -322,6 +333,17 @@ def solve(
     finally:
         runner.close()
     return report
+
+
+def weight_of_iterates(
+    problem: LinearProblem, rule: Rule, plane: Plane, n_workers: int, start: Model | None
+) -> float:
+    """What an iterate counts in the lag: less than 1 where that is the start's own average."""
+    if not (isinstance(rule, SGD) and rule.average and isinstance(start, Handed)):
+        return 1.0
+    alone = plane.mode(n_workers) == epochs.ALONE and problem.dtype == np.float64
+    before = start.t - rule.average
+    return 1.0 / before if alone and before > 1.0 and start.average_coef is not None else 1.0
 
 
 def check_simulated(rule: Rule, plane: Plane) -> None:
@@ -550,6 +572,8 @@ def check(
                 f"shape {of_average[1]}; this problem needs {shape} and {shape[:1]}, or neither."
             )
         ranges.not_negative(**{"t of the start model": start.t})
+        if isinstance(start, Handed):
+            return  # of the rows' type; the run looks at its numbers when it is over
         if not start.is_finite():
             raise ValueError("The start model holds NaN or infinity.")
         with np.errstate(over="ignore"):
