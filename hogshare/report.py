@@ -288,6 +288,8 @@ class Report:
 
     def without_memory(self) -> Report:
         """Leave out what the model remembers of every row, which estimators do not keep."""
+        if self.model.memory is None:
+            return self
         return replace(self, model=replace(self.model, memory=None))
 
     def to_dict(self) -> dict[str, Any]:

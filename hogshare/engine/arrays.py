@@ -40,6 +40,7 @@ MAX_SNAPSHOT_BYTES = 2**31
 MAX_RECORDING_BYTES = 2**31
 
 KEPT = ("w", "lag")  # that become a model
+SMALL_ROOM = 1 << 18  # bytes, which are cleared in a fraction of the time of making their arrays
 NOTHING: Mapping[str, np.ndarray] = MappingProxyType({})
 
 Shapes = dict[str, tuple[tuple[int, ...], str]]
@@ -279,36 +280,64 @@ def row_arrays(problem: LinearProblem) -> dict[str, np.ndarray]:
 def private_memory(
     specification: Shapes, lent: Mapping[str, np.ndarray] = NOTHING
 ) -> dict[str, np.ndarray]:
-    """Allocate a run's arrays in this process, each at a distance from the others.
+    """Allocate a run's arrays in this process, each at a distance from the others."""
+    return Room(specification, lent).arrays(lent)
 
-    What is lent is taken as it is. What becomes part of the model is allocated by itself: it stays
-    when the rest is freed.
+
+class Room:
+    """One piece of memory for a run's arrays, which another run of the same shapes may use again.
 
     The allocator puts small arrays side by side. A word that one worker writes at every exchange
     would then share its line with one that the other reads at every row. One piece of memory for
     all of them: fifty take a fifth of a millisecond, which is much for a small fit.
+
+    What is lent has its own place already. What becomes part of the model is allocated by itself:
+    it stays when the rest is freed, or used again.
     """
-    places, size = [], 0
-    kinds: dict[str, np.dtype] = {}  # few, and dear to look up
-    arrays = dict(lent)
-    for name, (shape, kind) in specification.items():
-        if name in arrays:
-            continue
-        if name in KEPT:
-            arrays[name] = _by_itself(shape, np.dtype(kind))
-            continue
-        if kind not in kinds:
-            kinds[kind] = np.dtype(kind)
-        places.append((name, shape, kinds[kind], size))
-        size += -(-math.prod(shape) * kinds[kind].itemsize // APART) * APART
-    room = np.zeros(size + APART, np.uint8)
-    start = -room.ctypes.data % APART
-    for name, shape, number, at in places:
-        arrays[name] = np.ndarray(shape, number, room, start + at)
-    return arrays
+
+    def __init__(self, specification: Shapes, lent: Mapping[str, np.ndarray]) -> None:
+        self._specification, self._lent = specification, tuple(lent)
+        self._kept, places, size = [], [], 0
+        kinds: dict[str, np.dtype] = {}  # few, and dear to look up
+        for name, (shape, kind) in specification.items():
+            if name in lent:
+                continue
+            if kind not in kinds:
+                kinds[kind] = np.dtype(kind)
+            if name in KEPT:
+                self._kept.append((name, shape, kinds[kind]))
+                continue
+            places.append((name, shape, kinds[kind], size))
+            size += -(-math.prod(shape) * kinds[kind].itemsize // APART) * APART
+        self._memory, start = _zeros(size)
+        self._arrays = {
+            name: np.ndarray(shape, kind, self._memory, start + at)
+            for name, shape, kind, at in places
+        }
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it is worth keeping."""
+        return self._memory.nbytes <= SMALL_ROOM
+
+    def fits(self, specification: Shapes, lent: Mapping[str, np.ndarray]) -> bool:
+        """Whether a run of these arrays may use it; the run before is over."""
+        return self._lent == tuple(lent) and self._specification == specification
+
+    def clear(self) -> None:
+        """Write zeros everywhere, as fresh memory has them."""
+        self._memory[:] = 0
+
+    def arrays(self, lent: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """All arrays of a run by name."""
+        own = {}
+        for name, shape, kind in self._kept:
+            memory, start = _zeros(math.prod(shape) * kind.itemsize)
+            own[name] = np.ndarray(shape, kind, memory, start)
+        return {**self._arrays, **own, **lent}
 
 
-def _by_itself(shape: tuple[int, ...], kind: np.dtype) -> np.ndarray:
-    """Zeros that share no line with anybody else's memory."""
-    room = np.zeros(math.prod(shape) * kind.itemsize + 2 * APART, np.uint8)
-    return np.ndarray(shape, kind, room, -room.ctypes.data % APART)
+def _zeros(size: int) -> tuple[np.ndarray, int]:
+    """Bytes that share no line with anybody else's, and where the first of them is."""
+    memory = np.zeros(size + 2 * APART, np.uint8)
+    return memory, -memory.ctypes.data % APART

@@ -22,7 +22,7 @@ from hogshare.planes.shared import descent_interval, row_nanoseconds
 from hogshare.problems.linear import LinearProblem, effective_l1_ratio
 from hogshare.problems.rows import block_rows, windows
 
-KINDS = {kind: get_type_hints(kind) for kind in (sgd.Rule, Plan)}  # of their fields
+KINDS = {kind: tuple(get_type_hints(kind).items()) for kind in (sgd.Rule, Plan)}  # of their fields
 MESSAGE_ROWS = 64  # whose steps are one message to a master, where none says how many
 ROUND_NS = 50_000  # of computing, below which waiting for each other is too much of a round
 
@@ -33,8 +33,8 @@ def declared(numbers: sgd.Rule | Plan) -> dict[str, Any]:
     A kernel is compiled for the types it is called with, in seconds, so an integer where a fraction
     may stand (``SAGA(step=1)``, a stretch that is the number of workers) would cost a kernel more.
     """
-    kinds = KINDS[type(numbers)]
-    return {name: kinds[name](value) for name, value in numbers._asdict().items()}
+    fields = zip(KINDS[type(numbers)], numbers, strict=True)
+    return {name: kind(value) for (name, kind), value in fields}
 
 
 def describe(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hogshare import ranges
@@ -163,4 +163,4 @@ def schedule_of(rule: Rule, step: StepSize) -> dict[str, Any] | None:
         return None
     if isinstance(rule, SAGA):
         return {"kind": "falls" if rule.step is None else "constant"}
-    return asdict(step)
+    return dict(vars(step))

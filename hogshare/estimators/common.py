@@ -197,10 +197,10 @@ class SGDMixin(KnownParameters, CallbackSupportMixin):
         model = getattr(getattr(self, "report_", None), "model", None)
         if model is None or self.__dict__.get("_run_by") != id(self):
             return False  # a copy of an estimator has the other's arrays
-        parts = (model.coef, model.average_coef)
+        # in one piece, as many and on the same memory: no part of it, and in the same order
         return any(
-            part is not None and part.size == coef.size and _address(part) == _address(coef)
-            for part in parts
+            part is not None and part.size == coef.size and part.base is coef.base is not None
+            for part in (model.coef, model.average_coef)
         )
 
     def _learn(
@@ -339,7 +339,3 @@ class SGDMixin(KnownParameters, CallbackSupportMixin):
 
 def _unsparse(coef: Any) -> Any:
     return coef.toarray() if sp.issparse(coef) else coef
-
-
-def _address(array: np.ndarray) -> int:
-    return int(array.__array_interface__["data"][0])

@@ -45,10 +45,10 @@ class ClassifierPass(SGDMixin):
         own = anew and plain.are_plain_classes(classes)  # all that `y` holds
         if own:
             self.classes_ = classes
-        else:
+        elif not plain.are_the_same(getattr(self, "classes_", None), classes):
             _check_partial_fit_first_call(self, classes)
         n_classes = len(self.classes_)
-        if own and self.class_weight is None:
+        if self.class_weight is None and (own or plain.are_among(y, self.classes_)):
             class_weight = np.ones(n_classes)
         else:
             class_weight = compute_class_weight(self.class_weight, classes=self.classes_, y=y)

@@ -24,6 +24,7 @@ from hogshare.problems.rows import FLOATS, MANY, frozen
 COUNTS = (np.dtype(np.int32), np.dtype(np.int64))
 CSR = (sp.csr_matrix, sp.csr_array)
 EXACT = 2.0**53  # labels that are floats must be whole numbers, which larger ones may not be
+WHOLE = {int}
 FEW_CLASSES = 10  # scikit-learn warns of more where they are most of the labels that it is given
 
 
@@ -100,3 +101,34 @@ def are_plain_classes(classes: Any) -> bool:
     if classes.dtype in FLOATS:
         return all(abs(c) < EXACT and c.is_integer() for c in classes.tolist())
     return classes.dtype.kind in "iub"
+
+
+def are_the_same(known: np.ndarray | None, classes: Any) -> bool:
+    """Whether `partial_fit` is told no classes, or those again that it knows.
+
+    Of anything else than numbers in an array, or in a list, scikit-learn has to say.
+    """
+    if known is None or classes is None:
+        return known is not None
+    if type(classes) is list and len(classes) == len(known) and set(map(type, classes)) <= WHOLE:
+        classes = np.array(classes)
+    if (
+        type(classes) is not np.ndarray
+        or classes.dtype != known.dtype
+        or known.dtype.kind not in "iu"
+    ):
+        return False
+    return classes.shape == known.shape and bool((classes == known).all())
+
+
+def are_among(y: np.ndarray, classes: np.ndarray) -> bool:
+    """Whether all labels are whole numbers among these classes, of the same type."""
+    if type(y) is not np.ndarray or y.dtype != classes.dtype or y.dtype.kind not in "iu":
+        return False
+    if len(classes) == 2:
+        pair = pair_of(y)
+        return pair is not None and set(pair) <= set(classes.tolist())
+    if not len(classes):
+        return False
+    places = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+    return bool((classes[places] == y).all())

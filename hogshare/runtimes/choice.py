@@ -108,9 +108,10 @@ def choose(
     if runtime not in RUNTIMES:
         raise ValueError(f"runtime must be one of {RUNTIMES}, or a Simulator; got {runtime!r}.")
     paying = worthwhile_workers(problem, epochs, interval) if runtime == "auto" else 0
-    if paying == 1 and n_workers not in (None, 0, 1):
+    if paying == 1 and n_workers != 0:
         # counting usable cores reads the system's limits: a fifth of a millisecond
-        return 1, Caller(), ["runtime: caller, because more would not pay here"]
+        reason = "one worker was asked for" if n_workers == 1 else "more would not pay here"
+        return 1, Caller(), [f"runtime: caller, because {reason}"]
     ceiling = usable_workers(n_workers)
     if runtime == "auto":
         count = min(ceiling, paying)
