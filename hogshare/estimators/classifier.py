@@ -121,7 +121,8 @@ class SGDClassifier(ClassifierPass, _SGDClassifier):
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Coefficients, in the dtype of `X` (float32 and float64 are kept).
+        Coefficients, in the dtype of `X` (float32 and float64 are kept). In memory feature by
+        feature (Fortran order).
 
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts.
@@ -306,6 +307,14 @@ class SGDClassifier(ClassifierPass, _SGDClassifier):
         Returns
         -------
         self : SGDClassifier
+
+        Notes
+        -----
+        As in scikit-learn a call changes `coef_` in place, and with it the coefficients of
+        ``report_.model``; copy what is to be kept. Coefficients that the call before has not made
+        (assigned ones, read-only ones, those of a copied estimator) are copied once, never written.
+        Of a call that raises because the model has left the floating-point range, or that is
+        interrupted, the steps up to there stay in `coef_`.
         """
         if not hasattr(self, "classes_"):
             self._check_settings(for_partial_fit=True)

@@ -292,6 +292,14 @@ class SGDRegressor(RegressorPass, _SGDRegressor):
         Returns
         -------
         self : SGDRegressor
+
+        Notes
+        -----
+        As in scikit-learn a call changes `coef_` in place, and with it the coefficients of
+        ``report_.model``; copy what is to be kept. Coefficients that the call before has not made
+        (assigned ones, read-only ones, those of a copied estimator) are copied once, never written.
+        Of a call that raises because the model has left the floating-point range, or that is
+        interrupted, the steps up to there stay in `coef_`.
         """
         first = getattr(self, "coef_", None) is None
         if first:

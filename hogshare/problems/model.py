@@ -18,7 +18,8 @@ class Model:
     Attributes
     ----------
     coef : ndarray of shape (n_columns, n_features)
-        Last iterate; one row for a binary or regression problem, one per class otherwise.
+        Last iterate; one row for a binary or regression problem, one per class otherwise. A run's
+        lies in memory feature by feature, so that its transpose is contiguous.
     intercept : ndarray of shape (n_columns,)
         Last iterate.
     t : float
