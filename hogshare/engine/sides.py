@@ -29,7 +29,9 @@ log = logging.getLogger("hogshare")
 
 ROW_NS, VALUE_NS = 50.0, 5.0  # of a row and of a value, rather too long
 SERVE_ROUNDS = 256  # of all workers' mail, in a turn of the master
-_PREPARED: set[tuple[str, int, int, bool]] = set()  # turns and types that this process has loaded
+_PREPARED: set[tuple[str, tuple[int, ...], bool]] = (
+    set()
+)  # turns and types that this process has loaded
 
 
 class Worker:
@@ -50,7 +52,8 @@ class Worker:
         """Load or compile the kernels for this session's types; a run does nothing else before."""
         s = self.session
         name = s.take_turn.__name__
-        key = name, s.shared.w.dtype.num, s.rows.indices.dtype.num, self.enters
+        kinds = s.shared.w.dtype.num, s.rows.indices.dtype.num, self.private.lag.dtype.num
+        key = name, kinds, self.enters
         if key in _PREPARED or JIT_DISABLED:
             return
         if not is_cached(f"{s.take_turn.__module__.rpartition('.')[2]}.{name}"):

@@ -162,9 +162,9 @@ class SGDClassifier(ClassifierPass, _SGDClassifier):
       as good as, and not the same as, scikit-learn's of that seed; ``shuffle=False`` is the same.
     - All classes are fitted in one pass over a row, so they share one row order; scikit-learn
       draws one per class.
-    - Averages are sums in float64; scikit-learn keeps a running mean in the dtype of `X`. After
-      averaging has begun, `partial_fit` goes on from the last iterate's intercept too, which
-      scikit-learn 1.9 forgets.
+    - Averages of a fit are sums in float64; scikit-learn keeps a running mean in the dtype of `X`,
+      as `partial_fit` does here too. After averaging has begun, `partial_fit` goes on from the last
+      iterate's intercept too, which scikit-learn 1.9 forgets.
     - The accuracy that decides early stopping counts both classes, on the model as it stands.
       scikit-learn 1.9.1 compares predictions in {-1, 1} with labels in {0, 1} for the log loss,
       and leaves out the scale factor of an l2 penalty.

@@ -150,7 +150,8 @@ class SGDRegressor(RegressorPass, _SGDRegressor):
     - Rows of more than 16 MB are shuffled by windows: eight neighbours from each of eight random
       places in turn, which a processor fetches in a fifth to a third less time. The model is then
       as good as, and not the same as, scikit-learn's of that seed; ``shuffle=False`` is the same.
-    - Averages are sums in float64; scikit-learn keeps a running mean in the dtype of `X`.
+    - Averages of a fit are sums in float64; scikit-learn keeps a running mean in the dtype of `X`,
+      as `partial_fit` does here too.
     - The score that decides early stopping is that of the model as it stands; scikit-learn 1.9.1
       leaves out the scale factor of an l2 penalty.
     - `coef_init` and `intercept_init` count with ``warm_start=True`` too.

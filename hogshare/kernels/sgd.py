@@ -10,7 +10,8 @@ Averaging (Xu 2011; the sparse form of Bottou) keeps the *sum* of iterates: with
 change of w by delta adds ``-A * delta`` to lag. Departure: a float64 sum where scikit-learn keeps a
 running mean in the rows' dtype; a sum adds up over workers and over exchanges. A run of one worker
 that goes on from a mean of `before` iterates may write into that mean itself, as scikit-learn does:
-its iterates count 1 / before in the lag then (`Rule.iterate`), and the lag times before is the sum.
+and in the rows' dtype: its iterates count 1 / before in the lag then (`Rule.iterate`), and the lag
+times before is the sum.
 """
 
 from typing import NamedTuple
@@ -89,7 +90,8 @@ class Private(NamedTuple):
     w : rows' dtype [n_features * n_columns], the copy, to be multiplied by the scale
     base : as w, the shared vector at the last exchange (empty with one worker)
     received : as w, l1 penalty received by each coordinate (empty without l1)
-    lag : float64 [n_features * n_columns], see the file's head (empty without averaging)
+    lag : float64 [n_features * n_columns], see the file's head (empty without averaging); rows'
+        dtype where it is the mean that a run goes on from
     local : float64 [layout.N_LOCAL_FIELDS, n_columns]
     pending : int64 [n_segments], rows whose changes of a segment have not been folded
     average : float64 [n_features * n_columns], copy of SAGA's average (empty without)

@@ -23,6 +23,7 @@ NARROWED_BYTES = 1 << 26  # of 64-bit columns that are copied, if they fit, into
 MANY = 1 << 17  # dense values that NumPy takes two and a half times as long to add up as a kernel
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))  # of this machine's byte order
 UNSIGNED = {np.dtype(np.int32): np.uint32, np.dtype(np.int64): np.uint64}
+WIDE = 32  # features for each value that is stored, from which on passes over features are dear
 ABREAST = 8  # windows read in turn: neighbours are often alike, and steps in a row should not be
 SAGA_NEIGHBOURS, SAGA_ABREAST = 4, 16  # the same for SAGA's rows that fit in the caches
 SAGA_ROWS = 4096  # so many at least; drawing the order of fewer takes next to nothing
@@ -180,7 +181,13 @@ def each_column_once(X: Any) -> Any:
 
 
 def _has_repeats(X: Any) -> bool:
-    columns = frozen(_columns(X.indices[: int(X.indptr[-1])], X.shape[1]))
+    count = int(X.indptr[-1])
+    if WIDE * count < X.shape[1]:  # few values: to sort them is less than a mark for each feature
+        row = np.repeat(np.arange(X.shape[0], dtype=np.int64), np.diff(X.indptr))
+        places = row * X.shape[1] + X.indices[:count]
+        places.sort()
+        return bool((places[1:] == places[:-1]).any())
+    columns = frozen(_columns(X.indices[:count], X.shape[1]))
     starts = frozen(X.indptr.astype(np.int64, copy=False))
     return bool(has_repeats(columns, starts, np.full(X.shape[1], -1)))
 

@@ -210,7 +210,7 @@ def solve(
         parts=0 if simulated is None else simulated.parts(plane),
         orderly=simulated is None or simulated.simulator.is_orderly,
         empty=not isinstance(rule, SGD) and begins_empty(start),
-        iterate=weight_of_iterates(problem, rule, plane, workers, start),
+        iterate=weight_of_iterates(rule, plane, workers, start),
     )
     if record:
         from hogshare.engine.recording import check_recordable
@@ -335,13 +335,11 @@ def solve(
     return report
 
 
-def weight_of_iterates(
-    problem: LinearProblem, rule: Rule, plane: Plane, n_workers: int, start: Model | None
-) -> float:
+def weight_of_iterates(rule: Rule, plane: Plane, n_workers: int, start: Model | None) -> float:
     """What an iterate counts in the lag: less than 1 where that is the start's own average."""
     if not (isinstance(rule, SGD) and rule.average and isinstance(start, Handed)):
         return 1.0
-    alone = plane.mode(n_workers) == epochs.ALONE and problem.dtype == np.float64
+    alone = plane.mode(n_workers) == epochs.ALONE
     before = start.t - rule.average
     return 1.0 / before if alone and before > 1.0 and start.average_coef is not None else 1.0
 
