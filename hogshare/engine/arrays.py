@@ -94,6 +94,7 @@ def shapes(
         "dual_mean": ((columns,), "float64"),
         "gradients": ((problem.n_rows * columns if is_saga else 0,), kind),
         "average": ((m if is_saga else 0,), "float64"),
+        "units": ((2, settings.n_features if is_saga else 0), "float64"),
         "rarity": (
             (settings.n_features if in_place or is_saga else 0,),
             "float32",

@@ -21,7 +21,7 @@ import numpy as np
 
 from hogshare.engine.intercepts import Each, best_intercepts, best_without_features
 from hogshare.engine.memory import memory_of
-from hogshare.engine.optimality import Optimality, largest_component
+from hogshare.engine.optimality import Optimality, components
 from hogshare.engine.session import Session
 from hogshare.engine.stops import Stop
 from hogshare.kernels import layout, losses
@@ -156,6 +156,8 @@ class Checks:
         enough = min(self._enough_change(kind, session, coef) for kind in self._unmet())
         soonest = max(1, epoch // SPACING)
         small = self.criteria.get("gradient", 0.0)
+        if small > 0.0:
+            session.put_units(*self.problem.sampled_units)
         session.ask_for_look(enough, small, epoch + soonest)
         if enough == 0.0:
             return epoch + ((epoch + 1) // 2 if math.isinf(wanted) else whole(min(epoch, wanted)))
@@ -186,8 +188,10 @@ class Checks:
         average = session.shared.average
         if not average.size:
             return 0.0
-        of_losses = average.reshape(-1, self.problem.n_columns).T
-        return largest_component(self.problem, coef, of_losses)
+        problem, units = self.problem, self.problem.sampled_units
+        of_losses = average.reshape(-1, problem.n_columns).T
+        found = components(problem, units, coef, of_losses, session.mean_slopes())
+        return float(found[units.known].max(initial=0.0))
 
     def _dual_slopes(self, session: Session) -> np.ndarray | None:
         if not self._needs_gap or self.problem.loss not in losses.KINKED:

@@ -24,18 +24,40 @@ from hogshare.kernels.gradients import (
 )
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model, shrunk
+from hogshare.problems.units import Units
 from hogshare.problems.rows import rows_at_once
 
 HARDLY_SHRUNK = 0.999  # of what slopes are: the gap may be a thousandth of the objective too large
 PART_VALUES = 1 << 18  # of the rows, fewer of which are not worth a thread
 
 
-def largest_component(problem: LinearProblem, coef: np.ndarray, of_losses: np.ndarray) -> float:
-    """Of the gradient mapping on the coefficients, from the gradient of the mean loss."""
+def components(
+    problem: LinearProblem,
+    units: Units,
+    coef: np.ndarray,
+    of_losses: np.ndarray,
+    of_intercepts: np.ndarray,
+) -> np.ndarray:
+    """Of the gradient mapping in the features' units, the largest in any column of each feature.
+
+    Parameters
+    ----------
+    coef, of_losses : ndarray of shape (n_columns, n_features)
+        Coefficients, and the gradient of the mean loss.
+    of_intercepts : ndarray of shape (n_columns,)
+        That gradient's components in the intercepts.
+    """
     slope = of_losses + problem.l2 * coef
-    if problem.l1 > 0.0:
-        slope = coef - shrunk(coef - slope, problem.l1)
-    return float(np.abs(slope).max(initial=0.0))
+    if units.origin.any():
+        slope -= np.outer(of_intercepts, units.origin)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if problem.l1 > 0.0:
+            place = np.square(units.size) * coef
+            slope = place - shrunk(place - slope, problem.l1)
+        found: np.ndarray = np.abs(slope).max(axis=0, initial=0.0) / units.size
+    nothing = units.size == 0.0
+    found[nothing] = np.where(units.known[nothing] | np.isnan(found[nothing]), 0.0, np.inf)
+    return found
 
 
 class Optimality:
@@ -126,14 +148,21 @@ class Optimality:
     def gradient(self) -> float:
         """Largest component of the gradient mapping, intercepts included.
 
-        For a penalty without l1 this is the gradient of the objective; with l1 it is by how much a
-        proximal gradient step of length one moves the coefficients.
+        In the columns' units: see `hogshare.problems.units`, also for what it is with l1.
         """
-        of_losses = self._sides.sum(axis=0).T / max(1, self.problem.n_rows)
-        largest = largest_component(self.problem, self.coef, of_losses)
-        if self.problem.fit_intercept:
-            sums = self._slope_sums.sum(axis=0) / self.problem.n_rows
-            largest = max(largest, float(np.abs(sums).max()))
+        problem, n_rows = self.problem, max(1, self.problem.n_rows)
+        of_losses = self._sides.sum(axis=0).T / n_rows
+        of_intercepts = self._slope_sums.sum(axis=0) / n_rows
+        units = problem.sampled_units
+        found = components(problem, units, self.coef, of_losses, of_intercepts)
+        known = units.known
+        largest = float(found[known].max(initial=0.0))
+        if not known.all() and not float(found[~known].max()) <= largest:
+            # one decides of which too little was seen
+            found = components(problem, problem.units, self.coef, of_losses, of_intercepts)
+            largest = float(found.max())
+        if problem.fit_intercept:
+            largest = max(largest, float(np.abs(of_intercepts).max()))
         return largest
 
     def slopes_of(self) -> tuple[np.ndarray, np.ndarray]:

@@ -330,6 +330,20 @@ class Session:
         columns[layout.C_ENOUGH, 0], columns[layout.C_SMALL, 0] = change, gradient
         columns[layout.C_SOONEST, 0] = soonest
 
+    def put_units(self, origin: np.ndarray, size: np.ndarray, known: np.ndarray) -> None:
+        """Say in which units SAGA's average is compared (`hogshare.problems.units`); as above."""
+        units = self.arrays["units"]
+        if not units.size:
+            return
+        units[0] = origin
+        np.divide(1.0, size, out=units[1], where=known & (size > 0.0))
+
+    def mean_slopes(self) -> np.ndarray:
+        """Mean of what is remembered of the rows, as it stands: float64 of shape (n_columns,)."""
+        if self.plan.private == epochs.ALONE:
+            return self.locals()[0, layout.L_DUAL_MEAN]
+        return self.shared.dual_mean
+
     def restore_sums(self) -> None:
         """Make what is bound to be a sum over the rows that sum again, if a worker has died.
 

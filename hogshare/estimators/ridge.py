@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import _fit_context
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge as _Ridge
 from sklearn.linear_model import RidgeClassifier as _RidgeClassifier
 from sklearn.linear_model._ridge import _BaseRidge
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight
 
 from hogshare.engine.stops import Stop
-from hogshare.estimators.squares import Squares, fit_targets, gradient_at_zero, solver_names, zeros
+from hogshare.estimators.conjugate import by_conjugate_gradients, gradient_at
+from hogshare.estimators.squares import Squares, fit_targets, solver_names, zeros
 from hogshare.estimators.workers import (
     WORKER_CONSTRAINTS,
     check_rows,
@@ -31,8 +36,11 @@ from hogshare.runtimes.hooks import OnEpoch
 
 DIRECT_SIZE = 400  # rows or features up to which a system is solved sooner than approached
 MAX_ITER = 1000
+LOST = 1e-7  # of all features' squares, which rounding the largest one's may take up
+CONJUGATE_GRADIENTS = "cg"
 CONSTRAINTS: dict[str, list[Any]] = {**WORKER_CONSTRAINTS, "n_jobs": [None, Integral]}
-ADVICE = "Increase max_iter or tol, scale the data (StandardScaler), or use solver='sparse_cg'."
+ADVICE = "Increase max_iter or tol, scale the data (StandardScaler), or use solver='auto'."
+State, Enough = Callable[[int], LinearProblem], Callable[[int, float], float]
 
 
 class RidgeMixin:
@@ -42,20 +50,29 @@ class RidgeMixin:
     report_: Report | list[Report] | None
     _on_epoch: OnEpoch | None = None
 
-    def _is_for_workers(self, X: Any) -> bool:
-        """Whether the workers fit these rows; otherwise scikit-learn's solver of that name does."""
+    @property
+    def _chooses(self) -> bool:
+        """Whether the tool is ours to choose."""
+        est: Any = self
+        return est.solver == "auto" and est.runtime == "auto"
+
+    def _is_ours(self, X: Any) -> bool:
+        """Whether these rows are not simply for scikit-learn's solver of that name."""
         est: Any = self
         if est.positive or est.solver not in ("auto", "sag", "saga"):
             return False
-        if est.solver != "auto" or est.runtime != "auto":
+        if not self._chooses:
             return True
         shape = getattr(X, "shape", None)
         shape = np.asarray(X).shape if shape is None else shape
-        return len(shape) == 2 and min(shape) > DIRECT_SIZE
+        if len(shape) != 2:
+            return False
+        return min(shape) > DIRECT_SIZE or is_sparse_input(X) or loses_digits(X)
 
-    def _fit_by_workers(
+    def _fit_rows(
         self, X: Any, y: np.ndarray, sample_weight: Any, seen: Survey | None = None
     ) -> None:
+        """Fit checked rows: by the workers, unless they are few and the tool is ours to choose."""
         est: Any = self
         weight = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
         weight, total = with_mean_one(weight)
@@ -67,43 +84,141 @@ class RidgeMixin:
                 f"{alpha.size} != {squares.n_targets}"
             )
         alpha = np.broadcast_to(alpha, squares.n_targets)
-        finish = est.solver == "auto" and est.runtime == "auto"
 
         def state(target: int) -> LinearProblem:
             # ours is scikit-learn's objective divided by twice the sum of the weights
             return squares.problem(target, "l2", float(alpha[target]) / total, 0.0)
 
+        def enough(target: int, steepest: float) -> float:
+            return max(float(est.tol * steepest), squares.rounding(target))
+
+        failed: list[Report] = []
+        if not self._chooses or min(X.shape) > DIRECT_SIZE:
+            failed = self._fit_by_workers(y, squares, state, enough)
+            if not failed:
+                return
+            if not self._chooses:
+                warn_unless_converged(failed[0], ADVICE, stacklevel=5)
+                return
+        self._finish(X, y, sample_weight, squares, state, enough)
+        for report in failed:
+            report.notes.append(
+                f"the fit was done by {est.solver_.split(', ')[-1]!r} in the end, because "
+                f"{report.stop_reason}"
+            )
+
+    def _fit_by_workers(
+        self, y: np.ndarray, squares: Squares, state: State, enough: Enough
+    ) -> list[Report]:
+        """Let the workers fit target by target; returns the reports of those that failed."""
+        est: Any = self
+
         def begin(target: int, problem: LinearProblem) -> tuple[Stop, Model | None]:
             epochs = MAX_ITER if est.max_iter is None else est.max_iter
-            steepest, floor = gradient_at_zero(problem), squares.rounding(target)
-            stop = Stop(epochs=epochs, gradient=max(est.tol * steepest, floor), give_up=finish)
+            steepest = gradient_at(problem, zeros(problem))
+            stop = Stop(epochs, gradient=enough(target, steepest), give_up=self._chooses)
             # a start is looked at before anybody moves: zeros that are good already are kept
-            return stop, zeros(problem) if steepest <= floor else None
+            good = steepest <= squares.rounding(target)
+            return stop, zeros(problem) if good else None
 
-        coef, intercept, reports = fit_targets(
-            self, squares, state, begin, draws=est.solver != "auto"
-        )
+        draws = est.solver != "auto"
+        coef, intercept, reports = fit_targets(self, squares, state, begin, draws=draws)
+        self._keep(y, coef, intercept)
+        est.n_iter_ = np.array([report.n_epochs for report in reports], np.int32)
+        est.solver_ = solver_names(reports)
+        self.report_ = reports[0] if len(reports) == 1 else reports
+        return [report for report in reports if not report.converged]
+
+    def _finish(
+        self,
+        X: Any,
+        y: np.ndarray,
+        sample_weight: Any,
+        squares: Squares,
+        state: State,
+        enough: Enough,
+    ) -> None:
+        """Solve the equations: of dense rows exactly; by conjugate gradients where that fails.
+
+        Whatever has been fitted is looked at, and what is not good enough warns.
+        """
+        est: Any = self
+        fitted = self.report_ is not None
+        names = [est.solver_] if fitted else []
+        counts = np.ravel(est.n_iter_).astype(np.int32) if fitted else None
+        exact = not (sp.issparse(X) or loses_digits(X))
+        if exact:
+            _BaseRidge.fit(est, X, y, sample_weight=sample_weight)
+            names.append(est.solver_)
+            fitted = True
+        coef = np.zeros((squares.n_targets, X.shape[1]), X.dtype)
+        intercept = np.zeros(squares.n_targets, X.dtype)
+        if fitted:
+            coef[:], intercept[:] = np.reshape(est.coef_, coef.shape), est.intercept_
+        n_iter = np.zeros(squares.n_targets, np.int32) if counts is None else counts
+        limit = max(MAX_ITER, X.shape[1]) if est.max_iter is None else est.max_iter
+        worst, moved = None, False
+        for target in range(squares.n_targets):
+            problem = state(target)
+            wanted = enough(target, gradient_at(problem, zeros(problem)))
+            model = squares.start(target, coef[target], float(intercept[target]))
+            reached = gradient_at(problem, model)
+            if not reached <= wanted:
+                moved = True
+                model, steps, reached = by_conjugate_gradients(
+                    problem, squares.X, wanted, model, limit
+                )
+                coef[target], n_iter[target] = model.coef[0], n_iter[target] + steps
+                intercept[target] = squares.intercept(target, model)
+            if not reached <= wanted and (worst is None or reached > worst[0]):
+                worst = reached, wanted
+        if moved or not exact:
+            names.append(CONJUGATE_GRADIENTS)
+            self._keep(y, coef, intercept)
+            est.n_iter_ = n_iter
+        est.solver_ = ", ".join(names)
+        if worst is not None:
+            warnings.warn(
+                "The max_iter was reached which means the coef_ did not converge: the largest "
+                f"component of the gradient is still at {worst[0]:.3g} ({worst[1]:.3g} was asked "
+                f"for), after {int(n_iter.max())} iterations. {ADVICE}",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+
+    def _keep(self, y: np.ndarray, coef: np.ndarray, intercept: np.ndarray) -> None:
+        """Keep coefficients and intercepts of all targets, in the shapes of scikit-learn's."""
+        est: Any = self
         several = np.ndim(y) > 1
         self.coef_ = coef if several and len(coef) > 1 else coef[0]
         est.intercept_ = intercept if several else intercept[0]
         if not est.fit_intercept:
             est.intercept_ = 0.0
-        est.n_iter_ = np.array([report.n_epochs for report in reports], np.int32)
-        est.solver_ = solver_names(reports)
-        self.report_ = reports[0] if len(reports) == 1 else reports
-        failed = next((report for report in reports if not report.converged), None)
-        if failed is None:
-            return
-        if not finish:
-            warn_unless_converged(failed, ADVICE, stacklevel=5)
-            return
-        names = est.solver_
-        _BaseRidge.fit(est, X, y, sample_weight=sample_weight)
-        est.solver_ = f"{names}, {est.solver_}"
-        failed.notes.append(
-            f"the fit was done by scikit-learn's {est.solver_.split(', ')[-1]!r} in the end, "
-            f"because {failed.stop_reason}"
-        )
+
+
+def is_sparse_input(X: Any) -> bool:
+    """Whether rows are sparse: a matrix of SciPy's, or a frame of pandas' all of whose columns are.
+
+    Only such a frame has `sparse`.
+    """
+    return bool(sp.issparse(X)) or (getattr(X, "ndim", 0) == 2 and hasattr(X, "sparse"))
+
+
+def loses_digits(X: Any) -> bool:
+    """Whether an exact solution of few rows would not be exact, because of one large feature.
+
+    With more features than rows scikit-learn's 'cholesky' solves for the inner products of rows, to
+    which a feature in large units leaves too few digits of the others. With more rows it solves for
+    those of features, where each has digits of its own.
+    """
+    X = np.asarray(X)
+    if X.shape[0] >= X.shape[1] or X.dtype.kind not in "fiu" or not X.size:
+        return False
+    kind = X.dtype if X.dtype == np.float32 else np.dtype(np.float64)
+    with np.errstate(all="ignore"):
+        squares = np.einsum("ij,ij->j", X, X, dtype=np.float64)
+        usual = float(np.median(squares)) * X.shape[1]
+        return bool(squares.max() * np.finfo(kind).eps > LOST * usual)
 
 
 class Ridge(RidgeMixin, _Ridge):
@@ -261,12 +376,12 @@ class Ridge(RidgeMixin, _Ridge):
         """
         self.report_ = None
         require_workers(self)
-        if not self._is_for_workers(X):
+        if not self._is_ours(X):
             check_sparse(X)
             super().fit(X, y, sample_weight=sample_weight)
             return self
         X, y, seen = check_rows(self, X, y, sizes=True, multi_output=True, y_numeric=True)
-        self._fit_by_workers(X, y, sample_weight, seen)
+        self._fit_rows(X, y, sample_weight, seen)
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -427,18 +542,51 @@ class RidgeClassifier(RidgeMixin, _RidgeClassifier):
         self.report_ = None
         require_workers(self)
         check_sparse(X)
-        if not self._is_for_workers(X):
+        if not self._is_ours(X):
             super().fit(X, y, sample_weight=sample_weight)
             return self
         X, y, weight, targets = self._prepare_data(X, y, sample_weight, "saga")
         if X.dtype not in (np.float32, np.float64):
             X = X.astype(np.float64)
-        if not sp.issparse(X):
+        if sp.issparse(X):
+            X = X.tocsr()  # pandas' frames come as triplets
+            check_sparse(X)
+        else:
             X = np.ascontiguousarray(X)
-        self._fit_by_workers(X, targets, weight)
+        self._fit_rows(X, targets, weight)
         return self
+
+    def _prepare_data(self, X: Any, y: Any, sample_weight: Any, solver: str) -> Any:
+        """As scikit-learn's, but 'balanced' goes by the weights of rows, as everything else does.
+
+        scikit-learn counts rows there, so that a weight of two is not a row that comes twice.
+        """
+        class_weight, self.class_weight = self.class_weight, None
+        try:
+            X, y, weight, targets = super()._prepare_data(X, y, sample_weight, solver)
+        finally:
+            self.class_weight = class_weight
+        if class_weight is None:
+            return X, y, weight, targets
+        if isinstance(class_weight, str):  # the only word that is accepted
+            own = balanced(y, weight)
+        else:
+            own = compute_sample_weight(class_weight, y)
+        return X, y, np.where(weight > 0.0, weight * own, 0.0).astype(weight.dtype), targets
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.non_deterministic = self.n_jobs not in (None, 1)
         return tags
+
+
+def balanced(y: Any, weight: np.ndarray) -> np.ndarray:
+    """Weights that make the classes of every label weigh the same, given those of the rows."""
+    labels = (y.toarray() if sp.issparse(y) else np.asarray(y)).reshape(len(weight), -1)
+    own = np.ones(len(weight))
+    for label in labels.T:
+        classes, places = np.unique(label, return_inverse=True)
+        sums = np.bincount(places, weight, len(classes))
+        with np.errstate(divide="ignore"):  # a class of no weight
+            own *= (weight.sum(dtype=np.float64) / (len(classes) * sums))[places]
+    return own

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from hogshare.engine.optimality import Optimality
 from hogshare.engine.stops import Stop
 from hogshare.estimators.workers import to_the_optimum
 from hogshare.kernels.survey import Survey
 from hogshare.problems.linear import LinearProblem, build
 from hogshare.problems.model import Model
+from hogshare.problems.rows import as_rows
+from hogshare.problems.units import Features, features_of
 from hogshare.report import Report
 
 ROUNDING = 8 * np.finfo(np.float64).eps  # of means and products in double precision
@@ -51,10 +52,7 @@ class Squares:
         self.weight = weight
         self.fit_intercept = fit_intercept
         self.x_mean: np.ndarray | None = None
-        values = X.data if sp.issparse(X) else X
-        self.x_largest = max(
-            1.0, float(np.max(values, initial=0.0)), -float(np.min(values, initial=0.0))
-        )
+        self.features: Features | None = None
         self.y = np.asarray(y, np.float64).reshape(len(y), -1)
         self.y_mean = np.zeros(self.y.shape[1])
         if fit_intercept:
@@ -72,6 +70,10 @@ class Squares:
             middle = float(np.square(mean).sum())
         if middle > OFF_CENTRE * max(squares - middle, 0.0):
             self.x_mean = mean
+            # in the units of the values as they came: indicators are 0 and 1, not two fractions
+            rows = as_rows(X, self.y[:, 0].astype(X.dtype), self.weight)
+            features = features_of(rows, X.shape[1], True)
+            self.features = features._replace(origin=np.zeros(X.shape[1]))
             self.X = (X - mean).astype(X.dtype)
 
     @property
@@ -96,6 +98,7 @@ class Squares:
             class_weight=None,
             classes=None,
             seen=self.seen,
+            features=self.features,
         )
 
     def spread(self, target: int) -> float:
@@ -103,13 +106,12 @@ class Squares:
         return float(np.average(np.square(self.y[:, target]), weights=self.weight))
 
     def rounding(self, target: int) -> float:
-        """What rounding alone may leave of a component of the gradient.
+        """What rounding alone may leave of a component of the gradient, in its feature's unit.
 
         Where a target is the same number for all rows, or no feature has to do with it, the
         gradient at zero is that, and a share of it is nothing to come down to.
         """
-        size = float(np.hypot(np.sqrt(self.spread(target)), self.y_mean[target]))
-        return ROUNDING * self.x_largest * size
+        return ROUNDING * float(np.hypot(np.sqrt(self.spread(target)), self.y_mean[target]))
 
     def intercept(self, target: int, model: Model) -> float:
         """Intercept of a model for the rows and targets as they came."""
@@ -131,11 +133,6 @@ def zeros(problem: LinearProblem) -> Model:
     """Return the model of zeros."""
     shape = problem.n_columns, problem.n_features
     return Model(np.zeros(shape, problem.dtype), np.zeros(shape[0], problem.dtype))
-
-
-def gradient_at_zero(problem: LinearProblem) -> float:
-    """Largest component of the gradient where all coefficients are zero."""
-    return Optimality(problem, zeros(problem), sides=False).gradient()
 
 
 def fit_targets(

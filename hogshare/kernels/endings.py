@@ -91,26 +91,37 @@ def end_epoch(rows, rule, plan, shared, private, epoch):
         stop_now(control, layout.STOPPED_BY_CRITERION)
     if rule.method != GRADIENT:
         average = shared.average if in_shared else private.average
-        call(rule, shared, sums, w, average, epoch)
+        means = shared.dual_mean if in_shared else local[layout.L_DUAL_MEAN]
+        call(rule, shared, sums, w, average, means, epoch)
     store(control, layout.EPOCHS, epoch + 1)
 
 
 @helper
-def steepest(rule, w, average):
-    """Largest component of the gradient mapping, by SAGA's average: that of late, not of now."""
+def steepest(rule, units, w, average, means):
+    """Largest component of the gradient mapping, by SAGA's average: that of late, not of now.
+
+    In the features' units, as far as they are known.
+    """
     l2, l1 = strengths(rule)
+    n_columns = means.shape[0]
     largest = 0.0
-    for j in range(w.shape[0]):
-        value = np.float64(w[j])
-        slope = average[j] + l2 * value
-        if l1 > 0.0:
-            slope = value - shrunk(value - slope, l1)
-        largest = max(largest, abs(slope))
+    for j in range(units.shape[1]):
+        inverse = units[1, j]
+        if inverse == 0.0:
+            continue
+        for c in range(n_columns):
+            k = j * n_columns + c
+            value = np.float64(w[k])
+            slope = average[k] - units[0, j] * means[c] + l2 * value
+            if l1 > 0.0:
+                place = value / (inverse * inverse)
+                slope = place - shrunk(place - slope, l1)
+            largest = max(largest, abs(slope) * inverse)
     return largest
 
 
 @helper
-def call(rule, shared, sums, w, average, epoch):
+def call(rule, shared, sums, w, average, means, epoch):
     """Let workers rest for a look, once an epoch has changed as little as is hoped for.
 
     What an epoch changes in what is remembered of rows dies out as the gradient does, as long as
@@ -137,8 +148,9 @@ def call(rule, shared, sums, w, average, epoch):
     if first_free < columns[layout.C_SOONEST, 0]:
         return
     small = columns[layout.C_SMALL, 0]
-    if small > 0.0 and average.shape[0] > 0 and steepest(rule, w, average) > small:
-        return
+    if small > 0.0 and average.shape[0] > 0:
+        if steepest(rule, shared.units, w, average, means) > small:
+            return
     columns[layout.C_ENOUGH, 0] = -np.float64(first_free)
     if first_free < load(shared.control, layout.LIMIT):
         store(shared.control, layout.LIMIT, first_free)

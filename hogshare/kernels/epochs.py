@@ -52,6 +52,8 @@ class Shared(NamedTuple):
     dual_mean : float64 [n_columns], mean of the dual variables, or of SAGA's gradients
     gradients : rows' dtype [n_rows * n_columns], SAGA's table (empty without)
     average : float64 [n_features * n_columns], its average (empty without)
+    units : float64 [2, n_features], for its comparison: the features' origins, and one over their
+        sizes, or 0 where a feature is not compared (`hogshare.problems.units`; empty without)
     rarity : float32 [n_features], rows per row that has the feature (only lock-free and SAGA)
     chances : float64 [n_rows], how often an epoch visits each row on average (empty: once)
     segments : int64 [n_segments * WORD], holder + 1 of each segment
@@ -75,6 +77,7 @@ class Shared(NamedTuple):
     dual_mean: np.ndarray
     gradients: np.ndarray
     average: np.ndarray
+    units: np.ndarray
     rarity: np.ndarray
     chances: np.ndarray
     segments: np.ndarray

@@ -1,5 +1,5 @@
-"""How large rows are, how often and how strongly features occur: what steps, exchange and lock-free
-penalty go by.
+"""How large rows and features are, how often and how strongly features occur: what steps, exchange,
+lock-free penalty and the criterion of the gradient go by.
 """
 
 from typing import Any
@@ -12,6 +12,7 @@ from hogshare.kernels.rows import (
     prefetch_labels,
     prefetch_row,
     row_bounds,
+    row_weight,
     squared_norm,
 )
 from hogshare.kernels.streams import WARM_UP, epoch_state, fraction, next_random
@@ -121,3 +122,46 @@ def norms_of(rows, every):
         total += norm2
         largest = max(largest, norm2)
     return total / n_rows, largest
+
+
+@kernel
+def add_deviations(rows, every, about, counts, sums, squares):
+    """Weight, sum and sum of squares of each feature, over the values that are not zero.
+
+    Of every so many rows; sums are of distances from `about`, in which no digits are lost where a
+    feature is far from zero beside how much it varies.
+
+    about, counts, sums, squares : float64 [n_features]
+
+    Returns
+    -------
+    Weight of the rows, and how many there are.
+    """
+    total = 0.0
+    n_rows = 0
+    for r in range(0, rows.y.shape[0], every):
+        n_rows += 1
+        if every > 1 and r + FAR * every < rows.y.shape[0]:
+            prefetch_labels(rows, r + FAR * every)
+            prefetch_row(rows, r + NEAR * every)
+        weight = row_weight(rows, r)
+        total += weight
+        start, end = row_bounds(rows, r)
+        if rows.width > 0:
+            for j in range(np.uint64(rows.width)):
+                x = np.float64(rows.data[start + j])
+                size = weight if x != 0.0 else 0.0
+                distance = x - about[j]
+                counts[j] += size
+                sums[j] += size * distance
+                squares[j] += size * distance * distance
+            continue
+        for k in range(start, end):
+            j = rows.indices[k]
+            x = np.float64(rows.data[k])
+            size = weight if x != 0.0 else 0.0
+            distance = x - about[j]
+            counts[j] += size
+            sums[j] += size * distance
+            squares[j] += size * distance * distance
+    return total, n_rows

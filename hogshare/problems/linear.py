@@ -17,6 +17,7 @@ from hogshare.kernels.survey import Survey, survey, survey_dense
 from hogshare.problems.labels import distinct
 from hogshare.problems.rows import as_rows, check_sparse, each_column_once, is_sparse
 from hogshare.problems.sharpness import sharpness_of
+from hogshare.problems.units import Features, Units, features_of, units_of
 
 REGRESSION_LOSSES = (
     "squared_error",
@@ -47,6 +48,8 @@ class LinearProblem:
         Weights of a column's own class and of the rest.
     seen : Survey or None
         What checking the rows has seen of them, their sizes included.
+    features : Features or None
+        What its features are like, where that is known from before the rows were centred.
     """
 
     rows: Rows
@@ -62,6 +65,7 @@ class LinearProblem:
     positive: np.ndarray = field(repr=False)
     negative: np.ndarray = field(repr=False)
     seen: Survey | None = field(default=None, repr=False, compare=False)
+    features: Features | None = field(default=None, repr=False, compare=False)
 
     @property
     def n_rows(self) -> int:
@@ -155,6 +159,19 @@ class LinearProblem:
         """See `hogshare.problems.sharpness`; looked at once too."""
         return sharpness_of(self)
 
+    @cached_property
+    def units(self) -> Units:
+        """See `hogshare.problems.units`; by all rows."""
+        return units_of(self, features_of(self.rows, self.n_features, self.fit_intercept))
+
+    @cached_property
+    def sampled_units(self) -> Units:
+        """The same by every `sample_every`-th row."""
+        if self.features is not None:
+            return units_of(self, self.features)
+        every = self.sample_every
+        return units_of(self, features_of(self.rows, self.n_features, self.fit_intercept, every))
+
     def objective(self, coef: np.ndarray, intercept: np.ndarray) -> float:
         """Objective at a model.
 
@@ -228,6 +245,7 @@ def build(
     class_weight: np.ndarray | None,
     classes: np.ndarray | None,
     seen: Survey | None = None,
+    features: Features | None = None,
 ) -> LinearProblem:
     """Assemble a problem from validated input.
 
@@ -275,6 +293,7 @@ def build(
         positive=positive.astype(np.float64),
         negative=negative.astype(np.float64),
         seen=seen,
+        features=features,
     )
 
 

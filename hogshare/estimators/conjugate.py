@@ -1,0 +1,96 @@
+"""Ridge by conjugate gradients on the normal equations, each coefficient in its own unit.
+
+scikit-learn's 'sparse_cg' ends when the residual of ``(X'X + alpha I) w = X'y`` is small in the
+Euclidean norm, of which a column in large units is nearly all: it then ends after a step, and no
+other column has been fitted. With coefficients counted in ``1 / sqrt(diagonal)`` every component of
+the residual has the same unit. (That is the diagonal, Jacobi's, preconditioner, and its norm is the
+one that is looked at.) What decides in the end is the criterion of the workers' fits, at the model.
+
+Means are taken out of the columns within the products, so that sparse rows stay sparse.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator, cg
+
+from hogshare.engine.optimality import Optimality
+from hogshare.problems.linear import LinearProblem
+from hogshare.problems.model import Model
+from hogshare.problems.units import features_of
+
+CLOSER = 10.0  # by how much the residual's bound is lowered where it did not do
+
+
+def gradient_at(problem: LinearProblem, model: Model) -> float:
+    """What is compared with the tolerance: the largest component in the features' units."""
+    with np.errstate(all="ignore"):  # of numbers that are too large it is infinite, or NaN
+        return Optimality(problem, model, sides=False).gradient()
+
+
+def by_conjugate_gradients(
+    problem: LinearProblem, X: Any, enough: float, start: Model, max_iter: int
+) -> tuple[Model, int, float]:
+    """Solve a problem of the squared error and l2.
+
+    Parameters
+    ----------
+    problem : LinearProblem
+        Of one column.
+    X : ndarray or CSR matrix of shape (n_rows, n_features)
+        Its rows.
+    enough : float
+        Largest component of the gradient at which the model is good enough.
+    start : Model
+    max_iter : int
+        Iterations at the most. Each passes over the rows twice.
+
+    Returns
+    -------
+    model : Model
+    n_iter : int
+    gradient : float
+        Its largest component at the model.
+    """
+    rows, n = problem.rows, problem.n_rows
+    y = rows.y.astype(np.float64)
+    share = np.full(n, 1.0 / n) if not rows.weight.size else rows.weight.astype(np.float64) / n
+    X = X.astype(np.float64, copy=False)  # once, or every product does
+    mean, middle = np.zeros(problem.n_features), 0.0
+    if problem.fit_intercept:
+        mean, middle = (X.T @ share) / share.sum(), float(share @ y) / float(share.sum())
+    features = features_of(rows, problem.n_features, problem.fit_intercept)
+    bend = features.weight * features.share * features.square + problem.l2
+    unit = np.divide(1.0, np.sqrt(bend), out=np.zeros_like(bend), where=bend > 0.0)
+
+    def apart(slopes: np.ndarray) -> np.ndarray:
+        return unit * (X.T @ slopes - mean * slopes.sum())
+
+    def product(v: np.ndarray) -> np.ndarray:
+        w = unit * np.ravel(v)
+        return apart(share * (X @ w - mean @ w)) + problem.l2 * unit * w
+
+    def model_of(v: np.ndarray) -> Model:
+        w = unit * v
+        intercept = np.array([middle - float(mean @ w)], problem.dtype)
+        return Model(w.astype(problem.dtype)[None], intercept)
+
+    def count(_: np.ndarray) -> None:
+        nonlocal n_iter
+        n_iter += 1
+
+    size = problem.n_features
+    system = LinearOperator((size, size), matvec=product, dtype=np.float64)
+    right = apart(share * (y - middle))
+    v = np.divide(start.coef[0], unit, out=np.zeros_like(unit), where=unit > 0.0)
+    n_iter, bound = 0, enough
+    while True:
+        before, asked = n_iter, max_iter - n_iter
+        v, _ = cg(system, right, v, rtol=0.0, atol=bound, maxiter=asked, callback=count)
+        model = model_of(v)
+        gradient = gradient_at(problem, model)
+        if gradient <= enough or n_iter in (before, max_iter):
+            return model, n_iter, gradient
+        bound /= CLOSER

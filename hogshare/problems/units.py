@@ -1,0 +1,135 @@
+"""In which units the components of a gradient are compared: those of the columns themselves.
+
+A coefficient's unit is one over its column's, and the gradient's component has the column's. So
+kilometres for metres make it a thousandth, and whichever column has the largest numbers decides
+what "largest component" says. Here a component is divided by its column's size D, so that a column
+times a constant changes nothing but what the penalty makes of it.
+
+**Size.** Along one coefficient the objective's curvature is at most ``H = p (L r^2) + l2``: of the
+share p of the rows that have the feature, the loss's curvature L (times the mean weight) and the
+mean square r^2 of the values there. ``D^2 = H / (L p) = r^2 + l2 / (L p)``. What one step along
+that coefficient can gain is ``g^2 / (2 H)``, so at most ``tol^2 / (2 L p)`` where ``|g| / D <=
+tol``, whatever the units, the values and the penalty are: where a column's numbers are so small
+that the penalty alone decides, so it does in D. For values of 0 and 1, and for columns that have
+been standardised, r is 1, and without a penalty a component is what it was.
+
+**Origin.** A column in which no row has a zero, with an intercept beside it, is taken about its
+mean m, as is ``g - m g_intercept``: by that the objective changes when the intercept moves along,
+and r is the deviation. A year is 1700 and some, and tells by how much it varies.
+
+**Common unit.** Rows of text have values of a tenth, in all features. Sizes are divided by the
+typical one, the geometric mean over all values, where that is below 1; but at most by 20 times, so
+that small units of everything fool nobody either.
+
+With l1 the gradient mapping is that in the coefficients ``D w``: by how much a step of length 1
+along ``g / D``, and the shrinkage by ``l1 / D`` after it, moves them.
+
+What columns are like, a sample of the rows tells; a column that few of them have, and that may
+decide, is looked at in all rows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from hogshare.kernels import losses
+from hogshare.kernels.moments import add_deviations
+from hogshare.kernels.rows import Rows
+
+if TYPE_CHECKING:
+    from hogshare.problems.linear import LinearProblem
+
+FEWEST = 4  # values in a sample that tell what a column is like
+UNSEEN = 3.0  # values that a sample of rows may have missed, each counted as one of its rows
+CANCELLED = 1e-6  # of a squared distance, below which a deviation has lost its digits
+CONSTANT = 1e-28  # of a squared mean, below which a deviation is rounding
+LEAST_UNIT = 0.05
+
+
+class Features(NamedTuple):
+    """What the features of some rows are like.
+
+    Attributes
+    ----------
+    origin : ndarray of shape (n_features,)
+        Mean of features without zeros, if there is an intercept; 0 of others.
+    square : ndarray of shape (n_features,)
+        Mean square of the values that are not zero, about the origin.
+    share : ndarray of shape (n_features,)
+        Of the rows that have them; where it is not known, at most.
+    known : ndarray of bool of shape (n_features,)
+        Whether enough rows were looked at.
+    weight : float
+        Mean weight of the rows.
+    """
+
+    origin: np.ndarray
+    square: np.ndarray
+    share: np.ndarray
+    known: np.ndarray
+    weight: float
+
+
+class Units(NamedTuple):
+    """What the components of a gradient are compared in.
+
+    Attributes
+    ----------
+    origin : ndarray of shape (n_features,)
+        As of `Features`.
+    size : ndarray of shape (n_features,)
+        D in the common unit; 0 of features of which nothing counts.
+    known : ndarray of bool of shape (n_features,)
+        Elsewhere a size may be too small, and is never too large.
+    """
+
+    origin: np.ndarray
+    size: np.ndarray
+    known: np.ndarray
+
+
+def features_of(rows: Rows, n_features: int, fit_intercept: bool, every: int = 1) -> Features:
+    """Look at every so many rows."""
+    about = np.zeros(n_features)
+    if rows.width and len(rows.y):
+        about += rows.data[: rows.width]
+    for again in (False, True):
+        counts, sums, squares = np.zeros((3, n_features))
+        total, n_rows = add_deviations(rows, every, about, counts, sums, squares)
+        seen = np.maximum(counts, np.finfo(float).tiny)
+        shift = sums / seen
+        deviation = np.maximum(squares / seen - np.square(shift), 0.0)
+        full = (counts == total) & bool(fit_intercept and total > 0.0)
+        lost = full & (deviation < CANCELLED * np.square(shift))
+        if again or not lost.any():
+            break
+        about = np.where(lost, about + shift, about)
+    mean = about + shift
+    deviation[deviation < CONSTANT * np.square(mean)] = 0.0
+    square = np.where(full, deviation, deviation + np.square(mean))
+    known = np.ones(n_features, bool)
+    if every > 1:
+        known = (counts * n_rows >= FEWEST * total) & (square > 0.0)
+        counts = np.where(known, counts, counts + UNSEEN * total / max(1, n_rows))
+    share = np.minimum(counts / max(total, np.finfo(float).tiny), 1.0)
+    origin = np.where(full & known, mean, 0.0)
+    return Features(origin, square, share, known, total / max(1, n_rows))
+
+
+def units_of(problem: LinearProblem, features: Features) -> Units:
+    """Sizes of a problem's features, with its loss and penalty."""
+    sharp = losses.CURVATURE[losses.CODES[problem.loss]] * features.weight
+    square, share = np.where(features.known, features.square, 0.0), features.share
+    told = features.known & (square > 0.0)
+    typical = 1.0
+    if told.any():
+        logarithms = 0.5 * np.log(square[told])
+        typical = float(np.exp(np.average(logarithms, weights=share[told])))
+    if problem.l2 > 0.0:
+        # of a column that no row has, the penalty counts as of one that a single row has
+        share = np.maximum(share, 1.0 / max(1, problem.n_rows))
+        square = square + problem.l2 / max(sharp, np.finfo(float).tiny) / share
+    unit = min(max(typical, LEAST_UNIT), 1.0)
+    return Units(features.origin, np.sqrt(square) / unit, features.known)
