@@ -722,6 +722,24 @@ def loss_conjugate(loss, epsilon, y, a, reach=60.0):
     return a * low - loss_value(loss, epsilon, y, low)
 
 
+def units(X, weight, curvature, l2, fit_intercept):
+    """Origins and sizes of the features in which components of a gradient are compared."""
+    origin, square, share = np.zeros((3, X.shape[1]))
+    for j, column in enumerate(np.asarray(X, float).T):
+        there = (column != 0.0) & (weight > 0.0)
+        share[j] = weight[there].sum() / weight.sum()
+        if not there.any():
+            continue
+        if fit_intercept and there[weight > 0.0].all():
+            origin[j] = np.average(column, weights=weight)
+        square[j] = np.average((column[there] - origin[j]) ** 2, weights=weight[there])
+    told = square > 0.0
+    typical = np.exp(np.average(np.log(square[told]) / 2.0, weights=share[told]))
+    at_least_one_row = np.maximum(share, 1.0 / len(X))
+    square = square + l2 / (curvature * weight.mean() * at_least_one_row)
+    return origin, np.sqrt(square) / np.clip(typical, 0.05, 1.0)
+
+
 def slopes(X, Y, weight, loss, epsilon, coef, intercept, positive, negative):
     """Weighted derivatives of the losses in the predictions, row by row and column by column."""
     P = predictions(loss, X @ coef + intercept)

@@ -87,10 +87,7 @@ def saga_numbers(
     if rule.step is not None:
         return numbers | {"saga_step": rule.step, "falls": 0}
     if not math.isfinite(mean):  # the step would be zero, and the model stay where it is
-        raise ValueError(
-            "Rows are too large: their squared norms leave the floating-point range, and with them "
-            "every step. Scale the input, for example with StandardScaler or MinMaxScaler."
-        )
+        problem.require_norms()
     is_uniform = rule.sampling == "uniform"
     numbers["level"] = 0.0 if is_uniform else LEVEL
     numbers["steep"] = int(empty and is_uniform)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg import LinAlgWarning
 from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge as _Ridge
@@ -148,7 +149,10 @@ class RidgeMixin:
         counts = np.ravel(est.n_iter_).astype(np.int32) if fitted else None
         exact = not (sp.issparse(X) or loses_digits(X))
         if exact:
-            _BaseRidge.fit(est, X, y, sample_weight=sample_weight)
+            with warnings.catch_warnings():
+                # of digits that may have been lost, by the condition in the units that there are
+                warnings.simplefilter("ignore", LinAlgWarning)
+                _BaseRidge.fit(est, X, y, sample_weight=sample_weight)
             names.append(est.solver_)
             fitted = True
         coef = np.zeros((squares.n_targets, X.shape[1]), X.dtype)

@@ -68,7 +68,8 @@ class Squares:
         with np.errstate(over="ignore", invalid="ignore"):  # rows that large are refused later
             squares = np.einsum("ij,ij,i->", X, X, self.weight, dtype=np.float64) / len(X)
             middle = float(np.square(mean).sum())
-        if middle > OFF_CENTRE * max(squares - middle, 0.0):
+            far = middle > OFF_CENTRE * max(float(squares - middle), 0.0)
+        if far:
             self.x_mean = mean
             # in the units of the values as they came: indicators are 0 and 1, not two fractions
             rows = as_rows(X, self.y[:, 0].astype(X.dtype), self.weight)
@@ -84,8 +85,19 @@ class Squares:
     def problem(
         self, target: int, penalty: str | None, alpha: float, l1_ratio: float
     ) -> LinearProblem:
-        """State the problem of one target."""
-        return build(
+        """State the problem of one target.
+
+        Raises
+        ------
+        ValueError
+            If squares of rows or targets overflow.
+        """
+        if not np.isfinite(self.spread(target)):
+            raise ValueError(
+                "Targets are too large: their squares leave the floating-point range, and with "
+                "them the objective. Scale them, for example with TransformedTargetRegressor."
+            )
+        problem = build(
             self.X,
             self.y[:, target],
             loss="squared_error",
@@ -100,10 +112,13 @@ class Squares:
             seen=self.seen,
             features=self.features,
         )
+        problem.require_norms()
+        return problem
 
     def spread(self, target: int) -> float:
         """Weighted mean square of a target about its mean."""
-        return float(np.average(np.square(self.y[:, target]), weights=self.weight))
+        with np.errstate(over="ignore"):
+            return float(np.average(np.square(self.y[:, target]), weights=self.weight))
 
     def rounding(self, target: int) -> float:
         """What rounding alone may leave of a component of the gradient, in its feature's unit.

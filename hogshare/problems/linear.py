@@ -126,6 +126,20 @@ class LinearProblem:
         """Mean and largest squared norm of the rows. Infinite where squares leave the range."""
         return self.survey.mean, self.survey.largest
 
+    def require_norms(self) -> None:
+        """Refuse rows that are too large for any step, and for every criterion.
+
+        Raises
+        ------
+        ValueError
+            If squared norms overflow.
+        """
+        if not np.isfinite(self.sampled_norms[0]):
+            raise ValueError(
+                "Rows are too large: their squared norms leave the floating-point range, and with "
+                "them every step. Scale the input, for example with StandardScaler or MinMaxScaler."
+            )
+
     @cached_property
     def squared_norms(self) -> np.ndarray:
         """Squared norm of every row; float64 of shape (n_rows,). Asked for by few rules."""

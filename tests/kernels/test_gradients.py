@@ -37,13 +37,20 @@ def slopes_of(problem, X, Y, weight, at):
 
 
 def largest_component(problem, X, slopes, at):
-    """Of the gradient mapping, by definition: a proximal step of length one."""
+    """Of the gradient mapping, by definition: a proximal step of length one, in ``size * coef``."""
     ratio = {"l1": 1.0, "elasticnet": problem.l1_ratio}.get(problem.penalty, 0.0)
     alpha = problem.alpha if problem.penalty else 0.0
     coef = at.coef.T.astype(float)
-    gradient = X.T @ slopes / len(X) + alpha * (1.0 - ratio) * coef
-    residual = coef - naive.soft(coef - gradient, alpha * ratio)
-    return max(np.abs(residual).max(), np.abs(slopes.mean(axis=0)).max() * problem.fit_intercept)
+    weight = problem.rows.weight if problem.rows.weight.size else np.ones(len(X))
+    curvature = losses.CURVATURE[losses.CODES[problem.loss]]
+    origin, size = naive.units(
+        X, weight, curvature, alpha * (1.0 - ratio), bool(problem.fit_intercept)
+    )
+    means = slopes.mean(axis=0)
+    gradient = X.T @ slopes / len(X) - np.outer(origin, means) + alpha * (1.0 - ratio) * coef
+    size = size[:, None]
+    residual = size * coef - naive.soft(size * coef - gradient / size, alpha * ratio / size)
+    return max(np.abs(residual).max(), np.abs(means).max() * problem.fit_intercept)
 
 
 @pytest.mark.parametrize("penalty", PENALTIES)
