@@ -224,7 +224,9 @@ def test_a_sample_of_the_rows_will_do_where_it_tells(form, monkeypatch):
     alone = problems.linear(rows[:, 4:], y, alpha=0.0)
     slope = np.abs(X[[3, 5], 4] @ (0.5 - y[[3, 5]])) / 800
     size = np.sqrt(np.square(X[[3, 5], 4]).mean()) / 0.05
-    found = Optimality(alone, Model(np.zeros((1, 1)), np.array([np.log(y.mean() / (1 - y.mean()))])))
+    found = Optimality(
+        alone, Model(np.zeros((1, 1)), np.array([np.log(y.mean() / (1 - y.mean()))]))
+    )
     assert found.gradient() >= 0.5 * slope / size
 
 

@@ -24,8 +24,8 @@ from hogshare.kernels.gradients import (
 )
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model, shrunk
-from hogshare.problems.units import Units
 from hogshare.problems.rows import rows_at_once
+from hogshare.problems.units import Units
 
 HARDLY_SHRUNK = 0.999  # of what slopes are: the gap may be a thousandth of the objective too large
 PART_VALUES = 1 << 18  # of the rows, fewer of which are not worth a thread

@@ -24,7 +24,8 @@ class Stop:
         epoch by whichever worker completes it, from losses seen on the way.
     gradient : float or None, default=None
         Stop when the largest component of the gradient mapping of the objective (for penalties
-        without l1, its gradient; intercepts included) is at most this. For smooth losses.
+        without l1, its gradient; intercepts included), each in the unit of its feature, is at most
+        this; see Notes. For smooth losses.
     gap : float or None, default=None
         Stop when the duality gap, which bounds how far the objective is above its minimum, is at
         most this. For problems with a penalty.
@@ -45,6 +46,20 @@ class Stop:
     pushed what they had: what the report says was reached is true of the model that it holds. Looks
     come after the epochs 3 and 5, and then where the rate seen so far foresees the end. Of several
     criteria all have to be met.
+
+    **What is compared with `gradient`.** The components in the intercepts as they are; that in
+    feature j's coefficient as ``|g_j| / D_j``, so that no choice of units decides::
+
+        D_j = sqrt(r_j^2 + l2 / (L p_j)) / u
+
+    r_j is the root mean square of the feature's values that are not zero (about its mean, if there
+    is an intercept and no row has a zero; g_j is then ``g_j - mean_j g_intercept``), p_j the share
+    of rows that have one, L the loss's curvature times the mean weight, l2 the penalty's factor,
+    and u the geometric mean of all r_j by their p_j, but at least 0.05 and at most 1. With l1 it is
+    the gradient mapping in the coefficients ``D_j w_j``. Of a feature with ``D_j = 0`` nothing
+    counts. For features of zeros and ones, and for standardised ones without a zero, D_j is 1 where
+    the penalty is weak. What one coefficient can still gain is at most
+    ``gradient^2 / (2 L p_j u^2)``. See `hogshare.problems.units` and ``docs/logistic.md``.
 
     With a smooth loss and a rule that remembers rows (`SDCA`, `SAGA`), a look also moves the
     intercepts to where they are best for the coefficients as they stand.

@@ -77,6 +77,8 @@ def by_conjugate_gradients(
         intercept = np.array([middle - float(mean @ w)], problem.dtype)
         return Model(w.astype(problem.dtype)[None], intercept)
 
+    n_iter = 0
+
     def count(_: np.ndarray) -> None:
         nonlocal n_iter
         n_iter += 1
@@ -85,7 +87,7 @@ def by_conjugate_gradients(
     system = LinearOperator((size, size), matvec=product, dtype=np.float64)
     right = apart(share * (y - middle))
     v = np.divide(start.coef[0], unit, out=np.zeros_like(unit), where=unit > 0.0)
-    n_iter, bound = 0, enough
+    bound = enough
     while True:
         before, asked = n_iter, max_iter - n_iter
         v, _ = cg(system, right, v, rtol=0.0, atol=bound, maxiter=asked, callback=count)

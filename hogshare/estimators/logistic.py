@@ -71,9 +71,10 @@ class LogisticRegression(KnownParameters, _LogisticRegression):
 
     tol : float, default=1e-4
         The fit ends when the largest component of the gradient of the mean objective (with l1, of
-        the gradient mapping) is at most this, scikit-learn's criterion for 'lbfgs', and, where
-        there is a penalty, the duality gap at most 500 times this in proportion to the objective.
-        Both are looked at on the model itself, by passes over all rows.
+        the gradient mapping), each in the unit of its feature, is at most this, and, where there is
+        a penalty, the duality gap at most 500 times this in proportion to the objective. Both are
+        looked at on the model itself, by passes over all rows. On features of one size the former
+        is scikit-learn's criterion for 'lbfgs'; the formula is in `hogshare.Stop`.
 
     fit_intercept : bool, default=True
         Whether to fit an intercept, which is not penalised.

@@ -41,7 +41,8 @@ LOST = 1e-7  # of all features' squares, which rounding the largest one's may ta
 CONJUGATE_GRADIENTS = "cg"
 CONSTRAINTS: dict[str, list[Any]] = {**WORKER_CONSTRAINTS, "n_jobs": [None, Integral]}
 ADVICE = "Increase max_iter or tol, scale the data (StandardScaler), or use solver='auto'."
-State, Enough = Callable[[int], LinearProblem], Callable[[int, float], float]
+State = Callable[[int], LinearProblem]
+Enough = Callable[[int, float], float]
 
 
 class RidgeMixin:
@@ -185,7 +186,8 @@ class RidgeMixin:
             warnings.warn(
                 "The max_iter was reached which means the coef_ did not converge: the largest "
                 f"component of the gradient is still at {worst[0]:.3g} ({worst[1]:.3g} was asked "
-                f"for), after {int(n_iter.max())} iterations. {ADVICE}",
+                f"for), after {int(n_iter.max())} iterations. Increase max_iter or tol, or scale "
+                "the data (StandardScaler).",
                 ConvergenceWarning,
                 stacklevel=5,
             )
@@ -244,22 +246,27 @@ class Ridge(RidgeMixin, _Ridge):
         For scikit-learn's solvers; the workers never write to `X`.
 
     max_iter : int or None, default=None
-        Passes over the rows (epochs) at the most for each target; None is 1000. For
+        Passes over the rows (epochs) at the most for each target, and iterations of conjugate
+        gradients; None is 1000, of the latter as many as there are features if those are more. For
         scikit-learn's solvers as there.
 
     tol : float, default=1e-4
-        The workers end when the largest component of the gradient is at most `tol` times what it
-        is where all coefficients are zero, which is the criterion of 'sparse_cg' in the maximum
-        norm. For scikit-learn's solvers as there.
+        The workers and conjugate gradients end when the largest component of the gradient, each in
+        the unit of its feature (the formula is in `hogshare.Stop`), is at most `tol` times what it
+        is where all coefficients are zero. That is the criterion of scikit-learn's 'sparse_cg' in
+        the maximum norm, and no choice of units makes it mean less. Whatever does not meet it
+        warns. For scikit-learn's solvers as there.
 
     solver : {'auto', 'svd', 'cholesky', 'lsqr', 'sparse_cg', 'sag', 'saga', 'lbfgs'}, \
             default='auto'
         'auto', 'sag' and 'saga' are the workers, with whichever of dual coordinate ascent and SAGA
-        suits the rows; with 'auto', rows of which there are at most 400, or that have at most 400
-        features, are left to scikit-learn's 'auto' ('cholesky', which is exact and faster there,
-        for dense rows), unless a `runtime` is named. 'auto' also lets scikit-learn finish where
-        the workers foresee that `max_iter` epochs will not do. The other names are scikit-learn's
-        own solvers.
+        suits the rows. Unless a `runtime` is named, 'auto' leaves rows of which there are at most
+        400, or that have at most 400 features, to solvers that are faster there: dense ones to
+        scikit-learn's 'cholesky', which is exact, sparse ones to conjugate gradients ('cg'), in
+        which each coefficient has its own unit. Those also finish where the workers foresee that
+        `max_iter` epochs will not do. Dense rows with more features than rows, whose inner products
+        one large feature would leave without the digits of the others, go to 'cg' instead. The
+        other names are scikit-learn's own solvers, its 'sparse_cg' among them, which end as there.
 
     positive : bool, default=False
         Whether coefficients must not be negative; scikit-learn's 'lbfgs' does that.
@@ -293,10 +300,11 @@ class Ridge(RidgeMixin, _Ridge):
         Intercepts.
 
     n_iter_ : None or ndarray of shape (n_targets,)
-        Epochs for each target; None after a solver that has no iterations.
+        Epochs for each target, plus iterations of 'cg'; None after a solver that has no iterations.
 
     solver_ : str
-        What fitted the model: 'sdca', 'saga', or the name of a solver of scikit-learn's.
+        What fitted the model: 'sdca', 'saga', 'cg', or the name of a solver of scikit-learn's;
+        several in their order, as in 'saga, cholesky'.
 
     n_features_in_ : int
         Number of features seen during `fit`.
@@ -305,7 +313,7 @@ class Ridge(RidgeMixin, _Ridge):
         Names of features seen during `fit`, where `X` has names that are all strings.
 
     report_ : Report, list of Report or None
-        How the workers' run went, one for each target; None where scikit-learn did it all.
+        How the workers' run went, one for each target; None where there was none.
 
     See Also
     --------
@@ -420,7 +428,8 @@ class RidgeClassifier(RidgeMixin, _RidgeClassifier):
         As in `Ridge`.
 
     class_weight : dict, 'balanced' or None, default=None
-        Weights of the classes, multiplied with those of the rows.
+        Weights of the classes, multiplied with those of the rows. 'balanced' goes by the sum of
+        the rows' weights in each class, where scikit-learn counts rows.
 
     solver : {'auto', 'svd', 'cholesky', 'lsqr', 'sparse_cg', 'sag', 'saga', 'lbfgs'}, \
             default='auto'
@@ -457,7 +466,7 @@ class RidgeClassifier(RidgeMixin, _RidgeClassifier):
         Intercepts.
 
     n_iter_ : None or ndarray of shape (n_targets,)
-        Epochs for each class; None after a solver that has no iterations.
+        As in `Ridge`, for each class.
 
     classes_ : ndarray of shape (n_classes,)
         The labels.
@@ -472,7 +481,7 @@ class RidgeClassifier(RidgeMixin, _RidgeClassifier):
         Names of features seen during `fit`, where `X` has names that are all strings.
 
     report_ : Report, list of Report or None
-        How the workers' run went, one for each class; None where scikit-learn did it all.
+        How the workers' run went, one for each class; None where there was none.
 
     See Also
     --------
@@ -565,7 +574,8 @@ class RidgeClassifier(RidgeMixin, _RidgeClassifier):
 
         scikit-learn counts rows there, so that a weight of two is not a row that comes twice.
         """
-        class_weight, self.class_weight = self.class_weight, None
+        class_weight: Any = self.class_weight
+        self.class_weight = None
         try:
             X, y, weight, targets = super()._prepare_data(X, y, sample_weight, solver)
         finally:

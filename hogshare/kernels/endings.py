@@ -148,9 +148,9 @@ def call(rule, shared, sums, w, average, means, epoch):
     if first_free < columns[layout.C_SOONEST, 0]:
         return
     small = columns[layout.C_SMALL, 0]
-    if small > 0.0 and average.shape[0] > 0:
-        if steepest(rule, shared.units, w, average, means) > small:
-            return
+    told = small > 0.0 and average.shape[0] > 0
+    if told and steepest(rule, shared.units, w, average, means) > small:
+        return
     columns[layout.C_ENOUGH, 0] = -np.float64(first_free)
     if first_free < load(shared.control, layout.LIMIT):
         store(shared.control, layout.LIMIT, first_free)
