@@ -498,7 +498,7 @@ def test_ridge_with_64_bit_indices_is_finished(klass):
     y = y > 0 if klass is RidgeClassifier else y
     wide = X.copy()
     wide.indices, wide.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
-    model = klass(alpha=1e-6, max_iter=30, tol=1e-11).fit(wide, y)
+    model = klass(alpha=1e-6, max_iter=100, tol=1e-11).fit(wide, y)
     assert model.solver_.endswith(", cg")
     near(model, PAIRS[klass](alpha=1e-6, solver="sparse_cg", tol=1e-13).fit(X, y), atol=1e-3)
     assert wide.indices.dtype == np.int64, "the caller's matrix is as it was"

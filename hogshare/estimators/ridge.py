@@ -574,12 +574,12 @@ class RidgeClassifier(RidgeMixin, _RidgeClassifier):
 
         scikit-learn counts rows there, so that a weight of two is not a row that comes twice.
         """
-        class_weight: Any = self.class_weight
-        self.class_weight = None
+        est: Any = self
+        class_weight, est.class_weight = est.class_weight, None
         try:
             X, y, weight, targets = super()._prepare_data(X, y, sample_weight, solver)
         finally:
-            self.class_weight = class_weight
+            est.class_weight = class_weight
         if class_weight is None:
             return X, y, weight, targets
         if isinstance(class_weight, str):  # the only word that is accepted
