@@ -201,7 +201,8 @@ def test_units_equal_the_twin():
 @pytest.mark.parametrize("form", ["dense", "csr"])
 def test_a_sample_of_the_rows_will_do_where_it_tells(form, monkeypatch):
     """A feature that few rows have is looked at in all of them, if it may decide; else not."""
-    monkeypatch.setattr(sys.modules[LinearProblem.__module__], "NORM_ROWS", 20)
+    for name in ("NORM_ROWS", "UNIT_ROWS"):
+        monkeypatch.setattr(sys.modules[LinearProblem.__module__], name, 20)
     rng = np.random.default_rng(0)
     X = np.hstack([rng.standard_normal((800, 4)), np.zeros((800, 1))])
     X[[3, 5], 4] = 1e-7, 2e-7

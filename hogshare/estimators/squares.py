@@ -92,11 +92,6 @@ class Squares:
         ValueError
             If squares of rows or targets overflow.
         """
-        if not np.isfinite(self.spread(target)):
-            raise ValueError(
-                "Targets are too large: their squares leave the floating-point range, and with "
-                "them the objective. Scale them, for example with TransformedTargetRegressor."
-            )
         problem = build(
             self.X,
             self.y[:, target],
@@ -113,6 +108,11 @@ class Squares:
             features=self.features,
         )
         problem.require_norms()
+        if not np.isfinite(self.spread(target)):
+            raise ValueError(
+                "Targets are too large: their squares leave the floating-point range, and with "
+                "them the objective. Scale them, for example with TransformedTargetRegressor."
+            )
         return problem
 
     def spread(self, target: int) -> float:

@@ -15,7 +15,7 @@ from hogshare.kernels.rows import Rows
 from hogshare.kernels.scores import add_losses
 from hogshare.kernels.survey import Survey, survey, survey_dense
 from hogshare.problems.labels import distinct
-from hogshare.problems.rows import as_rows, check_sparse, each_column_once, is_sparse
+from hogshare.problems.rows import as_rows, check_sparse, each_column_once, frozen, is_sparse
 from hogshare.problems.sharpness import sharpness_of
 from hogshare.problems.units import Features, Units, features_of, units_of
 
@@ -26,6 +26,7 @@ REGRESSION_LOSSES = (
     "squared_epsilon_insensitive",
 )
 NORM_ROWS = 2048  # that tell what all are like
+UNIT_ROWS = 256  # dense ones that tell how large features are
 
 
 @dataclass(frozen=True)
@@ -175,16 +176,29 @@ class LinearProblem:
 
     @cached_property
     def units(self) -> Units:
-        """See `hogshare.problems.units`; by all rows."""
-        return units_of(self, features_of(self.rows, self.n_features, self.fit_intercept))
+        """See `hogshare.problems.units`; of what a sample says too little of, by all rows."""
+        sampled, rows = self._sampled_features, self.rows
+        unknown = np.flatnonzero(~sampled.known)
+        if self.is_sparse:
+            return units_of(self, features_of(rows, self.n_features, self.fit_intercept))
+        # most are known, as a rule: those that are not take a fraction of a pass over all
+        values = rows.data.reshape(-1, rows.width)[:, unknown]
+        rows = rows._replace(data=frozen(values.reshape(-1)), width=max(1, len(unknown)))
+        return units_of(
+            self, sampled.with_known(unknown, features_of(rows, len(unknown), self.fit_intercept))
+        )
 
     @cached_property
     def sampled_units(self) -> Units:
-        """The same by every `sample_every`-th row."""
+        """The same by a sample of the rows, of which few tell of features that all rows have."""
+        return units_of(self, self._sampled_features)
+
+    @cached_property
+    def _sampled_features(self) -> Features:
         if self.features is not None:
-            return units_of(self, self.features)
-        every = self.sample_every
-        return units_of(self, features_of(self.rows, self.n_features, self.fit_intercept, every))
+            return self.features
+        every = self.sample_every if self.is_sparse else max(1, self.n_rows // UNIT_ROWS)
+        return features_of(self.rows, self.n_features, self.fit_intercept, every)
 
     def objective(self, coef: np.ndarray, intercept: np.ndarray) -> float:
         """Objective at a model.

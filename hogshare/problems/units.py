@@ -71,6 +71,22 @@ class Features(NamedTuple):
     known: np.ndarray
     weight: float
 
+    def with_known(self, places: np.ndarray, others: Features) -> Features:
+        """With what is known of the features `places` in the place of what was not."""
+
+        def joined(mine: np.ndarray, theirs: np.ndarray) -> np.ndarray:
+            whole = mine.copy()
+            whole[places] = theirs
+            return whole
+
+        return Features(
+            joined(self.origin, others.origin),
+            joined(self.square, others.square),
+            joined(self.share, others.share),
+            joined(self.known, others.known),
+            self.weight,
+        )
+
 
 class Units(NamedTuple):
     """What the components of a gradient are compared in.
