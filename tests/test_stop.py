@@ -84,8 +84,6 @@ def test_the_same_seed_ends_at_the_same_epoch(cancer):
         # now and then in a whole suite an objective differs in its last bit, and in none of 4,500
         # runs of this alone; why is not known
         assert one.pop("objective") == pytest.approx(other.pop("objective"), rel=1e-15)
-        # into which the mean slope goes, a sum of the same kind, with features far from zero
-        assert one.pop("gradient") == pytest.approx(other.pop("gradient"), rel=1e-12)
         assert one == other
     np.testing.assert_array_equal(first.model.coef, second.model.coef)
 

@@ -84,6 +84,15 @@ class Checks:
         parts = [(0, problem.n_rows)]
         session.put_intercept(best_intercepts(problem, margins, start, self._enough, parts))
 
+    def go_on(self, session: Session, seen: list[dict[str, Any]]) -> None:
+        """Go on with a run that was saved, whose looks so far have `seen` what they did."""
+        self.seen = seen
+        self._put_units(session)
+
+    def _put_units(self, session: Session) -> None:
+        if self.criteria.get("gradient", 0.0) > 0.0:
+            session.put_units(*self.problem.sampled_units)
+
     def prepare(self) -> None:
         """Load or compile the kernels of a look; a run does it before its workers start."""
         columns = self.problem.n_columns
@@ -156,8 +165,7 @@ class Checks:
         enough = min(self._enough_change(kind, session, coef) for kind in self._unmet())
         soonest = max(1, epoch // SPACING)
         small = self.criteria.get("gradient", 0.0)
-        if small > 0.0:
-            session.put_units(*self.problem.sampled_units)
+        self._put_units(session)
         session.ask_for_look(enough, small, epoch + soonest)
         if enough == 0.0:
             return epoch + ((epoch + 1) // 2 if math.isinf(wanted) else whole(min(epoch, wanted)))

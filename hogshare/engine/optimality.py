@@ -152,7 +152,8 @@ class Optimality:
         """
         problem, n_rows = self.problem, max(1, self.problem.n_rows)
         of_losses = self._sides.sum(axis=0).T / n_rows
-        of_intercepts = self._slope_sums.sum(axis=0) / n_rows
+        # not from the kernel's sums, whose last bit is a matter of where in memory the slopes lie
+        of_intercepts = self._slopes.reshape(-1, problem.n_columns).sum(axis=0) / n_rows
         units = problem.sampled_units
         found = components(problem, units, self.coef, of_losses, of_intercepts)
         known = units.known

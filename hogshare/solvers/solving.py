@@ -231,7 +231,7 @@ def solve(
         if checks is not None:
             session.raise_limit(next_look)
             if saved is not None:
-                checks.seen = saved.looks_seen
+                checks.go_on(session, saved.looks_seen)
             elif start is None:
                 checks.begin(session)
         keeper, heard = None, on_epoch
