@@ -119,7 +119,8 @@ class Report:
         where nothing needed it, which is where ``Stop.tol`` is None.
     checks : list of dict
         Looks at the model with ``Stop(gradient=...)``, ``gap`` or ``relative_gap``: ``epoch``,
-        ``objective``, and what was asked for. The last is of the model that is returned.
+        ``objective``, and what was asked for. The last is of the model that is returned. With
+        ``Stop(confirm=True)``, where losses stopped falling: ``epoch``, ``objective``, ``gain``.
     trace : Trace or None
         The objective along the run, if it was asked for.
     workers : list of dict

@@ -439,6 +439,8 @@ def accuracy_of_largest(P, Y, weight):
 
 def r_squared(P, Y, weight):
     """As sklearn.metrics.r2_score, without its case of a constant target."""
+    if len(P) < 2:
+        return np.full(Y.shape[1], np.nan)
     mean = np.average(Y, axis=0, weights=weight)
     return 1.0 - weight @ (Y - P) ** 2 / (weight @ (Y - mean) ** 2)
 
@@ -653,15 +655,18 @@ def saga_rows(
     dense=False,
     chances=None,
     first=False,
+    divisors=None,
 ):
     """One SAGA step per row; `table` is (n_rows, n_columns), `rarity` the diagonal D.
 
     chances : how often an epoch visits each row on average, if not once
+    divisors : by what features have been divided, if they have: the penalty is on what they were
     first : whether it is a run's first epoch
     """
     loss = LOSS_NAMES[rule.loss]
     alpha = rule.alpha if rule.penalty else 0.0
-    l2, l1 = alpha * (1.0 - rule.l1_ratio), alpha * rule.l1_ratio
+    divisors = np.ones(X.shape[1]) if divisors is None else divisors
+    l2, l1 = alpha * (1.0 - rule.l1_ratio) / divisors**2, alpha * rule.l1_ratio / divisors
     for i, r in enumerate(order):
         left = 1.0 - (i + 0.5) / len(order)
         bend = 2.0 / (1.0 + rule.level)
@@ -693,7 +698,7 @@ def saga_rows(
                 rare = step * rarity[j]
                 v = state.w[j, c]
                 v -= step * pull * x[j] + rare * state.average[j, c]
-                state.w[j, c] = soft(v, rare * l1) / (1.0 + rare * l2)
+                state.w[j, c] = soft(v, rare * l1[j]) / (1.0 + rare * l2[j])
                 state.average[j, c] += change * x[j] / rule.dual_rows
 
 

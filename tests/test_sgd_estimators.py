@@ -14,7 +14,7 @@ from sklearn import linear_model
 from sklearn.base import clone, is_classifier
 from sklearn.callback import ProgressBar, ScoringMonitor
 from sklearn.datasets import load_iris, make_classification, make_regression
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, UndefinedMetricWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
@@ -490,3 +490,29 @@ def test_early_stopping_counts_both_classes():
         early_stopping=True, average=1900, max_iter=1, tol=None, random_state=0
     ).fit(X, y)
     assert late.coef_.any(), "the average had not begun, so the last iterate is the model"
+
+
+@pytest.mark.filterwarnings("ignore:Maximum number:sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+def test_a_single_row_held_out_decides_nothing_as_in_scikit_learn(make):
+    X = np.random.default_rng(0).normal(size=(10, 2))
+    y = X @ [3.0, -2.0] + 1.0
+    settings = {"early_stopping": True, "random_state": 0, "max_iter": 200}
+    with pytest.warns(UndefinedMetricWarning, match="single row"):
+        ours = SGDRegressor(**settings).fit(make(X), y)
+    with pytest.warns(UndefinedMetricWarning):
+        theirs = linear_model.SGDRegressor(**settings).fit(make(X), y)
+    equal(ours, theirs)
+    assert ours.n_iter_ == theirs.n_iter_ == 200
+    assert not ours.report_.converged
+    assert ours.score(X, y) > 0.8
+    with pytest.warns(UndefinedMetricWarning):
+        automatic = SGDRegressor(learning_rate="auto", **settings).fit(make(X), y)
+    assert automatic.score(X, y) > 0.95
+
+
+def test_a_single_row_held_out_is_refused_by_classifiers_as_in_scikit_learn():
+    X, y = np.random.default_rng(0).normal(size=(10, 2)), np.arange(10) % 2
+    for model in (SGDClassifier, linear_model.SGDClassifier):
+        with pytest.raises(ValueError, match="test_size = 1 should be greater"):
+            model(early_stopping=True).fit(X, y)

@@ -99,6 +99,7 @@ def shapes(
             (settings.n_features if in_place or is_saga else 0,),
             "float32",
         ),
+        "divisors": ((0 if problem.divisors is None else problem.n_features,), "float64"),
         "chances": ((problem.n_rows if draws else 0,), "float64"),
         "segments": ((n_segments * word,), "int64"),
         "control": ((layout.N_CONTROL * word,), "int64"),
@@ -201,6 +202,8 @@ def fill(
     if not plan.window:  # windows draw theirs anew in every epoch
         a["permutation"][:] = np.arange(problem.n_rows)
     a["history"][:] = np.nan
+    if problem.divisors is not None:
+        a["divisors"][:] = problem.divisors
     if stop.validation is not None:
         a["held_out"][:] = stop.validation
     if start is not None:

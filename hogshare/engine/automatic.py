@@ -38,6 +38,8 @@ def automatic_rule(
     rows in a file larger than memory). `from_anywhere` asks for a rule that can begin at any model,
     without what a rule remembers: SAGA.
 
+    Divided columns leave SAGA too: the model of SDCA is a sum of rows, over one penalty.
+
     Losses with kinks have proximal points instead of gradients in SAGA, for which large rows are
     none too large: they are drawn uniformly.
 
@@ -52,6 +54,7 @@ def automatic_rule(
             "one; use loss='hinge', or learning_rate='constant'."
         )
     mean, largest = problem.sampled_norms
+    from_anywhere = from_anywhere or problem.divisors is not None
     if problem.loss in losses.KINKED:
         return SAGA() if problem.l2 == 0.0 or from_anywhere else rule_for_kinks(problem)
     unevenness = largest / mean if mean > 0.0 else 1.0

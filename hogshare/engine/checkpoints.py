@@ -292,6 +292,7 @@ def facts_of(
         "stop": {
             "tol": stop.tol,
             "patience": stop.patience,
+            "confirm": stop.confirm,
             "give_up": stop.give_up,
             "validation": None if stop.validation is None else _digest(stop.validation),
             **{name: getattr(stop, name) for name in ("gradient", "gap", "relative_gap")},

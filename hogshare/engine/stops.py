@@ -38,7 +38,13 @@ class Stop:
         foresees that it takes more than 1.5 times the epochs left, or, after a fifth of the
         epochs, nothing has been gained.
     validation : ndarray of bool of shape (n_rows,) or None, default=None
-        Rows that are never trained on; if given, the score on them decides.
+        Rows that are never trained on; if given, the score on them decides. Of a regression two at
+        least: R squared of a single row is not defined, and never ends a run.
+    confirm : bool, default=False
+        Whether a run that `tol` would end is looked at first: if a step along the gradient, each
+        column by its own scale, would still gain more than `tol`, the run goes on, and if the
+        epochs that are left would not do, it ends unconverged. For the rules that converge to the
+        optimum, `SDCA` and `SAGA`.
 
     Notes
     -----
@@ -79,6 +85,7 @@ class Stop:
     relative_gap: float | None = None
     give_up: bool = False
     validation: np.ndarray | None = None
+    confirm: bool = False
 
     def __post_init__(self) -> None:
         ranges.whole(1, epochs=self.epochs, patience=self.patience)
@@ -87,6 +94,11 @@ class Stop:
         if self.tol is not None and self.looks:
             given = " and ".join(["tol", *self.criteria])
             raise ValueError(f"give one of {given}: tol is a criterion of its own.")
+        if self.confirm and (self.tol is None or self.validation is not None):
+            raise ValueError(
+                "confirm=True looks at a run that tol= would end by its losses: give tol=, and "
+                "leave validation= out, whose scores may be best elsewhere."
+            )
         if self.give_up and not self.looks:
             raise ValueError(
                 "give_up needs gradient=, gap= or relative_gap=, whose looks it goes by."

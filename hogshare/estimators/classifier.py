@@ -73,8 +73,9 @@ class SGDClassifier(ClassifierPass, _SGDClassifier):
         5 whenever the stop criterion is met), 'pa1' and 'pa2' (passive-aggressive, with
         ``loss='hinge'`` only). Not in scikit-learn: 'auto' needs no tuning and converges to the
         optimum instead of hovering around it. It is `hogshare.SDCA` or `hogshare.SAGA`, whichever
-        suits the rows, for every loss but the perceptron's. Averaging, warm starts and
-        `partial_fit` are refused.
+        suits the rows, for every loss but the perceptron's; a fit that does not get to the
+        optimum, for columns of very unlike sizes, warns. Averaging, warm starts and `partial_fit`
+        are refused.
 
     eta0 : float, default=0.01
         The step size of 'constant', the first of 'invscaling' and 'adaptive', and C of 'pa1' and

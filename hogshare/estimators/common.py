@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import is_classifier
 from sklearn.callback import CallbackSupportMixin
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, UndefinedMetricWarning
 from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 from sklearn.utils._param_validation import StrOptions
 
@@ -25,9 +26,11 @@ from hogshare.estimators.workers import check_rows, plane_of
 from hogshare.kernels import schedules
 from hogshare.kernels.survey import Survey
 from hogshare.planes import Master
+from hogshare.problems.columns import Columns, suited
 from hogshare.problems.linear import build
 from hogshare.problems.model import Handed, Model, in_place
 from hogshare.report import Report
+from hogshare.runtimes.hooks import OnEpoch
 from hogshare.solvers.solving import OrderSeed, solve
 
 MAX_INT = np.iinfo(np.int32).max
@@ -109,6 +112,13 @@ class SGDMixin(KnownParameters, CallbackSupportMixin):
                 f"validation_fraction={est.validation_fraction!r} led to an empty set "
                 f"({len(training)} and {len(held_out)} samples). Please either change "
                 "validation_fraction, increase number of samples, or disable early_stopping."
+            )
+        if len(held_out) < 2 and not is_classifier(self):
+            warnings.warn(
+                "early_stopping holds out a single row, whose R^2 score is not well-defined, so "
+                "that it decides nothing: increase validation_fraction or the number of samples.",
+                UndefinedMetricWarning,
+                stacklevel=5,
             )
         mask = np.zeros(len(y), dtype=bool)
         mask[held_out] = True
@@ -245,6 +255,11 @@ class SGDMixin(KnownParameters, CallbackSupportMixin):
         automatic = est.learning_rate == "auto"
         tasks.begin(start)
         rule: Rule = SGD(average=est.average)
+        columns = suited(problem) if automatic else None
+        heard: OnEpoch | None = tasks if tasks.wanted else None
+        if columns is not None:
+            problem, start = columns.recast(problem), columns.inward(start)
+            heard = _outward(columns, heard)
         if automatic:
             rule = automatic_rule(problem, est.shuffle, from_anywhere=not start.is_zero())
         report = solve(
@@ -261,15 +276,18 @@ class SGDMixin(KnownParameters, CallbackSupportMixin):
                 tol=est.tol if max_iter else None,
                 patience=est.n_iter_no_change,
                 validation=validation,
+                confirm=automatic and validation is None and est.tol is not None and bool(max_iter),
             ),
             shuffle=est.shuffle,
             # without a seed of its own, a run that goes on has that of the checkpoint
             seed=None if est._resume and est.random_state is None else OrderSeed(seed),
             start=None if est._resume else start,
-            on_epoch=tasks if tasks.wanted else None,
+            on_epoch=heard,
             checkpoint=est._checkpoint,
             resume=est._resume,
         )
+        if columns is not None:
+            report = dataclasses.replace(report, model=columns.outward(report.model))
         self._keep(report, attributes)
         tasks.end(report)
         if max_iter:
@@ -314,7 +332,15 @@ class SGDMixin(KnownParameters, CallbackSupportMixin):
     def _warn(self, report: Report, max_iter: int) -> None:
         """Warnings of `fit`, in scikit-learn's words."""
         est: Any = self
-        if est.tol is not None and report.n_epochs == max_iter:
+        if est.learning_rate == "auto" and report.checks and not report.converged:
+            reason = report.stop_reason if report.n_epochs < max_iter else report.notes[-1]
+            warnings.warn(
+                f"The fit has not converged after {report.n_epochs} epochs: {reason}. Scale the "
+                "data (StandardScaler, or MaxAbsScaler for sparse rows), or increase max_iter.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        elif est.tol is not None and report.n_epochs == max_iter:
             warnings.warn(
                 "Maximum number of iteration reached before convergence. Consider increasing "
                 "max_iter to improve the fit.",
@@ -335,6 +361,17 @@ class SGDMixin(KnownParameters, CallbackSupportMixin):
         tags.input_tags.sparse = True
         tags.non_deterministic = est.n_jobs not in (None, 1)
         return tags
+
+
+def _outward(columns: Columns, heard: OnEpoch | None) -> OnEpoch | None:
+    """Who hears of epochs, told of models of the rows as they came."""
+    if heard is None:
+        return None
+
+    def told(epoch: int, snapshot: Callable[[], Model]) -> bool:
+        return heard(epoch, lambda: columns.outward(snapshot()))
+
+    return told
 
 
 def _unsparse(coef: Any) -> Any:

@@ -70,8 +70,8 @@ class SGDRegressor(RegressorPass, _SGDRegressor):
         5 whenever the stop criterion is met), 'pa1' and 'pa2' (passive-aggressive, with
         ``loss='epsilon_insensitive'`` only). Not in scikit-learn: 'auto' needs no tuning and
         converges to the optimum instead of hovering around it. It is `hogshare.SDCA` or
-        `hogshare.SAGA`, whichever suits the rows. Averaging, warm starts and `partial_fit` are
-        refused.
+        `hogshare.SAGA`, whichever suits the rows; a fit that does not get to the optimum, for
+        columns of very unlike sizes, warns. Averaging, warm starts and `partial_fit` are refused.
 
     eta0 : float, default=0.01
         The step size of 'constant', the first of 'invscaling' and 'adaptive', and C of 'pa1' and

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from hogshare.engine.stops import Stop
 from hogshare.estimators.workers import to_the_optimum
 from hogshare.kernels.survey import Survey
+from hogshare.problems.columns import in_units, moments_of
 from hogshare.problems.linear import LinearProblem, build
 from hogshare.problems.model import Model
 from hogshare.problems.rows import as_rows
@@ -64,18 +65,14 @@ class Squares:
         X = self.X
         if sp.issparse(X) or not X.size:
             return
-        mean = np.average(X, axis=0, weights=self.weight.astype(np.float64))
-        with np.errstate(over="ignore", invalid="ignore"):  # rows that large are refused later
-            squares = np.einsum("ij,ij,i->", X, X, self.weight, dtype=np.float64) / len(X)
-            middle = float(np.square(mean).sum())
-            far = middle > OFF_CENTRE * max(float(squares - middle), 0.0)
-        if far:
+        rows = as_rows(X, self.y[:, 0].astype(X.dtype), self.weight)
+        mean, variance, _ = moments_of(rows)
+        if float(np.square(mean).sum()) > OFF_CENTRE * float(variance.sum()):
             self.x_mean = mean
             # in the units of the values as they came: indicators are 0 and 1, not two fractions
-            rows = as_rows(X, self.y[:, 0].astype(X.dtype), self.weight)
             features = features_of(rows, X.shape[1], True)
             self.features = features._replace(origin=np.zeros(X.shape[1]))
-            self.X = (X - mean).astype(X.dtype)
+            self.X = in_units(np.ravel(X), mean).reshape(X.shape)
 
     @property
     def n_targets(self) -> int:

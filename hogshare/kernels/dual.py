@@ -165,12 +165,17 @@ def dual_rows(rows, rule, order, first, last, dual, private, columns, alone, few
 
 
 @helper
-def half_squares(w, threshold, n_columns, column):
-    """Half the squared norm of one column of the model, and its l1 norm."""
+def half_squares(w, divisors, threshold, n_columns, column):
+    """Half the squared norm of one column of the model, and its l1 norm.
+
+    divisors : by what features have been divided; empty: by nothing
+    """
     squares = 0.0
     absolutes = 0.0
     for j in range(column, w.shape[0], n_columns):
         value = shrunk(np.float64(w[j]), threshold)
+        if divisors.shape[0] > 0:
+            value /= divisors[j // n_columns]
         squares += value * value
         absolutes += abs(value)
     return 0.5 * squares, absolutes

@@ -67,7 +67,7 @@ def end_epoch(rows, rule, plan, shared, private, epoch):
     for c in range(n_columns):
         criterion[c] = sums[n_columns + c] / n_rows
         if rule.method != GRADIENT and rule.penalty != penalties.NONE:
-            squares, absolutes = half_squares(w, rule.threshold, n_columns, c)
+            squares, absolutes = half_squares(w, shared.divisors, rule.threshold, n_columns, c)
             l2 = (1.0 - rule.l1_ratio) * squares
             criterion[c] += rule.alpha * (l2 + rule.l1_ratio * absolutes)
         score[c] = 0.0

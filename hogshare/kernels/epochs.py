@@ -55,6 +55,7 @@ class Shared(NamedTuple):
     units : float64 [2, n_features], for its comparison: the features' origins, and one over their
         sizes, or 0 where a feature is not compared (`hogshare.problems.units`; empty without)
     rarity : float32 [n_features], rows per row that has the feature (only lock-free and SAGA)
+    divisors : float64 [n_features], by what dense columns have been divided (empty: by nothing)
     chances : float64 [n_rows], how often an epoch visits each row on average (empty: once)
     segments : int64 [n_segments * WORD], holder + 1 of each segment
     control, returned, table, staleness, columns : see `layout`
@@ -79,6 +80,7 @@ class Shared(NamedTuple):
     average: np.ndarray
     units: np.ndarray
     rarity: np.ndarray
+    divisors: np.ndarray
     chances: np.ndarray
     segments: np.ndarray
     control: np.ndarray

@@ -241,6 +241,29 @@ def dense_columns_step(rows, start, private, step, gain, share, l2, l1, stretch)
 
 
 @inlined
+def step_in_units(rows, start, private, divisors, step, gain, share, l2, l1, stretch):
+    """`saga_step` of a dense row whose columns have been divided: the penalty is on what they were.
+
+    divisors : by what; a coefficient is so many times that of the column as it was
+    """
+    w = private.w
+    average = private.average
+    change = private.local[layout.L_STEP]
+    kind = w.dtype.type
+    n_columns = np.uint64(change.shape[0])
+    for f in range(np.uint64(rows.width)):
+        x = np.float64(rows.data[start + f])
+        own = 1.0 / divisors[f]
+        own_l2, own_l1 = l2 * own * own, l1 * own
+        for c in range(n_columns):
+            j = f * n_columns + c
+            pull = gain * change[c] * x
+            long = stretch * step[c]
+            w[j] = kind(saga_move(np.float64(w[j]), pull, average[j], long, 1.0, own_l2, own_l1))
+            average[j] += change[c] * share * x
+
+
+@inlined
 def saga_move(before, pull, average, step, rarity, l2, l1):
     """Where one coordinate goes; see `saga_step`."""
     rare = step * rarity
@@ -327,7 +350,10 @@ def saga_rows(rows, rule, order, first, last, shared, private, alone, level, sin
                 intercept[c] -= bent * step[c] * rule.intercept_step * drift
                 local[layout.L_DUAL_MEAN, c] += change[c] * share
         of = shared.rarity, private
-        if n_columns == 1:
+        if shared.divisors.shape[0] > 0:
+            of_row = rows, start, private, shared.divisors, step
+            step_in_units(*of_row, gain, share, l2, l1, stretch * bent)
+        elif n_columns == 1:
             # not from `step`, which would be a load of what has just been stored
             long = stretch * bent * columns[layout.C_ETA, 0]
             single_step(rows, start, end, *of, its_change, long, gain, share, l2, l1)

@@ -44,16 +44,19 @@ def held_out_scores(rows, rule, regression, held_out, w, local, out):
     """Score each column on the rows that are never trained on, as scikit-learn's estimators do.
 
     Weighted accuracy of the sign for classification (of the largest column where the loss couples
-    them, in every column), weighted R squared for regression.
+    them, in every column), weighted R squared for regression: of less than two rows it is NaN,
+    which is no reason to stop.
     """
     n_columns = local.shape[1]
     margin = local[layout.L_MARGIN]
     for c in range(n_columns):
         out[c] = 0.0
+    n_held_out = 0
     weights = 0.0
     mean = 0.0
     for r in range(held_out.shape[0]):
         if held_out[r] != 0:
+            n_held_out += 1
             weights += row_weight(rows, r)
             mean += row_weight(rows, r) * np.float64(rows.y[r])
     mean /= weights
@@ -85,6 +88,8 @@ def held_out_scores(rows, rule, regression, held_out, w, local, out):
     for c in range(n_columns):
         if not regression:
             out[c] /= weights
+        elif n_held_out < 2:
+            out[c] = np.nan
         elif spread > 0.0:
             out[c] = 1.0 - out[c] / spread
         else:

@@ -51,6 +51,9 @@ class LinearProblem:
         What checking the rows has seen of them, their sizes included.
     features : Features or None
         What its features are like, where that is known from before the rows were centred.
+    divisors : ndarray of shape (n_features,) or None
+        By what features have been divided; the penalty is on the coefficients of those that they
+        were before, which are so much smaller. None: they are as they were.
     """
 
     rows: Rows
@@ -67,6 +70,7 @@ class LinearProblem:
     negative: np.ndarray = field(repr=False)
     seen: Survey | None = field(default=None, repr=False, compare=False)
     features: Features | None = field(default=None, repr=False, compare=False)
+    divisors: np.ndarray | None = field(default=None, repr=False, compare=False)
 
     @property
     def n_rows(self) -> int:
@@ -101,6 +105,13 @@ class LinearProblem:
         if self.penalty is None:
             return 0.0
         return self.alpha * effective_l1_ratio(self.penalty, self.l1_ratio)
+
+    @property
+    def strengths(self) -> tuple[np.ndarray | float, np.ndarray | float]:
+        """Strengths of l1 and l2 on every feature, or the one of all."""
+        if self.divisors is None:
+            return self.l1, self.l2
+        return self.l1 / self.divisors, self.l2 / np.square(self.divisors)
 
     @property
     def is_regression(self) -> bool:
@@ -232,6 +243,7 @@ class LinearProblem:
     def penalty_at(self, coef: np.ndarray) -> float:
         """Penalty of coefficients (float64), summed over columns."""
         value = 0.0
+        coef = coef if self.divisors is None else coef / self.divisors
         with np.errstate(over="ignore"):  # of a diverged model it is rightly infinite
             if self.l2 > 0.0:
                 value += self.l2 * 0.5 * float(np.square(coef).sum())

@@ -121,6 +121,7 @@ def settings(
             "epochs": stop.epochs,
             "tol": stop.tol,
             "patience": stop.patience,
+            "confirm": stop.confirm,
             "gradient": stop.gradient,
             "gap": stop.gap,
             "relative_gap": stop.relative_gap,

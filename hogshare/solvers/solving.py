@@ -18,6 +18,7 @@ from hogshare.engine.arrays import Shapes, fill, lent, row_arrays
 from hogshare.engine.automatic import COUPLED
 from hogshare.engine.checkpoints import Checkpoint, Saved, facts_of, load
 from hogshare.engine.checks import FIRST_LOOK, AtRest, Checks, check_criterion
+from hogshare.engine.confirming import Confirmation, can_go_on, go_on
 from hogshare.engine.description import describe
 from hogshare.engine.keeping import Keeper
 from hogshare.engine.memory import begins_empty, check_start, memory_of
@@ -170,6 +171,8 @@ def solve(
     check(problem, rule, plane, step, stop, start, trace, block)
     check_gradients(problem, trace, gradients)
     check_criterion(problem, stop)
+    check_confirm(rule, stop)
+    check_units(problem, rule, plane, stop)
     workers, runner, notes = choose(
         problem, runtime, n_workers, stop.epochs, plane.interval(problem)
     )
@@ -245,11 +248,15 @@ def solve(
         session.worker(0).prepare()
         if checks is not None:
             checks.prepare()
+        doubt = confirmation_of(problem, stop, session)
         ready = time.perf_counter()
         session.began = session.clock()
         try:
             with np.errstate(all="ignore"):
                 notes += runner.run(session, heard, at_rest)
+                while doubt is not None and must_go_on(doubt, session):
+                    go_on(session)
+                    notes += runner.run(session, heard, at_rest)
         except BaseException:
             if handed:
                 session.settle()
@@ -272,6 +279,12 @@ def solve(
             warnings.warn(outcome.absurd(rule), ConvergenceWarning, stacklevel=2)
             notes.append(outcome.absurd(rule))
         converged, why = reason == layout.STOPPED_BY_CRITERION, outcome.REASONS[reason]
+        if doubt is not None and doubt.seen:
+            if converged:
+                converged = doubt.met
+                why = why if converged else f"the losses no longer fall, but {doubt.sentence()}"
+            else:
+                notes.append(f"after {doubt.seen[-1]['epoch']} epochs {doubt.sentence()}")
         if simulated is not None and simulated.reached_limit:
             why = f"the Simulator's {simulated.seconds:g} virtual seconds were over"
         if checks is not None:
@@ -297,7 +310,7 @@ def solve(
             n_epochs=session.word(layout.EPOCHS),
             converged=converged,
             stop_reason=why,
-            checks=[] if checks is None else checks.seen,
+            checks=[*(checks.seen if checks else []), *(doubt.seen if doubt else [])],
             epoch_losses=outcome.epoch_losses(session),
             trace=outcome.trace(session, problem, first, gradients, begun) if trace else None,
             workers=outcome.workers(session),
@@ -344,6 +357,24 @@ def weight_of_iterates(rule: Rule, plane: Plane, n_workers: int, start: Model | 
     return 1.0 / before if alone and before > 1.0 and start.average_coef is not None else 1.0
 
 
+def confirmation_of(problem: LinearProblem, stop: Stop, session: Session) -> Confirmation | None:
+    """Who looks at a run that `tol` would end; None where that is not asked for, or not needed."""
+    if not stop.confirm or stop.tol is None:
+        return None
+    doubt = Confirmation(problem, stop.tol, stop.epochs)
+    if not doubt.is_needed(session):
+        return None
+    doubt.prepare()
+    return doubt
+
+
+def must_go_on(doubt: Confirmation, session: Session) -> bool:
+    """Whether a run that `tol` has ended is to go on; looks at the model."""
+    if session.word(layout.STOP) != layout.STOPPED_BY_CRITERION:
+        return False
+    return not doubt.look(session) and can_go_on(session) and not doubt.is_hopeless
+
+
 def check_simulated(rule: Rule, plane: Plane) -> None:
     """Refuse what cannot be taken apart into reading, computing and writing."""
     if isinstance(rule, SAGA) and isinstance(plane, Shared) and plane.exchange is None:
@@ -351,6 +382,25 @@ def check_simulated(rule: Rule, plane: Plane) -> None:
             "SAGA on the one vector reads and writes row by row, and a Simulator block by block: "
             "use SAGA() with private copies, plane=Shared()."
         )
+
+
+def check_confirm(rule: Rule, stop: Stop) -> None:
+    """Refuse to confirm a model that is not meant to be the optimum's."""
+    if stop.confirm and isinstance(rule, SGD):
+        raise ValueError(
+            "Stop(confirm=True) asks whether the optimum is reached, around which SGD hovers: use "
+            "SDCA() or SAGA()."
+        )
+
+
+def check_units(problem: LinearProblem, rule: Rule, plane: Plane, stop: Stop) -> None:
+    """Refuse columns in units of their own where the penalty would not know of them."""
+    private = isinstance(plane, Shared) and plane.exchange is not None
+    if problem.divisors is None or (isinstance(rule, SAGA) and private and not stop.looks):
+        return
+    raise ValueError(
+        "A problem whose columns are in units of their own needs SAGA(), private copies and tol=."
+    )
 
 
 def check_gradients(problem: LinearProblem, trace: int | None, gradients: bool) -> None:

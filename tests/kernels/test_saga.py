@@ -1,5 +1,6 @@
 """SAGA against its twin, and that its average stays the mean of its table."""
 
+import dataclasses
 import threading
 
 import cases
@@ -44,7 +45,8 @@ def alone(problem, X, Y, weight, epochs=3, plane=None, rule=None):
         naive.shuffle(order, session.plan.seed)
         state.losses[:] = 0.0
         args = order, table, state, columns, rarity, not problem.is_sparse
-        naive.saga_rows(X, Y, weight, rule_in(session.rule, epoch), *args, first=epoch == 0)
+        now = {"first": epoch == 0, "divisors": problem.divisors}
+        naive.saga_rows(X, Y, weight, rule_in(session.rule, epoch), *args, **now)
         coupled = problem.loss == "multinomial"
         history.append(state.losses.sum() / (len(X) * (1 if coupled else Y.shape[1])))
     cases.run(session)
@@ -64,6 +66,15 @@ def alone(problem, X, Y, weight, epochs=3, plane=None, rule=None):
 @pytest.mark.parametrize(("form", "dtype"), cases.FORMS)
 def test_one_worker_equals_the_twin(form, dtype, columns, penalty):
     alone(*cases.problem(form, dtype, columns, weighted=True, **PENALTIES[penalty]))
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+@pytest.mark.parametrize("columns", [1, 3])
+def test_the_penalty_is_on_columns_as_they_were(columns, penalty):
+    settings = {"weighted": True, **PENALTIES[penalty]}
+    problem, *rest = cases.problem("dense", np.float64, columns, **settings)
+    units = np.geomspace(0.1, 30.0, problem.n_features)
+    alone(dataclasses.replace(problem, divisors=units), *rest)
 
 
 @pytest.mark.parametrize("penalty", PENALTIES)

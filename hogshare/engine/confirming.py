@@ -1,0 +1,373 @@
+"""Whether a run whose losses no longer fall has come to where they cannot: `Stop.confirm`.
+
+Losses stop falling at the optimum, and where steps are too short to get anywhere: one value of a
+million, or a column of years beside others of size 1, makes them so. So a model is confirmed by
+what it is: by one step along the gradient, each column by its own scale, which is what its values
+deviate from their mean, and as far as it gains. Neither another unit of a column nor a shift makes
+a difference to that. What is found is there to be had, since the objective itself is looked at:
+no model is doubted without reason. The converse does not hold: where columns are nearly alike, a
+little may be left that no such step finds.
+
+A run may gain less than the tolerance in an epoch, and more in several. So it is doubted where the
+step gains more than `SOON` epochs of such.
+
+That takes two passes over the rows. They are spared where steps cannot be too short: the l2 part of
+the penalty alone makes the distance fall by a factor of e in `epochs_of_penalty`, whatever the rows
+are like, and if those are no more than `SOON`, a run that gains less than the tolerance in an epoch
+is within `SOON` tolerances of the optimum.
+
+Source for the rates: Shalev-Shwartz and Zhang (2013, JMLR 14), theorem 5; Defazio et al. (2014).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from hogshare.engine.automatic import COUPLED
+from hogshare.engine.memory_steps import largest_weight
+from hogshare.engine.session import Session
+from hogshare.kernels import layout, losses, repair, sgd
+from hogshare.kernels.gains import look_at_columns, losses_along
+from hogshare.kernels.gradients import fill_margins
+from hogshare.problems.linear import LinearProblem
+from hogshare.problems.model import Model
+
+SOON = 15.0  # epochs; see the file's head
+EVEN = 0.3  # of a tolerance that is not for targets much smaller than 1
+SLOPE = 2.0  # tolerances that the first length would gain, if the slope stayed what it is
+MOST_DOUBLINGS = 100  # of a length
+SAMPLE = 1024  # rows that tell how large columns are
+ASTRAY = 4.0  # times a sample's mean squared norm, beyond which it has missed what matters
+FLAT = 1e-12  # variance of a column, in its mean square, below which it is rounding
+ROUNDING = {4: 1e-5, 8: 1e-9}  # of an objective, by the bytes of a number
+BEFORE_GIVING_UP = 3  # looks
+HARDLY_LESS = 0.9  # than the first of them has found
+HOPELESS = 1.5  # times the epochs that are left
+
+
+LOADED: set[tuple[Any, ...]] = set()  # kinds of rows whose kernels are there
+
+
+class Confirmation:
+    """The looks of one run whose losses have stopped falling.
+
+    Parameters
+    ----------
+    problem : LinearProblem
+    tol : float
+        `Stop.tol`.
+    epochs : int
+        Those of the run, at most.
+    """
+
+    def __init__(self, problem: LinearProblem, tol: float, epochs: int) -> None:
+        self.problem = problem
+        self.epochs = epochs
+        self.seen: list[dict[str, Any]] = []
+        self.share = share_of_tolerance(problem)
+        self.enough = SOON * max(tol, 0.0) * self.share
+
+    def prepare(self) -> None:
+        """Load or compile the kernels of a look, once for a kind of rows."""
+        kind = self.problem.dtype, self.problem.rows.indices.dtype, self.problem.is_sparse
+        if kind in LOADED:
+            return
+        LOADED.add(kind)
+        problem, n = self.problem, self.problem.n_columns
+        nothing = problem.rows._replace(y=problem.rows.y[:0])
+        Direction(problem, nothing, zeros(problem)).objective(np.zeros(n))
+
+    def is_needed(self, session: Session) -> bool:
+        """Whether steps may be too short for all that the penalty makes of them."""
+        return self.share < EVEN or not epochs_of_penalty(self.problem, session) <= SOON
+
+    def look(self, session: Session) -> bool:
+        """Look at the model; whether it is the optimum's, as far as one step tells."""
+        gain, objective = gain_of(self.problem, session.model(), self.enough)
+        epoch = session.word(layout.EPOCHS)
+        self.seen.append({"epoch": epoch, "gain": gain, "objective": objective})
+        return self.met
+
+    @property
+    def met(self) -> bool:
+        """Whether the last look found that nothing is to be gained."""
+        return not self.seen[-1]["gain"] > self._tolerance
+
+    @property
+    def _tolerance(self) -> float:
+        rounding = ROUNDING[self.problem.dtype.itemsize]
+        return max(self.enough, rounding * abs(self.seen[-1]["objective"]))
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether the looks so far foresee that the epochs that are left will not do."""
+        if len(self.seen) < BEFORE_GIVING_UP:
+            return False
+        first, last = self.seen[0], min(self.seen[1:], key=lambda look: look["gain"])
+        if not last["gain"] < HARDLY_LESS * first["gain"]:
+            return True
+        rate = math.log(first["gain"] / last["gain"]) / (last["epoch"] - first["epoch"])
+        wanted = math.log(last["gain"] / self._tolerance) / rate
+        return wanted > HOPELESS * (self.epochs - last["epoch"])
+
+    def sentence(self) -> str:
+        """What the last look found, in words."""
+        gain, objective = self.seen[-1]["gain"], self.seen[-1]["objective"]
+        return (
+            f"one scaled step would gain {gain:.3g} of the objective's {objective:.3g} "
+            f"(at most {self._tolerance:.3g} was asked for): steps are too short for columns or "
+            "rows of such different sizes"
+        )
+
+
+def go_on(session: Session) -> None:
+    """Let a run that its criterion has stopped begin again where it is; nobody works meanwhile."""
+    shared = session.shared
+    columns, states = shared.columns, shared.table[:, layout.T_STATE]
+    columns[layout.C_ACTIVE] = 1.0
+    columns[layout.C_PATIENCE] = 0.0
+    states[states == layout.DONE] = layout.STARTING
+    shared.control[layout.STOP] = layout.RUNNING
+    epoch = session.word(layout.EPOCHS)
+    begun = session.word(layout.READY) > epoch
+    if begun and shared.remaining[(epoch % 2) * layout.WORD] == 0:
+        # its last block was done while the run was being stopped: nobody has ended it
+        repair.put_back(shared.returned, shared.control, 0, layout.FINISH_EPOCH)
+
+
+def can_go_on(session: Session) -> bool:
+    """Whether a run may begin again: not where workers keep an order, or a clock is virtual."""
+    plan = session.plan
+    left = session.word(layout.EPOCHS) < plan.max_epochs
+    return left and not plan.ordered and not plan.parts and not plan.sleeps
+
+
+def epochs_of_penalty(problem: LinearProblem, session: Session) -> float:
+    """Epochs in which the distance falls by a factor of e, at most; infinite without an l2 part."""
+    rule = session.rule
+    if problem.l2 == 0.0 or problem.divisors is not None:
+        return math.inf
+    if rule.method == sgd.SAGA:
+        return 1.0 / max(rule.saga_step * problem.l2 * rule.dual_rows, 1e-300)
+    _, largest = problem.norms
+    sharp = problem.sharpness if problem.loss in losses.KINKED else rule.curvature
+    weight = 1.0 if problem.loss in losses.KINKED else largest_weight(problem)
+    return 1.0 + sharp * weight * (largest / rule.dual_scale + rule.intercept_step)
+
+
+def share_of_tolerance(problem: LinearProblem) -> float:
+    """What a tolerance is multiplied by, so that it means something for small targets too.
+
+    It is meant for losses of about 1, as those of classes are; the losses of targets go by their
+    unit. 1 from targets on that deviate from their mean by about 1.
+    """
+    if not problem.is_regression or not problem.n_rows:
+        return 1.0
+    y = problem.rows.y.astype(np.float64)
+    weight = problem.rows.weight if problem.rows.weight.size else None
+    mean = float(np.average(y, weights=weight)) if weight is None or weight.any() else 0.0
+    at = np.array([mean if problem.fit_intercept else 0.0])
+    none = np.zeros(problem.n_rows)
+    value = along(problem, problem.rows, none, none, at, np.zeros(1))[0] / problem.n_rows
+    return min(1.0, 2.0 * float(value)) if np.isfinite(value) else 1.0
+
+
+def zeros(problem: LinearProblem) -> Model:
+    """Return the model of zeros."""
+    shape = problem.n_columns, problem.n_features
+    return Model(np.zeros(shape), np.zeros(shape[0]))
+
+
+def along(
+    problem: LinearProblem,
+    rows: Any,
+    without: np.ndarray,
+    change: np.ndarray,
+    intercept: np.ndarray,
+    lengths: np.ndarray,
+    most: float = math.inf,
+) -> np.ndarray:
+    """Sum of the losses of every column, so far along a direction; a single one's up to `most`."""
+    out = np.empty(problem.n_columns)
+    losses_along(
+        rows,
+        losses.CODES[problem.loss],
+        float(problem.epsilon),
+        without,
+        change,
+        intercept,
+        lengths,
+        problem.positive,
+        problem.negative,
+        most,
+        np.empty(problem.n_columns),
+        out,
+    )
+    return out
+
+
+class Direction:
+    """One scaled step from a model: what it changes, and how steep the objective is along it.
+
+    Parameters
+    ----------
+    problem : LinearProblem
+    rows : Rows
+        The problem's, or fewer.
+    model : Model
+
+    Attributes
+    ----------
+    fall : ndarray of shape (n_columns,)
+        By how much a column's objective falls for a length of the direction, at first.
+    """
+
+    def __init__(self, problem: LinearProblem, rows: Any, model: Model) -> None:
+        self.problem, self.rows = problem, rows
+        n, columns, features = len(rows.y), problem.n_columns, problem.n_features
+        self.w = np.ascontiguousarray(np.asarray(model.coef).T, dtype=problem.dtype)
+        self.intercept = np.asarray(model.intercept, np.float64)
+        self.without, self.change = np.empty(n * columns), np.empty(n * columns)
+        self.size = max(1, n)
+        scratch = np.empty(columns)
+        every = 1 if rows.weight.size else max(1, n // SAMPLE)
+        gradient, slope_sums, means, squares, weight = self._look(every)
+        if every > 1:
+            seen = float(squares.sum())
+            if not problem.norms[0] <= ASTRAY * seen:
+                gradient, slope_sums, means, squares, weight = self._look(1)
+            elif problem.is_sparse:  # what no row of the sample has may be in one of so many
+                squares = np.maximum(squares, seen * every / max(1, problem.nnz))
+        variance = np.maximum(squares - means * means, FLAT * squares)
+        if problem.loss in losses.KINKED:
+            bound = problem.sharpness
+        else:
+            bound = losses.CURVATURE[losses.CODES[problem.loss]] * weight
+        bound = max(bound, np.finfo(float).tiny)
+        self.direction = np.zeros((features, columns), problem.dtype)
+        self.fall, step = np.zeros(columns), np.zeros(columns)
+        for c in range(columns):
+            of_losses = gradient[:, c] / self.size
+            if problem.fit_intercept:  # for columns as if they were centred, whatever they are
+                of_intercept = slope_sums[c] / self.size
+                of_losses -= means * of_intercept
+                move = self._scaled(c, of_losses, bound * variance)
+                step[c] = -of_intercept / bound - float(means @ move)
+                self.fall[c] += of_intercept * of_intercept / bound
+            else:
+                move = self._scaled(c, of_losses, bound * variance, bound, means)
+            self.fall[c] -= float(of_losses @ move) + self._penalty_slope(c)
+        fill_margins(rows, 0, n, self.direction.reshape(-1), scratch, self.change)
+        self.change.reshape(n, columns)[:] += step
+
+    def _look(self, every: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float]:
+        """Fill the margins; gradient, sums of slopes, columns' means and squares, mean weight.
+
+        every : of so many rows one tells the columns' sizes
+        """
+        problem, n = self.problem, len(self.rows.y)
+        columns, features = problem.n_columns, problem.n_features
+        gradient, moments = np.zeros((features, columns)), np.zeros((2, features))
+        slope_sums = np.zeros(columns)
+        weights = look_at_columns(
+            self.rows,
+            losses.CODES[problem.loss],
+            float(problem.epsilon),
+            self.w.reshape(-1),
+            self.intercept,
+            problem.positive,
+            problem.negative,
+            self.without,
+            gradient.reshape(-1),
+            slope_sums,
+            every,
+            moments,
+            np.empty(columns),
+        )
+        weights = max(float(weights), np.finfo(float).tiny)
+        means, squares = moments / weights
+        return gradient, slope_sums, means, squares, weights / max(1, -(-n // every))
+
+    def _scaled(
+        self,
+        c: int,
+        of_losses: np.ndarray,
+        curvature: np.ndarray,
+        bound: float = 0.0,
+        means: np.ndarray | float = 0.0,
+    ) -> np.ndarray:
+        """Set and return a column's step, proximal where there is an l1 part.
+
+        The curvature is that of each feature, and of all together that of their means, so many
+        times (`bound`): without an intercept, columns far from zero are nearly one.
+        """
+        problem = self.problem
+        l1, l2 = problem.strengths
+        at = self.w[:, c].astype(np.float64)
+        scale = curvature + l2
+        over = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0.0)
+        steps = (of_losses + l2 * at) * over
+        if bound > 0.0:  # Sherman and Morrison
+            common = means * over
+            steps -= common * (bound * (means @ steps) / (1.0 + bound * (means @ common)))
+        to = at - steps
+        to = np.copysign(np.maximum(np.abs(to) - l1 * over, 0.0), to)
+        # in the rows' own precision, so that all is of the same direction
+        self.direction[:, c] = np.where(np.isfinite(to), to - at, 0.0)
+        return self.direction[:, c].astype(np.float64)
+
+    def _penalty_slope(self, c: int) -> float:
+        l1, l2 = self.problem.strengths
+        at, move = self.w[:, c].astype(np.float64), self.direction[:, c].astype(np.float64)
+        slope = float(np.sum(l2 * at * move))
+        if self.problem.l1 > 0.0:
+            slope += float(np.sum(l1 * np.where(at == 0.0, np.abs(move), np.sign(at) * move)))
+        return slope
+
+    def objective(self, lengths: np.ndarray, most: float = math.inf) -> np.ndarray:
+        """Objective of every column so far along the direction; more than `most` may be more."""
+        l1, l2 = self.problem.strengths
+        parts = self.without, self.change, self.intercept, lengths
+        value = along(self.problem, self.rows, *parts, most * self.size)
+        value /= self.size
+        for c, length in enumerate(lengths.tolist()):
+            w = self.w[:, c] + length * self.direction[:, c].astype(np.float64)
+            value[c] += 0.5 * float(np.sum(l2 * w * w)) if self.problem.l2 > 0.0 else 0.0
+            value[c] += float(np.sum(l1 * np.abs(w))) if self.problem.l1 > 0.0 else 0.0
+        return value
+
+
+def gain_of(problem: LinearProblem, model: Model, enough: float) -> tuple[float, float]:
+    """What a column's objective would fall by along one scaled step, at most, and all of it now.
+
+    The gain is concave in the length, and starts with a known slope. So it is looked for from the
+    length on at which it would be `SLOPE` times what is `enough`; where that length gains nothing,
+    no length gains more than that, and most gain less than half of `enough`.
+
+    Parameters
+    ----------
+    enough : float
+        What need not be told from nothing.
+    """
+    coupled = problem.loss in COUPLED
+    with np.errstate(all="ignore"):
+        step = Direction(problem, problem.rows, model)
+        start = step.objective(np.zeros(problem.n_columns))
+        objective = float(start.sum())
+        least = max(enough, ROUNDING[problem.dtype.itemsize] * abs(objective))
+        fall = np.full_like(step.fall, step.fall.sum()) if coupled else step.fall
+        lengths = np.where(fall > 0.0, SLOPE * least / fall, 0.0)
+        lengths[~np.isfinite(lengths)] = 0.0
+        best = np.zeros(problem.n_columns)
+        for _ in range(MOST_DOUBLINGS if lengths.any() else 0):
+            gain = start - step.objective(lengths, objective)
+            gain = np.full_like(gain, gain.sum()) if coupled else gain
+            better = gain > best
+            if not better.any():
+                break
+            best = np.where(better, gain, best)
+            lengths = np.where(better, 2.0 * lengths, 0.0)
+    return float(best.max()), objective
