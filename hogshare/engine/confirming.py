@@ -8,6 +8,12 @@ a difference to that. What is found is there to be had, since the objective itse
 no model is doubted without reason. The converse does not hold: where columns are nearly alike, a
 little may be left that no such step finds.
 
+A few rows that are much larger than the others (one value of a million again) may decide a
+column's scale. Where their class is told for certain, their losses bend no more after the smallest
+step; the scale then is far too large, and no length helps, since the other columns' steps grow with
+it. So with losses that end to bend columns have a second scale: of ordinary rows, whose losses
+still bend. Where that foresees a gain, a second step is tried.
+
 A run may gain less than the tolerance in an epoch, and more in several. So it is doubted where the
 step gains more than `SOON` epochs of such.
 
@@ -22,7 +28,7 @@ Source for the rates: Shalev-Shwartz and Zhang (2013, JMLR 14), theorem 5; Defaz
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,7 +36,7 @@ from hogshare.engine.automatic import COUPLED
 from hogshare.engine.memory_steps import largest_weight
 from hogshare.engine.session import Session
 from hogshare.kernels import layout, losses, repair, sgd
-from hogshare.kernels.gains import look_at_columns, losses_along
+from hogshare.kernels.gains import look_at_columns, losses_along, square_norms
 from hogshare.kernels.gradients import fill_margins
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
@@ -41,6 +47,7 @@ SLOPE = 2.0  # tolerances that the first length would gain, if the slope stayed 
 MOST_DOUBLINGS = 100  # of a length
 SAMPLE = 1024  # rows that tell how large columns are
 ASTRAY = 4.0  # times a sample's mean squared norm, beyond which it has missed what matters
+ORDINARY = 16.0  # times the median squared norm, up to which a row is as others are
 FLAT = 1e-12  # variance of a column, in its mean square, below which it is rounding
 ROUNDING = {4: 1e-5, 8: 1e-9}  # of an objective, by the bytes of a number
 BEFORE_GIVING_UP = 3  # looks
@@ -209,6 +216,22 @@ def along(
     return out
 
 
+class Scales(NamedTuple):
+    """How large columns are.
+
+    Attributes
+    ----------
+    means, squares : ndarray of shape (n_features,)
+        Of the columns, and of their squares.
+    curvature : float
+        Of the mean loss in its prediction, or what counts as it.
+    """
+
+    means: np.ndarray
+    squares: np.ndarray
+    curvature: float
+
+
 class Direction:
     """One scaled step from a model: what it changes, and how steep the objective is along it.
 
@@ -227,52 +250,55 @@ class Direction:
 
     def __init__(self, problem: LinearProblem, rows: Any, model: Model) -> None:
         self.problem, self.rows = problem, rows
-        n, columns, features = len(rows.y), problem.n_columns, problem.n_features
+        n, columns = len(rows.y), problem.n_columns
         self.w = np.ascontiguousarray(np.asarray(model.coef).T, dtype=problem.dtype)
         self.intercept = np.asarray(model.intercept, np.float64)
         self.without, self.change = np.empty(n * columns), np.empty(n * columns)
         self.size = max(1, n)
-        scratch = np.empty(columns)
+        self.direction = np.zeros((problem.n_features, columns), problem.dtype)
+        self.fall, self.step = np.zeros(columns), np.zeros(columns)
         every = 1 if rows.weight.size else max(1, n // SAMPLE)
-        gradient, slope_sums, means, squares, weight = self._look(every)
+        all_rows, self.bent = self._look(every)
         if every > 1:
-            seen = float(squares.sum())
+            seen = float(all_rows.squares.sum())
             if not problem.norms[0] <= ASTRAY * seen:
-                gradient, slope_sums, means, squares, weight = self._look(1)
+                all_rows, self.bent = self._look(1)
             elif problem.is_sparse:  # what no row of the sample has may be in one of so many
-                squares = np.maximum(squares, seen * every / max(1, problem.nnz))
-        variance = np.maximum(squares - means * means, FLAT * squares)
-        if problem.loss in losses.KINKED:
-            bound = problem.sharpness
-        else:
-            bound = losses.CURVATURE[losses.CODES[problem.loss]] * weight
-        bound = max(bound, np.finfo(float).tiny)
-        self.direction = np.zeros((features, columns), problem.dtype)
-        self.fall, step = np.zeros(columns), np.zeros(columns)
-        for c in range(columns):
-            of_losses = gradient[:, c] / self.size
-            if problem.fit_intercept:  # for columns as if they were centred, whatever they are
-                of_intercept = slope_sums[c] / self.size
-                of_losses -= means * of_intercept
-                move = self._scaled(c, of_losses, bound * variance)
-                step[c] = -of_intercept / bound - float(means @ move)
-                self.fall[c] += of_intercept * of_intercept / bound
-            else:
-                move = self._scaled(c, of_losses, bound * variance, bound, means)
-            self.fall[c] -= float(of_losses @ move) + self._penalty_slope(c)
-        fill_margins(rows, 0, n, self.direction.reshape(-1), scratch, self.change)
-        self.change.reshape(n, columns)[:] += step
+                least = seen * every / max(1, problem.nnz)
+                all_rows = all_rows._replace(squares=np.maximum(all_rows.squares, least))
+        self._aim(all_rows)
+        self._go()
 
-    def _look(self, every: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float]:
-        """Fill the margins; gradient, sums of slopes, columns' means and squares, mean weight.
+    def turn(self, enough: float) -> bool:
+        """Aim by ordinary rows whose losses still bend, if so much is foreseen to be gained."""
+        if self.bent is None:
+            return False
+        self._aim(self.bent)
+        turns = bool(0.5 * self.fall.max() > enough)
+        if turns:
+            self._go()
+        return turns
+
+    def _look(self, every: int) -> tuple[Scales, Scales | None]:
+        """Fill the margins and gradients; how large columns are, and are to `turn`.
 
         every : of so many rows one tells the columns' sizes
         """
         problem, n = self.problem, len(self.rows.y)
         columns, features = problem.n_columns, problem.n_features
-        gradient, moments = np.zeros((features, columns)), np.zeros((2, features))
-        slope_sums = np.zeros(columns)
-        weights = look_at_columns(
+        self.gradient, moments = np.zeros((features, columns)), np.zeros((2, features))
+        self.slope_sums = np.zeros(columns)
+        # squares bend everywhere
+        bends = np.zeros((2, 0 if problem.loss == "squared_error" else features))
+        norms = np.empty(-(-n // every) if bends.size else 0)
+        square_norms(self.rows, every, norms)
+        ordinary = ORDINARY * float(np.median(norms)) if norms.size else 0.0
+        if problem.loss in losses.KINKED:
+            sharp = problem.sharpness
+        else:
+            sharp = losses.CURVATURE[losses.CODES[problem.loss]]
+        sharp = max(sharp, np.finfo(float).tiny)
+        weights, bent = look_at_columns(
             self.rows,
             losses.CODES[problem.loss],
             float(problem.epsilon),
@@ -281,15 +307,47 @@ class Direction:
             problem.positive,
             problem.negative,
             self.without,
-            gradient.reshape(-1),
-            slope_sums,
+            self.gradient.reshape(-1),
+            self.slope_sums,
             every,
             moments,
+            sharp,
+            bends,
+            ordinary,
             np.empty(columns),
         )
+        sharp *= 1.0 if problem.loss in losses.KINKED else weights / max(1, -(-n // every))
         weights = max(float(weights), np.finfo(float).tiny)
         means, squares = moments / weights
-        return gradient, slope_sums, means, squares, weights / max(1, -(-n // every))
+        all_rows = Scales(means, squares, max(sharp, np.finfo(float).tiny))
+        if not bent > 0.0:
+            return all_rows, None
+        means, squares = bends / bent
+        return all_rows, Scales(means, squares, all_rows.curvature * bent / weights)
+
+    def _aim(self, scales: Scales) -> None:
+        """Set the direction and its fall."""
+        curvature, means = scales.curvature, scales.means
+        variance = np.maximum(scales.squares - means * means, FLAT * scales.squares)
+        self.fall[:] = 0.0
+        for c in range(self.problem.n_columns):
+            of_losses = self.gradient[:, c] / self.size
+            if self.problem.fit_intercept:  # for columns as if they were centred, whatever they are
+                of_intercept = self.slope_sums[c] / self.size
+                of_losses -= means * of_intercept
+                move = self._scaled(c, of_losses, curvature * variance)
+                self.step[c] = -of_intercept / curvature - float(means @ move)
+                self.fall[c] += of_intercept * of_intercept / curvature
+            else:
+                move = self._scaled(c, of_losses, curvature * variance, curvature, means)
+            self.fall[c] -= float(of_losses @ move) + self._penalty_slope(c)
+
+    def _go(self) -> None:
+        """Set what a length of the direction changes in the margins."""
+        n, columns = len(self.rows.y), self.problem.n_columns
+        direction = self.direction.reshape(-1)
+        fill_margins(self.rows, 0, n, direction, np.empty(columns), self.change)
+        self.change.reshape(n, columns)[:] += self.step
 
     def _scaled(
         self,
@@ -358,16 +416,25 @@ def gain_of(problem: LinearProblem, model: Model, enough: float) -> tuple[float,
         start = step.objective(np.zeros(problem.n_columns))
         objective = float(start.sum())
         least = max(enough, ROUNDING[problem.dtype.itemsize] * abs(objective))
-        fall = np.full_like(step.fall, step.fall.sum()) if coupled else step.fall
-        lengths = np.where(fall > 0.0, SLOPE * least / fall, 0.0)
-        lengths[~np.isfinite(lengths)] = 0.0
-        best = np.zeros(problem.n_columns)
-        for _ in range(MOST_DOUBLINGS if lengths.any() else 0):
-            gain = start - step.objective(lengths, objective)
-            gain = np.full_like(gain, gain.sum()) if coupled else gain
-            better = gain > best
-            if not better.any():
-                break
-            best = np.where(better, gain, best)
-            lengths = np.where(better, 2.0 * lengths, 0.0)
+        best = _best_along(step, start, least, coupled)
+        if not best.max() > enough and step.turn(least):
+            best = np.maximum(best, _best_along(step, start, least, coupled))
     return float(best.max()), objective
+
+
+def _best_along(step: Direction, start: np.ndarray, least: float, coupled: bool) -> np.ndarray:
+    """What every column's objective falls by along a direction, at most."""
+    objective = float(start.sum())
+    fall = np.full_like(step.fall, step.fall.sum()) if coupled else step.fall
+    lengths = np.where(fall > 0.0, SLOPE * least / fall, 0.0)
+    lengths[~np.isfinite(lengths)] = 0.0
+    best = np.zeros(len(start))
+    for _ in range(MOST_DOUBLINGS if lengths.any() else 0):
+        gain = start - step.objective(lengths, objective)
+        gain = np.full_like(gain, gain.sum()) if coupled else gain
+        better = gain > best
+        if not better.any():
+            break
+        best = np.where(better, gain, best)
+        lengths = np.where(better, 2.0 * lengths, 0.0)
+    return best

@@ -67,7 +67,9 @@ class Squares:
             return
         rows = as_rows(X, self.y[:, 0].astype(X.dtype), self.weight)
         mean, variance, _ = moments_of(rows)
-        if float(np.square(mean).sum()) > OFF_CENTRE * float(variance.sum()):
+        with np.errstate(over="ignore"):  # rows that large are refused later
+            far = float(np.square(mean).sum()) > OFF_CENTRE * float(variance.sum())
+        if far:
             self.x_mean = mean
             # in the units of the values as they came: indicators are 0 and 1, not two fractions
             features = features_of(rows, X.shape[1], True)

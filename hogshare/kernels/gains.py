@@ -17,6 +17,17 @@ from hogshare.kernels.sgd import target
 
 
 @kernel
+def square_norms(rows, every, out):
+    """Set ``out[i]`` to the squared norm of the i-th of every so many rows."""
+    for i in range(out.shape[0]):
+        start, end = row_bounds(rows, i * every)
+        out[i] = 0.0
+        for k in range(start, end):
+            x = np.float64(rows.data[k])
+            out[i] += x * x
+
+
+@kernel
 def look_at_columns(
     rows,
     loss,
@@ -30,6 +41,9 @@ def look_at_columns(
     slope_sums,
     every,
     moments,
+    bound,
+    bends,
+    ordinary,
     scratch,
 ):
     """Margins, gradient of the losses, and the first two moments of every column.
@@ -41,12 +55,16 @@ def look_at_columns(
         in the predictions, weights counted in
     every : of so many rows one counts in `moments`
     moments : float64 [2, n_features], weighted sums of the values and of their squares
+    bound : of the losses' curvature, or what counts as it
+    bends : float64 [2, n_features], or [2, 0] where nobody asks: the same, of each row so much as
+        its loss still bends: not, where its slope is zero, and whole from a slope of `bound` on
+    ordinary : squared norm up to which rows count in `bends`
     scratch : float64 [n_columns]
 
-    Returns the sum of the weights of the rows that count in `moments`.
+    Returns the sum of the weights of the rows that count in `moments`, and of those in `bends`.
     """
     n_columns = intercept.shape[0]
-    weights = 0.0
+    weights, bent = 0.0, 0.0
     for r in range(rows.y.shape[0]):
         start, end = row_bounds(rows, r)
         margins(rows, start, end, w, scratch)
@@ -56,10 +74,13 @@ def look_at_columns(
             scratch[c] += intercept[c]
         if loss == losses.MULTINOMIAL:
             losses.log_probabilities(scratch)
+        bend = 0.0
         for c in range(n_columns):
             y = target(loss, rows.y[r], c, n_columns)
             size = size_of(rows, r, y, c, positive, negative)
-            scratch[c] = size * losses.loss_derivative(loss, epsilon, y, scratch[c])
+            slope = losses.loss_derivative(loss, epsilon, y, scratch[c])
+            bend = max(bend, min(1.0, abs(slope) / bound))
+            scratch[c] = size * slope
             slope_sums[c] += scratch[c]
         if n_columns == 1 and rows.width > 0:
             slope = scratch[0]
@@ -79,7 +100,18 @@ def look_at_columns(
                 x = np.float64(rows.data[k])
                 moments[0, f] += weight * x
                 moments[1, f] += weight * x * x
-    return weights
+            norm = 0.0
+            for k in range(start, end):
+                norm += np.float64(rows.data[k]) * np.float64(rows.data[k])
+            if bends.shape[1] > 0 and bend > 0.0 and norm <= ordinary:
+                bend *= weight
+                bent += bend
+                for k in range(start, end):
+                    f = column_of(rows, start, k)
+                    x = np.float64(rows.data[k])
+                    bends[0, f] += bend * x
+                    bends[1, f] += bend * x * x
+    return weights, bent
 
 
 @kernel
