@@ -739,12 +739,12 @@ def test_fit_and_predict_numbers(capsys, tmp_path):
         (["logistic", "--C", "10", "--class-weight", "balanced"], "LogisticRegression", "sdca"),
         (["logistic", "--l1-ratio", "1", "--max-iter", "500"], "LogisticRegression", "saga"),
         (["ridge", "--alpha", "2"], "RidgeClassifier", "sdca"),
-        (["ridge"], "RidgeClassifier", "sparse_cg"),
+        (["ridge"], "RidgeClassifier", "cg"),
     ],
 )
 def test_fit_and_predict_classes_to_a_tolerance(capsys, tmp_path, rows_file, options, name, solver):
     model, report = tmp_path / "m.npz", tmp_path / "r.json"
-    runtime = ["--runtime", "auto"] if solver == "sparse_cg" else ["--runtime", "threads"]
+    runtime = ["--runtime", "auto"] if solver == "cg" else ["--runtime", "threads"]
     code, out, err = run(
         *(capsys, "fit", rows_file, "--model", model, "--estimator", *options, *runtime),
         *("--seed", 0, "--n-jobs", 1, "--json", report),
@@ -752,7 +752,7 @@ def test_fit_and_predict_classes_to_a_tolerance(capsys, tmp_path, rows_file, opt
     assert code == 0, err
     assert name in out and "training accuracy" in out
     told = json.loads(report.read_text())
-    if solver == "sparse_cg":
+    if solver == "cg":
         assert told["solver"] == solver and "no workers ran" in err
     else:
         assert told["n_epochs"] >= 1 and "came down to" in out

@@ -76,6 +76,9 @@ class Crew:
         self.members = [Absent() for _ in range(n)]
         return self.members
 
+    def reap(self):
+        pass
+
     def release(self, members):
         for member in members:
             member.mine.close()

@@ -521,7 +521,7 @@ def test_however_rows_are_drawn_the_optimum_is_the_same(cancer, runtime, n_worke
     theirs = LogisticRegression(C=1.0 / (0.02 * len(y)), solver="newton-cholesky", tol=1e-12)
     theirs.fit(X.toarray(), y)
     problem = problems.linear(X, y, alpha=0.02)
-    stop = Stop(epochs=2500, gradient=2e-8)  # at rest, whoever was preempted before
+    stop = Stop(epochs=2500, gradient=5e-9)  # at rest, whoever was preempted before
     run = {"runtime": runtime, "n_workers": n_workers, "stop": stop, "seed": 0}
     model = solve(problem, rule=rule, plane=PLANES[plane], **run).model
     np.testing.assert_allclose(model.coef, theirs.coef_, atol=2e-6)

@@ -65,7 +65,7 @@ class Squares:
         X = self.X
         if sp.issparse(X) or not X.size:
             return
-        rows = as_rows(X, self.y[:, 0].astype(X.dtype), self.weight)
+        rows = as_rows(X, np.zeros(len(X), X.dtype), self.weight)
         mean, variance, _ = moments_of(rows)
         with np.errstate(over="ignore"):  # rows that large are refused later
             far = float(np.square(mean).sum()) > OFF_CENTRE * float(variance.sum())
