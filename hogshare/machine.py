@@ -146,7 +146,7 @@ def usable_cores() -> int:
     return cores()
 
 
-def busy_others() -> int:
+def busy_others(more: int = LOOKS) -> int:
     """Threads that run, or wait for a core, besides the calling one; 0 where nobody knows.
 
     Of the whole machine, also from inside of a container. The least of some looks, 6 microseconds
@@ -159,7 +159,7 @@ def busy_others() -> int:
         return 0
     try:
         least = _running(file)
-        for _ in range(LOOKS):
+        for _ in range(more):
             if least <= 1:
                 break
             time.sleep(0)

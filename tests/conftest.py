@@ -87,7 +87,7 @@ def default_machine(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         folder = tmp_path_factory.mktemp("machine")
         patch.setenv("HOGSHARE_MACHINE", str(folder / "not measured.json"))
-        patch.setattr(machine, "busy_others", lambda: 0)  # nor what else runs here now
+        patch.setattr(machine, "busy_others", lambda more=0: 0)  # nor what else runs here now
         machine.load.cache_clear()
         yield
 

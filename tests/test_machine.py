@@ -277,7 +277,7 @@ def test_a_short_run_leaves_cores_alone_that_others_have(others, monkeypatch):
     monkeypatch.setattr(choice, "usable_workers", lambda n_jobs: 4)
     monkeypatch.setattr(choice.machine, "cores", lambda: 4)
     monkeypatch.setattr(choice, "worthwhile_workers", lambda *settings: 3)
-    monkeypatch.setattr(machine, "busy_others", lambda: others)
+    monkeypatch.setattr(machine, "busy_others", lambda more=0: others)
     n_workers, runtime, notes = choice.choose(problem, "auto", -1, 10, 1)
     assert n_workers == max(1, min(3, 4 - others))
     assert runtime.name == ("threads" if n_workers > 1 else "caller")

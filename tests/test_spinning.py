@@ -16,7 +16,7 @@ PATIENCE = 60.0  # seconds
 
 @pytest.fixture(autouse=True)
 def _no_core_is_free(monkeypatch):
-    monkeypatch.setattr(machine, "busy_others", lambda: 1000)
+    monkeypatch.setattr(machine, "busy_others", lambda more=0: 1000)
 
 
 def begin_to_spin(work, library):
@@ -68,7 +68,7 @@ def test_one_worker_leaves_them_alone():
 
 
 def test_nothing_is_looked_at_where_cores_are_free(monkeypatch):
-    monkeypatch.setattr(machine, "busy_others", lambda: 0)
+    monkeypatch.setattr(machine, "busy_others", lambda more=0: 0)
     monkeypatch.setattr(spinning, "_strangers_awake", None)
     assert spinning.end_spinning(1) == []
 

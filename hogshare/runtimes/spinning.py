@@ -49,7 +49,8 @@ def end_spinning(n_workers: int) -> list[str]:
     list of str
         What was ended, for the report.
     """
-    if machine.busy_others() + n_workers <= machine.usable_cores():
+    # one look: more would wait for those that run, and threads are asked themselves next
+    if machine.busy_others(more=0) + n_workers <= machine.usable_cores():
         return []
     notes = []
     with contextlib.suppress(OSError):
