@@ -249,3 +249,11 @@ def test_a_look_is_prepared_with_all_its_passes(cancer, monkeypatch, loss):
     )
     Checks(problem, Stop(gap=1e-3), settles=True).prepare()
     assert len(called) == 1
+
+
+def test_a_gradient_of_nothing_at_an_objective_that_is_no_number():
+    """Where losses and penalty are infinite none of them may have a slope."""
+    checks = Checks(problems.linear([[1.0]], [2.0], loss="huber"), Stop(gradient=1e-3), False)
+    checks.seen.append({"epoch": 1, "gradient": 0.0, "objective": np.inf})
+    assert not checks.met
+    assert checks._enough_change("gradient", None, None) == 0.0

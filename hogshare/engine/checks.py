@@ -185,6 +185,8 @@ class Checks:
         gradient by now: few directions may be left then, in which hardly anything changes.
         """
         last = self.seen[-1][kind]
+        if not last > 0.0:
+            return 0.0  # of an objective that is no number
         short = self.criteria[kind] / last
         if kind == "gradient" and short > 0.0 and self._told(session, coef) >= TOLD * last:
             return math.inf

@@ -31,9 +31,9 @@ from hogshare import (
     problems,
     solve,
 )
+from hogshare.engine.arrays import Room
 from hogshare.kernels.jit import JIT_DISABLED
 from hogshare.problems.linear import REGRESSION_LOSSES
-from hogshare.runtimes import caller, virtual
 
 SMOOTH = ("log_loss", "squared_hinge", "modified_huber", "squared_error", "huber")
 LOSSES = (*SMOOTH, "hinge", "epsilon_insensitive", "multinomial")
@@ -61,13 +61,12 @@ class Guarded(np.ndarray):
 @pytest.fixture(autouse=True)
 def guards(monkeypatch):
     """Arrays of all runs are guarded."""
-    for module in (caller, virtual):
-        real = module.private_memory
-        monkeypatch.setattr(
-            module,
-            "private_memory",
-            lambda shapes, real=real: {k: v.view(Guarded) for k, v in real(shapes).items()},
-        )
+    real = Room.arrays
+
+    def guarded(room, lent):
+        return {name: array.view(Guarded) for name, array in real(room, lent).items()}
+
+    monkeypatch.setattr(Room, "arrays", guarded)
 
 
 def one_of(rng, *values):
@@ -134,7 +133,8 @@ def composition(rng):
         count, runtime = 1, "caller"
     else:
         runtime = Simulator(write_seconds=one_of(rng, 0.0, 0.2))
-    criterion = one_of(rng, {}, {}, {"tol": 1e-3}, {"gap": 1e-6} if penalty else {})
+    criteria = {}, {}, {"tol": 1e-3}, {"tol": 1e-3, "confirm": True}, {"gradient": 1e-3}
+    criterion = one_of(rng, *criteria, {"gap": 1e-6} if penalty else {})
     return problem, {
         **run,
         "n_workers": count,
@@ -163,4 +163,4 @@ def test_compositions_at_random(part):
                 continue
         solved += 1
         assert report.model.is_finite(), (part, k)
-    assert solved > RUNS_OF_A_PART // 2
+    assert solved > RUNS_OF_A_PART // 3  # criteria refuse numbers that have no squares
