@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import textwrap
 import warnings
 
 import numpy as np
@@ -15,7 +18,7 @@ from hogshare import LogisticRegression, Ridge, SGDClassifier, SGDRegressor
 from hogshare.engine.arrays import private_memory
 from hogshare.estimators import parameters, plain, workers
 from hogshare.estimators.draws import generator_of
-from hogshare.problems.rows import check_sparse
+from hogshare.problems.rows import as_rows, check_sparse
 from hogshare.shm.spacing import APART
 
 ROWS = np.array([[1.0, 2.0, 0.0], [0.0, 0.5, 3.0], [1.0, 0.0, 0.0], [2.0, 2.0, 1.0]])
@@ -331,6 +334,57 @@ def test_columns_out_of_range_are_found(kind, index):
         for value in (limit, -1, np.iinfo(index).min, np.iinfo(index).max):
             with pytest.raises(ValueError, match="matrix is damaged"):
                 check_sparse(matrix(place, value))
+
+
+INDICES = ["<i2", "<i4", "<i8", ">i2", ">i4", ">i8", "<u2", "<u4", "<u8", ">u2", ">u4", ">u8"]
+
+
+@pytest.mark.parametrize("kind", INDICES)
+@pytest.mark.parametrize("limit", [0, 1 << 26])
+def test_kernels_read_columns_of_any_size_and_byte_order(kind, limit, monkeypatch):
+    monkeypatch.setattr("hogshare.problems.rows.NARROWED_BYTES", limit)
+    X = csr(index=kind)
+    check_sparse(X)
+    rows = as_rows(X, LABELS.astype(float), None)
+    assert rows.indices.dtype in (np.uint32, np.uint64)
+    np.testing.assert_array_equal(rows.indices, csr().indices)
+    np.testing.assert_array_equal(rows.indptr, csr().indptr)
+
+
+def test_a_fit_to_columns_of_the_other_byte_order():
+    """In a process of its own, which columns that are read as they lie kill."""
+    script = """
+        import numpy as np, scipy.sparse as sp
+        from hogshare import Ridge, SGDClassifier, Stop, problems, solve
+        rng = np.random.default_rng(0)
+        X, y = sp.random_array((300, 400), density=0.02, format="csr", rng=rng), np.arange(300) % 2
+        want = solve(problems.linear(X, y), stop=Stop(epochs=2), seed=0).model.coef
+        for kind in ("u4", "i4"):
+            for both in (False, True):
+                Z = X.copy()
+                Z.indices = Z.indices.astype(np.dtype(kind).newbyteorder())
+                if both:
+                    Z.indptr = Z.indptr.astype(Z.indices.dtype)
+                found = solve(problems.linear(Z, y), stop=Stop(epochs=2), seed=0).model.coef
+                np.testing.assert_array_equal(found, want)
+                for estimator in (SGDClassifier(n_jobs=1, random_state=0), Ridge(solver="saga", random_state=0)):
+                    found = estimator.fit(Z, y).coef_
+                    np.testing.assert_array_equal(found, estimator.fit(X, y).coef_)
+        print("done")
+    """
+    command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(script)]
+    told = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (told.returncode, told.stdout) == (0, "done\n"), told.stderr
+
+
+@pytest.mark.parametrize("part", ["indices", "indptr"])
+@pytest.mark.parametrize("kind", ["float32", "float64", "bool", "complex64"])
+@pytest.mark.parametrize("form", ["csr", "csc", "bsr"])
+def test_indices_that_are_no_whole_numbers_are_refused(part, kind, form):
+    X = sp.csr_array(np.ones((4, 2))).asformat(form)
+    setattr(X, part, getattr(X, part).astype(kind))
+    with pytest.raises(ValueError, match=f"{part} holds {kind}, and must hold whole numbers"):
+        check_sparse(X)
 
 
 def test_columns_that_belong_to_no_row_do_not_matter():

@@ -22,7 +22,12 @@ NEIGHBOURS = 8  # rows of a window in memory, of which many do not fit in the ca
 NARROWED_BYTES = 1 << 26  # of 64-bit columns that are copied, if they fit, into 32 bits
 MANY = 1 << 17  # dense values that NumPy takes two and a half times as long to add up as a kernel
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))  # of this machine's byte order
-UNSIGNED = {np.dtype(np.int32): np.uint32, np.dtype(np.int64): np.uint64}
+UNSIGNED = {  # as kernels read columns, of this machine's byte order too
+    np.dtype(np.int32): np.uint32,
+    np.dtype(np.int64): np.uint64,
+    np.dtype(np.uint32): np.uint32,
+    np.dtype(np.uint64): np.uint64,
+}
 WIDE = 32  # features for each value that is stored, from which on passes over features are dear
 ABREAST = 8  # windows read in turn: neighbours are often alike, and steps in a row should not be
 SAGA_NEIGHBOURS, SAGA_ABREAST = 4, 16  # the same for SAGA's rows that fit in the caches
@@ -132,6 +137,12 @@ def _is_plain_csr(X: Any) -> bool:
 def _check_pointers(X: Any) -> None:
     """Refuse a compressed matrix whose pointers decrease or do not match the data."""
     name, indptr = X.format.upper(), X.indptr
+    for part, kind in (("indices", X.indices.dtype), ("indptr", indptr.dtype)):
+        if kind.kind not in "iu":  # of which SciPy's check only warns
+            raise ValueError(
+                f"The {name} matrix is damaged: {part} holds {kind}, and must hold whole numbers. "
+                "Rebuild the matrix."
+            )
     lines = X.shape[X.format == "csc"]
     if X.format == "bsr":
         lines //= X.blocksize[0]
@@ -159,10 +170,13 @@ def _has_columns_in_range(X: Any) -> bool:
     indices, indptr = X.indices, X.indptr
     if X.format == "bsr" or len(X.shape) != 2 or X.data.ndim != 1 or indices.ndim != 1:
         return False
-    if indices.dtype not in UNSIGNED or indptr.dtype != indices.dtype or indptr.ndim != 1:
+    if indptr.ndim != 1:
         return False
-    used = indices[: int(indptr[-1])].view(UNSIGNED[indices.dtype])
-    # a negative index is a large number without its sign
+    used = indices[: int(indptr[-1])]
+    if indices.dtype in UNSIGNED:
+        used = used.view(UNSIGNED[indices.dtype])  # a negative index is a large number without sign
+    elif used.size and used.min() < 0:
+        return False
     return not used.size or bool(used.max() < X.shape[X.format == "csr"])
 
 
@@ -223,15 +237,18 @@ def _columns(indices: np.ndarray, n_features: int) -> np.ndarray:
 
     Kernels are compiled for 32 and for 64 bits apart, in some twenty seconds, and small matrices
     may have 64-bit columns too. Those are copied; of large ones a copy would cost what it saves,
-    and shared ones lie where every process finds them.
+    and shared ones lie where every process finds them. What no kernel reads, such as the other
+    byte order, is copied in any case.
     """
-    if indices.dtype.itemsize == 4:
+    kind = UNSIGNED.get(indices.dtype)
+    if kind is np.uint32:
         return indices.view(np.uint32)
     # SciPy, which reads them too, has signed columns
     fit = n_features <= 1 << 31
-    if fit and indices.nbytes <= NARROWED_BYTES and sharing.find(indices) is None:
+    small = indices.nbytes <= NARROWED_BYTES and sharing.find(indices) is None
+    if fit and (kind is None or small):
         return indices.astype(np.uint32)
-    return indices.view(np.uint64)
+    return indices.astype(np.uint64) if kind is None else indices.view(np.uint64)
 
 
 def is_mapped(array: Any) -> bool:
