@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
 import secrets
 from pathlib import Path
 
+LONG = 64  # bytes of a name that are written out in other names of the file
 LINKS = 40  # that follow each other, at most, as the kernel has it
 
 
@@ -24,21 +26,49 @@ def check(path: str | Path) -> None:
     Raises
     ------
     OSError
-        If there is no such folder, if it is a folder, or if it may not be written.
+        If there is no such folder, if it is a folder, if it may not be written, or if its name is
+        longer than the folder takes.
     """
     path = Path(path)
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+        os.lstat(path)  # which says that a name is too long
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, "this is a folder; name a file", str(path))
     if not _is_file(path):
         if not _may(path, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
         return
-    folder = Path(os.path.realpath(path)).parent
+    folder = real(path).parent
     if not folder.is_dir():
         missing = "there is no such folder; make it first"
         raise FileNotFoundError(errno.ENOENT, missing, str(folder))
     if not _may(folder, os.W_OK | os.X_OK):
         raise PermissionError(errno.EACCES, "nothing can be written in this folder", str(folder))
+
+
+def real(path: str | Path) -> Path:
+    """The path from the root, links followed.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the path begins in the working directory, and that has been removed.
+    """
+    try:
+        return Path(os.path.realpath(path))
+    except FileNotFoundError:  # of `os.getcwd`, which names nothing
+        gone = "the working directory has been removed; change to another, or name the whole path"
+        raise FileNotFoundError(errno.ENOENT, gone, str(path)) from None
+
+
+def overwrite_each_other(one: str | Path, other: str | Path) -> bool:
+    """Whether two outputs are one file, of which the second would replace the first.
+
+    Names of one file (hard links) are two, since a name is what is replaced; devices and pipes take
+    what comes.
+    """
+    one, other = Path(one), Path(other)
+    return real(one) == real(other) and _is_file(one)
 
 
 def replace(path: Path, content: bytes | memoryview, private: bool = False) -> None:
@@ -63,18 +93,22 @@ def replace(path: Path, content: bytes | memoryview, private: bool = False) -> N
         with open(path, "ab") as stream:
             stream.write(content)
         return
-    path = Path(os.path.realpath(path))
-    temporary = path.parent / f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp"
+    path = real(path)
+    name = f"{_start(path)}{os.getpid()}.{secrets.token_hex(4)}.tmp"
+    temporary = path.parent / name
+    mode = _mode(path)
+    # a new file that is not private is made with the permissions that the system gives one
+    opener = _as_new if mode is None and not private else _owner_only
     try:
         # The name is known before the file is there, so an interruption at any line finds it.
         # `tempfile` tells the name after it has made the file; Ctrl-C between leaves it behind.
-        with open(temporary, "xb", opener=_owner_only) as file:
+        with open(temporary, "xb", opener=opener) as file:
             file.write(content)
             file.flush()
             # before the new name: a crash could leave that with nothing behind it
             os.fsync(file.fileno())
-        if not private:
-            os.chmod(temporary, _mode(path))
+        if mode is not None and not private:
+            os.chmod(temporary, mode)
         os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -87,8 +121,8 @@ def sweep(path: Path) -> None:
     """Remove what processes that were killed while they wrote this file have left beside it."""
     if not os.path.isdir("/proc/self"):
         return  # who is alive cannot be told here, and a file in the making must stay
-    path = Path(os.path.realpath(path))
-    start = f".{path.name}."
+    path = real(path)
+    start = _start(path)
     for name in os.listdir(path.parent):
         process = name.removeprefix(start).partition(".")[0]
         ours = name.startswith(start) and name.endswith(".tmp") and process.isdigit()
@@ -97,11 +131,20 @@ def sweep(path: Path) -> None:
                 os.unlink(path.parent / name)
 
 
+def _start(path: Path) -> str:
+    """How other names of a file in the making begin: by its name, or by a digest of a long one."""
+    name = path.name
+    if len(os.fsencode(name)) > LONG:
+        name = hashlib.blake2b(os.fsencode(name), digest_size=16).hexdigest()
+    return f".{name}."
+
+
 def _is_file(path: Path) -> bool:
     """Whether it is a file, or nothing yet: no device, no pipe, and not open under this name."""
+    real(path)  # which there is, or an error that names it
     link = path
     for _ in range(LINKS):
-        if os.path.realpath(link.parent).startswith("/proc/"):
+        if str(real(link.parent)).startswith("/proc/"):
             return False
         if not link.is_symlink():
             break
@@ -117,14 +160,16 @@ def _owner_only(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def _mode(path: Path) -> int:
-    """Permissions of the file that is replaced, or those that a new file would get."""
+def _as_new(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o666)
+
+
+def _mode(path: Path) -> int | None:
+    """Permissions of the file that is replaced; None if there is none."""
     try:
         return path.stat().st_mode & 0o777
     except OSError:
-        mask = os.umask(0)
-        os.umask(mask)
-        return 0o666 & ~mask
+        return None
 
 
 def _sync_folder(folder: Path) -> None:

@@ -1107,6 +1107,8 @@ def test_fit_prints_json_alone(capsys, tmp_path, rows_file):
         (["--barrier", "pbsp:10,4"], "it takes 1 number, not 2"),
         (["--barrier", "fraction:1,2,3,4,5"], "numbers, not 5"),
         (["--json", "m"], "--model and --json name one file; they need two"),
+        (["--checkpoint", "m"], "--model and --checkpoint name one file; they need two"),
+        (["--checkpoint", "c", "--json", "./c"], "--checkpoint and --json name one file"),
         (["--barrier", "pbsp:x"], "'x' is not a number"),
         (["--l1-ratio", "0.5"], "--l1-ratio needs --penalty elasticnet, not l2"),
     ],
@@ -1114,6 +1116,30 @@ def test_fit_prints_json_alone(capsys, tmp_path, rows_file):
 def test_what_is_wrong_is_told_in_words_of_the_command(capsys, options, words):
     code, _, err = run(capsys, "fit", "rows", "--model", "m", *options)
     assert code == 2 and words in err and "__init__" not in err
+
+
+def test_no_output_replaces_another_or_what_is_read(capsys, tmp_path):
+    data, labels, link = tmp_path / "rows.npy", tmp_path / "y.npy", tmp_path / "link"
+    np.save(data, np.eye(4))
+    np.save(labels, np.arange(4) % 2)
+    link.symlink_to(data)
+    before = data.read_bytes()
+    fit = ["fit", data, "--labels", labels, "--epochs", "1", "--tol", "none"]
+    for arguments, words in [
+        ([*fit, "--model", link], "DATA and --model name one file"),
+        ([*fit, "--model", tmp_path / "m", "--checkpoint", labels], "--labels and --checkpoint"),
+        ([*fit, "--model", tmp_path / "m", "--json", data], "DATA and --json name one file"),
+        (["predict", tmp_path / "m", data, "--out", link], "DATA and --out name one file"),
+        (["predict", tmp_path / "m", data, "--out", tmp_path / "m"], "MODEL and --out name one"),
+        (["bench", "speedup", "--json", "p.svg", "--plot", "p.svg"], "--json and --plot name one"),
+        (["bench", "speedup", "--json", "p.png", "--plot", "p"], "--json and --plot name one file"),
+    ]:
+        code, _, err = run(capsys, *arguments)
+        assert code == 2 and words in err
+    assert data.read_bytes() == before
+    assert sorted(os.listdir(tmp_path)) == ["link", "rows.npy", "y.npy"]
+    code, _, _ = run(capsys, *fit, "--model", tmp_path / "zipf", "--json", os.devnull)
+    assert code == 0
 
 
 def test_labels_that_are_no_numbers(capsys, tmp_path):

@@ -1,5 +1,6 @@
 """Files are replaced as a whole or not at all, whatever comes between."""
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -113,6 +114,72 @@ def test_what_cannot_be_written_is_known_before(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, mode, **_: False)  # root may write anywhere
     with pytest.raises(PermissionError, match="nothing can be written in this folder"):
         files.check(tmp_path / "new.npz")
+
+
+@pytest.mark.skipif(not hasattr(os, "pathconf"), reason="limits of POSIX")
+def test_a_name_may_be_as_long_as_the_folder_takes(tmp_path):
+    longest = tmp_path / ("n" * os.pathconf(tmp_path, "PC_NAME_MAX"))
+    files.check(longest)
+    files.replace(longest, b"new")
+    assert longest.read_bytes() == b"new" and os.listdir(tmp_path) == [longest.name]
+    with pytest.raises(OSError, match="name too long") as raised:
+        files.check(f"{longest}n")
+    assert raised.value.errno == errno.ENAMETOOLONG
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs /proc")
+def test_what_is_left_of_a_long_name_is_swept(tmp_path, monkeypatch):
+    path = tmp_path / ("n" * 200)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "getpid", lambda: 4194304999)  # a process that is no more
+        patch.setattr(os, "unlink", lambda _: None)  # and could not clean up
+        patch.setattr(os, "fsync", unwritten)
+        with pytest.raises(OSError):
+            files.replace(path, b"new")
+    assert len(os.listdir(tmp_path)) == 1
+    files.sweep(path)
+    assert os.listdir(tmp_path) == []
+
+
+def unwritten(_):
+    raise OSError
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+def test_no_other_thread_makes_files_for_all_meanwhile(tmp_path, monkeypatch):
+    def called(_):
+        raise AssertionError("the mask is the whole process's")
+
+    monkeypatch.setattr(os, "umask", called)
+    files.replace(tmp_path / "new", b"new")
+
+
+def test_a_working_directory_that_has_been_removed_is_told(tmp_path, monkeypatch):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    for use in (files.check, files.sweep, lambda path: files.replace(path, b"")):
+        with pytest.raises(FileNotFoundError, match="working directory has been removed") as raised:
+            use(Path("new.npz"))
+        assert raised.value.filename == "new.npz"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs links")
+def test_outputs_that_are_one_file(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).write_text("old")
+    (tmp_path / "link").symlink_to("a")
+    (tmp_path / "folder").symlink_to(tmp_path)
+    (tmp_path / "later").symlink_to("new")
+    os.link(tmp_path / "a", tmp_path / "second name")
+
+    def one(first, second):
+        return files.overwrite_each_other(tmp_path / first, tmp_path / second)
+
+    assert one("a", "link") and one("folder/a", "a") and one("later", "new") and one("c", "c")
+    assert not one("a", "b") and not one("a", "second name") and not one("c", "d")
+    assert not files.overwrite_each_other(os.devnull, os.devnull)
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs /proc")

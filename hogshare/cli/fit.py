@@ -144,6 +144,8 @@ def run(args: Any) -> int:
     kinds.check(args)
     from hogshare import files, modelfile
 
+    written = {"--model": args.model, "--checkpoint": args.checkpoint, "--json": args.json}
+    outputs.check_distinct({**rows.files_read(args), **written})
     files.check(args.model)
     outputs.check_file(args.json)
     X, y, zero_based = rows.load(args, args.data)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,8 +83,6 @@ def check(args: Any) -> None:
         )
     if args.resume and not args.checkpoint:
         raise options.WrongCommandLine("--resume needs --checkpoint, which names the file")
-    if args.json and os.path.realpath(args.json) == os.path.realpath(args.model):
-        raise options.WrongCommandLine("--model and --json name one file; they need two")
     if args.task != "auto" and args.task not in kind.classes:
         raise options.WrongCommandLine(f"--estimator {args.estimator} is not for {args.task}")
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,8 @@ def check(args: Any) -> None:
         return
     from hogshare import figures
 
+    check_distinct({"--json": args.json, "--plot": str(figures.file_of(args.plot))})
+
     known, path = figures.formats(), figures.file_of(args.plot)
     kind = path.suffix.lower().removeprefix(".")
     if kind not in known:
@@ -51,6 +54,24 @@ def check_file(path: str | None) -> None:
     """Refuse a file that cannot be written; None and - are none."""
     if path is not None and path != PRINT:
         files.check(path)
+
+
+def check_distinct(named: dict[str, str | None]) -> None:
+    """Refuse that two files are one, of which the later would overwrite the earlier.
+
+    Parameters
+    ----------
+    named : dict of str to str or None
+        Files by how the command line calls them; None and - are none.
+
+    Raises
+    ------
+    WrongCommandLine
+    """
+    given = [(flag, path) for flag, path in named.items() if path not in (None, PRINT)]
+    for (flag, path), (other, second) in itertools.combinations(given, 2):
+        if files.overwrite_each_other(str(path), str(second)):
+            raise options.WrongCommandLine(f"{flag} and {other} name one file; they need two")
 
 
 def tell_json(path: str | None, told: Any) -> None:

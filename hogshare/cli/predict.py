@@ -42,6 +42,8 @@ def run(args: Any) -> int:
 
     from hogshare import files, modelfile
 
+    for flag, path in {"MODEL": args.model, **rows.files_read(args)}.items():
+        outputs.check_distinct({flag: path, "--out": args.out})
     outputs.check_file(args.out)
     saved = modelfile.load(args.model)
     estimator = models.to_estimator(saved, args.model)

@@ -39,6 +39,12 @@ class Expected:
     name: str
 
 
+def files_read(args: Any) -> dict[str, str | None]:
+    """Files that a command reads rows and labels from, by how its command line calls them."""
+    data = args.data if Path(args.data).is_file() else None  # else it is the name of a data set
+    return {"DATA": data, "--labels": getattr(args, "labels", None)}
+
+
 def load(args: Any, data: str, expected: Expected | None = None) -> Loaded:
     """Load rows and, if there are any, labels; say on standard error what was found."""
     from hogshare import catalogue, datasets, readers
