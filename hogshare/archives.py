@@ -16,6 +16,8 @@ import numpy as np
 from hogshare import files
 from hogshare.readers import read_arrays
 
+DEPTH = 32  # of lists and mappings in each other that a header may have
+
 
 def write(path: str | Path, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
     """Write an archive, or leave what was there.
@@ -82,6 +84,7 @@ def read(
         raise ValueError(f"{path}: not {what} (it has no header)")
     try:
         header = json.loads(arrays.pop("header").tobytes())
+        _check_depth(header)
         if header["format"] != form:
             raise ValueError(f"its header says {header['format']!r}")
         if header["format_version"] != version:
@@ -91,4 +94,15 @@ def read(
             )
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path}: not {what} ({error})") from error
+    except RecursionError as error:
+        raise ValueError(f"{path}: not {what} (its header is nested too deeply)") from error
     return header, arrays
+
+
+def _check_depth(value: Any, left: int = DEPTH) -> None:
+    """Refuse what is nested so deeply that to compare or to print it may be an error."""
+    if not left:
+        raise ValueError("its header is nested too deeply")
+    if isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            _check_depth(part, left - 1)

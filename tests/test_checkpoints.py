@@ -684,6 +684,8 @@ def test_files_that_are_no_checkpoint(path, tmp_path):
         ({"looks": {"seen": [{"epoch": 11}], "next": 3}}, "out of range"),
         ({"looks": {"seen": [{"epoch": 3, "gap": "x"}], "next": 3}}, "not a hogshare checkpoint"),
         ({"looks": {"seen": [3], "next": 3}}, "not a hogshare checkpoint"),
+        ({"looks": {"seen": [], "next": -1}}, "out of range"),
+        ({"looks": {"seen": [], "next": 1 << 64}}, "out of range"),
         ({"epochs": float("inf")}, "not a hogshare checkpoint"),
         ({"epochs": 1 << 60}, "out of range"),
         ({"epochs": -1}, "out of range"),
@@ -700,6 +702,64 @@ def test_headers_that_do_not_fit(path, change, words):
     with pytest.raises(ValueError, match=words) as caught:
         solve(problem, resume=path)
     assert "run.npz" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda looks: looks[-1].pop("relative_gap"),
+        lambda looks: looks[-1].pop("objective"),
+        lambda looks: looks[-1].update(gradient=1.0),
+        lambda looks: looks[-1].update(relative_gap=10**400),
+        lambda looks: looks[-1].update(relative_gap=None),
+        lambda looks: looks.append(looks[-1]),
+        lambda looks: looks.reverse(),
+    ],
+)
+def test_looks_that_no_run_has(path, change):
+    problem, stop = problems.linear(*rows(), alpha=0.01), Stop(epochs=6, relative_gap=1e-9)
+    solve(problem, checkpoint=path, seed=3, stop=stop)
+    looks = checkpoints.load(path).looks
+    assert len(looks["seen"]) > 1
+    change(looks["seen"])
+    rewritten(path, {"looks": looks})
+    with pytest.raises(ValueError, match=r"run.npz: not a hogshare checkpoint"):
+        solve(problem, resume=path, stop=dataclasses.replace(stop, epochs=9))
+
+
+@pytest.mark.parametrize("place", ["C_ENOUGH", "C_SMALL", "C_SOONEST"])
+@pytest.mark.parametrize("value", [1.0, -1.0, np.nan])
+def test_a_look_that_nobody_takes_is_not_waited_for(path, place, value):
+    problem = problems.linear(*rows(), alpha=0.01)
+    solve(problem, checkpoint=path, seed=3, stop=Stop(epochs=3))
+    columns = checkpoints.load(path).arrays["state_columns"]
+    columns[getattr(layout, place)] = value
+    rewritten(path, state_columns=columns)
+    with pytest.raises(ValueError, match=r"run.npz: .* columns asks for a look"):
+        # a run that looked would rest for ever, so this only begins one
+        solve(problem, resume=path, stop=Stop(epochs=3))
+
+
+def test_a_look_that_an_epochs_end_does_not_ask_for(path):
+    problem, stop = problems.linear(*rows(), alpha=0.01), Stop(epochs=6, gradient=1e-9)
+    solve(problem, checkpoint=path, seed=3, stop=stop)
+    whole = path.read_bytes()
+    columns = checkpoints.load(path).arrays["state_columns"]
+    for place, value in [("ENOUGH", -1.5), ("ENOUGH", -9.0), ("ENOUGH", -np.inf), ("SMALL", -1.0)]:
+        path.write_bytes(whole)
+        changed = columns.copy()
+        changed[getattr(layout, f"C_{place}")] = value
+        rewritten(path, state_columns=changed)
+        with pytest.raises(ValueError, match="asks for a look"):
+            solve(problem, resume=path, stop=dataclasses.replace(stop, epochs=9))
+
+
+@pytest.mark.parametrize("depth", [100, 50_000])
+def test_a_header_that_is_nested_deeply(path, depth):
+    nested = np.frombuffer(b'{"format":' * depth + b"1" + b"}" * depth, np.uint8)
+    np.savez(path, header=nested)
+    with pytest.raises(ValueError, match=r"run.npz: not a hogshare checkpoint .*nested too deeply"):
+        checkpoints.load(path)
 
 
 @pytest.mark.parametrize("name", ["w", "local", "columns", "order", "permutation", "history"])

@@ -25,7 +25,7 @@ from hogshare import archives, files
 from hogshare._version import __version__
 from hogshare.engine.rules import Rule, schedule_of
 from hogshare.engine.steps import StepSize
-from hogshare.engine.stops import Stop
+from hogshare.engine.stops import CRITERIA, Stop
 from hogshare.problems.linear import LinearProblem, effective_l1_ratio
 from hogshare.problems.model import Model
 
@@ -34,6 +34,7 @@ FORMAT_VERSION = 1
 WHAT = "a hogshare checkpoint"
 SAMPLE = 1 << 16  # values of each of the rows' arrays that are hashed in their order
 MAX_EPOCHS = 1 << 40
+MAX_LOOK = 1 << 60  # epoch of a look that is still to come
 SHOWN = 4  # differences that an error names
 
 
@@ -178,6 +179,18 @@ class Saved:
         """What the looks so far found."""
         return [dict(look) for look in self.looks["seen"]]
 
+    @property
+    def criteria(self) -> tuple[str, ...]:
+        """What the run looks at the model for; none where there are no looks."""
+        stop = self.facts["stop"]
+        return tuple(name for name in CRITERIA if stop.get(name) is not None)
+
+    def has_all_of_a_look(self, look: dict[str, Any]) -> bool:
+        """Whether a look has found something of each criterion, all of it numbers."""
+        numbers = [float(number) for number in look.values()]  # of any size that is a float's
+        names = {"epoch", "objective", *self.criteria}
+        return bool(self.criteria) and len(numbers) == len(names) and look.keys() == names
+
     def save(self, path: str | Path) -> None:
         """Write the file, or leave what was there; see `hogshare.archives.write`."""
         header = {
@@ -251,11 +264,14 @@ def load(path: str | Path) -> Saved:
             path=str(path),
         )
         rows = int(saved.facts["problem"]["training rows"])
-        looks = [(int(look["epoch"]), sum(look.values())) for look in saved.looks_seen]
-        saved.model(), saved.seed, saved.next_look
+        saved.model(), saved.seed
+        looks = [int(look["epoch"]) for look in saved.looks_seen]
         in_range = 0 <= saved.epochs <= MAX_EPOCHS and rows >= 1
-        if not in_range or any(epoch > saved.epochs for epoch, _ in looks):
+        in_range = in_range and 0 <= saved.next_look <= MAX_LOOK
+        if not in_range or any(epoch > saved.epochs for epoch in looks):
             raise ValueError("its numbers are out of range")
+        if sorted({*looks}) != looks or not all(map(saved.has_all_of_a_look, saved.looks_seen)):
+            raise ValueError("its looks at the model are not those of a run")
     except (ValueError, KeyError, TypeError, OverflowError, AttributeError) as error:
         raise ValueError(f"{path}: not {WHAT} ({error!r})") from error
     return saved
@@ -295,7 +311,7 @@ def facts_of(
             "confirm": stop.confirm,
             "give_up": stop.give_up,
             "validation": None if stop.validation is None else _digest(stop.validation),
-            **{name: getattr(stop, name) for name in ("gradient", "gap", "relative_gap")},
+            **{name: getattr(stop, name) for name in CRITERIA},
         },
         "shuffle": shuffle,
         "seed": int(seed),

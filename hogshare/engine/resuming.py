@@ -262,5 +262,22 @@ def _check(session: Session, saved: Saved, state: dict[str, np.ndarray], exact: 
         rows = state.get(name, np.zeros(1, np.int64))
         if rows.min() < 0 or rows.max() >= len(a["permutation"]):
             raise ValueError(f"{problem}{name} holds rows that do not exist.")
+    if not _is_a_call(saved, state["columns"]):
+        raise ValueError(f"{problem}columns asks for a look that no epoch's end asks for.")
     if not saved.epochs <= saved.ready <= saved.epochs + 2:
         raise ValueError(f"{problem}{saved.ready} orders are ready after {saved.epochs} epochs.")
+
+
+def _is_a_call(saved: Saved, columns: np.ndarray) -> bool:
+    """Whether what stands there of the next look is what `kernels.endings.call` leaves.
+
+    A look is called for by a run that looks, and for one of the next epochs. Workers that rest for
+    one that nobody takes would rest for ever.
+    """
+    words = columns[[layout.C_ENOUGH, layout.C_SMALL, layout.C_SOONEST]]
+    if not saved.criteria:
+        return not words.any()
+    if np.isnan(words).any() or words[1:].min() < 0.0:
+        return False
+    asked = -float(words[0, 0])
+    return asked <= 0.0 or (asked.is_integer() and asked <= saved.epochs + 2)

@@ -9,6 +9,8 @@ import numpy as np
 
 from hogshare import ranges
 
+CRITERIA = ("gradient", "gap", "relative_gap")  # what a model is looked at for
+
 
 @dataclass(frozen=True)
 class Stop:
@@ -118,7 +120,7 @@ class Stop:
     @property
     def criteria(self) -> dict[str, float]:
         """What the model has to be looked at for, and how small each has to be."""
-        values = {name: getattr(self, name) for name in ("gradient", "gap", "relative_gap")}
+        values = {name: getattr(self, name) for name in CRITERIA}
         return {name: float(value) for name, value in values.items() if value is not None}
 
     @property
