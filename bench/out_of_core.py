@@ -19,8 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hogshare import SGDClassifier
-from hogshare.problems.rows import available_memory
+from hogshare import SGDClassifier, memory
 from hogshare.solvers import outcome
 
 WIDTH = 1024
@@ -42,8 +41,8 @@ def main() -> None:
     parser.add_argument("--json", default=None)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    memory = available_memory() or 0
-    n_rows = int(options.times_memory * memory / (4 * WIDTH))
+    available = memory.free(swap=False) or 0
+    n_rows = int(options.times_memory * available / (4 * WIDTH))
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         file = Path(folder) / "rows.npy"
         X = np.lib.format.open_memmap(file, "w+", np.float32, (n_rows, WIDTH))
@@ -73,7 +72,7 @@ def main() -> None:
         watcher.join()
         result = {
             "file, GB": n_rows * WIDTH * 4 / 1e9,
-            "available memory, GB": memory / 1e9,
+            "available memory, GB": available / 1e9,
             "seconds": seconds,
             "peak anonymous and shared memory, GB": max(peak) / 1e9,
             "accuracy on filled rows": model.score(X[places[::50]], y[places[::50]]),

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hogshare import files
-from hogshare.readers import read_arrays
+from hogshare import files, npz
 
+LONGEST = 1 << 22  # bytes of a header: JSON of that length may take a hundred times the memory
 DEPTH = 32  # of lists and mappings in each other that a header may have
 
 
@@ -55,7 +55,7 @@ def write(path: str | Path, header: Mapping[str, Any], arrays: Mapping[str, Any]
 
 
 def read(
-    path: str | Path, what: str, form: str, version: int
+    path: str | Path, what: str, form: str, version: int, names: Collection[str]
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Read an archive.
 
@@ -66,6 +66,8 @@ def read(
         What the file should be, in words ("a hogshare model").
     form, version : str and int
         What its header must say under ``format`` and ``format_version``.
+    names : collection of str
+        Arrays that are read, if they are there; whatever else the file has is not looked at.
 
     Returns
     -------
@@ -76,14 +78,25 @@ def read(
     ------
     ValueError
         If the file is something else, is cut off, or was written by a later version.
+    MemoryError
+        If its arrays take more memory than there is; the message names the file.
     OSError
         If it cannot be opened.
     """
-    arrays = read_arrays(path, what)
-    if "header" not in arrays:
+    parts = npz.read_arrays(path, what, lambda found: found & {"header"})
+    if "header" not in parts:
         raise ValueError(f"{path}: not {what} (it has no header)")
+    header = _header(path, what, parts["header"], form, version)
+    return header, npz.read_arrays(path, what, lambda found: found & {*names})
+
+
+def _header(
+    path: str | Path, what: str, text: np.ndarray, form: str, version: int
+) -> dict[str, Any]:
     try:
-        header = json.loads(arrays.pop("header").tobytes())
+        if text.nbytes > LONGEST:
+            raise ValueError("its header is too long")
+        header: dict[str, Any] = json.loads(text.tobytes())
         _check_depth(header)
         if header["format"] != form:
             raise ValueError(f"its header says {header['format']!r}")
@@ -96,7 +109,9 @@ def read(
         raise ValueError(f"{path}: not {what} ({error})") from error
     except RecursionError as error:
         raise ValueError(f"{path}: not {what} (its header is nested too deeply)") from error
-    return header, arrays
+    except MemoryError as error:
+        raise MemoryError(f"{path}: its header takes more memory than there is") from error
+    return header
 
 
 def _check_depth(value: Any, left: int = DEPTH) -> None:

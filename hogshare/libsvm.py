@@ -10,6 +10,7 @@ import bz2
 import gzip
 import io
 import lzma
+import os
 import warnings
 import zlib
 from collections.abc import Callable
@@ -18,6 +19,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, cast
 
 import numpy as np
+
+from hogshare import memory
 
 OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
@@ -30,6 +33,10 @@ ZeroBased = bool | Literal["auto"]
 CERTAIN = "certain"  # it was said, or the indices leave no choice
 LIKELY = "likely"  # the smallest index is 1
 UNSURE = "unsure"  # it is larger
+
+COLUMN_BYTES = 40  # of memory that a fit takes for each column, about
+SPARSE = 100  # columns for each value from which they are looked at
+LOOK_BYTES = 1 << 25  # of text between two looks at the memory that is left
 
 LARGEST_INDEX = 2**31 - 1  # that scikit-learn's parser takes
 
@@ -134,6 +141,7 @@ def read(
         If the last line of plain text has no end.
     """
     check_zero_based(zero_based)
+    said = n_features is not None
     one_based = zero_based != "auto" and not zero_based
     X, y = _parse(path, dtype, one_based)
     rows, columns = X.shape
@@ -156,6 +164,8 @@ def read(
         left_out = len(kept) - int(np.count_nonzero(kept))
         ends = np.concatenate([[0], np.cumsum(kept)])[indptr]
         data, indices, indptr = data[kept], indices[kept], ends
+    if not said:
+        _check_columns(path, n_features, len(data))
     return Text(
         parts=(data, indices, indptr),
         shape=(rows, n_features),
@@ -165,6 +175,19 @@ def read(
         first=first,
         left_out=left_out,
     )
+
+
+def _check_columns(path: Path, n_features: int, n_values: int) -> None:
+    """Warn of, or refuse, columns that are many for the values: an index may be a slip."""
+    nbytes = COLUMN_BYTES * n_features
+    if nbytes < memory.PLENTY or n_features < SPARSE * n_values:
+        return
+    what = (
+        f"{path}: {n_values:,} values in {n_features:,} columns, by the largest index. n_features "
+        "says how many columns there are. A model of so many"
+    )
+    memory.require(nbytes, what)
+    warnings.warn(f"{what} takes some {memory.amount(nbytes)} of memory", stacklevel=4)
 
 
 def _parse(path: Path, dtype: Any, one_based: bool) -> tuple[Any, np.ndarray]:
@@ -190,10 +213,17 @@ def _parse_lines(
 
     with open(path, "rb") as raw:
         opener = OPENERS.get(path.suffix)
-        text = _Text(cast(BinaryIO, opener(raw)) if opener else raw)
+        size = os.fstat(raw.fileno()).st_size if path.is_file() else None
+        text = _Text(cast(BinaryIO, opener(raw)) if opener else raw, str(path), size)
         lines = kind(text, 1 << 20)
         try:
             X, y = load_svmlight_file(lines, dtype=dtype, zero_based=not one_based)
+        except _Refused as refused:
+            raise ValueError(str(refused)) from None
+        except MemoryError as error:
+            if str(error).startswith(str(path)):
+                raise
+            raise MemoryError(f"{path}: takes more memory than there is") from error
         except DAMAGE as error:
             raise ValueError(
                 f"{path}: truncated or damaged {path.suffix} file ({error})"
@@ -227,6 +257,10 @@ class _NotInOrder(Exception):
     """A line has nothing wrong but the order of its indices."""
 
 
+class _Refused(Exception):
+    """What the parser would take, and should not; the sentence names file and line."""
+
+
 class _InOrder(io.BufferedReader):
     """Lines whose indices rise."""
 
@@ -244,11 +278,24 @@ class _InOrder(io.BufferedReader):
 class _Text(io.RawIOBase):
     """A stream of text that can say which line was read last, at no cost while it is read.
 
-    It counts the newlines of a chunk when it is asked for the next one.
+    It counts the newlines of a chunk when it is asked for the next one. It ends what would take
+    more memory than there is, and numbers that Python reads and nobody else: ``1_000``.
+
+    Parameters
+    ----------
+    stream : binary stream
+    name : str, default=""
+        What errors call it.
+    size : int or None, default=None
+        Bytes of the file, before they are decompressed; None if that is not known.
     """
 
-    def __init__(self, stream: BinaryIO) -> None:
+    def __init__(self, stream: BinaryIO, name: str = "", size: int | None = None) -> None:
         self.stream = stream
+        self.name = name
+        self.size = size
+        self.at_first = memory.free()
+        self.next_look = LOOK_BYTES
         self.chunk = b""
         self.offset = 0  # bytes before the chunk
         self.newlines = 0  # before the chunk
@@ -264,10 +311,49 @@ class _Text(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         self._put_behind()
+        if self.offset >= self.next_look:
+            self._look_at_memory()
         self.chunk = self.stream.read(len(buffer))
+        if b"_" in self.chunk:
+            self._refuse_underscores()
         buffer[: len(self.chunk)] = self.chunk
         self.last = self.chunk[-1:] or self.last
         return len(self.chunk)
+
+    def _look_at_memory(self) -> None:
+        """End what would not fit when it is done, or is more than a file of its size can mean."""
+        self.next_look = self.offset + LOOK_BYTES
+        if self.size is not None and self.offset > max(memory.PLENTY, memory.FOLD * self.size):
+            raise _Refused(
+                f"{self.name}: {memory.amount(self.size)} that are more than "
+                f"{memory.amount(self.offset)} of text: made to fill the memory"
+            )
+        left = memory.free()
+        if left is None or self.at_first is None:
+            return
+        # in the end there are half as many bytes again, where columns are copied
+        if left < (self.at_first - left) // 2:
+            raise MemoryError(
+                f"{self.name}: the rows do not fit into memory, of which "
+                f"{memory.amount(self.at_first)} was free"
+            )
+
+    def _refuse_underscores(self) -> None:
+        """Refuse an underscore that is in no comment."""
+        chunk, place = self.chunk, self.chunk.find(b"_")
+        while place >= 0:
+            begin = chunk.rfind(b"\n", 0, place) + 1
+            before = chunk[begin:place]
+            if not begin:
+                before = b"".join([*self.open_line, before])
+            if b"#" not in before:
+                number = self.newlines + chunk.count(b"\n", 0, place) + 1
+                word = (before.split(b" ")[-1] + chunk[place : place + 40]).split()[0]
+                raise _Refused(
+                    f"{self.name}, line {number}: not LIBSVM text: {_shown(word)} has an underscore"
+                )
+            end = chunk.find(b"\n", place)
+            place = chunk.find(b"_", end) if end >= 0 else -1
 
     def _put_behind(self) -> None:
         begin = self.chunk.rfind(b"\n") + 1

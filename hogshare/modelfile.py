@@ -3,11 +3,13 @@
     header.npy           bytes of JSON: format, version, class name, parameters, attributes
     <attribute>.npy      one array for each of the model's arrays (coef_, intercept_, classes_, ...)
 
-The file is an archive (`hogshare.archives`): replaced as a whole or not at all.
+The file is an archive (`hogshare.archives`): replaced as a whole or not at all. Of arrays by other
+names nothing is read.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +21,7 @@ from hogshare import archives
 
 FORMAT = "hogshare model"
 FORMAT_VERSION = 1
+ARRAYS = ("coef_", "intercept_", "classes_", "n_iter_")
 
 
 @dataclass(kw_only=True)
@@ -34,7 +37,8 @@ class SavedModel:
     params : dict
         The estimator's parameters, as JSON knows them.
     arrays : dict of ndarray
-        Fitted arrays by attribute name: numbers, booleans or words, no objects.
+        Fitted arrays by attribute name, of those in `ARRAYS`: numbers, booleans or words, no
+        objects.
     attributes : dict
         Fitted attributes that are plain numbers or words.
     zero_based : bool or None
@@ -87,7 +91,7 @@ def load(path: str | Path) -> SavedModel:
     OSError
         If it cannot be opened.
     """
-    header, parts = archives.read(path, "a hogshare model", FORMAT, FORMAT_VERSION)
+    header, parts = archives.read(path, "a hogshare model", FORMAT, FORMAT_VERSION, ARRAYS)
     try:
         model = SavedModel(
             class_name=str(header["class_name"]),
@@ -105,4 +109,12 @@ def load(path: str | Path) -> SavedModel:
     coef = parts.get("coef_")
     if coef is None or coef.shape[-1:] != (model.n_features,) or coef.dtype.kind != "f":
         raise ValueError(f"{path}: the model's coefficients do not fit its header")
+    n_lines = math.prod(coef.shape[:-1])
+    intercept, classes = parts.get("intercept_"), parts.get("classes_")
+    if intercept is None or intercept.dtype.kind != "f" or intercept.shape not in ((), (n_lines,)):
+        raise ValueError(
+            f"{path}: the model's intercept is missing, or is none of its coefficients'"
+        )
+    if classes is not None and classes.shape != (max(2, n_lines),):
+        raise ValueError(f"{path}: the model's classes are not those of its coefficients")
     return model

@@ -1,20 +1,32 @@
 """Read rows and labels from files, and trust none of them.
 
-Nothing here unpickles. Whatever is wrong with a file's content is a ValueError that begins with the
-file's name; a file that cannot be opened stays the OSError that it is.
+Nothing here unpickles, and nothing allocates what a file asks for before it is known that this is
+there, and that a file of that size may ask for it (`hogshare.memory`). Whatever is wrong with a
+file's content is a ValueError that begins with the file's name, and what takes too much memory a
+MemoryError; a file that cannot be opened stays the OSError that it is.
 """
 
 from __future__ import annotations
 
+import itertools
 import warnings
-from collections.abc import Callable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from hogshare import libsvm
+from hogshare import libsvm, memory, npz
+
+# arrays of SciPy's sparse formats, besides data and shape
+FORMS = {
+    "csr": ("indices", "indptr"),
+    "csc": ("indices", "indptr"),
+    "bsr": ("indices", "indptr"),
+    "coo": ("row", "col"),
+    "dia": ("offsets",),
+}
 
 
 def is_libsvm(path: Path) -> bool:
@@ -53,6 +65,8 @@ def read_file(
     ValueError
         If the file is truncated, malformed or of no kind that is known; the message names it. If
         `zero_based` is said of another kind of file.
+    MemoryError
+        If the rows take more memory than there is; the message names the file.
     OSError
         If the file cannot be opened.
     """
@@ -147,45 +161,7 @@ def refuse_zero_based(zero_based: libsvm.ZeroBased, name: str | Path) -> None:
 
 def read_npy(path: str | Path) -> np.ndarray:
     """Read one array of numbers or words; anything pickled is refused."""
-    array = _load(path, "a .npy array", lambda loaded: loaded)
-    if not isinstance(array, np.ndarray):
-        raise ValueError(f"{path}: holds several arrays; name it .npz")
-    return array
-
-
-def read_arrays(path: str | Path, what: str) -> dict[str, np.ndarray]:
-    """Read all arrays of a ``.npz`` archive; a ValueError says that it is not `what`."""
-    arrays: dict[str, np.ndarray] = _load(path, what, _items)
-    return arrays
-
-
-def _items(loaded: Any) -> dict[str, np.ndarray]:
-    if isinstance(loaded, np.ndarray):
-        raise ValueError("a single array")
-    return dict(loaded.items())
-
-
-def _load(path: str | Path, what: str, take: Callable[[Any], Any]) -> Any:
-    """Load a file with NumPy and take from it what is wanted while it is open.
-
-    Damaged bytes lead the readers of zip files and of array headers into errors of a dozen kinds
-    (even OSError, for a seek to nowhere), so once the file is open every error is the content's.
-    """
-    with open(path, "rb") as file:
-        try:
-            return take(np.load(file, allow_pickle=False))
-        except MemoryError as error:
-            raise MemoryError(f"{path}: asks for more memory than there is") from error
-        except Exception as error:
-            raise ValueError(f"{path}: not {what}, or cut off{_why(error)}") from error
-
-
-def _why(error: Exception) -> str:
-    """Why NumPy could not load a file, but not its advice to unpickle it, which nobody should."""
-    text = str(error)
-    if "pickle" in text:
-        text = "it holds objects, and those are never loaded" if "Object" in text else ""
-    return f" ({text})" if text else ""
+    return npz.read_array(path, "a .npy array")
 
 
 def read_npz(path: str | Path, dtype: Any = np.float64) -> tuple[Any, np.ndarray | None]:
@@ -195,31 +171,92 @@ def read_npz(path: str | Path, dtype: Any = np.float64) -> tuple[Any, np.ndarray
     ``shape`` of a CSR matrix, of any integer size, with ``y``; what :func:`scipy.sparse.save_npz`
     writes (without labels).
     """
-    parts = read_arrays(path, "a .npz archive of arrays")
+    parts = npz.read_arrays(path, "a .npz archive of arrays", _named)
     y = parts.get("y")
     if "X" in parts:
         return _numbers(path, parts["X"], dtype), y
-    if "format" in parts and parts["format"].tobytes().rstrip(b"\0") != b"csr":
-        try:
-            loaded = sparse.load_npz(path)
-            if loaded.format in ("csc", "bsr"):
-                # converting a damaged matrix would read and write anywhere
-                _require_increasing(loaded.indptr)
-                loaded.check_format(full_check=True)
-            elif loaded.format == "csr":
-                X = _csr(path, loaded.data, loaded.indices, loaded.indptr, loaded.shape)
-                return X.astype(dtype), y
-            return sparse.csr_array(loaded).astype(dtype), y
-        except (ValueError, KeyError, TypeError, NotImplementedError) as error:
-            raise ValueError(f"{path}: not a sparse matrix of SciPy ({error})") from error
-    missing = {"data", "indices", "indptr", "shape"} - parts.keys()
+    form = _form(path, parts["format"]) if "format" in parts else "csr"
+    if form == "coo" and "coords" in parts:
+        parts |= dict(zip(("row", "col"), parts["coords"], strict=False))
+    missing = {*FORMS[form], "data", "shape"} - parts.keys()
     if missing:
         raise ValueError(
             f"{path}: needs an array X, or data, indices, indptr and shape of a CSR matrix; "
             f"it has {', '.join(sorted(parts)) or 'nothing'}"
         )
+    if form != "csr":
+        return _converted(path, form, parts, dtype), y
     data = _numbers(path, parts["data"], dtype)
     return _csr(path, data, parts["indices"], parts["indptr"], parts["shape"]), y
+
+
+def _named(names: frozenset[str]) -> Iterable[str]:
+    """The arrays of an archive that are read: those of a dense matrix, or of a sparse one."""
+    if "X" in names:
+        return names & {"X", "y"}
+    return names & {"data", "shape", "format", "coords", "y", *itertools.chain(*FORMS.values())}
+
+
+def _form(path: str | Path, word: np.ndarray) -> str:
+    """A format that SciPy writes."""
+    found = word.item() if word.size == 1 else word.tolist()
+    found = found.decode("ascii", "replace") if isinstance(found, bytes) else found
+    if not isinstance(found, str) or found not in FORMS:
+        raise ValueError(f"{path}: not a sparse matrix of SciPy (its format is {found!r})")
+    return found
+
+
+def _converted(
+    path: str | Path, form: str, parts: dict[str, np.ndarray], dtype: Any
+) -> sparse.csr_array:
+    """A CSR matrix of another sparse one, once it is known what that takes."""
+    try:
+        data = _numbers(path, parts["data"], dtype)
+        shape = rows, columns = _shape(parts["shape"])
+        of_form = [parts[name] for name in FORMS[form]]
+        for part in of_form:
+            if part.dtype.kind not in "iu":
+                raise ValueError("indices are not whole numbers")
+        size = 8 if max(rows, columns, data.size) >= 2**31 else 4
+        # the conversion and what it goes through; on the way SciPy has lists of all rows, columns
+        # and values
+        nbytes = 3 * data.size * (2 * size + data.itemsize) + 2 * size * (rows + 1)
+        if form in ("csc", "bsr", "dia"):
+            nbytes += size * columns
+        memory.require_for_file(
+            nbytes, Path(path).stat().st_size, f"{path}: a matrix of {rows:,} rows"
+        )
+        made = getattr(sparse, f"{form}_array")
+        if form in ("csc", "bsr"):
+            # converting a damaged matrix would read and write anywhere
+            _require_increasing(of_form[1])
+            loaded = made((data, *of_form), shape=shape)
+            loaded.check_format(full_check=True)
+        elif form == "coo":
+            loaded = made((data, tuple(of_form)), shape=shape)
+        else:
+            loaded = made((data, of_form[0]), shape=shape)
+        return sparse.csr_array(loaded)
+    except MemoryError as error:
+        raise _out_of_memory(path, error) from error
+    except (ValueError, TypeError, IndexError, OverflowError) as error:
+        why = str(error).removeprefix(f"{path}: ")
+        raise ValueError(f"{path}: not a sparse matrix of SciPy ({why})") from error
+
+
+def _out_of_memory(path: str | Path, error: MemoryError) -> MemoryError:
+    if str(error).startswith(str(path)):
+        return error
+    return MemoryError(f"{path}: takes more memory than there is")
+
+
+def _shape(shape: np.ndarray) -> tuple[int, int]:
+    if shape.dtype.kind not in "iu" or shape.shape != (2,):
+        raise ValueError("its shape is not two whole numbers")
+    rows, columns = (int(n) for n in shape)
+    if min(rows, columns) < 0:
+        raise ValueError("its shape is negative")
+    return rows, columns
 
 
 def _require_increasing(indptr: np.ndarray) -> None:
@@ -231,13 +268,15 @@ def _require_increasing(indptr: np.ndarray) -> None:
 def _numbers(path: str | Path, array: np.ndarray, dtype: Any) -> np.ndarray:
     if array.dtype.kind not in "fiub":
         raise ValueError(f"{path}: the rows must be real numbers, not {array.dtype}")
+    if array.dtype != dtype:
+        memory.require(array.size * np.dtype(dtype).itemsize, f"{path}: as {np.dtype(dtype)} it")
     return array.astype(dtype, copy=False)
 
 
 def _csr(path: str | Path, data: Any, indices: Any, indptr: Any, shape: Any) -> sparse.csr_array:
     """Assemble a CSR matrix with the smallest index type that kernels know, and check all of it."""
     try:
-        rows, columns = (int(n) for n in shape)
+        rows, columns = _shape(np.asarray(shape))
         small = max(columns, len(data)) < 2**31
         index = np.int32 if small else np.int64
         for part in (indices, indptr):
@@ -249,6 +288,8 @@ def _csr(path: str | Path, data: Any, indices: Any, indptr: Any, shape: Any) -> 
             (data, indices.astype(index), indptr.astype(index)), shape=(rows, columns)
         )
         X.check_format(full_check=True)
-    except (ValueError, TypeError) as error:
+    except MemoryError as error:
+        raise _out_of_memory(path, error) from error
+    except (ValueError, TypeError, OverflowError) as error:
         raise ValueError(f"{path}: not a valid CSR matrix ({error})") from error
     return X

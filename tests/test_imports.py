@@ -14,10 +14,12 @@ PACKAGE = Path(__file__).parent.parent / "hogshare"
 
 # what a room may import: rooms of a lower number, and of its own only itself
 LEVELS = {
+    "memory": -1,
     "_version": 0,
     "files": 0,
     "kernels": 0,
     "lazy": 0,
+    "npz": 0,
     "libsvm": 0,
     "ranges": 0,
     "tables": 0,

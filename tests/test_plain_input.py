@@ -354,6 +354,7 @@ def test_kernels_read_columns_of_any_size_and_byte_order(kind, limit, monkeypatc
 def test_a_fit_to_columns_of_the_other_byte_order():
     """In a process of its own, which columns that are read as they lie kill."""
     script = """
+        from functools import partial
         import numpy as np, scipy.sparse as sp
         from hogshare import Ridge, SGDClassifier, Stop, problems, solve
         rng = np.random.default_rng(0)
@@ -367,7 +368,8 @@ def test_a_fit_to_columns_of_the_other_byte_order():
                     Z.indptr = Z.indptr.astype(Z.indices.dtype)
                 found = solve(problems.linear(Z, y), stop=Stop(epochs=2), seed=0).model.coef
                 np.testing.assert_array_equal(found, want)
-                for estimator in (SGDClassifier(n_jobs=1, random_state=0), Ridge(solver="saga", random_state=0)):
+                for kind_of in (SGDClassifier, partial(Ridge, solver="saga")):
+                    estimator = kind_of(n_jobs=1, random_state=0)
                     found = estimator.fit(Z, y).coef_
                     np.testing.assert_array_equal(found, estimator.fit(X, y).coef_)
         print("done")

@@ -830,7 +830,7 @@ def test_rows_in_a_file_larger_than_memory_are_read_in_windows(tmp_path, monkeyp
     private = solve(problems.linear(form, y, alpha=0.01), seed=0)
     np.testing.assert_array_equal(usual.model.coef, private.model.coef)
 
-    monkeypatch.setattr(rows, "available_memory", lambda: 1000)
+    monkeypatch.setattr(rows.memory, "free", lambda **_: 1000)
     monkeypatch.setattr(rows, "WINDOW_BYTES", X.nbytes // 10)
     problem = problems.linear(mapped, y, alpha=0.01)
     window, abreast = rows.windows(problem.rows, problem.n_rows)

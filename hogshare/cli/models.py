@@ -11,7 +11,6 @@ from hogshare.cli.kinds import CLASSES
 if TYPE_CHECKING:
     from hogshare.modelfile import SavedModel
 
-ARRAYS = ("coef_", "intercept_", "classes_", "n_iter_")
 ATTRIBUTES = ("t_", "n_iter_", "solver_")  # n_iter_ is a number or an array
 
 
@@ -51,14 +50,20 @@ def plain(value: Any) -> Any:
 
 def to_estimator(saved: SavedModel, path: str) -> Any:
     """Return a fitted estimator; only the known classes are made."""
+    from sklearn.base import is_classifier
+
     import hogshare
+    from hogshare.modelfile import ARRAYS
 
     if saved.class_name not in CLASSES:
         raise ValueError(f"{path}: a model of the unknown class {saved.class_name!r}")
     try:
         estimator = getattr(hogshare, saved.class_name)(**saved.params)
-    except TypeError as error:
+        estimator._validate_params()
+    except (TypeError, ValueError) as error:
         raise ValueError(f"{path}: the model's parameters do not fit ({error})") from error
+    if is_classifier(estimator) != ("classes_" in saved.arrays):
+        raise ValueError(f"{path}: a model of the class {saved.class_name!r} with the wrong arrays")
     # by name, not whatever the file holds: a model file is not trusted
     fitted = {name: saved.attributes[name] for name in ATTRIBUTES if name in saved.attributes}
     # `[()]` makes a number of an array without dimensions

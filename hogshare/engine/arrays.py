@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from hogshare import memory
 from hogshare.engine.memory import fill_memory
 from hogshare.engine.rules import SAGA, Rule
 from hogshare.engine.sampling import row_chances
@@ -301,7 +302,7 @@ class Room:
 
     def __init__(self, specification: Shapes, lent: Mapping[str, np.ndarray]) -> None:
         self._specification, self._lent = specification, tuple(lent)
-        self._kept, places, size = [], [], 0
+        self._kept, places, size, kept = [], [], 0, 0
         kinds: dict[str, np.dtype] = {}  # few, and dear to look up
         for name, (shape, kind) in specification.items():
             if name in lent:
@@ -310,9 +311,11 @@ class Room:
                 kinds[kind] = np.dtype(kind)
             if name in KEPT:
                 self._kept.append((name, shape, kinds[kind]))
+                kept += math.prod(shape) * kinds[kind].itemsize
                 continue
             places.append((name, shape, kinds[kind], size))
             size += -(-math.prod(shape) * kinds[kind].itemsize // APART) * APART
+        memory.require(size + kept, "A fit to these rows")
         self._memory, start = _zeros(size)
         self._arrays = {
             name: np.ndarray(shape, kind, self._memory, start + at)
@@ -336,12 +339,12 @@ class Room:
         """All arrays of a run by name."""
         own = {}
         for name, shape, kind in self._kept:
-            memory, start = _zeros(math.prod(shape) * kind.itemsize)
-            own[name] = np.ndarray(shape, kind, memory, start)
+            place, start = _zeros(math.prod(shape) * kind.itemsize)
+            own[name] = np.ndarray(shape, kind, place, start)
         return {**self._arrays, **own, **lent}
 
 
 def _zeros(size: int) -> tuple[np.ndarray, int]:
     """Bytes that share no line with anybody else's, and where the first of them is."""
-    memory = np.zeros(size + 2 * APART, np.uint8)
-    return memory, -memory.ctypes.data % APART
+    room = np.zeros(size + 2 * APART, np.uint8)
+    return room, -room.ctypes.data % APART

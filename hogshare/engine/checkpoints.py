@@ -32,6 +32,12 @@ from hogshare.problems.model import Model
 FORMAT = "hogshare checkpoint"
 FORMAT_VERSION = 1
 WHAT = "a hogshare checkpoint"
+MODEL = ("coef", "intercept", "average_coef", "average_intercept")
+STATE = (
+    *("w", "gradients", "dual", "average", "columns", "history", "order", "permutation"),
+    *("average_coef", "average_intercept", "local", "lag", "received", "intercept", "dual_mean"),
+)
+ARRAYS = (*MODEL, *(f"state_{name}" for name in STATE))
 SAMPLE = 1 << 16  # values of each of the rows' arrays that are hashed in their order
 MAX_EPOCHS = 1 << 40
 MAX_LOOK = 1 << 60  # epoch of a look that is still to come
@@ -250,7 +256,7 @@ def load(path: str | Path) -> Saved:
     OSError
         If it cannot be opened.
     """
-    header, arrays = archives.read(path, WHAT, FORMAT, FORMAT_VERSION)
+    header, arrays = archives.read(path, WHAT, FORMAT, FORMAT_VERSION, ARRAYS)
     try:
         saved = Saved(
             epochs=int(header["epochs"]),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import copy
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from hogshare import memory
 from hogshare.kernels.parts import NOBODY, Helpers
 from hogshare.kernels.repeats import has_repeats
 from hogshare.kernels.rows import Rows
@@ -260,20 +260,10 @@ def is_mapped(array: Any) -> bool:
     return False
 
 
-def available_memory() -> int | None:
-    """Bytes that can be used without swapping, as Linux tells; None elsewhere."""
-    try:
-        text = Path("/proc/meminfo").read_text()
-    except OSError:
-        return None
-    sizes = [line.split()[1] for line in text.splitlines() if line.startswith("MemAvailable:")]
-    return int(sizes[0]) * 1024 if sizes else None
-
-
 def exceeds_memory(rows: Rows) -> bool:
     """Whether rows lie in a memory-mapped file of more than half the available memory."""
-    memory = available_memory() if is_mapped(rows.data) else None
-    return memory is not None and _n_bytes(rows) > memory // 2
+    free = memory.free(swap=False, private=False) if is_mapped(rows.data) else None
+    return free is not None and _n_bytes(rows) > free // 2
 
 
 def block_rows(n_rows: int, n_workers: int, per_epoch: int) -> int:

@@ -21,11 +21,11 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from hogshare import memory
 from hogshare.shm.spacing import APART
 
 PIECE = 1 << 28  # bytes per call of the kernel: a signal is noticed between two, or repeats one
@@ -268,14 +268,14 @@ def _allocate(fd: int, nbytes: int) -> None:
             os.posix_fallocate(fd, start, min(PIECE, nbytes - start))
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.ENOMEM, errno.EFBIG):
-            raise MemoryError(_too_much(nbytes, _available_bytes())) from error
+            raise MemoryError(_too_much(nbytes, memory.free(private=False))) from error
         raise
 
 
 def _require_memory(nbytes: int) -> None:
     # A memfd counts as memory in use, so allocating more than there is ends in the kernel killing
     # some process, not in an error.
-    available = _available_bytes()
+    available = memory.free(private=False)
     if available is not None and nbytes > available:
         raise MemoryError(_too_much(nbytes, available))
 
@@ -287,40 +287,3 @@ def _too_much(nbytes: int, available: int | None) -> str:
         f"Shared memory of {nbytes / 2**30:,.2f} GiB was asked for, but {less}{rest}. "
         "Use fewer rows, float32 instead of float64, or more memory."
     )
-
-
-def _available_bytes() -> int | None:
-    """Return what the machine and the control group still offer; None where neither tells."""
-    offers = []
-    with contextlib.suppress(OSError, ValueError, KeyError):
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        kib = {name: int(rest.split()[0]) for name, rest in (x.split(":", 1) for x in lines)}
-        offers.append(1024 * (kib["MemAvailable"] + kib["SwapFree"]))
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/self/cgroup").read_text().splitlines():
-            _, controllers, path = line.split(":", 2)
-            if controllers == "":
-                folder, names = Path("/sys/fs/cgroup"), ("memory.max", "memory.current")
-            elif "memory" in controllers.split(","):
-                folder = Path("/sys/fs/cgroup/memory")
-                names = ("memory.limit_in_bytes", "memory.usage_in_bytes")
-            else:
-                continue
-            here = folder / path.lstrip("/")
-            offers += [
-                room
-                for group in (here, *here.parents)
-                if group.is_relative_to(folder) and (room := _room(group, *names)) is not None
-            ]
-    return min(offers) if offers else None
-
-
-def _room(group: Path, limit: str, usage: str) -> int | None:
-    """Return the bytes left under a control group's limit, its droppable file cache included."""
-    try:
-        top = int((group / limit).read_text())  # "max" is no number: no limit
-        used = int((group / usage).read_text())
-        stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
-    except (OSError, ValueError):
-        return None
-    return max(0, top - used + int(stat.get("total_inactive_file", stat.get("inactive_file", 0))))

@@ -1,0 +1,147 @@
+"""How much memory there is for what somebody is about to allocate, and errors that say so.
+
+Linux grants memory that it does not have, and kills a process that then uses it. So who is about to
+use much asks here first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+PLENTY = 1 << 28  # bytes that any file may ask for, if they are there
+FOLD = 500  # times its size that a file may ask for beyond
+
+
+def free(*, swap: bool = True, private: bool = True) -> int | None:
+    """Bytes that can still be used, as Linux tells; None where nobody tells.
+
+    What the machine has, what the control groups of this process (of either version) allow, and
+    what the limits of the process do.
+
+    Parameters
+    ----------
+    swap : bool, default=True
+        Whether pages may be swapped out for it.
+    private : bool, default=True
+        Whether it will be this process's own; the limit on data does not count what is shared.
+    """
+    offers = [*_of_the_machine(swap), *_of_the_groups(), *_of_the_limits(private)]
+    return max(0, min(offers)) if offers else None
+
+
+def require(nbytes: int, what: str) -> None:
+    """Refuse to allocate more than there is; little is not looked at.
+
+    Parameters
+    ----------
+    nbytes : int
+    what : str
+        What needs it: the beginning of the error's sentence.
+
+    Raises
+    ------
+    MemoryError
+    """
+    if nbytes < PLENTY // 16:
+        return
+    available = free()
+    if available is not None and nbytes > available:
+        raise MemoryError(
+            f"{what} needs {amount(nbytes)} of memory, and {amount(available)} is free"
+        )
+
+
+def require_for_file(nbytes: int, size: int, what: str) -> None:
+    """Refuse what a file asks for if it is more than there is, or if no file of its size needs it.
+
+    Parameters
+    ----------
+    nbytes : int
+    size : int
+        Of the file, in bytes.
+    what : str
+        What needs it, with the file's name: the beginning of the error's sentence.
+
+    Raises
+    ------
+    MemoryError
+        If it is more than there is.
+    ValueError
+        If it is much, and more than `FOLD` times the file's size.
+    """
+    require(nbytes, what)
+    if nbytes > max(PLENTY, FOLD * size):
+        raise ValueError(
+            f"{what} needs {amount(nbytes)} of memory, which is more than {FOLD} times the file's "
+            f"{amount(size)}: it is damaged, or made to fill the memory"
+        )
+
+
+def amount(nbytes: int) -> str:
+    """A number of bytes in words."""
+    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if nbytes >= size:
+            return f"{nbytes / size:,.2f} {unit}"
+    return f"{nbytes} bytes"
+
+
+def _of_the_machine(swap: bool) -> list[int]:
+    with contextlib.suppress(OSError, ValueError, KeyError):
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        kib = {name: int(rest.split()[0]) for name, rest in (x.split(":", 1) for x in lines)}
+        return [1024 * (kib["MemAvailable"] + (kib["SwapFree"] if swap else 0))]
+    return []
+
+
+def _of_the_groups() -> list[int]:
+    offers = []
+    with contextlib.suppress(OSError, ValueError):
+        for line in Path("/proc/self/cgroup").read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            if controllers == "":
+                folder, names = Path("/sys/fs/cgroup"), ("memory.max", "memory.current")
+            elif "memory" in controllers.split(","):
+                folder = Path("/sys/fs/cgroup/memory")
+                names = ("memory.limit_in_bytes", "memory.usage_in_bytes")
+            else:
+                continue
+            here = folder / path.lstrip("/")
+            offers += [
+                room
+                for group in (here, *here.parents)
+                if group.is_relative_to(folder) and (room := _room(group, *names)) is not None
+            ]
+    return offers
+
+
+def _room(group: Path, limit: str, usage: str) -> int | None:
+    """Return the bytes left under a control group's limit, its droppable file cache included."""
+    try:
+        top = int((group / limit).read_text())  # "max" is no number: no limit
+        used = int((group / usage).read_text())
+        stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+    except (OSError, ValueError):
+        return None
+    return max(0, top - used + int(stat.get("total_inactive_file", stat.get("inactive_file", 0))))
+
+
+def _of_the_limits(private: bool) -> list[int]:
+    """What `ulimit -v` and `ulimit -d` leave; of the second only what is this process's own."""
+    try:
+        import resource  # Unix only
+    except ImportError:
+        return []
+    offers = []
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        # pages: all, resident, shared, text, libraries, data and stack, dirty
+        pages = Path("/proc/self/statm").read_text().split()
+        for limit, used, counts in (
+            (resource.RLIMIT_AS, pages[0], True),
+            (resource.RLIMIT_DATA, pages[5], private),
+        ):
+            top, _ = resource.getrlimit(limit)
+            if counts and top != resource.RLIM_INFINITY:
+                offers.append(top - int(used) * os.sysconf("SC_PAGESIZE"))
+    return offers

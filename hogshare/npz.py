@@ -1,0 +1,169 @@
+"""Arrays in files, ``.npy`` and ``.npz``, none of which is read before its size is known.
+
+NumPy reads whatever an archive has, believes each array's header, and allocates what that says. A
+file is not trusted here: only arrays that are named are read, and what one takes is told by the
+header, the archive's directory and the file's size, which have to agree.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from hogshare import memory
+
+LONGEST = 10_000  # bytes of an array's header, as in NumPy, which reads it whole before it looks
+METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # those of NumPy
+SUFFIX = ".npy"
+
+Choose = Callable[[frozenset[str]], Iterable[str]]
+
+
+@dataclass(frozen=True)
+class Head:
+    """What an array's header says, and how long it is itself."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    length: int
+
+    @property
+    def nbytes(self) -> int:
+        """Of the array."""
+        size = self.dtype.itemsize
+        for n in self.shape:
+            size *= int(n)
+        return size
+
+
+def read_array(path: str | Path, what: str) -> np.ndarray:
+    """Read the array of a ``.npy`` file.
+
+    Raises
+    ------
+    ValueError
+        If it is not `what`: the message begins with the file's name, as of all here.
+    MemoryError
+        If there is not as much memory.
+    OSError
+        If it cannot be opened.
+    """
+
+    def take(file: BinaryIO) -> np.ndarray:
+        if file.read(2) == b"PK":
+            raise ValueError("it holds several arrays; name it .npz")
+        file.seek(0)
+        size = os.fstat(file.fileno()).st_size
+        return _read(file, size, size, str(path))
+
+    return _taken(path, what, take)
+
+
+def read_arrays(path: str | Path, what: str, choose: Choose) -> dict[str, np.ndarray]:
+    """Read arrays of a ``.npz`` archive.
+
+    Parameters
+    ----------
+    path : str or Path
+    what : str
+        What the file should be, in words.
+    choose : callable
+        Given the names of all arrays, those to read. Others are not looked at.
+
+    Returns
+    -------
+    dict of str to ndarray
+
+    Raises
+    ------
+    ValueError, MemoryError, OSError
+        As `read_array`.
+    """
+
+    def take(file: BinaryIO) -> dict[str, np.ndarray]:
+        if file.read(6) == b"\x93NUMPY":
+            raise ValueError("a single array")
+        size = os.fstat(file.fileno()).st_size
+        with zipfile.ZipFile(file) as archive:
+            members = {info.filename.removesuffix(SUFFIX): info for info in archive.infolist()}
+            return {
+                name: _member(archive, members[name], size, f"{path}: the array {name}")
+                for name in choose(frozenset(members))
+            }
+
+    return _taken(path, what, take)
+
+
+def _taken(path: str | Path, what: str, take: Callable[[BinaryIO], Any]) -> Any:
+    """Open a file and take something from it.
+
+    Damaged bytes lead the readers of zip files and of array headers into errors of a dozen kinds
+    (even OSError, for a seek to nowhere), so once the file is open every error is the content's.
+    """
+    with open(path, "rb") as file:
+        try:
+            return take(file)
+        except MemoryError as error:
+            told = str(error)
+            if told.startswith(str(path)):
+                raise
+            raise MemoryError(f"{path}: asks for more memory than there is") from error
+        except Exception as error:
+            raise ValueError(f"{path}: not {what}, or cut off{_why(error, path)}") from error
+
+
+def _why(error: Exception, path: str | Path) -> str:
+    """Why a file could not be read, without its name, which is told already."""
+    text = str(error).removeprefix(f"{path}: ")
+    return f" ({text})" if text else ""
+
+
+def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, size: int, what: str) -> np.ndarray:
+    if info.compress_type not in METHODS:
+        raise ValueError(f"{info.filename} is compressed in a way that NumPy never uses")
+    longest = info.file_size if info.compress_type == zipfile.ZIP_STORED else 0
+    if max(info.compress_size, longest) > size:
+        raise ValueError(f"{info.filename} is longer than the file")
+    with archive.open(info) as stream:
+        return _read(stream, info.file_size, size, what)
+
+
+def _read(stream: Any, length: int, size: int, what: str) -> np.ndarray:
+    """Read an array of `length` bytes, its header included, from a file of `size` bytes."""
+    head = _head(stream)
+    if head.dtype.hasobject:
+        raise ValueError("it holds objects, and those are never loaded")
+    if not head.dtype.itemsize or head.dtype.names or head.dtype.subdtype:
+        raise ValueError(f"its type is {head.dtype}, and numbers or words were expected")
+    if head.nbytes > length - head.length:
+        raise ValueError(
+            f"its header says {head.nbytes:,} bytes of numbers, and there are "
+            f"{length - head.length:,}"
+        )
+    memory.require_for_file(head.nbytes, size, what)
+    stream.seek(0)
+    array: np.ndarray = np.lib.format.read_array(stream, allow_pickle=False)
+    return array
+
+
+def _head(stream: Any) -> Head:
+    version = np.lib.format.read_magic(stream)
+    width = 2 if version == (1, 0) else 4
+    length = int.from_bytes(stream.read(width), "little")
+    if length > LONGEST:
+        raise ValueError("its header is too long")
+    start = np.lib.format.MAGIC_LEN + width
+    stream.seek(np.lib.format.MAGIC_LEN)
+    if version == (1, 0):
+        shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+    else:  # the third differs in the letters of names, which numbers have none of
+        shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
+    if any(n < 0 for n in shape):
+        raise ValueError("its shape is negative")
+    return Head(shape, dtype, start + length)
