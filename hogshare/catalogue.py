@@ -7,6 +7,7 @@ in a folder. Each name is one small function from that folder (or None) to rows 
 from __future__ import annotations
 
 import gzip
+import math
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from hogshare import memory
 from hogshare.libsvm import DAMAGE, OPENERS
 from hogshare.readers import read_libsvm, read_npz
 
@@ -158,20 +160,22 @@ def mnist(stem: str, folder: Path | None) -> Rows:
 
 def idx(path: Path) -> np.ndarray:
     """Read a file of unsigned bytes in MNIST's IDX format: two zeros, type, axes, sizes, bytes."""
+    size = path.stat().st_size
     try:
         with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file:
-            content = file.read()
+            start = file.read(4)
+            if len(start) < 4 or start[:3] != b"\x00\x00\x08":
+                raise ValueError(f"{path}: not an IDX file of bytes")
+            sizes = file.read(4 * start[3])
+            shape = np.frombuffer(sizes[: len(sizes) // 4 * 4], dtype=">u4").tolist()
+            n_bytes = math.prod(shape)
+            memory.require_for_file(n_bytes, size, f"{path}: an array of these sizes")
+            content = file.read(n_bytes + 1)
     except DAMAGE as error:
         raise ValueError(f"{path}: truncated or damaged ({error})") from error
-    if len(content) < 4 or content[:3] != b"\x00\x00\x08":
-        raise ValueError(f"{path}: not an IDX file of bytes")
-    start = 4 + 4 * content[3]
-    if len(content) < start:
+    if len(shape) != start[3] or len(content) != n_bytes:
         raise ValueError(f"{path}: truncated IDX file")
-    shape = np.frombuffer(content[4:start], dtype=">u4").astype(np.int64)
-    if len(content) != start + shape.prod():
-        raise ValueError(f"{path}: truncated IDX file")
-    return np.frombuffer(content, dtype=np.uint8, offset=start).reshape(shape)
+    return np.frombuffer(content, dtype=np.uint8).reshape(shape)
 
 
 SOURCES: dict[str, Source] = {

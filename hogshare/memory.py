@@ -66,17 +66,17 @@ def require_for_file(nbytes: int, size: int, what: str) -> None:
 
     Raises
     ------
-    MemoryError
-        If it is more than there is.
     ValueError
         If it is much, and more than `FOLD` times the file's size.
+    MemoryError
+        If it is more than there is.
     """
-    require(nbytes, what)
     if nbytes > max(PLENTY, FOLD * size):
         raise ValueError(
             f"{what} needs {amount(nbytes)} of memory, which is more than {FOLD} times the file's "
             f"{amount(size)}: it is damaged, or made to fill the memory"
         )
+    require(nbytes, what)
 
 
 def amount(nbytes: int) -> str:

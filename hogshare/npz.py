@@ -60,7 +60,11 @@ def read_array(path: str | Path, what: str) -> np.ndarray:
             raise ValueError("it holds several arrays; name it .npz")
         file.seek(0)
         size = os.fstat(file.fileno()).st_size
-        return _read(file, size, size, str(path))
+        head = _head(file)
+        # `numpy.save` may have put something behind it, which is not looked at
+        length = min(size, head.length + head.nbytes)
+        file.seek(0)
+        return _read(file, length, size, str(path))
 
     return _taken(path, what, take)
 
@@ -141,7 +145,7 @@ def _read(stream: Any, length: int, size: int, what: str) -> np.ndarray:
         raise ValueError("it holds objects, and those are never loaded")
     if not head.dtype.itemsize or head.dtype.names or head.dtype.subdtype:
         raise ValueError(f"its type is {head.dtype}, and numbers or words were expected")
-    if head.nbytes > length - head.length:
+    if head.nbytes != length - head.length:
         raise ValueError(
             f"its header says {head.nbytes:,} bytes of numbers, and there are "
             f"{length - head.length:,}"

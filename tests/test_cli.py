@@ -990,10 +990,9 @@ def test_a_loss_of_the_other_task(capsys, tmp_path, rows_file):
 
 
 def test_a_model_of_an_unknown_class(capsys, tmp_path, rows_file):
-    modelfile.save(
-        tmp_path / "m.npz",
-        modelfile.SavedModel(class_name="os", n_features=3, arrays={"coef_": np.ones((1, 3))}),
-    )
+    arrays = {"coef_": np.ones((1, 3)), "intercept_": np.zeros(1)}
+    saved = modelfile.SavedModel(class_name="os", n_features=3, arrays=arrays)
+    modelfile.save(tmp_path / "m.npz", saved)
     code, _, err = run(capsys, "predict", tmp_path / "m.npz", rows_file)
     assert code == 1
     assert "unknown class 'os'" in err

@@ -199,6 +199,8 @@ def test_idx_files(tmp_path):
         b"hello",
         gzip.compress(b"\x00\x00\x08\x03\x00"),
         gzip.compress(head),
+        gzip.compress(head + pixels.tobytes() + b"x"),
+        gzip.compress(b"\x00\x00\x08\x03" + b"\x00\x01\x00\x00" * 3 + bytes(10)),  # 2**48 bytes
         images.read_bytes()[:-9],
     ):
         images.write_bytes(content)

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from hogshare import ranges
+from hogshare import memory, ranges
 from hogshare.barriers import ASP, Barrier, BuiltIn, check_barrier
 from hogshare.engine.arrays import Shapes, fill, lent, row_arrays
 from hogshare.engine.automatic import COUPLED
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from hogshare.engine.recording import Recording
     from hogshare.simulation.simulator import Simulator
 
+COPIES = 4  # of a model that a fit makes in float64, at least: 27 to 58 bytes a coefficient in all
+
 
 def solve(
     problem: LinearProblem,
@@ -72,7 +74,8 @@ def solve(
     Parameters
     ----------
     problem : LinearProblem
-        From `hogshare.problems.linear`.
+        From `hogshare.problems.linear`. It holds the caller's own arrays, checked when it was made:
+        their indices must not be changed in place after that, nor by a callback.
     rule : SGD, SDCA or SAGA, default=SGD()
         How a block of rows becomes a step.
     plane : Shared or Master, default=Shared()
@@ -221,6 +224,10 @@ def solve(
         check_recordable(settings)
     checks = Checks(problem, stop, not isinstance(rule, SGD)) if stop.looks else None
     handed = lent(start, settings.rule["iterate"])
+    memory.require(
+        COPIES * 8 * problem.n_features * problem.n_columns,
+        f"A fit of {problem.n_features:,} features",
+    )
     arrays = runner.allocate(shapes, row_arrays(problem), handed)
     try:
         asked = None if isinstance(barrier, BuiltIn) else barrier
@@ -266,10 +273,10 @@ def solve(
         reason = session.word(layout.STOP)
         with np.errstate(all="ignore"):  # an average may be too large for the rows' type
             model = session.model(last=runner.is_private)
-            memory = memory_of(session)
+            remembered = memory_of(session)
             squares = sum_of_squares(model.coef)
-        if memory is not None:
-            model = dataclasses.replace(model, memory=memory)
+        if remembered is not None:
+            model = dataclasses.replace(model, memory=remembered)
         if reason == layout.STOPPED_BY_DIVERGENCE or not model.is_finite(squares):
             raise diverged(session.word(layout.EPOCHS), rule)
         if keeper is not None:
