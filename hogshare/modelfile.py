@@ -102,7 +102,7 @@ def load(path: str | Path) -> SavedModel:
             zero_based=header.get("zero_based"),
             versions=dict(header["versions"]),
         )
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise ValueError(f"{path}: not a hogshare model ({error})") from error
     if not (model.zero_based is None or isinstance(model.zero_based, bool)):
         raise ValueError(f"{path}: not a hogshare model (zero_based: {model.zero_based!r})")

@@ -291,7 +291,7 @@ def test_limits_of_the_process_count():
         resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY,) * 2)
         print(memory.free() < more)
     """
-    assert limited(script, limit=1 << 27, imports="") == ["True"] * 4
+    assert limited(script, limit=1 << 29, imports="") == ["True"] * 4
     least = memory.free(swap=False)
     assert least is not None and 0 < least <= 1.1 * memory.free()
 

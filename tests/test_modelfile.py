@@ -158,6 +158,7 @@ def test_what_is_no_model(tmp_path):
         ({"format": "other"}, "header says"),
         ({"params": None}, "not a hogshare model"),
         ({"n_features": 4}, "coefficients"),
+        ({"n_features": float("inf")}, "not a hogshare model"),
         ({"zero_based": 1}, "not a hogshare model"),
         ({"zero_based": "auto"}, "not a hogshare model"),
     ],
