@@ -7,10 +7,10 @@ use much asks here first.
 from __future__ import annotations
 
 import contextlib
-import os
 from pathlib import Path
 
 PLENTY = 1 << 28  # bytes that any file may ask for, if they are there
+LITTLE = 1 << 26  # bytes that are not looked for, which takes up to half a millisecond
 FOLD = 500  # times its size that a file may ask for beyond
 
 
@@ -44,7 +44,7 @@ def require(nbytes: int, what: str) -> None:
     ------
     MemoryError
     """
-    if nbytes < PLENTY // 16:
+    if nbytes < LITTLE:
         return
     available = free()
     if available is not None and nbytes > available:
@@ -133,15 +133,13 @@ def _of_the_limits(private: bool) -> list[int]:
         import resource  # Unix only
     except ImportError:
         return []
-    offers = []
+    # pages in statm: all, resident, shared, text, libraries, data and stack, dirty
+    places = {resource.RLIMIT_AS: 0, **({resource.RLIMIT_DATA: 5} if private else {})}
+    tops = [(resource.getrlimit(limit)[0], place) for limit, place in places.items()]
+    tops = [(top, place) for top, place in tops if top != resource.RLIM_INFINITY]
+    if not tops:
+        return []
     with contextlib.suppress(OSError, ValueError, IndexError):
-        # pages: all, resident, shared, text, libraries, data and stack, dirty
         pages = Path("/proc/self/statm").read_text().split()
-        for limit, used, counts in (
-            (resource.RLIMIT_AS, pages[0], True),
-            (resource.RLIMIT_DATA, pages[5], private),
-        ):
-            top, _ = resource.getrlimit(limit)
-            if counts and top != resource.RLIM_INFINITY:
-                offers.append(top - int(used) * os.sysconf("SC_PAGESIZE"))
-    return offers
+        return [top - int(pages[place]) * resource.getpagesize() for top, place in tops]
+    return []
