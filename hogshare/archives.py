@@ -83,11 +83,15 @@ def read(
     OSError
         If it cannot be opened.
     """
-    parts = npz.read_arrays(path, what, lambda found: found & {"header"})
-    if "header" not in parts:
-        raise ValueError(f"{path}: not {what} (it has no header)")
-    header = _header(path, what, parts["header"], form, version)
-    return header, npz.read_arrays(path, what, lambda found: found & {*names})
+
+    def take(archive: npz.Archive) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        if "header" not in archive.names:
+            raise ValueError(f"{path}: not {what} (it has no header)")
+        header = _header(path, what, archive.read("header"), form, version)
+        return header, {name: archive.read(name) for name in names if name in archive.names}
+
+    header, arrays = npz.use(path, what, take)
+    return header, arrays
 
 
 def _header(

@@ -90,18 +90,44 @@ def read_arrays(path: str | Path, what: str, choose: Choose) -> dict[str, np.nda
         As `read_array`.
     """
 
-    def take(file: BinaryIO) -> dict[str, np.ndarray]:
+    def take(archive: Archive) -> dict[str, np.ndarray]:
+        return {name: archive.read(name) for name in choose(archive.names)}
+
+    arrays: dict[str, np.ndarray] = use(path, what, take)
+    return arrays
+
+
+def use(path: str | Path, what: str, take: Callable[[Archive], Any]) -> Any:
+    """Return what is taken from a ``.npz`` archive while it is open; raises as `read_array`.
+
+    One that is replaced meanwhile stays the one that was opened.
+    """
+
+    def opened(file: BinaryIO) -> Any:
         if file.read(6) == b"\x93NUMPY":
             raise ValueError("a single array")
-        size = os.fstat(file.fileno()).st_size
         with zipfile.ZipFile(file) as archive:
-            members = {info.filename.removesuffix(SUFFIX): info for info in archive.infolist()}
-            return {
-                name: _member(archive, members[name], size, f"{path}: the array {name}")
-                for name in choose(frozenset(members))
-            }
+            return take(Archive(archive, os.fstat(file.fileno()).st_size, str(path)))
 
-    return _taken(path, what, take)
+    return _taken(path, what, opened)
+
+
+class Archive:
+    """An open archive, of which arrays are read by their names."""
+
+    def __init__(self, archive: zipfile.ZipFile, size: int, path: str) -> None:
+        self._archive, self._size, self._path = archive, size, path
+        self._members = {i.filename.removesuffix(SUFFIX): i for i in archive.infolist()}
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Of all its arrays."""
+        return frozenset(self._members)
+
+    def read(self, name: str) -> np.ndarray:
+        """Read an array."""
+        what = f"{self._path}: the array {name}"
+        return _member(self._archive, self._members[name], self._size, what)
 
 
 def _taken(path: str | Path, what: str, take: Callable[[BinaryIO], Any]) -> Any:
@@ -119,13 +145,11 @@ def _taken(path: str | Path, what: str, take: Callable[[BinaryIO], Any]) -> Any:
                 raise
             raise MemoryError(f"{path}: asks for more memory than there is") from error
         except Exception as error:
-            raise ValueError(f"{path}: not {what}, or cut off{_why(error, path)}") from error
-
-
-def _why(error: Exception, path: str | Path) -> str:
-    """Why a file could not be read, without its name, which is told already."""
-    text = str(error).removeprefix(f"{path}: ")
-    return f" ({text})" if text else ""
+            text = str(error)
+            if isinstance(error, ValueError) and text.startswith(f"{path}: "):
+                raise
+            why = f" ({text})" if text else ""
+            raise ValueError(f"{path}: not {what}, or cut off{why}") from error
 
 
 def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, size: int, what: str) -> np.ndarray:

@@ -225,3 +225,18 @@ def test_an_interrupted_write_keeps_no_buffer(tmp_path, monkeypatch):
         archives.write(tmp_path / "m.npz", {}, {"a": np.eye(3)})
     with pytest.raises(ValueError, match="released"):
         seen[0].tobytes()
+
+
+def test_header_and_arrays_are_of_one_file(tmp_path, monkeypatch):
+    """Also if the file is replaced while it is read."""
+    path = tmp_path / "m.npz"
+    whole = {"format": "f", "format_version": 1}
+    archives.write(path, whole, {"a": np.zeros(1)})
+    loads = json.loads
+
+    def slowly(text):
+        archives.write(path, whole, {"a": np.ones(1)})
+        return loads(text)
+
+    monkeypatch.setattr(archives.json, "loads", slowly)
+    assert archives.read(path, "a test", "f", 1, ["a"])[1]["a"] == 0.0
