@@ -224,10 +224,11 @@ def solve(
         check_recordable(settings)
     checks = Checks(problem, stop, not isinstance(rule, SGD)) if stop.looks else None
     handed = lent(start, settings.rule["iterate"])
-    memory.require(
-        COPIES * 8 * problem.n_features * problem.n_columns,
-        f"A fit of {problem.n_features:,} features",
-    )
+    if not handed:
+        memory.require(
+            COPIES * 8 * problem.n_features * problem.n_columns,
+            f"A fit of {problem.n_features:,} features",
+        )
     arrays = runner.allocate(shapes, row_arrays(problem), handed)
     try:
         asked = None if isinstance(barrier, BuiltIn) else barrier
