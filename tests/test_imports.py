@@ -17,6 +17,7 @@ LEVELS = {
     "memory": -1,
     "_version": 0,
     "files": 0,
+    "interrupts": 0,
     "kernels": 0,
     "lazy": 0,
     "npz": 0,

@@ -1,5 +1,6 @@
 """A run with processes ends when its workers do, not when somebody happens to look."""
 
+import contextlib
 import os
 import socket
 import sys
@@ -72,17 +73,16 @@ class Crew:
     def __init__(self):
         self.members = []
 
-    def hire(self, n):
+    @contextlib.contextmanager
+    def hired(self, n):
         self.members = [Absent() for _ in range(n)]
-        return self.members
+        yield self.members
+        for member in self.members:
+            member.mine.close()
+            member.theirs.close()
 
     def reap(self):
         pass
-
-    def release(self, members):
-        for member in members:
-            member.mine.close()
-            member.theirs.close()
 
 
 @pytest.fixture

@@ -27,12 +27,12 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from hogshare.kernels import warm
-from hogshare.runtimes import fork_helper
+from hogshare.runtimes import ending, fork_helper
 from hogshare.runtimes.fork_helper import encode, select_readable
 
 BACKLOG = 1 << 26  # bytes that may wait for a member to read them
@@ -259,6 +259,8 @@ class Member:
             self._sock.close()
             self._sock = None
 
+    __del__ = _close
+
 
 class _Helper:
     """The caller's side of one fork helper process."""
@@ -288,8 +290,10 @@ class _Helper:
         packet = pickle.dumps(([m.number for m in members], path, idle))
         self.last_request = time.monotonic()
         self.members.update({m.number: m for m in members})
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        try:
             socket.send_fds(self._control, [packet], list(ends))
+        except (BrokenPipeError, ConnectionResetError):
+            self.read_reports()  # of its end: until then it is a zombie
 
     def read_reports(self) -> None:
         """Take in what the helper has told, its own end included; never waits for more."""
@@ -347,7 +351,8 @@ class Crew:
         self.process = os.getpid()
         self.idle_seconds = 60.0
         self._helper: _Helper | None = None
-        self._hired: set[Member] = set()
+        # one whom nobody has any more is gone, and its process leaves: its socket is closed
+        self._hired: weakref.WeakSet[Member] = weakref.WeakSet()
         self._idle: list[Member] = []
         self._count = 0
 
@@ -362,7 +367,8 @@ class Crew:
         Returns
         -------
         list of Member
-            Nobody else's until they are given to `release`, which must not be forgotten.
+            Nobody else's until they are given to `release`, which must not be forgotten: `hired`
+            sees to it.
         """
         with _lock:
             self.idle_seconds = _idle_seconds()
@@ -374,11 +380,24 @@ class Crew:
             kept = sorted(self._idle, key=lambda m: (not m._up, m.busy))[: max(n, 0)]
             for member in kept:
                 self._idle.remove(member)
-                member._hired()
             self._hired.update(kept)  # before forking, which ends a helper that has nobody alive
-            forked = self._fork(n - len(kept))
-            self._hired.update(forked)
-            return kept + forked
+            try:
+                for member in kept:
+                    member._hired()
+                self._fork(n - len(kept), kept)
+            except BaseException:
+                self.release(kept)
+                raise
+            return kept
+
+    @contextlib.contextmanager
+    def hired(self, n: int) -> Iterator[list[Member]]:
+        """Hire n members for a block, and take them back at its end, whatever has happened."""
+        members = self.hire(n)
+        try:
+            yield members
+        finally:
+            self.release(members)
 
     def release(self, members: Iterable[Member]) -> None:
         """Take members back: the healthy ones wait for the next hire, the dead are forgotten.
@@ -440,23 +459,33 @@ class Crew:
                 self._idle.remove(member)
                 member._close()
 
-    def _fork(self, n: int) -> list[Member]:
-        if n <= 0:
-            return []
-        helper = self._ready_helper()
-        members = []
+    def _fork(self, n: int, hired: list[Member]) -> None:
+        """Have n members forked, and add them to those that are hired, a batch at a time."""
+        helper = self._ready_helper() if n > 0 else None
         for start in range(0, n, BATCH):
-            pairs = [socket.socketpair() for _ in range(min(BATCH, n - start))]
-            batch = []
-            for ours, _ in pairs:
-                ours.setblocking(False)
-                self._count += 1
-                batch.append(Member(self._count, helper, ours))
-            helper.request(batch, [end.fileno() for _, end in pairs], self.idle_seconds)
-            for _, end in pairs:
-                end.close()
-            members += batch
-        return members
+            assert helper is not None
+            batch: list[Member] = []
+            with contextlib.ExitStack() as theirs:
+                try:
+                    ends = [
+                        theirs.enter_context(self._new_member(helper, batch))
+                        for _ in range(min(BATCH, n - start))
+                    ]
+                    helper.request(batch, [end.fileno() for end in ends], self.idle_seconds)
+                except BaseException:
+                    for member in batch:
+                        member._close()
+                    raise
+            self._hired.update(batch)
+            hired += batch
+
+    def _new_member(self, helper: _Helper, batch: list[Member]) -> socket.socket:
+        """Make a socket pair, and a member of the one end; return the other."""
+        ours, end = socket.socketpair()
+        ours.setblocking(False)
+        self._count += 1
+        batch.append(Member(self._count, helper, ours))
+        return end
 
     def _ready_helper(self) -> _Helper:
         """Return a helper that serves the next request, another one if need be."""
@@ -571,6 +600,7 @@ def _after_fork_in_child() -> None:
 
 
 def _at_exit() -> None:
+    ending.end_runs()  # while they have members still
     if _current is not None and _current.process == os.getpid():
         _current.shutdown()
 

@@ -71,12 +71,14 @@ def nap(wish: Rest) -> int:
     return back_off(wish.attempts, yields=0)
 
 
-def sleep(wish: Sleep) -> int:
+def sleep(wish: Sleep, on_slice: Callable[[], None] | None = None) -> int:
     """Sleep in slices until the time or the run is over; return nanoseconds."""
     start = time.perf_counter_ns()
     spent = 0
     while (left := wish.seconds - spent * 1e-9) > 0.0 and not wish.is_over():
         time.sleep(min(left, SLICE))
+        if on_slice is not None:
+            on_slice()
         spent = time.perf_counter_ns() - start
     return spent
 
@@ -93,7 +95,7 @@ def drive(
     on_ended : called when an epoch has ended
     yields : how often it yields where it waits, before it sleeps
     rest : lets a rest pass, or part of it; returns nanoseconds
-    on_turn : called after every turn, whatever has come of it
+    on_turn : called after every turn, whatever has come of it, and while it sleeps
     """
     reply: Any = None
     while True:
@@ -108,11 +110,12 @@ def drive(
             if on_turn is not None and wish.is_turn:
                 on_turn()
         elif isinstance(wish, Wait):
-            reply = back_off(wish.attempts, yields) if wish.look is None else sleep(wish.look)
+            look = wish.look
+            reply = back_off(wish.attempts, yields) if look is None else sleep(look, on_turn)
         elif isinstance(wish, Rest):
             reply = rest(wish)
         elif isinstance(wish, Sleep):
-            reply = sleep(wish)
+            reply = sleep(wish, on_turn)
         else:
             reply = None
             if on_ended is not None:

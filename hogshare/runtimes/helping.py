@@ -12,6 +12,7 @@ import contextlib
 from collections.abc import Callable
 from concurrent.futures import Future
 
+from hogshare.interrupts import Holding
 from hogshare.kernels.jit import JIT_DISABLED
 from hogshare.kernels.parts import NOBODY, Helpers
 from hogshare.machine import usable_cores
@@ -57,7 +58,8 @@ def _call(function: Callable[[int], None], count: int) -> None:
 
     threads = pool()  # after a fork another one
     _out[:] = [(owner, task) for owner, task in _out if owner is threads and not task.done()]
-    with contextlib.suppress(RuntimeError):  # the system starts no thread: then nobody helps
+    # where the system starts no thread nobody helps
+    with Holding(), contextlib.suppress(RuntimeError):
         for me in range(1, count + 1 - len(_out)):
             task = threads.submit_to(placement.elsewhere(me), help_out, me)
             _out.append((threads, task))

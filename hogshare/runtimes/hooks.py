@@ -10,6 +10,7 @@ from hogshare.engine.checks import AtRest
 from hogshare.engine.intercepts import Each
 from hogshare.engine.keeping import OnEpoch as OnEpoch
 from hogshare.engine.session import Session
+from hogshare.interrupts import Holding
 from hogshare.kernels import layout
 from hogshare.problems.model import Model
 from hogshare.runtimes.pool import pool
@@ -22,6 +23,9 @@ class EpochHook:
     is looked at here, in the caller's thread, and either the run ends or the limit is raised. What
     of that can be done side by side, `each` does; what nobody has to wait for is done in a thread
     while the workers go on, and waited for before the next look and when the block is left.
+
+    With `held` signals wait elsewhere; here, at every `poll`, they are let through, and may
+    interrupt ``on_epoch`` wherever it is.
     """
 
     def __init__(
@@ -30,11 +34,13 @@ class EpochHook:
         on_epoch: OnEpoch | None,
         checks: AtRest | None = None,
         each: Each | None = None,
+        held: Holding | None = None,
     ) -> None:
         self.session = session
         self.on_epoch = on_epoch
         self.checks = checks
         self.each = each or side_by_side
+        self.held = held or Holding()
         self.seen = session.word(layout.EPOCHS)  # of a run that goes on, those before are told
         self._meanwhile: Future[None] | None = None
 
@@ -49,6 +55,7 @@ class EpochHook:
 
     def poll(self, snapshot: Callable[[], Model] | None = None) -> None:
         """Report the epochs that have ended since the last call; look, if the run rests for it."""
+        self.held.deliver()
         self._report(snapshot)
         if self.checks is not None and self.session.rests():
             self._look(self.checks)
@@ -76,7 +83,7 @@ class EpochHook:
             if self.session.word(layout.STOP) == layout.STOPPED_BY_DIVERGENCE:
                 return
             self.seen += 1
-            if self.on_epoch(self.seen, snapshot or self.session.model):
+            if self.held.outside(self.on_epoch, self.seen, snapshot or self.session.model):
                 self.session.stop()
                 self.on_epoch = None  # epochs that end before all have stopped are not reported
                 return
@@ -90,9 +97,10 @@ def side_by_side(function: Callable[[Any], Any], parts: Iterable[Any]) -> list[A
     """
     first, *others = parts
     tasks: list[Future[Any]] = []
-    try:
-        for part in others:
-            tasks.append(pool().submit(function, part))
-        return [function(first), *(task.result() for task in tasks)]
-    finally:
-        wait(tasks)  # after an interruption too, unless it came between a task and its name here
+    with Holding():
+        try:
+            for part in others:
+                tasks.append(pool().submit(function, part))
+            return [function(first), *(task.result() for task in tasks)]
+        finally:
+            wait(tasks)

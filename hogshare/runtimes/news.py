@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-import weakref
 from multiprocessing.connection import wait
 from queue import Empty, SimpleQueue
+
+from hogshare.shm.descriptor import Descriptor
 
 
 class News:
     """As `threading.Event`, with a descriptor that is readable while it is set (Linux)."""
 
     def __init__(self) -> None:
-        self._fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        weakref.finalize(self, os.close, self._fd).atexit = False
+        self._file = Descriptor(os.eventfd, 0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._fd = self._file.number
 
     def set(self) -> None:
         """Wake whoever waits, now or next."""

@@ -1,14 +1,15 @@
 """Threads kept between runs: waking two takes 0.06 ms, starting them 0.4 ms.
 
 Who writes: whoever submits takes a thread from the list of spare ones, or starts one, and hands it
-the task; a thread adds itself back when a task is done, just before it says so. Both under the
-pool's lock, so that threads are never fewer than tasks: none waits for another that runs, and who
-has waited for a task before it submits the next one starts no thread
+the task; a thread adds itself back when a task is done, just before it says so. Both in one step of
+the interpreter, so that threads are never fewer than tasks: none waits for another that runs, and
+who has waited for a task before it submits the next one starts no thread. There is no lock: a
+signal's handler may submit a task while its thread is about to, and a fork finds nothing taken
 (`concurrent.futures.ThreadPoolExecutor` loses count from Python 3.12 on where a task comes while
 another ends: it starts a thread too many every hundred runs, and keeps all of them). Which thread
 will do a task is known before it wakes up, so that it can be kept off a core (`submit_to`). Who
-frees: nobody; idle threads end with the process, which closes the pool and waits for those that are
-in a kernel, whose code would be gone.
+frees: nobody; idle threads end with the process, which tells runs to stop, closes the pool and
+waits for those that are in a kernel, whose code would be gone.
 
 `take_turns`: a thread takes parts from an iterator under a lock and writes a part's result to its
 own place of a list; whoever called reads the list when all threads are through.
@@ -18,12 +19,19 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import itertools
 import os
 import threading
 from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from queue import SimpleQueue
 from typing import Any
+
+from hogshare.interrupts import Holding
+from hogshare.runtimes import ending
+from hogshare.runtimes.news import Bell
+
+POLL_SECONDS = 0.5  # between two looks whether somebody insists
 
 Task = tuple[Future[Any], Callable[..., Any], tuple[Any, ...]]
 
@@ -56,9 +64,8 @@ class Pool:
 
     def __init__(self) -> None:
         self.process = os.getpid()
-        self._lock = threading.Lock()
         self._spare: list[_Server] = []  # the last one first: its core is awake still
-        self._started = 0
+        self._started = itertools.count()
         self._unfinished: set[Future[Any]] = set()
         self._closed = False
 
@@ -80,23 +87,24 @@ class Pool:
         The function sees to it that the thread is bound no longer. Without `cores` as `submit`.
         """
         future: Future[Any] = Future()
-        with self._lock:
-            if self._closed:
-                raise RuntimeError("no run can start any more: the process is ending.")
-            if not self._spare:
-                self._spare.append(_Server(self._serve, f"hogshare_{self._started}"))
-                self._started += 1
-            self._spare[-1].go_to(cores)
+        with Holding():  # or a thread would be nobody's
+            self._unfinished.add(future)  # first: the end of the process waits for what runs
             try:
-                self._unfinished.add(future)  # first: the end of the process waits for what runs
-                self._spare.pop().tasks.put((future, function, args))
+                if self._closed:
+                    raise RuntimeError("no run can start any more: the process is ending.")
+                server = self._take_server()
+                server.go_to(cores)
+                server.tasks.put((future, function, args))
             except BaseException:
-                # Interrupted in between, a thread is lost at worst: what none has begun none will,
-                # and nobody waits for it.
-                if future.cancel():
+                if future.cancel():  # none has begun it, and none will
                     self._unfinished.discard(future)
                 raise
         return future
+
+    def _take_server(self) -> _Server:
+        with contextlib.suppress(IndexError):
+            return self._spare.pop()
+        return _Server(self._serve, f"hogshare_{next(self._started)}")
 
     def _serve(self, server: _Server) -> None:
         while True:
@@ -108,10 +116,9 @@ class Pool:
             except BaseException as raised:
                 error = raised
             # before its caller is told, who may submit at once: another thread would be started
-            with self._lock:
-                self._unfinished.discard(future)
-                server.sent = False
-                self._spare.append(server)
+            self._unfinished.discard(future)
+            server.sent = False
+            self._spare.append(server)
             if error is not None:
                 future.set_exception(error)
             elif runs:
@@ -120,10 +127,8 @@ class Pool:
 
     def close(self) -> None:
         """Take no more tasks, and wait until those that were taken are finished."""
-        with self._lock:
-            self._closed = True
-            left = list(self._unfinished)
-        wait(left)
+        self._closed = True
+        wait_for(list(self._unfinished))
 
 
 _pool = Pool()
@@ -137,7 +142,31 @@ def pool() -> Pool:
     return _pool
 
 
-atexit.register(lambda: pool().close())
+def _at_exit() -> None:
+    ending.end_runs()
+    pool().close()
+
+
+atexit.register(_at_exit)
+
+
+def wait_for(tasks: Collection[Future[Any]], to_the_end: bool = False) -> None:
+    """Wait until tasks are done; signals come through meanwhile, and leave the tasks whole.
+
+    With `to_the_end` they wait as well, unless somebody insists: tasks that have been told to end
+    are about to.
+    """
+    bell = Bell()
+    with Holding(bell) as held:
+        has_enough = held.patience()
+        for task in tasks:
+            task.add_done_callback(lambda _: bell.set())
+        while not all(task.done() for task in tasks):
+            bell.wait(POLL_SECONDS)
+            if not to_the_end:
+                held.deliver()
+            elif has_enough():
+                return
 
 
 def take_turns(
@@ -172,12 +201,14 @@ def take_turns(
                 raise
 
     tasks: list[Future[Any]] = []
-    try:
-        for _ in range(n_threads):
-            tasks.append(pool().submit(work))
-        for task in tasks:
-            task.result()
-    finally:
-        over.set()
-        wait(tasks)  # after an interruption too, unless it came between a task and its name here
+    with Holding():
+        try:
+            for _ in range(n_threads):
+                tasks.append(pool().submit(work))
+            wait_for(tasks)
+            for task in tasks:
+                task.result()
+        finally:
+            over.set()
+            wait_for(tasks, to_the_end=True)
     return results

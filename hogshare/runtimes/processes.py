@@ -28,6 +28,7 @@ from hogshare.engine.arrays import NOTHING, Shapes
 from hogshare.engine.checks import AtRest
 from hogshare.engine.loop import loop_of
 from hogshare.engine.session import ROW_ARRAYS, Session, Settings
+from hogshare.interrupts import Holding
 from hogshare.kernels import layout, repair
 from hogshare.runtimes.crew import Member, TaskFailed, current_crew
 from hogshare.runtimes.driver import drive, yields_of
@@ -99,34 +100,35 @@ class Processes:
         self.barrier = by_value(session.barrier)
         crew = current_crew()
         wanted = session.settings.n_workers - 1 + session.has_master  # the last is the master
-        members = dict(enumerate(crew.hire(wanted), start=1))
         news = News()
-        watch = Watch(session, members, news)
-        threads = ThreadCrew(session, range(1), news)
-        with EpochHook(session, on_epoch, checks) as hook:
-            try:
-                # first the others: worker 0 may take the core that this thread would post from
-                for me, member in members.items():
-                    self._post(session, member, me)
-                threads.start()
-                while True:
-                    watch.look(TICK_SECONDS if checks is None else LOOK_SECONDS)
-                    crew.reap()
-                    hook.poll()
-                    threads.wake()
-                    if not threads.running:
-                        watch.refuse_late()  # before it is asked who works: nobody joins any more
-                        if not watch.anyone_working() and session.master_is_idle():
-                            break
-            except BaseException:
-                session.stop()
-                watch.refuse_late()
-                watch.give_grace(GRACE_SECONDS)
-                while threads.running:  # worker 0 may wait for a segment of a member that died
-                    watch.look(TICK_SECONDS / 4)
-                raise
-            finally:
-                crew.release(members.values())
+        with Holding(news) as held, EpochHook(session, on_epoch, checks, held=held) as hook:
+            with crew.hired(wanted) as hired:
+                members = dict(enumerate(hired, start=1))
+                watch = Watch(session, members, news)
+                threads = ThreadCrew(session, range(1), news)
+                try:
+                    # first the others: worker 0 may take the core that this thread would post from
+                    for me, member in members.items():
+                        self._post(session, member, me)
+                    threads.start()
+                    while True:
+                        watch.look(TICK_SECONDS if checks is None else LOOK_SECONDS)
+                        crew.reap()
+                        hook.poll()
+                        threads.wake()
+                        if not threads.running:
+                            watch.refuse_late()  # before asking who works: nobody joins any more
+                            if not watch.anyone_working() and session.master_is_idle():
+                                break
+                except BaseException:
+                    session.stop()
+                    watch.refuse_late()
+                    watch.give_grace(GRACE_SECONDS)
+                    # worker 0 may wait for a segment of a member that died
+                    has_enough = held.patience()
+                    while threads.running and not has_enough():
+                        watch.look(TICK_SECONDS / 4)
+                    raise
             threads.finish()
             watch.finish()
             hook.poll()

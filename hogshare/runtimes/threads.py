@@ -1,10 +1,10 @@
 """Workers as threads of this process, on the caller's own arrays: kernels release the GIL.
 
 The calling thread is worker 0: it need not be woken to begin, nor at the end, and has a core of its
-own already. It notices Ctrl-C between its turns. Where it has epochs to report it only waits: they
-may end elsewhere while it is in a turn, and a callback may take long, in which it would hold
-others. A look at the model is done by all workers, who rest then, where two threads that are woken
-for it share one core half of the time.
+own already. Ctrl-C comes through between its turns (`hogshare.interrupts`). Where it has
+epochs to report it only waits: they may end elsewhere while it is in a turn, and a callback may
+take long, in which it would hold others. A look at the model is done by all workers, who rest then,
+where two threads that are woken for it share one core half of the time.
 
 Who writes: the caller puts parts of a look into `_parts`, and whoever rests takes them out, the
 caller too; all under `_changed`, which tells of either. Who frees: nobody needs to; the arrays are
@@ -28,6 +28,7 @@ from hogshare.engine.arrays import NOTHING, Shapes, private_memory
 from hogshare.engine.checks import AtRest
 from hogshare.engine.loop import Rest, loop_of
 from hogshare.engine.session import Session
+from hogshare.interrupts import Holding
 from hogshare.kernels import layout
 from hogshare.runtimes.driver import drive, yields_of
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
@@ -56,7 +57,7 @@ class ThreadCrew:
         self,
         session: Session,
         workers: range,
-        news: threading.Event | News | Bell | None = None,
+        news: News | Bell | None = None,
         leads: bool = False,
     ) -> None:
         self.session = session
@@ -113,6 +114,8 @@ class ThreadCrew:
             self.wake()
             return time.perf_counter_ns() - start
 
+        if self.session.barrier is not None:
+            self.session.barrier = hook.held.let_through(self.session.barrier)
         drive(loop_of(self.session, 0), None, self._yields, rest, hook.poll)
 
     def _rest(self, me: int, wish: Rest) -> int:
@@ -210,14 +213,16 @@ class ThreadCrew:
         self.news.wait(seconds)
         self.news.clear()
 
-    def join(self) -> None:
-        """Wait for the threads."""
+    def join(self, has_enough: Callable[[], bool] = lambda: False) -> None:
+        """Wait for the threads, or until whoever waits has enough of it: they may be stuck."""
         try:
-            with self._changed:
-                self._changed.wait_for(lambda: not self.running)
+            while self.running:
+                if has_enough():
+                    return
+                self.wait(POLL_SECONDS)
             wait(self._tasks)  # and threads may be used again: the next run would start others
         finally:
-            self._placement.free()  # after an interruption too: they are the pool's
+            self._placement.free()  # they are the pool's
             self.session.on_limit = None  # a cycle would keep the run's memory till it is collected
 
     def finish(self) -> None:
@@ -248,8 +253,8 @@ class Threads:
         """Run to the end; returns notes for the report."""
         leads = on_epoch is None
         workers = range(int(leads), session.settings.n_workers + session.has_master)
-        crew = ThreadCrew(session, workers, leads=leads)
-        with EpochHook(session, on_epoch, checks, crew.each) as hook:
+        crew = ThreadCrew(session, workers, news := Bell(), leads)
+        with Holding(news) as held, EpochHook(session, on_epoch, checks, crew.each, held) as hook:
             try:
                 crew.start()
                 if leads:
@@ -262,7 +267,7 @@ class Threads:
                 session.stop(layout.STOPPED_BY_CALLER)
                 if leads:
                     session.give_up(0)
-                crew.join()
+                crew.join(held.patience())
                 raise
             crew.finish()
             hook.poll()

@@ -13,47 +13,26 @@ open each other's descriptors through procfs; the user is the boundary of trust.
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import math
 import mmap
 import os
-import threading
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from hogshare import memory
+from hogshare.shm.descriptor import Descriptor
 from hogshare.shm.spacing import APART
 
 PIECE = 1 << 28  # bytes per call of the kernel: a signal is noticed between two, or repeats one
 LARGE = 1 << 20  # bytes from which the kernel copies
 
-_live: weakref.WeakValueDictionary[int, _Mapping] = weakref.WeakValueDictionary()
-_live_lock = threading.Lock()
-
-
-class _Descriptor:
-    """A file's number, which is closed once: when somebody says so, or nobody has this any more."""
-
-    def __init__(self, number: int) -> None:
-        self._open = [number]
-
-    @property
-    def number(self) -> int:
-        """-1 if it is closed."""
-        return next(iter(self._open), -1)
-
-    def close(self, _close: Callable[[int], None] = os.close) -> None:
-        # Forgotten first, in one step of the interpreter: interrupted in between, it stays open,
-        # which harms nobody. A number that is closed twice may be another thread's file by then.
-        while self._open:
-            with contextlib.suppress(IndexError):
-                _close(self._open.pop())
-
-    __del__ = close
+# By address; read and written in one step of the interpreter each, so that no lock is needed, which
+# a fork or the handler of a signal might find taken.
+_live: dict[int, weakref.ref[_Mapping]] = {}
 
 
 class _Mapping(mmap.mmap):
@@ -62,7 +41,7 @@ class _Mapping(mmap.mmap):
     layout: dict[str, Any]
     address: int
     handle: weakref.ref[Arena]
-    file: _Descriptor | None = None  # of memory that can be handed on
+    file: Descriptor | None = None  # of memory that can be handed on
 
 
 class Arena:
@@ -96,7 +75,7 @@ class Arena:
         _require_memory(nbytes)
         if not hasattr(os, "memfd_create"):
             return cls(_map(None, layout))
-        file = _Descriptor(os.memfd_create("hogshare", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING))
+        file = Descriptor(os.memfd_create, "hogshare", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         try:
             import fcntl  # Unix only
 
@@ -125,7 +104,7 @@ class Arena:
                 f"The descriptor holds {have} bytes, but the layout needs {layout['nbytes']}: "
                 "they belong to different arenas."
             )
-        copy = _Descriptor(os.dup(fd))
+        copy = Descriptor(os.dup, fd)
         try:
             return cls(_map(copy, layout))
         except BaseException:
@@ -200,8 +179,7 @@ class Arena:
     def close(self) -> None:
         """Give the descriptor back; the memory goes once no array lies in it any more."""
         if self._mapping is not None:
-            with _live_lock:
-                _live.pop(self._mapping.address, None)
+            _live.pop(self._mapping.address, None)
             if self._mapping.file is not None:
                 self._mapping.file.close()
             self._mapping = None
@@ -224,9 +202,10 @@ def are_there_arenas() -> bool:
 
 def find_arena(low: int, high: int) -> tuple[Arena, int] | None:
     """Return the live arena that holds the addresses low to high, and the offset of `low`."""
-    with _live_lock:
-        mappings = list(_live.values())
+    mappings = [there() for there in list(_live.values())]
     for mapping in mappings:
+        if mapping is None:
+            continue
         if mapping.address <= low and high <= mapping.address + len(mapping):
             return mapping.handle() or Arena(mapping), low - mapping.address
     return None
@@ -249,15 +228,15 @@ def _lay_out(arrays: Mapping[str, tuple[Any, Any]]) -> dict[str, Any]:
     return {"nbytes": nbytes, "arrays": places}
 
 
-def _map(file: _Descriptor | None, layout: dict[str, Any]) -> _Mapping:
+def _map(file: Descriptor | None, layout: dict[str, Any]) -> _Mapping:
     # it keeps a duplicate of the descriptor, which we cannot get at
     mapping = _Mapping(-1 if file is None else file.number, layout["nbytes"])
     mapping.layout = layout
     mapping.address = np.frombuffer(mapping, np.uint8).ctypes.data
     if file is not None:
         mapping.file = file
-        with _live_lock:
-            _live[mapping.address] = mapping
+        address = mapping.address  # nobody else's before this one is unmapped
+        _live[address] = weakref.ref(mapping, lambda _: _live.pop(address, None))
     return mapping
 
 

@@ -35,6 +35,7 @@ from hogshare.problems.rows import exceeds_memory
 from hogshare.report import Report
 from hogshare.runtimes.choice import choose
 from hogshare.runtimes.driver import looks_of
+from hogshare.runtimes.ending import known
 from hogshare.runtimes.hooks import OnEpoch, side_by_side
 from hogshare.solvers import outcome
 from hogshare.solvers.again import again
@@ -260,7 +261,7 @@ def solve(
         ready = time.perf_counter()
         session.began = session.clock()
         try:
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore"), known(session):
                 notes += runner.run(session, heard, at_rest)
                 while doubt is not None and must_go_on(doubt, session):
                     go_on(session)

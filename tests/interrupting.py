@@ -1,0 +1,176 @@
+"""Interrupts a fit at every call and every return of its thread: a script for `test_interrupts`.
+
+    python interrupting.py KIND some|every|SECONDS
+
+A real signal is raised, so that it is held where the fit holds it. "some" are the first and the
+last call and return of each function; a number of seconds means a storm: a thread that sends
+signals at random moments to fits of some milliseconds. After each fit another one has to work.
+Prints what was found as JSON; a fit that hangs ends the script with all threads' tracebacks.
+"""
+
+import collections
+import faulthandler
+import gc
+import json
+import os
+import random
+import signal
+import sys
+import threading
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+from hogshare import BSP, SAGA, Stop, problems, solve
+from hogshare.runtimes import crew, pool
+
+DEADLINE = 60.0  # seconds for two fits of some milliseconds
+
+X = np.random.default_rng(0).standard_normal((300, 6))
+PROBLEM = problems.linear(X, X[:, 0] > 0.0, alpha=0.01)
+KINDS = {
+    "threads": {"runtime": "threads"},
+    "told": {"runtime": "threads", "on_epoch": lambda *_: False},
+    "looked at": {"runtime": "threads", "rule": SAGA(), "stop": Stop(epochs=9, gradient=0.0)},
+    "behind a barrier": {"runtime": "threads", "barrier": lambda table, me: True},
+    "rounds": {"runtime": "threads", "barrier": BSP()},
+    "processes": {"runtime": "processes"},
+}
+
+
+def fit(kind):
+    return solve(PROBLEM, **{"n_workers": 2, "seed": 0, "stop": Stop(epochs=4), **KINDS[kind]})
+
+
+def counted(kind):
+    """Calls and returns in a fit: of each function, by event, how many."""
+    seen = collections.Counter()
+
+    def note(frame, event, _):
+        if event in ("call", "return"):
+            seen[frame.f_code.co_filename, frame.f_code.co_qualname, event] += 1
+
+    sys.setprofile(note)
+    try:
+        fit(kind)
+    finally:
+        sys.setprofile(None)
+    return seen
+
+
+def interrupted_at(kind, place, number):
+    """Fit, interrupted at that call or return; whether that was met, and the interrupt came out."""
+    left = number
+
+    def interrupt(frame, event, _):
+        nonlocal left
+        code = frame.f_code
+        if (code.co_filename, code.co_qualname, event) == place:
+            left -= 1
+            if left == 0:
+                sys.setprofile(None)
+                signal.raise_signal(signal.SIGINT)
+
+    try:
+        sys.setprofile(interrupt)
+        fit(kind)
+    except KeyboardInterrupt:
+        return True, True
+    finally:
+        sys.setprofile(None)
+    return left <= 0, False
+
+
+def check(kind, what):
+    """Nobody is left in the run, and the next one works."""
+    members = list(crew.current_crew()._hired)
+    assert not members, f"{len(members)} members are nobody's after {what}"
+    deadline = time.monotonic() + DEADLINE / 2
+    while pool.pool()._unfinished:
+        assert time.monotonic() < deadline, f"a thread is in the run after {what}"
+        time.sleep(0.0005)
+    assert fit(kind).n_epochs >= 4, what
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler, what
+
+
+def descriptors():
+    """What this process has open, by kind."""
+    found = collections.Counter()
+    for link in Path("/proc/self/fd").iterdir():
+        try:
+            found[os.readlink(link).partition(":")[0]] += 1
+        except OSError:
+            continue  # the folder's own
+    return found
+
+
+def walk(kind, every):
+    """Interrupt at all the places; which interrupts were sent, and came out."""
+    sent, came, lost = 0, 0, []
+    for place, most in sorted(counted(kind).items()):
+        for number in range(1, most + 1) if every else sorted({1, most}):
+            faulthandler.dump_traceback_later(DEADLINE, exit=True)
+            was_sent, was_met = interrupted_at(kind, place, number)
+            sent += was_sent
+            came += was_met
+            if was_sent and not was_met:
+                lost.append([Path(place[0]).name, *place[1:], number])
+            check(kind, (place, number))
+    return {"sent": sent, "came": came, "lost": lost}
+
+
+def storm(kind, seconds):
+    """Send signals at random moments; how many were sent, and how many fits they ended."""
+    sent, came, end = [0], 0, time.monotonic() + seconds
+    fitting, over, main = threading.Event(), threading.Event(), threading.main_thread().ident
+    random.seed(0)
+
+    def send():
+        while not over.is_set():
+            fitting.wait(1.0)
+            time.sleep(random.expovariate(1000.0))
+            if fitting.is_set():
+                signal.pthread_kill(main, signal.SIGINT)
+                sent[0] += 1
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    while time.monotonic() < end:
+        faulthandler.dump_traceback_later(DEADLINE, exit=True)
+        try:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            fitting.set()
+            fit(kind)
+        except KeyboardInterrupt:
+            came += 1
+        finally:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            fitting.clear()
+    over.set()
+    sender.join()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    check(kind, "a storm")
+    return {"sent": sent[0], "came": came}
+
+
+def main(kind, how):
+    # an interrupt in a destructor, which no code can be rid of, is told of and goes no further
+    sys.unraisablehook = lambda args: None
+    warnings.simplefilter("ignore")
+    for _ in range(3):
+        fit(kind)
+    gc.collect()
+    before, threads = descriptors(), threading.active_count()
+    found = walk(kind, how == "every") if how in ("some", "every") else storm(kind, float(how))
+    faulthandler.cancel_dump_traceback_later()
+    gc.collect()
+    found["threads"] = threading.active_count() - threads
+    left = descriptors()
+    left.subtract(before)
+    print(json.dumps(found | {"open": {k: n for k, n in left.items() if n}}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
