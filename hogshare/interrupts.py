@@ -112,6 +112,9 @@ class Holding:
         _holder = None
         try:
             self._give_back()
+        except BaseException:  # a signal that need not wait any more
+            self._give_back()
+            raise
         finally:
             self._call()
 

@@ -153,22 +153,19 @@ def busy_others(more: int = LOOKS) -> int:
     each, or 90 after a pause: a thread of this process that has just done its part ends it when the
     first one lets the interpreter go.
     """
-    try:
+    with Holding(), contextlib.suppress(OSError, ValueError, IndexError):
         file = os.open("/proc/loadavg", os.O_RDONLY)
-    except OSError:
-        return 0
-    try:
-        least = _running(file)
-        for _ in range(more):
-            if least <= 1:
-                break
-            time.sleep(0)
-            least = min(least, _running(file))
-        return max(0, least - 1)
-    except (OSError, ValueError, IndexError):
-        return 0
-    finally:
-        os.close(file)
+        try:
+            least = _running(file)
+            for _ in range(more):
+                if least <= 1:
+                    break
+                time.sleep(0)
+                least = min(least, _running(file))
+            return max(0, least - 1)
+        finally:
+            os.close(file)
+    return 0
 
 
 def _running(file: int) -> int:

@@ -1,0 +1,404 @@
+"""Signals at any moment: a fit ends, the next one works, and nothing is left behind."""
+
+import gc
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hogshare import Stop, interrupts, problems, solve
+from hogshare.interrupts import Holding
+from hogshare.runtimes import crew, pool, processes
+from hogshare.runtimes.news import Bell
+from hogshare.shm.descriptor import Descriptor
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux")
+
+TESTS = Path(__file__).parent
+PATIENCE = 60.0
+ENDLESS = Stop(epochs=1_000_000_000)
+RUNTIMES = ["threads", "processes"]
+OTHERS = ["told", "looked at", "behind a barrier", "rounds"]
+EVERY = [*RUNTIMES, *OTHERS]
+
+
+def problem():
+    X = np.random.default_rng(0).standard_normal((300, 6))
+    return problems.linear(X, X[:, 0] > 0.0, alpha=0.01)
+
+
+def run_script(*arguments, timeout=PATIENCE):
+    """What a script prints, which must end well."""
+    path = os.pathsep.join([str(TESTS.parent), *filter(None, sys.path)])
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout, done.stderr
+
+
+def walk(kind, how, seconds, timeout):
+    script = str(TESTS / "interrupting.py")
+    found = json.loads(run_script(script, kind, how, str(seconds), timeout=timeout)[0])
+    assert found["came"] == found["sent"] >= 100 and not found["lost"]
+    assert found["storm"]["ended"] > 10
+    assert found["threads"] <= 0 and not found["open"]
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("kind", RUNTIMES)
+def test_an_interrupt_may_come_at_any_call_and_return(kind):
+    """Each function of the package and each that takes a lock; and at random moments, for a bit."""
+    walk(kind, "some", 0.3, 110.0)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("kind", EVERY)
+def test_an_interrupt_may_come_at_every_call_and_return(request, kind):
+    if not request.config.getoption("--soak"):
+        pytest.skip("takes minutes; run with --soak")
+    walk(kind, "every", 600.0, 3600.0)
+
+
+# What a block of `Holding` promises.
+
+
+def interrupt():
+    signal.raise_signal(signal.SIGINT)
+
+
+def test_a_signal_waits_for_a_point_at_which_it_may_come():
+    before, steps = signal.getsignal(signal.SIGINT), []
+    with pytest.raises(KeyboardInterrupt), Holding() as held:
+        interrupt()
+        interrupt()
+        steps.append("held")
+        held.deliver()
+        steps.append("not here")
+    assert steps == ["held"] and signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_second_signal_is_remembered_for_the_end():
+    steps = []
+    with pytest.raises(KeyboardInterrupt), Holding() as held:
+        with pytest.raises(KeyboardInterrupt):
+            interrupt()
+            held.deliver()
+        interrupt()
+        steps.append("the orderly end")
+    assert steps == ["the orderly end"]
+
+
+def test_code_of_the_users_is_interrupted_where_it_is():
+    steps = []
+
+    def users():
+        steps.append("users")
+        interrupt()
+        steps.append("not here")
+
+    with Holding() as held:
+        with pytest.raises(KeyboardInterrupt):
+            held.outside(users)
+        with Holding():
+            pass  # within another's block; it still holds
+        steps.append("held again")
+        other = threading.Thread(target=lambda: held.let_through(steps.append)("elsewhere"))
+        other.start()
+        other.join()
+    assert steps == ["users", "held again", "elsewhere"]
+
+
+def test_what_came_just_before_interrupts_code_of_the_users_too():
+    steps = []
+    with Holding() as held:
+        interrupt()
+        with pytest.raises(KeyboardInterrupt):
+            held.outside(steps.append, "not here")
+    assert not steps
+
+
+def test_a_signal_rings_the_bell_of_whoever_waits():
+    bell, inner = Bell(), Bell()
+    with pytest.raises(KeyboardInterrupt), Holding(bell), Holding(inner):
+        interrupt()
+        assert bell.wait(0.0) and inner.wait(0.0)
+
+
+def test_a_handler_that_the_users_code_sets_stays_and_waits():
+    called = []
+    before = signal.getsignal(signal.SIGUSR1)
+    try:
+        with Holding() as held:
+            handler = lambda number, frame: called.append(number)  # noqa: E731
+            held.outside(signal.signal, signal.SIGUSR1, handler)
+            signal.raise_signal(signal.SIGUSR1)
+            assert not called
+        assert called == [signal.SIGUSR1] and signal.getsignal(signal.SIGUSR1) is handler
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_the_gravest_error_of_several_handlers_comes_out():
+    def late(number, frame):
+        raise TimeoutError("mine")
+
+    before = signal.signal(signal.SIGALRM, late)
+    try:
+        for first, second in (signal.SIGINT, signal.SIGALRM), (signal.SIGALRM, signal.SIGINT):
+            with pytest.raises(KeyboardInterrupt), Holding():
+                signal.raise_signal(first)
+                signal.raise_signal(second)
+        with pytest.raises(TimeoutError, match="mine"), Holding():
+            signal.raise_signal(signal.SIGALRM)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_what_an_interrupt_left_in_place_is_taken_away_by_the_next():
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        left = interrupts._StandIn(before, Holding())  # its block is over
+        signal.signal(signal.SIGINT, left)
+        with pytest.raises(KeyboardInterrupt):
+            interrupt()  # it does no harm
+        with Holding():
+            pass
+        assert signal.getsignal(signal.SIGINT) is before
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_a_descriptor_is_closed_once_and_by_cycles_too():
+    class Holder:
+        pass
+
+    given = os.open(os.devnull, os.O_RDONLY)
+    holder = Holder()
+    holder.me, holder.file = holder, Descriptor(os.dup, given)
+    number = holder.file.number
+    os.fstat(number)
+    del holder
+    gc.collect()
+    with pytest.raises(OSError, match="descriptor"):
+        os.fstat(number)
+    file = Descriptor(os.dup, given)
+    assert file.number == number
+    file.close()
+    assert file.number == -1
+    again = os.dup(given)
+    file.close()
+    del file
+    os.fstat(again)
+    os.close(again)
+    os.close(given)
+
+
+# Fits within fits.
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_a_fit_in_a_callback_and_in_a_handler(runtime):
+    """Both while another one goes on; a handler comes where that lets it through."""
+    data, inner = problem(), []
+    run = {"runtime": runtime, "n_workers": 2, "seed": 0}
+
+    def handler(number, frame):
+        inner.append(solve(data, stop=Stop(epochs=3), **run).n_epochs)
+
+    def told(epoch, snapshot):
+        if epoch == 2:
+            inner.append(solve(data, stop=Stop(epochs=2), **run).n_epochs)
+        if epoch == 3:
+            signal.raise_signal(signal.SIGUSR1)
+        return epoch >= 4
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        assert solve(data, stop=ENDLESS, on_epoch=told, **run).n_epochs >= 4
+        assert inner == [2, 3]
+        sender = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGUSR1))
+        sender.start()
+        solve(data, stop=ENDLESS, on_epoch=lambda *_: len(inner) > 2, **run)
+        assert inner[2:] == [3]
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("event", ["call", "return"])
+def test_a_handler_may_submit_while_its_thread_is_about_to(event):
+    """At every call and return within `submit_to`, taken by the handler itself: nothing is held."""
+    seen = []
+
+    def nested(frame, what, _):
+        code = frame.f_back.f_code if frame.f_back else None
+        if what == event and code is pool.Pool.submit_to.__code__:
+            sys.setprofile(None)
+            seen.append(pool.pool().submit(divmod, 7, 2).result(PATIENCE))
+            sys.setprofile(nested)
+
+    pool.pool().submit(int).result(PATIENCE)
+    sys.setprofile(nested)
+    try:
+        task = pool.pool().submit(divmod, 9, 2)
+    finally:
+        sys.setprofile(None)
+    assert task.result(PATIENCE) == (4, 1) and len(seen) >= 2 and set(seen) == {(3, 1)}
+
+
+@pytest.mark.timeout(30)
+def test_who_insists_leaves_what_is_stuck_behind(monkeypatch):
+    """A worker that never comes back from a barrier of the user's."""
+    monkeypatch.setattr(interrupts, "PATIENCE_SECONDS", 0.0)
+    main, go_on, stuck = threading.get_ident(), threading.Event(), threading.Event()
+
+    def barrier(table, me):
+        if threading.get_ident() != main:
+            stuck.set()
+            go_on.wait(PATIENCE)
+        return me != 0 or not stuck.is_set()
+
+    def send():
+        stuck.wait(PATIENCE)
+        while not over.is_set():
+            os.kill(os.getpid(), signal.SIGINT)
+            over.wait(0.05)
+
+    over = threading.Event()
+    sender = threading.Thread(target=send)
+    sender.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            try:
+                solve(problem(), stop=ENDLESS, runtime="threads", n_workers=2, barrier=barrier)
+            finally:
+                over.set()
+                sender.join()
+    finally:
+        go_on.set()
+    pool.wait_for(list(pool.pool()._unfinished))
+
+
+EXIT = """
+    import sys, threading, time
+    import numpy as np
+    from hogshare import Stop, problems, solve
+    from hogshare.kernels import layout
+
+    X = np.random.default_rng(0).standard_normal((300, 6))
+    problem = problems.linear(X, X[:, 0] > 0.0)
+    runs = {"caller": 1, "threads": 2, "processes": 2}
+    begun = threading.Barrier(1 + len(runs))
+
+    def fit(runtime, n_workers):
+        told = lambda epoch, _: epoch == 1 and begun.wait() < 0
+        run = dict(runtime=runtime, n_workers=n_workers)
+        solve(problem, stop=Stop(epochs=10**9), on_epoch=told, **run)
+        print("went on with half a model")
+
+    for run in runs.items():
+        threading.Thread(target=fit, args=run, daemon=True).start()
+    begun.wait()
+"""
+
+
+@pytest.mark.timeout(30)
+def test_the_interpreters_end_stops_fits_in_daemon_threads():
+    assert run_script("-W", "error", "-c", textwrap.dedent(EXIT), timeout=25.0) == ("", "")
+
+
+# Who is hired, and whose they are.
+
+
+@pytest.fixture
+def some_crew(monkeypatch):
+    # a helper that imports nothing for fits is there ten times as soon
+    monkeypatch.setattr(crew.warm, "loaded", list)
+    crew.current_crew().shutdown()
+    yield crew.current_crew()
+    crew.current_crew().shutdown()
+
+
+def up(member):
+    deadline = time.monotonic() + PATIENCE
+    while member.pid is None:
+        member.poll()
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+    return member.pid
+
+
+@pytest.mark.parametrize("fails_at", [1, 2])
+def test_a_fork_that_fails_leaves_nobody_hired(some_crew, monkeypatch, fails_at):
+    """Whether the descriptors are used up at once, or in the middle of it."""
+    (first,) = some_crew.hire(1)
+    up(first)
+    some_crew.release([first])
+    gc.collect()
+    before, left, make = len(os.listdir("/proc/self/fd")), [fails_at], crew.socket.socketpair
+
+    def failing(*args):
+        left[0] -= 1
+        if left[0] == 0:
+            raise OSError(24, "Too many open files")
+        return make(*args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(crew.socket, "socketpair", failing)
+        for _ in range(3):
+            left[0] = fails_at
+            with pytest.raises(OSError, match="Too many"):
+                some_crew.hire(3)
+    assert not list(some_crew._hired) and some_crew._idle == [first]
+    assert len(os.listdir("/proc/self/fd")) <= before
+    assert some_crew.hire(1) == [first]
+
+
+@pytest.mark.parametrize("name", ["Watch", "ThreadCrew"])
+def test_a_run_that_cannot_begin_gives_its_members_back(some_crew, monkeypatch, name):
+    def failing(*args, **options):
+        raise ZeroDivisionError("mine")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(processes, name, failing)
+        for _ in range(2):
+            with pytest.raises(ZeroDivisionError):
+                solve(problem(), runtime="processes", n_workers=3)
+    assert not list(some_crew._hired) and len(some_crew._idle) == 2
+
+
+def test_a_member_of_nobody_leaves_by_itself(some_crew):
+    (member,) = some_crew.hire(1)
+    pid = up(member)
+    del member
+    assert not list(some_crew._hired)
+    deadline = time.monotonic() + PATIENCE
+    while Path(f"/proc/{pid}").exists():
+        assert time.monotonic() < deadline, "it waits for a task of nobody's"
+        time.sleep(0.001)
+
+
+def test_a_helper_that_is_gone_is_reaped_by_the_request_that_sees_it(some_crew):
+    (member,) = some_crew.hire(1)
+    up(member)
+    helper = some_crew._helper
+    os.kill(helper._process.pid, signal.SIGKILL)
+    os.waitid(os.P_PID, helper._process.pid, os.WEXITED | os.WNOWAIT)
+    helper.request([], [], 1.0)
+    assert (
+        helper.death == "signal 9 (SIGKILL)" and not Path(f"/proc/{helper._process.pid}").exists()
+    )
