@@ -22,6 +22,7 @@ from typing import Any
 
 from hogshare import files
 from hogshare._version import __version__
+from hogshare.interrupts import Holding
 from hogshare.kernels.cache import cache_root
 
 LOOKS = 3  # more, at what others do
