@@ -164,8 +164,11 @@ class Holding:
             except BaseException as raised:
                 if error is None or not isinstance(raised, Exception):
                     error = raised
-        if error is not None:
-            raise error
+        try:
+            if error is not None:
+                raise error
+        finally:
+            del error  # it holds this frame, and with it the run's memory till that is collected
 
     def _stand_in(self) -> None:
         """Stand in for every handler of Python's for which nobody does."""

@@ -9,12 +9,14 @@ import sys
 import textwrap
 import threading
 import time
+import weakref
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from hogshare import Stop, interrupts, problems, solve
+from hogshare.engine.session import Session
 from hogshare.interrupts import Holding
 from hogshare.runtimes import crew, pool, processes
 from hogshare.runtimes.news import Bell
@@ -402,3 +404,28 @@ def test_a_helper_that_is_gone_is_reaped_by_the_request_that_sees_it(some_crew):
     assert (
         helper.death == "signal 9 (SIGKILL)" and not Path(f"/proc/{helper._process.pid}").exists()
     )
+
+
+def test_an_interrupted_fit_frees_its_memory_at_once():
+    """Not when cycles are collected, which may be long after."""
+    made, init = [], Session.__init__
+
+    def noted(session, *args, **options):
+        made.append(weakref.ref(session))
+        init(session, *args, **options)
+
+    def barrier(table, me):
+        if me == 0:
+            interrupt()
+        return True
+
+    gc.disable()
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Session, "__init__", noted)
+            with pytest.raises(KeyboardInterrupt) as caught:
+                solve(problem(), stop=ENDLESS, runtime="threads", n_workers=2, barrier=barrier)
+        del caught
+        assert [session() for session in made] == [None]
+    finally:
+        gc.enable()

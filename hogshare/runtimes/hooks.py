@@ -13,7 +13,7 @@ from hogshare.engine.session import Session
 from hogshare.interrupts import Holding
 from hogshare.kernels import layout
 from hogshare.problems.model import Model
-from hogshare.runtimes.pool import pool
+from hogshare.runtimes.pool import pool, wait_for
 
 
 class EpochHook:
@@ -48,10 +48,13 @@ class EpochHook:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            self._wait()
-        elif self._meanwhile is not None:
-            wait([self._meanwhile])  # a checkpoint in the making is worth it; not its error, now
+        if self._meanwhile is None:
+            return
+        try:
+            if kind is None:
+                self._wait()
+        finally:  # a checkpoint in the making is worth it; not its error, now
+            wait_for([self._meanwhile], to_the_end=True)
 
     def poll(self, snapshot: Callable[[], Model] | None = None) -> None:
         """Report the epochs that have ended since the last call; look, if the run rests for it."""
@@ -76,6 +79,7 @@ class EpochHook:
 
     def _wait(self) -> None:
         if self._meanwhile is not None:
+            wait_for([self._meanwhile])
             self._meanwhile.result()
 
     def _report(self, snapshot: Callable[[], Model] | None) -> None:
