@@ -17,6 +17,7 @@ import pytest
 
 from hogshare import Stop, interrupts, problems, solve
 from hogshare.engine.session import Session
+from hogshare.engine.sides import Worker
 from hogshare.interrupts import Holding
 from hogshare.runtimes import crew, pool, processes
 from hogshare.runtimes.news import Bell
@@ -408,24 +409,28 @@ def test_a_helper_that_is_gone_is_reaped_by_the_request_that_sees_it(some_crew):
 
 def test_an_interrupted_fit_frees_its_memory_at_once():
     """Not when cycles are collected, which may be long after."""
-    made, init = [], Session.__init__
+    made, init, turn = [], Session.__init__, Worker.turn
 
     def noted(session, *args, **options):
         made.append(weakref.ref(session))
         init(session, *args, **options)
 
-    def barrier(table, me):
-        if me == 0:
-            interrupt()
-        return True
+    def interrupted(worker, n_blocks):
+        if worker.me == 0:
+            interrupt()  # it comes after the turn
+        return turn(worker, n_blocks)
 
     gc.disable()
     try:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Session, "__init__", noted)
+            patch.setattr(Worker, "turn", interrupted)
             with pytest.raises(KeyboardInterrupt) as caught:
-                solve(problem(), stop=ENDLESS, runtime="threads", n_workers=2, barrier=barrier)
+                solve(problem(), stop=ENDLESS, runtime="threads", n_workers=2)
         del caught
-        assert [session() for session in made] == [None]
+        deadline = time.monotonic() + PATIENCE
+        while made[0]() is not None:  # the other worker's thread may be about to let go of it
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
     finally:
         gc.enable()
