@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression
+from sklearn.linear_model import Ridge as SklearnRidge
 
 import hogshare
 from hogshare import ElasticNet, Lasso, LogisticRegression, Ridge, RidgeClassifier, problems
@@ -285,3 +286,27 @@ def test_a_constant_column_counts_for_nothing():
     assert report.converged
     at = Model(np.insert(report.model.coef, 3, 0.0, axis=1), report.model.intercept)
     assert Optimality(problem, at).gradient() < 2e-6
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize(("rows", "weight"), [(60, 1e4), (60, 1e5), (10, 1e6)])
+def test_a_few_heavy_rows_do_not_end_a_fit(form, rows, weight):
+    """The gradient at zero is theirs, and small as soon as they are fitted."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 450))
+    y = X[:, 0] - X[:, 1] + X[:, 2]
+    weights = np.where(np.arange(600) < rows, weight, 1.0)
+    model = Ridge().fit(form(X), y, sample_weight=weights)
+    assert model.score(X, y) > 0.999
+    exact = SklearnRidge(solver="svd").fit(X, y, sample_weight=weights)
+    np.testing.assert_allclose(model.coef_, exact.coef_, atol=1e-3)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+def test_a_few_large_rows_do_not_end_a_fit(form):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 450))
+    y = X[:, 0] - X[:, 1] + X[:, 2]
+    X[:10] *= 1e6
+    exact = SklearnRidge(solver="svd").fit(X, y).score(X, y)
+    assert Ridge().fit(form(X), y).score(X, y) > exact - 0.005

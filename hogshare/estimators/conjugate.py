@@ -22,6 +22,7 @@ from hogshare.problems.model import Model
 from hogshare.problems.units import features_of
 
 CLOSER = 10.0  # by how much the residual's bound is lowered where it did not do
+IN_VAIN = 6  # bounds in a row that the residual was below already: rounding leaves no more
 
 
 def gradient_at(problem: LinearProblem, model: Model) -> float:
@@ -30,8 +31,40 @@ def gradient_at(problem: LinearProblem, model: Model) -> float:
         return Optimality(problem, model, sides=False).gradient()
 
 
+def missed(problem: LinearProblem, model: Model, enough: float, gap: float, floor: float) -> float:
+    """How many times a model misses what is asked for: at most 1 where it is good enough.
+
+    The gradient is compared with what it is at zero, of which a few rows with large values or
+    weights may be nearly all: it is small then as soon as they are fitted. So the duality gap is
+    asked for too, in proportion to the objective.
+
+    Parameters
+    ----------
+    enough : float
+        Largest component of the gradient.
+    gap : float
+        Relative duality gap; infinite where it does not count.
+    floor : float
+        Largest component of the gradient that rounding alone may leave.
+    """
+    with np.errstate(all="ignore"):  # of numbers that are too large they are infinite, or NaN
+        look = Optimality(problem, model)
+        gradient = look.gradient()
+        if gradient <= floor:
+            return 0.0
+        if problem.l2 == 0.0 or np.isinf(gap):
+            return gradient / enough
+        return max(gradient / enough, look.relative_gap() / gap)
+
+
 def by_conjugate_gradients(
-    problem: LinearProblem, X: Any, enough: float, start: Model, max_iter: int
+    problem: LinearProblem,
+    X: Any,
+    enough: float,
+    gap: float,
+    floor: float,
+    start: Model,
+    max_iter: int,
 ) -> tuple[Model, int, float]:
     """Solve a problem of the squared error and l2.
 
@@ -41,8 +74,8 @@ def by_conjugate_gradients(
         Of one column.
     X : ndarray or CSR matrix of shape (n_rows, n_features)
         Its rows.
-    enough : float
-        Largest component of the gradient at which the model is good enough.
+    enough, gap, floor : float
+        When the model is good enough: see `missed`.
     start : Model
     max_iter : int
         Iterations at the most. Each passes over the rows twice.
@@ -51,8 +84,8 @@ def by_conjugate_gradients(
     -------
     model : Model
     n_iter : int
-    gradient : float
-        Its largest component at the model.
+    miss : float
+        How many times the model misses what is asked for.
     """
     rows, n = problem.rows, problem.n_rows
     y = rows.y.astype(np.float64)
@@ -87,12 +120,13 @@ def by_conjugate_gradients(
     system = LinearOperator((size, size), matvec=product, dtype=np.float64)
     right = apart(share * (y - middle))
     v = np.divide(start.coef[0], unit, out=np.zeros_like(unit), where=unit > 0.0)
-    bound = enough
+    bound, in_vain = enough, 0
     while True:
         before, asked = n_iter, max_iter - n_iter
         v, _ = cg(system, right, v, rtol=0.0, atol=bound, maxiter=asked, callback=count)
         model = model_of(v)
-        gradient = gradient_at(problem, model)
-        if gradient <= enough or n_iter in (before, max_iter):
-            return model, n_iter, gradient
+        miss = missed(problem, model, enough, gap, floor)
+        in_vain = in_vain + 1 if n_iter == before else 0
+        if miss <= 1.0 or n_iter == max_iter or in_vain == IN_VAIN:
+            return model, n_iter, miss
         bound /= CLOSER
