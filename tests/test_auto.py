@@ -157,7 +157,7 @@ def test_sparse_rows_that_are_not_fitted_warn(change, loss):
         model = auto(kind, loss=loss).fit(sp.csr_array(X), y)
     report = model.report_
     assert not report.converged
-    assert "one scaled step would gain" in " ".join([report.stop_reason, *report.notes])
+    assert "scaled steps would gain" in " ".join([report.stop_reason, *report.notes])
     assert all(look["gain"] > 0.05 for look in report.checks)
     if loss != "hinge":  # whose gains fall little by little
         assert model.n_iter_ < 100, "epochs that cannot do are not spent"
@@ -206,7 +206,7 @@ def test_a_run_that_stopped_too_early_goes_on_until_it_is_there(runtime):
 
 def test_a_run_whose_epochs_are_over_says_what_its_last_look_found():
     X, y = shaped(year)
-    with pytest.warns(ConvergenceWarning, match="one scaled step would gain"):
+    with pytest.warns(ConvergenceWarning, match="scaled steps would gain"):
         model = auto(SGDClassifier, loss="log_loss", max_iter=12).fit(sp.csr_array(X), y > 0.0)
     assert model.n_iter_ == 12
     assert not model.report_.converged
@@ -219,7 +219,8 @@ def test_where_the_penalty_carries_the_run_no_look_is_taken():
     assert model.report_.checks == []
     weak = auto(SGDClassifier, loss="log_loss").fit(X, y > 0.0)
     assert weak.report_.converged
-    assert [look["gain"] for look in weak.report_.checks] == [0.0]
+    (look,) = weak.report_.checks
+    assert look["gain"] < 1e-3
 
 
 def test_a_start_and_callers_of_epochs_see_the_rows_as_they_came(capsys):
@@ -254,3 +255,12 @@ def test_what_cannot_be_confirmed_is_refused():
     lock_free = {"rule": SAGA(), "plane": Shared(exchange=None)}
     with pytest.raises(ValueError, match="units of their own needs SAGA"):
         solve(Columns(np.zeros(10), units).recast(recast), **lock_free)
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "log_loss"])
+def test_what_one_step_does_not_find_several_do(loss):
+    """Columns with heavy tails, of which no scale is the right one."""
+    X = np.random.default_rng(0).normal(size=(500, 10))
+    y = X[:, 0] + X[:, 1] > 0
+    with pytest.warns(ConvergenceWarning, match="scaled steps would gain"):
+        auto(SGDClassifier, loss=loss).fit(sp.csr_array(np.exp(3.0 * X)), y)

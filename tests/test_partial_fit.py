@@ -357,3 +357,16 @@ def test_unsorted_rows_of_few_values(repeated, n_features):
     exact.partial_fit(X.toarray(), [1.0, 2.0])
     np.testing.assert_allclose(ours.coef_, exact.coef_, rtol=1e-12)
     assert columns.tolist()[:2] == [5, 2], "the caller's rows were sorted"
+
+
+def test_a_copy_of_a_copy_is_not_taken_for_the_one_that_is_gone():
+    """Its identity may be that of the estimator whose arrays it has."""
+    X, y = np.random.default_rng(0).normal(size=(2, 50, 10))[0], np.arange(50) % 2
+    for _ in range(10):
+        first = SGDClassifier(random_state=0).partial_fit(X, y, classes=[0, 1])
+        second = copy.copy(first)
+        del first
+        third = copy.copy(second)
+        before = second.coef_.copy()
+        third.partial_fit(X, 1 - y)
+        np.testing.assert_array_equal(second.coef_, before)

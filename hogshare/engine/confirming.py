@@ -2,11 +2,11 @@
 
 Losses stop falling at the optimum, and where steps are too short to get anywhere: one value of a
 million, or a column of years beside others of size 1, makes them so. So a model is confirmed by
-what it is: by one step along the gradient, each column by its own scale, which is what its values
+what it is: by a step along the gradient, each column by its own scale, which is what its values
 deviate from their mean, and as far as it gains. Neither another unit of a column nor a shift makes
 a difference to that. What is found is there to be had, since the objective itself is looked at:
-no model is doubted without reason. The converse does not hold: where columns are nearly alike, a
-little may be left that no such step finds.
+no model is doubted without reason. Where one step finds a part, others follow. The converse does
+not hold: where columns are nearly alike, a little may be left that no such step finds.
 
 A few rows that are much larger than the others (one value of a million again) may decide a
 column's scale. Where their class is told for certain, their losses bend no more after the smallest
@@ -45,6 +45,7 @@ SOON = 15.0  # epochs; see the file's head
 EVEN = 0.3  # of a tolerance that is not for targets much smaller than 1
 SLOPE = 2.0  # tolerances that the first length would gain, if the slope stayed what it is
 MOST_DOUBLINGS = 100  # of a length
+STEPS = 8  # of one look
 SAMPLE = 1024  # rows that tell how large columns are
 ASTRAY = 4.0  # times a sample's mean squared norm, beyond which it has missed what matters
 ORDINARY = 16.0  # times the median squared norm, up to which a row is as others are
@@ -124,7 +125,7 @@ class Confirmation:
         """What the last look found, in words."""
         gain, objective = self.seen[-1]["gain"], self.seen[-1]["objective"]
         return (
-            f"one scaled step would gain {gain:.3g} of the objective's {objective:.3g} "
+            f"scaled steps would gain {gain:.3g} of the objective's {objective:.3g} "
             f"(at most {self._tolerance:.3g} was asked for): steps are too short for columns or "
             "rows of such different sizes"
         )
@@ -385,6 +386,11 @@ class Direction:
             slope += float(np.sum(l1 * np.where(at == 0.0, np.abs(move), np.sign(at) * move)))
         return slope
 
+    def model_at(self, lengths: np.ndarray) -> Model:
+        """The model so far along the direction."""
+        coef = self.w + self.direction * lengths
+        return Model(coef.T.astype(self.problem.dtype), self.intercept + self.step * lengths)
+
     def objective(self, lengths: np.ndarray, most: float = math.inf) -> np.ndarray:
         """Objective of every column so far along the direction; more than `most` may be more."""
         l1, l2 = self.problem.strengths
@@ -399,42 +405,59 @@ class Direction:
 
 
 def gain_of(problem: LinearProblem, model: Model, enough: float) -> tuple[float, float]:
-    """What a column's objective would fall by along one scaled step, at most, and all of it now.
+    """What scaled steps from a model gain together, and the objective at the model.
 
-    The gain is concave in the length, and starts with a known slope. So it is looked for from the
-    length on at which it would be `SLOPE` times what is `enough`; where that length gains nothing,
-    no length gains more than that, and most gain less than half of `enough`.
+    One after the other, `STEPS` at most, and only as long as steps like the last would make it
+    `enough`: from an optimum the first is the only one.
+    """
+    total, objective = 0.0, None
+    for left in range(STEPS, 0, -1):
+        gain, before, model = _step(problem, model, enough)
+        objective = before if objective is None else objective
+        total += gain
+        if total > enough or not left * gain > enough:
+            break
+    assert objective is not None
+    return total, objective
 
-    Parameters
-    ----------
-    enough : float
-        What need not be told from nothing.
+
+def _step(problem: LinearProblem, model: Model, enough: float) -> tuple[float, float, Model]:
+    """Take one scaled step: its gain, the objective before it, and the model after it.
+
+    The gain, a column's at most, is concave in the length, and starts with a known slope. So it is
+    looked for from the length on at which it would be `SLOPE` times a part of what is `enough`;
+    where that length gains nothing, no length gains more than that, and most gain less than half
+    of that part.
     """
     coupled = problem.loss in COUPLED
     with np.errstate(all="ignore"):
         step = Direction(problem, problem.rows, model)
         start = step.objective(np.zeros(problem.n_columns))
         objective = float(start.sum())
-        least = max(enough, ROUNDING[problem.dtype.itemsize] * abs(objective))
-        best = _best_along(step, start, least, coupled)
-        if not best.max() > enough and step.turn(least):
-            best = np.maximum(best, _best_along(step, start, least, coupled))
-    return float(best.max()), objective
+        least = max(enough, ROUNDING[problem.dtype.itemsize] * abs(objective)) / STEPS
+        gain, after = _best_along(step, start, least, coupled)
+        if not gain > enough and step.turn(least):
+            turned, other = _best_along(step, start, least, coupled)
+            if turned > gain:
+                gain, after = turned, other
+    return gain, objective, after
 
 
-def _best_along(step: Direction, start: np.ndarray, least: float, coupled: bool) -> np.ndarray:
-    """What every column's objective falls by along a direction, at most."""
+def _best_along(
+    step: Direction, start: np.ndarray, least: float, coupled: bool
+) -> tuple[float, Model]:
+    """What a column's objective falls by along a direction, at most, and the model there."""
     objective = float(start.sum())
     fall = np.full_like(step.fall, step.fall.sum()) if coupled else step.fall
     lengths = np.where(fall > 0.0, SLOPE * least / fall, 0.0)
     lengths[~np.isfinite(lengths)] = 0.0
-    best = np.zeros(len(start))
+    best, there = np.zeros((2, len(start)))
     for _ in range(MOST_DOUBLINGS if lengths.any() else 0):
         gain = start - step.objective(lengths, objective)
         gain = np.full_like(gain, gain.sum()) if coupled else gain
         better = gain > best
         if not better.any():
             break
-        best = np.where(better, gain, best)
+        best, there = np.where(better, gain, best), np.where(better, lengths, there)
         lengths = np.where(better, 2.0 * lengths, 0.0)
-    return best
+    return float(best.max()), step.model_at(there)

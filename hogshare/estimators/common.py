@@ -202,6 +202,10 @@ class SGDMixin(KnownParameters, CallbackSupportMixin):
         with np.errstate(over="ignore"):  # the run tells
             return np.array(coef.T, dtype=dtype, order="C", subok=False).T
 
+    def __getstate__(self) -> Any:
+        # of a copy: it has the other's arrays, and may be given its identity when that is gone
+        return {k: v for k, v in super().__getstate__().items() if k != "_run_by"}
+
     def _is_own(self, coef: np.ndarray) -> bool:
         """Whether these coefficients were made by this estimator's last run."""
         model = getattr(getattr(self, "report_", None), "model", None)
