@@ -116,6 +116,7 @@ class Holding:
             self._give_back()
             raise
         finally:
+            self._holder = None  # itself, with its bell, till that is collected
             self._call()
 
     def deliver(self) -> None:

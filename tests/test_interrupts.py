@@ -434,3 +434,17 @@ def test_an_interrupted_fit_frees_its_memory_at_once():
             time.sleep(0.001)
     finally:
         gc.enable()
+
+
+def test_a_block_that_is_over_keeps_its_bell_no_longer():
+    """And with it no descriptor, until somebody collects cycles."""
+    bell = Bell()
+    told = weakref.ref(bell)
+    gc.disable()
+    try:
+        with Holding(bell):
+            pass
+        del bell
+        assert told() is None
+    finally:
+        gc.enable()
