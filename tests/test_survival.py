@@ -79,6 +79,9 @@ killed: list[int] = []  # by process id; the last of a test may be noticed in th
 def enough_epochs(problem, **run):
     """As many as take three workers about that long here."""
     run |= {"runtime": "processes", "n_workers": 3, "seed": 0}
+    deadline = time.monotonic() + PATIENCE
+    while any(map(psutil.pid_exists, killed)) and time.monotonic() < deadline:
+        time.sleep(0.005)  # a process that was killed dies when it gets a core
     with warnings.catch_warnings():
         # the last kill of the case before may have hit a member at rest
         warnings.simplefilter("ignore", WorkerDied)

@@ -87,6 +87,8 @@ class Confirmation:
         problem, n = self.problem, self.problem.n_columns
         nothing = problem.rows._replace(y=problem.rows.y[:0])
         Direction(problem, nothing, zeros(problem)).objective(np.zeros(n))
+        words = np.zeros((2, layout.N_CONTROL * layout.WORD), np.int64)
+        repair.put_back(*words, 0, layout.FINISH_EPOCH)  # which `go_on` may need
 
     def is_needed(self, session: Session) -> bool:
         """Whether steps may be too short for all that the penalty makes of them."""
