@@ -316,6 +316,7 @@ class Direction:
             moments,
             sharp,
             bends,
+            norms,
             ordinary,
             np.empty(columns),
         )

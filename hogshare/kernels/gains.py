@@ -43,6 +43,7 @@ def look_at_columns(
     moments,
     bound,
     bends,
+    norms,
     ordinary,
     scratch,
 ):
@@ -58,6 +59,7 @@ def look_at_columns(
     bound : of the losses' curvature, or what counts as it
     bends : float64 [2, n_features], or [2, 0] where nobody asks: the same, of each row so much as
         its loss still bends: not, where its slope is zero, and whole from a slope of `bound` on
+    norms : float64, squared norms of the rows that count (`square_norms`); empty where nobody asks
     ordinary : squared norm up to which rows count in `bends`
     scratch : float64 [n_columns]
 
@@ -100,10 +102,7 @@ def look_at_columns(
                 x = np.float64(rows.data[k])
                 moments[0, f] += weight * x
                 moments[1, f] += weight * x * x
-            norm = 0.0
-            for k in range(start, end):
-                norm += np.float64(rows.data[k]) * np.float64(rows.data[k])
-            if bends.shape[1] > 0 and bend > 0.0 and norm <= ordinary:
+            if bends.shape[1] > 0 and bend > 0.0 and norms[r // every] <= ordinary:
                 bend *= weight
                 bent += bend
                 for k in range(start, end):
