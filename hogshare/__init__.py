@@ -9,7 +9,10 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from hogshare import lazy
+from hogshare import (
+    forks,  # noqa: F401  # its hooks are there from the first module on
+    lazy,
+)
 from hogshare._version import __version__
 
 if TYPE_CHECKING:

@@ -15,7 +15,6 @@ matter if an interrupt leaves it in place. Who frees: the block's end puts the h
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 import time
@@ -193,11 +192,9 @@ def _nothing() -> None:
     """What lies between two steps of a run."""
 
 
-def _forget_holder() -> None:
-    """In a forked child, whose main thread is the one that forked."""
+def forget_holder() -> None:
+    """In a forked child, whose main thread is the one that forked: have handlers called again."""
     global _holder
-    _holder = None
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_holder)
+    holder, _holder = _holder, None
+    if holder is not None:
+        holder._give_back()

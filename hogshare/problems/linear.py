@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from numbers import Real
 from typing import Any
 
@@ -14,6 +13,7 @@ from hogshare.kernels.moments import nonzeros_of, norms_of, squared_norms
 from hogshare.kernels.rows import Rows
 from hogshare.kernels.scores import add_losses
 from hogshare.kernels.survey import Survey, survey, survey_dense
+from hogshare.once import once
 from hogshare.problems.labels import distinct
 from hogshare.problems.rows import as_rows, check_sparse, each_column_once, frozen, is_sparse
 from hogshare.problems.sharpness import sharpness_of
@@ -123,7 +123,7 @@ class LinearProblem:
         """Of how many rows one is enough to tell what rows are like."""
         return max(1, self.n_rows // NORM_ROWS)
 
-    @cached_property
+    @once
     def survey(self) -> Survey:
         """What one pass over the rows sees. Made once."""
         if self.seen is not None:
@@ -152,21 +152,21 @@ class LinearProblem:
                 "them every step. Scale the input, for example with StandardScaler or MinMaxScaler."
             )
 
-    @cached_property
+    @once
     def squared_norms(self) -> np.ndarray:
         """Squared norm of every row; float64 of shape (n_rows,). Asked for by few rules."""
         out = np.empty(self.n_rows)
         squared_norms(self.rows, out)
         return out
 
-    @cached_property
+    @once
     def nonzeros(self) -> np.ndarray:
         """Values that are stored of each feature of sparse rows: int64 of shape (n_features,)."""
         if self.survey.counts is not None:
             return self.survey.counts
         return nonzeros_of(self.rows, self.n_features)
 
-    @cached_property
+    @once
     def sampled_norms(self) -> tuple[float, float]:
         """Mean and largest squared norm of every `sample_every`-th row; of all, if those are known.
 
@@ -180,12 +180,12 @@ class LinearProblem:
         mean, largest = norms_of(self.rows, self.sample_every)
         return float(mean), float(largest)
 
-    @cached_property
+    @once
     def sharpness(self) -> float:
         """See `hogshare.problems.sharpness`; looked at once too."""
         return sharpness_of(self)
 
-    @cached_property
+    @once
     def units(self) -> Units:
         """See `hogshare.problems.units`; of what a sample says too little of, by all rows."""
         sampled, rows = self._sampled_features, self.rows
@@ -199,12 +199,12 @@ class LinearProblem:
             self, sampled.with_known(unknown, features_of(rows, len(unknown), self.fit_intercept))
         )
 
-    @cached_property
+    @once
     def sampled_units(self) -> Units:
         """The same by a sample of the rows, of which few tell of features that all rows have."""
         return units_of(self, self._sampled_features)
 
-    @cached_property
+    @once
     def _sampled_features(self) -> Features:
         if self.features is not None:
             return self.features

@@ -42,7 +42,7 @@ STATUS_WAIT = (
 )
 HUNG = 5.0  # seconds after its release that a task may still run
 
-_lock = threading.RLock()
+_lock = threading.RLock()  # taken for a fork, see `hogshare.forks`
 _current: Crew | None = None
 
 
@@ -589,14 +589,12 @@ def _close_all(fds: Iterable[int]) -> None:
         os.close(fd)
 
 
-def _after_fork_in_child() -> None:
+def forget_crew() -> None:
+    """In a forked child, whose parent's the crew is (`hogshare.forks`)."""
     global _current
     crew, _current = _current, None
-    try:
-        if crew is not None:
-            crew._abandon()
-    finally:
-        _lock.release()
+    if crew is not None:
+        crew._abandon()
 
 
 def _at_exit() -> None:
@@ -605,11 +603,4 @@ def _at_exit() -> None:
         _current.shutdown()
 
 
-# Held across a fork, so that no other thread is halfway through a hire in what the child copies.
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_lock.acquire,
-        after_in_parent=_lock.release,
-        after_in_child=_after_fork_in_child,
-    )
 atexit.register(_at_exit)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, wait
 from typing import Any
 
+from hogshare import forks
 from hogshare.engine.checks import AtRest
 from hogshare.engine.intercepts import Each
 from hogshare.engine.keeping import OnEpoch as OnEpoch
@@ -25,7 +27,8 @@ class EpochHook:
     while the workers go on, and waited for before the next look and when the block is left.
 
     With `held` signals wait elsewhere; here, at every `poll`, they are let through, and may
-    interrupt ``on_epoch`` wherever it is.
+    interrupt ``on_epoch`` wherever it is. There are other workers then: in a child that code of the
+    user's has forked, and in which it returns, the run does not go on without them.
     """
 
     def __init__(
@@ -41,6 +44,8 @@ class EpochHook:
         self.checks = checks
         self.each = each or side_by_side
         self.held = held or Holding()
+        self.process = os.getpid()
+        self.is_alone = held is None
         self.seen = session.word(layout.EPOCHS)  # of a run that goes on, those before are told
         self._meanwhile: Future[None] | None = None
 
@@ -48,7 +53,7 @@ class EpochHook:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if self._meanwhile is None:
+        if self._meanwhile is None or os.getpid() != self.process:
             return
         try:
             if kind is None:
@@ -59,9 +64,14 @@ class EpochHook:
     def poll(self, snapshot: Callable[[], Model] | None = None) -> None:
         """Report the epochs that have ended since the last call; look, if the run rests for it."""
         self.held.deliver()
+        self._stay()
         self._report(snapshot)
         if self.checks is not None and self.session.rests():
             self._look(self.checks)
+
+    def _stay(self) -> None:
+        if not self.is_alone:
+            forks.stay(self.process)
 
     def _look(self, checks: AtRest) -> None:
         session = self.session
@@ -87,7 +97,9 @@ class EpochHook:
             if self.session.word(layout.STOP) == layout.STOPPED_BY_DIVERGENCE:
                 return
             self.seen += 1
-            if self.held.outside(self.on_epoch, self.seen, snapshot or self.session.model):
+            is_over = self.held.outside(self.on_epoch, self.seen, snapshot or self.session.model)
+            self._stay()
+            if is_over:
                 self.session.stop()
                 self.on_epoch = None  # epochs that end before all have stopped are not reported
                 return

@@ -27,6 +27,7 @@ from concurrent.futures import Future
 from queue import SimpleQueue
 from typing import Any
 
+from hogshare import forks
 from hogshare.interrupts import Holding
 from hogshare.runtimes import ending
 from hogshare.runtimes.news import Bell
@@ -34,6 +35,14 @@ from hogshare.runtimes.news import Bell
 POLL_SECONDS = 0.5  # between two looks whether somebody insists
 
 Task = tuple[Future[Any], Callable[..., Any], tuple[Any, ...]]
+
+
+class _Promise(Future[Any]):
+    """A task's result, in the process that has the thread."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.process = os.getpid()
 
 
 class _Server:
@@ -86,7 +95,7 @@ class Pool:
 
         The function sees to it that the thread is bound no longer. Without `cores` as `submit`.
         """
-        future: Future[Any] = Future()
+        future = _Promise()
         with Holding():  # or a thread would be nobody's
             self._unfinished.add(future)  # first: the end of the process waits for what runs
             try:
@@ -115,6 +124,10 @@ class Pool:
                 result = function(*args) if runs else None
             except BaseException as raised:
                 error = raised
+            if os.getpid() != self.process:  # in a child, of which this is the only thread
+                if error is not None:
+                    raise error
+                return
             # before its caller is told, who may submit at once: another thread would be started
             self._unfinished.discard(future)
             server.sent = False
@@ -154,17 +167,19 @@ def wait_for(tasks: Collection[Future[Any]], to_the_end: bool = False) -> None:
     """Wait until tasks are done; signals come through meanwhile, and leave the tasks whole.
 
     With `to_the_end` they wait as well, unless somebody insists: tasks that have been told to end
-    are about to.
+    are about to. A child of the process whose tasks they are does not wait.
     """
-    bell = Bell()
+    bell, process = Bell(), os.getpid()
     with Holding(bell) as held:
         has_enough = held.patience()
+        tasks = [task for task in tasks if getattr(task, "process", process) == process]
         for task in tasks:
             task.add_done_callback(lambda _: bell.set())
         while not all(task.done() for task in tasks):
             bell.wait(POLL_SECONDS)
             if not to_the_end:
                 held.deliver()
+                forks.stay(process)
             elif has_enough():
                 return
 

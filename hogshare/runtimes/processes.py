@@ -12,6 +12,7 @@ nothing can be left behind.
 
 from __future__ import annotations
 
+import os
 import pickle
 import sys
 import time
@@ -100,7 +101,7 @@ class Processes:
         self.barrier = by_value(session.barrier)
         crew = current_crew()
         wanted = session.settings.n_workers - 1 + session.has_master  # the last is the master
-        news = News()
+        news, process = News(), os.getpid()
         with Holding(news) as held, EpochHook(session, on_epoch, checks, held=held) as hook:
             with crew.hired(wanted) as hired:
                 members = dict(enumerate(hired, start=1))
@@ -121,6 +122,8 @@ class Processes:
                             if not watch.anyone_working() and session.master_is_idle():
                                 break
                 except BaseException:
+                    if os.getpid() != process:
+                        raise  # in a child: the memory is its parent's, too, whose run goes on
                     session.stop()
                     watch.refuse_late()
                     watch.give_grace(GRACE_SECONDS)

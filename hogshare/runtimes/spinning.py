@@ -34,6 +34,9 @@ TASKS = "/proc/self/task"
 LINE = 512  # bytes in which a thread's state stands
 PAUSE_HARD = 2  # OpenMP's omp_pause_hard
 
+# Who looks for libraries has the C library's lock on all that are loaded: taken for a fork, see
+# `hogshare.forks`.
+_looking = threading.RLock()
 _libraries: list[Any] = []  # threadpoolctl's; looking for them takes some 4 ms
 _modules = 0  # that were imported when they were looked for
 
@@ -72,11 +75,12 @@ def end_spinning(n_workers: int) -> list[str]:
 def _known() -> list[Any]:
     """Libraries with threads of their own that this process has loaded."""
     global _libraries, _modules
-    if len(sys.modules) != _modules:
-        _modules = len(sys.modules)
-        controllers = ThreadpoolController().lib_controllers
-        _libraries = [library for library in controllers if _ender(library) is not None]
-    return _libraries
+    with _looking:
+        if len(sys.modules) != _modules:
+            _modules = len(sys.modules)
+            controllers = ThreadpoolController().lib_controllers
+            _libraries = [library for library in controllers if _ender(library) is not None]
+        return _libraries
 
 
 def _ender(library: Any) -> tuple[str, tuple[int, ...]] | None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import os
 import threading
 import time
 from collections import deque
@@ -50,7 +51,8 @@ class ThreadCrew:
     who waits for it takes the interpreter from those that still work.
 
     A worker counts as running from `start` on. It claims its place when its thread gets to it; once
-    a start has been called off, because the system starts no thread more, nobody does.
+    a start has been called off, because the system starts no thread more, nobody does; nor in a
+    child of this process, which has none of the threads.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class ThreadCrew:
         self.session = session
         self.news = news or Bell()
         self.errors: list[BaseException] = []
+        self._process = os.getpid()
         self._placement = Placement(len(workers) + leads)
         self._leads = leads
         self._yields = yields_of(session)  # now: a bound thread has but one core
@@ -205,6 +208,8 @@ class ThreadCrew:
     @property
     def running(self) -> bool:
         """Whether any thread still works, or is to come."""
+        if os.getpid() != self._process:
+            return False
         with self._changed:  # or who comes meanwhile is neither to come nor inside
             return self._inside > 0 or (self._to_come > 0 and not self._off)
 
@@ -215,6 +220,8 @@ class ThreadCrew:
 
     def join(self, has_enough: Callable[[], bool] = lambda: False) -> None:
         """Wait for the threads, or until whoever waits has enough of it: they may be stuck."""
+        if os.getpid() != self._process:
+            return  # they are there, and are still bound to cores
         try:
             while self.running:
                 if has_enough():

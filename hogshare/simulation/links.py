@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
+from hogshare.once import once
 from hogshare.ranges import is_number, is_worker
 
 MODEL = -1  # the model's end of a link, beside workers from 0
@@ -109,7 +109,7 @@ class Network:
         if not is_number(self.ceiling) or not float(self.ceiling) > 0.0:
             raise ValueError(f"ceiling must be above 0 bytes per second; got {self.ceiling!r}.")
 
-    @cached_property
+    @once
     def _of_class(self) -> dict[int, Link]:
         return {int(k): link for link, members in self.classes.values() for k in members}
 
