@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar, overload
 T = TypeVar("T")
 
 
-class once(Generic[T]):  # noqa: N801  # a decorator, as `property` is
+class once(Generic[T]):
     """As `functools.cached_property` is from Python 3.12 on: without a lock.
 
     Python 3.11 holds one while the value is computed, of all instances of the class together: two

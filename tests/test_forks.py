@@ -39,7 +39,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning"),
 ]
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 RUNS = (("caller", 1), ("threads", 2), ("processes", 2))
 
 
