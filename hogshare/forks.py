@@ -190,11 +190,11 @@ class _Fork:
 
     def give_back(self) -> None:
         """Give all of it back."""
+        taken, self.taken = self.taken, []
+        _release(taken)
         if self.holds_imports:
             self.holds_imports = False
             _imp.release_lock()
-        taken, self.taken = self.taken, []
-        _release(taken)
 
 
 def _found() -> list[tuple[Held, Lock]]:
@@ -290,15 +290,17 @@ def _in_parent() -> None:
 
 def _in_child() -> None:
     fork = _under_way()
-    for one in fork.lost:
-        one.lose(sys.modules[one.module])
-    for each in RENEWED:
-        with contextlib.suppress(AttributeError, KeyError):
-            each.renew(sys.modules[each.module])
-    fork.give_back()
-    _came.extend([_NO_SIGNAL] * len(SIGNALS))  # these are the parent's
-    fork.signals.came.clear()
-    fork.signals.__exit__()
+    try:
+        for one in fork.lost:
+            one.lose(sys.modules[one.module])
+        for each in RENEWED:
+            with contextlib.suppress(AttributeError, KeyError):
+                each.renew(sys.modules[each.module])
+    finally:
+        fork.give_back()
+        _came.extend([_NO_SIGNAL] * len(SIGNALS))  # these are the parent's
+        fork.signals.came.clear()
+        fork.signals.__exit__()
 
 
 def _under_way() -> _Fork:

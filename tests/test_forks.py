@@ -40,6 +40,7 @@ pytestmark = [
 ]
 
 PATIENCE = 60.0
+EPOCHS = 500  # of a run that goes on while its caller has been told of the first
 RUNS = (("caller", 1), ("threads", 2), ("processes", 2))
 
 
@@ -493,11 +494,12 @@ def test_a_fork_in_a_handler_and_in_a_callback_of_a_fit(way):
 def test_a_child_of_a_callback_ends_and_leaves_the_run_alone(runtime, way):
     """Its shared memory, its members and its threads are the parent's."""
     parent, children = os.getpid(), []
-    run = {"n_workers": dict(RUNS)[runtime], "barrier": BSP(), "seed": 0, "stop": Stop(epochs=5)}
+    run = {"n_workers": dict(RUNS)[runtime], "barrier": BSP(), "seed": 0}
+    run["stop"] = Stop(epochs=EPOCHS)
     alone = solve(problem(), runtime=runtime, **run)
 
     def told(epoch, _):
-        if epoch == 2:
+        if epoch == 1:
             children.append(os.fork())
             if not children[0] and way == "leaves":
                 sys.exit(3)
@@ -506,7 +508,7 @@ def test_a_child_of_a_callback_ends_and_leaves_the_run_alone(runtime, way):
     status = 1
     try:
         report = solve(problem(), runtime=runtime, on_epoch=told, **run)
-        status = int(report.n_epochs != 5)  # the only worker's run is the child's own, wholly
+        status = int(report.n_epochs != EPOCHS)  # the only worker's run is the child's own, wholly
     except SystemExit as error:
         status = int(error.code != 3)
     except RuntimeError as error:
@@ -515,7 +517,7 @@ def test_a_child_of_a_callback_ends_and_leaves_the_run_alone(runtime, way):
         if os.getpid() != parent:
             os._exit(status)
     ends_well(children[0])
-    assert status == 0 and report.n_epochs == 5
+    assert status == 0 and report.n_epochs == EPOCHS
     np.testing.assert_array_equal(report.model.coef, alone.model.coef)
 
 
