@@ -1,6 +1,6 @@
 """How long the steps of the rules that remember rows are, and other numbers of theirs.
 
-`docs/auto.md` has the measurements behind the numbers here.
+`docs/auto.md` has the rules, `docs/tried/2026-11/auto.md` the measurements behind the numbers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """How often the rules that remember rows exchange, and how far they go meanwhile.
 
-They converge linearly, so an epoch lost is a factor lost: `docs/exchange.md` has the measurements
-behind the numbers here. What an exchange costs is the plane's to say (`hogshare.planes.shared`).
+They converge linearly, so an epoch lost is a factor lost: `docs/exchange.md` has the rules, and
+`docs/tried/2026-11/exchange.md` the measurements behind the numbers.
+What an exchange costs is the plane's to say (`hogshare.planes.shared`).
 """
 
 from __future__ import annotations

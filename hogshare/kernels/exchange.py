@@ -17,7 +17,7 @@ of the proposals has to be multiplied by
 which is 1 for cold coordinates (add: the workers' steps are disjoint), 1 / P for hot ones (average)
 and, for P = 2, exactly (1 + rho) / 2. For more workers the form used is
 1/P + (1 - 1/P) / (1 + P z / 2): the same limits and the same slope at z = 0, without powers.
-`docs/exchange.md` has what else was tried.
+What else was tried is in `docs/tried/2026-11/exchange.md`.
 
 The stretch. A weight below one repairs, after the rows, that every worker has made the others'
 steps too. The rules that remember rows can do better: a worker writes each of its steps P times as

@@ -2,7 +2,7 @@
 
 The log loss waits for one exponential per row and column. The library's takes a call, around which
 every register that is in use is stored and loaded again. This one is 25 instructions of its
-caller's: 4 % less time for a row of 67 values (`docs/speed_tried.md`).
+caller's: 4 % less time for a row of 67 values (`docs/tried/2026-11/speed.md`).
 """
 
 import math

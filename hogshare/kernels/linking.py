@@ -3,7 +3,7 @@
 Numba optimises every function by itself, with all that it calls inside, and makes machine code of
 it, before a caller links it in and does the same again. Nobody jumps to a helper's machine code.
 Without it a first fit compiles in seven tenths of the time, to kernels that are as quick
-(docs/speed_tried.md): LLVM optimises them as a whole in any case.
+(docs/tried/2026-11/speed.md): LLVM optimises them as a whole in any case.
 
 Two passes stand before and after Numba's lowering. One gives the helper a library that is only
 linked, the other registers it for its callers, which Numba does together with the machine code.

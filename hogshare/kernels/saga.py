@@ -21,7 +21,7 @@ it had not exchanged, until it is summed anew (`turns.pause`).
 The step falls within an epoch: it is level for a share of it (`level`), and then goes in a straight
 line to nothing; in a first epoch that begins with an empty table it falls from the start, steeper.
 So it is long while there is a way to go, and short before the model is looked at; its mean stays.
-What that gives is in `docs/auto.md`.
+What that gives is in `docs/tried/2026-11/auto.md`.
 Departure: the papers' step is constant, and so is one that the user gives.
 
 Losses with kinks have no derivative to remember that changes little where the model does. So the

@@ -38,7 +38,7 @@ from hogshare.kernels.tracking import CRITERION, count_loss
 
 NEGLIGIBLE = 1e-30  # a smaller step changes nothing, and denormal numbers are slow
 PREFETCH_LABELS = 8  # their three lines come first, or fetching the row stalls on where it starts
-PREFETCH_ROWS = 2  # rows ahead; measured, see docs/speed_tried.md
+PREFETCH_ROWS = 2  # rows ahead; measured, see docs/tried/2026-11/speed.md
 GRADIENT = 0  # values of Rule.method
 DUAL = 1
 SAGA = 2

@@ -279,8 +279,8 @@ def windows(rows: Rows, n_rows: int, saga: bool = False) -> tuple[int, int]:
     A row at random costs a read of the disk where rows exceed memory: they are read in windows of
     32 MB, one at a time. Where they exceed the caches it costs a fetch from memory that prefetching
     hides in part: they are read eight rows at a time, from eight places in turn, which takes a
-    fifth to a third less (docs/speed_tried.md); more than two workers of SDCA from more places
-    (`hogshare.engine.pace.windows_abreast`). Smaller data are read in wholly random order,
+    fifth to a third less (docs/tried/2026-11/speed.md); more than two workers of SDCA from more
+    places (`hogshare.engine.pace.windows_abreast`). Smaller data are read in wholly random order,
     scikit-learn's, so that one worker of plain descent fits its model; (0, 1) says so. `SAGA` has
     no order to keep, and reads them four rows at a time: to draw that takes a quarter, and neither
     few rows nor sorted ones suffer by it. The dual rule's did by windows that are not turned; by
