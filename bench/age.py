@@ -16,13 +16,12 @@ over K updates, beside the bound (11). Usage::
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import statistics
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from summaries import store
 
 from hogshare import ASP, SDCA, SGD, Master, Model, StepSize, Stop, problems, solve, theory
 from hogshare.engine.arrays import fill, private_memory, row_arrays
@@ -252,16 +251,8 @@ def main() -> None:
         results.append(sweep(problem, known, planned, options.batch, options.seeds, True))
         show(results[-1])
     if options.json:
-        from hogshare.solvers import outcome
-
-        told = {
-            "settings": vars(options) | {"json": None},
-            "constants": known,
-            "results": results,
-            "machine": outcome.machine(),
-            "versions": outcome.versions(),
-        }
-        Path(options.json).write_text(json.dumps(told, indent=1) + "\n")
+        settings = vars(options) | {"json": None}
+        store(options.json, {"settings": settings, "constants": known, "results": results})
 
 
 if __name__ == "__main__":

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.linear_model import SGDClassifier as ScikitSGD
 from sklearn.model_selection import train_test_split
+from summaries import store
 
 from hogshare import Stop, datasets, problems, solve
 
@@ -91,7 +90,7 @@ def main() -> None:
             results[key] = line
             print(f"{key:40s}", "  ".join(f"{v:.4f}" for v in line.values()), flush=True)
     if options.json:
-        Path(options.json).write_text(json.dumps(results, indent=1) + "\n")
+        store(options.json, results)
 
 
 if __name__ == "__main__":

@@ -10,10 +10,10 @@ Usage::
 from __future__ import annotations
 
 import argparse
-import json
 import warnings
-from pathlib import Path
 from typing import Any
+
+from summaries import store
 
 from hogshare import SDCA, StepSize, Stop, asysg_con, asysg_incon, datasets, problems, solve
 
@@ -78,11 +78,7 @@ def main() -> None:
                             flush=True,
                         )
     if options.json:
-        from hogshare.solvers import outcome
-
-        told = {"alpha": ALPHA, "results": lines, "machine": outcome.machine()}
-        told["versions"] = outcome.versions()
-        Path(options.json).write_text(json.dumps(told, indent=1) + "\n")
+        store(options.json, {"alpha": ALPHA, "results": lines})
 
 
 if __name__ == "__main__":

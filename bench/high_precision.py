@@ -10,20 +10,18 @@ run share the same caches and memory. Usage::
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import warnings
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from threading import Barrier
 from typing import Any
 
 import numpy as np
 from halfway import share_of_way
+from summaries import store
 
 from hogshare import Stop, datasets, problems, solve
 from hogshare.engine.automatic import automatic_rule
-from hogshare.solvers import outcome
 
 RUNS: dict[str, dict[str, Any]] = {
     "one worker": {"runtime": "caller"},
@@ -136,8 +134,7 @@ def main() -> None:
                 f"    {line:30s}", "  ".join(f"{k} {v:.4g}" for k, v in numbers.items()), flush=True
             )
     if options.json:
-        results["machine"], results["versions"] = outcome.machine(), outcome.versions()
-        Path(options.json).write_text(json.dumps(results, indent=1) + "\n")
+        store(options.json, results)
 
 
 if __name__ == "__main__":

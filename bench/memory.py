@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
 import tempfile
 import threading
 import time
@@ -23,9 +22,9 @@ from typing import Any
 import numpy as np
 import psutil
 import scipy.sparse as sp
+from summaries import store
 
 from hogshare import Stop, problems, share, solve
-from hogshare.solvers import outcome
 
 PER_ROW = 100
 N_FEATURES = 50_000
@@ -146,8 +145,7 @@ def main() -> None:
             print(line, flush=True)
             del ready, problem, report
     if options.json:
-        told = {"results": results, "machine": outcome.machine(), "versions": outcome.versions()}
-        Path(options.json).write_text(json.dumps(told, indent=1) + "\n")
+        store(options.json, {"results": results})
 
 
 if __name__ == "__main__":

@@ -17,8 +17,9 @@ import statistics
 import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import Any
+
+from summaries import store
 
 from hogshare import barriers
 from hogshare.simulation import progress
@@ -45,6 +46,12 @@ def run(name: str, n_workers: int, blocks: int, poll: float) -> dict[str, Any]:
     }
 
 
+def medians(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """The first of several runs, which count the same, with the medians of what they took."""
+    taken = ("seconds", "cpu_seconds", "resident_gib")
+    return runs[0] | {key: statistics.median(one[key] for one in runs) for key in taken}
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -66,19 +73,18 @@ def main() -> None:
             command = [sys.executable, __file__, f"--one={name}", *sizes]
             told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
             runs.append(json.loads(told))
-    for name in options.barriers:
-        of = [one for one in runs if one["barrier"] == name]
-        seconds, cpu, memory = (
-            statistics.median(one[key] for one in of)
-            for key in ("seconds", "cpu_seconds", "resident_gib")
-        )
+    results = [medians([one for one in runs if one["barrier"] == b]) for b in options.barriers]
+    for line in results:
         print(
-            f"{name}: {seconds:.1f} s ({cpu:.1f} s of one core), {memory:.2f} GiB; "
-            f"{of[0]['checks']:,} checks, {of[0]['virtual_seconds']:.1f} virtual seconds"
+            f"{line['barrier']}: {line['seconds']:.1f} s ({line['cpu_seconds']:.1f} s of one "
+            f"core), {line['resident_gib']:.2f} GiB; {line['checks']:,} checks, "
+            f"{line['virtual_seconds']:.1f} virtual seconds"
         )
     if options.json:
-        told = {"settings": vars(options) | {"json": None}, "runs": runs}
-        Path(options.json).write_text(json.dumps(told, indent=1) + "\n")
+        settings = {
+            key: value for key, value in vars(options).items() if key not in ("json", "one")
+        }
+        store(options.json, {"settings": settings, "results": results})
 
 
 if __name__ == "__main__":

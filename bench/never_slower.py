@@ -10,17 +10,16 @@ of a fresh process, in turn too. Asked: n_jobs=-1 at most 1.10 times n_jobs=1, a
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import subprocess
 import sys
 import time
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from summaries import store
 
 EPOCHS = 5
 SETTINGS = {"loss": "log_loss", "max_iter": EPOCHS, "tol": None, "random_state": 0}
@@ -129,10 +128,7 @@ def main() -> None:
                     flush=True,
                 )
     if options.json:
-        from hogshare.solvers import outcome
-
-        told = {"results": results, "machine": outcome.machine(), "versions": outcome.versions()}
-        Path(options.json).write_text(json.dumps(told, indent=1) + "\n")
+        store(options.json, {"results": results})
 
 
 if __name__ == "__main__":

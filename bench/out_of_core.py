@@ -10,7 +10,6 @@ shared memory below a quarter of the file. Usage::
 from __future__ import annotations
 
 import argparse
-import json
 import tempfile
 import threading
 import time
@@ -18,9 +17,9 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from summaries import store
 
 from hogshare import SGDClassifier, memory
-from hogshare.solvers import outcome
 
 WIDTH = 1024
 FILLED = 100_000  # rows that are not a hole
@@ -80,8 +79,7 @@ def main() -> None:
         }
     print(result)
     if options.json:
-        told = {**result, "machine": outcome.machine(), "versions": outcome.versions()}
-        Path(options.json).write_text(json.dumps(told, indent=1) + "\n")
+        store(options.json, result)
 
 
 if __name__ == "__main__":

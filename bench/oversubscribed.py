@@ -10,18 +10,16 @@ speed. Times are of the run (`Report.seconds`), medians of rounds taken in turn.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import signal
 import threading
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import psutil
+from summaries import store
 
 from hogshare import Stop, datasets, problems, solve
-from hogshare.solvers import outcome
 
 STOPPED_SECONDS = 0.009
 RUNNING_SECONDS = 0.001
@@ -100,7 +98,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--json", default=None)
     args = parser.parse_args()
-    result: dict[str, Any] = {"machine": outcome.machine(), "versions": outcome.versions()}
+    result: dict[str, Any] = {}
     for name in args.data.split(","):
         X, y = datasets.load(name, data_home=args.data_home)
         problem = problems.linear(X.astype(np.float32), y)
@@ -111,7 +109,7 @@ def main() -> None:
                 numbers = (f"{value:8.3f}" for value in values.values())
                 print(f"{name:8} {runtime:10} {workers:14}", *numbers)
     if args.json:
-        Path(args.json).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        store(args.json, result)
 
 
 if __name__ == "__main__":

@@ -12,18 +12,16 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import statistics
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn import linear_model
+from summaries import store
 
 import hogshare
-from hogshare.solvers import outcome
 
 VALUES = 80  # of a row of hashed text
 LARGEST_DENSE = 2**24  # values of a batch
@@ -133,8 +131,7 @@ def main() -> None:
     slower = sum(line["ratio"] > 1.0 for line in results)
     print(f"{len(results)} settings, slower in {slower}; the worst: {worst}")
     if options.json:
-        told = {"results": results, "machine": outcome.machine(), "versions": outcome.versions()}
-        Path(options.json).write_text(json.dumps(told, indent=1) + "\n")
+        store(options.json, {"results": results})
 
 
 if __name__ == "__main__":

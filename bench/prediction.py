@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from summaries import store
 
 from hogshare import Shared, Stop, datasets, problems, solve
 from hogshare.planes.shared import descent_interval
@@ -115,7 +116,7 @@ def main() -> None:
         print(name, json.dumps(results[name], indent=1), flush=True)
     if args.json is not None:
         settings = {"epochs": args.epochs, "rounds": args.rounds, "dtype": args.dtype}
-        args.json.write_text(json.dumps({"settings": settings, "sets": results}, indent=2) + "\n")
+        store(args.json, {"settings": settings, "sets": results})
 
 
 if __name__ == "__main__":

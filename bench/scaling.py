@@ -10,13 +10,11 @@ to do with each other, which share memory and clock all the same. Usage::
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import statistics
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
-from pathlib import Path
 from threading import Barrier
 from typing import Any
 
@@ -24,6 +22,7 @@ import numpy as np
 import psutil
 from halfway import share_of_way
 from sklearn.preprocessing import StandardScaler
+from summaries import store
 
 from hogshare import SAGA, SDCA, SGD, Shared, Stop, datasets, problems, solve
 from hogshare.engine.automatic import automatic_rule
@@ -179,7 +178,7 @@ def main() -> None:
             shown = "  ".join(f"{k} {v:.3g}" for k, v in numbers.items())
             print(f"    {line:20s} {shown}", flush=True)
     if options.json:
-        Path(options.json).write_text(json.dumps(results, indent=1) + "\n")
+        store(options.json, results)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from summaries import store
 
 from hogshare import Shared, Stop, datasets, machine, problems, solve
 from hogshare.machine import Machine
@@ -29,7 +30,6 @@ from hogshare.problems.rows import windows
 from hogshare.runtimes import probing
 from hogshare.runtimes.choice import usable_workers
 from hogshare.simulation.costs import exchange_seconds
-from hogshare.solvers import outcome
 
 ONE_VECTOR = "threads, one vector without locks"
 WARM_EPOCHS = 2
@@ -169,8 +169,7 @@ def main() -> None:
         results[name] = compare(problem, known, max(2, cores), options.rounds)
         print(name, json.dumps(results[name], indent=1), flush=True)
     if options.json is not None:
-        results["machine"], results["versions"] = outcome.machine(), outcome.versions()
-        options.json.write_text(json.dumps(results, indent=1) + "\n")
+        store(options.json, results)
 
 
 if __name__ == "__main__":

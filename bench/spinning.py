@@ -10,7 +10,6 @@ with two as it is. Medians of rounds taken in turn. Usage::
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import time
 import warnings
@@ -21,6 +20,7 @@ from unittest import mock
 
 import numpy as np
 from sklearn.cluster import KMeans
+from summaries import store
 from threadpoolctl import threadpool_info
 
 from hogshare import Stop, datasets, problems, solve
@@ -78,7 +78,7 @@ def main() -> None:
     if args.json:
         for pool in found["pools"]:
             del pool["filepath"]
-        args.json.write_text(json.dumps(found, indent=1) + "\n")
+        store(args.json, found)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from summaries import summarised, text
+
 from hogshare import datasets
 from hogshare.cli import barriers
 from hogshare.stragglers import parse
@@ -81,7 +83,7 @@ def main() -> None:
         print(case, seconds, "bsp over asp", over)
         print("  throughput alone", result["ceiling"], "load", result["load"])
         if file is not None:
-            file.write_text(json.dumps(found, indent=1) + "\n")
+            file.write_text(text(summarised(found)), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -11,25 +11,23 @@ from __future__ import annotations
 
 import argparse
 import functools
-import json
 import math
 import statistics
 import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from halfway import share_of_way
 from sklearn.linear_model import SGDClassifier as ScikitSGD
+from summaries import store
 
 import hogshare
 from hogshare import Shared, Stop, datasets, problems, solve
 from hogshare.runtimes import probing
 from hogshare.runtimes.choice import usable_workers
-from hogshare.solvers import outcome
 
 EPOCHS = 10
 # What two cores give two runs that have nothing to do with each other, time per run: two workers
@@ -222,8 +220,7 @@ def main() -> None:
             for line, numbers in lines.items():
                 print(f"    {line:28s}", "  ".join(f"{k} {v:.4g}" for k, v in numbers.items()))
     if options.json:
-        results["machine"], results["versions"] = outcome.machine(), outcome.versions()
-        Path(options.json).write_text(json.dumps(results, indent=1) + "\n")
+        store(options.json, results)
 
 
 if __name__ == "__main__":

@@ -14,14 +14,13 @@ Usage::
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import scale
+from summaries import store
 
 from hogshare import ASP, BSP, PBSP, SSP, Master, Shared, Simulator, StepSize, Stop, problems, solve
 from hogshare.barriers import name_of
@@ -124,8 +123,7 @@ def main() -> None:
     if args.json:
         kept = {"seeds": args.seeds, "epochs": args.epochs, "base": args.base}
         settings = kept | {"workers": N_WORKERS, "jitter": JITTER}
-        result = {"settings": settings, "runs": found}
-        Path(args.json).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        store(args.json, {"settings": settings, "runs": found})
 
 
 if __name__ == "__main__":

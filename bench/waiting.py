@@ -9,13 +9,13 @@ the settings are taken in turn. Usage::
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 from pathlib import Path
 from typing import Any
 
+from summaries import store
+
 from hogshare import BSP, PSSP, SAGA, SSP, Master, Stop, Throttled, datasets, problems, solve
-from hogshare.solvers import outcome
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "no barrier": {},
@@ -64,13 +64,19 @@ def main() -> None:
             spread = f"({min(values):.1f} to {max(values):.1f})"
             print(f"{key[0]:14} {key[1]:10}{key[2]:3} {statistics.median(values):9.1f} {spread}")
         found[data] = [
-            {"setting": name, "runtime": runtime, "workers": n, "milliseconds": values}
+            {
+                "setting": name,
+                "runtime": runtime,
+                "workers": n,
+                "milliseconds": statistics.median(values),
+                "fastest": min(values),
+                "slowest": max(values),
+            }
             for (name, runtime, n), values in times.items()
         ]
     if args.json:
         settings = {"epochs": args.epochs, "rounds": args.rounds, "dtype": "float32"}
-        machine = {"versions": outcome.versions(), "machine": outcome.machine()}
-        args.json.write_text(json.dumps({**settings, **machine, "runs": found}, indent=1) + "\n")
+        store(args.json, {**settings, "sets": found})
 
 
 if __name__ == "__main__":

@@ -12,16 +12,15 @@ taken in turn; a small fit before them loads the kernels, and is not counted. Us
 from __future__ import annotations
 
 import argparse
-import json
 import time
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn import linear_model
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold
+from summaries import store
 
 from hogshare import LogisticRegression, LogisticRegressionCV, datasets
 
@@ -103,7 +102,7 @@ def main() -> None:
         for name, row in result[data].items():
             print(data, f"{name:28s}", {key: round(value, 4) for key, value in row.items()})
     if options.json:
-        Path(options.json).write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+        store(options.json, result)
 
 
 if __name__ == "__main__":
