@@ -1,6 +1,6 @@
 """Barriers: when a worker may go on after a block, by the progress of the others.
 
-A barrier looks at clocks, the number of blocks that each worker has completed. It holds a worker
+A barrier reads clocks, the number of blocks that each worker has completed. It holds a worker
 back *before* its next block. Workers that are starting, done or dead are outside of its world; who
 joins late enters at the least clock of the others.
 
@@ -94,10 +94,10 @@ class PBSP:
     Parameters
     ----------
     sample : int
-        How many of the others are looked at, without replacement. As many as there are, or more,
+        How many of the others' clocks are read, without replacement. As many as there are, or more,
         is `BSP`; 0 is `ASP`.
     hold : bool, default=False
-        Keep a sample until it lets the worker pass, instead of drawing anew at every look. (Who
+        Keep a sample until it lets the worker pass, instead of drawing anew at every poll. (Who
         dies or joins changes it.) The paper does not say which; they differ by up to a factor of
         two in progress.
 

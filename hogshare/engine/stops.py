@@ -36,24 +36,26 @@ class Stop:
     patience : int, default=5
         See `tol` (scikit-learn's ``n_iter_no_change``).
     give_up : bool, default=False
-        With one of these three: end the run at a look, from the third on, at which the rate so far
-        foresees that it takes more than 1.5 times the epochs left, or, after a fifth of the
+        With one of these three: end the run at a convergence check, from the third on, if the rate
+        so far foresees more than 1.5 times the epochs that are left, or if, after a fifth of the
         epochs, nothing has been gained.
     validation : ndarray of bool of shape (n_rows,) or None, default=None
         Rows that are never trained on; if given, the score on them decides. Of a regression two at
         least: R squared of a single row is not defined, and never ends a run.
     confirm : bool, default=False
-        Whether a run that `tol` would end is looked at first: if a step along the gradient, each
-        column by its own scale, would still gain more than `tol`, the run goes on, and if the
-        epochs that are left would not do, it ends unconverged. For the rules that converge to the
-        optimum, `SDCA` and `SAGA`.
+        Whether a run that `tol` would end has a convergence check first: a step along the gradient,
+        each column by its own scale. If such steps would still gain more than 15 times `tol`, the
+        run goes on. If the epochs that are left would not do, it ends unconverged. For the rules
+        that converge to the optimum, `SDCA` and `SAGA`.
 
     Notes
     -----
-    `gradient` and the gaps are evaluated at a model by passes over all rows, after all workers have
-    pushed what they had: what the report says was reached is true of the model that it holds. Looks
-    come after the epochs 3 and 5, and then where the rate seen so far foresees the end. Of several
-    criteria all have to be met.
+    `gradient` and the gaps are evaluated at a model in a convergence check: by passes over all
+    rows, after all workers have pushed what they had. What the report says was reached is true of
+    the model that it holds. The first check comes after epoch 3. The rules that remember rows say
+    when the next one is worth it, by what an epoch changes in what they remember; plain descent is
+    checked after epoch 5, and then where the rate so far foresees the end. Of several criteria all
+    have to be met.
 
     **What is compared with `gradient`.** The components in the intercepts as they are; that in
     feature j's coefficient as ``|g_j| / D_j``, so that no choice of units decides::
@@ -69,7 +71,7 @@ class Stop:
     the penalty is weak. What one coefficient can still gain is at most
     ``gradient^2 / (2 L p_j u^2)``. See `hogshare.problems.units` and ``docs/logistic.md``.
 
-    With a smooth loss and a rule that remembers rows (`SDCA`, `SAGA`), a look also moves the
+    With a smooth loss and a rule that remembers rows (`SDCA`, `SAGA`), a check also moves the
     intercepts to where they are best for the coefficients as they stand.
 
     Examples

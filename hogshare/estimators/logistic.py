@@ -73,7 +73,7 @@ class LogisticRegression(KnownParameters, _LogisticRegression):
         The fit ends when the largest component of the gradient of the mean objective (with l1, of
         the gradient mapping), each in the unit of its feature, is at most this, and, where there is
         a penalty, the duality gap at most 500 times this in proportion to the objective. Both are
-        looked at on the model itself, by passes over all rows. On features of one size the former
+        evaluated at the model itself, by passes over all rows. On features of one size the former
         is scikit-learn's criterion for 'lbfgs'; the formula is in `hogshare.Stop`.
 
     fit_intercept : bool, default=True
@@ -155,8 +155,8 @@ class LogisticRegression(KnownParameters, _LogisticRegression):
         'saga, newton-cholesky'.
 
     report_ : Report or None
-        How the workers' run went: workers, epochs, looks at the gradient, settings, notes. Its
-        model, its last look and its end are those of the fit, whoever finished it. None with
+        How the workers' run went: workers, epochs, convergence checks, settings, notes.
+        Its model, its last check and its end are those of the fit, whoever finished it. None with
         ``max_iter=0``, which runs nothing.
 
     See Also

@@ -155,7 +155,7 @@ def for_scikit_learn(X: Any) -> Any:
 
 
 def warn_unless_converged(report: Report, advice: str, stacklevel: int = 3) -> None:
-    """scikit-learn's warning, with what the last look at the model found."""
+    """scikit-learn's warning, with what the last convergence check found."""
     if not report.converged:
         warnings.warn(
             "The max_iter was reached which means the coef_ did not converge: "

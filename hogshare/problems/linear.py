@@ -403,10 +403,10 @@ def linear(
 
     Notes
     -----
-    `X` is looked at here, once, and then used as it is by every run: a copy is made only where its
+    `X` is checked here, once, and then used as it is by every run: a copy is made only where its
     kind asks for one. Whoever changes `X.indices` or `X.indptr` in place later, before a run is
-    over, has kernels read and write anywhere, which may end the process. To look again before each
-    run would take as long as 6 to 10 per cent of an epoch. The estimators' `fit` looks each time.
+    over, has kernels read and write anywhere, which may end the process. To check again before each
+    run would take as long as 6 to 10 per cent of an epoch. The estimators' `fit` checks each time.
 
     Examples
     --------

@@ -104,7 +104,7 @@ class Placement:
     def messages(
         self, barrier: Barrier, n_workers: int | None = None, *, hops: float = 0.0
     ) -> float:
-        """How many control messages one look of a worker's takes.
+        """How many control messages one poll of a worker's takes.
 
         Parameters
         ----------

@@ -1,7 +1,7 @@
 """How far workers get behind a barrier, on a virtual clock and without a model.
 
 Every worker computes blocks, whose times are drawn from a law. At a block's end its clock advances
-and it asks the barrier. Who may not pass looks again every `poll` virtual seconds. That is all: no
+and it asks the barrier. Who may not pass polls again every `poll` virtual seconds. That is all: no
 gradient, no message that takes time. `hogshare.kernels.progress` has the events.
 """
 
@@ -47,13 +47,13 @@ class Progress:
     updates : int
         Blocks completed: updates at the server.
     checks : int
-        Looks at the barrier.
+        Polls of the barrier.
     polls : int
         Those of them that were not at a block's end.
     passes : int
         Times that somebody has passed.
     control_messages : int
-        Clocks asked for: one at each look without a sample, as many as the sample with one.
+        Clocks asked for: one at each poll without a sample, as many as the sample with one.
     leads : int64 array
         ``leads[x]`` passes were with a lead of x blocks over the least clock.
     times : float64 array
@@ -195,8 +195,8 @@ def progress(
     blocks : int, default=None
         Clock at which a worker is done and leaves the barrier's world; all is over when all are.
     poll : float or None, default=0.05
-        Virtual seconds after which a worker that may not pass looks again. None or 0: it passes at
-        the moment from which it may, which a barrier does not have that draws at every look.
+        Virtual seconds after which a worker that may not pass polls again. None or 0: it passes at
+        the moment from which it may, which a barrier does not have that draws at every poll.
     slowness : array-like of float, shape (n_workers,), default=None
         What the block times of each worker are multiplied by; see `slow`. None: 1.
     seed : int, default=0
@@ -222,15 +222,15 @@ def progress(
 
     Notes
     -----
-    At one moment who leaves or joins comes first, then ends of blocks by worker, then looks. Block
+    At one moment who leaves or joins comes first, then ends of blocks by worker, then polls. Block
     times depend on seed, worker and block alone, samples on seed, worker, clock and the number of
-    the look. Blocks of no time at all end before what else is due at their moment.
+    the poll. Blocks of no time at all end before what else is due at their moment.
 
     Who leaves or joins changes a sample that is held by one worker only, or not at all: who has
     left is out of it. (Workers of `hogshare.solve` then draw it anew.)
 
     Source: the simulations of Wang, Catterall and Mortier 2017. They say neither what law their
-    block times have nor when a worker looks again; see ``docs/psp.md``.
+    block times have nor when a worker polls again; see ``docs/psp.md``.
 
     Examples
     --------

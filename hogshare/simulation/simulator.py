@@ -1,4 +1,4 @@
-"""What a run on a virtual clock is made of: block times, links, who comes and goes, looks."""
+"""What a run on a virtual clock is made of: block times, links, who comes and goes, polls."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ class Simulator:
     seconds : float or None, default=None
         When the run ends at the latest, in virtual seconds; None: when its `Stop` says so.
     poll : float or None, default=None
-        Virtual seconds after which a worker that a barrier holds looks again. 0: at the very moment
+        Virtual seconds after which a worker that a barrier holds polls again. 0: at the very moment
         at which it may pass. None: 0, and a twentieth of the mean block time for barriers that draw
-        a new sample at each look (or are a function of yours), whose looks are part of the rule.
+        a new sample at each poll (or are a function of yours), whose polls are part of the rule.
         With a poll above 0 `BSP` does not keep workers in their order, and repeats only itself.
     network : Network, default=Network()
         Links between workers and the model: by default, messages take no time.
@@ -85,7 +85,7 @@ class Simulator:
     churn : Churn, default=Churn()
         Workers that join late, leave or die.
     placement : Placement, default=Placement()
-        Where workers' clocks are kept, which says what barriers there may be and what a look at
+        Where workers' clocks are kept, which says what barriers there may be and what a poll of
         one costs in control messages. Central: with the model. Distributed: with each worker, who
         is asked over the network's `link`; the answer takes that long, and the clocks are those of
         when the question was asked.
@@ -189,7 +189,7 @@ class Simulator:
     @property
     def is_orderly(self) -> bool:
         """Whether BSP may keep workers in their order, as it does in threads and processes: all are
-        there from the beginning to the end, and nobody looks at times of its own.
+        there from the beginning to the end, and nobody polls at times of its own.
         """
         return not self.churn and not self.poll
 
@@ -210,7 +210,7 @@ class Simulator:
         return self.parts if self.read_seconds or self.write_seconds else 1
 
     def cost_of_look(self, barrier: Barrier, n_workers: int) -> tuple[int, float]:
-        """Control messages of a look at a barrier, and virtual seconds until it is answered."""
+        """Control messages of a poll of a barrier, and virtual seconds until it is answered."""
         sample = numbers_of(barrier, n_workers)["sample"]
         per_draw = 0.0
         if self.overlay is not None:
@@ -227,14 +227,14 @@ class Simulator:
         return round(messages), seconds
 
     def poll_seconds(self, barrier: str, must_look: bool, late: float = 0.0) -> float:
-        """After how long a worker that is held looks again; 0: at the moment it may pass.
+        """After how long a worker that is held polls again; 0: at the moment it may pass.
 
         Parameters
         ----------
         barrier : str
             Its name.
         must_look : bool
-            Whether looks change what it says: it draws a new sample at each, or is the user's.
+            Whether polls change what it says: it draws a new sample at each, or is the user's.
         late : float, default=0.0
             What stragglers add to every block.
 

@@ -124,8 +124,8 @@ def tune(
     seconds : float or None, default=None
         Virtual seconds of a run; None: 40 mean block times. Behind ASP the lead grows with them.
     poll : float or None, default=None
-        As of `progress`, the time after which a worker looks again: a sample drawn anew at every
-        look holds less, the more often one looks. None: a twentieth of a mean block time.
+        As of `progress`, the time after which a worker polls again: a sample drawn anew at every
+        poll holds less, the more often one polls. None: a twentieth of a mean block time.
     n_seeds : int, default=5
         Runs of each candidate, whose means are taken. With few workers more are needed.
     seed : int, default=0

@@ -76,7 +76,7 @@ def figure(
     law : str, default="exponential:1"
         Block time, as `hogshare.simulation.blocktimes.parse` reads it.
     poll : float, default=0.05
-        Virtual seconds after which who may not pass looks again.
+        Virtual seconds after which who may not pass polls again.
     step : float, default=None
         Constant step of every barrier. None: in units of 1 / (parameters + workers) a half, and in
         1d beside it 1.8, and each barrier's best of a quarter to 2, chosen with another seed.

@@ -75,7 +75,7 @@ def figure(
         with mean 1, and in figures 1a and 1e beside it uniform from 0.5 to 1.5 and gamma with shape
         0.6.
     poll : float, default=None
-        Virtual seconds after which who may not pass looks again. None: 0.05, in figures 2a and 2c
+        Virtual seconds after which who may not pass polls again. None: 0.05, in figures 2a and 2c
         0.2.
     seeds : int, default=5
         Runs of each setting.

@@ -8,7 +8,7 @@ authors' later book chapter prints them, whose S is the alpha of the law. Depart
     p(s) = alpha f(s)        for s <= r
     p(s) = alpha a^(s - r)   for r < s <= T,     a = F(r)^beta
 
-A lag s above r needs s - r looks in a row that let a worker pass, and one look passes with chance
+A lag s above r needs s - r polls in a row that let a worker pass, and one poll passes with chance
 a: all beta workers of the sample have to be within r. f is what the lag would be if nobody watched.
 
 Why the bounds hold: the tail sums of the law are below the infinite ones, and each f(s) is below 1.
@@ -24,7 +24,7 @@ Arguments that all functions share:
 
 lags : f, the law of one worker's lag: chance of 0, 1, 2, ... blocks
 within : F(r), the chance of a lag of at most r
-sample : beta, workers that are looked at
+sample : beta, workers whose clocks are read
 staleness : r, blocks
 n_blocks : T, blocks; the largest lag there is
 """
@@ -44,14 +44,14 @@ FIGURE_WITHIN = (0.1, 0.3, 0.5, 0.7, 0.9, 0.99)
 
 
 def psp_pass_chance(within: float, sample: int) -> float:
-    """Chance a that a look lets a worker pass: ``F(r)^beta``.
+    """Chance a that a poll lets a worker pass: ``F(r)^beta``.
 
     Parameters
     ----------
     within : float
         F(r): share of the workers that are within the staleness.
     sample : int
-        beta; with 0 nobody is looked at, and everybody passes.
+        beta; with 0 nobody's clock is read, and everybody passes.
 
     Returns
     -------
