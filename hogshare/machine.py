@@ -23,6 +23,7 @@ from typing import Any
 from hogshare import files
 from hogshare._version import __version__
 from hogshare.interrupts import Holding
+from hogshare.kernels import folders
 from hogshare.kernels.cache import cache_root
 
 LOOKS = 3  # more, at what others do
@@ -93,7 +94,7 @@ NAMES = tuple(field.name for field in fields(Machine) if field.name != "measured
 def load() -> Machine:
     """The constants of this machine as stored, else the defaults; read once per process."""
     try:
-        content = json.loads(_path().read_text(encoding="utf-8"))
+        content = json.loads(_read())
     except (OSError, ValueError, RuntimeError):  # RuntimeError: no home, or nested too deeply
         return Machine()
     if not isinstance(content, dict) or content.get("key") != key():
@@ -115,11 +116,17 @@ def store(machine: Machine) -> None:
     kept = {name: getattr(machine, name) for name in machine.measured}
     content = json.dumps({"key": key(), "constants": kept}, indent=2)
     try:
-        path = _path()
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if (path := _chosen()) is None:
+            path = _path()
+            folders.require(path.parent, make=True)
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         files.replace(path, content.encode(), private=True)
+    except folders.Unsafe as error:
+        reason = f"{error.filename}: {error.strerror}"
+        raise OSError(f"the machine's constants could not be stored: {reason}") from error
     except (OSError, RuntimeError) as error:
-        reason = getattr(error, "strerror", None) or error
+        reason = getattr(error, "strerror", None) or str(error)
         raise OSError(f"the machine's constants could not be stored: {reason}") from error
     load.cache_clear()
 
@@ -179,10 +186,22 @@ def _is_constant(item: tuple[str, Any]) -> bool:
     return name in NAMES and type(value) in (int, float) and 0.0 < value < LARGEST
 
 
+def _chosen() -> Path | None:
+    """The file that the user has named, wherever that is."""
+    chosen = os.environ.get("HOGSHARE_MACHINE")
+    return Path(chosen) if chosen else None
+
+
+def _read() -> bytes:
+    """What has been stored; from the cache folder only what nobody else can have put there."""
+    if (chosen := _chosen()) is not None:
+        return chosen.read_bytes()
+    with Holding():  # or an interrupt may leave the file open
+        return folders.read(_path())
+
+
 def _path() -> Path:
-    """The file of this kind of machine: a home may be shared by several."""
-    if chosen := os.environ.get("HOGSHARE_MACHINE"):
-        return Path(chosen)
+    """The cache folder's file for this kind of machine: a home may be shared by several."""
     digest = hashlib.sha256(json.dumps(key()).encode()).hexdigest()[:16]
     return cache_root() / f"machine-{digest}.json"
 

@@ -1,16 +1,17 @@
 """Where kernels' machine code is kept between processes, and whom that is taken from.
 
 One folder for each version of the kernels, below ``HOGSHARE_CACHE_DIR`` or the user's own cache
-folder; one file for each kernel and types of arguments. Loading a file runs what it holds. So the
-folder and every file in it must belong to this user or to root, and nobody else may be able to
-write to them: what is otherwise counts as not there. A folder that cannot be written, as of a
-container's image, is read all the same.
+folder; one file for each kernel and types of arguments. Loading a file runs what it holds. So
+nobody else may be able to change the folder or a file in it, nor to put another in the place of
+either (`hogshare.kernels.folders`): what is otherwise counts as not there. A folder that cannot be
+written, as of a container's image, is read all the same.
 
 Nothing here ends a fit. What cannot be loaded is compiled, and what cannot be kept, on a full disk
 for example, has been compiled already: one warning a process tells.
 
-Files appear whole, by renaming, and begin with a digest of the rest: a disk that loses what it has
-taken shows there. They are named by a digest of what they are for, and say it too. So processes
+Files appear whole, by renaming what has been brought to the disk, and begin with a digest of the
+rest: a disk that loses what it has taken shows there, and what is compiled then takes the file's
+place. They are named by a digest of what they are for, and say it too. So processes
 that save at once need no lock. Numba's own cache has an index file instead, looks for a folder that
 it can write, next to the source too, and lets errors of the disk through.
 """
@@ -21,7 +22,6 @@ import hashlib
 import inspect
 import os
 import pickle
-import stat
 import sys
 import uuid
 import warnings
@@ -32,10 +32,12 @@ from numba.core.compiler import CompileResult
 from numba.core.errors import NumbaWarning
 from numba.core.serialize import dumps
 
+from hogshare.kernels import folders
 from hogshare.kernels.interrupts import interrupts_held
 
 DIGEST = 16  # bytes
 LENGTH = 8  # bytes of a length
+NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)  # nor through a link
 
 
 def cache_root() -> Path:
@@ -61,26 +63,21 @@ def cache_root() -> Path:
 def find_folder(version: str) -> tuple[Path | None, str]:
     """The folder of this version's kernels, made if need be; or None, and why there is none."""
     try:
-        folder = cache_root() / version
+        folder = cache_root().absolute() / version
     except RuntimeError:
         return None, "this user has no home"
+    except OSError as error:  # a path from a working directory that is gone
+        return None, _reason(error, "HOGSHARE_CACHE_DIR")
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        reason = distrust(folder.stat())
+        folders.require(folder, made=True, make=True)
     except OSError as error:
-        reason = error.strerror or str(error)
-    return (None, f"{folder}: {reason}") if reason else (folder, "")
+        return None, _reason(error, folder)
+    return folder, ""
 
 
-def distrust(status: os.stat_result) -> str:
-    """Say why what is there may be somebody else's; nothing if it is this user's or root's."""
-    if os.name != "posix":
-        return ""
-    if status.st_uid not in (0, os.geteuid()):
-        return "it belongs to another user"
-    if stat.S_IMODE(status.st_mode) & 0o022:
-        return "others may write to it"
-    return ""
+def _reason(error, otherwise):
+    """What is wrong, and with which level of a path."""
+    return f"{error.filename or otherwise}: {error.strerror or error}"
 
 
 class KernelsNotKept(RuntimeWarning):
@@ -101,6 +98,25 @@ def tell_once(trouble):
         "may write to"
     )
     warnings.warn(sentence, KernelsNotKept, stacklevel=2)
+
+
+class KernelsDamaged(RuntimeWarning):
+    """A file of machine code is not what was saved: it is compiled anew, and replaced."""
+
+
+_DAMAGED = []
+
+
+def tell_of_damage(path):
+    """Warn of a file that is cut off or changed; the first of a process stands for all."""
+    if _DAMAGED:
+        return
+    _DAMAGED.append(path)
+    sentence = (
+        f"{path} is cut off or damaged, as after a loss of power; what is damaged in this folder "
+        "is compiled anew where it is needed, and replaced"
+    )
+    warnings.warn(sentence, KernelsDamaged, stacklevel=2)
 
 
 class NowhereToKeep(NullCache):
@@ -178,7 +194,7 @@ class KernelCache(_Cache):
             with interrupts_held():
                 _write(self._path(key), dumps(key), dumps(data._reduce()))
         except OSError as error:
-            tell_once(f"{self._folder}: {error.strerror or error}")
+            tell_once(_reason(error, self._folder))
 
     def signatures(self, codegen):
         """Types that machine code for this processor is there for."""
@@ -203,29 +219,31 @@ class KernelCache(_Cache):
     def _read(self, path):
         """Key and code as pickles; None if there are none, or none that may be taken."""
         try:
-            with open(path, "rb") as file:
-                if reason := distrust(os.fstat(file.fileno())):
-                    tell_once(f"{path}: {reason}")
-                    return None
-                content = file.read()
+            content = folders.read(path, made=True)
+        except folders.Unsafe as unsafe:
+            tell_once(_reason(unsafe, path))
+            return None
         except OSError:
             return None
         digest, rest = content[:DIGEST], memoryview(content)[DIGEST:]
         if digest != _digest(rest):
+            tell_of_damage(path)
             return None
         end = LENGTH + int.from_bytes(rest[:LENGTH], "little")
         return rest[LENGTH:end], rest[end:]
 
 
 def _write(path, key, code):
-    """Make a file appear, whole."""
+    """Make a file appear, whole, in a folder that is made if somebody has deleted it."""
     rest = b"".join((len(key).to_bytes(LENGTH, "little"), key, code))
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    folders.require(path.parent, made=True, make=True)
     making = path.with_name(f"{path.name}.{uuid.uuid4().hex[:16]}.tmp")
     try:
-        descriptor = os.open(making, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        descriptor = os.open(making, NEW, 0o600)
         with open(descriptor, "wb") as file:
             file.write(_digest(rest) + rest)
+            file.flush()
+            os.fsync(descriptor)  # before the new name: a loss of power could leave that empty
         os.replace(making, path)
     except BaseException:
         with contextlib.suppress(OSError):

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from hogshare.kernels import cache, jit
+from hogshare.kernels import cache, folders, jit
 
 ROOT = Path(jit.__file__).parents[2]
 
@@ -28,6 +28,7 @@ def folder(tmp_path, monkeypatch):
     folder.mkdir(mode=0o700)
     monkeypatch.setattr(jit, "CACHE_FOLDER", folder)
     monkeypatch.setattr(cache, "_TOLD", [])
+    monkeypatch.setattr(cache, "_DAMAGED", [], raising=False)
     return folder
 
 
@@ -160,11 +161,15 @@ def test_a_filled_folder_that_cannot_be_written_is_read(folder, warned, monkeypa
     def fail(*_, **__):
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
+    def read_only(path, flags, *mode, open=os.open):
+        return fail() if flags & os.O_CREAT else open(path, flags, *mode)
+
     folder.chmod(0o500)
     try:
         monkeypatch.setenv("HOGSHARE_CACHE_DIR", str(folder.parent))
         for step in STEPS.values():
             monkeypatch.setattr(*step, fail)
+        monkeypatch.setattr(os, "open", read_only)
         assert cache.find_folder(folder.name) == (folder, "")
         assert use() == 1
         assert not warned()
@@ -219,8 +224,9 @@ def test_a_folder_that_root_has_filled_serves_others():
 )
 def test_whose_files_are_run(monkeypatch, owner, mode, trusted):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    status = SimpleNamespace(st_uid={"me": 1000, "root": 0, "another": 1001}[owner], st_mode=mode)
-    assert (cache.distrust(status) == "") == trusted
+    uid = {"me": 1000, "root": 0, "another": 1001}[owner]
+    status = SimpleNamespace(st_uid=uid, st_gid=0, st_mode=mode)
+    assert (folders.distrust(status, "") == "") == trusted
 
 
 @compiles
@@ -267,27 +273,62 @@ def test_a_user_without_a_home_has_no_folder(monkeypatch):
     assert cache.find_folder("version") == (None, "this user has no home")
 
 
+def cut(left):
+    return lambda content: content[: int(left * len(content))]
+
+
+def flipped(place):
+    def flip(content):
+        content = bytearray(content)
+        content[place] ^= 1
+        return content
+
+    return flip
+
+
+DAMAGES = {
+    "empty": cut(0.0),
+    "cut at the start": cut(0.001),
+    "cut at the end": cut(0.999),
+    "a bit of the digest": flipped(0),
+    "a bit of the key": flipped(16),
+    "a bit of the code": flipped(-1000),
+}
+
+
 @compiles
-@pytest.mark.parametrize("left", [0.0, 0.001, 0.999], ids="{:g} left".format)
-def test_a_file_that_is_cut_off_is_compiled_anew(folder, left):
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_file_that_is_damaged_is_compiled_anew_told_of_once_and_replaced(folder, warned, damage):
+    """By whoever finds it; who comes after loads again, and is told nothing."""
     use()
     (file,) = folder.iterdir()
     whole = file.read_bytes()
-    file.write_bytes(whole[: int(left * len(whole))])
-    assert use() == 0
-    assert len(file.read_bytes()) == len(whole)
-    assert use() == 1
+    file.write_bytes(DAMAGES[damage](whole))
+    assert use() == 0 and file.stat().st_size == len(whole)
+    assert use() == 1 and list(folder.iterdir()) == [file]
+    (message,) = warned()
+    assert str(file) in message and "damaged" in message
+    file.write_bytes(b"")
+    assert use() == 0 and len(warned()) == 1
 
 
 @compiles
-@pytest.mark.parametrize("place", [0, 16, -1000])
-def test_a_file_with_a_byte_that_is_another_is_compiled_anew(folder, place):
+def test_a_file_is_on_the_disk_before_it_has_its_name(folder, monkeypatch):
+    steps, sync, rename = [], os.fsync, os.replace
+
+    def synced(descriptor):
+        steps.append(os.fstat(descriptor).st_size)
+        sync(descriptor)
+
+    def renamed(before, after):
+        steps.append(os.path.getsize(before))
+        rename(before, after)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "replace", renamed)
     use()
     (file,) = folder.iterdir()
-    content = bytearray(file.read_bytes())
-    content[place] ^= 1
-    file.write_bytes(content)
-    assert use() == 0 and use() == 1
+    assert steps == [file.stat().st_size] * 2
 
 
 @compiles
