@@ -16,7 +16,10 @@ import os
 import secrets
 from pathlib import Path
 
+from hogshare.interrupts import Holding
+
 LONG = 64  # bytes of a name that are written out in other names of the file
+PIECE = 1 << 24  # bytes that are written between two looks for signals
 LINKS = 40  # that follow each other, at most, as the kernel has it
 
 
@@ -95,26 +98,43 @@ def replace(path: Path, content: bytes | memoryview, private: bool = False) -> N
         return
     path = real(path)
     name = f"{_start(path)}{os.getpid()}.{secrets.token_hex(4)}.tmp"
-    temporary = path.parent / name
-    mode = _mode(path)
+    with Holding() as held:  # or a signal would leave a descriptor, or the file beside
+        _write(path.parent / name, content, None if private else _mode(path), private, held)
+        try:
+            os.replace(path.parent / name, path)
+        except BaseException:
+            _remove(path.parent / name)
+            raise
+        _sync_folder(path.parent)
+
+
+def _write(
+    path: Path, content: bytes | memoryview, mode: int | None, private: bool, held: Holding
+) -> None:
+    """Write a file that is not there, and bring it to the disk, with its permissions.
+
+    Before the new name: a crash could leave that with nothing behind it. Signals come through
+    between two pieces.
+    """
     # a new file that is not private is made with the permissions that the system gives one
     opener = _as_new if mode is None and not private else _owner_only
     try:
-        # The name is known before the file is there, so an interruption at any line finds it.
-        # `tempfile` tells the name after it has made the file; Ctrl-C between leaves it behind.
-        with open(temporary, "xb", opener=opener) as file:
-            file.write(content)
+        with open(path, "xb", opener=opener) as file:
+            for start in range(0, len(content), PIECE):
+                file.write(content[start : start + PIECE])
+                held.deliver()
             file.flush()
-            # before the new name: a crash could leave that with nothing behind it
+            if mode is not None:
+                os.chmod(path, mode)
             os.fsync(file.fileno())
-        if mode is not None and not private:
-            os.chmod(temporary, mode)
-        os.replace(temporary, path)
     except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
+        _remove(path)
         raise
-    _sync_folder(path.parent)
+
+
+def _remove(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        os.unlink(path)
 
 
 def sweep(path: Path) -> None:

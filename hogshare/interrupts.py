@@ -22,6 +22,8 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, Protocol, TypeVar
 
+import numpy as np
+
 try:  # what `signal` wraps: its own take ten times as long, and each run asks twenty times
     from _signal import getsignal  # type: ignore[import-not-found]
     from _signal import signal as set_signal
@@ -186,6 +188,38 @@ class Holding:
             if getsignal(number) is stand_in:  # and not one that the user has set meanwhile
                 set_signal(number, stand_in.handler)
         self._stand_ins.clear()
+
+
+class errstate:
+    """NumPy's `errstate`, which an interrupt leaves changed for good where it comes at its ends.
+
+    Signals are held in the block. So it is for what ends soon; what may take long is called through
+    `outside`, where they are not.
+
+    Parameters
+    ----------
+    **kinds : str
+        As of `numpy.errstate`.
+    """
+
+    def __init__(self, **kinds: Any) -> None:
+        self._held = Holding()
+        self._state = np.errstate(**kinds)
+
+    def __enter__(self) -> Holding:
+        self._held.__enter__()
+        try:
+            self._state.__enter__()
+        except BaseException:
+            self._held.__exit__()
+            raise
+        return self._held
+
+    def __exit__(self, *error: Any) -> None:
+        try:
+            self._state.__exit__(*error)
+        finally:
+            self._held.__exit__()
 
 
 def _nothing() -> None:

@@ -35,6 +35,7 @@ import numpy as np
 from hogshare.engine.automatic import COUPLED
 from hogshare.engine.memory_steps import largest_weight
 from hogshare.engine.session import Session
+from hogshare.interrupts import errstate
 from hogshare.kernels import layout, losses, repair, sgd
 from hogshare.kernels.gains import look_at_columns, losses_along, square_norms
 from hogshare.kernels.gradients import fill_margins
@@ -433,7 +434,7 @@ def _step(problem: LinearProblem, model: Model, enough: float) -> tuple[float, f
     of that part.
     """
     coupled = problem.loss in COUPLED
-    with np.errstate(all="ignore"):
+    with errstate(all="ignore"):
         step = Direction(problem, problem.rows, model)
         start = step.objective(np.zeros(problem.n_columns))
         objective = float(start.sum())

@@ -17,6 +17,7 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from hogshare.engine.optimality import Optimality
+from hogshare.interrupts import errstate
 from hogshare.problems.linear import LinearProblem
 
 BLOCK_VALUES = 1 << 20  # of dense rows, which are weighted in a copy
@@ -50,7 +51,7 @@ class Curvature:
         rows = problem.rows
         n_rows = max(1, problem.n_rows)
         weight = rows.weight[:, None].astype(np.float64) if rows.weight.size else np.ones((1, 1))
-        with np.errstate(invalid="ignore", divide="ignore"):
+        with errstate(invalid="ignore", divide="ignore"):
             share = np.nan_to_num(look.row_slopes / weight)  # of rows without weight: none
         if problem.n_columns == 1:
             share = np.abs(share)
@@ -179,7 +180,7 @@ def by_signs(curvature: Curvature, x: np.ndarray, slopes: np.ndarray) -> np.ndar
             return None
         step = scipy.linalg.cho_solve(factors, target, check_finite=False)
         here = at[where]
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with errstate(divide="ignore", invalid="ignore"):
             crossings = np.where(cost[where] > 0.0, -here / step, np.inf)
         sizes = np.append(crossings[(crossings > 0.0) & (crossings < 1.0)], 1.0)
         bend = 0.5 * float(step @ part @ step)

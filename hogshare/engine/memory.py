@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hogshare.interrupts import errstate
 from hogshare.kernels import dual, saga, sgd
 from hogshare.kernels.averages import average_table
 from hogshare.problems.linear import LinearProblem
@@ -71,7 +72,7 @@ def check_start(problem: LinearProblem, memory: np.ndarray) -> None:
     low, high = derivative_range(problem)
     size = row_sizes(problem)[:, None]
     slack = 1e-5 * (1.0 + size)
-    with np.errstate(invalid="ignore"):  # of a row of weight zero whose loss has no bound
+    with errstate(invalid="ignore"):  # of a row of weight zero whose loss has no bound
         low = np.where(size > 0.0, low * size, 0.0)
         high = np.where(size > 0.0, high * size, 0.0)
     wrong = (memory < low - slack) | (memory > high + slack)

@@ -12,6 +12,7 @@ import numpy as np
 
 from hogshare.engine.automatic import COUPLED
 from hogshare.engine.intercepts import Each, best_intercepts
+from hogshare.interrupts import errstate
 from hogshare.kernels import losses
 from hogshare.kernels.gradients import (
     ABOVE,
@@ -50,7 +51,7 @@ def components(
     slope = of_losses + problem.l2 * coef
     if units.origin.any():
         slope -= np.outer(of_intercepts, units.origin)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with errstate(divide="ignore", invalid="ignore"):
         if problem.l1 > 0.0:
             place = np.square(units.size) * coef
             slope = place - shrunk(place - slope, problem.l1)
@@ -209,7 +210,7 @@ class Optimality:
         elif problem.fit_intercept:
             above, below = self._slope_sums[ABOVE], -self._slope_sums[BELOW]
             smaller = np.minimum(above, below)
-            with np.errstate(invalid="ignore", divide="ignore"):
+            with errstate(invalid="ignore", divide="ignore"):
                 shrink[ABOVE] = np.where(above > 0.0, smaller / above, 1.0)
                 shrink[BELOW] = np.where(below > 0.0, smaller / below, 1.0)
         # with one side for both there is nothing to shrink yet

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hogshare.engine.rules import SAGA
+from hogshare.interrupts import errstate
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.sharpness import row_sizes
 
@@ -35,7 +36,7 @@ def row_chances(problem: LinearProblem, rule: SAGA, held_out: np.ndarray | None)
     if rule.sampling == "uniform":
         return chances
     smoothness = problem.squared_norms + float(problem.fit_intercept)
-    with np.errstate(all="ignore"):  # squared norms may overflow
+    with errstate(all="ignore"):  # squared norms may overflow
         smoothness *= row_sizes(problem) * chances
         total = smoothness.sum()
     if total == 0.0 or not np.isfinite(total):  # rows that large end the run with a sentence

@@ -20,6 +20,7 @@ import numpy as np
 from hogshare.barriers import UserBarrier
 from hogshare.engine.memory import sum_anew
 from hogshare.engine.sides import MasterSide, Worker
+from hogshare.interrupts import errstate
 from hogshare.kernels import apart, epochs, layout, repair, sgd, turns
 from hogshare.kernels.epochs import Plan
 from hogshare.kernels.epochs import Shared as SharedArrays
@@ -235,7 +236,7 @@ class Session:
         """Leave arrays that are the caller's as a model, after a run that was broken off."""
         if self.plan.private != epochs.ALONE:
             return  # others write the vector at exchanges only, or as it is
-        with np.errstate(all="ignore"):
+        with errstate(all="ignore"):
             self._fold()
             if self.rule.iterate < 1.0:
                 self.mean_of_iterates(last=True)

@@ -15,6 +15,7 @@ import numpy as np
 from numba import typeof
 
 from hogshare.barriers import LOOKS_PER_BLOCK, BarrierError, ask, name_of
+from hogshare.interrupts import errstate
 from hogshare.kernels import epochs, layout, master, turns
 from hogshare.kernels.barriers import EVERYBODY, LAG
 from hogshare.kernels.jit import JIT_DISABLED, is_cached
@@ -226,7 +227,7 @@ class Worker:
             intercept = self.private.local[layout.L_INTERCEPT]
         snapshot = s.arrays["snapshots"][slot]
         before = s.word(layout.WRITES)
-        with np.errstate(all="ignore"):  # a diverging run may overflow here; it is told at the end
+        with errstate(all="ignore"):  # a diverging run may overflow here; it is told at the end
             np.multiply(
                 s.shared.w.reshape(-1, s.settings.n_columns),
                 scale.astype(snapshot.dtype),

@@ -23,6 +23,7 @@ from hogshare.engine.stops import Stop
 from hogshare.estimators.epochs import EpochTasks
 from hogshare.estimators.parameters import KnownParameters
 from hogshare.estimators.workers import check_rows, plane_of
+from hogshare.interrupts import errstate
 from hogshare.kernels import schedules
 from hogshare.kernels.survey import Survey
 from hogshare.planes import Master
@@ -199,7 +200,7 @@ class SGDMixin(KnownParameters, CallbackSupportMixin):
         apart = not any(np.may_share_memory(coef, part) for part in others)
         if apart and in_place(coef, dtype) and self._is_own(coef):
             return coef
-        with np.errstate(over="ignore"):  # the run tells
+        with errstate(over="ignore"):  # the run tells
             return np.array(coef.T, dtype=dtype, order="C", subok=False).T
 
     def __getstate__(self) -> Any:

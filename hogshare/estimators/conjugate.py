@@ -17,6 +17,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, cg
 
 from hogshare.engine.optimality import Optimality
+from hogshare.interrupts import errstate
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
 from hogshare.problems.units import features_of
@@ -27,7 +28,7 @@ IN_VAIN = 6  # bounds in a row that the residual was below already: rounding lea
 
 def gradient_at(problem: LinearProblem, model: Model) -> float:
     """What is compared with the tolerance: the largest component in the features' units."""
-    with np.errstate(all="ignore"):  # of numbers that are too large it is infinite, or NaN
+    with errstate(all="ignore"):  # of numbers that are too large it is infinite, or NaN
         return Optimality(problem, model, sides=False).gradient()
 
 
@@ -47,7 +48,7 @@ def missed(problem: LinearProblem, model: Model, enough: float, gap: float, floo
     floor : float
         Largest component of the gradient that rounding alone may leave.
     """
-    with np.errstate(all="ignore"):  # of numbers that are too large they are infinite, or NaN
+    with errstate(all="ignore"):  # of numbers that are too large they are infinite, or NaN
         look = Optimality(problem, model)
         gradient = look.gradient()
         if gradient <= floor:

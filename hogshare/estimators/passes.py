@@ -12,6 +12,7 @@ from sklearn.utils.validation import _check_sample_weight
 from hogshare.estimators import plain
 from hogshare.estimators.common import MAX_INT, SGDMixin
 from hogshare.estimators.draws import generator_of
+from hogshare.interrupts import errstate
 from hogshare.problems.labels import distinct
 
 
@@ -116,7 +117,7 @@ class RegressorPass(SGDMixin):
     ) -> None:
         """Validate and learn; `init` None goes on from the present model."""
         X, y, seen = self._check_rows(X, y, reset=reset)
-        with np.errstate(over="ignore"):  # what is too large for these rows is refused below
+        with errstate(over="ignore"):  # what is too large for these rows is refused below
             y = y.astype(X.dtype, copy=False)
         weight = None
         if sample_weight is not None:

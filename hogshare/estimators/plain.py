@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.multiclass import check_classification_targets
 
+from hogshare.interrupts import errstate
 from hogshare.kernels.sums import total
 from hogshare.kernels.survey import Survey
 from hogshare.problems.labels import distinct, pair_of
@@ -36,7 +37,7 @@ def n_values(X: Any) -> int:
 
 def is_finite(values: np.ndarray) -> bool:
     """Whether no number is NaN or infinite; rarely False although none is (a sum overflows)."""
-    with np.errstate(all="ignore"):
+    with errstate(all="ignore"):
         if values.size < MANY:
             return bool(np.isfinite(values.sum()))
         return math.isfinite(total(frozen(values).reshape(-1)))

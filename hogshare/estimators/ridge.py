@@ -28,6 +28,7 @@ from hogshare.estimators.workers import (
     warn_unless_converged,
     with_mean_one,
 )
+from hogshare.interrupts import errstate
 from hogshare.kernels.survey import Survey
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
@@ -231,7 +232,7 @@ def loses_digits(X: Any) -> bool:
     if X.shape[0] >= X.shape[1] or X.dtype.kind not in "fiu" or not X.size:
         return False
     kind = X.dtype if X.dtype == np.float32 else np.dtype(np.float64)
-    with np.errstate(all="ignore"):
+    with errstate(all="ignore"):
         squares = np.einsum("ij,ij->j", X, X, dtype=np.float64)
         usual = float(np.median(squares)) * X.shape[1]
         return bool(squares.max() * np.finfo(kind).eps > LOST * usual)
@@ -613,6 +614,6 @@ def balanced(y: Any, weight: np.ndarray) -> np.ndarray:
     for label in labels.T:
         classes, places = np.unique(label, return_inverse=True)
         sums = np.bincount(places, weight, len(classes))
-        with np.errstate(divide="ignore"):  # a class of no weight
+        with errstate(divide="ignore"):  # a class of no weight
             own *= (weight.sum(dtype=np.float64) / (len(classes) * sums))[places]
     return own

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from hogshare.engine.stops import Stop
 from hogshare.estimators.workers import to_the_optimum
+from hogshare.interrupts import errstate
 from hogshare.kernels.survey import Survey
 from hogshare.problems.columns import in_units, moments_of
 from hogshare.problems.linear import LinearProblem, build
@@ -67,7 +68,7 @@ class Squares:
             return
         rows = as_rows(X, np.zeros(len(X), X.dtype), self.weight)
         mean, variance, _ = moments_of(rows)
-        with np.errstate(over="ignore"):  # rows that large are refused later
+        with errstate(over="ignore"):  # rows that large are refused later
             far = float(np.square(mean).sum()) > OFF_CENTRE * float(variance.sum())
         if far:
             self.x_mean = mean
@@ -116,7 +117,7 @@ class Squares:
 
     def spread(self, target: int) -> float:
         """Weighted mean square of a target about its mean."""
-        with np.errstate(over="ignore"):
+        with errstate(over="ignore"):
             return float(np.average(np.square(self.y[:, target]), weights=self.weight))
 
     def rounding(self, target: int) -> float:

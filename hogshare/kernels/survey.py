@@ -10,11 +10,12 @@ ten microseconds: what can be told or added up in the kernels is.
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from hogshare.kernels.jit import helper, kernel
+from hogshare.kernels.jit import JIT_DISABLED, helper, kernel
 from hogshare.kernels.parts import NOBODY, Helpers, draw, end_part, new_words, wait_for_parts
 from hogshare.kernels.rows import squared_norm
 
@@ -273,6 +274,11 @@ def survey_dense(values: np.ndarray, width: int, sizes: bool, helpers: Helpers =
     return _told((total, squares, largest, width - 1), sizes, n_rows, None)
 
 
+def without_warnings() -> contextlib.AbstractContextManager[object]:
+    """Where nothing is compiled, NumPy warns of what `total` tells."""
+    return np.errstate(all="ignore") if JIT_DISABLED else contextlib.nullcontext()
+
+
 def _share(
     look_over: Any, rows: tuple[Any, ...], n_parts: int, more: tuple[Any, ...], helpers: Helpers
 ) -> tuple[float, ...]:
@@ -280,7 +286,7 @@ def _share(
     words, found = new_words(), np.zeros((n_parts, N_FOUND))
 
     def look(me: int) -> Any:
-        with np.errstate(all="ignore"):  # without compilation, NumPy warns of what `total` tells
+        with without_warnings():
             return look_over(*rows, words, me, found, *more)
 
     helpers.call(look)

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hogshare.interrupts import errstate
 from hogshare.kernels import losses
 from hogshare.kernels.columns import add_moments, change_units
 from hogshare.kernels.rows import Rows
@@ -80,7 +81,7 @@ class Moments(NamedTuple):
 def moments_of(rows: Rows, every: int = 1) -> Moments:
     """Look at the columns of every so many dense rows."""
     sums = np.zeros((4, rows.width))
-    with np.errstate(all="ignore"):  # rows too large for their squares are refused elsewhere
+    with errstate(all="ignore"):  # rows too large for their squares are refused elsewhere
         weights = max(float(add_moments(rows, every, sums)), np.finfo(float).tiny)
         shift, squares = sums[:2] / weights
         variance = np.maximum(squares - shift * shift, 0.0)

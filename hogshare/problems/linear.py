@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from hogshare.interrupts import errstate
 from hogshare.kernels import losses, penalties
 from hogshare.kernels.moments import nonzeros_of, norms_of, squared_norms
 from hogshare.kernels.rows import Rows
@@ -244,7 +245,7 @@ class LinearProblem:
         """Penalty of coefficients (float64), summed over columns."""
         value = 0.0
         coef = coef if self.divisors is None else coef / self.divisors
-        with np.errstate(over="ignore"):  # of a diverged model it is rightly infinite
+        with errstate(over="ignore"):  # of a diverged model it is rightly infinite
             if self.l2 > 0.0:
                 value += self.l2 * 0.5 * float(np.square(coef).sum())
             if self.l1 > 0.0:
@@ -299,7 +300,7 @@ def build(
     dtype = X.dtype
     n_columns = 1
     if classes is None:
-        with np.errstate(over="ignore"):
+        with errstate(over="ignore"):
             target = np.asarray(y).astype(dtype, copy=False)
         if not np.isfinite(target).all():
             raise ValueError(f"Targets are too large for {dtype}: scale them, or use float64 rows.")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hogshare.interrupts import errstate
 from hogshare.kernels.sums import squares
 from hogshare.problems.rows import FLOATS, frozen
 
@@ -96,7 +97,7 @@ def sum_of_squares(part: np.ndarray) -> float:
 
 
 def _is_finite(part: np.ndarray) -> bool:
-    with np.errstate(all="ignore"):
+    with errstate(all="ignore"):
         return math.isfinite(sum_of_squares(part)) or bool(np.isfinite(part).all())
 
 

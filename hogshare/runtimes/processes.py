@@ -217,7 +217,7 @@ class Watch:
             "over, and only messages of an unfinished sum are lost"
         )
         self.notes.append(sentence)
-        warnings.warn(sentence, WorkerDied, stacklevel=7)
+        warnings.warn(sentence, WorkerDied, stacklevel=8)
 
     def finish(self) -> None:
         """Wait for the master's deputy, if there is one; the workers are done."""
@@ -260,7 +260,7 @@ class Watch:
             "only steps that it had not exchanged yet are lost"
         )
         self.notes.append(sentence)
-        warnings.warn(sentence, WorkerDied, stacklevel=6)
+        warnings.warn(sentence, WorkerDied, stacklevel=7)
 
     def refuse_late(self) -> None:
         """Close the run to members that have not joined yet."""

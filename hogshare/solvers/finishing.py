@@ -23,6 +23,7 @@ from hogshare.engine.curvature import Curvature, DoubleRows, by_factors, by_prod
 from hogshare.engine.intercepts import Each
 from hogshare.engine.optimality import Optimality
 from hogshare.engine.stops import Stop
+from hogshare.interrupts import errstate
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
 
@@ -80,7 +81,7 @@ class Point:
         if len(x) > 1 and problem.l1 == 0.0:
             # of the softmax any shift of all columns is as good, and this one the least penalised
             x = x - x.mean(axis=0)
-        with np.errstate(over="ignore"):
+        with errstate(over="ignore"):
             coef = np.ascontiguousarray(x[:, :features]).astype(dtype)
             intercept = np.zeros(len(x), dtype)
             if problem.fit_intercept:

@@ -18,6 +18,7 @@ from hogshare.engine.rules import SAGA, SDCA, Rule, schedule_of
 from hogshare.engine.session import Session
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
+from hogshare.interrupts import errstate
 from hogshare.kernels import barriers, epochs, layout
 from hogshare.machine import cores
 from hogshare.planes import Plane
@@ -64,7 +65,7 @@ def is_absurd(problem: LinearProblem, model: Model, squares: float) -> bool:
     """
     if squares < 1e12 or np.abs(model.coef).max(initial=0.0) < 1e6:
         return False
-    with np.errstate(all="ignore"):
+    with errstate(all="ignore"):
         nothing = problem.objective(np.zeros_like(model.coef), np.zeros_like(model.intercept))
         # "not below" rather than "above": the objective itself may be NaN
         return not problem.objective(model.coef, model.intercept) <= 1e8 * (1.0 + nothing)

@@ -27,6 +27,7 @@ from hogshare.engine.rules import SAGA, SDCA, SGD, Rule
 from hogshare.engine.session import Session, Settings
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
+from hogshare.interrupts import errstate
 from hogshare.kernels import epochs, layout, tracking
 from hogshare.planes import Master, Plane, Shared
 from hogshare.problems.linear import LinearProblem
@@ -261,11 +262,8 @@ def solve(
         ready = time.perf_counter()
         session.began = session.clock()
         try:
-            with np.errstate(all="ignore"), known(session):
-                notes += runner.run(session, heard, at_rest)
-                while doubt is not None and must_go_on(doubt, session):
-                    go_on(session)
-                    notes += runner.run(session, heard, at_rest)
+            with errstate(all="ignore") as held, known(session):
+                notes += held.outside(run_to_the_end, runner, session, heard, at_rest, doubt)
         except BaseException:
             if handed:
                 session.settle()
@@ -273,7 +271,7 @@ def solve(
         over = time.perf_counter()
         session.restore_sums()
         reason = session.word(layout.STOP)
-        with np.errstate(all="ignore"):  # an average may be too large for the rows' type
+        with errstate(all="ignore"):  # an average may be too large for the rows' type
             model = session.model(last=runner.is_private)
             remembered = memory_of(session)
             squares = sum_of_squares(model.coef)
@@ -299,7 +297,7 @@ def solve(
         if checks is not None:
             # the model that is returned, whyever the run has ended
             if not checks.seen or checks.seen[-1]["epoch"] < session.word(layout.EPOCHS):
-                with np.errstate(all="ignore"):  # as in the run, whose looks are within it
+                with errstate(all="ignore"):  # as in the run, whose looks are within it
                     checks.look(session, side_by_side)
                 model = dataclasses.replace(model, intercept=session.model().intercept)
             converged = checks.met
@@ -375,6 +373,21 @@ def confirmation_of(problem: LinearProblem, stop: Stop, session: Session) -> Con
         return None
     doubt.prepare()
     return doubt
+
+
+def run_to_the_end(
+    runner: Any,
+    session: Session,
+    on_epoch: OnEpoch | None,
+    at_rest: AtRest | None,
+    doubt: Confirmation | None,
+) -> list[str]:
+    """Let the workers run, and again while the model is not what was asked for; returns notes."""
+    notes: list[str] = runner.run(session, on_epoch, at_rest)
+    while doubt is not None and must_go_on(doubt, session):
+        go_on(session)
+        notes += runner.run(session, on_epoch, at_rest)
+    return notes
 
 
 def must_go_on(doubt: Confirmation, session: Session) -> bool:
@@ -633,7 +646,7 @@ def check(
             return  # of the rows' type; the run looks at its numbers when it is over
         if not start.is_finite():
             raise ValueError("The start model holds NaN or infinity.")
-        with np.errstate(over="ignore"):
+        with errstate(over="ignore"):
             held = np.asarray(start.coef).astype(problem.dtype)
         if not np.isfinite(held).all():
             raise ValueError(f"The start model's coef is too large for {problem.dtype}.")

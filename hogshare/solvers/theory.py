@@ -6,6 +6,7 @@ times. ``docs/theory.md`` says how the paper's counts are read off a run.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ import numpy as np
 from hogshare import theory
 from hogshare.engine.optimality import Optimality
 from hogshare.engine.steps import StepSize, optimal_start
+from hogshare.interrupts import errstate
 from hogshare.kernels import schedules
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
@@ -228,11 +230,10 @@ def _start_and_noise(
         start = Model(np.zeros(shape), np.zeros(problem.n_columns))
     noises = []
     for model in (last, start):
-        with np.errstate(all="ignore"):  # what is not finite is told of
-            at = theory.gradient(problem, model)
-            noises.append(
-                theory.gradient_noise(problem, model, n_rows, on_support=on_support, at=at)
-            )
+        with errstate(all="ignore") as held:  # what is not finite is told of
+            at = held.outside(theory.gradient, problem, model)
+            noise = functools.partial(theory.gradient_noise, on_support=on_support, at=at)
+            noises.append(held.outside(noise, problem, model, n_rows))
     return at.objective, max(noises)
 
 

@@ -14,6 +14,7 @@ Results are plain data as those of `hogshare.studies.psp`; besides there are a s
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 from collections.abc import Sequence
@@ -27,6 +28,7 @@ from hogshare import barriers, problems
 from hogshare.engine.rules import SGD
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
+from hogshare.interrupts import errstate
 from hogshare.planes import Master
 from hogshare.problems.linear import LinearProblem
 from hogshare.ranges import count, positive
@@ -171,21 +173,23 @@ def errors(
         watch=watch,
         seed=seed,
     )
-    with np.errstate(all="ignore"), warnings.catch_warnings():
+    run = functools.partial(
+        solve,
+        data.problem,
+        rule=SGD(),
+        plane=Master(),
+        barrier=barriers.parse(barrier),
+        runtime=simulator,
+        n_workers=n,
+        block=1,
+        step=StepSize("constant", eta0=step),
+        stop=Stop(epochs=epochs),
+        seed=seed,
+    )
+    with errstate(all="ignore") as held, warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # an error above 1 says it
         try:
-            solve(
-                data.problem,
-                rule=SGD(),
-                plane=Master(),
-                barrier=barriers.parse(barrier),
-                runtime=simulator,
-                n_workers=n,
-                block=1,
-                step=StepSize("constant", eta0=step),
-                stop=Stop(epochs=epochs),
-                seed=seed,
-            )
+            held.outside(run)
         except ValueError:  # it has diverged
             seen.append(np.inf)
     found = np.full(int(seconds) + 1, seen[-1])

@@ -37,6 +37,7 @@ from typing import Any
 
 import numpy as np
 
+from hogshare.interrupts import errstate
 from hogshare.ranges import count, share
 
 FIGURE_SAMPLES = tuple(range(1, 101))  # of the paper's figures 4 and 5
@@ -112,7 +113,7 @@ def psp_lag_law(lags: Any, sample: int, staleness: int, n_blocks: int) -> np.nda
     p = np.zeros(n_blocks + 1)
     near = min(staleness + 1, len(f))
     p[:near] = alpha * f[:near]
-    with np.errstate(under="ignore"):
+    with errstate(under="ignore"):
         p[staleness + 1 :] = alpha * np.exp(log_a * np.arange(1, n_blocks - staleness + 1))
     return p
 

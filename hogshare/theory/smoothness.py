@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
+from hogshare.interrupts import errstate
 from hogshare.kernels import losses
 from hogshare.problems.linear import LinearProblem
 from hogshare.ranges import positive
@@ -184,7 +185,7 @@ def _squares(X: Any, weight: np.ndarray) -> np.ndarray:
     total = np.zeros(n_features)
     for first in range(0, n_rows, piece):
         last = min(n_rows, first + piece)
-        with np.errstate(over="ignore"):  # who called refuses what is not finite
+        with errstate(over="ignore"):  # who called refuses what is not finite
             if not sp.issparse(X):
                 total += np.square(X[first:last], dtype=np.float64).T @ weight[first:last]
                 continue
