@@ -60,12 +60,16 @@ KINDS = {
     "master": {"runtime": "threads", "plane": Master()},
     "traced": {"runtime": "threads", "trace": 2, "gradients": True},
     "recorded": {"runtime": "threads", "plane": Shared(exchange=None), "record": True},
-    "saved by the caller": {"runtime": "caller", "n_workers": 1, "checkpoint": "run.npz"},
-    "saved": {"runtime": "threads", "checkpoint": "run.npz"},
+    "saved by the caller": {
+        "runtime": "caller",
+        "n_workers": 1,
+        "checkpoint": Checkpoint("run.npz", epochs=2),
+    },
+    "saved": {"runtime": "threads", "checkpoint": Checkpoint("run.npz", epochs=2)},
     "simulated": {"runtime": Simulator(), "n_workers": 3},
     "processes": {"runtime": "processes"},
     "processes and a master": {"runtime": "processes", "plane": Master()},
-    "processes, saved": {"runtime": "processes", "checkpoint": "run.npz"},
+    "processes, saved": {"runtime": "processes", "checkpoint": Checkpoint("run.npz", epochs=2)},
 }
 ESTIMATORS = {
     "an estimator": LogisticRegression(n_jobs=2, random_state=0),

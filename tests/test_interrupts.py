@@ -33,7 +33,7 @@ PATIENCE = 60.0
 MOST = {"/memfd": 64, "anon_inode": 64, "mapped": 64}  # more than before, amid a storm
 ENDLESS = Stop(epochs=1_000_000_000)
 RUNTIMES = ["threads", "processes"]
-SAMPLED = [*RUNTIMES, "saved by the caller"]
+
 EVERY = list(interrupting.KINDS) + list(interrupting.ESTIMATORS)
 STORM_SECONDS = 300.0
 
@@ -75,7 +75,7 @@ def walk(kind, how, seconds, timeout):
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("kind", SAMPLED)
+@pytest.mark.parametrize("kind", RUNTIMES)
 def test_an_interrupt_may_come_at_any_call_and_return(kind):
     """Each function of the package and each that takes a lock; and at random moments, for a bit."""
     walk(kind, "some", 0.3, 110.0)

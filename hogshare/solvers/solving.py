@@ -261,23 +261,24 @@ def solve(
         doubt = confirmation_of(problem, stop, session)
         ready = time.perf_counter()
         session.began = session.clock()
-        try:
-            with errstate(all="ignore") as held, known(session):
-                notes += held.outside(run_to_the_end, runner, session, heard, at_rest, doubt)
-        except BaseException:
-            if handed:
-                session.settle()
-            raise
-        over = time.perf_counter()
-        session.restore_sums()
-        reason = session.word(layout.STOP)
-        with errstate(all="ignore"):  # an average may be too large for the rows' type
+        with errstate(all="ignore") as held:  # an average may be too large for the rows' type
+            try:
+                with known(session):
+                    notes += held.outside(run_to_the_end, runner, session, heard, at_rest, doubt)
+            except BaseException:
+                if handed:
+                    session.settle()
+                raise
+            over = time.perf_counter()
+            session.restore_sums()
+            reason = session.word(layout.STOP)
             model = session.model(last=runner.is_private)
             remembered = memory_of(session)
             squares = sum_of_squares(model.coef)
+            is_finite = model.is_finite(squares)
         if remembered is not None:
             model = dataclasses.replace(model, memory=remembered)
-        if reason == layout.STOPPED_BY_DIVERGENCE or not model.is_finite(squares):
+        if reason == layout.STOPPED_BY_DIVERGENCE or not is_finite:
             raise diverged(session.word(layout.EPOCHS), rule)
         if keeper is not None:
             keeper.finish()
