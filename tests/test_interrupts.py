@@ -17,7 +17,7 @@ import interrupting
 import numpy as np
 import pytest
 
-from hogshare import Stop, files, interrupts, problems, solve
+from hogshare import Stop, archives, files, interrupts, problems, solve
 from hogshare.engine.session import Session
 from hogshare.engine.sides import Worker
 from hogshare.interrupts import Holding
@@ -286,6 +286,14 @@ def test_a_file_is_the_old_or_the_new_one_wherever_the_writing_is_interrupted(tm
         path.write_bytes(b"old")
         assert len(os.listdir("/proc/self/fd")) == opened, step
     assert step > 50
+
+
+def test_an_archives_writing_ends_with_the_interrupt_and_no_other_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    path = tmp_path / "kept"
+    for step in at_every_step(lambda: archives.write(path, {"format": "a"}, {"x": [1.0]})):
+        assert os.listdir(tmp_path) in ([], ["kept"]), step
+    assert os.listdir(tmp_path) == ["kept"] and step > 50
 
 
 def test_a_second_signal_leaves_no_half_of_a_file_either(tmp_path, monkeypatch):
