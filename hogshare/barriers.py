@@ -18,6 +18,7 @@ from typing import Any
 from hogshare.kernels import barriers as codes
 from hogshare.ranges import count, is_count
 from hogshare.shm.table import ProgressTable
+from hogshare.words import nearest, sentence
 
 ANY_NUMBER = 1 << 62  # of workers: no sample is as large
 LOOKS_PER_BLOCK = 20  # at a barrier that draws a new sample at each, if nothing else is said
@@ -230,18 +231,45 @@ def _check_staleness(value: Any) -> None:
         )
 
 
-def check_barrier(barrier: Any) -> None:
-    """Refuse what is no barrier.
+def barrier_of(barrier: Any) -> Barrier:
+    """The barrier that is meant: words are read as by `parse`, and `ASP` is `ASP()`.
+
+    Parameters
+    ----------
+    barrier : Barrier, callable, str, class or None
+        None is `ASP()`.
 
     Raises
     ------
+    ValueError
+        If the words name none.
     TypeError
+        If it is no barrier, or the class of one that has numbers.
     """
-    if isinstance(barrier, type) or not (isinstance(barrier, BuiltIn) or callable(barrier)):
+    if barrier is None:
+        return ASP()
+    if isinstance(barrier, str):
+        return parse(barrier)
+    if isinstance(barrier, BuiltIn):
+        return barrier
+    if isinstance(barrier, type) and barrier in _NAMED.values():
+        numbers = [field.name for field in fields(barrier) if field.default is MISSING]
+        if numbers:
+            asked = ", ".join(f"{name}=..." for name in numbers)
+            raise TypeError(
+                f"barrier: {barrier.__name__} is a class, and has no numbers yet: write "
+                f"{barrier.__name__}({asked})."
+            )
+        made: BuiltIn = barrier()
+        return made
+    if isinstance(barrier, type) or not callable(barrier):
         raise TypeError(
             "barrier must be one of ASP(), BSP(), SSP(4), PBSP(10), PSSP(10, 4), Fraction(0.9), "
-            f"Throttled(8), or a function (table, me) -> bool; got {barrier!r}."
+            "Throttled(8), one in words, such as 'bsp' or 'ssp:4', or a function (table, me) -> "
+            f"bool; got {barrier!r}."
         )
+    function: UserBarrier = barrier
+    return function
 
 
 def name_of(barrier: Barrier) -> str:
@@ -322,10 +350,11 @@ _NAMED = {
     "fraction": Fraction,
     "throttled": Throttled,
 }
+NAMES = tuple(_NAMED)
 
 
 def parse(text: str) -> BuiltIn:
-    """Read a barrier as it is written on a command line.
+    """Read a barrier as it is written, on a command line or as an argument.
 
     Numbers in the order of the class's parameters, and a last word ``hold`` for ``hold=True``.
 
@@ -346,7 +375,7 @@ def parse(text: str) -> BuiltIn:
     kind = _NAMED.get(name)
     try:
         if kind is None:
-            raise ValueError("no such barrier")
+            raise ValueError(f"there is none of that name.{nearest(name, NAMES)}")
         words = [word.strip() for word in rest.split(",")] if rest else []
         numbers = [field for field in fields(kind) if field.name != "hold"]
         hold = words[-1:] == ["hold"] and len(numbers) < len(fields(kind))
@@ -358,9 +387,10 @@ def parse(text: str) -> BuiltIn:
         made: BuiltIn = kind(*values, **({"hold": True} if hold else {}))
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"{text!r} is no barrier ({error}); write asp, bsp, ssp:STALENESS, pbsp:SAMPLE, "
-            "pssp:SAMPLE,STALENESS, fraction:SHARE,STALENESS or throttled:AVAILABLE; who draws a "
-            "sample keeps it with a last word hold, such as pbsp:10,hold."
+            f"{text!r} is no barrier: {sentence(error)} Write asp, bsp, "
+            "ssp:STALENESS, pbsp:SAMPLE, pssp:SAMPLE,STALENESS, fraction:SHARE,STALENESS or "
+            "throttled:AVAILABLE; who draws a sample keeps it with a last word hold, such as "
+            "pbsp:10,hold."
         ) from None
     return made
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from numbers import Integral, Real
 
+from hogshare.words import own
+
 LARGEST = 1 << 60  # whole number: kernels multiply and add what they are given, in 64 bits
 
 
@@ -12,50 +14,58 @@ def positive(**values: float) -> None:
     """Raise ValueError unless every value is a finite number above zero."""
     for name, value in values.items():
         if not is_number(value) or not 0.0 < float(value) < math.inf:
-            raise ValueError(f"{name} must be a positive finite number; got {value!r}.")
+            raise ValueError(f"{own(name)} must be a positive finite number; got {value!r}.")
 
 
 def not_negative(**values: float) -> None:
     """Raise ValueError unless every value is a finite number of at least zero."""
     for name, value in values.items():
         if not is_number(value) or not 0.0 <= float(value) < math.inf:
-            raise ValueError(f"{name} must be a finite number, at least 0; got {value!r}.")
+            raise ValueError(f"{own(name)} must be a finite number, at least 0; got {value!r}.")
 
 
 def at_least_one(**values: float) -> None:
     """Raise ValueError unless every value is a finite number of at least one."""
     for name, value in values.items():
         if not is_number(value) or not 1.0 <= float(value) < math.inf:
-            raise ValueError(f"{name} must be a finite number, at least 1; got {value!r}.")
+            raise ValueError(f"{own(name)} must be a finite number, at least 1; got {value!r}.")
 
 
 def share(**values: float) -> None:
     """Raise ValueError unless every value is a number between zero and one."""
     for name, value in values.items():
         if not is_number(value) or not 0.0 <= float(value) <= 1.0:
-            raise ValueError(f"{name} must be a share, between 0 and 1; got {value!r}.")
+            raise ValueError(f"{own(name)} must be a share, between 0 and 1; got {value!r}.")
 
 
 def whole(least: int = 0, /, **values: int) -> None:
     """Raise ValueError unless every value is a whole number, of whatever type, from `least` on."""
     for name, value in values.items():
         if not is_number(value) or not _is_whole(value) or value < least:
-            raise ValueError(f"{name} must be a whole number, at least {least}; got {value!r}.")
+            raise ValueError(
+                f"{own(name)} must be a whole number, at least {least}; got {value!r}."
+            )
         if value > LARGEST:
-            raise ValueError(f"{name} must be at most {LARGEST}; got {value!r}.")
+            raise ValueError(f"{own(name)} must be at most {LARGEST}; got {value!r}.")
 
 
 def count(least: int, **values: int) -> None:
     """Raise ValueError unless every value is an int, which JSON can write, of at least `least`."""
     for name, value in values.items():
         if not is_count(value) or value < least:
-            raise ValueError(f"{name} must be a whole number, at least {least}; got {value!r}.")
+            raise ValueError(
+                f"{own(name)} must be a whole number, at least {least}; got {value!r}."
+            )
 
 
 def is_worker(value: object, n_workers: int) -> bool:
     """Whether this is the number of one of so many workers, of whatever integer type."""
-    whole_number = isinstance(value, Integral) and not isinstance(value, bool)
-    return whole_number and 0 <= int(value) < n_workers  # type: ignore[call-overload]
+    return is_integer(value) and 0 <= int(value) < n_workers  # type: ignore[call-overload]
+
+
+def is_integer(value: object) -> bool:
+    """Whether this is a whole number, of whatever integer type, and no bool."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def is_count(value: object) -> bool:

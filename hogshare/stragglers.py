@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from hogshare.ranges import not_negative, whole
+from hogshare.words import nearest, sentence
 
 FIRST_BLOCKS = 100  # of a run, by which its mean block time is measured
 SHORT_TAIL = (1.5, 2.5)  # multiples of the mean block time by which most stragglers are late
@@ -266,18 +267,25 @@ class Recorded(Stragglers):
         return f"Recorded has {known} workers, and the run has {n_workers}: give a list for each."
 
 
-def check_stragglers(law: Any) -> None:
-    """Refuse what is no law.
+def stragglers_of(law: Any) -> Stragglers | None:
+    """The law that is meant, if any: words are read as by `parse`.
 
     Raises
     ------
+    ValueError
+        If the words name none.
     TypeError
+        If it is no law.
     """
+    if isinstance(law, str):
+        return parse(law)
     if law is not None and not isinstance(law, Stragglers):
         raise TypeError(
             "stragglers must be None or a law such as ControlledDelay(0.6), ProductionCluster(), "
-            f"LogNormal(0.3) or Recorded(seconds), of hogshare.stragglers; got {law!r}."
+            "LogNormal(0.3) or Recorded(seconds), of hogshare.stragglers, or in words, such as "
+            f"'cds:0.6'; got {law!r}."
         )
+    return law
 
 
 def check_workers(law: Stragglers | None, n_workers: int) -> None:
@@ -315,9 +323,10 @@ def parse(text: str, base: float = 0.0, seed: int = 0) -> Stragglers:
             return ControlledDelay(float(number), base=base)
         if name == "lognormal":
             return LogNormal(float(number), seed=seed, base=base)
-        raise ValueError("no such law")
+        known = ("none", "cds", "pcs", "lognormal")
+        raise ValueError(f"there is none of that name.{nearest(name, known)}")
     except ValueError as error:
         raise ValueError(
-            f"{text!r} is no law of stragglers ({error}); write none, cds:DELAY (worker 0), pcs or "
-            "lognormal:SIGMA."
+            f"{text!r} is no law of stragglers: {sentence(error)} Write none, cds:DELAY (worker "
+            "0), pcs or lognormal:SIGMA."
         ) from None

@@ -136,7 +136,7 @@ def test_how_many_help():
 
 
 def test_no_workers_at_all_are_refused():
-    with pytest.raises(ValueError, match="n_jobs == 0"):
+    with pytest.raises(ValueError, match="n_workers == 0"):
         helpers_for(2 * LEAST_VALUES, 0)
 
 

@@ -16,6 +16,7 @@ PACKAGE = Path(__file__).parent.parent / "hogshare"
 LEVELS = {
     "memory": -1,
     "interrupts": -1,
+    "words": -1,
     "_version": 0,
     "files": 0,
     "kernels": 0,
@@ -43,6 +44,7 @@ LEVELS = {
     "modelfile": 3,
     "report": 4,
     "runtimes": 4,
+    "solver_report": 4,
     "solvers": 5,
     "estimators": 6,
     "studies": 6,

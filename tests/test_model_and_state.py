@@ -65,7 +65,7 @@ def test_bad_input():
     with pytest.raises(ValueError, match="state must be"):
         Placement(state=None)
     with pytest.raises(TypeError, match="barrier must be one of"):
-        Placement().check("bsp")
+        Placement().check(3)
     with pytest.raises(ValueError, match="n_workers must be a whole number"):
         Placement().check(BSP(), 0)
     with pytest.raises(ValueError, match="hops must be a finite number"):

@@ -350,7 +350,7 @@ def test_settings_without_a_meaning(settings, words):
     ("settings", "words"),
     [
         ({"barrier": lambda table, me: True}, "progress studies are for built-in barriers"),
-        ({"barrier": "bsp"}, "barrier must be one of"),
+        ({"barrier": 3}, "barrier must be one of"),
         ({"block_time": 1.0}, "a block time must be one of"),
     ],
 )

@@ -258,7 +258,7 @@ def test_a_law_of_the_users_own(cancer):
     assert sum(blocks(report)) == 3 * 57
 
 
-@pytest.mark.parametrize("wrong", ["pcs", ProductionCluster, 0.3, Stragglers], ids=str)
+@pytest.mark.parametrize("wrong", [ProductionCluster, 0.3, Stragglers], ids=str)
 def test_what_is_no_law_is_refused(cancer, wrong):
     with pytest.raises(TypeError, match="stragglers must be None or a law"):
         run(cancer, wrong)

@@ -1,4 +1,4 @@
-"""Which rule needs no tuning on a given problem: what ``learning_rate="auto"`` stands for."""
+"""Which rule needs no tuning on a given problem: ``rule="auto"``, or ``learning_rate="auto"``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from hogshare.engine.rules import SAGA, SDCA
 from hogshare.kernels import losses
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.rows import exceeds_memory
+from hogshare.words import own
 
+AUTO, SEARCHING = "rule='auto'", "rule='sgd'"  # as `solve` calls them
 COUPLED = ("multinomial",)  # losses of all columns of a row together: no dual step for one column
 # A row's reach is the loss's curvature times mean |x|^2 / (alpha n): SDCA's epochs grow with it,
 # SAGA's with how unlike the directions of the data are, which features tell in proportion to rows.
@@ -50,8 +52,8 @@ def automatic_rule(
     """
     if problem.loss == "perceptron":
         raise ValueError(
-            "learning_rate='auto' finds an optimum, and for loss='perceptron' a model of zeros is "
-            "one; use loss='hinge', or learning_rate='constant'."
+            f"{own(AUTO)} finds an optimum, and for loss='perceptron' a model of zeros is one; use "
+            f"loss='hinge', or {own(SEARCHING)}."
         )
     mean, largest = problem.sampled_norms
     from_anywhere = from_anywhere or problem.divisors is not None

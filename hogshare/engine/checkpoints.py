@@ -28,6 +28,7 @@ from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import CRITERIA, Stop
 from hogshare.problems.linear import LinearProblem, effective_l1_ratio
 from hogshare.problems.model import Model
+from hogshare.words import own
 
 FORMAT = "hogshare checkpoint"
 FORMAT_VERSION = 1
@@ -358,4 +359,4 @@ def differences(before: Any, now: Any, name: str = "") -> Iterator[str]:
     elif before != now and name == "data":
         yield "the rows, labels or weights hold other numbers"
     elif before != now:
-        yield f"{name} was {before!r} and is {now!r}"
+        yield f"{own(name)} was {before!r} and is {now!r}"

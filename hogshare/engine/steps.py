@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from hogshare.kernels import losses, schedules
+from hogshare.words import own
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,9 @@ class StepSize:
 
     def __post_init__(self) -> None:
         if self.kind not in schedules.CODES:
-            raise ValueError(f"kind must be one of {list(schedules.CODES)}; got {self.kind!r}.")
+            raise ValueError(
+                f"{own('kind')} must be one of {list(schedules.CODES)}; got {self.kind!r}."
+            )
         if not self.eta0 > 0.0:
             raise ValueError(f"eta0 must be positive; got {self.eta0!r}.")
 

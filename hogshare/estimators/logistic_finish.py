@@ -14,6 +14,7 @@ from hogshare.engine.checks import Checks
 from hogshare.engine.optimality import Optimality
 from hogshare.engine.separation import separates
 from hogshare.engine.stops import Stop
+from hogshare.estimators.workers import chooses_runtime
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
 from hogshare.report import Report
@@ -39,7 +40,7 @@ ROUNDED = (
 
 def may_be_finished(estimator: Any) -> bool:
     """Whether somebody else may go on from the workers' model."""
-    return estimator.solver in FINISHERS and estimator.runtime == "auto"
+    return estimator.solver in FINISHERS and chooses_runtime(estimator)
 
 
 def epochs_of(estimator: Any, problem: LinearProblem) -> int:

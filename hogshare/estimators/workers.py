@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Options, StrOptions
 from sklearn.utils.validation import validate_data
 
-from hogshare.barriers import check_barrier
+from hogshare.barriers import barrier_of
 from hogshare.engine.automatic import automatic_rule
 from hogshare.engine.stops import Stop
 from hogshare.estimators import plain
 from hogshare.kernels.survey import Survey
-from hogshare.planes import Master, Plane, Shared
+from hogshare.planes import Master, Plane
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
 from hogshare.problems.rows import survey_rows
@@ -24,37 +25,71 @@ from hogshare.report import Report
 from hogshare.runtimes.choice import RUNTIMES, check_jobs
 from hogshare.runtimes.helping import helpers_for
 from hogshare.runtimes.hooks import OnEpoch
+from hogshare.solvers import choices
 from hogshare.solvers.solving import solve
 
 
-class Barriers(Options):
-    """The constraint of scikit-learn's kind that a parameter is a barrier."""
+class Meant(Options):
+    """The constraint of scikit-learn's kind that a parameter is something that can be read.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    read : callable
+        Of `hogshare.solvers.choices` and the like: raises ValueError or TypeError.
+    told : str
+        What it reads.
+    """
+
+    def __init__(self, read: Callable[[Any], Any], told: str) -> None:
         super().__init__(object, set())
+        self.read, self.told = read, told
 
     def is_satisfied_by(self, val: Any) -> bool:
         """Whether `hogshare.solve` takes it."""
         try:
-            check_barrier(val)
-        except TypeError:
+            self.read(val)
+        except (TypeError, ValueError):
             return False
         return True
 
     def __str__(self) -> str:
-        return "a barrier such as BSP() or SSP(4), a function (table, me) -> bool"
+        return self.told
+
+
+class Words(StrOptions):
+    """scikit-learn's constraint that a parameter is one of some words, in whatever case."""
+
+    def is_satisfied_by(self, val: Any) -> bool:
+        """Whether it is one of them."""
+        return isinstance(val, str) and val.strip().lower() in self.options
 
 
 WORKER_CONSTRAINTS: dict[str, list[Any]] = {
-    "plane": [StrOptions({"shared"}), Shared, Master, None],
-    "barrier": [Barriers(), None],
-    "runtime": [StrOptions(set(RUNTIMES))],
+    "plane": [
+        Words(set(choices.PLANES)),
+        Meant(choices.plane_of, "a plane such as Shared() or Master(4)"),
+        None,
+    ],
+    "barrier": [
+        Meant(
+            barrier_of,
+            "a barrier such as BSP() or SSP(4), one in words such as 'bsp' or 'ssp:4', a function "
+            "(table, me) -> bool",
+        ),
+        None,
+    ],
+    "runtime": [Words(set(RUNTIMES))],
 }
 
 
 def plane_of(estimator: Any) -> Plane:
     """The plane that an estimator's parameter names."""
-    return estimator.plane if isinstance(estimator.plane, Plane) else Shared()
+    return choices.plane_of(estimator.plane)
+
+
+def chooses_runtime(estimator: Any) -> bool:
+    """Whether an estimator's parameter leaves it to us who fits the model."""
+    return choices.runtime_of(estimator.runtime) == choices.AUTO
 
 
 def require_workers(estimator: Any) -> None:

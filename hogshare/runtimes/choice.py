@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import joblib
@@ -16,6 +15,7 @@ from hogshare.runtimes.caller import Caller
 from hogshare.runtimes.spinning import end_spinning
 from hogshare.runtimes.threads import Threads
 from hogshare.shm import sharing
+from hogshare.words import own
 
 if TYPE_CHECKING:
     from hogshare.simulation.simulator import Simulator
@@ -43,7 +43,9 @@ def check_jobs(n_jobs: int | None) -> None:
         If `n_jobs` is 0.
     """
     if n_jobs == 0:
-        raise ValueError("n_jobs == 0 has no meaning; use None or 1 for one worker, -1 for all.")
+        raise ValueError(
+            f"{own('n_workers')} == 0 has no meaning; use None or 1 for one worker, -1 for all."
+        )
 
 
 def usable_workers(n_jobs: int | None) -> int:
@@ -105,8 +107,6 @@ def choose(
     """
     if not isinstance(runtime, str):
         return _simulated(runtime, n_workers)
-    if runtime not in RUNTIMES:
-        raise ValueError(f"runtime must be one of {RUNTIMES}, or a Simulator; got {runtime!r}.")
     paying = worthwhile_workers(problem, epochs, interval) if runtime == "auto" else 0
     if paying == 1 and n_workers != 0:
         # counting usable cores reads the system's limits: a fifth of a millisecond
@@ -132,7 +132,7 @@ def choose(
     if runtime == "caller":
         if ceiling > 1:
             raise ValueError(
-                f"runtime='caller' runs one worker; got n_workers={n_workers}. "
+                f"runtime='caller' runs one worker; got {own('n_workers')}={n_workers}. "
                 "Use runtime='threads' or 'processes'."
             )
         return 1, Caller(), []
@@ -140,22 +140,19 @@ def choose(
     return ceiling, Threads() if runtime == "threads" else _processes(), ended
 
 
-def _simulated(simulator: Any, n_workers: int | None) -> tuple[int, Any, list[str]]:
+def _simulated(simulator: Simulator, n_workers: int | None) -> tuple[int, Any, list[str]]:
     """As many workers as one likes: no core has to be there for them.
 
     Imported here: a fit should not wait for what it does not use.
     """
     from hogshare.runtimes.virtual import Virtual
-    from hogshare.simulation.simulator import Simulator
 
-    if not isinstance(simulator, Simulator):
-        raise TypeError(f"runtime must be one of {RUNTIMES}, or a Simulator; got {simulator!r}.")
-    count: Any = 1 if n_workers is None else n_workers
-    if count is True or not isinstance(count, Integral) or int(count) < 1:
+    count = 1 if n_workers is None else int(n_workers)
+    if count < 1:
         raise ValueError(
             f"a Simulator runs a whole number of workers, at least 1; got n_workers={n_workers!r}."
         )
-    return int(count), Virtual(simulator), []
+    return count, Virtual(simulator), []
 
 
 def _processes() -> Any:

@@ -15,6 +15,7 @@ import numpy as np
 
 from hogshare.kernels import blocktimes as codes
 from hogshare.ranges import not_negative, positive
+from hogshare.words import nearest, sentence
 
 _NO_TRACE = np.empty(0)
 _NO_TRACE.flags.writeable = False
@@ -235,19 +236,25 @@ class Measured(BlockTime):
         return codes.MEASURED, 0.0, 0.0, self._trace
 
 
-def check_law(law: Any) -> None:
-    """Refuse what is no law of block times.
+def law_of(law: Any) -> BlockTime:
+    """The law of block times that is meant: words are read as by `parse`.
 
     Raises
     ------
+    ValueError
+        If the words name none.
     TypeError
+        If it is no law.
     """
+    if isinstance(law, str):
+        return parse(law)
     if not isinstance(law, BlockTime):
         raise TypeError(
             "a block time must be one of Constant(1.0), Exponential(1.0), LogNormal(1.0, 0.5), "
-            "Gamma(1.0, 4.0), Uniform(0.5, 1.5) or Measured(seconds), of hogshare.simulation; got "
-            f"{law!r}."
+            "Gamma(1.0, 4.0), Uniform(0.5, 1.5) or Measured(seconds), of hogshare.simulation, or "
+            f"in words, such as 'exponential:1.0'; got {law!r}."
         )
+    return law
 
 
 _NAMED: dict[str, Any] = {
@@ -277,11 +284,11 @@ def parse(text: str) -> BlockTime:
     kind = _NAMED.get(name)
     try:
         if kind is None:
-            raise ValueError("no such law")
+            raise ValueError(f"there is none of that name.{nearest(name, _NAMED)}")
         made: BlockTime = kind(*(float(part) for part in rest.split(",") if rest))
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"{text!r} is no law of block times ({error}); write constant:SECONDS, "
+            f"{text!r} is no law of block times: {sentence(error)} Write constant:SECONDS, "
             "exponential:MEAN, lognormal:MEAN,SIGMA, gamma:MEAN,SHAPE or uniform:LOW,HIGH."
         ) from None
     return made

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from hogshare.barriers import ANY_NUMBER, Barrier, check_barrier, name_of, numbers_of
+from hogshare.barriers import ANY_NUMBER, Barrier, barrier_of, name_of, numbers_of
 from hogshare.kernels import barriers as codes
 from hogshare.ranges import count, not_negative
 
@@ -81,7 +81,8 @@ class Placement:
         TypeError
             If it is no barrier.
         """
-        numbers = self._numbers(barrier, n_workers)
+        barrier = barrier_of(barrier)
+        numbers = _numbers(barrier, n_workers)
         if self.state == "central":
             if self.model == "distributed":
                 raise ValueError(
@@ -129,20 +130,21 @@ class Placement:
         TypeError
             If it is no barrier.
         """
+        barrier = barrier_of(barrier)
         self.check(barrier, n_workers)
         not_negative(hops=hops)
-        numbers = self._numbers(barrier, n_workers)
+        numbers = _numbers(barrier, n_workers)
         if numbers["barrier"] == codes.FREE:
             return 0.0
         if self.state == "central":
             return float(ASK_AND_ANSWER)
         return float(ASK_AND_ANSWER * numbers["sample"] + hops)
 
-    def _numbers(self, barrier: Barrier, n_workers: int | None) -> dict[str, Any]:
-        check_barrier(barrier)
-        if n_workers is not None:
-            count(1, n_workers=n_workers)
-        return numbers_of(barrier, ANY_NUMBER if n_workers is None else n_workers)
+
+def _numbers(barrier: Barrier, n_workers: int | None) -> dict[str, Any]:
+    if n_workers is not None:
+        count(1, n_workers=n_workers)
+    return numbers_of(barrier, ANY_NUMBER if n_workers is None else n_workers)
 
 
 def _sampled(numbers: dict[str, Any]) -> bool:

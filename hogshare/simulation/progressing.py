@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.barriers import Barrier, BuiltIn, check_barrier, name_of, numbers_of
+from hogshare.barriers import Barrier, BuiltIn, barrier_of, name_of, numbers_of
 from hogshare.kernels import barriers as codes
 from hogshare.kernels import progress as kernel
 from hogshare.kernels import virtual
 from hogshare.ranges import count, is_count, is_worker, not_negative, positive
-from hogshare.simulation.blocktimes import BlockTime, Exponential, check_law
+from hogshare.simulation.blocktimes import BlockTime, Exponential, law_of
 
 EVENTS_AT_A_TIME = 1 << 20  # after which Ctrl-C is heard
 IN_A_BUCKET = 32  # ends of blocks in a bucket of the calendar, about
@@ -242,7 +242,8 @@ def progress(
     >>> 10 < run.mean < 20, run.spread < 15
     (True, True)
     """
-    law = Exponential(1.0) if block_time is None else block_time
+    law = Exponential(1.0) if block_time is None else law_of(block_time)
+    barrier = barrier_of(barrier)
     plan = _plan(barrier, n_workers)
     factors = _slowness(slowness, n_workers)
     _check(law, n_workers, seconds, blocks, poll, seed, plan, factors)
@@ -278,7 +279,6 @@ def progress(
 
 def _plan(barrier: Barrier, n_workers: int) -> dict[str, Any]:
     """The barrier's numbers, if it is one of ours."""
-    check_barrier(barrier)
     if not isinstance(barrier, BuiltIn):
         raise TypeError(
             f"the barrier {name_of(barrier)} is a function: progress studies are for built-in "
@@ -314,7 +314,6 @@ def _check(
     factors: np.ndarray,
 ) -> None:
     """Refuse what has no meaning, or would never end."""
-    check_law(law)
     if (seconds is None) == (blocks is None):
         given = "neither" if seconds is None else "both"
         raise ValueError(f"give either seconds or blocks, by which the run ends; got {given}.")

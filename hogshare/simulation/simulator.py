@@ -10,7 +10,7 @@ import numpy as np
 
 from hogshare.barriers import LOOKS_PER_BLOCK, Barrier, numbers_of
 from hogshare.ranges import count, not_negative, positive, whole
-from hogshare.simulation.blocktimes import BlockTime, Exponential, check_law
+from hogshare.simulation.blocktimes import BlockTime, Exponential, law_of
 from hogshare.simulation.churn import Churn
 from hogshare.simulation.links import Network
 from hogshare.simulation.overlay import Overlay
@@ -64,8 +64,9 @@ class Simulator:
 
     Parameters
     ----------
-    block_time : BlockTime, default=Exponential(1.0)
-        Law of the virtual seconds of computing in a block.
+    block_time : BlockTime or str, default=Exponential(1.0)
+        Law of the virtual seconds of computing in a block; in words as the command has them, such
+        as "lognormal:1.0,0.5".
     slowness : sequence of float or None, default=None
         Factor of each worker's block times; None: 1 for all.
     seconds : float or None, default=None
@@ -128,7 +129,7 @@ class Simulator:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_law(self.block_time)
+        object.__setattr__(self, "block_time", law_of(self.block_time))
         if self.slowness is not None:
             object.__setattr__(self, "slowness", _factors(self.slowness))
         if self.seconds is not None:

@@ -19,7 +19,7 @@ import numpy as np
 
 from hogshare.barriers import ASP, BSP, PBSP, PSSP, SSP, BuiltIn
 from hogshare.ranges import count, not_negative, positive, share
-from hogshare.simulation.blocktimes import BlockTime, Exponential, check_law
+from hogshare.simulation.blocktimes import BlockTime, Exponential, law_of
 from hogshare.simulation.placement import Placement
 from hogshare.simulation.progressing import Progress, progress
 
@@ -159,8 +159,7 @@ def tune(
     >>> tune(100, mean_lead=0.0).barrier
     BSP()
     """
-    law = Exponential(1.0) if block_time is None else block_time
-    check_law(law)
+    law = Exponential(1.0) if block_time is None else law_of(block_time)
     positive(**{"the mean of block_time": law.mean})
     count(2, n_workers=n_workers)
     count(1, n_seeds=n_seeds)

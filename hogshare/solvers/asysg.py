@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, Never
 
 import numpy as np
 
-from hogshare.barriers import ASP, is_free
+from hogshare.barriers import barrier_of, is_free
 from hogshare.engine.rules import SGD
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
@@ -18,6 +18,7 @@ from hogshare.planes.master import Master
 from hogshare.planes.shared import Shared
 from hogshare.problems.linear import LinearProblem
 from hogshare.report import Report
+from hogshare.solvers.choices import problem_of, step_of, stop_of
 from hogshare.solvers.solving import solve
 from hogshare.solvers.theory import theory_section
 from hogshare.theory.gradients import unsmooth
@@ -27,15 +28,15 @@ PROPORTIONAL = ("constant", "invscaling", "adaptive")  # schedules that eta0 mul
 
 def asysg_con(
     problem: LinearProblem,
-    *,
+    *others: Never,
     n_workers: int = -1,
     batch: int = 1,
     gradients: int = 1,
-    step: StepSize | float = 0.01,
+    step: StepSize | float | str = 0.01,
     epochs: int = 10,
     cutoff: int | None = None,
     damped: bool = False,
-    stop: Stop | None = None,
+    stop: Stop | int | None = None,
     theory: bool = True,
     **settings: Any,
 ) -> Report:
@@ -45,6 +46,8 @@ def asysg_con(
     ----------
     problem : LinearProblem
         What to minimise.
+    *others
+        Nothing: all other arguments are named.
     n_workers : int, default=-1
         Workers; -1 means all usable cores. The master comes on top, and computes little.
     batch : int, default=1
@@ -61,7 +64,7 @@ def asysg_con(
         Drop gradients that are more than so many updates old. None: none is dropped.
     damped : bool, default=False
         Multiply a gradient by ``1 / (1 + age)``.
-    stop : Stop or None, default=None
+    stop : Stop, int or None, default=None
         Another criterion than the number of epochs, which is then its own.
     theory : bool, default=True
         Whether the report says what the paper's analysis expects of the run, as in `asysg_incon`.
@@ -103,13 +106,12 @@ def asysg_con(
     >>> sum(worker["pushes"] for worker in report.workers)
     570
     """
-    steps = step if isinstance(step, StepSize) else StepSize("constant", eta0=step)
+    problem, steps, stop = problem_of(problem, others), _steps_of(step), _stop_of(stop, epochs)
     if steps.kind not in PROPORTIONAL:
         raise ValueError(
             f"StepSize({steps.kind!r}) has no factor that is the step of a mean over the rows: use "
             f"{', '.join(map(repr, PROPORTIONAL))}, or solve(problem, plane=Master(...))."
         )
-    stop = stop or Stop(epochs=epochs)
     n_training = _rows_to_learn_from(problem, stop)
     rule = SGD(batch=batch)  # refuses what is below 1
     if batch > n_training:
@@ -136,12 +138,21 @@ def asysg_con(
             step=steps.eta0 if steps.kind == "constant" else None,
             rows_per_gradient=batch,
             penalty_on_support=True,
-            own_under_way=is_free(settings.get("barrier") or ASP()),
+            own_under_way=is_free(barrier_of(settings.get("barrier"))),
             schedule=steps,
             n_training=n_training,
             start=settings.get("start"),
         )
     return report
+
+
+def _steps_of(step: Any) -> StepSize:
+    return step_of(step) or StepSize("constant")
+
+
+def _stop_of(stop: Any, epochs: int) -> Stop:
+    """A criterion of its own, or so many epochs."""
+    return Stop(epochs=epochs) if stop is None else stop_of(stop)
 
 
 def _rows_to_learn_from(problem: LinearProblem, stop: Stop) -> int:
@@ -157,14 +168,14 @@ def _records_gradients(problem: LinearProblem, theory: bool, settings: dict[str,
 
 def asysg_incon(
     problem: LinearProblem,
-    *,
+    *others: Never,
     n_workers: int = -1,
     batch: int = 1,
     coordinate: str | None = None,
-    step: StepSize | float = 0.01,
+    step: StepSize | float | str = 0.01,
     epochs: int = 10,
     adds: str = "plain",
-    stop: Stop | None = None,
+    stop: Stop | int | None = None,
     theory: bool = True,
     **settings: Any,
 ) -> Report:
@@ -174,6 +185,8 @@ def asysg_incon(
     ----------
     problem : LinearProblem
         What to minimise.
+    *others
+        Nothing: all other arguments are named.
     n_workers : int, default=-1
         Workers; -1 means all usable cores.
     batch : int, default=1
@@ -190,7 +203,7 @@ def asysg_incon(
         Passes over the rows.
     adds : {"plain", "atomic"}, default="plain"
         How a coordinate is updated.
-    stop : Stop or None, default=None
+    stop : Stop, int or None, default=None
         Another criterion than the number of epochs, which is then its own.
     theory : bool, default=True
         Whether the report says what the paper's analysis expects of the run (`Report.theory`):
@@ -231,8 +244,7 @@ def asysg_incon(
     >>> sum(worker["pushes"] for worker in report.workers)
     1430
     """
-    steps = step if isinstance(step, StepSize) else StepSize("constant", eta0=step)
-    stop = stop or Stop(epochs=epochs)
+    problem, steps, stop = problem_of(problem, others), _steps_of(step), _stop_of(stop, epochs)
     report = solve(
         problem,
         rule=SGD(batch=batch, coordinate=coordinate),

@@ -27,6 +27,7 @@ from hogshare.problems.model import Model
 from hogshare.report import Trace
 from hogshare.shm.table import STATES
 from hogshare.shm.turns import MESSAGES, NANOSECONDS, kept
+from hogshare.words import own
 
 REASONS = {
     layout.RUNNING: "the run was cut short",
@@ -40,12 +41,10 @@ REASONS = {
 def remedy(rule: Rule) -> str:
     """Say what makes the steps of a rule smaller."""
     if isinstance(rule, SDCA):
-        return "a larger alpha (SDCA has no step size; the l2 penalty takes its place)"
+        return f"{own('a larger alpha')} (SDCA has no step size; the l2 penalty takes its place)"
     if isinstance(rule, SAGA):
-        return (
-            "a smaller step than the one chosen from the rows, SAGA(step=...), or, in an "
-            "estimator, another learning_rate"
-        )
+        chosen = "a smaller step than the one chosen from the rows, SAGA(step=...),"
+        return own("SAGA(step=...)", chosen)
     return "a smaller step size (eta0), or a larger alpha with the 'optimal' schedule,"
 
 

@@ -9,6 +9,7 @@ from hogshare.engine.recording import do_again
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
 from hogshare.report import Report
+from hogshare.solvers.choices import problem_of
 
 
 class ApproximateReplay(UserWarning):
@@ -55,6 +56,7 @@ def replay(problem: LinearProblem, report: Report) -> Model:
             "replay takes the report of a run, replay(problem, report); got "
             f"{type(report).__name__}."
         )
+    problem = problem_of(problem)
     recording = report.recording
     if recording is None:
         raise ValueError(

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Never
 
 from hogshare.engine.rules import SAGA
 from hogshare.engine.stops import Stop
 from hogshare.planes.shared import Shared
 from hogshare.problems.linear import LinearProblem, effective_l1_ratio
 from hogshare.report import Report
+from hogshare.solvers.choices import problem_of
 from hogshare.solvers.solving import solve
 
 
 def asaga(
     problem: LinearProblem,
-    *,
+    *others: Never,
     n_workers: int = -1,
     step: float | str = "auto",
     epochs: int = 10,
     adds: str = "atomic",
-    stop: Stop | None = None,
+    stop: Stop | int | None = None,
     **settings: Any,
 ) -> Report:
     """Minimise by ASAGA: sparse SAGA on one vector, without locks.
@@ -29,6 +30,8 @@ def asaga(
     problem : LinearProblem
         What to minimise: any loss (the paper's are smooth; see `hogshare.SAGA` for losses with
         kinks), and a penalty without an l1 part.
+    *others
+        Nothing: all other arguments are named.
     n_workers : int, default=-1
         Workers; -1 means all usable cores.
     step : float or "auto", default="auto"
@@ -39,7 +42,7 @@ def asaga(
         Passes over the rows.
     adds : {"atomic", "plain"}, default="atomic"
         How a coordinate of the vector is updated. The average is always added to atomically.
-    stop : Stop or None, default=None
+    stop : Stop, int or None, default=None
         Another criterion than the number of epochs, which is then its own.
     **settings
         Further arguments of `hogshare.solve`.
@@ -75,6 +78,7 @@ def asaga(
     >>> report.n_epochs
     20
     """
+    problem = problem_of(problem, others)
     if problem.alpha > 0.0 and effective_l1_ratio(problem.penalty, problem.l1_ratio) > 0.0:
         raise ValueError(
             f"asaga is for penalties without an l1 part, and penalty={problem.penalty!r} has one; "
@@ -93,12 +97,12 @@ def asaga(
 
 def prox_asaga(
     problem: LinearProblem,
-    *,
+    *others: Never,
     n_workers: int = -1,
     step: float | str = "auto",
     epochs: int = 10,
     adds: str = "atomic",
-    stop: Stop | None = None,
+    stop: Stop | int | None = None,
     **settings: Any,
 ) -> Report:
     """Minimise by ProxASAGA: as `asaga`, with any penalty.
@@ -107,6 +111,8 @@ def prox_asaga(
     ----------
     problem : LinearProblem
         What to minimise: any loss, as for `asaga`, and any penalty.
+    *others
+        Nothing: all other arguments are named.
     n_workers : int, default=-1
         Workers; -1 means all usable cores.
     step : float or "auto", default="auto"
@@ -116,7 +122,7 @@ def prox_asaga(
     adds : {"atomic", "plain"}, default="atomic"
         How a coordinate of the vector is updated; what is added is the difference to where the
         proximal step leads.
-    stop : Stop or None, default=None
+    stop : Stop, int or None, default=None
         Another criterion than the number of epochs, which is then its own.
     **settings
         Further arguments of `hogshare.solve`.
@@ -147,6 +153,7 @@ def prox_asaga(
     >>> bool((report.model.coef == 0.0).any())
     True
     """
+    problem = problem_of(problem, others)
     if isinstance(step, str) and step != "auto":
         raise ValueError(f"step must be a positive number or 'auto'; got {step!r}.")
     return solve(
@@ -154,6 +161,6 @@ def prox_asaga(
         rule=SAGA(step=None if isinstance(step, str) else step),
         plane=Shared(exchange=None, adds=adds),
         n_workers=n_workers,
-        stop=stop or Stop(epochs=epochs),
+        stop=Stop(epochs=epochs) if stop is None else stop,
         **settings,
     )

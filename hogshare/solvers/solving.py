@@ -6,33 +6,31 @@ import dataclasses
 import time
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from hogshare import memory, ranges
-from hogshare.barriers import ASP, Barrier, BuiltIn, check_barrier
+from hogshare import memory
+from hogshare.barriers import Barrier, BuiltIn, barrier_of
 from hogshare.engine.arrays import Shapes, fill, lent, row_arrays
-from hogshare.engine.automatic import COUPLED
 from hogshare.engine.checkpoints import Checkpoint, Saved, facts_of, load
 from hogshare.engine.checks import FIRST_LOOK, AtRest, Checks, check_criterion
 from hogshare.engine.confirming import Confirmation, can_go_on, go_on
 from hogshare.engine.description import describe
 from hogshare.engine.keeping import Keeper
-from hogshare.engine.memory import begins_empty, check_start, memory_of
+from hogshare.engine.memory import begins_empty, memory_of
 from hogshare.engine.resuming import restore
-from hogshare.engine.rules import SAGA, SDCA, SGD, Rule
+from hogshare.engine.rules import SGD, Rule
 from hogshare.engine.session import Session, Settings
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
 from hogshare.interrupts import errstate
 from hogshare.kernels import epochs, layout, tracking
-from hogshare.planes import Master, Plane, Shared
+from hogshare.planes import Plane
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Handed, Model, sum_of_squares
-from hogshare.problems.rows import exceeds_memory
 from hogshare.report import Report
 from hogshare.runtimes.choice import choose
 from hogshare.runtimes.driver import looks_of
@@ -40,7 +38,25 @@ from hogshare.runtimes.ending import known
 from hogshare.runtimes.hooks import OnEpoch, side_by_side
 from hogshare.solvers import outcome
 from hogshare.solvers.again import again
-from hogshare.stragglers import Stragglers, check_stragglers, check_workers
+from hogshare.solvers.choices import (
+    check_settings,
+    plane_of,
+    problem_of,
+    rule_of,
+    runtime_of,
+    start_of,
+    step_of,
+    stop_of,
+)
+from hogshare.solvers.refusals import (
+    check,
+    check_confirm,
+    check_gradients,
+    check_memory,
+    check_simulated,
+    check_units,
+)
+from hogshare.stragglers import Stragglers, check_workers, stragglers_of
 
 if TYPE_CHECKING:
     from hogshare.engine.recording import Recording
@@ -51,14 +67,14 @@ COPIES = 4  # of a model that a fit makes in float64, at least: 27 to 58 bytes a
 
 def solve(
     problem: LinearProblem,
-    *,
-    rule: Rule | None = None,
-    plane: Plane | None = None,
-    barrier: Barrier | None = None,
-    runtime: str | Simulator = "auto",
+    *others: Never,
+    rule: Rule | type[Rule] | str | None = None,
+    plane: Plane | type[Plane] | str | None = None,
+    barrier: Barrier | type[BuiltIn] | str | None = None,
+    runtime: str | Simulator | type[Simulator] | None = "auto",
     n_workers: int | None = None,
-    step: StepSize | None = None,
-    stop: Stop | None = None,
+    step: StepSize | float | str | None = None,
+    stop: Stop | int | None = None,
     shuffle: bool = True,
     seed: Any = None,
     start: Model | None = None,
@@ -66,39 +82,50 @@ def solve(
     block: int | None = None,
     record: bool = False,
     gradients: bool = False,
-    stragglers: Stragglers | None = None,
+    stragglers: Stragglers | str | None = None,
     on_epoch: OnEpoch | None = None,
     checkpoint: Checkpoint | str | Path | None = None,
     resume: str | Path | None = None,
 ) -> Report:
     """Minimise a problem with any number of workers.
 
+    Where the meaning is plain, an argument may be a word in place of a thing, in upper or lower
+    case: ``rule="saga"`` is ``SAGA()``, ``barrier="ssp:4"`` is ``SSP(4)``, ``stop=3`` is
+    ``Stop(epochs=3)``. A class stands for its defaults: ``rule=SAGA``.
+
     Parameters
     ----------
     problem : LinearProblem
         From `hogshare.problems.linear`. It holds the caller's own arrays, checked when it was made:
-        their indices must not be changed in place after that, nor by a callback.
-    rule : SGD, SDCA or SAGA, default=SGD()
-        How a block of rows becomes a step.
-    plane : Shared or Master, default=Shared()
+        their indices must not be changed in place after that, nor by a callback. Rows and labels
+        are none, for they do not say which loss is meant.
+    *others
+        Nothing: all other arguments are named.
+    rule : SGD, SDCA, SAGA, {"sgd", "sdca", "saga", "auto"}, default=SGD()
+        How a block of rows becomes a step. "auto" is `SDCA` or `SAGA`, whichever suits the problem:
+        no step size to choose, for any loss but the perceptron's, with private copies.
+    plane : Shared, Master, {"shared", "master"}, default=Shared()
         Where the model lives.
-    barrier : Barrier or callable, default=ASP()
+    barrier : Barrier, callable or str, default=ASP()
         When a worker may go on after a block: `ASP`, `BSP`, `SSP`, `PBSP`, `PSSP`, `Fraction`,
         `Throttled`, or a function ``(table, me) -> bool`` of a `ProgressTable` and the worker's
-        number, which is asked again and again until it says True.
-    runtime : {"auto", "caller", "threads", "processes"} or Simulator, default="auto"
+        number, which is asked again and again until it says True. In words as the command has them:
+        "asp", "bsp", "ssp:4", "pbsp:10", "pssp:10,4", "fraction:0.9,2", "throttled:8", and, as in
+        "pbsp:10,hold", a last word for ``hold=True``.
+    runtime : {"auto", "caller", "threads", "processes", "simulator"} or Simulator, default="auto"
         Who runs the workers. "auto" uses as many of `n_workers` as pay, less the cores that others
         have now where a run is short, as threads (no copy of the rows), or as processes if the
         rows come from `hogshare.share`. A runtime named makes `n_workers` an order. A `Simulator`
-        runs any number of them on a virtual clock.
+        runs any number of them on a virtual clock; "simulator" is ``Simulator()``.
     n_workers : int or None, default=None
         None is one, -1 all usable cores (`joblib.effective_n_jobs`). A ceiling with
         ``runtime="auto"``, which takes fewer where more cannot pay or others have the cores now;
         an order with a runtime named.
-    step : StepSize, default=StepSize("optimal")
-        Step sizes of `SGD`; the other rules have none.
-    stop : Stop, default=Stop(epochs=10)
-        When to end.
+    step : StepSize, float or str, default=StepSize("optimal")
+        Step sizes of `SGD`; the other rules have none. A number is a constant one, a word the
+        schedule of that name.
+    stop : Stop or int, default=Stop(epochs=10)
+        When to end; a number is so many epochs.
     shuffle : bool, default=True
         Whether each epoch visits the rows in a new order: scikit-learn's for rows of up to 16 MB,
         and by windows of neighbours for more and for `SAGA` (`hogshare.problems.rows.windows`).
@@ -123,9 +150,10 @@ def solve(
     gradients : bool, default=False
         Whether the trace also holds the squared norm of the objective's gradient, which must be
         smooth: one more pass over the rows per snapshot, after the run.
-    stragglers : Stragglers, default=None
-        A law of `hogshare.stragglers`: workers are slow on purpose, to see what a barrier makes of
-        it. Each block is then pulled for and pushed by itself, and workers sleep in between.
+    stragglers : Stragglers or str, default=None
+        A law of `hogshare.stragglers`, or its words, such as "cds:0.6": workers are slow on
+        purpose, to see what a barrier makes of it. Each block is then pulled for and pushed by
+        itself, and workers sleep in between.
     on_epoch : callable, default=None
         ``on_epoch(epoch, snapshot) -> bool`` is called in the calling thread after each epoch
         (counted from 1); ``snapshot()`` gives the model; True stops the run.
@@ -144,8 +172,10 @@ def solve(
     Raises
     ------
     ValueError
-        If an argument is out of its range, if the run diverges, or if `resume` is no checkpoint or
-        that of another run.
+        If an argument is out of its range, or a word that means nothing, if the run diverges, or if
+        `resume` is no checkpoint or that of another run.
+    TypeError
+        If an argument is of another kind than it has to be.
     BarrierError
         If a barrier of the user's raises, answers neither yes nor no, or lets nobody pass.
     OSError
@@ -163,16 +193,24 @@ def solve(
     >>> report = solve(problems.linear(scale(X), y), stop=Stop(epochs=5), seed=0)
     >>> report.n_epochs, report.model.coef.shape
     (5, (1, 30))
+
+    The same in words, with another rule and two workers in step:
+
+    >>> problem = problems.linear(scale(X), y, alpha=0.01)
+    >>> solve(problem, rule="saga", barrier="bsp", runtime="threads", n_workers=2, stop=5, seed=0)
+    <Report: 2 workers, 5 epochs, ... s, all epochs were done>
     """
-    rule, plane = rule or SGD(), plane or Shared()
-    barrier = ASP() if barrier is None else barrier
-    check_barrier(barrier)
-    check_stragglers(stragglers)
     began = time.perf_counter()
+    problem, start = problem_of(problem, others), start_of(start)
+    files = {"checkpoint": checkpoint, "resume": resume}
+    check_settings(n_workers, shuffle, trace, block, on_epoch, files)
+    rule, plane = rule_of(rule, problem, shuffle, start), plane_of(plane)
+    barrier, stragglers = barrier_of(barrier), stragglers_of(stragglers)
+    runtime, step, stop = runtime_of(runtime), step_of(step), stop_of(stop)
     if not isinstance(rule, SGD):
         check_memory(problem, rule, plane, step, shuffle, start)
         step = StepSize("constant")
-    step, stop = step or StepSize(), stop or Stop()
+    step = step or StepSize()
     check(problem, rule, plane, step, stop, start, trace, block)
     check_gradients(problem, trace, gradients)
     check_criterion(problem, stop)
@@ -398,44 +436,6 @@ def must_go_on(doubt: Confirmation, session: Session) -> bool:
     return not doubt.look(session) and can_go_on(session) and not doubt.is_hopeless
 
 
-def check_simulated(rule: Rule, plane: Plane) -> None:
-    """Refuse what cannot be taken apart into reading, computing and writing."""
-    if isinstance(rule, SAGA) and isinstance(plane, Shared) and plane.exchange is None:
-        raise ValueError(
-            "SAGA on the one vector reads and writes row by row, and a Simulator block by block: "
-            "use SAGA() with private copies, plane=Shared()."
-        )
-
-
-def check_confirm(rule: Rule, stop: Stop) -> None:
-    """Refuse to confirm a model that is not meant to be the optimum's."""
-    if stop.confirm and isinstance(rule, SGD):
-        raise ValueError(
-            "Stop(confirm=True) asks whether the optimum is reached, around which SGD hovers: use "
-            "SDCA() or SAGA()."
-        )
-
-
-def check_units(problem: LinearProblem, rule: Rule, plane: Plane, stop: Stop) -> None:
-    """Refuse columns in units of their own where the penalty would not know of them."""
-    private = isinstance(plane, Shared) and plane.exchange is not None
-    if problem.divisors is None or (isinstance(rule, SAGA) and private and not stop.looks):
-        return
-    raise ValueError(
-        "A problem whose columns are in units of their own needs SAGA(), private copies and tol=."
-    )
-
-
-def check_gradients(problem: LinearProblem, trace: int | None, gradients: bool) -> None:
-    """Refuse gradients where there is no trace, or no gradient."""
-    if gradients and trace is None:
-        raise ValueError("gradients=True records them on the trace: ask for one, trace=4.")
-    if gradients:
-        from hogshare.theory.gradients import check_smooth
-
-        check_smooth(problem)
-
-
 def recorded(
     session: Session,
     problem: LinearProblem,
@@ -504,152 +504,3 @@ def diverged(epoch: int, rule: Rule) -> ValueError:
         "StandardScaler or MinMaxScaler might help. The steps are too large for this data: "
         f"{outcome.remedy(rule)} might help too."
     )
-
-
-def check_memory(
-    problem: LinearProblem,
-    rule: SDCA | SAGA,
-    plane: Plane,
-    step: StepSize | None,
-    shuffle: bool,
-    start: Model | None,
-) -> None:
-    """Refuse what the rules that remember rows cannot do."""
-    name = type(rule).__name__
-    if isinstance(plane, Master):
-        raise ValueError(f"{name} needs a shared vector: use plane=Shared(), or rule=SGD().")
-    if step is not None:
-        raise ValueError(f"{name} has no schedule of step sizes; leave `step` out.")
-    if isinstance(rule, SAGA):
-        if rule.draws and not shuffle:
-            raise ValueError(
-                f"{rule} draws rows at random; leave shuffle=False out, or take SAGA() for the "
-                "rows in their order."
-            )
-        if rule.draws and exceeds_memory(problem.rows):
-            raise ValueError(
-                f"{rule} visits rows wholly at random, and these are in a file larger than half "
-                "the free memory; take SAGA(), which reads neighbours together."
-            )
-        return
-    assert isinstance(plane, Shared)
-    if plane.exchange is None:
-        raise ValueError(
-            "SDCA needs private copies: use Shared() instead of exchange=None, or SAGA()."
-        )
-    if problem.loss in COUPLED:
-        raise ValueError(
-            f"SDCA moves one column of a row at a time, and loss={problem.loss!r} couples them; "
-            "use SAGA() or SGD(), or loss='log_loss' for each class against the rest."
-        )
-    if problem.l2 == 0.0:
-        raise ValueError(
-            "SDCA needs an l2 part in the penalty: use penalty='l2', or 'elasticnet' with "
-            "l1_ratio < 1, and alpha > 0; or SAGA()."
-        )
-    if start is None or start.memory is not None:
-        return
-    if not start.is_zero():
-        raise ValueError(
-            "SDCA starts from zero, or from a model of SDCA or SAGA on the same rows: its model is "
-            "a sum over the rows' dual variables, which this start model does not have (memory)."
-        )
-
-
-def check_coordinate(rule: Rule, plane: Plane, step: StepSize, block: int | None) -> None:
-    """Refuse writes of one coordinate where they have no meaning."""
-    if rule.coordinate is None:
-        return
-    what = f"SGD(coordinate={rule.coordinate!r})"
-    if isinstance(plane, Master) or plane.exchange is not None:
-        raise ValueError(
-            f"{what} writes one coordinate of a vector that others write meanwhile: that needs "
-            "plane=Shared(exchange=None). With another plane leave coordinate out."
-        )
-    if step.kind in ("pa1", "pa2"):
-        raise ValueError(
-            f"{what} takes a coordinate of a gradient, and StepSize({step.kind!r}) has none: its "
-            "step is meant for a whole row. Use another StepSize."
-        )
-    if block is not None:
-        raise ValueError(
-            f"{what} counts writes of one coordinate, and each block is one: leave block out."
-        )
-
-
-def check(
-    problem: LinearProblem,
-    rule: Rule,
-    plane: Plane,
-    step: StepSize,
-    stop: Stop,
-    start: Model | None,
-    trace: int | None,
-    block: int | None,
-) -> None:
-    """Refuse combinations that do not make sense, before anything is allocated."""
-    if isinstance(plane, Master) and plane.cutoff is not None and rule.average:
-        raise ValueError(
-            "SGD(average=...) counts every step, and Master(cutoff=...) drops some: leave out one."
-        )
-    if rule.batch > 1 and isinstance(plane, Shared) and plane.exchange is not None:
-        raise ValueError(
-            f"SGD(batch={rule.batch}) computes a mini-batch from one read of a vector that others "
-            "write meanwhile; that needs Shared(exchange=None), or a Master. With private copies "
-            "use batch=1."
-        )
-    check_coordinate(rule, plane, step, block)
-    if step.kind == "optimal" and problem.alpha == 0.0:
-        raise ValueError(
-            "alpha must be > 0 since the step size is 'optimal', which is computed from alpha; "
-            "use another StepSize."
-        )
-    wanted = {"pa1": "hinge", "pa2": "hinge"} if not problem.is_regression else {}
-    if problem.is_regression:
-        wanted = {"pa1": "epsilon_insensitive", "pa2": "epsilon_insensitive"}
-    if step.kind in wanted and problem.loss != wanted[step.kind]:
-        raise ValueError(
-            f"StepSize({step.kind!r}) works with loss={wanted[step.kind]!r} only; "
-            f"got {problem.loss!r}."
-        )
-    if stop.validation is not None:
-        held_out = int(np.count_nonzero(stop.validation))
-        if len(stop.validation) != problem.n_rows or not 0 < held_out < problem.n_rows:
-            raise ValueError(
-                f"Stop.validation must mark some but not all of the {problem.n_rows} rows; it has "
-                f"{len(stop.validation)} entries and marks {held_out}."
-            )
-        weight = problem.rows.weight
-        if weight.size and not weight[np.asarray(stop.validation)].any():
-            raise ValueError(
-                "Stop.validation marks only rows of weight 0; their score is undefined."
-            )
-    if block is not None and block < 1:
-        raise ValueError(f"block must be at least 1 row; got {block}.")
-    if trace is not None and trace < 1:
-        raise ValueError(f"trace must be at least 1 snapshot per epoch; got {trace}.")
-    if start is not None:
-        shape = (problem.n_columns, problem.n_features)
-        if np.shape(start.coef) != shape or np.shape(start.intercept) != shape[:1]:
-            raise ValueError(
-                f"The start model has coef of shape {np.shape(start.coef)} and intercept of shape "
-                f"{np.shape(start.intercept)}; this problem needs {shape} and {shape[:1]}."
-            )
-        averages: list[Any] = [start.average_coef, start.average_intercept]
-        of_average = [None if part is None else np.shape(part) for part in averages]
-        if of_average not in ([None, None], [shape, shape[:1]]):
-            raise ValueError(
-                f"The start model's average has coef of shape {of_average[0]} and intercept of "
-                f"shape {of_average[1]}; this problem needs {shape} and {shape[:1]}, or neither."
-            )
-        ranges.not_negative(**{"t of the start model": start.t})
-        if isinstance(start, Handed):
-            return  # of the rows' type; the run looks at its numbers when it is over
-        if not start.is_finite():
-            raise ValueError("The start model holds NaN or infinity.")
-        with errstate(over="ignore"):
-            held = np.asarray(start.coef).astype(problem.dtype)
-        if not np.isfinite(held).all():
-            raise ValueError(f"The start model's coef is too large for {problem.dtype}.")
-        if start.memory is not None and not isinstance(rule, SGD):
-            check_start(problem, start.memory)

@@ -10,7 +10,7 @@ from scipy import stats
 from hogshare.kernels import blocktimes as codes
 from hogshare.kernels.jit import JIT_DISABLED, exact_kernel
 from hogshare.simulation import Constant, Exponential, Gamma, LogNormal, Measured, Uniform
-from hogshare.simulation.blocktimes import check_law, parse, written
+from hogshare.simulation.blocktimes import law_of, parse, written
 
 DRAWS = 2_000 if JIT_DISABLED else 40_000
 TRACE = [0.5, 1.0, 1.0, 4.0]
@@ -131,7 +131,7 @@ def test_neighbours_are_unrelated():
         (lambda: Uniform(1.5, 0.5), "low must not be above high"),
         (lambda: Measured([]), "at least one entry"),
         (lambda: Measured([0.5, -0.5]), "every entry of seconds"),
-        (lambda: parse("weibull:1"), "no such law"),
+        (lambda: parse("weibull:1"), "there is none of that name"),
         (lambda: parse("uniform:1"), "is no law of block times"),
         (lambda: parse("exponential:one"), "is no law of block times"),
         (lambda: parse("gamma:1,0"), "shape must be"),
@@ -143,11 +143,11 @@ def test_numbers_without_a_meaning(make, words):
 
 
 def test_what_is_no_law():
-    check_law(Exponential())
+    assert law_of(Exponential()) == law_of("exponential") == Exponential()
     with pytest.raises(TypeError, match="Exponential"):
-        check_law(Exponential)
+        law_of(Exponential)
     with pytest.raises(TypeError, match=r"got 1\.0"):
-        check_law(1.0)
+        law_of(1.0)
 
 
 @pytest.mark.parametrize(
