@@ -94,9 +94,29 @@ class Trace:
         return float(x[i - 1] + share * (x[i] - x[i - 1]))
 
 
+def _setting(name: str, meaning: str) -> Any:
+    """One of a report's settings as an attribute; None where it has none of that name."""
+
+    def get(self: Report) -> Any:
+        return self.settings.get(name)
+
+    return property(get, doc=meaning)
+
+
+def _looked_at(name: str, meaning: str) -> Any:
+    """What the last look at the model found; None if it was not asked for."""
+
+    def get(self: Report) -> float | None:
+        return float(self.checks[-1][name]) if self.checks and name in self.checks[-1] else None
+
+    return property(get, doc=meaning)
+
+
 @dataclass(kw_only=True)
 class Report:
     """What :func:`hogshare.solve` returns.
+
+    Printed, it is a table; in a notebook, a table too. Every figure there is an attribute.
 
     Parameters
     ----------
@@ -162,6 +182,35 @@ class Report:
         Who did which block from which version, if that was asked for; for :func:`hogshare.replay`.
         Not part of the JSON.
 
+    Attributes
+    ----------
+    problem, rule, plane, step, stop : dict
+        What was solved and how, with its numbers by name: ``report.rule["name"]`` is "SAGA". `step`
+        is None for a rule that has none.
+    barrier : str
+        As it is written.
+    stragglers : str or None
+        The law, if workers were slow on purpose.
+    runtime : str
+        Who ran the workers: "caller", "threads", "processes" or "simulator".
+    n_workers : int
+    simulator : dict or None
+        Of a simulated run, what the Simulator was made of.
+    seed : int or None
+        The one that was given, if it was a number.
+    block_rows, exchange_rows : int
+        Rows of a block, and rows between two exchanges of private copies.
+    run_seconds : float or None
+        Seconds of the run, virtual ones of a simulated run: those of the headline.
+    last_loss : float or None
+        Mean loss of the last epoch, if losses were tracked.
+    objective : float or None
+        At the end, by the last look at the model or the last snapshot of the trace.
+    gradient, gap, relative_gap, gain : float or None
+        What the last look at the model found, of what was asked for.
+    staleness_mean, staleness_p95, staleness_max : float, int, int
+        Of `staleness`.
+
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
@@ -171,6 +220,8 @@ class Report:
     >>> report = solve(problems.linear(scale(X), y), trace=4, seed=0)
     >>> report
     <Report: 1 worker, 10 epochs, ... s, all epochs were done>
+    >>> report.runtime, report.n_workers, report.rule["name"], report.barrier
+    ('caller', 1, 'SGD', 'ASP()')
     >>> bool(report.trace.objective[-1] < report.trace.objective[0])
     True
     >>> report.epochs_to(0.0)  # None: no snapshot is that low
@@ -199,6 +250,47 @@ class Report:
     theory: dict[str, Any] | None = None
     again: Any = None
     recording: Any = None
+
+    problem = _setting("problem", "What was minimised, by name.")
+    rule = _setting("rule", "The rule's name and numbers.")
+    plane = _setting("plane", "The plane's name and numbers.")
+    barrier = _setting("barrier", "The barrier as it is written.")
+    stragglers = _setting("stragglers", "The law of slow workers; None without.")
+    runtime = _setting("runtime", "Who ran the workers.")
+    step = _setting("step", "The schedule of step sizes; None without.")
+    stop = _setting("stop", "When the run was to end.")
+    seed = _setting("seed", "The seed that was given, if it was a number.")
+    block_rows = _setting("block_rows", "Rows of a block.")
+    exchange_rows = _setting("exchange_rows", "Rows between two exchanges.")
+    simulator = _setting("simulator", "What the Simulator was made of; None without.")
+    gradient = _looked_at("gradient", "Largest component of the gradient at the last look.")
+    gap = _looked_at("gap", "Duality gap at the last look.")
+    relative_gap = _looked_at("relative_gap", "The same, in proportion to the objective.")
+    gain = _looked_at("gain", "What a step along the gradient would gain, at the last look.")
+
+    @property
+    def n_workers(self) -> int:
+        """Workers of the run."""
+        return int(self.settings.get("n_workers", len(self.workers)))
+
+    @property
+    def run_seconds(self) -> float | None:
+        """Seconds of the run, virtual ones of a simulated run; None if nothing was run."""
+        return self.seconds.get("virtual", self.seconds.get("run"))
+
+    @property
+    def last_loss(self) -> float | None:
+        """Mean loss of the last epoch; None where losses were not tracked."""
+        return float(self.epoch_losses[-1]) if len(self.epoch_losses) else None
+
+    @property
+    def objective(self) -> float | None:
+        """Objective at the end, by the last look or snapshot; None if there was neither."""
+        if self.checks:
+            return float(self.checks[-1]["objective"])
+        if self.trace is None or not len(self.trace.objective):
+            return None
+        return float(self.trace.objective[-1])
 
     @property
     def staleness_mean(self) -> float:
@@ -340,16 +432,13 @@ class Report:
 
     def headline(self) -> str:
         """One line: workers, epochs, seconds, and how the run ended."""
-        count = len(self.workers)
-        run = self.seconds.get("run")
+        count, run = self.n_workers, self.run_seconds
         words = [
             f"{count} worker" + ("" if count == 1 else "s"),
             f"{self.n_epochs} epoch" + ("" if self.n_epochs == 1 else "s"),
         ]
-        if "virtual" in self.seconds:
-            words.append(f"{self.seconds['virtual']:.3g} virtual s")
-        elif run is not None:
-            words.append(f"{run:.3g} s")
+        if run is not None:
+            words.append(f"{run:.3g} virtual s" if "virtual" in self.seconds else f"{run:.3g} s")
         if self.stop_reason:
             words.append(self.stop_reason)
         return ", ".join(words)
@@ -358,13 +447,11 @@ class Report:
         """Name and value of what a reader wants first: settings, times, loss, staleness."""
         rows: list[tuple[str, Any]] = [(str(k), _short(v)) for k, v in self.settings.items()]
         rows += [(f"seconds: {name}", float(value)) for name, value in self.seconds.items()]
-        if len(self.epoch_losses):
-            rows.append(("mean loss of the last epoch", float(self.epoch_losses[-1])))
-        if self.trace is not None and len(self.trace.objective) and not self.checks:
-            rows.append(("objective at the end", float(self.trace.objective[-1])))
-        if self.checks:
-            last = self.checks[-1]
-            rows += [(f"{name} at the end", float(last[name])) for name in last if name != "epoch"]
+        if self.last_loss is not None:
+            rows.append(("mean loss of the last epoch", self.last_loss))
+        names = [n for n in self.checks[-1] if n != "epoch"] if self.checks else ["objective"]
+        at_the_end = {name: getattr(self, name) for name in names}
+        rows += [(f"{k} at the end", v) for k, v in at_the_end.items() if v is not None]
         rows.append(
             (
                 "staleness mean, p95, max",

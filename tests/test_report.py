@@ -1,9 +1,12 @@
 import json
+import re
 
 import numpy as np
 import pytest
 
-from hogshare.report import Report, Trace
+from hogshare import Stop, asysg_incon, problems, solve
+from hogshare.report import Report, Trace, _short
+from hogshare.tables import cell
 
 
 class Model:
@@ -162,3 +165,85 @@ def test_plot_without_trace_or_pushes(pyplot):
     axes = a_report(trace=None, staleness=np.zeros(3, np.int64)).plot()
     assert axes[0].get_ylabel() == "mean loss while passing"
     axes[0].figure.canvas.draw()
+
+
+def attribute(report, label):
+    """What the row of that label shows, looked up on the report."""
+    kind, _, rest = label.partition(": ")
+    if kind == "seconds":
+        return report.seconds[rest]
+    if kind == "theory":
+        return report.theory[rest.replace(" ", "_")]
+    if label == "mean loss of the last epoch":
+        return report.last_loss
+    if label.endswith(" at the end"):
+        return getattr(report, label.removesuffix(" at the end"))
+    if label == "staleness mean, p95, max":
+        mean, p95, largest = report.staleness_mean, report.staleness_p95, report.staleness_max
+        return f"{mean:.3g}, {p95}, {largest}"
+    if label.endswith(" messages, bytes"):
+        counted = report.traffic[label.removesuffix(" messages, bytes")]
+        return f"{counted['messages']:,}, {counted['bytes']:,}"
+    value = getattr(report, label)
+    if isinstance(value, dict):
+        return ", ".join(f"{k}={cell(v)}" for k, v in value.items()) or "-"
+    return value
+
+
+RUNS = {
+    "plain": {},
+    "losses": {"stop": Stop(epochs=3, tol=0.0)},
+    "traced": {"trace": 2, "runtime": "threads", "n_workers": 2, "barrier": "ssp:3"},
+    "looked": {"rule": "saga", "stop": Stop(epochs=200, gradient=1e-3, relative_gap=0.1)},
+    "confirmed": {"rule": "saga", "stop": Stop(epochs=50, tol=1e-3, confirm=True)},
+    "simulated": {"runtime": "simulator", "n_workers": 4, "stragglers": "cds:1"},
+    "master": {"plane": "master"},
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_every_figure_that_is_printed_is_an_attribute(name):
+    X = np.random.RandomState(0).randn(60, 4)
+    problem = problems.linear(X, (X[:, 0] > 0.0).astype(int), alpha=0.05)
+    report = solve(problem, seed=0, **RUNS[name])
+    facts = dict(report.facts())
+    assert set(report.settings) <= set(facts)
+    for label, value in facts.items():
+        assert attribute(report, label) == value, label
+    lines = str(report).splitlines()
+    shown = lines[4 : lines.index("", 4)]
+    for line, (label, value) in zip(shown, facts.items(), strict=True):
+        assert line.startswith(label) and line.endswith(cell(value).rstrip())
+    count = f"{report.n_workers} worker{'s' * (report.n_workers != 1)}"
+    unit = "virtual s" if name == "simulated" else "s"
+    words = [count, f"{report.n_epochs} epoch", f"{report.run_seconds:.3g} {unit}"]
+    for word in [*words, report.stop_reason]:
+        assert word in lines[0]
+    assert report.workers[-1]["worker"] == report.n_workers - 1
+    assert all(f"note: {note}" in lines for note in report.notes)
+
+
+def test_theory_is_shown_as_it_is():
+    X = np.random.RandomState(0).randn(60, 4)
+    problem = problems.linear(X, (X[:, 0] > 0.0).astype(int), alpha=0.05)
+    report = asysg_incon(problem, n_workers=1, stop=2)
+    rows = [(label, value) for label, value in report.facts() if label.startswith("theory: ")]
+    assert rows
+    for label, value in rows:
+        known = attribute(report, label)
+        assert value == (known if isinstance(known, (bool, int, float, str)) else _short(known))
+
+
+def test_attributes_are_documented():
+    documented = Report.__doc__.partition("Attributes\n")[2].partition("Examples\n")[0]
+    named = {name for name, value in vars(Report).items() if isinstance(value, property)}
+    for name in named:
+        assert re.search(rf"\b{name}\b", documented), name
+    assert named >= {"n_workers", "runtime", "plane", "rule", "barrier", "staleness_mean"}
+
+
+def test_what_a_bare_report_lacks_is_none():
+    report = Report(model=Model())
+    assert report.n_workers == 0
+    assert report.runtime is report.rule is report.run_seconds is None
+    assert report.last_loss is report.objective is report.gradient is report.gap is None
