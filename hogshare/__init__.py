@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from hogshare.report import Report
     from hogshare.shm.sharing import share
     from hogshare.simulation import Simulator
+    from hogshare.solver_report import SolverReport
     from hogshare.solvers import asaga, asysg_con, asysg_incon, prox_asaga, replay, solve
 
 # a library says nothing unless its user listens
@@ -66,6 +67,7 @@ _PLACES = {
     "SSP": "barriers",
     "Shared": "planes",
     "Simulator": "simulation",
+    "SolverReport": "solver_report",
     "StepSize": "engine.steps",
     "Stop": "engine.stops",
     "Throttled": "barriers",
@@ -105,6 +107,7 @@ __all__ = [
     "SGDRegressor",
     "Shared",
     "Simulator",
+    "SolverReport",
     "StepSize",
     "Stop",
     "Throttled",

@@ -54,7 +54,7 @@ def test_one_worker_fits_the_same_behind_any_barrier(name, cancer):
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS + REGRESSORS)
-@pytest.mark.parametrize("wrong", ["bsp", BSP, 3], ids=str)
+@pytest.mark.parametrize("wrong", ["bsb", SSP, 3], ids=str)
 def test_what_is_no_barrier_is_refused_by_fit(name, wrong, cancer):
     model = make(name, barrier=wrong)
     with pytest.raises(ValueError, match=f"'barrier' parameter of {name} must be a barrier such"):

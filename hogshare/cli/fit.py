@@ -164,7 +164,7 @@ def run(args: Any) -> int:
     seconds = time.perf_counter() - began
     modelfile.save(args.model, models.from_estimator(estimator, params, zero_based))
     if args.json:
-        outputs.tell_json(args.json, report_of(estimator, seconds))
+        outputs.tell_json(args.json, report_of(estimator))
     if args.json != outputs.PRINT:
         facts = summary(estimator, task, seconds, X, y)
         console.show_table(("what", "value"), [*facts, ("model", args.model)])
@@ -228,19 +228,17 @@ class EpochProgress:
 
 
 def reports_of(estimator: Any) -> list[Any]:
-    """Return the reports of a fit: one, one for each class, or none where scikit-learn did it."""
+    """Return the reports of a fit: one, or one for each class."""
     reports = estimator.report_
-    if reports is None:
-        return []
     return list(reports) if isinstance(reports, list) else [reports]
 
 
-def report_of(estimator: Any, seconds: float) -> Any:
+def report_of(estimator: Any) -> Any:
     """Return the report of the run as JSON knows it; a list where there are several."""
     reports = reports_of(estimator)
-    if not reports:
-        console.say(f"no workers ran: scikit-learn's {estimator.solver_!r} fitted the model")
-        return {"solver": estimator.solver_, "seconds": {"total": seconds}}
+    for report in reports:
+        if not report.workers:
+            console.say(f"no workers ran: {report.headline()}")
     told = [report.to_dict() for report in reports]
     return told[0] if len(told) == 1 else told
 
@@ -252,12 +250,14 @@ def summary(estimator: Any, task: str, seconds: float, X: Any, y: Any) -> list[t
     facts = [("task", task), ("estimator", type(estimator).__name__)]
     facts += [(name, getattr(estimator, name)) for name in ("loss",) if hasattr(estimator, name)]
     facts += [("solver", estimator.solver_)] if hasattr(estimator, "solver_") else []
-    if reports:
+    if any(report.workers for report in reports):
         facts += [
-            ("workers", cell(max(len(report.workers) for report in reports))),
+            ("workers", cell(max(report.n_workers for report in reports))),
             ("epochs", cell(max(report.n_epochs for report in reports))),
             ("ended because", "; ".join(dict.fromkeys(r.stop_reason for r in reports))),
         ]
+    else:
+        facts += [("no workers", "; ".join(report.headline() for report in reports))]
     return [
         *facts,
         ("seconds", cell(seconds)),

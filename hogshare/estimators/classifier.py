@@ -105,15 +105,15 @@ class SGDClassifier(ClassifierPass, _SGDClassifier):
         Whether `coef_` is the average of the iterates; an int above 1 begins to average after
         so many rows.
 
-    plane : "shared", Shared or None, default="shared"
+    plane : {"shared", "master"}, Shared, Master or None, default="shared"
         Where the model lives while several workers fit it. "shared" (and None) is
         ``hogshare.Shared()``: private copies that are exchanged now and then;
         ``Shared(exchange=None)`` is Hogwild!, one vector that all write without locks.
 
-    barrier : Barrier or callable, default=None
+    barrier : Barrier, callable or str, default=None
         When a worker may go on after a block of rows: `ASP` (and None: nobody waits), `BSP`, `SSP`,
-        `PBSP`, `PSSP`, `Fraction`, `Throttled`, or a function ``(table, me) -> bool``; see
-        `hogshare.barriers`. One worker alone never waits.
+        `PBSP`, `PSSP`, `Fraction`, `Throttled`, one of these in words ("bsp", "ssp:4"), or a
+        function ``(table, me) -> bool``; see `hogshare.barriers`. One worker alone never waits.
 
     runtime : {"auto", "caller", "threads", "processes"}, default="auto"
         Who runs the workers. "auto" takes threads, or processes if the rows come from
@@ -285,7 +285,8 @@ class SGDClassifier(ClassifierPass, _SGDClassifier):
         if self.warm_start and hasattr(self, "coef_"):
             coef_init = self.coef_ if coef_init is None else coef_init
             intercept_init = self.intercept_ if intercept_init is None else intercept_init
-        self._pass(X, y, None, sample_weight, self.max_iter, (coef_init, intercept_init))
+        with self._in_own_words():
+            self._pass(X, y, None, sample_weight, self.max_iter, (coef_init, intercept_init))
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -328,5 +329,6 @@ class SGDClassifier(ClassifierPass, _SGDClassifier):
                     "resulting weights as the class_weight parameter."
                 )
         init = None if getattr(self, "coef_", None) is not None else (None, None)
-        self._pass(X, y, classes, sample_weight, None, init)
+        with self._in_own_words():
+            self._pass(X, y, classes, sample_weight, None, init)
         return self

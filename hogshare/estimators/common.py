@@ -21,7 +21,7 @@ from hogshare.engine.rules import SGD, Rule
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
 from hogshare.estimators.epochs import EpochTasks
-from hogshare.estimators.parameters import KnownParameters
+from hogshare.estimators.parameters import SGD_WORDS, KnownParameters
 from hogshare.estimators.workers import check_rows, plane_of
 from hogshare.interrupts import errstate
 from hogshare.kernels import schedules
@@ -46,6 +46,7 @@ class SGDMixin(KnownParameters, CallbackSupportMixin):
     `hogshare.solve`; the command does.
     """
 
+    _words = SGD_WORDS
     _checkpoint: Checkpoint | None = None
     _resume: str | None = None
 

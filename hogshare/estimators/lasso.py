@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from numbers import Integral, Number
 from typing import Any
 
@@ -9,13 +10,17 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import _fit_context
 from sklearn.linear_model import ElasticNet as _ElasticNet
+from sklearn.linear_model import Lasso as _Lasso
 from sklearn.utils.validation import _check_sample_weight
 
 from hogshare.engine.stops import Stop
+from hogshare.estimators.elsewhere import report_of
+from hogshare.estimators.parameters import KnownParameters
 from hogshare.estimators.squares import Squares, fit_targets, solver_names
 from hogshare.estimators.workers import (
     WORKER_CONSTRAINTS,
     check_rows,
+    chooses_runtime,
     for_scikit_learn,
     require_workers,
     warn_unless_converged,
@@ -27,6 +32,7 @@ from hogshare.problems.model import Model
 from hogshare.problems.rows import check_sparse
 from hogshare.report import Report
 from hogshare.runtimes.hooks import OnEpoch
+from hogshare.solver_report import SolverReport
 
 MAX_ITER = 1000
 GAP_SHARE = 0.01  # of scikit-learn's tolerance; see `tol`
@@ -36,7 +42,7 @@ CONSTRAINTS: dict[str, list[Any]] = {**WORKER_CONSTRAINTS, "n_jobs": [None, Inte
 ADVICE = "Increase max_iter or tol, scale the data (StandardScaler), or use runtime='auto'."
 
 
-class ElasticNet(_ElasticNet):
+class ElasticNet(KnownParameters, _ElasticNet):
     """Least squares with l1 and l2 penalties, on every core.
 
     A drop-in replacement of `sklearn.linear_model.ElasticNet`, and a subclass of it: the same
@@ -95,10 +101,10 @@ class ElasticNet(_ElasticNet):
         ``hogshare.Shared()``: private copies that are exchanged. ``Shared(exchange=None)`` is
         refused.
 
-    barrier : Barrier or callable, default=None
+    barrier : Barrier, callable or str, default=None
         When a worker may go on after a block of rows: `ASP` (and None: nobody waits), `BSP`, `SSP`,
-        `PBSP`, `PSSP`, `Fraction`, `Throttled`, or a function ``(table, me) -> bool``; see
-        `hogshare.barriers`. One worker alone never waits.
+        `PBSP`, `PSSP`, `Fraction`, `Throttled`, one of these in words ("bsp", "ssp:4"), or a
+        function ``(table, me) -> bool``; see `hogshare.barriers`. One worker alone never waits.
 
     runtime : {"auto", "caller", "threads", "processes"}, default="auto"
         Who runs the workers. With "auto" they are left out where coordinate descent is ahead, and
@@ -130,8 +136,9 @@ class ElasticNet(_ElasticNet):
     solver_ : str
         What fitted the model: 'sdca', 'saga', 'cd', or as in 'saga, cd'.
 
-    report_ : Report, list of Report or None
-        How the workers' run went, one for each target; None where scikit-learn did it all.
+    report_ : Report, list of Report or SolverReport
+        How the workers' run went, one for each target. Where scikit-learn did all of the fit, a
+        `SolverReport` says so, and why.
 
     See Also
     --------
@@ -153,6 +160,7 @@ class ElasticNet(_ElasticNet):
         **CONSTRAINTS,
     }
 
+    report_: Report | list[Report] | SolverReport
     _on_epoch: OnEpoch | None = None
 
     def __init__(
@@ -211,24 +219,39 @@ class ElasticNet(_ElasticNet):
         -------
         self : ElasticNet
         """
-        self.report_: Report | list[Report] | None = None
-        require_workers(self)
-        if not self._is_for_workers(X):
-            check_sparse(X)
-            super().fit(X, y, sample_weight=sample_weight, check_input=check_input)
-            self.solver_ = COORDINATE_DESCENT
-            return self
-        X, y, seen = check_rows(self, X, y, sizes=True, multi_output=True, y_numeric=True)
-        weight = None if isinstance(sample_weight, Number) else sample_weight
-        self._fit_by_workers(X, y, weight, seen)
+        with self._in_own_words():
+            require_workers(self)
+            if reason := self._why_scikit_learn(X):
+                check_sparse(X)
+                began = time.perf_counter()
+                super().fit(X, y, sample_weight=sample_weight, check_input=check_input)
+                self.solver_ = COORDINATE_DESCENT
+                short = np.max(self.n_iter_) < (
+                    MAX_ITER if self.max_iter is None else self.max_iter
+                )
+                by = f"scikit-learn's coordinate descent ({COORDINATE_DESCENT!r})"
+                self.report_ = report_of(self, by, reason, began, True if short else None)
+                return self
+            X, y, seen = check_rows(self, X, y, sizes=True, multi_output=True, y_numeric=True)
+            weight = None if isinstance(sample_weight, Number) else sample_weight
+            self._fit_by_workers(X, y, weight, seen)
         return self
 
-    def _is_for_workers(self, X: Any) -> bool:
-        """Whether the workers fit these rows; otherwise scikit-learn's coordinate descent does."""
-        gram = not isinstance(self.precompute, (bool, np.bool_))
-        if self.positive or self.alpha == 0.0 or gram:
-            return False
-        return self.runtime != "auto" or (sp.issparse(X) and X.nnz > SPARSE_VALUES)
+    def _why_scikit_learn(self, X: Any) -> str:
+        """Why scikit-learn's coordinate descent fits these rows; empty if the workers do."""
+        if self.positive:
+            return "nothing else takes positive=True"
+        if self.alpha == 0.0:
+            return "alpha=0 leaves the workers no duality gap to end by"
+        if not isinstance(self.precompute, (bool, np.bool_)):
+            return "a Gram matrix is given, which the workers do not use"
+        if not chooses_runtime(self):
+            return ""
+        if not sp.issparse(X):
+            return "it is ahead on dense rows"
+        if X.nnz <= SPARSE_VALUES:
+            return f"it is ahead on sparse rows of at most {SPARSE_VALUES:,} values"
+        return ""
 
     def _fit_by_workers(
         self, X: Any, y: np.ndarray, sample_weight: Any, seen: Survey | None
@@ -236,7 +259,7 @@ class ElasticNet(_ElasticNet):
         weight = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
         weight, _ = with_mean_one(weight)
         squares = Squares(X, y, weight, self.fit_intercept, seen)
-        finish = self.runtime == "auto"
+        finish = chooses_runtime(self)
         # by these names the kernels leave out what a penalty of one part alone does not need
         penalty = {0.0: "l2", 1.0: "l1"}.get(float(self.l1_ratio), "elasticnet")
 
@@ -319,12 +342,12 @@ class ElasticNet(_ElasticNet):
         return tags
 
 
-class Lasso(ElasticNet):
+class Lasso(ElasticNet, _Lasso):
     """Least squares with an l1 penalty, on every core.
 
     A drop-in replacement of `sklearn.linear_model.Lasso` with the same problem,
     ``|y - Xw|^2 / (2 n) + alpha |w|_1``, parameters, defaults and attributes, plus those of
-    `ElasticNet` here, of which it is a subclass, as scikit-learn's is of scikit-learn's. The
+    `ElasticNet` here. It is a subclass of both, as scikit-learn's is of scikit-learn's. The
     workers' rule is SAGA; which rows they fit, and which coordinate descent, is said there.
 
     Parameters
@@ -384,9 +407,10 @@ class Lasso(ElasticNet):
         barrier: Any = None,
         runtime: str = "auto",
     ) -> None:
-        super().__init__(
+        # scikit-learn's, which sets l1_ratio; that is a parameter of ElasticNet's
+        _Lasso.__init__(
+            self,
             alpha=alpha,
-            l1_ratio=1.0,
             fit_intercept=fit_intercept,
             precompute=precompute,
             copy_X=copy_X,
@@ -396,8 +420,8 @@ class Lasso(ElasticNet):
             positive=positive,
             random_state=random_state,
             selection=selection,
-            n_jobs=n_jobs,
-            plane=plane,
-            barrier=barrier,
-            runtime=runtime,
         )
+        self.n_jobs = n_jobs
+        self.plane = plane
+        self.barrier = barrier
+        self.runtime = runtime

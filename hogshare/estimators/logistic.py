@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from typing import Any
 
@@ -15,6 +16,7 @@ from sklearn.utils import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight
 
 from hogshare.engine.stops import Stop
+from hogshare.estimators.elsewhere import report_of
 from hogshare.estimators.epochs import EpochTasks
 from hogshare.estimators.logistic_finish import (
     ADVICE,
@@ -27,7 +29,7 @@ from hogshare.estimators.logistic_finish import (
     warn_unless_good,
     with_finish,
 )
-from hogshare.estimators.parameters import KnownParameters
+from hogshare.estimators.parameters import LOGISTIC_WORDS, KnownParameters
 from hogshare.estimators.plain import classes_of
 from hogshare.estimators.workers import (
     WORKER_CONSTRAINTS,
@@ -41,6 +43,7 @@ from hogshare.kernels.survey import Survey
 from hogshare.problems.linear import LinearProblem, build
 from hogshare.problems.model import Model
 from hogshare.report import Report
+from hogshare.solver_report import SolverReport
 
 DRAWS = ("liblinear", "sag", "saga")
 GAP_SHARE = 500.0  # relative duality gap asked for, in units of tol: one in twenty by default
@@ -120,10 +123,10 @@ class LogisticRegression(KnownParameters, _LogisticRegression):
         ``hogshare.Shared()``: private copies that are exchanged. ``Shared(exchange=None)`` is
         refused.
 
-    barrier : Barrier or callable, default=None
+    barrier : Barrier, callable or str, default=None
         When a worker may go on after a block of rows: `ASP` (and None: nobody waits), `BSP`, `SSP`,
-        `PBSP`, `PSSP`, `Fraction`, `Throttled`, or a function ``(table, me) -> bool``; see
-        `hogshare.barriers`. One worker alone never waits.
+        `PBSP`, `PSSP`, `Fraction`, `Throttled`, one of these in words ("bsp", "ssp:4"), or a
+        function ``(table, me) -> bool``; see `hogshare.barriers`. One worker alone never waits.
 
     runtime : {"auto", "caller", "threads", "processes"}, default="auto"
         Who runs the workers. "auto" takes threads, or processes if the rows come from
@@ -154,10 +157,10 @@ class LogisticRegression(KnownParameters, _LogisticRegression):
         What fitted the model: 'sdca' or 'saga', and what finished it, as in
         'saga, newton-cholesky'.
 
-    report_ : Report or None
+    report_ : Report or SolverReport
         How the workers' run went: workers, epochs, convergence checks, settings, notes.
-        Its model, its last check and its end are those of the fit, whoever finished it. None with
-        ``max_iter=0``, which runs nothing.
+        Its model, its last check and its end are those of the fit, whoever finished it. With
+        ``max_iter=0``, which runs nothing, a `SolverReport` that says so.
 
     See Also
     --------
@@ -191,6 +194,8 @@ class LogisticRegression(KnownParameters, _LogisticRegression):
         **_LogisticRegression._parameter_constraints,
         **WORKER_CONSTRAINTS,
     }
+    _words = LOGISTIC_WORDS
+    report_: Report | SolverReport
 
     def __init__(
         self,
@@ -271,14 +276,14 @@ class LogisticRegression(KnownParameters, _LogisticRegression):
         ValueError
             If the input or a parameter is not valid, or if the run diverges.
         """
-        self.report_: Report | None = None
-        require_workers(self)
-        penalty = resolve_penalty(self)
-        _check_solver(self.solver, penalty, self.dual)
-        X, y, seen = check_rows(self, X, y, sizes=True)
-        self.classes_ = classes_of(y)
-        self._check_classes()
-        self._fit_rows(X, y, sample_weight, penalty, seen=seen)
+        with self._in_own_words():
+            require_workers(self)
+            penalty = resolve_penalty(self)
+            _check_solver(self.solver, penalty, self.dual)
+            X, y, seen = check_rows(self, X, y, sizes=True)
+            self.classes_ = classes_of(y)
+            self._check_classes()
+            self._fit_rows(X, y, sample_weight, penalty, seen=seen)
         return self
 
     def _fit_rows(
@@ -325,7 +330,8 @@ class LogisticRegression(KnownParameters, _LogisticRegression):
         stop = self._stop(problem, epochs_of(self, problem), may_go_on)
         if self.max_iter == 0:
             self._keep(attributes(start), 0, "none")
-            self.report_ = None
+            reason = "max_iter=0 leaves the model as it starts"
+            self.report_ = report_of(self, "", reason, time.perf_counter(), False)
             tasks.end(None)
             warn_unless_good(problem, start, stop, stacklevel=4)
             return None
@@ -341,7 +347,7 @@ class LogisticRegression(KnownParameters, _LogisticRegression):
         )
         name = report.settings["rule"]["name"].lower()
         self._keep(attributes(report.model), report.n_epochs, name)
-        self.report_ = report.without_memory()
+        self.report_ = kept = report.without_memory()
         tasks.end(report)
         if tasks.stopped:
             return report.model
@@ -355,8 +361,8 @@ class LogisticRegression(KnownParameters, _LogisticRegression):
         count = sum(finished.iterations.values())
         names = ", ".join([name, *finished.iterations])
         self._keep(attributes(finished.model), report.n_epochs + count, names)
-        self.report_ = with_finish(self.report_, finished)
-        warn_of_what_is_left(self.report_, count, left, problem, stacklevel=4)
+        self.report_ = kept = with_finish(kept, finished)
+        warn_of_what_is_left(kept, count, left, problem, stacklevel=4)
         warn_if_there_is_no_optimum(problem, finished.model, stacklevel=4)
         return finished.model
 
@@ -395,7 +401,7 @@ class LogisticRegression(KnownParameters, _LogisticRegression):
         """
         C = np.inf if self.penalty is None else self.C
         if sample_weight is None and self.class_weight is None:
-            return None, 0.0 if np.isinf(C) else 1.0 / (C * len(y))
+            return None, strength(C, len(y))
         weight = _check_sample_weight(
             sample_weight, X, dtype=X.dtype, copy=True, ensure_non_negative=True
         )
@@ -408,7 +414,7 @@ class LogisticRegression(KnownParameters, _LogisticRegression):
             )
             weight *= by_class[np.searchsorted(self.classes_, y)].astype(X.dtype)
         weight, total = with_mean_one(weight)
-        return weight, 0.0 if np.isinf(C) else 1.0 / (C * total)
+        return weight, strength(C, total)
 
     def _rows(self, X: Any) -> tuple[Any, float]:
         """Return the rows, with a feature for liblinear's intercept, and that feature's value."""
@@ -457,6 +463,24 @@ class LogisticRegression(KnownParameters, _LogisticRegression):
         tags.array_api_support = False
         tags.non_deterministic = self.n_jobs not in (None, 1)
         return tags
+
+
+def strength(C: float, total: float) -> float:
+    """The penalty's factor beside the mean loss, given the sum of the rows' weights.
+
+    Raises
+    ------
+    ValueError
+        If it leaves the floating-point range.
+    """
+    if np.isinf(C):
+        return 0.0
+    losses = float(C * total)
+    if losses == 0.0 or np.isinf(1.0 / losses):
+        raise ValueError(
+            f"C={C!r} is too small: beside the penalty the losses leave the floating-point range."
+        )
+    return 1.0 / losses
 
 
 def resolve_penalty(estimator: Any) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -20,17 +21,25 @@ from sklearn.utils.metadata_routing import (
 )
 from sklearn.utils.validation import _check_sample_weight
 
+from hogshare.estimators.elsewhere import report_of
 from hogshare.estimators.logistic_choice import Choice, kind_of, settled
 from hogshare.estimators.logistic_path import Path, point, scorer_for
+from hogshare.estimators.parameters import LOGISTIC_WORDS, KnownParameters
 from hogshare.estimators.plain import classes_of
-from hogshare.estimators.workers import WORKER_CONSTRAINTS, check_rows, require_workers
+from hogshare.estimators.workers import (
+    WORKER_CONSTRAINTS,
+    check_rows,
+    chooses_runtime,
+    require_workers,
+)
 from hogshare.problems.model import Model
 from hogshare.report import Report
 from hogshare.runtimes.choice import usable_workers
 from hogshare.runtimes.pool import take_turns
+from hogshare.solver_report import SolverReport
 
 
-class LogisticRegressionCV(_LogisticRegressionCV):
+class LogisticRegressionCV(KnownParameters, _LogisticRegressionCV):
     """Logistic regression whose `C` and `l1_ratio` are chosen by cross-validation.
 
     A drop-in replacement of `sklearn.linear_model.LogisticRegressionCV`, and a subclass of it: the
@@ -80,7 +89,7 @@ class LogisticRegressionCV(_LogisticRegressionCV):
     plane : "shared", Shared or None, default="shared"
         As in `LogisticRegression`.
 
-    barrier : Barrier or callable, default=None
+    barrier : Barrier, callable or str, default=None
         As in `LogisticRegression`.
 
     runtime : {"auto", "caller", "threads", "processes"}, default="auto"
@@ -128,8 +137,8 @@ class LogisticRegressionCV(_LogisticRegressionCV):
     solver_ : str
         What fitted all rows in the end, as in `LogisticRegression`; "none" without `refit`.
 
-    report_ : Report or None
-        How that fit went; None without `refit`.
+    report_ : Report or SolverReport
+        How that fit went; without `refit` a `SolverReport` that says so.
 
     See Also
     --------
@@ -160,6 +169,8 @@ class LogisticRegressionCV(_LogisticRegressionCV):
         **_LogisticRegressionCV._parameter_constraints,
         **WORKER_CONSTRAINTS,
     }
+    _words = LOGISTIC_WORDS
+    report_: Report | SolverReport
 
     def __init__(
         self,
@@ -241,7 +252,8 @@ class LogisticRegressionCV(_LogisticRegressionCV):
             If the input or a parameter is not valid, or if a run diverges.
         """
         _raise_for_params(params, self, "fit")
-        require_workers(self)
+        with self._in_own_words():
+            require_workers(self)
         choice = settled(self)
         _check_solver(self.solver, choice.penalty, self.dual)
         X, y, _ = check_rows(self, X, y, sizes=False)  # folds are other rows
@@ -274,7 +286,8 @@ class LogisticRegressionCV(_LogisticRegressionCV):
         config = get_config()
 
         def follow(path: Path, is_over: Callable[[], bool]) -> Any:
-            with config_context(**config):  # which threads do not inherit
+            # which threads do not inherit
+            with config_context(**config), self._in_own_words():
                 return path.follow(scorer, routed.scorer.score, is_over)
 
         found = take_turns(follow, paths, threads)
@@ -284,10 +297,9 @@ class LogisticRegressionCV(_LogisticRegressionCV):
         self.scores_ = scores.reshape(shape)
         self.n_iter_ = n_iter.astype(np.int32).reshape(shape)
         self.Cs_, self.l1_ratios_ = choice.Cs, np.asarray(choice.ratios)
-        self.report_: Report | None = None
-        self.solver_ = "none"
         if self.refit:
-            self._refit(template, choice, X, y, sample_weight)
+            with self._in_own_words():
+                self._refit(template, choice, X, y, sample_weight)
         else:
             self._average(choice)
         if choice.legacy:
@@ -334,7 +346,7 @@ class LogisticRegressionCV(_LogisticRegressionCV):
 
     def _crews(self, n_paths: int) -> tuple[int, int | None]:
         """How many paths go side by side, and how many workers each of their fits has."""
-        if self.runtime != "auto":
+        if not chooses_runtime(self):
             return 1, self.n_jobs
         usable = usable_workers(self.n_jobs)
         threads = min(usable, n_paths)
@@ -376,9 +388,12 @@ class LogisticRegressionCV(_LogisticRegressionCV):
         self.C_ = np.mean(choice.Cs[c])
         given = choice.penalty == "elasticnet"
         self.l1_ratio_ = np.mean(np.asarray(choice.ratios)[ratio]) if given else 0.0
+        self.solver_ = "none"
         self.coef_, self.intercept_ = mean, np.zeros(len(mean), mean.dtype)
         if self.fit_intercept:
             self.coef_, self.intercept_ = np.ascontiguousarray(mean[:, :-1]), mean[:, -1].copy()
+        reason = "refit=False takes the mean of what was best in each fold"
+        self.report_ = report_of(self, "", reason, time.perf_counter())
 
     def _to_legacy(self, choice: Choice) -> None:
         """Bring the attributes into scikit-learn's older form, one entry per class."""

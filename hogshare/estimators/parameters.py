@@ -2,15 +2,63 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Any, ClassVar, cast
 
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import validate_parameter_constraints
+from sklearn.utils._param_validation import (
+    InvalidParameterError,
+    validate_parameter_constraints,
+)
+
+from hogshare.runtimes.choice import RUNTIMES
+from hogshare.solvers.choices import KNOWN
+from hogshare.words import nearest, speaking
 
 PLAIN = (bool, int, float, str, type(None))
 MANY = 1 << 10  # values that have passed, as a search over parameters may try; then it starts anew
 
 Setting = tuple[str, type, Any]  # a 1 is not a True
+
+# what estimators call the arguments of `hogshare.solve` that their parameters become
+WORDS: Mapping[str, str] = {
+    "n_workers": "n_jobs",
+    "epochs": "max_iter",
+    **dict.fromkeys(("gradient", "gap", "relative_gap"), "tol"),
+    "The start model": "The last solution (coef_, intercept_), with which warm_start=True goes on,",
+    "SAGA(step=...)": "a larger alpha",
+}
+SGD_WORDS: Mapping[str, str] = {
+    "n_workers": "n_jobs",
+    "epochs": "max_iter",
+    "patience": "n_iter_no_change",
+    "StepSize": "learning_rate",
+    "kind": "learning_rate",
+    "SAGA(step=...)": "another learning_rate",
+    "SGD(average=...)": "average",
+    "Stop.validation": "early_stopping",
+    "The start model": "What the fit goes on from (coef_init and intercept_init, or coef_ and "
+    "intercept_)",
+    "t of the start model": "t_",
+    "rule='auto'": "learning_rate='auto'",
+    "rule='sgd'": "another learning_rate",
+    # in a checkpoint, of which the command speaks
+    "rule name": "the rule of learning_rate",
+    "rule average": "average",
+    "step kind": "learning_rate",
+    "step eta0": "eta0",
+    "step power_t": "power_t",
+    "stop tol": "tol",
+    "stop patience": "n_iter_no_change",
+    "stop validation": "the rows of early_stopping",
+    "seed": "the seed drawn from random_state",
+}
+LOGISTIC_WORDS: Mapping[str, str] = {
+    **WORDS,
+    "a larger alpha": "a smaller C",
+    "SAGA(step=...)": "a smaller C",
+}
 
 
 class KnownParameters:
@@ -21,6 +69,11 @@ class KnownParameters:
 
     _param_names: ClassVar[list[str]]
     _sound: ClassVar[set[Setting]]
+    _words: ClassVar[Mapping[str, str]] = WORDS
+
+    def _in_own_words(self) -> AbstractContextManager[None]:
+        """A block whose errors name the parameters of this estimator, not those of `solve`."""
+        return speaking(self._words)
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
@@ -51,10 +104,21 @@ class KnownParameters:
         }
         if not new:
             return
-        validate_parameter_constraints(est._parameter_constraints, new, cls.__name__)
+        try:
+            validate_parameter_constraints(est._parameter_constraints, new, cls.__name__)
+        except InvalidParameterError as error:
+            raise InvalidParameterError(f"{error}{_meant(str(error), new)}") from None
         if len(cls._sound) > MANY:
             cls._sound = set()
         cls._sound |= {_setting(name, new[name]) for name in plain & new.keys()}
+
+
+def _meant(told: str, given: Mapping[str, Any]) -> str:
+    """What may have been meant by a word that is refused, of those that are ours."""
+    for name, known in {**KNOWN, "runtime": RUNTIMES}.items():  # no Simulator
+        if isinstance(given.get(name), str) and f"The {name!r} parameter" in told:
+            return nearest(given[name].partition(":")[0], known)
+    return ""
 
 
 def _setting(name: str, value: Any) -> Setting:

@@ -98,15 +98,15 @@ class SGDRegressor(RegressorPass, _SGDRegressor):
         Whether `coef_` is the average of the iterates; an int above 1 begins to average after
         so many rows.
 
-    plane : "shared", Shared or None, default="shared"
+    plane : {"shared", "master"}, Shared, Master or None, default="shared"
         Where the model lives while several workers fit it. "shared" (and None) is
         ``hogshare.Shared()``: private copies that are exchanged now and then;
         ``Shared(exchange=None)`` is Hogwild!, one vector that all write without locks.
 
-    barrier : Barrier or callable, default=None
+    barrier : Barrier, callable or str, default=None
         When a worker may go on after a block of rows: `ASP` (and None: nobody waits), `BSP`, `SSP`,
-        `PBSP`, `PSSP`, `Fraction`, `Throttled`, or a function ``(table, me) -> bool``; see
-        `hogshare.barriers`. One worker alone never waits.
+        `PBSP`, `PSSP`, `Fraction`, `Throttled`, one of these in words ("bsp", "ssp:4"), or a
+        function ``(table, me) -> bool``; see `hogshare.barriers`. One worker alone never waits.
 
     runtime : {"auto", "caller", "threads", "processes"}, default="auto"
         Who runs the workers. "auto" takes threads, or processes if the rows come from
@@ -274,7 +274,8 @@ class SGDRegressor(RegressorPass, _SGDRegressor):
             intercept = self._standard_intercept if averaged else self.intercept_
             coef_init = coef if coef_init is None else coef_init
             intercept_init = intercept if intercept_init is None else intercept_init
-        self._pass(X, y, sample_weight, self.max_iter, not warm, (coef_init, intercept_init))
+        with self._in_own_words():
+            self._pass(X, y, sample_weight, self.max_iter, not warm, (coef_init, intercept_init))
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -305,5 +306,6 @@ class SGDRegressor(RegressorPass, _SGDRegressor):
         first = getattr(self, "coef_", None) is None
         if first:
             self._check_settings(for_partial_fit=True)
-        self._pass(X, y, sample_weight, None, first, (None, None) if first else None)
+        with self._in_own_words():
+            self._pass(X, y, sample_weight, None, first, (None, None) if first else None)
         return self

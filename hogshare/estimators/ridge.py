@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable
 from numbers import Integral
@@ -20,10 +21,13 @@ from sklearn.utils.validation import _check_sample_weight
 
 from hogshare.engine.stops import Stop
 from hogshare.estimators.conjugate import by_conjugate_gradients, gradient_at, missed
+from hogshare.estimators.elsewhere import report_of
+from hogshare.estimators.parameters import KnownParameters
 from hogshare.estimators.squares import Squares, fit_targets, solver_names, zeros
 from hogshare.estimators.workers import (
     WORKER_CONSTRAINTS,
     check_rows,
+    chooses_runtime,
     require_workers,
     warn_unless_converged,
     with_mean_one,
@@ -35,11 +39,17 @@ from hogshare.problems.model import Model
 from hogshare.problems.rows import check_sparse
 from hogshare.report import Report
 from hogshare.runtimes.hooks import OnEpoch
+from hogshare.solver_report import SolverReport
 
 DIRECT_SIZE = 400  # rows or features up to which a system is solved sooner than approached
 MAX_ITER = 1000
 LOST = 1e-7  # of all features' squares, which rounding the largest one's may take up
 CONJUGATE_GRADIENTS = "cg"
+EXACT = ("cholesky", "svd")  # of scikit-learn's, which have no criterion to miss
+SOLVERS = {
+    CONJUGATE_GRADIENTS: "conjugate gradients ('cg')",
+    "cholesky": "scikit-learn's 'cholesky'",
+}
 GAP_SHARE = 500.0  # relative duality gap asked for, in units of tol, as of LogisticRegression
 CONSTRAINTS: dict[str, list[Any]] = {**WORKER_CONSTRAINTS, "n_jobs": [None, Integral]}
 ADVICE = "Increase max_iter or tol, scale the data (StandardScaler), or use solver='auto'."
@@ -47,31 +57,44 @@ State = Callable[[int], LinearProblem]
 Enough = Callable[[int, float], float]
 
 
-class RidgeMixin:
+class RidgeMixin(KnownParameters):
     """Fitting by the workers for an estimator with scikit-learn's Ridge parameters."""
 
     coef_: np.ndarray
-    report_: Report | list[Report] | None
+    report_: Report | list[Report] | SolverReport
     _on_epoch: OnEpoch | None = None
 
     @property
     def _chooses(self) -> bool:
         """Whether the tool is ours to choose."""
         est: Any = self
-        return est.solver == "auto" and est.runtime == "auto"
+        return est.solver == "auto" and chooses_runtime(est)
 
-    def _is_ours(self, X: Any) -> bool:
-        """Whether these rows are not simply for scikit-learn's solver of that name."""
+    def _why_scikit_learn(self, X: Any) -> str:
+        """Why these rows are simply for a solver of scikit-learn's; empty if they are not."""
         est: Any = self
-        if est.positive or est.solver not in ("auto", "sag", "saga"):
-            return False
+        if est.positive:
+            return "nothing else takes positive=True"
+        if est.solver not in ("auto", "sag", "saga"):
+            return f"solver={est.solver!r} asks for it"
         if not self._chooses:
-            return True
+            return ""
         shape = getattr(X, "shape", None)
         shape = np.asarray(X).shape if shape is None else shape
         if len(shape) != 2:
-            return False
-        return min(shape) > DIRECT_SIZE or is_sparse_input(X) or loses_digits(X)
+            return "the rows are no matrix"
+        if min(shape) > DIRECT_SIZE or is_sparse_input(X) or loses_digits(X):
+            return ""
+        return f"the rows are dense and {few(shape)}: an exact solution is faster than workers"
+
+    def _fit_by_scikit_learn(self, X: Any, y: Any, sample_weight: Any, reason: str) -> None:
+        """Leave it to scikit-learn's own `fit`."""
+        began = time.perf_counter()
+        super().fit(X, y, sample_weight=sample_weight)  # type: ignore[misc]
+        est: Any = self
+        exact = est.solver_ in EXACT
+        by = f"scikit-learn's {est.solver_!r}"
+        self.report_ = report_of(self, by, reason, began, True if exact else None)
 
     def _fit_rows(
         self, X: Any, y: np.ndarray, sample_weight: Any, seen: Survey | None = None
@@ -87,6 +110,8 @@ class RidgeMixin:
                 "Number of targets and number of penalties do not correspond: "
                 f"{alpha.size} != {squares.n_targets}"
             )
+        if not (np.isfinite(alpha).all() and alpha.min() >= 0.0):
+            raise ValueError(f"alpha must be finite and at least 0; got {est.alpha!r}.")
         alpha = np.broadcast_to(alpha, squares.n_targets)
 
         def state(target: int) -> LinearProblem:
@@ -97,6 +122,7 @@ class RidgeMixin:
             return max(float(est.tol * steepest), squares.rounding(target))
 
         failed: list[Report] = []
+        began = time.perf_counter()
         if not self._chooses or min(X.shape) > DIRECT_SIZE:
             failed = self._fit_by_workers(y, squares, state, enough)
             if not failed:
@@ -104,7 +130,12 @@ class RidgeMixin:
             if not self._chooses:
                 warn_unless_converged(failed[0], ADVICE, stacklevel=5)
                 return
-        self._finish(X, y, sample_weight, squares, state, enough)
+        good = self._finish(X, y, sample_weight, squares, state, enough, fitted=bool(failed))
+        if not failed:
+            by = " and ".join(SOLVERS[name] for name in est.solver_.split(", "))
+            what = "are sparse and" if sp.issparse(X) else "have one very large feature and"
+            reason = f"the rows {what} {few(X.shape)}: that is faster than workers"
+            self.report_ = report_of(self, by, reason, began, good)
         for report in failed:
             report.notes.append(
                 f"the fit was done by {est.solver_.split(', ')[-1]!r} in the end, because "
@@ -147,13 +178,14 @@ class RidgeMixin:
         squares: Squares,
         state: State,
         enough: Enough,
-    ) -> None:
+        fitted: bool,
+    ) -> bool:
         """Solve the equations: of dense rows exactly; by conjugate gradients where that fails.
 
-        Whatever has been fitted is looked at, and what is not good enough warns.
+        Whatever has been fitted (`fitted`: the workers have) is looked at, and what is not good
+        enough warns. Returns whether all is.
         """
         est: Any = self
-        fitted = self.report_ is not None
         names = [est.solver_] if fitted else []
         counts = np.ravel(est.n_iter_).astype(np.int32) if fitted else None
         exact = not (sp.issparse(X) or loses_digits(X))
@@ -202,6 +234,7 @@ class RidgeMixin:
                 ConvergenceWarning,
                 stacklevel=5,
             )
+        return worst <= 1.0
 
     def _keep(self, y: np.ndarray, coef: np.ndarray, intercept: np.ndarray) -> None:
         """Keep coefficients and intercepts of all targets, in the shapes of scikit-learn's."""
@@ -211,6 +244,13 @@ class RidgeMixin:
         est.intercept_ = intercept if several else intercept[0]
         if not est.fit_intercept:
             est.intercept_ = 0.0
+
+
+def few(shape: tuple[int, ...]) -> str:
+    """Say which of rows and features are few, after what they are."""
+    n_rows, n_features = shape
+    what = f"have {n_features:,} features" if n_features <= n_rows else f"are {n_rows:,}"
+    return f"{what}, at most {DIRECT_SIZE}"
 
 
 def is_sparse_input(X: Any) -> bool:
@@ -296,10 +336,10 @@ class Ridge(RidgeMixin, _Ridge):
         ``hogshare.Shared()``: private copies that are exchanged. ``Shared(exchange=None)`` is
         refused.
 
-    barrier : Barrier or callable, default=None
+    barrier : Barrier, callable or str, default=None
         When a worker may go on after a block of rows: `ASP` (and None: nobody waits), `BSP`, `SSP`,
-        `PBSP`, `PSSP`, `Fraction`, `Throttled`, or a function ``(table, me) -> bool``; see
-        `hogshare.barriers`. One worker alone never waits.
+        `PBSP`, `PSSP`, `Fraction`, `Throttled`, one of these in words ("bsp", "ssp:4"), or a
+        function ``(table, me) -> bool``; see `hogshare.barriers`. One worker alone never waits.
 
     runtime : {"auto", "caller", "threads", "processes"}, default="auto"
         Who runs the workers.
@@ -325,8 +365,9 @@ class Ridge(RidgeMixin, _Ridge):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of features seen during `fit`, where `X` has names that are all strings.
 
-    report_ : Report, list of Report or None
-        How the workers' run went, one for each target; None where there was none.
+    report_ : Report, list of Report or SolverReport
+        How the workers' run went, one for each target. Where others did all of the fit, a
+        `SolverReport` says who and why.
 
     See Also
     --------
@@ -399,14 +440,14 @@ class Ridge(RidgeMixin, _Ridge):
         -------
         self : Ridge
         """
-        self.report_ = None
-        require_workers(self)
-        if not self._is_ours(X):
-            check_sparse(X)
-            super().fit(X, y, sample_weight=sample_weight)
-            return self
-        X, y, seen = check_rows(self, X, y, sizes=True, multi_output=True, y_numeric=True)
-        self._fit_rows(X, y, sample_weight, seen)
+        with self._in_own_words():
+            require_workers(self)
+            if reason := self._why_scikit_learn(X):
+                check_sparse(X)
+                self._fit_by_scikit_learn(X, y, sample_weight, reason)
+                return self
+            X, y, seen = check_rows(self, X, y, sizes=True, multi_output=True, y_numeric=True)
+            self._fit_rows(X, y, sample_weight, seen)
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -462,10 +503,10 @@ class RidgeClassifier(RidgeMixin, _RidgeClassifier):
         ``hogshare.Shared()``: private copies that are exchanged. ``Shared(exchange=None)`` is
         refused.
 
-    barrier : Barrier or callable, default=None
+    barrier : Barrier, callable or str, default=None
         When a worker may go on after a block of rows: `ASP` (and None: nobody waits), `BSP`, `SSP`,
-        `PBSP`, `PSSP`, `Fraction`, `Throttled`, or a function ``(table, me) -> bool``; see
-        `hogshare.barriers`. One worker alone never waits.
+        `PBSP`, `PSSP`, `Fraction`, `Throttled`, one of these in words ("bsp", "ssp:4"), or a
+        function ``(table, me) -> bool``; see `hogshare.barriers`. One worker alone never waits.
 
     runtime : {"auto", "caller", "threads", "processes"}, default="auto"
         Who runs the workers.
@@ -493,8 +534,8 @@ class RidgeClassifier(RidgeMixin, _RidgeClassifier):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of features seen during `fit`, where `X` has names that are all strings.
 
-    report_ : Report, list of Report or None
-        How the workers' run went, one for each class; None where there was none.
+    report_ : Report, list of Report or SolverReport
+        As in `Ridge`, for each class.
 
     See Also
     --------
@@ -565,21 +606,21 @@ class RidgeClassifier(RidgeMixin, _RidgeClassifier):
         -------
         self : RidgeClassifier
         """
-        self.report_ = None
-        require_workers(self)
-        check_sparse(X)
-        if not self._is_ours(X):
-            super().fit(X, y, sample_weight=sample_weight)
-            return self
-        X, y, weight, targets = self._prepare_data(X, y, sample_weight, "saga")
-        if X.dtype not in (np.float32, np.float64):
-            X = X.astype(np.float64)
-        if sp.issparse(X):
-            X = X.tocsr()  # pandas' frames come as triplets
+        with self._in_own_words():
+            require_workers(self)
             check_sparse(X)
-        else:
-            X = np.ascontiguousarray(X)
-        self._fit_rows(X, targets, weight)
+            if reason := self._why_scikit_learn(X):
+                self._fit_by_scikit_learn(X, y, sample_weight, reason)
+                return self
+            X, y, weight, targets = self._prepare_data(X, y, sample_weight, "saga")
+            if X.dtype not in (np.float32, np.float64):
+                X = X.astype(np.float64)
+            if sp.issparse(X):
+                X = X.tocsr()  # pandas' frames come as triplets
+                check_sparse(X)
+            else:
+                X = np.ascontiguousarray(X)
+            self._fit_rows(X, targets, weight)
         return self
 
     def _prepare_data(self, X: Any, y: Any, sample_weight: Any, solver: str) -> Any:
