@@ -47,8 +47,10 @@ def listed(names: Iterable[str]) -> str:
     return f"{', '.join(most)} or {last}" if most else last
 
 
-def nearest(text: str, names: Iterable[str]) -> str:
+def nearest(text: object, names: Iterable[object]) -> str:
     """A question that names what was probably meant; nothing where no name is near.
+
+    Of anything but words, given or known, nothing is near.
 
     Examples
     --------
@@ -58,7 +60,12 @@ def nearest(text: str, names: Iterable[str]) -> str:
     """
     from difflib import get_close_matches  # for errors only
 
-    found = get_close_matches(text.strip().lower(), list(names), 1)
+    if not isinstance(text, str):
+        return ""
+    known = [name for name in names if isinstance(name, str)]
+    word = text.strip().lower()
+    begun = [name for name in known if word and name.startswith(word)]
+    found = begun if len(begun) == 1 else get_close_matches(word, known, 1)
     return f" Did you mean {found[0]!r}?" if found else ""
 
 

@@ -154,6 +154,7 @@ def test_auto_goes_by_the_problem_and_the_start(problem):
         ({"runtime": "thread"}, ValueError, "a Simulator; got 'thread'.*Did you mean 'threads'"),
         ({"runtime": 3}, TypeError, "runtime must be 'auto', 'caller'.*got 3"),
         ({"step": "constnt"}, ValueError, "Did you mean 'constant'"),
+        ({"step": "adaptve"}, ValueError, "Did you mean 'adaptive'"),
         ({"step": [0.1]}, TypeError, "a constant step size"),
         ({"step": -1.0}, ValueError, "eta0 must be positive"),
         ({"stragglers": "cdss:1"}, ValueError, "Did you mean 'cds'.*cds:DELAY"),
@@ -382,7 +383,34 @@ def test_words_of_one_thread_are_not_anothers():
     assert words.own("n_workers") == "n_workers"
 
 
-def test_a_warning_is_still_where_fit_was_called(rows):
+def test_things_name_what_was_probably_meant(rows):
+    for make, near in [
+        (lambda: StepSize("optmal"), "optimal"),
+        (lambda: SGD(coordinate="unform"), "uniform"),
+        (lambda: problems.linear(*rows, loss="log"), "log_loss"),
+        (lambda: problems.linear(*rows, penalty="elastic"), "elasticnet"),
+    ]:
+        with pytest.raises(ValueError, match=rf"Did you mean '{near}'\?"):
+            make()
+    assert words.nearest(None, ["a"]) == words.nearest("far", ["off"]) == ""
+
+
+def test_a_checkpoint_of_another_fit_is_told_in_own_words(rows, tmp_path):
+    path = str(tmp_path / "run.npz")
+    model = SGDClassifier(random_state=0, learning_rate="constant", eta0=0.1, max_iter=3, tol=None)
+    model._checkpoint = hogshare.Checkpoint(path)
+    model.fit(*rows)
+    model.set_params(eta0=0.2, average=True, random_state=1)
+    model._checkpoint, model._resume = None, path
+    with pytest.raises(ValueError, match=r"eta0 was 0\.1 and is 0\.2") as caught:
+        model.fit(*rows)
+    told = str(caught.value)
+    assert "average was" in told and "begin a new run with another file" in told
+    assert not any(word in told for word in ("rule ", "step ", "start="))
+
+
+@pytest.mark.parametrize("klass", [Ridge, SGDClassifier, SGDRegressor, LogisticRegression])
+def test_a_warning_is_where_fit_was_called(klass, rows):
     with pytest.warns(ConvergenceWarning) as caught:
-        fit(Ridge, rows, max_iter=1, tol=1e-12)
+        fit(klass, rows, max_iter=1, tol=1e-12)
     assert caught[0].filename == __file__

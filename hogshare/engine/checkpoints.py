@@ -225,12 +225,12 @@ class Saved:
         found = list(differences(self.facts, facts))
         if not found:
             return
+        at_its_model = f"begin a new run at its model with start=Checkpoint({self.path!r}).model()"
         more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
         raise ValueError(
             f"{self.path}: this checkpoint is of another run: {'; '.join(found[:SHOWN])}{more}. "
             "Resume with the problem and the settings that it was written with (epochs, workers "
-            "and plane may differ), or begin a new run at its model with "
-            f"start=Checkpoint({self.path!r}).model()."
+            f"and plane may differ), or {own('begin a new run', at_its_model)}."
         )
 
     def model(self) -> Model:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from hogshare import ranges
 from hogshare.engine.steps import StepSize
+from hogshare.words import nearest
 
 COORDINATES = (None, "uniform", "support", "unbiased")
 
@@ -53,6 +54,7 @@ class SGD:
         if self.coordinate not in COORDINATES:
             raise ValueError(
                 f"coordinate must be one of {list(COORDINATES)}; got {self.coordinate!r}."
+                f"{nearest(self.coordinate, COORDINATES)}"
             )
 
 

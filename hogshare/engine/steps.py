@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from hogshare.kernels import losses, schedules
-from hogshare.words import own
+from hogshare.words import nearest, own
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,7 @@ class StepSize:
         if self.kind not in schedules.CODES:
             raise ValueError(
                 f"{own('kind')} must be one of {list(schedules.CODES)}; got {self.kind!r}."
+                f"{nearest(self.kind, schedules.CODES)}"
             )
         if not self.eta0 > 0.0:
             raise ValueError(f"eta0 must be positive; got {self.eta0!r}.")

@@ -344,21 +344,21 @@ class SGDMixin(KnownParameters, CallbackSupportMixin):
                 f"The fit has not converged after {report.n_epochs} epochs: {reason}. Scale the "
                 "data (StandardScaler, or MaxAbsScaler for sparse rows), or increase max_iter.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=6,
             )
         elif est.tol is not None and report.n_epochs == max_iter:
             warnings.warn(
                 "Maximum number of iteration reached before convergence. Consider increasing "
                 "max_iter to improve the fit.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=6,
             )
         if est.power_t < 0:
             warnings.warn(
                 "Negative values for `power_t` are deprecated in version 1.8 and will raise an "
                 "error in 1.10. Use values in the range [0.0, inf) instead.",
                 FutureWarning,
-                stacklevel=4,
+                stacklevel=6,
             )
 
     def __sklearn_tags__(self) -> Any:

@@ -44,6 +44,7 @@ SGD_WORDS: Mapping[str, str] = {
     "rule='auto'": "learning_rate='auto'",
     "rule='sgd'": "another learning_rate",
     # in a checkpoint, of which the command speaks
+    "begin a new run": "begin a new run with another file",
     "rule name": "the rule of learning_rate",
     "rule average": "average",
     "step kind": "learning_rate",

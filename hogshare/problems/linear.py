@@ -19,6 +19,7 @@ from hogshare.problems.labels import distinct
 from hogshare.problems.rows import as_rows, check_sparse, each_column_once, frozen, is_sparse
 from hogshare.problems.sharpness import sharpness_of
 from hogshare.problems.units import Features, Units, features_of, units_of
+from hogshare.words import nearest
 
 REGRESSION_LOSSES = (
     "squared_error",
@@ -418,9 +419,13 @@ def linear(
     (569, 30, 1)
     """
     if loss not in losses.CODES:
-        raise ValueError(f"loss must be one of {sorted(losses.CODES)}; got {loss!r}.")
+        near = nearest(loss, losses.CODES)
+        raise ValueError(f"loss must be one of {sorted(losses.CODES)}; got {loss!r}.{near}")
     if penalty not in penalties.CODES:
-        raise ValueError(f"penalty must be 'l2', 'l1', 'elasticnet' or None; got {penalty!r}.")
+        near = nearest(penalty, penalties.CODES)
+        raise ValueError(
+            f"penalty must be 'l2', 'l1', 'elasticnet' or None; got {penalty!r}.{near}"
+        )
     if task not in (None, "classification", "regression"):
         raise ValueError(f"task must be 'classification', 'regression' or None; got {task!r}.")
     _in_range("alpha", alpha, 0.0, np.inf)

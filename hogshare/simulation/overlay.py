@@ -44,6 +44,7 @@ from scipy.special import pdtrc
 from hogshare.ranges import at_least_one, count, is_count, whole
 from hogshare.simulation import ring
 from hogshare.simulation.membership import check_leaving, check_sample
+from hogshare.words import nearest
 
 MOST_BITS = 62  # sums of two points fit in int64
 CROWDED = 1e-9  # chance that an arc anywhere has more than `Window.most`
@@ -492,7 +493,8 @@ class Overlay:
 
     def _chosen(self, method: str, size: float | None) -> Window | None:
         if method not in METHODS:
-            raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}.")
+            near = nearest(method, METHODS)
+            raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}.{near}")
         return self.window(size) if method == "uniform" else None
 
     def _check_room(self, n_workers: int) -> None:
