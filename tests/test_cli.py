@@ -10,11 +10,13 @@ import sys
 import numpy as np
 import pytest
 
-from hogshare import modelfile
-from hogshare.cli import console, fit, kinds, models, simulate, speedup, warmup
+from hogshare import SAGA, SDCA, SSP, Master, Shared, modelfile
+from hogshare.cli import console, fit, kinds, models, simulate, speedup, warm
 from hogshare.cli.main import build_parser, main, sentence
-from hogshare.kernels import cache
+from hogshare.kernels import cache, jit
 from hogshare.report import Report
+
+compiles = pytest.mark.skipif(jit.JIT_DISABLED, reason="nothing is compiled")
 
 KINDS = ("speedup", "barriers", "rivals")
 
@@ -275,7 +277,7 @@ def loaded():
     kernels = [one for one in gc.get_objects() if isinstance(one, jit.Kernel)]
     return {f"{one.__name__}{types}" for one in kernels for types in one.signatures}
 
-assert main(["warmup", "--dtype", "float32", "--json"]) == 0
+assert main(["warm", "--dtype", "float32", "--json"]) == 0
 before = loaded()
 rng = np.random.default_rng(1)
 X = rng.standard_normal((300, 7)).astype("float32")
@@ -316,10 +318,77 @@ def test_a_warm_up_that_can_keep_nothing_is_1(capsys, monkeypatch):
         cache.tell_once("/full: No space left on device")
 
     monkeypatch.setattr(cache, "_TOLD", [])
-    monkeypatch.setattr(warmup, "fits", lambda dtypes: [("(a fit)", keep)])
-    code, out, err = run(capsys, "warmup")
+    monkeypatch.setattr(warm, "fits", lambda args: [("a fit", keep)])
+    code, out, err = run(capsys, "warm")
     assert (code, out) == (1, "")
     assert "HOGSHARE_CACHE_DIR" in err and "/full: No space left on device" in err
+
+
+@pytest.fixture
+def warmed(tmp_path, monkeypatch):
+    """A folder with a kernel's file, and what was fitted to warm it."""
+    fitted = []
+    (tmp_path / "kernel.nbc").write_bytes(b"code")
+    monkeypatch.setattr(jit, "CACHE_FOLDER", tmp_path)
+    monkeypatch.setattr(warm, "fit_all", lambda name, *_: fitted.append(name))
+    return tmp_path, fitted
+
+
+@compiles
+def test_a_second_warm_up_has_nothing_to_do(capsys, monkeypatch, warmed):
+    folder, fitted = warmed
+    code, _, err = run(capsys, "warm", "ridge", "SGDClassifier")
+    assert code == 0 and str(folder) in err
+    assert fitted == ["Ridge", "SGDClassifier"] * 4  # dense and sparse rows of two types
+    code, out, err = run(capsys, "warm", "Ridge", "--dtype", "float32", "--json")
+    assert (code, json.loads(out)["of these new"], len(fitted)) == (0, 0, 8)
+    assert "nothing to do" in err
+    run(capsys, "warm", "Lasso", "--dtype", "float32")
+    run(capsys, "warm", "Ridge", "Lasso", "--dtype", "float32")
+    assert fitted[8:] == ["Lasso"] * 2, "what was done before is remembered"
+    monkeypatch.setattr(jit, "processor", lambda: ["another"])
+    run(capsys, "warm", "Ridge", "--dtype", "float32")
+    assert fitted[10:] == ["Ridge"] * 2
+
+
+@compiles
+@pytest.mark.parametrize("trouble", ["deleted", "cut off", "no note", "nonsense"])
+def test_what_is_no_longer_there_is_warmed_again(capsys, warmed, trouble):
+    folder, fitted = warmed
+    run(capsys, "warm", "Ridge")
+    if trouble == "deleted":
+        (folder / "kernel.nbc").unlink()
+    elif trouble == "cut off":
+        (folder / "kernel.nbc").write_bytes(b"co")
+    elif trouble == "no note":
+        (folder / warm.DONE).unlink()
+    else:
+        (folder / warm.DONE).write_text("[1]")
+    assert run(capsys, "warm", "Ridge")[0] == 0
+    assert len(fitted) == 8
+
+
+@compiles
+def test_what_solve_is_to_be_warmed_for(capsys, monkeypatch, warmed):
+    asked = []
+    monkeypatch.setattr(warm, "run_all", lambda settings, *_: asked.append(settings))
+    words = ("--rule", "saga", "--exchange", "none", "--barrier", "ssp:4", "--dtype", "float32")
+    assert run(capsys, "warm", *words)[0] == 0
+    settings = {"rule": SAGA(), "plane": Shared(exchange=None), "barrier": SSP(4)}
+    assert asked == [settings] * 2 and not warmed[1]
+    assert run(capsys, "warm", *words)[0] == 0
+    assert len(asked) == 2
+    assert run(capsys, "warm", "Ridge", "--plane", "master", "--dtype", "float32")[0] == 0
+    assert asked[2]["plane"] == Master() and warmed[1] == ["Ridge"] * 2
+    code, _, err = run(capsys, "warm", "--plane", "master", "--exchange", "none")
+    assert code == 2 and "--exchange" in err
+    assert run(capsys, "warm", "Rigde")[0] == 2
+
+
+def test_solve_runs_with_what_is_warmed():
+    X = np.random.default_rng(0).standard_normal((40, 3))
+    settings = {"rule": SDCA(), "plane": Shared(), "barrier": SSP(4)}
+    warm.run_all(settings, X, X[:, 0] > 0, np.arange(40) % 3)
 
 
 def test_tables_are_plain_in_a_pipe_and_rich_on_a_terminal(capsys, monkeypatch):

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hogshare._version import __version__
-from hogshare.cli import bench, console, fit, info, options, predict, simulate, warmup
+from hogshare.cli import bench, console, fit, info, options, predict, simulate, warm
 
 DESCRIPTION = "Stochastic gradient descent for one model on every core."
 EXAMPLES = """\
@@ -57,7 +57,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"hogshare {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (bench, fit, predict, simulate, info, warmup):
+    for module in (bench, fit, predict, simulate, info, warm):
         module.add_parser(commands)
     return parser
 

@@ -7,7 +7,6 @@ written by the worker whose block made it due. Who frees: the session's owner.
 
 from __future__ import annotations
 
-import logging
 import os
 from typing import TYPE_CHECKING
 
@@ -16,17 +15,15 @@ from numba import typeof
 
 from hogshare.barriers import LOOKS_PER_BLOCK, BarrierError, ask, name_of
 from hogshare.interrupts import errstate
-from hogshare.kernels import epochs, layout, master, turns
+from hogshare.kernels import epochs, layout, master, telling, turns
 from hogshare.kernels.barriers import EVERYBODY, LAG
-from hogshare.kernels.jit import JIT_DISABLED, is_cached
+from hogshare.kernels.jit import JIT_DISABLED
 from hogshare.problems.model import Model, shrunk
 from hogshare.shm.table import ProgressTable
 from hogshare.shm.turns import MESSAGES, NANOSECONDS, Turns
 
 if TYPE_CHECKING:
     from hogshare.engine.session import Session
-
-log = logging.getLogger("hogshare")
 
 ROW_NS, VALUE_NS = 50.0, 5.0  # of a row and of a value, rather too long
 SERVE_ROUNDS = 256  # of all workers' mail, in a turn of the master
@@ -57,8 +54,6 @@ class Worker:
         key = name, kinds, self.enters
         if key in _PREPARED or JIT_DISABLED:
             return
-        if not is_cached(f"{s.take_turn.__module__.rpartition('.')[2]}.{name}"):
-            log.info("compiling; this takes some seconds, once per rule and type of number")
         turn = (s.rows, s.rule, s.plan, s.shared, self.private, self.scratch, self.me, 0)
         s.take_turn.compile(tuple(map(typeof, turn)))
         if not self.enters:
@@ -70,6 +65,7 @@ class Worker:
         if s.plan.private == epochs.MASTER:
             s.master().prepare()
         _PREPARED.add(key)
+        telling.over()
 
     def join(self) -> bool:
         """Enter the run and pull for the first time; False if the run has been closed."""

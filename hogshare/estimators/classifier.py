@@ -9,6 +9,7 @@ from sklearn.linear_model import SGDClassifier as _SGDClassifier
 
 from hogshare.estimators.common import LEARNING_RATES
 from hogshare.estimators.passes import ClassifierPass
+from hogshare.estimators.told import told
 from hogshare.estimators.workers import WORKER_CONSTRAINTS
 
 
@@ -249,6 +250,7 @@ class SGDClassifier(ClassifierPass, _SGDClassifier):
         self.runtime = runtime
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @told
     def fit(
         self,
         X: Any,
@@ -290,6 +292,7 @@ class SGDClassifier(ClassifierPass, _SGDClassifier):
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @told
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
     ) -> SGDClassifier:

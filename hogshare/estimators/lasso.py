@@ -17,6 +17,7 @@ from hogshare.engine.stops import Stop
 from hogshare.estimators.elsewhere import report_of
 from hogshare.estimators.parameters import KnownParameters
 from hogshare.estimators.squares import Squares, fit_targets, solver_names
+from hogshare.estimators.told import told
 from hogshare.estimators.workers import (
     WORKER_CONSTRAINTS,
     check_rows,
@@ -201,6 +202,7 @@ class ElasticNet(KnownParameters, _ElasticNet):
         self.runtime = runtime
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @told
     def fit(self, X: Any, y: Any, sample_weight: Any = None, check_input: bool = True) -> Any:
         """Fit the model.
 

@@ -31,6 +31,7 @@ from hogshare.estimators.logistic_finish import (
 )
 from hogshare.estimators.parameters import LOGISTIC_WORDS, KnownParameters
 from hogshare.estimators.plain import classes_of
+from hogshare.estimators.told import told
 from hogshare.estimators.workers import (
     WORKER_CONSTRAINTS,
     check_rows,
@@ -254,6 +255,7 @@ class LogisticRegression(KnownParameters, _LogisticRegression):
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @told
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LogisticRegression:
         """Fit the model.
 

@@ -26,6 +26,7 @@ from hogshare.estimators.logistic_choice import Choice, kind_of, settled
 from hogshare.estimators.logistic_path import Path, point, scorer_for
 from hogshare.estimators.parameters import LOGISTIC_WORDS, KnownParameters
 from hogshare.estimators.plain import classes_of
+from hogshare.estimators.told import told
 from hogshare.estimators.workers import (
     WORKER_CONSTRAINTS,
     check_rows,
@@ -227,6 +228,7 @@ class LogisticRegressionCV(KnownParameters, _LogisticRegressionCV):
     coefs_paths_: Any
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @told
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> LogisticRegressionCV:
         """Choose `C` and `l1_ratio` by cross-validation, and fit all rows with them.
 

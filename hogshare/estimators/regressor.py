@@ -10,6 +10,7 @@ from sklearn.linear_model import SGDRegressor as _SGDRegressor
 
 from hogshare.estimators.common import LEARNING_RATES
 from hogshare.estimators.passes import RegressorPass
+from hogshare.estimators.told import told
 from hogshare.estimators.workers import WORKER_CONSTRAINTS
 
 
@@ -233,6 +234,7 @@ class SGDRegressor(RegressorPass, _SGDRegressor):
         self.runtime = runtime
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @told
     def fit(
         self,
         X: Any,
@@ -279,6 +281,7 @@ class SGDRegressor(RegressorPass, _SGDRegressor):
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @told
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> SGDRegressor:
         """Go on for one epoch on the given rows.
 

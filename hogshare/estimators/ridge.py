@@ -24,6 +24,7 @@ from hogshare.estimators.conjugate import by_conjugate_gradients, gradient_at, m
 from hogshare.estimators.elsewhere import report_of
 from hogshare.estimators.parameters import KnownParameters
 from hogshare.estimators.squares import Squares, fit_targets, solver_names, zeros
+from hogshare.estimators.told import told
 from hogshare.estimators.workers import (
     WORKER_CONSTRAINTS,
     check_rows,
@@ -424,6 +425,7 @@ class Ridge(RidgeMixin, _Ridge):
         self.runtime = runtime
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @told
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Ridge:
         """Fit the model.
 
@@ -590,6 +592,7 @@ class RidgeClassifier(RidgeMixin, _RidgeClassifier):
         self.runtime = runtime
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @told
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RidgeClassifier:
         """Fit the model.
 

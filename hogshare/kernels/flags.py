@@ -8,6 +8,8 @@ that compiling takes.
 from numba.core.compiler import Compiler, CompilerBase
 from numba.core.compiler import Flags as NumbaFlags
 
+from hogshare.kernels import telling
+
 
 class Flags(NumbaFlags):
     """Flags that are equal where the same options have been set to the same values.
@@ -35,6 +37,17 @@ class QuickCompiler(CompilerBase):
     def __init__(self, typingctx, targetctx, library, args, return_type, flags, locals):
         super().__init__(typingctx, targetctx, library, args, return_type, Flags(flags), locals)
 
+    def compile_extra(self, func):
+        """Compile a function; a moment to see how long all that takes."""
+        telling.tick()
+        return super().compile_extra(func)
+
 
 class KernelCompiler(QuickCompiler, Compiler):
-    """Numba's own pipeline."""
+    """Numba's own pipeline, for kernels, of whose time is told."""
+
+    def compile_extra(self, func):
+        """Compile a kernel."""
+        name = f"{func.__module__.rpartition('.')[2]}.{func.__name__}"
+        with telling.compiling(name, self.state.args):
+            return super().compile_extra(func)

@@ -62,9 +62,9 @@ def _digest() -> str:
 CACHE_FOLDER, NO_FOLDER = (None, "") if JIT_DISABLED else cache.find_folder(_digest())
 
 
-def is_cached(name: str) -> bool:
-    """Whether any machine code of ``module.kernel`` lies in the cache folder."""
-    return CACHE_FOLDER is not None and any(CACHE_FOLDER.glob(f"{name}-*.nbc"))
+def processor() -> list[str]:
+    """What machine code is for: system, model and features."""
+    return list(cpu_target.target_context.codegen().magic_tuple())
 
 
 def kept() -> dict[str, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from hogshare.kernels import master, turns
+from hogshare.kernels import master, telling, turns
 
 KERNELS = (*dict.fromkeys(turns.TURNS.values()), turns.join, turns.leave, master.serve)
 
@@ -18,8 +18,10 @@ def preload(names: Collection[str]) -> None:
     """Load what the disk cache holds of these kernels; compile nothing.
 
     A worker process forked afterwards has the machine code already. What is not cached is compiled
-    by whoever needs it first. Each signature takes 50 ms, hence the names: what the caller uses.
+    by whoever needs it first, and not told of: the caller does. Each signature takes 50 ms, hence
+    the names: what the caller uses.
     """
+    telling.silence()
     for kernel in KERNELS:
         if kernel.__name__ not in names:
             continue

@@ -11,7 +11,6 @@ Word and vector of a hand-over have one writer at a time: whoever's turn the wor
 from __future__ import annotations
 
 import functools
-import logging
 import statistics
 import threading
 import time
@@ -22,7 +21,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from hogshare.kernels import probe as loops
-from hogshare.kernels.jit import JIT_DISABLED, is_cached
+from hogshare.kernels import telling
 from hogshare.kernels.sums import total
 from hogshare.machine import Machine
 from hogshare.runtimes.choice import usable_workers
@@ -44,8 +43,6 @@ HAND_OVERS = 1_000
 PATIENCE_SECONDS = 60.0  # for threads to start
 
 T = TypeVar("T")
-
-log = logging.getLogger("hogshare")
 
 
 def probe(repeats: int = REPEATS) -> Machine:
@@ -87,10 +84,9 @@ def probe(repeats: int = REPEATS) -> Machine:
     return Machine(**constants, measured=tuple(constants))
 
 
+@telling.block("the probe")
 def _prepare() -> None:
     """Compile or load every loop with the types that it will meet."""
-    if not (JIT_DISABLED or is_cached("probe.hand_over")):
-        log.info("compiling the probe's loops; this takes some seconds, once")
     values = np.zeros(1, np.float32)
     total(values)
     loops.overwrite(values, 0.0)

@@ -27,7 +27,7 @@ from hogshare.engine.session import Session, Settings
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
 from hogshare.interrupts import errstate
-from hogshare.kernels import epochs, layout, tracking
+from hogshare.kernels import epochs, layout, telling, tracking
 from hogshare.planes import Plane
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Handed, Model, sum_of_squares
@@ -65,6 +65,7 @@ if TYPE_CHECKING:
 COPIES = 4  # of a model that a fit makes in float64, at least: 27 to 58 bytes a coefficient in all
 
 
+@telling.block("solve")
 def solve(
     problem: LinearProblem,
     *others: Never,

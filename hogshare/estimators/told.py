@@ -1,0 +1,22 @@
+"""That kernels are compiled is told of once a fit, by the estimator's name."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from hogshare.kernels import telling
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def told(method: Method) -> Method:
+    """Let what a method compiles be told of as what its estimator needs."""
+
+    @functools.wraps(method)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with telling.block(type(self).__name__):
+            return method(self, *args, **kwargs)
+
+    return call  # type: ignore[return-value]

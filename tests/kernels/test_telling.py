@@ -1,0 +1,253 @@
+"""What is said while kernels are compiled, to whom, and when nothing is."""
+
+import contextlib
+import fcntl
+import io
+import logging
+import os
+import re
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import hogshare
+from hogshare.estimators import told
+from hogshare.kernels import cache, jit, telling, warm
+
+pytestmark = pytest.mark.skipif(jit.JIT_DISABLED, reason="nothing is compiled")
+
+BEGIN = r"hogshare: compiling kernels for {}: some 20 s, {}"
+END = r"hogshare: compiled {} in \d+\.\d s"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """A new folder, no second of silence, and logging as it is where nobody has set it up."""
+    folder = tmp_path / "kernels"
+    folder.mkdir(mode=0o700)
+    monkeypatch.setattr(jit, "CACHE_FOLDER", folder)
+    monkeypatch.setattr(cache, "_TOLD", [])
+    monkeypatch.setattr(telling, "SILENT_SECONDS", 0.0)
+    monkeypatch.delenv("HOGSHARE_QUIET", raising=False)
+    log = logging.Logger("hogshare")  # pytest listens to all that are known
+    log.addHandler(logging.NullHandler())
+    log.parent = logging.RootLogger(logging.WARNING)
+    monkeypatch.setattr(telling, "log", log)
+    yield folder
+    logging.disable(logging.NOTSET)
+
+
+def use(n=1, of=2.5):
+    """Call new kernels."""
+
+    @jit.kernel
+    def next_number(x):
+        return x[0] + 1
+
+    @jit.kernel
+    def twice(x):
+        return 2 * x[0]
+
+    for one in (next_number, twice)[:n]:
+        one(np.array([of]))
+
+
+def said(capsys):
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    return captured.err.splitlines()
+
+
+def matches(lines, *patterns):
+    return len(lines) == len(patterns) and all(map(re.fullmatch, patterns, lines))
+
+
+def test_what_is_compiled_is_told_once_and_how_long_it_took(capsys, folder):
+    with telling.block("Somebody"):
+        use(2)
+        assert matches(
+            said(capsys), BEGIN.format(r"Somebody \(float64\)", f"once; kept in {folder}")
+        )
+    assert matches(said(capsys), END.format("2 kernels"))
+
+
+def test_what_is_loaded_is_not_told(capsys):
+    use()
+    assert said(capsys)
+    with telling.block("Somebody"):
+        use()
+    assert said(capsys) == []
+
+
+def test_a_second_of_it_is_silent(capsys, monkeypatch):
+    monkeypatch.setattr(telling, "SILENT_SECONDS", 1e9)
+    with telling.block("Somebody"):
+        use(2)
+    assert said(capsys) == []
+
+
+def test_what_nobody_has_noticed_in_time_is_told_at_the_end(capsys, monkeypatch):
+    monkeypatch.setattr(telling, "tick", lambda: None)
+    with telling.block("Somebody"):
+        use(2)
+        assert said(capsys) == []
+    assert matches(said(capsys), END.format("2 kernels for Somebody"))
+
+
+def test_the_outermost_block_tells(capsys):
+    with telling.block("Somebody"):
+        with telling.block("somebody within"):
+            use()
+        use(of=1)
+    first, last = said(capsys)
+    assert "for Somebody" in first and "2 kernels in" in last
+
+
+def test_how_long_it_took_is_told_when_the_work_begins_and_of_the_rest_at_the_end(capsys):
+    with telling.block("Somebody"):
+        use()
+        telling.over()
+        telling.over()
+        use(2, of=1)
+    lines = said(capsys)
+    assert len(lines) == 3
+    assert matches(lines[1:], END.format("1 kernel"), END.format("2 kernels"))
+
+
+def test_a_kernel_by_itself_is_named(capsys):
+    use()
+    first, last = said(capsys)
+    assert "for test_telling.next_number" in first and "1 kernel in" in last
+
+
+def test_where_nothing_can_be_kept(capsys, monkeypatch):
+    monkeypatch.setattr(jit, "CACHE_FOLDER", None)
+    with pytest.warns(cache.KernelsNotKept):
+        use()
+    assert "in each process, for nothing can be kept" in said(capsys)[0]
+
+
+def test_a_compilation_that_fails_leaves_nothing(capsys):
+    @jit.kernel
+    def wrong(x):
+        return x + "1"
+
+    with pytest.raises(Exception, match="No implementation"), telling.block("Somebody"):
+        wrong(1)
+    assert len(said(capsys)) == 1
+    assert (telling._state.depth, telling._state.kernels, telling._state.lock) == (0, 0, None)
+    use()
+    assert len(said(capsys)) == 2
+
+
+@pytest.mark.parametrize("how", ["level", "disable", "disabled", "handler", "environment"])
+def test_who_does_not_want_it_does_not_get_it(capsys, monkeypatch, how):
+    heard = []
+    if how == "level":
+        telling.log.setLevel(logging.WARNING)
+    elif how == "disable":
+        logging.disable(logging.INFO)
+    elif how == "disabled":
+        monkeypatch.setattr(telling.log, "disabled", True)
+    elif how == "handler":  # logging is set up, for warnings
+        telling.log.addHandler(a_handler(heard))
+    else:
+        monkeypatch.setenv("HOGSHARE_QUIET", "1")
+    use()
+    assert said(capsys) == heard == []
+
+
+def a_handler(heard):
+    handler = logging.Handler()
+    handler.emit = lambda record: heard.append((record.levelname, record.getMessage()))
+    return handler
+
+
+def test_who_listens_hears_it_and_standard_error_does_not(capsys):
+    heard = []
+    telling.log.addHandler(a_handler(heard))
+    telling.log.setLevel(logging.INFO)
+    use()
+    assert said(capsys) == []
+    assert [level for level, _ in heard] == ["INFO"] * 2
+    assert heard[0][1].startswith("compiling kernels for")
+
+
+@pytest.mark.parametrize("there_is", [None, "closed"])
+def test_no_standard_error_is_no_trouble(monkeypatch, there_is):
+    stream = io.StringIO() if there_is else None
+    if stream:
+        stream.close()
+    with contextlib.redirect_stderr(stream):
+        use()
+
+
+def test_of_several_at_once_one_tells(capsys, folder):
+    """Processes and threads alike: each opens the folder for itself."""
+    another = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(another, fcntl.LOCK_EX)
+        use(2)
+        assert said(capsys) == []
+    finally:
+        os.close(another)
+    with telling.block("Somebody"):
+        use(of=1)
+        thread = threading.Thread(target=use, kwargs={"of": 1j})
+        thread.start()
+        thread.join()
+    assert len(said(capsys)) == 2
+
+
+def test_members_of_the_crew_leave_it_to_their_caller(capsys, monkeypatch):
+    monkeypatch.setitem(telling._process, "silent", False)
+    warm.preload(())
+    use()
+    assert said(capsys) == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("SGDClassifier", "SGDRegressor", "LogisticRegression", "LogisticRegressionCV"),
+        *("Ridge", "RidgeClassifier", "Lasso", "ElasticNet"),
+    ],
+)
+def test_a_fit_is_a_block_by_its_estimators_name(monkeypatch, name):
+    blocks = []
+
+    def block(*args):
+        blocks.append(args)
+        raise InterruptedError  # before there is any work
+
+    estimator = getattr(hogshare, name)()
+    monkeypatch.setattr(told.telling, "block", block)
+    for call in filter(None, (estimator.fit, getattr(estimator, "partial_fit", None))):
+        with pytest.raises(InterruptedError):
+            call(np.eye(2), [0, 1])
+    assert blocks == [(name,)] * len(blocks) and blocks
+
+
+SCRIPT = """
+import numpy as np
+from hogshare.kernels import telling
+telling.SILENT_SECONDS = 0.0
+from hogshare.kernels.sums import total
+print(total(np.ones(5)))
+"""
+
+
+def test_a_script_says_it_on_standard_error_and_warns_of_nothing(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", SCRIPT],
+        env={**os.environ, "HOGSHARE_CACHE_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (done.returncode, done.stdout) == (0, "5.0\n"), done.stderr
+    begin = BEGIN.format(r"sums.total \(float64\)", f"once; kept in {tmp_path}/.*")
+    assert matches(done.stderr.splitlines(), begin, END.format("1 kernel"))
