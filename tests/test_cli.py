@@ -246,7 +246,7 @@ def test_info(capsys):
     facts = json.loads(out)
     assert facts["numpy"] == np.__version__
     assert facts["usable cores"] >= 1
-    assert "folder of compiled kernels" in facts
+    assert "folder of compiled kernels" in facts and "HOGSHARE_CACHE_DIR" in facts
 
 
 # -- what is printed where
@@ -322,6 +322,14 @@ def test_a_warm_up_that_can_keep_nothing_is_1(capsys, monkeypatch):
     code, out, err = run(capsys, "warm")
     assert (code, out) == (1, "")
     assert "HOGSHARE_CACHE_DIR" in err and "/full: No space left on device" in err
+
+
+def test_info_says_why_there_is_no_folder(capsys, monkeypatch):
+    monkeypatch.setattr(jit, "CACHE_FOLDER", None)
+    monkeypatch.setattr(jit, "NO_FOLDER", "/there: others may write to it")
+    facts = json.loads(run(capsys, "info", "--json")[1])
+    assert facts["folder of compiled kernels"] is None
+    assert "others may write" in facts["why there is none"]
 
 
 @pytest.fixture

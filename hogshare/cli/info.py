@@ -62,7 +62,7 @@ def gather() -> dict[str, Any]:
     import joblib
 
     from hogshare import machine
-    from hogshare.kernels.jit import CACHE_FOLDER
+    from hogshare.kernels import jit
 
     cores = joblib.cpu_count()
     return {
@@ -74,7 +74,9 @@ def gather() -> dict[str, Any]:
         "cores": machine.cores(),
         "usable cores": cores,
         "anonymous shared memory (memfd)": hasattr(os, "memfd_create"),
-        "folder of compiled kernels": None if CACHE_FOLDER is None else str(CACHE_FOLDER),
+        "folder of compiled kernels": None if jit.CACHE_FOLDER is None else str(jit.CACHE_FOLDER),
+        **({"why there is none": jit.NO_FOLDER} if jit.NO_FOLDER else {}),
+        "HOGSHARE_CACHE_DIR": os.environ.get("HOGSHARE_CACHE_DIR"),
         **describe(machine.load(), cores),
     }
 

@@ -148,6 +148,7 @@ def _end() -> None:
     s = _state
     s.tells, s.asked = False, False
     if s.lock is not None:
+        fcntl.flock(s.lock, fcntl.LOCK_UN)  # a child that was forked meanwhile has it too
         os.close(s.lock)
         s.lock = None
 

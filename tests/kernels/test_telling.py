@@ -202,6 +202,17 @@ def test_of_several_at_once_one_tells(capsys, folder):
     assert len(said(capsys)) == 2
 
 
+def test_a_child_that_was_forked_meanwhile_does_not_keep_others_quiet(capsys, folder):
+    with telling.block("Somebody"):
+        use()
+        of_the_child = os.dup(telling._state.lock)
+    try:
+        use(of=1)
+        assert len(said(capsys)) == 4
+    finally:
+        os.close(of_the_child)
+
+
 def test_members_of_the_crew_leave_it_to_their_caller(capsys, monkeypatch):
     monkeypatch.setitem(telling._process, "silent", False)
     warm.preload(())
