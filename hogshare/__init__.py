@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from hogshare.planes import Master, Shared
     from hogshare.problems.model import Model
     from hogshare.report import Report
+    from hogshare.saving import load, save
     from hogshare.shm.sharing import share
     from hogshare.simulation import Simulator
     from hogshare.solver_report import SolverReport
@@ -74,9 +75,11 @@ _PLACES = {
     "asaga": "solvers",
     "asysg_con": "solvers",
     "asysg_incon": "solvers",
+    "load": "saving",
     "problems": "problems",
-    "replay": "solvers",
     "prox_asaga": "solvers",
+    "replay": "solvers",
+    "save": "saving",
     "share": "shm.sharing",
     "simulation": "simulation",
     "solve": "solvers",
@@ -115,9 +118,11 @@ __all__ = [
     "asaga",
     "asysg_con",
     "asysg_incon",
+    "load",
     "problems",
     "prox_asaga",
     "replay",
+    "save",
     "share",
     "simulation",
     "solve",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,14 +34,21 @@ def write(path: str | Path, header: Mapping[str, Any], arrays: Mapping[str, Any]
     Raises
     ------
     ValueError
-        If the header holds what JSON does not know, or an array holds objects.
+        If the header holds what JSON does not know, or more than `read` takes, or an array holds
+        objects.
     OSError
         If it cannot be written (a full disk, no permission). The old file is as it was.
     """
     try:
         text = json.dumps(header)
+        _check_depth(header)
     except TypeError as error:
         raise ValueError(f"a parameter cannot be stored: {error}") from error
+    if len(text) > LONGEST:
+        raise ValueError(
+            f"the header would have {len(text):,} bytes, and {LONGEST:,} are read: what is long in "
+            "it may be given as an array"
+        )
     parts = {name: np.asarray(array) for name, array in arrays.items()}
     for name, array in parts.items():
         if array.dtype.hasobject:
@@ -57,7 +64,11 @@ def write(path: str | Path, header: Mapping[str, Any], arrays: Mapping[str, Any]
 
 
 def read(
-    path: str | Path, what: str, form: str, version: int, names: Collection[str]
+    path: str | Path,
+    what: str,
+    form: str,
+    versions: Collection[int],
+    choose: Callable[[dict[str, Any]], Iterable[str]],
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Read an archive.
 
@@ -66,10 +77,11 @@ def read(
     path : str or Path
     what : str
         What the file should be, in words ("a hogshare model").
-    form, version : str and int
-        What its header must say under ``format`` and ``format_version``.
-    names : collection of str
-        Arrays that are read, if they are there; whatever else the file has is not looked at.
+    form, versions : str and collection of int
+        What its header must say under ``format``, and one of under ``format_version``.
+    choose : callable
+        Given the header, the names of the arrays that are read, if they are there; whatever else
+        the file has is not looked at.
 
     Returns
     -------
@@ -89,7 +101,8 @@ def read(
     def take(archive: npz.Archive) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         if "header" not in archive.names:
             raise ValueError(f"{path}: not {what} (it has no header)")
-        header = _header(path, what, archive.read("header"), form, version)
+        header = _header(path, what, archive.read("header"), form, versions)
+        names = dict.fromkeys(choose(header))
         return header, {name: archive.read(name) for name in names if name in archive.names}
 
     header, arrays = npz.use(path, what, take)
@@ -97,7 +110,7 @@ def read(
 
 
 def _header(
-    path: str | Path, what: str, text: np.ndarray, form: str, version: int
+    path: str | Path, what: str, text: np.ndarray, form: str, versions: Collection[int]
 ) -> dict[str, Any]:
     try:
         if text.nbytes > LONGEST:
@@ -106,9 +119,10 @@ def _header(
         _check_depth(header)
         if header["format"] != form:
             raise ValueError(f"its header says {header['format']!r}")
-        if header["format_version"] != version:
+        if header["format_version"] not in versions:
+            known = " and ".join(map(str, versions))
             raise ValueError(
-                f"its format is {header['format_version']}, and this hogshare reads {version}: "
+                f"its format is {header['format_version']}, and this hogshare reads {known}: "
                 "update hogshare"
             )
     except (ValueError, KeyError, TypeError) as error:
@@ -120,8 +134,9 @@ def _header(
     return header
 
 
-def _check_depth(value: Any, left: int = DEPTH) -> None:
+def _check_depth(value: Any, left: int | None = None) -> None:
     """Refuse what is nested so deeply that to compare or to print it may be an error."""
+    left = DEPTH if left is None else left
     if not left:
         raise ValueError("its header is nested too deeply")
     if isinstance(value, dict | list):

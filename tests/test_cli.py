@@ -10,8 +10,8 @@ import sys
 import numpy as np
 import pytest
 
-from hogshare import SAGA, SDCA, SSP, Master, Shared, modelfile
-from hogshare.cli import console, fit, kinds, models, simulate, speedup, warm
+from hogshare import SAGA, SDCA, SSP, Master, Shared, modelfile, saving
+from hogshare.cli import console, fit, kinds, simulate, speedup, warm
 from hogshare.cli.main import build_parser, main, sentence
 from hogshare.kernels import cache, jit
 from hogshare.report import Report
@@ -723,7 +723,7 @@ def test_fit_and_predict_classes(capsys, tmp_path, rows_file):
     assert json.loads(report.read_text())["n_epochs"] >= 1
     saved = modelfile.load(model)
     assert saved.class_name == "SGDClassifier"
-    assert saved.arrays["coef_"].dtype == np.float32
+    assert saved.attributes["coef_"].dtype == np.float32
     code, out, err = run(capsys, "predict", model, rows_file)
     assert code == 0
     labels = [line.split()[0] for line in rows_file.read_text().splitlines()]
@@ -759,7 +759,7 @@ def test_fit_goes_on_from_a_checkpoint(capsys, tmp_path, rows_file, rate, seed):
     if seed:
         assert fit("whole.npz", 8)[0] == 0
         whole = modelfile.load(tmp_path / "whole.npz")
-        np.testing.assert_array_equal(second.arrays["coef_"], whole.arrays["coef_"])
+        np.testing.assert_array_equal(second.attributes["coef_"], whole.attributes["coef_"])
     code, err = fit("third.npz", 9, *kept, "--resume", "--alpha", 0.5)
     assert code == 1 and "alpha was 0.0001 and is 0.5" in err
     assert not (tmp_path / "third.npz").exists()
@@ -835,7 +835,7 @@ def test_fit_and_predict_classes_to_a_tolerance(capsys, tmp_path, rows_file, opt
         assert told["n_epochs"] >= 1 and "came down to" in out
     saved = modelfile.load(model)
     assert saved.class_name == name
-    again = models.to_estimator(saved, "m")
+    again = saving.load(model)
     assert again.solver_.split(", ")[0] in (solver, "saga")
     assert isinstance(again.n_iter_, np.ndarray) or again.n_iter_ is None
     code, out, err = run(capsys, "predict", model, rows_file)
@@ -880,7 +880,7 @@ def test_fit_and_predict_numbers_to_a_tolerance(capsys, tmp_path, monkeypatch, e
     code, out, err = run(capsys, "predict", model, tmp_path / "rows.npz")
     assert code == 0, err
     np.testing.assert_allclose(np.array(out.split(), float), y, atol=0.1)
-    assert np.ndim(models.to_estimator(modelfile.load(model), "m").intercept_) == 0
+    assert np.ndim(saving.load(model).intercept_) == 0
 
 
 def test_what_only_the_labels_tell_is_refused_with_1(capsys, tmp_path):
@@ -915,9 +915,8 @@ def test_every_option_of_an_estimator_is_its_parameter():
 
 
 def test_a_model_of_ridge_without_its_labels(capsys, tmp_path, rows_file):
-    saved = modelfile.SavedModel(
-        class_name="RidgeClassifier", n_features=3, arrays={"coef_": np.ones((1, 3))}
-    )
+    arrays = {"coef_": np.ones((1, 3)), "intercept_": np.zeros(1)}
+    saved = modelfile.SavedModel(class_name="RidgeClassifier", n_features=3, attributes=arrays)
     modelfile.save(tmp_path / "m.npz", saved)
     code, _, err = run(capsys, "predict", tmp_path / "m.npz", rows_file)
     assert code == 1 and err.startswith("hogshare: error: ") and "unexpected" not in err
@@ -1068,7 +1067,7 @@ def test_a_loss_of_the_other_task(capsys, tmp_path, rows_file):
 
 def test_a_model_of_an_unknown_class(capsys, tmp_path, rows_file):
     arrays = {"coef_": np.ones((1, 3)), "intercept_": np.zeros(1)}
-    saved = modelfile.SavedModel(class_name="os", n_features=3, arrays=arrays)
+    saved = modelfile.SavedModel(class_name="os", n_features=3, attributes=arrays)
     modelfile.save(tmp_path / "m.npz", saved)
     code, _, err = run(capsys, "predict", tmp_path / "m.npz", rows_file)
     assert code == 1

@@ -7,7 +7,7 @@ import os
 import time
 from typing import Any
 
-from hogshare.cli import console, kinds, models, options, outputs, rows
+from hogshare.cli import console, kinds, options, outputs, rows
 from hogshare.tables import cell
 
 CHECKPOINT_SECONDS = 1.0
@@ -142,7 +142,7 @@ def add_estimator_options(parser: Any) -> None:
 def run(args: Any) -> int:
     """Fit, store the model, print what came out."""
     kinds.check(args)
-    from hogshare import files, modelfile
+    from hogshare import files, saving
 
     written = {"--model": args.model, "--checkpoint": args.checkpoint, "--json": args.json}
     outputs.check_distinct({**rows.files_read(args), **written})
@@ -162,7 +162,7 @@ def run(args: Any) -> int:
     began = time.perf_counter()
     estimator = fitted(task, params, args, X, y)
     seconds = time.perf_counter() - began
-    modelfile.save(args.model, models.from_estimator(estimator, params, zero_based))
+    saving.save(estimator, args.model, zero_based=zero_based)
     if args.json:
         outputs.tell_json(args.json, report_of(estimator))
     if args.json != outputs.PRINT:

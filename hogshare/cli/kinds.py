@@ -45,7 +45,6 @@ KINDS = {
     "lasso": Kind({"regression": "Lasso"}, ("alpha", "epochs", "tol")),
     "elastic-net": Kind({"regression": "ElasticNet"}, ("alpha", "l1_ratio", "epochs", "tol")),
 }
-CLASSES = tuple(name for kind in KINDS.values() for name in kind.classes.values())
 
 
 def given(args: Any) -> dict[str, Any]:

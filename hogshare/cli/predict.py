@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hogshare.cli import console, models, options, outputs, rows
+from hogshare.cli import console, options, outputs, rows
 
 DESCRIPTION = """\
 Print one prediction a line. With --proba, the first line has the classes and every other line their
@@ -40,14 +40,14 @@ def run(args: Any) -> int:
     """Predict and print; tell the score where the rows have labels."""
     from pathlib import Path
 
-    from hogshare import files, modelfile
+    from hogshare import files, modelfile, saving
 
     for flag, path in {"MODEL": args.model, **rows.files_read(args)}.items():
         outputs.check_distinct({flag: path, "--out": args.out})
     outputs.check_file(args.out)
     saved = modelfile.load(args.model)
-    estimator = models.to_estimator(saved, args.model)
-    args.dtype = saved.arrays["coef_"].dtype.name
+    estimator = saving.to_estimator(saved, args.model)
+    args.dtype = estimator.coef_.dtype.name
     expected = rows.Expected(saved.n_features, saved.zero_based, args.model)
     X, y, _ = rows.load(args, args.data, expected)
     text = "\n".join(lines(estimator, X, args.proba))

@@ -257,7 +257,7 @@ def load(path: str | Path) -> Saved:
     OSError
         If it cannot be opened.
     """
-    header, arrays = archives.read(path, WHAT, FORMAT, FORMAT_VERSION, ARRAYS)
+    header, arrays = archives.read(path, WHAT, FORMAT, [FORMAT_VERSION], lambda _: ARRAYS)
     try:
         saved = Saved(
             epochs=int(header["epochs"]),

@@ -21,6 +21,7 @@ from hogshare.engine.rules import SGD, Rule
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
 from hogshare.estimators.epochs import EpochTasks
+from hogshare.estimators.exporting import Exporting
 from hogshare.estimators.parameters import SGD_WORDS, KnownParameters
 from hogshare.estimators.workers import check_rows, plane_of
 from hogshare.interrupts import errstate
@@ -39,7 +40,7 @@ LEARNING_RATES: list[Any] = [StrOptions({"auto", *schedules.CODES})]
 AVERAGES = ("_standard_coef", "_standard_intercept", "_average_coef", "_average_intercept")
 
 
-class SGDMixin(KnownParameters, CallbackSupportMixin):
+class SGDMixin(Exporting, KnownParameters, CallbackSupportMixin):
     """Fitting by `hogshare.solve` for an estimator with scikit-learn's SGD parameters.
 
     Who wants a fit saved on its way sets `_checkpoint` and `_resume`, which are those of

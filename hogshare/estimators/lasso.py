@@ -15,6 +15,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from hogshare.engine.stops import Stop
 from hogshare.estimators.elsewhere import report_of
+from hogshare.estimators.exporting import Exporting
 from hogshare.estimators.parameters import KnownParameters
 from hogshare.estimators.squares import Squares, fit_targets, solver_names
 from hogshare.estimators.told import told
@@ -43,7 +44,7 @@ CONSTRAINTS: dict[str, list[Any]] = {**WORKER_CONSTRAINTS, "n_jobs": [None, Inte
 ADVICE = "Increase max_iter or tol, scale the data (StandardScaler), or use runtime='auto'."
 
 
-class ElasticNet(KnownParameters, _ElasticNet):
+class ElasticNet(Exporting, KnownParameters, _ElasticNet):
     """Least squares with l1 and l2 penalties, on every core.
 
     A drop-in replacement of `sklearn.linear_model.ElasticNet`, and a subclass of it: the same

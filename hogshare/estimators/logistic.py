@@ -18,6 +18,7 @@ from sklearn.utils.validation import _check_sample_weight
 from hogshare.engine.stops import Stop
 from hogshare.estimators.elsewhere import report_of
 from hogshare.estimators.epochs import EpochTasks
+from hogshare.estimators.exporting import Exporting
 from hogshare.estimators.logistic_finish import (
     ADVICE,
     NO_FINISHER,
@@ -50,7 +51,7 @@ DRAWS = ("liblinear", "sag", "saga")
 GAP_SHARE = 500.0  # relative duality gap asked for, in units of tol: one in twenty by default
 
 
-class LogisticRegression(KnownParameters, _LogisticRegression):
+class LogisticRegression(Exporting, KnownParameters, _LogisticRegression):
     """Logistic regression to a tolerance, on every core.
 
     A drop-in replacement of `sklearn.linear_model.LogisticRegression`, and a subclass of it: the

@@ -22,6 +22,7 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.validation import _check_sample_weight
 
 from hogshare.estimators.elsewhere import report_of
+from hogshare.estimators.exporting import Exporting
 from hogshare.estimators.logistic_choice import Choice, kind_of, settled
 from hogshare.estimators.logistic_path import Path, point, scorer_for
 from hogshare.estimators.parameters import LOGISTIC_WORDS, KnownParameters
@@ -40,7 +41,7 @@ from hogshare.runtimes.pool import take_turns
 from hogshare.solver_report import SolverReport
 
 
-class LogisticRegressionCV(KnownParameters, _LogisticRegressionCV):
+class LogisticRegressionCV(Exporting, KnownParameters, _LogisticRegressionCV):
     """Logistic regression whose `C` and `l1_ratio` are chosen by cross-validation.
 
     A drop-in replacement of `sklearn.linear_model.LogisticRegressionCV`, and a subclass of it: the

@@ -22,6 +22,7 @@ from sklearn.utils.validation import _check_sample_weight
 from hogshare.engine.stops import Stop
 from hogshare.estimators.conjugate import by_conjugate_gradients, gradient_at, missed
 from hogshare.estimators.elsewhere import report_of
+from hogshare.estimators.exporting import Exporting
 from hogshare.estimators.parameters import KnownParameters
 from hogshare.estimators.squares import Squares, fit_targets, solver_names, zeros
 from hogshare.estimators.told import told
@@ -58,7 +59,7 @@ State = Callable[[int], LinearProblem]
 Enough = Callable[[int, float], float]
 
 
-class RidgeMixin(KnownParameters):
+class RidgeMixin(Exporting, KnownParameters):
     """Fitting by the workers for an estimator with scikit-learn's Ridge parameters."""
 
     coef_: np.ndarray

@@ -1,0 +1,95 @@
+"""From an estimator to the one of scikit-learn's that it replaces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn import linear_model
+from sklearn.base import clone, is_classifier
+from sklearn.utils.validation import check_is_fitted
+
+from hogshare.estimators import fitted
+
+NAMES_ITS_SOLVER = ("Ridge", "RidgeClassifier")  # in scikit-learn
+
+
+class Exporting:
+    """For an estimator that is a class of scikit-learn's with more to it."""
+
+    def to_sklearn(self) -> Any:
+        """Return the scikit-learn estimator that this one replaces, fitted.
+
+        It predicts the same, bit for bit, shares nothing with this one, and can be pickled, served
+        and converted where neither this package nor Numba is installed.
+
+        Returns
+        -------
+        estimator
+            Of the class of `sklearn.linear_model` with this class's name. It has the parameters
+            that scikit-learn knows; ``learning_rate='auto'`` becomes the default of that class, or
+            'invscaling' where that needs a penalty and there is none.
+
+        Raises
+        ------
+        NotFittedError
+            If this estimator has not been fitted.
+
+        Notes
+        -----
+        A fit of what is returned is scikit-learn's own, which refuses a few things that are fitted
+        here (sparse rows with an intercept by Ridge's 'saga', rows with 64-bit indices).
+        Coefficients lie in memory as they do here, since that decides the last bits of predictions.
+        With three classes or more scikit-learn's `partial_fit` wants them the other way round:
+        ``model.coef_ = np.ascontiguousarray(model.coef_)`` before its first call.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from hogshare import SGDClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = SGDClassifier(random_state=0, n_jobs=1).fit(X, y)
+        >>> served = model.to_sklearn()
+        >>> type(served).__module__
+        'sklearn.linear_model._stochastic_gradient'
+        >>> bool((served.decision_function(X) == model.decision_function(X)).all())
+        True
+        """
+        check_is_fitted(self, "coef_")
+        kind = _replaced(type(self))
+        est: Any = self
+        params = est.get_params(deep=False)
+        known = {name: params[name] for name in kind._get_param_names() if name in params}
+        made = kind(**{name: _copy(value) for name, value in _translated(self, known).items()})
+        kept = {"n_features_in_": est.n_features_in_, **fitted.attributes(self)}
+        if "_label_binarizer" in vars(self):
+            kept["_label_binarizer"] = est._label_binarizer
+        if kind.__name__ not in NAMES_ITS_SOLVER:
+            kept.pop("solver_", None)
+        for name, value in kept.items():
+            setattr(made, name, _copy(value))
+        fitted.request(made, fitted.requests(self))
+        return made
+
+
+def _replaced(kind: type) -> Any:
+    """scikit-learn's class that a class of ours, or one that a user made of it, stands for."""
+    ours = next(base for base in kind.__mro__ if base.__module__.startswith("hogshare."))
+    return getattr(linear_model, ours.__name__)
+
+
+def _translated(estimator: Any, params: dict[str, Any]) -> dict[str, Any]:
+    """Parameters that scikit-learn takes, for what it does not have or warns of."""
+    if params.get("learning_rate") == "auto":
+        optimal = is_classifier(estimator) and estimator.alpha > 0.0
+        params["learning_rate"] = "optimal" if optimal else "invscaling"
+    if type(estimator).__name__ == "LogisticRegression":
+        params.pop("n_jobs")  # which has no effect there, and is deprecated
+    return params
+
+
+def _copy(value: Any) -> Any:
+    """A copy that is nobody's part; arrays in the same order in memory, and of no class of ours."""
+    if isinstance(value, np.ndarray):
+        return np.array(value, order="K")
+    return clone(value, safe=False)

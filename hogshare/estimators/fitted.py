@@ -1,0 +1,39 @@
+"""What a fit leaves in an estimator, as far as somebody else can go on with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn import config_context
+
+# of all estimators, by the names that they have in scikit-learn too, but for `solver_`
+ATTRIBUTES = (
+    *("coef_", "intercept_", "classes_", "n_iter_", "feature_names_in_", "solver_"),
+    *("t_", "_standard_coef", "_standard_intercept", "_average_coef", "_average_intercept"),
+    "dual_gap_",
+    *("Cs_", "l1_ratios_", "C_", "l1_ratio_", "coefs_paths_", "scores_"),
+)
+
+
+def attributes(estimator: Any) -> dict[str, Any]:
+    """What a fit has left, by name: the estimator's own, not copies."""
+    return {name: vars(estimator)[name] for name in ATTRIBUTES if name in vars(estimator)}
+
+
+def requests(estimator: Any) -> dict[str, dict[str, Any]]:
+    """What was asked of scikit-learn's metadata routing, by method, by name."""
+    asked = vars(estimator).get("_metadata_request")
+    methods = {} if asked is None else vars(asked)
+    told = {
+        method: {name: alias for name, alias in request.requests.items() if alias is not None}
+        for method, request in methods.items()
+        if hasattr(request, "requests")
+    }
+    return {method: asked for method, asked in told.items() if asked}
+
+
+def request(estimator: Any, asked: dict[str, dict[str, Any]]) -> None:
+    """Ask the same of it in an estimator."""
+    with config_context(enable_metadata_routing=True):  # which may be off now
+        for method, names in asked.items():
+            getattr(estimator, f"set_{method}_request")(**names)
