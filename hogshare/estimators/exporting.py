@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,8 @@ class Exporting:
         est: Any = self
         params = est.get_params(deep=False)
         known = {name: params[name] for name in kind._get_param_names() if name in params}
-        made = kind(**{name: _copy(value) for name, value in _translated(self, known).items()})
+        known = _translated(self, known)
+        made = kind(**{name: clone(value, safe=False) for name, value in known.items()})
         kept = {"n_features_in_": est.n_features_in_, **fitted.attributes(self)}
         if "_label_binarizer" in vars(self):
             kept["_label_binarizer"] = est._label_binarizer
@@ -90,6 +92,4 @@ def _translated(estimator: Any, params: dict[str, Any]) -> dict[str, Any]:
 
 def _copy(value: Any) -> Any:
     """A copy that is nobody's part; arrays in the same order in memory, and of no class of ours."""
-    if isinstance(value, np.ndarray):
-        return np.array(value, order="K")
-    return clone(value, safe=False)
+    return np.array(value, order="K") if isinstance(value, np.ndarray) else copy.deepcopy(value)
