@@ -112,7 +112,6 @@ def load(path: PathLike) -> Any:
     --------
     >>> import os, tempfile
     >>> import numpy as np
-    import scipy.sparse as sp
     >>> import hogshare
     >>> X = np.arange(12.0).reshape(6, 2)
     >>> with tempfile.TemporaryDirectory() as folder:
