@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import sys
 import time
 import warnings
 from collections.abc import Mapping
@@ -24,7 +23,6 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.barriers import UserBarrier, name_of
 from hogshare.engine.arrays import NOTHING, Shapes
 from hogshare.engine.checks import AtRest
 from hogshare.engine.loop import loop_of
@@ -34,13 +32,13 @@ from hogshare.kernels import layout, repair
 from hogshare.runtimes.crew import Member, TaskFailed, current_crew
 from hogshare.runtimes.driver import drive, yields_of
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
+from hogshare.runtimes.luggage import packed
 from hogshare.runtimes.monitor import Monitor
 from hogshare.runtimes.news import News
 from hogshare.runtimes.threads import ThreadCrew
 from hogshare.shm import sharing
 from hogshare.shm.arena import Arena
 from hogshare.shm.table import IN_RUN
-from hogshare.stragglers import Stragglers
 
 TICK_SECONDS = 0.02
 LOOK_SECONDS = 0.005  # where workers rest until they are told to go on
@@ -60,7 +58,7 @@ class Processes:
     def __init__(self) -> None:
         self.arena: Arena | None = None
         self.borrowed: dict[str, tuple[Arena, int, str, int]] = {}
-        self.barrier = b""
+        self.luggage: dict[str, bytes] = {}
 
     def allocate(
         self,
@@ -98,7 +96,8 @@ class Processes:
         self, session: Session, on_epoch: OnEpoch | None, checks: AtRest | None = None
     ) -> list[str]:
         """Run to the end; returns notes for the report."""
-        self.barrier = by_value(session.barrier)
+        for what in ("barrier", "stragglers"):
+            self.luggage[what] = packed(what, getattr(session, what))
         crew = current_crew()
         wanted = session.settings.n_workers - 1 + session.has_master  # the last is the master
         news, process = News(), os.getpid()
@@ -151,39 +150,10 @@ class Processes:
             "arena": self.arena.describe(),
             "lent": lent,
             "settings": asdict(session.settings),
-            "barrier": self.barrier,
-            "stragglers": session.stragglers,
+            "luggage": self.luggage,
             "me": me,
         }
         member.post(("hogshare.runtimes.processes:work", task), fds)
-
-
-def by_value(barrier: UserBarrier | None) -> bytes:
-    """Pickle a function of the user's with its code: a member cannot import what defines it.
-
-    Raises
-    ------
-    ValueError
-        If that cannot be done.
-    """
-    if barrier is None:
-        return pickle.dumps(None)
-    import cloudpickle
-
-    module = sys.modules.get(getattr(barrier, "__module__", ""))
-    try:
-        if module is not None:
-            cloudpickle.register_pickle_by_value(module)
-        try:
-            return cloudpickle.dumps(barrier)
-        finally:
-            if module is not None:
-                cloudpickle.unregister_pickle_by_value(module)
-    except Exception as error:
-        raise ValueError(
-            f"The barrier {name_of(barrier)} cannot be sent to worker processes ({error}); make it "
-            "a function without open files, locks or the like, or use runtime='threads'."
-        ) from error
 
 
 class Watch:
@@ -288,8 +258,7 @@ def work(
     arena: dict[str, Any],
     lent: dict[str, tuple[int, dict[str, Any], int, str, int]],
     settings: dict[str, Any],
-    barrier: bytes,
-    stragglers: Stragglers | None,
+    luggage: dict[str, bytes],
     me: int,
 ) -> None:
     """Be worker `me` of a run; called in a member of the crew."""
@@ -301,7 +270,8 @@ def work(
             others[number] = Arena.attach(fds[number], description)
         arrays[name] = others[number].view(offset, kind, size)
     assert set(ROW_ARRAYS) <= set(arrays)
-    session = Session(arrays, Settings(**settings), pickle.loads(barrier), stragglers)
+    users = {name: pickle.loads(content) for name, content in luggage.items()}
+    session = Session(arrays, Settings(**settings), **users)
     drive(loop_of(session, me), yields=yields_of(session))
 
 
