@@ -762,3 +762,15 @@ def lag_allows(clocks, states, me, staleness):
         c for k, (c, s) in enumerate(zip(clocks, states, strict=True)) if k != me and s in (1, 2)
     ]
     return not others or clocks[me] - min(others) <= staleness
+
+
+def sum_by_place(words, first):
+    """Words as whole numbers of Python's, through SplitMix64's finalizer."""
+    total = 0
+    for k, word in enumerate(words.tolist(), start=first + 1):
+        word += k * 0x9E3779B97F4A7C15
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+            word %= 1 << 64
+            word = (word ^ (word >> shift)) * factor
+        total += word
+    return total % (1 << 64)

@@ -624,15 +624,78 @@ def test_another_run_is_refused(path):
     assert solve(problem, stop=stop, resume=path, seed=seed).n_epochs == 4
 
 
-def test_the_fingerprint_of_large_rows_sees_every_number(monkeypatch):
-    monkeypatch.setattr(checkpoints, "SAMPLE", 4)
-    X, y = rows(n=200, form="csr")
-    whole = checkpoints.fingerprint(problems.linear(X, y))
-    for k in (0, 101, len(X.data) - 1):
-        other = X.copy()
-        other.data[k] = np.nextafter(other.data[k], np.inf)
-        assert checkpoints.fingerprint(problems.linear(other, y)) != whole
-    assert checkpoints.fingerprint(problems.linear(X.copy(), y.copy())) == whole
+def swapped(array, apart):
+    """With two unlike numbers, so far from each other and at odd places, exchanged."""
+    array = array.copy()
+    flat = array.reshape(-1)
+    k = next(k for k in range(100_001, array.size, 2) if flat[k] != flat[k + apart])
+    flat[[k, k + apart]] = flat[[k + apart, k]]
+    return array
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("form", ["dense", "csr"])
+def test_the_fingerprint_of_large_data_sees_what_is_exchanged(form, dtype):
+    """With numbers of few bits, which are lost in a product with a round one, and the same sum."""
+    n = 150_000
+    rng = np.random.default_rng(0)
+    values = rng.integers(1, 3, 2 * n).astype(dtype)
+    y, weight = np.arange(n) % 3 % 2, rng.integers(1, 3, n).astype(float)
+    columns = np.arange(2 * n, dtype=np.int32)
+    first = np.cumsum([0, *np.tile([1, 3, 2], n // 3)]).astype(np.int32)
+
+    def printed(values=values, columns=columns, first=first, y=y, weight=weight):
+        X = values.reshape(n, 2)
+        if form == "csr":
+            X = sp.csr_array((values, columns, first), shape=(n, 2 * n))
+        return checkpoints.fingerprint(problems.linear(X, y, sample_weight=weight))
+
+    whole = printed()
+    for apart in (2, 4096):
+        assert printed(values=swapped(values, apart)) != whole
+        assert printed(y=swapped(y, apart)) != whole
+        assert printed(weight=swapped(weight, apart)) != whole
+        if form == "csr":
+            assert printed(columns=swapped(columns, apart)) != whole
+            moved = first.copy()
+            moved[[100_001, 100_001 + apart]] += 1, -1  # a value more in one row, and one less
+            assert printed(first=moved) != whole
+    assert printed(*(a.copy() for a in (values, columns, first, y, weight))) == whole
+    # by numbers, however they are stored
+    wide = printed(columns=columns.astype(np.int64), first=first.astype(np.int64))
+    assert wide == whole == printed(weight=weight.astype(np.float32))
+
+
+def test_the_fingerprint_is_that_of_the_numbers(monkeypatch):
+    """On every machine, in every layout, and in however many parts it is found."""
+    X = np.arange(60.0).reshape(20, 3) % 7
+    y = np.arange(20) % 2
+
+    def printed(X):
+        return checkpoints.fingerprint(problems.linear(X, y))
+
+    assert printed(X) == "by place:655a2309f80fc8b0"
+    assert printed(X) == printed(np.asfortranarray(X)) == printed(X[::-1][::-1])
+    assert printed(X) == printed(X.astype(">f8"))
+    csr = sp.csr_array(X)
+    assert printed(csr) == printed(csr.tocsc()) == printed(csr.tocoo()) != printed(X)
+    assert len({printed(X), printed(X.astype(np.float32)), printed(csr)}) == 3
+    whole = printed(X), printed(csr)
+    monkeypatch.setattr(checkpoints, "AT_ONCE", 7)
+    assert (printed(X), printed(csr)) == whole
+
+
+def test_a_checkpoint_with_an_earlier_versions_digits(path):
+    problem = problems.linear(*rows(), alpha=0.01)
+    solve(problem, checkpoint=path, seed=3, stop=Stop(epochs=2))
+    facts = checkpoints.load(path).facts
+    facts["problem"]["data"] = "0123456789abcdef"
+    rewritten(path, {"facts": facts})
+    with pytest.raises(ValueError, match=r"run.npz: .* of an earlier hogshare.*start=Checkpoint"):
+        solve(problem, resume=path)
+    report = solve(problem, start=Checkpoint(path).model(), checkpoint=path, stop=Stop(epochs=2))
+    assert report.n_epochs == 2  # and it is written over
+    solve(problem, resume=path, stop=Stop(epochs=3))
 
 
 def rewritten(path, header=None, **arrays):

@@ -26,6 +26,7 @@ from hogshare._version import __version__
 from hogshare.engine.rules import Rule, schedule_of
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import CRITERIA, Stop
+from hogshare.kernels.sums import sum_by_place
 from hogshare.problems.linear import LinearProblem, effective_l1_ratio
 from hogshare.problems.model import Model
 from hogshare.words import own
@@ -39,7 +40,8 @@ STATE = (
     *("average_coef", "average_intercept", "local", "lag", "received", "intercept", "dual_mean"),
 )
 ARRAYS = (*MODEL, *(f"state_{name}" for name in STATE))
-SAMPLE = 1 << 16  # values of each of the rows' arrays that are hashed in their order
+DIGITS = "by place"  # how the rows' digits are made: others cannot be compared with these
+AT_ONCE = 1 << 26  # words of one call, between two of which Ctrl-C comes through
 MAX_EPOCHS = 1 << 40
 MAX_LOOK = 1 << 60  # epoch of a look that is still to come
 SHOWN = 4  # differences that an error names
@@ -220,17 +222,24 @@ class Saved:
         Raises
         ------
         ValueError
-            If facts differ. The message says which, and what to do.
+            If facts differ, or cannot be compared. The message says which, and what to do.
         """
+        at_its_model = f"begin a new run at its model with start=Checkpoint({self.path!r}).model()"
+        anew = own("begin a new run", at_its_model)
+        if not str(self.facts["problem"].get("data")).startswith(f"{DIGITS}:"):
+            raise ValueError(
+                f"{self.path}: this checkpoint is of an earlier hogshare, which told rows apart by "
+                "other digits, so that nothing says whether these are the same: resume with the "
+                f"hogshare that wrote it, or {anew}."
+            )
         found = list(differences(self.facts, facts))
         if not found:
             return
-        at_its_model = f"begin a new run at its model with start=Checkpoint({self.path!r}).model()"
         more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
         raise ValueError(
             f"{self.path}: this checkpoint is of another run: {'; '.join(found[:SHOWN])}{more}. "
             "Resume with the problem and the settings that it was written with (epochs, workers "
-            f"and plane may differ), or {own('begin a new run', at_its_model)}."
+            f"and plane may differ), or {anew}."
         )
 
     def model(self) -> Model:
@@ -329,24 +338,27 @@ def facts_of(
 
 
 def fingerprint(problem: LinearProblem) -> str:
-    """A few digits that tell these rows, labels and weights from others.
+    """A few digits that tell these rows, labels and weights from others, on any machine.
 
-    Every bit of them counts in a sum of whole numbers, which a pass over the memory takes; of large
-    arrays a sample counts in its order too.
+    Every bit counts, and its place, in a pass over the memory. Column indices count as numbers,
+    however many bytes they have.
     """
     rows = problem.rows
     arrays = [rows.data, rows.indices, rows.indptr, rows.y, rows.weight]
-    return _digest(*arrays, problem.positive, problem.negative)
+    return f"{DIGITS}:{_digest(*arrays, problem.positive, problem.negative)}"
 
 
 def _digest(*arrays: np.ndarray) -> str:
     digest = hashlib.blake2b(digest_size=8)
     for array in map(np.ascontiguousarray, arrays):
         words = array.reshape(-1).view(f"u{array.itemsize}")
-        total = int(words.sum(dtype=np.uint64))
-        sample = words[:: max(1, len(words) // SAMPLE)]
-        digest.update(f"{array.dtype.str} {array.shape} {total};".encode())
-        digest.update(sample.tobytes())
+        if words.itemsize < 4:
+            words = words.astype(np.uint32)
+        total = 0
+        with np.errstate(over="ignore"):  # sums are modulo 2**64, also where they are plain Python
+            for k in range(0, len(words), AT_ONCE):
+                total += int(sum_by_place(words[k : k + AT_ONCE], np.uint64(k)))
+        digest.update(f"{array.shape} {total % 2**64};".encode())
     return digest.hexdigest()
 
 

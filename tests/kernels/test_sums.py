@@ -1,9 +1,10 @@
-"""The kernel's sum against NumPy's."""
+"""The kernels' sums against NumPy's and Python's."""
 
+import naive
 import numpy as np
 import pytest
 
-from hogshare.kernels.sums import total
+from hogshare.kernels.sums import sum_by_place, total
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -19,3 +20,20 @@ def test_total(dtype, size):
         with np.errstate(invalid="ignore"):  # where it is plain Python
             assert not np.isfinite(total(values))
         values[:] = 1.0
+
+
+@pytest.mark.parametrize("kind", ["u4", "u8"])
+@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")  # where it is plain Python
+def test_a_sum_by_place(kind):
+    words = np.frombuffer(bytes(8) + b"\xff" * 8 + np.random.default_rng(0).bytes(800), kind)
+    for first in (0, 7, 1 << 40):
+        assert int(sum_by_place(words, np.uint64(first))) == naive.sum_by_place(words, first)
+    parts = sum_by_place(words[:50], np.uint64(0)), sum_by_place(words[50:], np.uint64(50))
+    assert sum(map(int, parts)) % 2**64 == naive.sum_by_place(words, 0)
+
+
+def test_splitmix():
+    """Its first numbers from the seed 0, as they are published with it (Vigna's splitmix64.c)."""
+    known = [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]
+    for k in range(3):
+        assert naive.sum_by_place(np.zeros(1, np.uint64), k) == known[k]
