@@ -1,6 +1,7 @@
 """The crew: processes that start at once, are reused, and leave nothing behind, whoever dies."""
 
 import contextlib
+import errno
 import gc
 import json
 import os
@@ -13,11 +14,14 @@ import textwrap
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
 
+from hogshare.kernels import layout
 from hogshare.runtimes import crew as crew_module
+from hogshare.runtimes import fork_helper, processes
 from hogshare.runtimes.crew import Crew, TaskFailed, current_crew
 from hogshare.runtimes.fork_helper import Frames, encode
 from hogshare.shm.arena import Arena
@@ -274,7 +278,7 @@ def test_kill_of_a_member_is_reported(crew):
     ask(idle, "hello")
     assert ask(victim, "wait") == "waiting"
     os.kill(victim.pid, signal.SIGKILL)
-    assert death(victim) == "signal 9 (SIGKILL)"
+    assert death(victim) == "was killed by signal 9 (SIGKILL)"
     assert not victim.alive
     victim.post(("crew_tasks:hello", {}))  # no error: poll and death tell
     assert victim.poll() == []
@@ -286,7 +290,7 @@ def test_kill_of_a_member_is_reported(crew):
 def test_the_exit_status_of_a_member_is_reported(crew):
     members = crew.hire(2)
     members[0].post(("crew_tasks:leave", {"status": 3}))
-    assert death(members[0]) == "exit status 3"
+    assert death(members[0]) == "ended with exit status 3"
     assert members[1].death is None
 
 
@@ -366,7 +370,9 @@ def test_a_helper_that_is_killed_is_replaced(crew):
     (new,) = crew.hire(1)
     assert ask(new, "hello")[0] not in {m.pid for m in old}
     os.kill(old[1].pid, signal.SIGKILL)
-    assert death(old[1]).startswith("unknown: its fork helper")
+    assert death(old[1]) == (
+        "is gone, and its fork helper, which could say why, was killed by signal 9 (SIGKILL)"
+    )
     crew.release(old)
 
 
@@ -434,9 +440,81 @@ def test_a_helper_that_cannot_start_is_reported(crew, monkeypatch, capfd):
     crew.shutdown()
     monkeypatch.setattr(sys, "executable", "/bin/false")
     (member,) = crew.hire(1)
-    assert death(member) == "never started: its fork helper died of exit status 1"
+    assert death(member) == "did not come up: its fork helper ended with exit status 1"
     monkeypatch.undo()
     assert ask(crew.hire(1)[0], "hello")
+
+
+GONE = {
+    "killed": (-9, 7, None, "(process 7) was killed by signal 9 (SIGKILL)"),
+    "killed early": (-11, 7, None, "(process 7) was killed by signal 11 (SIGSEGV)"),
+    "unknown signal": (-63, 7, None, "(process 7) was killed by signal 63"),
+    "ended": (3, 7, None, "(process 7) ended with exit status 3"),
+    "no memory": (
+        os.strerror(errno.ENOMEM),
+        None,
+        None,
+        "could not be started (Cannot allocate memory)",
+    ),
+    "untold": (None, 7, None, "(process 7) is gone, and nothing says why"),
+    "no helper": (
+        None,
+        None,
+        "ended with exit status 1",
+        "did not come up: its fork helper ended with exit status 1",
+    ),
+    "helper too": (
+        None,
+        7,
+        "was killed by signal 9 (SIGKILL)",
+        "(process 7) is gone, and its fork helper, which could say why, was killed by signal 9 "
+        "(SIGKILL)",
+    ),
+}
+
+
+@pytest.mark.parametrize("who", ["worker 2", "the master"])
+@pytest.mark.parametrize("case", GONE)
+def test_what_has_become_of_a_worker_is_a_sentence(monkeypatch, case, who):
+    how, pid, helper, words = GONE[case]
+    asked = SimpleNamespace(death=helper, wait_until=lambda *_: None, members={})
+    ours, theirs = socket.socketpair()
+    theirs.close()
+    ours.setblocking(False)
+    member = crew_module.Member(2, asked, ours)
+    if how is not None:
+        member._reported(pid, how)
+    member._pid = pid
+    watch = processes.Watch.__new__(processes.Watch)
+    watch.session = SimpleNamespace(
+        word=lambda _: layout.RUNNING, master=lambda: SimpleNamespace(take_over=lambda: None)
+    )
+    watch.members, watch.master, watch.notes, watch.news = {2: member}, 2, [], None
+    watch.monitor = SimpleNamespace(bury=lambda _: None)
+    monkeypatch.setattr(processes.Watch, "_state", lambda *_: layout.ACTIVE)
+    monkeypatch.setattr(processes, "ThreadCrew", lambda *_: SimpleNamespace(start=lambda: None))
+    watch.master = 2 if who == "the master" else 5
+    with pytest.warns(processes.WorkerDied) as told:
+        watch._hear(2)
+    goes_on, lost = {
+        "worker 2": ("the fit goes on without it", "steps that it had not exchanged yet"),
+        "the master": ("a thread of the caller has taken over", "messages of an unfinished sum"),
+    }[who]
+    came = f", and only {lost} are lost" if pid else ""
+    assert [str(one.message) for one in told] == [f"{who} {words}; {goes_on}{came}"] == watch.notes
+    member._close()
+
+
+def test_a_fork_that_fails_says_why_without_a_number(monkeypatch):
+    def fork():
+        raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(os, "fork", fork)
+    helper = fork_helper.Helper.__new__(fork_helper.Helper)
+    told = []
+    helper._report = told.append
+    helper._fork(4, None, (), [])
+    assert told == [(4, None, "Resource temporarily unavailable")]
 
 
 def test_members_know_the_callers_path_but_not_its_main_module(crew, monkeypatch):

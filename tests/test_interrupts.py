@@ -527,7 +527,8 @@ def test_a_helper_that_is_gone_is_reaped_by_the_request_that_sees_it(some_crew):
     os.waitid(os.P_PID, helper._process.pid, os.WEXITED | os.WNOWAIT)
     helper.request([], [], 1.0)
     assert (
-        helper.death == "signal 9 (SIGKILL)" and not Path(f"/proc/{helper._process.pid}").exists()
+        helper.death == "was killed by signal 9 (SIGKILL)"
+        and not Path(f"/proc/{helper._process.pid}").exists()
     )
 
 

@@ -160,7 +160,7 @@ def test_a_fit_survives_the_death_of_any_worker_at_any_moment(
         assert len(deaths) == len(caught), [str(w.message) for w in caught]
         # a worker that was killed between two fits may be noticed in the second
         for death in deaths:
-            sentence = r"(?:worker \d+|the master) \(process (\d+)\) died by .*SIGKILL"
+            sentence = r"(?:worker \d+|the master) \(process (\d+)\) was killed by .*SIGKILL"
             pid = re.search(sentence, str(death.message))
             assert pid, str(death.message)
             assert int(pid[1]) in killed

@@ -136,9 +136,10 @@ class Member:
 
     @property
     def death(self) -> str | None:
-        """How the process ended, as "signal 9 (SIGKILL)" or "exit status 3"; None if it has not.
+        """What has become of the process, in words that go on from its name; None while it lives.
 
-        Waits at most two seconds for the helper to tell, then says "unknown".
+        "was killed by signal 9 (SIGKILL)", "ended with exit status 3", "could not be started (why)".
+        Waits at most two seconds for the helper to tell.
         """
         if self._death is not None or not self._lost:
             return self._death
@@ -149,14 +150,14 @@ class Member:
 
     def _describe_death(self) -> str:
         if isinstance(self._exit, str):
-            return f"could not be started: {self._exit}"
+            return f"could not be started ({self._exit})"
         if self._exit is not None:
-            return describe_exit(self._exit)
+            return what_became(self._exit)
         if self._helper.death is None:
-            return "unknown"
+            return "is gone, and nothing says why"
         if self._pid is None:
-            return f"never started: its fork helper died of {self._helper.death}"
-        return f"unknown: its fork helper, which could tell, died of {self._helper.death}"
+            return f"did not come up: its fork helper {self._helper.death}"
+        return f"is gone, and its fork helper, which could say why, {self._helper.death}"
 
     def _reported(self, pid: int | None, how: int | str) -> None:
         self._pid = self._pid or pid
@@ -275,7 +276,7 @@ class _Helper:
         self._control.setblocking(False)
         self.members: weakref.WeakValueDictionary[int, Member] = weakref.WeakValueDictionary()
         self.last_request = time.monotonic()
-        self.death: str | None = None
+        self.death: str | None = None  # as that of a member
         self._ready = False
         try:
             with theirs:
@@ -335,13 +336,13 @@ class _Helper:
         except subprocess.TimeoutExpired:
             self._process.kill()
             code = self._process.wait()
-        self.death = describe_exit(code)
+        self.death = what_became(code)
 
     def abandon(self) -> None:
         """Forget the helper in a forked child, whose it is not."""
         self._control.close()
         self._process.returncode = 0  # subprocess would warn of a child that still runs
-        self.death = "unknown"
+        self.death = "is another process's"
 
 
 class Crew:
@@ -530,6 +531,11 @@ def describe_exit(code: int) -> str:
     with contextlib.suppress(ValueError):
         return f"signal {-code} ({signal.Signals(-code).name})"
     return f"signal {-code}"
+
+
+def what_became(code: int) -> str:
+    """The same in words that go on from a name: "worker 2 ..."."""
+    return f"{'ended with' if code >= 0 else 'was killed by'} {describe_exit(code)}"
 
 
 def _start(fd: int) -> subprocess.Popen[bytes]:

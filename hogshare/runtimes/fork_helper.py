@@ -257,7 +257,7 @@ class Helper:
         try:
             pid = os.fork()
         except OSError as error:
-            self._report((number, None, str(error)))
+            self._report((number, None, error.strerror or str(error)))
             return
         if pid:
             self._children[pid] = number

@@ -181,11 +181,9 @@ class Watch:
         self.session.master().take_over()
         self.deputy = ThreadCrew(self.session, range(self.master, self.master + 1), self.news)
         self.deputy.start()
-        death = member.death  # before its number: who died early is known by the report on that
-        sentence = (
-            f"the master (process {member.pid}) died by {death}; a thread of the caller has taken "
-            "over, and only messages of an unfinished sum are lost"
-        )
+        came, what = _told("the master", member)
+        lost = ", and only messages of an unfinished sum are lost" if came else ""
+        sentence = f"{what}; a thread of the caller has taken over{lost}"
         self.notes.append(sentence)
         warnings.warn(sentence, WorkerDied, stacklevel=8)
 
@@ -224,11 +222,9 @@ class Watch:
         if self._state(k) in (layout.DONE, layout.RESTING) and not running:
             return  # while the run goes on, a worker that has left only rests
         self.monitor.bury(k)  # before asking how it died, which may take a moment: others may wait
-        death = member.death
-        sentence = (
-            f"worker {k} (process {member.pid}) died by {death}; the fit goes on without it, and "
-            "only steps that it had not exchanged yet are lost"
-        )
+        came, what = _told(f"worker {k}", member)
+        lost = ", and only steps that it had not exchanged yet are lost" if came else ""
+        sentence = f"{what}; the fit goes on without it{lost}"
         self.notes.append(sentence)
         warnings.warn(sentence, WorkerDied, stacklevel=7)
 
@@ -249,6 +245,14 @@ class Watch:
         if self.failures:
             failure = self.failures[0]
             raise RuntimeError(f"A worker process failed: {failure.summary}\n{failure.traceback}")
+
+
+def _told(who: str, member: Member) -> tuple[bool, str]:
+    """Whether a member that is gone was ever there, and what has become of it, as a sentence."""
+    death = member.death  # before its number: who died early is known by the report on that
+    if member.pid is None:
+        return False, f"{who} {death}"
+    return True, f"{who} (process {member.pid}) {death}"
 
 
 def work(
