@@ -436,6 +436,20 @@ def test_a_helper_that_is_killed_is_reaped_by_the_run_that_follows(crew, monkeyp
     assert not psutil.pid_exists(helper)
 
 
+@pytest.mark.parametrize("runtime", ["caller", "threads"])
+def test_a_helper_that_has_ended_is_reaped_by_a_run_without_processes(crew, runtime):
+    import numpy as np
+
+    from hogshare import Stop, problems, solve
+
+    (member,) = crew.hire(1)
+    ask(member, "hello")
+    crew.release([member])
+    kill_helper(crew)
+    solve(problems.linear(np.ones((4, 2)), [0, 1, 0, 1]), runtime=runtime, stop=Stop(epochs=1))
+    assert not zombies()
+
+
 def test_a_helper_that_cannot_start_is_reported(crew, monkeypatch, capfd):
     crew.shutdown()
     monkeypatch.setattr(sys, "executable", "/bin/false")

@@ -3,11 +3,14 @@
 import os
 import subprocess
 import sys
+import textwrap
 import threading
 import weakref
 
 import pytest
 
+from hogshare.runtimes import ending
+from hogshare.runtimes import pool as module
 from hogshare.runtimes.pool import Pool, pool
 
 PATIENCE = 30.0
@@ -141,3 +144,87 @@ def test_the_end_waits_for_an_interrupted_task_only_if_it_runs(late):
     closing.join(PATIENCE)
     assert not closing.is_alive() and ran.is_set() == late
     assert not threads._unfinished
+
+
+@pytest.fixture
+def in_barriers(monkeypatch):
+    """Two events: the first is set in a barrier that does not return before the second is."""
+    inside, go_on = threading.Event(), threading.Event()
+    monkeypatch.setattr(module, "STUCK_SECONDS", 0.0)
+    monkeypatch.setattr(module, "POLL_SECONDS", 0.01)
+    yield inside, go_on
+    ending._left_behind = False
+    go_on.set()
+
+
+def test_a_pool_that_is_closed_leaves_behind_who_is_stuck_in_a_barrier(in_barriers):
+    inside, go_on = in_barriers
+
+    def stuck(table, me):
+        inside.set()
+        return go_on.wait(PATIENCE)
+
+    threads, came_back = Pool(), threading.Event()
+    barrier = ending.noted(stuck)
+
+    def work():
+        barrier(None, 0)
+        came_back.set()
+
+    threads.submit(work)
+    assert inside.wait(PATIENCE)
+    with pytest.warns(RuntimeWarning, match=r"without waiting for .*stuck, which has not returned"):
+        threads.close()
+    go_on.set()
+    assert not came_back.wait(0.05), "it goes no further"
+    ending._left_behind = False
+    assert came_back.wait(PATIENCE)
+    threads.close()
+    assert not ending._outside
+
+
+def test_who_is_in_no_barrier_is_waited_for(in_barriers):
+    inside, go_on = in_barriers
+    through, threads = threading.Event(), Pool()
+    barrier = ending.noted(lambda table, me: inside.set() or go_on.wait(PATIENCE))
+    threads.submit(barrier, None, 0)
+    threads.submit(through.wait, PATIENCE)
+    assert inside.wait(PATIENCE)
+    closing = threading.Thread(target=threads.close)
+    closing.start()
+    closing.join(0.05)
+    assert closing.is_alive() and not ending._left_behind
+    go_on.set()
+    through.set()
+    closing.join(PATIENCE)
+    assert not closing.is_alive()
+
+
+STUCK = """
+    import threading
+    import numpy as np
+    from hogshare import Stop, problems, solve
+    from hogshare.runtimes import ending, pool
+
+    ending.SECONDS = pool.STUCK_SECONDS = pool.POLL_SECONDS = 0.1
+    inside = threading.Event()
+
+    def slow(table, me):
+        if me == 1:
+            inside.set()
+            threading.Event().wait()
+        return True
+
+    X = np.random.default_rng(0).standard_normal((300, 6))
+    problem = problems.linear(X, X[:, 0] > 0.0)
+    run = dict(runtime="threads", n_workers=2, barrier=slow, stop=Stop(epochs=10**6))
+    threading.Thread(target=solve, args=[problem], kwargs=run, daemon=True).start()
+    inside.wait()
+"""
+
+
+def test_the_process_ends_though_a_barrier_never_returns():
+    run = [sys.executable, "-c", textwrap.dedent(STUCK)]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=PATIENCE, check=True)
+    assert "the process ends without waiting for slow, which has not returned" in done.stderr
+    assert "Traceback" not in done.stderr and "Fatal" not in done.stderr

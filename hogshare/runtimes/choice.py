@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 import joblib
@@ -105,6 +106,8 @@ def choose(
     -------
     n_workers, runtime, notes
     """
+    if (crew := sys.modules.get("hogshare.runtimes.crew")) is not None:
+        crew.reap()  # though this run may need no processes
     if not isinstance(runtime, str):
         return _simulated(runtime, n_workers)
     paying = worthwhile_workers(problem, epochs, interval) if runtime == "auto" else 0

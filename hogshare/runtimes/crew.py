@@ -138,7 +138,7 @@ class Member:
     def death(self) -> str | None:
         """What has become of the process, in words that go on from its name; None while it lives.
 
-        "was killed by signal 9 (SIGKILL)", "ended with exit status 3", "could not be started (why)".
+        "was killed by signal 9 (SIGKILL)", "ended with exit status 3" or "could not be started"...
         Waits at most two seconds for the helper to tell.
         """
         if self._death is not None or not self._lost:
@@ -426,7 +426,10 @@ class Crew:
     def reap(self) -> None:
         """Take note of a helper that has ended, which is a zombie until then.
 
-        Whatever uses the crew does so, and a run that has members does now and then.
+        Whatever uses the crew does so, any run when it begins, and one that has members now and
+        then. A process that does none of these keeps the zombie, which is a line in the system's
+        table: a handler of SIGCHLD is the user's, and with a thread that waits for the helper no
+        fork of theirs would be of a process with one thread.
         """
         with _lock:
             if self._helper is not None and self._helper.death is None:
@@ -522,6 +525,12 @@ def current_crew() -> Crew:
         if _current is None:
             _current = Crew()
         return _current
+
+
+def reap() -> None:
+    """As `Crew.reap`, of the crew that there is, if there is one."""
+    if _current is not None and _current.process == os.getpid():
+        _current.reap()
 
 
 def describe_exit(code: int) -> str:

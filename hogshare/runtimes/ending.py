@@ -4,27 +4,38 @@ Their workers are threads and processes that end with the interpreter, so runs a
 get a moment to do so. The thread whose run has been cut short ends there: it must not go on with
 half a model.
 
+A thread of ours that is in code of the user's may be stuck there, and nobody can end it. It is left
+behind: the interpreter ends daemon threads that wait for it. But one in a kernel does not wait, and
+its code would be gone under its feet. So who comes back from the user's code when it has been left
+behind goes no further: either it sees that, or whoever leaves sees that it has come back.
+
 Who writes: a thread that begins a run adds it to `_running`, and takes it out at its end; each in
 one step of the interpreter, so that no lock is needed. Who frees: nobody needs to; the entries keep
-no run.
+no run. A thread notes itself in `_outside`; only the end of the process writes `_left_behind`.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 import weakref
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, Any
+
+from hogshare.barriers import name_of
 
 if TYPE_CHECKING:
+    from hogshare.barriers import UserBarrier
     from hogshare.engine.session import Session
 
 SECONDS = 1.0  # a run that does not end within is stuck in code of the user's
 
 _running: dict[int, tuple[weakref.ref[Session], threading.Thread]] = {}
 _ending = False
+_outside: dict[int, str] = {}  # threads in code of the user's, and in which
+_left_behind = False
 
 
 @contextlib.contextmanager
@@ -55,6 +66,42 @@ def end_runs() -> None:
         for session in left:
             session.stop()
         time.sleep(0.001)
+
+
+def noted(barrier: UserBarrier) -> UserBarrier:
+    """A barrier of the user's, by which a thread is known to be in it while it is."""
+    name = name_of(barrier)
+
+    def ask(*args: Any) -> bool:
+        me = threading.get_ident()
+        _outside[me] = name
+        try:
+            return barrier(*args)
+        finally:
+            _outside.pop(me, None)
+            while _left_behind:
+                time.sleep(0.01)
+
+    ask.__qualname__ = name
+    return ask
+
+
+def leave_behind(threads: Collection[int | None], tasks: Collection[Any]) -> list[str]:
+    """Leave threads behind, if all that have a task are in code of the user's; says in which."""
+    global _left_behind
+    _left_behind = True
+    inside = [name for thread, name in list(_outside.items()) if thread in threads]
+    _left_behind = 0 < len(tasks) <= len(inside)
+    return inside if _left_behind else []
+
+
+def _forget_threads() -> None:
+    """In a forked child, which has none of them."""
+    _outside.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_threads)
 
 
 def _others() -> list[Session]:

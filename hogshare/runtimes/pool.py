@@ -9,7 +9,8 @@ signal's handler may submit a task while its thread is about to, and a fork find
 another ends: it starts a thread too many every hundred runs, and keeps all of them). Which thread
 will do a task is known before it wakes up, so that it can be kept off a core (`submit_to`). Who
 frees: nobody; idle threads end with the process, which tells runs to stop, closes the pool and
-waits for those that are in a kernel, whose code would be gone.
+waits for those that are in a kernel, whose code would be gone. (For those in a barrier of the
+user's it waits two seconds; see `hogshare.runtimes.ending`.)
 
 `take_turns`: a thread takes parts from an iterator under a lock and writes a part's result to its
 own place of a list; whoever called reads the list when all threads are through.
@@ -22,6 +23,8 @@ import contextlib
 import itertools
 import os
 import threading
+import time
+import warnings
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from queue import SimpleQueue
@@ -33,6 +36,7 @@ from hogshare.runtimes import ending
 from hogshare.runtimes.news import Bell
 
 POLL_SECONDS = 0.5  # between two looks whether somebody insists
+STUCK_SECONDS = 2.0  # that the end of the process waits for code of the user's
 
 Task = tuple[Future[Any], Callable[..., Any], tuple[Any, ...]]
 
@@ -51,15 +55,15 @@ class _Server:
     def __init__(self, serve: Callable[[_Server], None], name: str) -> None:
         self.tasks: SimpleQueue[Task] = SimpleQueue()
         self.sent = False  # to some cores, for a task that it has not ended yet
-        self._thread = threading.Thread(target=serve, args=(self,), name=name, daemon=True)
-        self._thread.start()
+        self.thread = threading.Thread(target=serve, args=(self,), name=name, daemon=True)
+        self.thread.start()
 
     def go_to(self, cores: Collection[int]) -> None:
         """Have it wake up on one of these cores; without, where the calling thread may be.
 
         An interrupted call may have sent it somewhere and handed it nothing.
         """
-        thread = self._thread.native_id
+        thread = self.thread.native_id
         if thread is None or not (cores or self.sent):
             return
         self.sent = True
@@ -74,6 +78,7 @@ class Pool:
     def __init__(self) -> None:
         self.process = os.getpid()
         self._spare: list[_Server] = []  # the last one first: its core is awake still
+        self._servers: list[_Server] = []
         self._started = itertools.count()
         self._unfinished: set[Future[Any]] = set()
         self._closed = False
@@ -113,7 +118,8 @@ class Pool:
     def _take_server(self) -> _Server:
         with contextlib.suppress(IndexError):
             return self._spare.pop()
-        return _Server(self._serve, f"hogshare_{next(self._started)}")
+        self._servers.append(server := _Server(self._serve, f"hogshare_{next(self._started)}"))
+        return server
 
     def _serve(self, server: _Server) -> None:
         while True:
@@ -139,9 +145,28 @@ class Pool:
             del future, function, args, result, error  # an idle thread keeps no run's arrays
 
     def close(self) -> None:
-        """Take no more tasks, and wait until those that were taken are finished."""
+        """Take no more tasks, and wait until those that were taken are finished.
+
+        But not for what is stuck in code of the user's: after two seconds that is a warning.
+        """
         self._closed = True
-        wait_for(list(self._unfinished))
+        deadline, stuck = time.monotonic() + STUCK_SECONDS, list[str]()
+
+        def is_enough() -> bool:
+            if time.monotonic() > deadline:
+                stuck[:] = ending.leave_behind(
+                    {server.thread.ident for server in self._servers}, self._unfinished
+                )
+            return bool(stuck)
+
+        wait_for(list(self._unfinished), is_enough=is_enough)
+        if stuck:
+            warnings.warn(
+                f"the process ends without waiting for {', '.join(sorted(set(stuck)))}, which has "
+                f"not returned for {STUCK_SECONDS:g} seconds since",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
 
 _pool = Pool()
@@ -163,11 +188,16 @@ def _at_exit() -> None:
 atexit.register(_at_exit)
 
 
-def wait_for(tasks: Collection[Future[Any]], to_the_end: bool = False) -> None:
+def wait_for(
+    tasks: Collection[Future[Any]],
+    to_the_end: bool = False,
+    is_enough: Callable[[], bool] = lambda: False,
+) -> None:
     """Wait until tasks are done; signals come through meanwhile, and leave the tasks whole.
 
     With `to_the_end` they wait as well, unless somebody insists: tasks that have been told to end
-    are about to. A child of the process whose tasks they are does not wait.
+    are about to. `is_enough` is asked now and then. A child of the process whose tasks they are
+    does not wait.
     """
     bell, process = Bell(), os.getpid()
     with Holding(bell) as held:
@@ -181,6 +211,8 @@ def wait_for(tasks: Collection[Future[Any]], to_the_end: bool = False) -> None:
                 held.deliver()
                 forks.stay(process)
             elif has_enough():
+                return
+            if is_enough():
                 return
 
 

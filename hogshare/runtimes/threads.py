@@ -31,6 +31,7 @@ from hogshare.engine.loop import Rest, loop_of
 from hogshare.engine.session import Session
 from hogshare.interrupts import Holding
 from hogshare.kernels import layout
+from hogshare.runtimes import ending
 from hogshare.runtimes.driver import drive, yields_of
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
 from hogshare.runtimes.news import Bell, News
@@ -68,6 +69,8 @@ class ThreadCrew:
         self._process = os.getpid()
         self._placement = Placement(len(workers) + leads)
         self._leads = leads
+        if session.barrier is not None:
+            session.barrier = ending.noted(session.barrier)
         self._yields = yields_of(session)  # now: a bound thread has but one core
         self._workers = workers
         self._tasks: list[Future[None]] = []
