@@ -16,7 +16,7 @@ from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any
 
 from hogshare.kernels import barriers as codes
-from hogshare.ranges import count, is_count
+from hogshare.ranges import LARGEST, count, flag, is_count, is_number, share
 from hogshare.shm.table import ProgressTable
 from hogshare.words import nearest, sentence
 
@@ -118,6 +118,7 @@ class PBSP:
 
     def __post_init__(self) -> None:
         count(0, sample=self.sample)
+        flag(hold=self.hold)
 
 
 @dataclass(frozen=True)
@@ -151,6 +152,7 @@ class PSSP:
     def __post_init__(self) -> None:
         count(0, sample=self.sample)
         _check_staleness(self.staleness)
+        flag(hold=self.hold)
 
 
 @dataclass(frozen=True)
@@ -185,8 +187,8 @@ class Fraction:
     hold: bool = False
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.share <= 1.0:
-            raise ValueError(f"share must be between 0 and 1; got {self.share!r}.")
+        share(share=self.share)
+        flag(hold=self.hold)
         _check_staleness(self.staleness)
         if self.sample is not None:
             count(0, sample=self.sample)
@@ -225,7 +227,9 @@ Barrier = BuiltIn | UserBarrier
 
 
 def _check_staleness(value: Any) -> None:
-    if not (is_count(value) or value == math.inf) or value < 0:
+    if is_number(value) and value == math.inf:
+        return
+    if not is_count(value) or not 0 <= value <= LARGEST:
         raise ValueError(
             f"staleness must be a whole number of blocks, at least 0, or math.inf; got {value!r}."
         )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from numbers import Integral, Real
+from typing import Any
 
 from hogshare.words import own
 
 LARGEST = 1 << 60  # whole number: kernels multiply and add what they are given, in 64 bits
+LONGEST = 1e6  # seconds of one thing, of a clock that counts nanoseconds in 64 bits
 
 
 def positive(**values: float) -> None:
@@ -56,6 +58,50 @@ def count(least: int, **values: int) -> None:
             raise ValueError(
                 f"{own(name)} must be a whole number, at least {least}; got {value!r}."
             )
+        if value > LARGEST:
+            raise ValueError(f"{own(name)} must be at most {LARGEST}; got {value!r}.")
+
+
+def finite(**values: float) -> None:
+    """Raise ValueError unless every value is a finite number."""
+    for name, value in values.items():
+        if not is_number(value) or not math.isfinite(float(value)):
+            raise ValueError(f"{own(name)} must be a finite number; got {value!r}.")
+
+
+def seconds(**values: float) -> None:
+    """Raise ValueError unless every value is at least zero, and no longer than clocks count."""
+    not_negative(**values)
+    for name, value in values.items():
+        if value > LONGEST:
+            raise ValueError(f"{own(name)} must be at most {LONGEST:g} seconds; got {value!r}.")
+
+
+def numbers(**values: Any) -> tuple[float, ...]:
+    """The one value as a tuple of floats; raise ValueError unless it is a sequence of numbers."""
+    kept = several(**values)
+    if not all(map(is_number, kept)):
+        ((name, value),) = values.items()
+        raise ValueError(f"{own(name)} must be a sequence of numbers; got {value!r}.")
+    return tuple(map(float, kept))
+
+
+def several(**values: Any) -> tuple[Any, ...]:
+    """The one value as a tuple; raise ValueError unless it is a sequence, and no text."""
+    ((name, value),) = values.items()
+    try:
+        if not isinstance(value, str | bytes | dict):
+            return tuple(value)
+    except TypeError:
+        pass
+    raise ValueError(f"{own(name)} must be a sequence; got {value!r}.")
+
+
+def flag(**values: bool) -> None:
+    """Raise ValueError unless every value is true or false."""
+    for name, value in values.items():
+        if type(value).__name__ not in ("bool", "bool_"):
+            raise ValueError(f"{own(name)} must be True or False; got {value!r}.")
 
 
 def is_worker(value: object, n_workers: int) -> bool:
@@ -77,6 +123,12 @@ def _is_whole(value: object) -> bool:
     return isinstance(value, Integral)
 
 
-def is_number(value: object) -> bool:
-    """Whether this is a real number, of whatever type, and no bool."""
-    return isinstance(value, Real) and not isinstance(value, bool)
+def is_number(value: Any) -> bool:
+    """Whether this is a real number, of whatever type, as large as a float may be, and no bool."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return False
+    try:
+        float(value)
+    except OverflowError:
+        return False
+    return True

@@ -24,12 +24,13 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.ranges import not_negative, whole
+from hogshare.ranges import LONGEST, not_negative, numbers, seconds, several, share, whole
 from hogshare.words import nearest, sentence
 
 FIRST_BLOCKS = 100  # of a run, by which its mean block time is measured
 SHORT_TAIL = (1.5, 2.5)  # multiples of the mean block time by which most stragglers are late
 LONG_TAIL = (2.5, 10.0)  # and the worst of them
+LARGEST_SIGMA = 50.0  # beyond, multiples are no numbers any more
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +48,7 @@ class Stragglers(ABC):
     base: float = 0.0
 
     def __post_init__(self) -> None:
-        not_negative(base=self.base)
+        seconds(base=self.base)
 
     @abstractmethod
     def lateness(self, worker: int, block: int, n_workers: int, mean: float) -> float:
@@ -66,8 +67,12 @@ class Stragglers(ABC):
         """
 
     def sleep(self, worker: int, block: int, n_workers: int, measured: float = 0.0) -> float:
-        """Seconds to sleep in a block; `measured` is the mean block time, 0 while not known."""
-        return max(0.0, self.base + self.lateness(worker, block, n_workers, self.base or measured))
+        """Seconds to sleep in a block; `measured` is the mean block time, 0 while not known.
+
+        No longer than eleven days.
+        """
+        late = self.lateness(worker, block, n_workers, self.base or measured)
+        return min(max(0.0, self.base + late), LONGEST)
 
     def misfit(self, n_workers: int) -> str:
         """What does not fit that number of workers, in words; empty if everything does."""
@@ -106,7 +111,7 @@ class ControlledDelay(Stragglers):
     def __post_init__(self) -> None:
         super().__post_init__()
         not_negative(delay=self.delay)
-        for worker in self.workers:
+        for worker in several(workers=self.workers):
             whole(**{"every one of workers": worker})
 
     def lateness(self, worker: int, block: int, n_workers: int, mean: float) -> float:
@@ -157,9 +162,7 @@ class ProductionCluster(Stragglers):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("share", "long_tail"):
-            if not 0.0 <= getattr(self, name) <= 1.0:
-                raise ValueError(f"{name} must be between 0 and 1; got {getattr(self, name)!r}.")
+        share(share=self.share, long_tail=self.long_tail)
         whole(seed=self.seed)
 
     def factors(self, n_workers: int) -> np.ndarray:
@@ -212,6 +215,8 @@ class LogNormal(Stragglers):
     def __post_init__(self) -> None:
         super().__post_init__()
         not_negative(sigma=self.sigma)
+        if self.sigma > LARGEST_SIGMA:
+            raise ValueError(f"sigma must be at most {LARGEST_SIGMA:g}; got {self.sigma!r}.")
         whole(seed=self.seed)
 
     def multiple(self, worker: int, block: int) -> float:
@@ -248,11 +253,12 @@ class Recorded(Stragglers):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        kept = tuple(tuple(map(float, line)) for line in self.seconds)
+        lines = several(seconds=self.seconds)
+        kept = tuple(numbers(**{"every line of seconds": line}) for line in lines)
         object.__setattr__(self, "seconds", kept)
         for line in kept:
             for value in line:
-                not_negative(**{"every entry of seconds": value})
+                seconds(**{"every entry of seconds": value})
 
     def lateness(self, worker: int, block: int, n_workers: int, mean: float) -> float:
         """As `Stragglers.lateness`."""

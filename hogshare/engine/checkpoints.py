@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -21,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from hogshare import archives, files
+from hogshare import archives, files, ranges
 from hogshare._version import __version__
 from hogshare.engine.rules import Rule, schedule_of
 from hogshare.engine.steps import StepSize
@@ -90,10 +91,10 @@ class Checkpoint:
     seconds: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.epochs < 1:
-            raise ValueError(f"epochs must be at least 1; got {self.epochs}.")
-        if not 0.0 <= self.seconds < float("inf"):
-            raise ValueError(f"seconds must be a finite number of at least 0; got {self.seconds}.")
+        if not isinstance(self.path, str | os.PathLike):
+            raise TypeError(f"path must be a str or a Path; got {self.path!r}.")
+        ranges.whole(1, epochs=self.epochs)
+        ranges.not_negative(seconds=self.seconds)
 
     def model(self) -> Model:
         """Read the model from the file, for predictions or as the `start` of another run.

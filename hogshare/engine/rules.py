@@ -51,7 +51,7 @@ class SGD:
             object.__setattr__(self, "average", int(self.average))
         ranges.whole(average=self.average)
         ranges.whole(1, batch=self.batch)
-        if self.coordinate not in COORDINATES:
+        if not isinstance(self.coordinate, str | None) or self.coordinate not in COORDINATES:
             raise ValueError(
                 f"coordinate must be one of {list(COORDINATES)}; got {self.coordinate!r}."
                 f"{nearest(self.coordinate, COORDINATES)}"
@@ -146,10 +146,11 @@ class SAGA:
         return self.replace or self.sampling != "uniform"
 
     def __post_init__(self) -> None:
-        if self.sampling not in ("uniform", "importance"):
+        if not isinstance(self.sampling, str) or self.sampling not in ("uniform", "importance"):
             raise ValueError(f"sampling must be 'uniform' or 'importance'; got {self.sampling!r}.")
-        if self.step is not None and not self.step > 0.0:
-            raise ValueError(f"step must be positive or None; got {self.step!r}.")
+        if self.step is not None:
+            ranges.positive(step=self.step)
+        ranges.flag(replace=self.replace)
 
 
 Rule = SGD | SDCA | SAGA

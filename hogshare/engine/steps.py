@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from hogshare import ranges
 from hogshare.kernels import losses, schedules
 from hogshare.words import nearest, own
 
@@ -36,13 +37,13 @@ class StepSize:
     power_t: float = 0.5
 
     def __post_init__(self) -> None:
-        if self.kind not in schedules.CODES:
+        if not isinstance(self.kind, str) or self.kind not in schedules.CODES:
             raise ValueError(
                 f"{own('kind')} must be one of {list(schedules.CODES)}; got {self.kind!r}."
                 f"{nearest(self.kind, schedules.CODES)}"
             )
-        if not self.eta0 > 0.0:
-            raise ValueError(f"eta0 must be positive; got {self.eta0!r}.")
+        ranges.positive(eta0=self.eta0)
+        ranges.finite(power_t=self.power_t)
 
 
 def optimal_start(loss: str, epsilon: float, alpha: float) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -93,8 +92,12 @@ class Stop:
 
     def __post_init__(self) -> None:
         ranges.whole(1, epochs=self.epochs, patience=self.patience)
-        if self.tol is not None and math.isnan(self.tol):
-            raise ValueError("tol must be a number or None; got nan.")
+        ranges.flag(confirm=self.confirm, give_up=self.give_up)
+        for name in CRITERIA:
+            if (value := getattr(self, name)) is not None:
+                ranges.not_negative(**{name: value})
+        if self.tol is not None and (not ranges.is_number(self.tol) or self.tol != self.tol):
+            raise ValueError(f"tol must be a number or None; got {self.tol!r}.")
         if self.tol is not None and self.looks:
             given = " and ".join(["tol", *self.criteria])
             raise ValueError(f"give one of {given}: tol is a criterion of its own.")
@@ -107,8 +110,6 @@ class Stop:
             raise ValueError(
                 "give_up needs gradient=, gap= or relative_gap=, whose looks it goes by."
             )
-        for name, value in self.criteria.items():
-            ranges.not_negative(**{name: value})
         if self.validation is not None and self.looks:
             raise ValueError(
                 "gradient and gap are of the objective over all rows, and with validation= some "

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hogshare.kernels import epochs
-from hogshare.ranges import count
+from hogshare.ranges import count, flag
 
 if TYPE_CHECKING:
     from hogshare.problems.linear import LinearProblem
@@ -51,6 +51,7 @@ class Master:
         count(1, gradients=self.gradients)
         if self.cutoff is not None:
             count(0, cutoff=self.cutoff)
+        flag(damped=self.damped)
 
     def mode(self, n_workers: int) -> int:
         """Code of the plane in a run's plan."""

@@ -61,9 +61,9 @@ class Shared:
     adds: str = "plain"
 
     def __post_init__(self) -> None:
-        if self.adds not in ("plain", "atomic"):
+        if not isinstance(self.adds, str) or self.adds not in ("plain", "atomic"):
             raise ValueError(f"adds must be 'plain' or 'atomic'; got {self.adds!r}.")
-        if self.exchange is None or self.exchange == "auto":
+        if self.exchange is None or (isinstance(self.exchange, str) and self.exchange == "auto"):
             return
         if not isinstance(self.exchange, (int, np.integer)) or isinstance(self.exchange, bool):
             raise ValueError(

@@ -41,6 +41,7 @@ CHURN = {JOIN: COME, LEAVE: GO, DIE: FALL}
 LOOKS_IN_VAIN = 100_000
 PATIENCE_POLLS = 1000  # of a user's barrier that lets nobody pass while nobody computes
 NS = 1e9
+LATEST = 9e9  # virtual seconds: in 64 bits of nanoseconds
 
 
 class Virtual:
@@ -178,6 +179,12 @@ class Simulation:
             elif self._queue:
                 seconds, kind, worker = self._pop()
                 if not self._is_void(seconds, kind, worker):
+                    if seconds > LATEST:
+                        raise SimulationError(
+                            f"At {self.now:g} virtual seconds the next thing happens at "
+                            f"{seconds:g}, and the clock counts nanoseconds up to {LATEST:g} "
+                            "seconds: take another unit of time."
+                        )
                     self.now = seconds
                     self._happen(kind, worker)
             elif not self._call_everybody():

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from hogshare.kernels import blocktimes as codes
-from hogshare.ranges import not_negative, positive
+from hogshare.ranges import not_negative, numbers, positive
 from hogshare.words import nearest, sentence
 
 _NO_TRACE = np.empty(0)
@@ -220,7 +220,7 @@ class Measured(BlockTime):
     _trace: np.ndarray = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        kept = tuple(map(float, self.seconds))
+        kept = numbers(seconds=self.seconds)
         if not kept:
             raise ValueError("seconds must have at least one entry; got none.")
         for value in kept:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hogshare.ranges import is_worker, not_negative, whole
+from hogshare.ranges import is_worker, not_negative, seconds, whole
 
 JOIN, LEAVE, DIE = "joins", "leaves", "deaths"
 
@@ -48,9 +48,8 @@ class Churn:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        not_negative(
-            leave_rate=self.leave_rate, death_rate=self.death_rate, join_seconds=self.join_seconds
-        )
+        not_negative(leave_rate=self.leave_rate, death_rate=self.death_rate)
+        seconds(join_seconds=self.join_seconds)
         whole(seed=self.seed)
         for name in (JOIN, LEAVE, DIE):
             if not isinstance(getattr(self, name), Mapping):
@@ -58,8 +57,8 @@ class Churn:
                     f"{name} of Churn must map workers to seconds, such as {{3: 1.5}}; got "
                     f"{getattr(self, name)!r}."
                 )
-            for worker, seconds in getattr(self, name).items():
-                not_negative(**{f"{name}[{worker!r}]": seconds})
+            for worker, when in getattr(self, name).items():
+                not_negative(**{f"{name}[{worker!r}]": when})
 
     def __bool__(self) -> bool:
         """Whether anybody comes late or goes early."""
@@ -81,10 +80,10 @@ class Churn:
                         f"to {n_workers - 1}."
                     )
         for name in (LEAVE, DIE):
-            for worker, seconds in getattr(self, name).items():
-                if seconds < self.joins.get(worker, 0.0):
+            for worker, when in getattr(self, name).items():
+                if when < self.joins.get(worker, 0.0):
                     raise ValueError(
-                        f"Churn has worker {worker} in {name} at {seconds} s, before it joins at "
+                        f"Churn has worker {worker} in {name} at {when} s, before it joins at "
                         f"{self.joins[worker]} s."
                     )
 

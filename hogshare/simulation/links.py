@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hogshare.once import once
-from hogshare.ranges import is_number, is_worker
+from hogshare.ranges import LONGEST, is_number, is_worker
 
 MODEL = -1  # the model's end of a link, beside workers from 0
 KINDS = ("model", "update", "control")
@@ -40,8 +40,13 @@ class Link:
     def __post_init__(self) -> None:
         for name in ("latency", "bandwidth"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not is_number(value) or not float(value) >= 0.0:
+            if not is_number(value) or not value >= 0.0:
                 raise ValueError(f"{name} of a link must be a number, at least 0; got {value!r}.")
+        if LONGEST < self.latency < math.inf:
+            raise ValueError(
+                f"latency of a link must be at most {LONGEST:g} seconds, or infinite; got "
+                f"{self.latency!r}."
+            )
 
     @property
     def delivers(self) -> bool:
@@ -106,7 +111,7 @@ class Network:
                     "edges must map (worker, MODEL) or (MODEL, worker) to a Link; got "
                     f"{edge!r}: {link!r}."
                 )
-        if not is_number(self.ceiling) or not float(self.ceiling) > 0.0:
+        if not is_number(self.ceiling) or not self.ceiling > 0.0:
             raise ValueError(f"ceiling must be above 0 bytes per second; got {self.ceiling!r}.")
 
     @once

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hogshare.barriers import LOOKS_PER_BLOCK, Barrier, numbers_of
-from hogshare.ranges import count, not_negative, positive, whole
+from hogshare.ranges import LONGEST, count, numbers, positive, seconds, whole
 from hogshare.simulation.blocktimes import BlockTime, Exponential, law_of
 from hogshare.simulation.churn import Churn
 from hogshare.simulation.links import Network
@@ -19,7 +19,6 @@ from hogshare.simulation.placement import ASK_AND_ANSWER, Placement
 if TYPE_CHECKING:
     from hogshare.problems.model import Model
 
-LONGEST_BLOCK = 1e6  # mean virtual seconds
 HOPS_DRAWS = 1000  # by which the mean hops of a draw are found
 
 
@@ -27,19 +26,17 @@ class SimulationError(RuntimeError):
     """A simulated run in which nothing more can happen."""
 
 
-def _factors(slowness: Any) -> tuple[float, ...]:
-    """A factor for each worker, as plain data."""
-    try:
-        factors = np.asarray(slowness, dtype=np.float64)
-    except (TypeError, ValueError):
-        factors = np.empty((0, 0))
-    if factors.ndim != 1:
-        raise ValueError(
-            f"slowness must be a list with a factor for each worker; got {slowness!r}."
-        )
-    for factor in factors.tolist():
+def _factors(slowness: Any, mean: float) -> tuple[float, ...]:
+    """A factor for each worker of blocks that take that long, as plain data."""
+    factors = numbers(slowness=slowness)
+    for factor in factors:
         positive(**{"every entry of slowness": factor})
-    return tuple(factors.tolist())
+    if max(factors, default=1.0) * mean > LONGEST:
+        raise ValueError(
+            f"slowness makes blocks of {mean:g} virtual seconds longer than {LONGEST:g}, by a "
+            f"factor of {max(factors):g}: take another unit of time."
+        )
+    return factors
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -130,23 +127,23 @@ class Simulator:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "block_time", law_of(self.block_time))
+        if self.block_time.mean > LONGEST:
+            raise ValueError(
+                f"block_time has blocks of {self.block_time.mean:g} virtual seconds, too long for "
+                "a clock that counts nanoseconds: take another unit of time, in which the mean is "
+                f"at most {LONGEST:g}."
+            )
         if self.slowness is not None:
-            object.__setattr__(self, "slowness", _factors(self.slowness))
+            object.__setattr__(self, "slowness", _factors(self.slowness, self.block_time.mean))
         if self.seconds is not None:
             positive(seconds=self.seconds)
         if self.poll is not None:
-            not_negative(poll=self.poll)
+            seconds(poll=self.poll)
         positive(watch_seconds=self.watch_seconds)
         if self.watch is not None and not callable(self.watch):
             raise TypeError(f"watch must be a function (seconds, model); got {self.watch!r}.")
-        not_negative(read_seconds=self.read_seconds, write_seconds=self.write_seconds)
+        seconds(read_seconds=self.read_seconds, write_seconds=self.write_seconds)
         count(1, parts=self.parts)
-        if self.block_time.mean > LONGEST_BLOCK:
-            raise ValueError(
-                f"blocks of {self.block_time.mean:g} virtual seconds are too long for a clock that "
-                f"counts nanoseconds: take another unit of time, in which the mean is at most "
-                f"{LONGEST_BLOCK:g}."
-            )
         whole(seed=self.seed)
         if self.seed >= 2**32:
             raise ValueError(f"seed must be below 2**32; got {self.seed!r}.")

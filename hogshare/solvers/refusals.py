@@ -68,10 +68,10 @@ def check(
             raise ValueError(
                 f"{own('Stop.validation')} marks only rows of weight 0; their score is undefined."
             )
-    if block is not None and block < 1:
-        raise ValueError(f"block must be at least 1 row; got {block}.")
-    if trace is not None and trace < 1:
-        raise ValueError(f"trace must be at least 1 snapshot per epoch; got {trace}.")
+    if block is not None:
+        ranges.whole(1, block=block)
+    if trace is not None:
+        ranges.whole(1, trace=trace)
     if start is not None:
         shape = (problem.n_columns, problem.n_features)
         if np.shape(start.coef) != shape or np.shape(start.intercept) != shape[:1]:

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from hogshare import memory
+from hogshare import memory, ranges
 from hogshare.barriers import Barrier, BuiltIn, barrier_of
 from hogshare.engine.arrays import Shapes, fill, lent, row_arrays
 from hogshare.engine.checkpoints import Checkpoint, Saved, facts_of, load
@@ -205,6 +205,7 @@ def solve(
     problem, start = problem_of(problem, others), start_of(start)
     files = {"checkpoint": checkpoint, "resume": resume}
     check_settings(n_workers, shuffle, trace, block, on_epoch, files)
+    ranges.flag(record=record, gradients=gradients)
     rule, plane = rule_of(rule, problem, shuffle, start), plane_of(plane)
     barrier, stragglers = barrier_of(barrier), stragglers_of(stragglers)
     runtime, step, stop = runtime_of(runtime), step_of(step), stop_of(stop)
