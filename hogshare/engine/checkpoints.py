@@ -27,6 +27,7 @@ from hogshare._version import __version__
 from hogshare.engine.rules import Rule, schedule_of
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import CRITERIA, Stop
+from hogshare.interrupts import errstate
 from hogshare.kernels.sums import sum_by_place
 from hogshare.problems.linear import LinearProblem, effective_l1_ratio
 from hogshare.problems.model import Model
@@ -356,7 +357,7 @@ def _digest(*arrays: np.ndarray) -> str:
         if words.itemsize < 4:
             words = words.astype(np.uint32)
         total = 0
-        with np.errstate(over="ignore"):  # sums are modulo 2**64, also where they are plain Python
+        with errstate(over="ignore"):  # sums are modulo 2**64, also where they are plain Python
             for k in range(0, len(words), AT_ONCE):
                 total += int(sum_by_place(words[k : k + AT_ONCE], np.uint64(k)))
         digest.update(f"{array.shape} {total % 2**64};".encode())
