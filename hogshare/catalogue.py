@@ -17,8 +17,8 @@ import numpy as np
 from scipy import sparse
 
 from hogshare import memory
-from hogshare.libsvm import DAMAGE, OPENERS
 from hogshare.readers import read_libsvm, read_npz
+from hogshare.sources import DAMAGE, OPENERS
 
 Rows = tuple[Any, np.ndarray]
 Source = Callable[[Path | None], Rows]

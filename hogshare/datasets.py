@@ -157,14 +157,16 @@ def load(
     dtype: Any = np.float64,
     n_features: int | None = None,
     zero_based: ZeroBased = "auto",
+    label_column: str | int | None = None,
 ) -> tuple[Any, np.ndarray | None]:
     """Load a data set by name, or a file.
 
     Parameters
     ----------
     name : str or Path
-        One of `names`, or a file: LIBSVM text (plain, ``.gz``, ``.bz2``, ``.xz``), ``.npz`` or
-        ``.npy``. A known name comes before a file of that name; write ``./digits`` for the file.
+        One of `names`, or a file or a pipe: LIBSVM text, CSV, ``.npz`` or ``.npy``, plain or
+        compressed (``.gz``, ``.bz2``, ``.xz``). A known name comes before a file of that name;
+        write ``./digits`` for the file.
     data_home : str or Path, default=None
         Folder for the names that are local files, and for file names that are not found from
         here; by default the environment's ``HOGSHARE_DATA``. What scikit-learn downloads
@@ -200,8 +202,11 @@ def load(
     """
     text = str(name)
     if (path := locate(name, data_home)) is not None:
-        return read_file(path, n_features, dtype, zero_based)
+        return read_file(path, n_features, dtype, zero_based, label_column)
     refuse_zero_based(zero_based, text)
+    for parameter, value in (("n_features", n_features), ("label_column", label_column)):
+        if value is not None:
+            raise ValueError(f"{text}: {parameter} is for files, and this is a set that has a name")
     if text == "zipf":
         return zipf_classification(dtype=dtype)
     if text == "zipf-small":
@@ -223,7 +228,7 @@ def locate(name: str | Path, data_home: str | Path | None = None) -> Path | None
         return None
     places = [Path(text), *([folder / text] if folder else [])]
     for path in places:
-        if path.is_file():
+        if path.exists() and not path.is_dir():  # a file, a pipe or a device
             return path
     if any(path.is_dir() for path in places):
         raise IsADirectoryError(errno.EISDIR, "this is a folder; name a file", text)

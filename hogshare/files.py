@@ -14,7 +14,9 @@ import errno
 import hashlib
 import os
 import secrets
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from hogshare.interrupts import Holding
 
@@ -96,39 +98,53 @@ def replace(path: Path, content: bytes | memoryview, private: bool = False) -> N
         with open(path, "ab") as stream:
             stream.write(content)
         return
-    path = real(path)
-    name = f"{_start(path)}{os.getpid()}.{secrets.token_hex(4)}.tmp"
-    with Holding() as held:  # or a signal would leave a descriptor, or the file beside
-        _write(path.parent / name, content, None if private else _mode(path), private, held)
-        try:
-            os.replace(path.parent / name, path)
-        except BaseException:
-            _remove(path.parent / name)
-            raise
-        _sync_folder(path.parent)
+    # held, or a signal would leave a descriptor, or the file beside
+    with Holding() as held, _beside(real(path), private) as file:
+        for start in range(0, len(content), PIECE):
+            file.write(content[start : start + PIECE])
+            held.deliver()
 
 
-def _write(
-    path: Path, content: bytes | memoryview, mode: int | None, private: bool, held: Holding
-) -> None:
-    """Write a file that is not there, and bring it to the disk, with its permissions.
+@contextlib.contextmanager
+def replacing(path: Path, private: bool = False) -> Iterator[BinaryIO]:
+    """A stream whose content takes a file's place at the end of the ``with`` block.
 
-    Before the new name: a crash could leave that with nothing behind it. Signals come through
-    between two pieces.
+    As `replace`, for content that comes in pieces, and signals at any moment. The old file stays
+    after an error in the block.
     """
+    check(path)
+    if not _is_file(path):
+        with open(path, "ab") as stream:
+            yield stream
+        return
+    with _beside(real(path), private) as file:
+        yield file
+
+
+@contextlib.contextmanager
+def _beside(path: Path, private: bool) -> Iterator[BinaryIO]:
+    """A file that is not there, brought to the disk with its permissions, and renamed at the end.
+
+    In this order: a crash could leave the new name with nothing behind it. The name is known before
+    the file is there, so that an interruption at any line finds it.
+    """
+    temporary = path.parent / f"{_start(path)}{os.getpid()}.{secrets.token_hex(4)}.tmp"
+    mode = None if private else _mode(path)
     # a new file that is not private is made with the permissions that the system gives one
     opener = _as_new if mode is None and not private else _owner_only
     try:
-        with open(path, "xb", opener=opener) as file:
-            for start in range(0, len(content), PIECE):
-                file.write(content[start : start + PIECE])
-                held.deliver()
-            file.flush()
-            if mode is not None:
-                os.chmod(path, mode)
-            os.fsync(file.fileno())
+        with open(temporary, "xb", opener=opener) as file:
+            yield file
+            with Holding():
+                file.flush()
+                if mode is not None:
+                    os.chmod(temporary, mode)
+                os.fsync(file.fileno())
+        with Holding():
+            os.replace(temporary, path)
+            _sync_folder(path.parent)
     except BaseException:
-        _remove(path)
+        _remove(temporary)
         raise
 
 

@@ -1,31 +1,22 @@
 """LIBSVM text (``label index:value ...``): rows, labels, and where its indices begin.
 
-scikit-learn parses it. Here is what that leaves open: compression, a file that is cut off, which
-line is wrong, and whether indices begin at 0 or at 1, which the text does not say.
+scikit-learn parses it, a few megabytes at a time. Here is what that leaves open: indices in any
+order, a file that is cut off, which line is wrong, and whether indices begin at 0 or at 1, which
+the text does not say.
 """
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import io
-import lzma
-import os
 import warnings
-import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, BinaryIO, Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 
-from hogshare import memory
-
-OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-
-# what decompressors raise for a file that is cut off or is not theirs
-DAMAGE = (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile)
+from hogshare import memory, sources
+from hogshare.growing import Growing
 
 ZeroBased = bool | Literal["auto"]
 
@@ -36,7 +27,6 @@ UNSURE = "unsure"  # it is larger
 
 COLUMN_BYTES = 40  # of memory that a fit takes for each column, about
 SPARSE = 100  # columns for each value from which they are looked at
-LOOK_BYTES = 1 << 25  # of text between two looks at the memory that is left
 
 LARGEST_INDEX = 2**31 - 1  # that scikit-learn's parser takes
 
@@ -79,6 +69,14 @@ class IndexZero(ValueError):
         self.place = place
 
 
+class IndexBeyond(ValueError):
+    """There is an index for which there is no column; `place` names file and line."""
+
+    def __init__(self, place: str, index: int, n_features: int, said: str = "n_features") -> None:
+        super().__init__(f"{place}: index {index} is beyond the {n_features:,} columns of {said}")
+        self.place, self.index, self.n_features = place, index, n_features
+
+
 def guess_base(first: int, last: int, n_features: int | None) -> tuple[bool, str]:
     """Guess from the smallest and the largest index whether indices begin at 0, and how surely.
 
@@ -107,18 +105,113 @@ def check_zero_based(zero_based: Any) -> None:
         raise ValueError(f"zero_based must be True, False or 'auto'; got {zero_based!r}.")
 
 
+@dataclass(frozen=True)
+class Part:
+    """Rows of some lines of text, with columns by what was said of the indices.
+
+    Attributes
+    ----------
+    data, indices, indptr : ndarray
+        Of a CSR matrix.
+    y : ndarray of float64
+    lines : Lines
+        Where they stand.
+    """
+
+    data: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
+    y: np.ndarray
+    lines: sources.Lines
+
+
+class Parts:
+    """The rows of a text, part by part.
+
+    Parameters
+    ----------
+    source : Source
+    n_features : int or None
+        Number of columns; None if nobody has said it.
+    dtype : dtype
+        Of the values.
+    zero_based : bool or "auto"
+        Whether indices begin at 0. With "auto", columns of the parts are the indices of the text.
+    leave_out : bool, default=False
+        Let indices be beyond `n_features`.
+    finite : bool, default=False
+        Refuse values that are NaN or infinite.
+    now : bool, default=False
+        Hand out rows as soon as they are there.
+    """
+
+    def __init__(
+        self,
+        source: sources.Source,
+        n_features: int | None,
+        dtype: Any,
+        zero_based: ZeroBased,
+        leave_out: bool = False,
+        finite: bool = False,
+        now: bool = False,
+    ) -> None:
+        check_zero_based(zero_based)
+        self.source = source
+        self.dtype = dtype
+        self.zero_based = zero_based
+        self.one_based = zero_based != "auto" and not zero_based
+        self.limit = None if leave_out else n_features
+        self.finite = finite
+        self.now = now
+        self.beyond: IndexBeyond | None = None  # an index that is too large if any is 0
+
+    def __iter__(self) -> Iterator[Part]:
+        for lines in self.source.lines(self.now):
+            if b"_" in lines.text:
+                _refuse_underscores(lines)
+            X, y = _parse(lines, self.dtype, self.one_based, is_in_order=False)
+            part = Part(X.data, X.indices, X.indptr, y, lines)
+            if self.limit is not None:
+                self._check_indices(part)
+            if self.finite:
+                _check_finite(part)
+            if lines.is_cut:
+                # a decompressor knows the end of its file
+                warnings.warn(
+                    f"{lines.name}: the last line has no end; if the file was cut off, its last "
+                    "number may have been, too",
+                    stacklevel=3,
+                )
+            yield part
+
+    def _check_indices(self, part: Part) -> None:
+        """Refuse an index for which there is no column."""
+        limit = cast(int, self.limit)
+        most = int(part.indices.max()) if len(part.indices) else -1
+        if most < limit:
+            return
+        doubtful = self.zero_based == "auto" and most == limit
+        if doubtful and self.beyond:
+            return
+        place = part.lines.place_of_row(_row_of(part, int(part.indices.argmax())), _words)
+        self.beyond = IndexBeyond(place, most + self.one_based, limit)
+        if not doubtful:
+            raise self.beyond
+
+
 def read(
-    path: Path,
+    source: sources.Source,
     n_features: int | None,
     dtype: Any,
     zero_based: ZeroBased,
     leave_out: bool = False,
+    finite: bool = False,
 ) -> Text:
-    """Read LIBSVM text, plain or compressed by its suffix.
+    """Read LIBSVM text as a whole.
 
     Parameters
     ----------
-    path : Path
+    source : Source
     n_features : int or None
         Number of columns; None takes the largest index that occurs.
     dtype : dtype
@@ -127,247 +220,179 @@ def read(
         Whether indices begin at 0; "auto" guesses as `guess_base` does.
     leave_out : bool, default=False
         Leave out what is in columns beyond `n_features`, instead of refusing the file.
+    finite : bool, default=False
+        Refuse values that are NaN or infinite.
 
     Raises
     ------
     IndexZero
         If there is an index 0 where `zero_based` is False.
+    IndexBeyond
+        If there is an index beyond `n_features`.
     ValueError
-        If the file is truncated or malformed. The message names it, and the line if it is one's.
+        If the text is truncated or malformed. The message names it, and the line if it is one's.
 
     Warns
     -----
     UserWarning
         If the last line of plain text has no end.
     """
-    check_zero_based(zero_based)
-    said = n_features is not None
-    one_based = zero_based != "auto" and not zero_based
-    X, y = _parse(path, dtype, one_based)
-    rows, columns = X.shape
-    if not rows:
-        raise ValueError(f"{path}: the file has no rows")
-    data, indices, indptr = X.data, X.indices, X.indptr
-    first, known, guess, left_out = None, None, CERTAIN, 0
-    if len(indices):
-        first, known = int(indices.min()) + one_based, not one_based
+    parts = Parts(source, n_features, dtype, zero_based, leave_out, finite)
+    data, y, ends = Growing(dtype), Growing(np.float64), Growing(np.int64)
+    indices = Growing(np.int32)
+    part = None
+    for part in parts:
+        if part.indices.dtype != indices.dtype:
+            indices = _of_dtype(indices, part.indices.dtype)
+        ends.add(part.indptr[1:].astype(np.int64) + len(data))
+        for grown, more in ((data, part.data), (indices, part.indices), (y, part.y)):
+            grown.add(more)
+    if part is None:
+        raise ValueError(f"{source.name}: the file is empty")
+    if not len(ends):
+        raise ValueError(f"{source.name}: the file has no rows")
+    columns = indices.taken()
+    first, known, guess = None, None, CERTAIN
+    if len(columns):
+        first, known = int(columns.min()) + parts.one_based, not parts.one_based
         if zero_based == "auto":
-            known, guess = guess_base(first, columns - 1, n_features)
+            known, guess = guess_base(first, int(columns.max()), n_features)
+            if known and parts.beyond:
+                raise parts.beyond
             if not known:
-                indices, columns = indices - 1, columns - 1
+                columns -= 1
     if n_features is None:
-        n_features = columns
-    elif columns > n_features and not leave_out:
-        raise ValueError(f"{path}: has {columns} columns where {n_features} were expected")
-    elif columns > n_features:
+        n_features = int(columns.max()) + 1 if len(columns) else 1
+        _check_columns(source.name, n_features, len(columns))
+    indptr = np.concatenate([[0], ends.taken()])
+    return _text((data.taken(), columns, indptr), n_features, y.taken(), known, guess, first)
+
+
+def of_part(part: Part, n_features: int, zero_based: bool) -> Text:
+    """What some lines hold, of which it is said where indices begin; the rest is left out."""
+    first = int(part.indices.min()) + (not zero_based) if len(part.indices) else None
+    rows = (part.data, part.indices, part.indptr)
+    return _text(rows, n_features, part.y, zero_based, CERTAIN, first)
+
+
+def _text(
+    parts: tuple[np.ndarray, np.ndarray, np.ndarray],
+    n_features: int,
+    y: np.ndarray,
+    zero_based: bool | None,
+    guess: str,
+    first: int | None,
+) -> Text:
+    """Put together a text, without what is in columns beyond."""
+    data, indices, indptr = parts
+    left_out = 0
+    if len(indices) and indices.max() >= n_features:
         kept = indices < n_features
         left_out = len(kept) - int(np.count_nonzero(kept))
         ends = np.concatenate([[0], np.cumsum(kept)])[indptr]
         data, indices, indptr = data[kept], indices[kept], ends
-    if not said:
-        _check_columns(path, n_features, len(data))
     return Text(
         parts=(data, indices, indptr),
-        shape=(rows, n_features),
+        shape=(len(indptr) - 1, n_features),
         y=y,
-        zero_based=known,
+        zero_based=zero_based,
         guess=guess,
         first=first,
         left_out=left_out,
     )
 
 
-def _check_columns(path: Path, n_features: int, n_values: int) -> None:
+def _of_dtype(grown: Growing, dtype: Any) -> Growing:
+    """The same numbers as a wider type."""
+    wider = Growing(dtype)
+    wider.add(grown.taken())
+    return wider
+
+
+def _check_columns(name: str, n_features: int, n_values: int) -> None:
     """Warn of, or refuse, columns that are many for the values: an index may be a slip."""
     nbytes = COLUMN_BYTES * n_features
     if nbytes < memory.PLENTY or n_features < SPARSE * n_values:
         return
     what = (
-        f"{path}: {n_values:,} values in {n_features:,} columns, by the largest index. n_features "
+        f"{name}: {n_values:,} values in {n_features:,} columns, by the largest index. n_features "
         "says how many columns there are. A model of so many"
     )
     memory.require(nbytes, what)
-    warnings.warn(f"{what} takes some {memory.amount(nbytes)} of memory", stacklevel=4)
+    warnings.warn(f"{what} takes some {memory.amount(nbytes)} of memory", stacklevel=5)
 
 
-def _parse(path: Path, dtype: Any, one_based: bool) -> tuple[Any, np.ndarray]:
+def _parse(
+    lines: sources.Lines, dtype: Any, one_based: bool, is_in_order: bool
+) -> tuple[Any, np.ndarray]:
     """Rows with the indices of the text, less one where it is `one_based`, and labels.
 
-    The parser wants indices that rise in each line. Files in which they do not are rare, and read
-    once more with their lines put in order, so that all others cost nothing.
+    The parser wants indices that rise in each line. Lines in which they do not are rare, and
+    parsed once more when they have been put in order, so that all others cost nothing.
     """
-    try:
-        return _parse_lines(path, dtype, one_based, io.BufferedReader)
-    except _NotInOrder:
-        if not path.is_file():
-            raise ValueError(
-                f"{path}: indices do not rise in each line; store it, for a pipe is read once only"
-            ) from None
-        return _parse_lines(path, dtype, one_based, _InOrder)
-
-
-def _parse_lines(
-    path: Path, dtype: Any, one_based: bool, kind: type[io.BufferedReader]
-) -> tuple[Any, np.ndarray]:
     from sklearn.datasets import load_svmlight_file
 
-    with open(path, "rb") as raw:
-        opener = OPENERS.get(path.suffix)
-        size = os.fstat(raw.fileno()).st_size if path.is_file() else None
-        text = _Text(cast(BinaryIO, opener(raw)) if opener else raw, str(path), size)
-        lines = kind(text, 1 << 20)
-        try:
-            X, y = load_svmlight_file(lines, dtype=dtype, zero_based=not one_based)
-        except _Refused as refused:
-            raise ValueError(str(refused)) from None
-        except MemoryError as error:
-            if str(error).startswith(str(path)):
-                raise
-            raise MemoryError(f"{path}: takes more memory than there is") from error
-        except DAMAGE as error:
-            raise ValueError(
-                f"{path}: truncated or damaged {path.suffix} file ({error})"
-            ) from error
-        except OSError as error:
-            if error.errno is not None:
-                raise
-            raise ValueError(f"{path}: not a {path.suffix} file ({error})") from error
-        except (ValueError, OverflowError) as error:
-            number, line = text.line_before(lines.tell())
-            place, why = f"{path}, line {number}", fault(line)
-            if why is None and one_based and 0 in _indices(line):
-                raise IndexZero(place) from error
-            if why is None and kind is not _InOrder:
-                raise _NotInOrder from error
+    text = _in_order(lines.text) if is_in_order else lines.text
+    stream = io.BytesIO(text)
+    try:
+        X, y = load_svmlight_file(stream, dtype=dtype, zero_based=not one_based)
+        return X, y
+    except MemoryError as error:
+        raise MemoryError(f"{lines.name}: takes more memory than there is") from error
+    except (ValueError, OverflowError) as error:
+        parsed = sources.Lines(text, lines.number, lines.name, lines.packed)
+        begin, line = parsed.before(stream.tell())
+        place, why = parsed.place(begin), fault(line)
+        if why is None and one_based and 0 in _indices(line):
+            raise IndexZero(place) from error
+        if why is not None or is_in_order:
             cut = "" if line.endswith(b"\n") else "; the line has no end: the file may be cut off"
             raise ValueError(f"{place}: not LIBSVM text: {why or error}{cut}") from error
-    if not text.last:
-        raise ValueError(f"{path}: the file is empty")
-    if text.last != b"\n" and not opener:
-        # a decompressor knows the end of its file
-        warnings.warn(
-            f"{path}: the last line has no end; if the file was cut off, its last number may have "
-            "been, too",
-            stacklevel=2,
-        )
-    return X, y
+    return _parse(lines, dtype, one_based, is_in_order=True)
 
 
-class _NotInOrder(Exception):
-    """A line has nothing wrong but the order of its indices."""
-
-
-class _Refused(Exception):
-    """What the parser would take, and should not; the sentence names file and line."""
-
-
-class _InOrder(io.BufferedReader):
-    """Lines whose indices rise."""
-
-    def __next__(self) -> bytes:
-        line = super().__next__()
+def _in_order(text: bytes) -> bytes:
+    """The same lines with indices that rise."""
+    ordered = []
+    for line in text.splitlines(keepends=True):
         words = _words(line)
         features = 2 if _has_qid(words) else 1
         try:
-            ordered = sorted(words[features:], key=_index)
+            rising = sorted(words[features:], key=_index)
         except ValueError:
-            return line  # the parser will refuse it
-        return b" ".join([*words[:features], *ordered]) + b"\n"
+            ordered.append(line)  # the parser will refuse it
+            continue
+        end = b"\n" if line.endswith(b"\n") else b""
+        ordered.append(b" ".join([*words[:features], *rising]) + end)
+    return b"".join(ordered)
 
 
-class _Text(io.RawIOBase):
-    """A stream of text that can say which line was read last, at no cost while it is read.
-
-    It counts the newlines of a chunk when it is asked for the next one. It ends what would take
-    more memory than there is, and numbers that Python reads and nobody else: ``1_000``.
-
-    Parameters
-    ----------
-    stream : binary stream
-    name : str, default=""
-        What errors call it.
-    size : int or None, default=None
-        Bytes of the file, before they are decompressed; None if that is not known.
-    """
-
-    def __init__(self, stream: BinaryIO, name: str = "", size: int | None = None) -> None:
-        self.stream = stream
-        self.name = name
-        self.size = size
-        self.at_first = memory.free()
-        self.next_look = LOOK_BYTES
-        self.chunk = b""
-        self.offset = 0  # bytes before the chunk
-        self.newlines = 0  # before the chunk
-        self.open_line: list[bytes] = []  # what the line in which the chunk begins has before it
-        self.last = b""  # byte
-
-    def readable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        """Bytes that were read; by it the buffer around this stream knows where it is."""
-        return self.offset + len(self.chunk)
-
-    def readinto(self, buffer: Any) -> int:
-        self._put_behind()
-        if self.offset >= self.next_look:
-            self._look_at_memory()
-        self.chunk = self.stream.read(len(buffer))
-        if b"_" in self.chunk:
-            self._refuse_underscores()
-        buffer[: len(self.chunk)] = self.chunk
-        self.last = self.chunk[-1:] or self.last
-        return len(self.chunk)
-
-    def _look_at_memory(self) -> None:
-        """End what would not fit when it is done, or is more than a file of its size can mean."""
-        self.next_look = self.offset + LOOK_BYTES
-        if self.size is not None and self.offset > max(memory.PLENTY, memory.FOLD * self.size):
-            raise _Refused(
-                f"{self.name}: {memory.amount(self.size)} that are more than "
-                f"{memory.amount(self.offset)} of text: made to fill the memory"
+def _refuse_underscores(lines: sources.Lines) -> None:
+    """Refuse numbers that Python reads and nobody else: an underscore that is in no comment."""
+    text, place = lines.text, lines.text.find(b"_")
+    while place >= 0:
+        begin = text.rfind(b"\n", 0, place) + 1
+        end = text.find(b"\n", place)
+        line = text[begin : end if end >= 0 else len(text)]
+        word = next((word for word in _words(line) if b"_" in word), None)
+        if word is not None:
+            raise ValueError(
+                f"{lines.place(begin)}: not LIBSVM text: {_shown(word)} has an underscore"
             )
-        left = memory.free()
-        if left is None or self.at_first is None:
-            return
-        # in the end there are half as many bytes again, where columns are copied
-        if left < (self.at_first - left) // 2:
-            raise MemoryError(
-                f"{self.name}: the rows do not fit into memory, of which "
-                f"{memory.amount(self.at_first)} was free"
-            )
+        place = text.find(b"_", end) if end >= 0 else -1
 
-    def _refuse_underscores(self) -> None:
-        """Refuse an underscore that is in no comment."""
-        chunk, place = self.chunk, self.chunk.find(b"_")
-        while place >= 0:
-            begin = chunk.rfind(b"\n", 0, place) + 1
-            before = chunk[begin:place]
-            if not begin:
-                before = b"".join([*self.open_line, before])
-            if b"#" not in before:
-                number = self.newlines + chunk.count(b"\n", 0, place) + 1
-                word = (before.split(b" ")[-1] + chunk[place : place + 40]).split()[0]
-                raise _Refused(
-                    f"{self.name}, line {number}: not LIBSVM text: {_shown(word)} has an underscore"
-                )
-            end = chunk.find(b"\n", place)
-            place = chunk.find(b"_", end) if end >= 0 else -1
 
-    def _put_behind(self) -> None:
-        begin = self.chunk.rfind(b"\n") + 1
-        self.open_line = [*([] if begin else self.open_line), self.chunk[begin:]]
-        self.offset += len(self.chunk)
-        self.newlines += self.chunk.count(b"\n")
+def _check_finite(part: Part) -> None:
+    if np.isfinite(part.data).all():
+        return
+    k = int(np.flatnonzero(~np.isfinite(part.data))[0])
+    place = part.lines.place_of_row(_row_of(part, k), _words)
+    raise ValueError(f"{place}: a value is {part.data[k]}, and a model needs finite ones")
 
-    def line_before(self, position: int) -> tuple[int, bytes]:
-        """The number of the line that ends at a position in the latest chunk, and the line."""
-        read = self.chunk[: position - self.offset]
-        before = read.removesuffix(b"\n")
-        begin = before.rfind(b"\n") + 1
-        line = read[begin:] if begin else b"".join([*self.open_line, read])
-        return self.newlines + before.count(b"\n") + 1, line
+
+def _row_of(part: Part, k: int) -> int:
+    """The row of a value."""
+    return int(np.searchsorted(part.indptr, k, side="right")) - 1
 
 
 def fault(line: bytes) -> str | None:

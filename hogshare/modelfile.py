@@ -50,6 +50,9 @@ class SavedModel:
         Whether column 0 of the model was index 0 in the LIBSVM text that it was fitted to (True) or
         index 1 (False). None where the rows were no such text, or the file is from before this was
         kept.
+    label_column : str, int or None
+        Which column of the CSV file that it was fitted to had the labels: its name, or its place
+        from 1. None where there was none.
     versions : dict
         Versions of the libraries that made the model.
     """
@@ -60,6 +63,7 @@ class SavedModel:
     attributes: dict[str, Any] = field(default_factory=dict)
     requests: dict[str, dict[str, Any]] = field(default_factory=dict)
     zero_based: bool | None = None
+    label_column: str | int | None = None
     versions: dict[str, str] = field(default_factory=dict)
 
 
@@ -85,6 +89,7 @@ def save(path: str | Path, model: SavedModel) -> None:
         "attributes": _forms("attribute", model.attributes, "", arrays),
         "requests": _forms("requests for", model.requests, "requests.", arrays),
         "zero_based": model.zero_based,
+        "label_column": model.label_column,
         "versions": model.versions,
     }
     archives.write(path, header, arrays)
@@ -125,6 +130,7 @@ def load(path: str | Path) -> SavedModel:
             attributes=_values(header, "attributes", arrays),
             requests=_values(header, "requests", arrays),
             zero_based=header.get("zero_based"),
+            label_column=header.get("label_column"),
             versions=dict(header["versions"]),
         )
         check(model)
@@ -169,6 +175,8 @@ def check(model: SavedModel) -> None:
     has = model.attributes
     if not (model.zero_based is None or isinstance(model.zero_based, bool)):
         raise ValueError(f"zero_based: {model.zero_based!r}")
+    if not (model.label_column is None or type(model.label_column) in (str, int)):
+        raise ValueError(f"label_column: {model.label_column!r}")
     coef = has.get("coef_")
     shape: tuple[int, ...] = getattr(coef, "shape", ())
     if not _is_floats(coef) or len(shape) not in (1, 2) or shape[-1] != model.n_features:

@@ -7,7 +7,6 @@ header, the archive's directory and the file's size, which have to agree.
 
 from __future__ import annotations
 
-import os
 import zipfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from hogshare import memory
+from hogshare.sources import Source
 
 LONGEST = 10_000  # bytes of an array's header, as in NumPy, which reads it whole before it looks
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # those of NumPy
@@ -42,8 +42,8 @@ class Head:
         return size
 
 
-def read_array(path: str | Path, what: str) -> np.ndarray:
-    """Read the array of a ``.npy`` file.
+def read_array(path: str | Path | Source, what: str) -> np.ndarray:
+    """Read the array of a ``.npy`` file, or of a source that is open.
 
     Raises
     ------
@@ -55,21 +55,20 @@ def read_array(path: str | Path, what: str) -> np.ndarray:
         If it cannot be opened.
     """
 
-    def take(file: BinaryIO) -> np.ndarray:
+    def take(file: BinaryIO, size: int) -> np.ndarray:
         if file.read(2) == b"PK":
             raise ValueError("it holds several arrays; name it .npz")
         file.seek(0)
-        size = os.fstat(file.fileno()).st_size
         head = _head(file)
         # `numpy.save` may have put something behind it, which is not looked at
         length = min(size, head.length + head.nbytes)
         file.seek(0)
-        return _read(file, length, size, str(path))
+        return _read(file, length, size, _name(path))
 
     return _taken(path, what, take)
 
 
-def read_arrays(path: str | Path, what: str, choose: Choose) -> dict[str, np.ndarray]:
+def read_arrays(path: str | Path | Source, what: str, choose: Choose) -> dict[str, np.ndarray]:
     """Read arrays of a ``.npz`` archive.
 
     Parameters
@@ -97,17 +96,17 @@ def read_arrays(path: str | Path, what: str, choose: Choose) -> dict[str, np.nda
     return arrays
 
 
-def use(path: str | Path, what: str, take: Callable[[Archive], Any]) -> Any:
+def use(path: str | Path | Source, what: str, take: Callable[[Archive], Any]) -> Any:
     """Return what is taken from a ``.npz`` archive while it is open; raises as `read_array`.
 
     One that is replaced meanwhile stays the one that was opened.
     """
 
-    def opened(file: BinaryIO) -> Any:
+    def opened(file: BinaryIO, size: int) -> Any:
         if file.read(6) == b"\x93NUMPY":
             raise ValueError("a single array")
         with zipfile.ZipFile(file) as archive:
-            return take(Archive(archive, os.fstat(file.fileno()).st_size, str(path)))
+            return take(Archive(archive, size, _name(path)))
 
     return _taken(path, what, opened)
 
@@ -130,26 +129,34 @@ class Archive:
         return _member(self._archive, self._members[name], self._size, what)
 
 
-def _taken(path: str | Path, what: str, take: Callable[[BinaryIO], Any]) -> Any:
-    """Open a file and take something from it.
+def _name(path: str | Path | Source) -> str:
+    return path.name if isinstance(path, Source) else str(path)
+
+
+def _taken(path: str | Path | Source, what: str, take: Callable[[BinaryIO, int], Any]) -> Any:
+    """Open a file, unless it is, and take something from it; a pipe is read into memory before.
 
     Damaged bytes lead the readers of zip files and of array headers into errors of a dozen kinds
     (even OSError, for a seek to nowhere), so once the file is open every error is the content's.
     """
-    with open(path, "rb") as file:
-        try:
-            return take(file)
-        except MemoryError as error:
-            told = str(error)
-            if told.startswith(str(path)):
-                raise
-            raise MemoryError(f"{path}: asks for more memory than there is") from error
-        except Exception as error:
-            text = str(error)
-            if isinstance(error, ValueError) and text.startswith(f"{path}: "):
-                raise
-            why = f" ({text})" if text else ""
-            raise ValueError(f"{path}: not {what}, or cut off{why}") from error
+    if not isinstance(path, Source):
+        with Source(path) as source:
+            return _taken(source, what, take)
+    file, size = path.whole()
+    path = path.name
+    try:
+        return take(file, size)
+    except MemoryError as error:
+        told = str(error)
+        if told.startswith(str(path)):
+            raise
+        raise MemoryError(f"{path}: asks for more memory than there is") from error
+    except Exception as error:
+        text = str(error)
+        if isinstance(error, ValueError) and text.startswith(f"{path}: "):
+            raise
+        why = f" ({text})" if text else ""
+        raise ValueError(f"{path}: not {what}, or cut off{why}") from error
 
 
 def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, size: int, what: str) -> np.ndarray:

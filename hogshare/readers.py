@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy import sparse
 
-from hogshare import libsvm, memory, npz
+from hogshare import csvtext, libsvm, memory, npz, sniffing
+from hogshare.growing import Growing
+from hogshare.sources import Source
 
 # arrays of SciPy's sparse formats, besides data and shape
 FORMS = {
@@ -29,9 +32,126 @@ FORMS = {
 }
 
 
-def is_libsvm(path: Path) -> bool:
-    """Whether `read_file` takes it for LIBSVM text, which goes by its name."""
-    return path.suffix not in (".npz", ".npy")
+@dataclass(frozen=True)
+class Wanted:
+    """What is said of rows that are to be read.
+
+    Attributes
+    ----------
+    kind : {"libsvm", "csv", "npz", "npy"} or None
+        None goes by the bytes and the name.
+    dtype : dtype
+        Of the rows.
+    n_features : int or None
+        Columns of LIBSVM text, which does not say it itself; None takes the largest index.
+    zero_based : bool or "auto"
+        Where indices of LIBSVM text begin, see `read_libsvm`.
+    leave_out : bool
+        Leave out values of LIBSVM text that are beyond `n_features`, instead of refusing them.
+    header : bool or None
+        Whether the first line of CSV has names; None goes by what it looks like.
+    choose : callable
+        Which columns of CSV are wanted, see `csvtext.Table`.
+    finite : bool
+        Refuse values that are NaN or infinite.
+    """
+
+    kind: sniffing.Kind | None = None
+    dtype: Any = np.float64
+    n_features: int | None = None
+    zero_based: libsvm.ZeroBased = "auto"
+    leave_out: bool = False
+    header: bool | None = None
+    choose: csvtext.Choose = lambda names, width: csvtext.Choice(range(width), None)
+    finite: bool = False
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows that were read, and what is known of them.
+
+    Attributes
+    ----------
+    X : ndarray or csr_array
+    y : ndarray or None
+    kind : str
+        Of the file, as in `Wanted`.
+    text : libsvm.Text or None
+        What is known of indices, of LIBSVM text.
+    table : csvtext.Table or None
+        What is known of columns, of CSV.
+    """
+
+    X: Any
+    y: np.ndarray | None
+    kind: sniffing.Kind
+    text: libsvm.Text | None = None
+    table: csvtext.Table | None = None
+
+
+def read(source: Source, wanted: Wanted) -> Rows:
+    """Read all rows of a source.
+
+    Raises
+    ------
+    ValueError, MemoryError
+        As `read_file`.
+    """
+    kind = wanted.kind or sniffing.kind_of(source)
+    refuse_elsewhere(source.name, kind, wanted)
+    if kind == "libsvm":
+        text = libsvm.read(
+            *(source, wanted.n_features, wanted.dtype, wanted.zero_based),
+            *(wanted.leave_out, wanted.finite),
+        )
+        return Rows(_csr(source.name, *text.parts, text.shape), text.y, kind, text=text)
+    if kind == "csv":
+        table = csvtext.Table(source, wanted.dtype, wanted.choose, wanted.header, wanted.finite)
+        return Rows(*csvtext.read(table), kind, table=table)
+    X, y = _arrays(source, kind, wanted.dtype)
+    if wanted.finite:
+        _check_finite(source.name, X)
+    return Rows(X, y, kind)
+
+
+def iterate(source: Source, wanted: Wanted) -> Iterator[Rows]:
+    """Read rows part by part, those of text as soon as they are there.
+
+    Of LIBSVM text that does not say where its indices begin, and of arrays, there is one part.
+
+    Raises
+    ------
+    ValueError, MemoryError
+        As `read_file`.
+    """
+    kind = wanted.kind or sniffing.kind_of(source)
+    refuse_elsewhere(source.name, kind, wanted)
+    some = False
+    if kind == "libsvm" and wanted.zero_based != "auto" and wanted.n_features is not None:
+        parts = libsvm.Parts(
+            *(source, wanted.n_features, wanted.dtype, wanted.zero_based),
+            *(wanted.leave_out, wanted.finite, True),
+        )
+        for part in parts:
+            text = libsvm.of_part(part, wanted.n_features, bool(wanted.zero_based))
+            if not text.shape[0]:
+                continue  # comments and blank lines
+            some = True
+            yield Rows(_csr(source.name, *text.parts, text.shape), text.y, kind, text=text)
+    elif kind == "csv":
+        table = csvtext.Table(
+            *(source, wanted.dtype, wanted.choose, wanted.header, wanted.finite, True)
+        )
+        for rows in table:
+            some = True
+            yield Rows(rows.X, rows.y, kind, table=table)
+    else:
+        some = True
+        yield read(source, Wanted(**{**vars(wanted), "kind": kind}))
+    if not some:
+        raise ValueError(
+            f"{source.name}: the file {'is empty' if source.is_empty else 'has no rows'}"
+        )
 
 
 def read_file(
@@ -39,13 +159,16 @@ def read_file(
     n_features: int | None = None,
     dtype: Any = np.float64,
     zero_based: libsvm.ZeroBased = "auto",
+    label_column: str | int | None = None,
 ) -> Any:
-    """Read a data file: ``.npz``, ``.npy``, and anything else as LIBSVM text.
+    """Read a data file or a pipe: ``.npz``, ``.npy``, LIBSVM text or CSV.
+
+    Which of them it is, and how it is compressed (``.gz``, ``.bz2``, ``.xz``, or not at all), is
+    told by its first bytes; of text the name comes before, if it says it (``.svm``, ``.csv``).
 
     Parameters
     ----------
     path : str or Path
-        The file; LIBSVM text may be compressed (``.gz``, ``.bz2``, ``.xz``).
     n_features : int, default=None
         Number of columns of LIBSVM text, which does not say it itself; None takes the largest
         index that occurs.
@@ -53,6 +176,9 @@ def read_file(
         Of the rows that are returned.
     zero_based : bool or "auto", default="auto"
         Where indices of LIBSVM text begin, see `read_libsvm`.
+    label_column : str or int, default=None
+        Of CSV, the column that has the labels: its name in the first line, or its place counted
+        from 0 (-1 is the last). None: there are no labels.
 
     Returns
     -------
@@ -64,25 +190,24 @@ def read_file(
     ------
     ValueError
         If the file is truncated, malformed or of no kind that is known; the message names it. If
-        `zero_based` is said of another kind of file.
+        `zero_based`, `n_features` or `label_column` is said of another kind of file.
     MemoryError
         If the rows take more memory than there is; the message names the file.
     OSError
         If the file cannot be opened.
     """
-    path = Path(path)
-    if is_libsvm(path):
-        return read_libsvm(path, n_features, dtype, zero_based)
-    refuse_zero_based(zero_based, path)
-    if path.suffix == ".npz":
-        X, y = read_npz(path, dtype)
-    else:
-        X, y = _numbers(path, read_npy(path), dtype), None
-    if X.ndim != 2:
-        raise ValueError(f"{path}: the rows must be a matrix, and this array has {X.ndim} axes")
-    if y is not None and y.shape != (X.shape[0],):
-        raise ValueError(f"{path}: {X.shape[0]} rows but labels of shape {y.shape}")
-    return X, y
+    wanted = Wanted(dtype=dtype, n_features=n_features, zero_based=zero_based)
+    with Source(path) as source:
+        kind = sniffing.kind_of(source)
+        if label_column is not None:
+            if kind != "csv":
+                raise ValueError(f"{path}: label_column is for files of CSV, and this is none")
+            choose = csvtext.labels_at(label_column, str(path))
+            wanted = Wanted(**{**vars(wanted), "choose": choose})
+        rows = read(source, Wanted(**{**vars(wanted), "kind": kind}))
+    if rows.text is not None:
+        _warn_of_a_guess(path, rows.text)
+    return rows.X, rows.y
 
 
 def read_libsvm(
@@ -98,7 +223,7 @@ def read_libsvm(
     Parameters
     ----------
     path : str or Path
-        Compression goes by the suffix: ``.gz``, ``.bz2``, ``.xz``.
+        A file or a pipe, plain or compressed (``.gz``, ``.bz2``, ``.xz``).
     n_features : int, default=None
         Number of columns; None takes the largest index that occurs.
     dtype : dtype, default=float64
@@ -116,7 +241,8 @@ def read_libsvm(
     Raises
     ------
     ValueError
-        If the file is truncated or malformed. The message names it, and the line.
+        If the file is truncated or malformed, or an index is beyond `n_features`. The message names
+        it, and the line.
 
     Warns
     -----
@@ -125,26 +251,73 @@ def read_libsvm(
         If 1 is no more than a guess: neither 0 nor 1 occurs as an index (and not `n_features`
         either, which is out of range in a file that begins at 0).
     """
-    text, X = read_text(path, n_features, dtype, zero_based)
+    wanted = Wanted(kind="libsvm", dtype=dtype, n_features=n_features, zero_based=zero_based)
+    with Source(path) as source:
+        rows = read(source, wanted)
+    text = cast(libsvm.Text, rows.text)
+    _warn_of_a_guess(path, text)
+    return rows.X, text.y
+
+
+def _warn_of_a_guess(path: str | Path, text: libsvm.Text) -> None:
     if text.guess == libsvm.UNSURE:
         warnings.warn(
             f"{path}: indices were taken to begin at 1, which is a guess, since the smallest is "
             f"{text.first}; zero_based=False or zero_based=True says it",
-            stacklevel=2,
+            stacklevel=3,
         )
-    return X, text.y
 
 
-def read_text(
-    path: str | Path,
-    n_features: int | None,
-    dtype: Any,
-    zero_based: libsvm.ZeroBased,
-    leave_out: bool = False,
-) -> tuple[libsvm.Text, sparse.csr_array]:
-    """As `libsvm.read`, with the rows as a matrix."""
-    text = libsvm.read(Path(path), n_features, dtype, zero_based, leave_out)
-    return text, _csr(path, *text.parts, text.shape)
+def _arrays(source: Source, kind: str, dtype: Any) -> tuple[Any, np.ndarray | None]:
+    """Rows and labels of arrays."""
+    path = source.name
+    if kind == "npz":
+        X, y = read_npz(source, dtype)
+    else:
+        X, y = _numbers(path, read_npy(source), dtype), None
+    if X.ndim != 2:
+        raise ValueError(f"{path}: the rows must be a matrix, and this array has {X.ndim} axes")
+    if y is not None and y.shape != (X.shape[0],):
+        raise ValueError(f"{path}: {X.shape[0]} rows but labels of shape {y.shape}")
+    return X, y
+
+
+def _check_finite(path: str, X: Any) -> None:
+    values = X.data if sparse.issparse(X) else X
+    # a sum is finite where all are, short of an overflow, and costs no array of truth values
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum(dtype=np.float64)) or np.isfinite(values).all():
+            return
+    wrong = np.argwhere(~np.isfinite(values))[0]
+    row, column = [part[wrong[0]] for part in X.tocoo().coords] if sparse.issparse(X) else wrong
+    raise ValueError(
+        f"{path}: the value of row {row + 1}, column {column + 1} is {X[row, column]}, and a model "
+        "needs finite ones"
+    )
+
+
+def refuse_elsewhere(name: str, kind: str, wanted: Wanted) -> None:
+    """Refuse what is said of rows of another kind.
+
+    Raises
+    ------
+    NotForThisKind
+    """
+    libsvm.check_zero_based(wanted.zero_based)
+    if kind != "libsvm":
+        refuse_zero_based(wanted.zero_based, name)
+        if wanted.n_features is not None and not wanted.leave_out:
+            raise NotForThisKind(name, "n_features", "LIBSVM text")
+    if kind != "csv" and wanted.header is not None:
+        raise NotForThisKind(name, "header", "CSV")
+
+
+class NotForThisKind(ValueError):
+    """Something is said of rows that are of another kind."""
+
+    def __init__(self, name: str | Path, parameter: str, kind: str) -> None:
+        super().__init__(f"{name}: {parameter} is for files of {kind}, and this is none")
+        self.parameter, self.kind = parameter, kind
 
 
 def refuse_zero_based(zero_based: libsvm.ZeroBased, name: str | Path) -> None:
@@ -152,26 +325,63 @@ def refuse_zero_based(zero_based: libsvm.ZeroBased, name: str | Path) -> None:
 
     Raises
     ------
-    ValueError
+    NotForThisKind
     """
     libsvm.check_zero_based(zero_based)
     if zero_based != "auto":
-        raise ValueError(f"{name}: zero_based is for files of LIBSVM text, and this is none")
+        raise NotForThisKind(name, "zero_based", "LIBSVM text")
 
 
-def read_npy(path: str | Path) -> np.ndarray:
+def read_npy(path: str | Path | Source) -> np.ndarray:
     """Read one array of numbers or words; anything pickled is refused."""
     return npz.read_array(path, "a .npy array")
 
 
-def read_npz(path: str | Path, dtype: Any = np.float64) -> tuple[Any, np.ndarray | None]:
-    """Read rows, and labels if there are any, from a ``.npz`` file.
+def read_labels(path: str | Path) -> np.ndarray:
+    """Read labels from a file or a pipe: a ``.npy`` array, or text with one label in each line.
+
+    Raises
+    ------
+    ValueError, MemoryError, OSError
+        As `read_file`.
+    """
+    with Source(path) as source:
+        kind = sniffing.kind_by_name(path)
+        starts = source.head(lambda head, _: head[:8])
+        if kind in ("npy", "npz") or any(starts.startswith(magic) for magic in sniffing.MAGIC):
+            return read_npy(source)
+        words, numbers = [], Growing(np.float64)
+        is_text = False
+        for lines in source.lines():
+            part = [line.strip().decode("utf-8", "replace") for line in lines.text.splitlines()]
+            if "" in part:
+                number = lines.number + part.index("")
+                raise ValueError(f"{source.name}, line {number}: there is no label")
+            wordy = not all(map(sniffing.is_number, part))
+            if lines.number > 1 and wordy != is_text:
+                raise ValueError(f"{source.name}: some labels are numbers, and some are words")
+            is_text = wordy
+            if is_text:
+                words.append(np.array(part, dtype=str))
+            else:
+                numbers.add(np.array(part, dtype=str).astype(np.float64))
+        if not words and not len(numbers):
+            raise ValueError(f"{source.name}: the file is empty")
+        return np.concatenate(words) if words else numbers.taken()
+
+
+def read_npz(path: str | Path | Source, dtype: Any = np.float64) -> tuple[Any, np.ndarray | None]:
+    """Read rows, and labels if there are any, from a ``.npz`` file or a source that is open.
 
     Three kinds are known: arrays ``X`` and ``y``; the parts ``data``, ``indices``, ``indptr`` and
     ``shape`` of a CSR matrix, of any integer size, with ``y``; what :func:`scipy.sparse.save_npz`
     writes (without labels).
     """
-    parts = npz.read_arrays(path, "a .npz archive of arrays", _named)
+    if not isinstance(path, Source):
+        with Source(path) as source:
+            return read_npz(source, dtype)
+    source, path = path, path.name
+    parts = npz.read_arrays(source, "a .npz archive of arrays", _named)
     y = parts.get("y")
     if "X" in parts:
         return _numbers(path, parts["X"], dtype), y
@@ -185,7 +395,7 @@ def read_npz(path: str | Path, dtype: Any = np.float64) -> tuple[Any, np.ndarray
             f"it has {', '.join(sorted(parts)) or 'nothing'}"
         )
     if form != "csr":
-        return _converted(path, form, parts, dtype), y
+        return _converted(path, source.whole()[1], form, parts, dtype), y
     data = _numbers(path, parts["data"], dtype)
     return _csr(path, data, parts["indices"], parts["indptr"], parts["shape"]), y
 
@@ -207,7 +417,7 @@ def _form(path: str | Path, word: np.ndarray) -> str:
 
 
 def _converted(
-    path: str | Path, form: str, parts: dict[str, np.ndarray], dtype: Any
+    path: str, length: int, form: str, parts: dict[str, np.ndarray], dtype: Any
 ) -> sparse.csr_array:
     """A CSR matrix of another sparse one, once it is known what that takes."""
     try:
@@ -223,9 +433,7 @@ def _converted(
         nbytes = 3 * data.size * (2 * size + data.itemsize) + 2 * size * (rows + 1)
         if form in ("csc", "bsr", "dia"):
             nbytes += size * columns
-        memory.require_for_file(
-            nbytes, Path(path).stat().st_size, f"{path}: a matrix of {rows:,} rows"
-        )
+        memory.require_for_file(nbytes, length, f"{path}: a matrix of {rows:,} rows")
         made = getattr(sparse, f"{form}_array")
         if form in ("csc", "bsr"):
             # converting a damaged matrix would read and write anywhere
@@ -285,7 +493,8 @@ def _csr(path: str | Path, data: Any, indices: Any, indptr: Any, shape: Any) -> 
                 raise ValueError("indices are not whole numbers, or are out of range")
         _require_increasing(indptr)
         X = sparse.csr_array(
-            (data, indices.astype(index), indptr.astype(index)), shape=(rows, columns)
+            (data, indices.astype(index, copy=False), indptr.astype(index, copy=False)),
+            shape=(rows, columns),
         )
         X.check_format(full_check=True)
     except MemoryError as error:

@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 
@@ -232,7 +233,7 @@ def test_a_reader_that_leaves_is_no_traceback():
             text=True,
             check=False,
         )
-    assert (done.returncode, done.stderr) == (1, "")
+    assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
 
 
 # -- info
@@ -883,12 +884,12 @@ def test_fit_and_predict_numbers_to_a_tolerance(capsys, tmp_path, monkeypatch, e
     assert np.ndim(saving.load(model).intercept_) == 0
 
 
-def test_what_only_the_labels_tell_is_refused_with_1(capsys, tmp_path):
+def test_what_only_the_labels_tell_is_refused(capsys, tmp_path):
     np.savez(tmp_path / "rows.npz", X=np.eye(4), y=np.array([0.5, 1.5, 2.5, 0.1]))
     arguments = ["fit", tmp_path / "rows.npz", "--model", tmp_path / "m", "--estimator"]
     code, _, err = run(capsys, *arguments, "ridge", "--class-weight", "balanced")
     assert (code, err.splitlines()[-1]) == (
-        1,
+        2,
         "hogshare: error: --class-weight is for classes, and this is a regression",
     )
     code, _, err = run(capsys, *arguments, "logistic")
@@ -1061,7 +1062,7 @@ def test_a_loss_of_the_other_task(capsys, tmp_path, rows_file):
         *(capsys, "fit", rows_file, "--model", tmp_path / "m", "--loss", "hinge"),
         *("--task", "regression"),
     )
-    assert code == 1
+    assert code == 2
     assert "--loss hinge is not for regression" in err
 
 
@@ -1240,3 +1241,19 @@ def test_a_folder_is_no_data_set_and_an_array_no_model(capsys, tmp_path):
     for name, words in (("x.npy", "(a single array)"), ("x.npz", "(it has no header)")):
         code, _, err = run(capsys, "predict", tmp_path / name, tmp_path / "x.npy")
         assert code == 1 and "not a hogshare model" in err and words in err
+
+
+def test_messages_name_the_options_of_the_command():
+    from hogshare.cli.options import words_of
+
+    fitting = words_of(build_parser().parse_args(["fit", "x", "--model", "m"]))
+    assert fitting("runtime='caller' runs one; got n_jobs=2.") == (
+        "--runtime caller runs one; got --n-jobs 2."
+    )
+    assert fitting("Increase max_iter. A loss in n_features.svm") == (
+        "Increase --epochs. A loss in n_features.svm"
+    )
+    bench = words_of(build_parser().parse_args(["bench", "speedup"]))
+    assert bench("n_workers=3 and max_iter") == "--workers 3 and --epochs"
+    info = words_of(build_parser().parse_args(["info"]))
+    assert info("n_workers") == "n_workers"

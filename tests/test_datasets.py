@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from hogshare import catalogue, datasets, libsvm, readers
+from hogshare import catalogue, datasets, libsvm, readers, sniffing, sources
 
 TEXT = b"1 1:0.5 3:2\n-1 2:1.25\n1\n"
 DENSE = np.array([[0.5, 0, 2], [0, 1.25, 0], [0, 0, 0]])
@@ -221,7 +221,7 @@ def test_libsvm(tmp_path, suffix):
     assert X.dtype == np.float32
     assert X.indices.dtype == X.indptr.dtype == np.int32
     assert readers.read_file(path, n_features=5)[0].shape == (3, 5)
-    with pytest.raises(ValueError, match="3 columns where 2"):
+    with pytest.raises(ValueError, match=r"line 1: index 3 is beyond the 2 columns of n_features"):
         readers.read_file(path, n_features=2)
 
 
@@ -334,11 +334,7 @@ def test_a_pipe_is_read_once(tmp_path, content):
     os.mkfifo(path)
     writer = threading.Thread(target=path.write_bytes, args=(content,), daemon=True)
     writer.start()
-    if content == TEXT:
-        np.testing.assert_array_equal(readers.read_libsvm(path)[0].toarray(), DENSE)
-    else:
-        with pytest.raises(ValueError, match="a pipe is read once only"):
-            readers.read_libsvm(path)
+    np.testing.assert_array_equal(readers.read_libsvm(path)[0].toarray(), DENSE)
     writer.join(10)
     assert not writer.is_alive()
 
@@ -352,13 +348,22 @@ def test_the_line_is_known_in_a_file_of_many_chunks(tmp_path):
 
 
 @pytest.mark.parametrize("size", range(1, 12))
-def test_every_line_is_known_wherever_chunks_end(size):
-    lines = [b"one\n", b"\n", b"a longer one, of several chunks\n", b"\n", b"two\n", b"no end"]
-    text = libsvm._Text(io.BytesIO(b"".join(lines)))
-    stream = io.BufferedReader(text, size)
-    for number, line in enumerate(lines, 1):
-        assert next(stream) == line
-        assert text.line_before(stream.tell()) == (number, line)
+def test_every_line_is_known_wherever_blocks_end(tmp_path, monkeypatch, size):
+    monkeypatch.setattr(sources, "PIECE", size)
+    monkeypatch.setattr(sources, "BLOCK", size)
+    lines = [b"one\n", b"\n", b"a longer one, of several blocks\n", b"\n", b"two\n", b"no end"]
+    (tmp_path / "rows").write_bytes(b"".join(lines))
+    with sources.Source(tmp_path / "rows") as source:
+        blocks = list(source.lines())
+    assert b"".join(block.text for block in blocks) == b"".join(lines)
+    found = []
+    for block in blocks:
+        end = 0
+        while end < len(block.text):
+            end = block.text.find(b"\n", end) + 1 or len(block.text)
+            begin, line = block.before(end)
+            found.append((block.place(begin).rpartition(" ")[2], line))
+    assert found == [(str(number), line) for number, line in enumerate(lines, 1)]
 
 
 # -- where indices begin
@@ -548,3 +553,59 @@ def test_a_folder_does_not_hide_a_file_of_the_data_home(tmp_path, monkeypatch):
     assert X.shape == (1, 1)
     with pytest.raises(IsADirectoryError, match="this is a folder; name a file"):
         datasets.load("rows", data_home=tmp_path)
+
+
+# -- CSV, and what a file is when nobody says it
+
+
+def test_csv(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_bytes(b"a,y,b\n1,-1,2.5\n3,1,4\n")
+    X, y = datasets.load(path, dtype=np.float32, label_column="y")
+    np.testing.assert_array_equal(X, [[1, 2.5], [3, 4]])
+    assert X.dtype == np.float32 and X.flags.c_contiguous and y.tolist() == [-1, 1]
+    np.testing.assert_array_equal(datasets.load(path, label_column=-1)[1], [2.5, 4])
+    X, y = datasets.load(path)
+    assert X.shape == (2, 3) and y is None
+    for wrong in ("c", 3, -4):
+        with pytest.raises(ValueError, match=r"rows\.csv: (no column|there is no column)"):
+            datasets.load(path, label_column=wrong)
+    for name, options in (("digits", {"n_features": 3}), ("digits", {"label_column": 1})):
+        with pytest.raises(ValueError, match=r"digits: .* is for files"):
+            datasets.load(name, **options)
+    (tmp_path / "rows.svm").write_bytes(TEXT)
+    with pytest.raises(ValueError, match="label_column is for files of"):
+        datasets.load(tmp_path / "rows.svm", label_column=1)
+
+
+@pytest.mark.parametrize("size", [1, 13, 1 << 20])
+def test_csv_is_read_wherever_blocks_end(tmp_path, monkeypatch, size):
+    monkeypatch.setattr(sources, "PIECE", size)
+    monkeypatch.setattr(sources, "BLOCK", size)
+    want = np.random.default_rng(0).standard_normal((9, 3)).round(3)
+    lines = [", ".join(f'"{v}"' if k % 2 else str(v) for k, v in enumerate(row)) for row in want]
+    (tmp_path / "rows.csv").write_text("\n  \n".join(lines))
+    np.testing.assert_array_equal(datasets.load(tmp_path / "rows.csv")[0], want)
+    (tmp_path / "rows.csv").write_text("\n".join([*lines, "1,2"]))
+    with pytest.raises(ValueError, match=r"rows\.csv, line 10: 2 cells"):
+        datasets.load(tmp_path / "rows.csv")
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (b"1 1:2 3:4\n", "libsvm"),
+        (b"1\n-1\n", "libsvm"),
+        (b"1\n-1 2:1\n", "libsvm"),
+        (b"# 1,2\n1\t1:0.5\n", "libsvm"),
+        (b"1 qid:3 1:2\n", "libsvm"),
+        (b"a 1:x,y\n", "csv"),
+        (b"1,2\n", "csv"),
+        (b"1 2 3\n", "csv"),
+        (b"1;2\n", "csv"),
+        (b"words of a text\n", "libsvm"),
+    ],
+)
+def test_what_text_looks_like(text, kind):
+    assert sniffing.kind_of_text(text, True) == kind
+    assert sniffing.kind_of_text(text[:1], False) is None

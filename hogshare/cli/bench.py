@@ -279,6 +279,20 @@ def add_rivals_options(parser: Any) -> None:
     outputs.add_options(parser)
 
 
+def check_files(args: Any) -> None:
+    """Refuse files that cannot be written, and those that are read as well."""
+    outputs.check(args)
+    labels = {"--labels": args.labels}
+    written = {"--json": args.json, "--plot": args.plot}
+    outputs.check_distinct({**rows.files_read(args, "--data", **labels), **written})
+
+
+def rows_of(args: Any) -> tuple[Any, Any]:
+    """Load what is measured on."""
+    X, y, *_ = rows.load(args, args.data)
+    return X, rows.need_labels(y, args.data)
+
+
 def run_speedup(args: Any) -> int:
     """Measure, print, and store what was asked for."""
     from hogshare import figures
@@ -287,9 +301,8 @@ def run_speedup(args: Any) -> int:
     check_algorithm(args)
     if args.algorithm != "sgd" and args.step is None:
         args.step = ASYSG_STEP
-    outputs.check(args)
-    X, y, _ = rows.load(args, args.data)
-    y = rows.need_labels(y, args.data)
+    check_files(args)
+    X, y = rows_of(args)
     settings = {name: value for name, value in vars(args).items() if name in speedup.SETTINGS}
     settings["workers"] = args.workers or speedup.default_workers()
     for warning in speedup.machine_warnings(settings["workers"]):
@@ -306,9 +319,8 @@ def run_barriers(args: Any) -> int:
     from hogshare import figures
     from hogshare.cli import barriers
 
-    outputs.check(args)
-    X, y, _ = rows.load(args, args.data)
-    y = rows.need_labels(y, args.data)
+    check_files(args)
+    X, y = rows_of(args)
     settings = {name: value for name, value in vars(args).items() if name in barriers.SETTINGS}
     if not args.barriers:
         settings["barriers"] = barriers.default_barriers(args.workers, args.stragglers)
@@ -343,9 +355,8 @@ def run_rivals(args: Any) -> int:
     from hogshare.rivals import contestants
 
     kinds = contestants.select(args.only, args.loss)  # fail before the work, not after it
-    outputs.check(args)
-    X, y, _ = rows.load(args, args.data)
-    y = rows.need_labels(y, args.data)
+    check_files(args)
+    X, y = rows_of(args)
     result = rivals.measure(X, y, kinds, args)
     outputs.store(args, result, rivals.show, figures.save_race)
     return 0

@@ -6,6 +6,7 @@ pipe or a file, everything is plain text without colour.
 
 from __future__ import annotations
 
+import errno
 import importlib.util
 import sys
 import time
@@ -16,6 +17,7 @@ from typing import Any, Protocol, TextIO
 from hogshare import tables
 
 SECONDS_BETWEEN_LINES = 5.0
+OUTPUT = "standard output"  # the name of a file in errors
 
 
 def say(message: str) -> None:
@@ -25,7 +27,25 @@ def say(message: str) -> None:
 
 def out(text: str) -> None:
     """Print data on standard output."""
-    print(text, flush=True)
+    put(f"{text}\n")
+
+
+def put(text: str) -> None:
+    """Write data on standard output, at once.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written; it names standard output. BrokenPipeError if nobody reads it.
+    """
+    try:
+        if sys.stdout is None:
+            raise OSError(errno.EBADF, "it is closed")
+        print(text, end="", flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, OUTPUT) from error
 
 
 def show_table(header: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> None:

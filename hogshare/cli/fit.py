@@ -22,7 +22,18 @@ estimators:
   lasso        Lasso: least squares with an l1 penalty
   elastic-net  ElasticNet: least squares with both
 
-What is not named has the default of that estimator, which is scikit-learn's."""
+What is not named has the default of that estimator, which is scikit-learn's.
+
+Labels that are words or few different whole numbers are classes; fractions are numbers; of many
+whole numbers --task says which they are. CSV may have names of columns in its first line: the model
+keeps them, and predict finds its columns by them."""
+
+
+EXAMPLES = """\
+examples:
+  hogshare fit a9a.xz --model a9a.npz --loss log_loss --epochs 20
+  hogshare fit houses.csv --label-column price --model m.npz --estimator ridge
+  hogshare fit - --format csv --label-column -1 --model m.npz"""
 
 
 def add_parser(commands: Any) -> None:
@@ -31,7 +42,7 @@ def add_parser(commands: Any) -> None:
         "fit",
         help="train a linear model and store it",
         description=DESCRIPTION,
-        epilog="example: hogshare fit a9a.xz --model a9a.npz --loss log_loss --epochs 20",
+        epilog=EXAMPLES,
         formatter_class=options.HelpFormatter,
     )
     parser.add_argument("data", metavar="DATA", help=options.DATA_HELP)
@@ -43,11 +54,13 @@ def add_parser(commands: Any) -> None:
         "--task",
         choices=("auto", "classification", "regression"),
         default="auto",
-        help="auto goes by the labels: fractions mean regression (default: %(default)s)",
+        help="auto goes by the labels (default: %(default)s)",
     )
     add_estimator_options(parser)
     parser.add_argument(
-        "--n-jobs", type=options.jobs, default=-1, help="workers at most; -1: every usable core"
+        "--n-jobs",
+        type=options.jobs,
+        help="workers at most; -1: every usable core (default: -1; 1 with --runtime caller)",
     )
     parser.add_argument(
         "--runtime",
@@ -142,33 +155,53 @@ def add_estimator_options(parser: Any) -> None:
 def run(args: Any) -> int:
     """Fit, store the model, print what came out."""
     kinds.check(args)
-    from hogshare import files, saving
+    import numpy as np
+
+    from hogshare import files, modelfile, saving
 
     written = {"--model": args.model, "--checkpoint": args.checkpoint, "--json": args.json}
-    outputs.check_distinct({**rows.files_read(args), **written})
+    labels = {"--labels": args.labels}
+    outputs.check_distinct({**rows.files_read(args, "DATA", **labels), **written})
     files.check(args.model)
     outputs.check_file(args.json)
-    X, y, zero_based = rows.load(args, args.data)
-    y = rows.need_labels(y, args.data)
-    task = kinds.task_of(args, y)
-    if task == "classification":
-        if rows.task_of(y) == "regression":
-            raise ValueError(
-                f"the labels of {args.data} are continuous, and classes are not; for numbers take "
-                "--task regression and an estimator for them"
-            )
-        y = rows.class_labels(y)
-    params = kinds.parameters(args, task)
+    loaded = rows.load(args, args.data)
+    X, whose = loaded.X, args.labels or args.data
+    y = rows.need_labels(loaded.y, whose)
+    task = kinds.task_of(args, y, whose)
+    y = rows.labels_for(task, y, whose)
+    params = kinds.parameters(args)
+    check_memory(args.data, X.shape[1], 1 if task == "regression" else len(np.unique(y)))
     began = time.perf_counter()
     estimator = fitted(task, params, args, X, y)
     seconds = time.perf_counter() - began
-    saving.save(estimator, args.model, zero_based=zero_based)
+    if loaded.names:
+        estimator.feature_names_in_ = np.array(loaded.names, dtype=object)
+    saved = saving.to_saved(estimator, loaded.zero_based)
+    saved.label_column = loaded.label
+    modelfile.save(args.model, saved)
     if args.json:
         outputs.tell_json(args.json, report_of(estimator))
     if args.json != outputs.PRINT:
         facts = summary(estimator, task, seconds, X, y)
         console.show_table(("what", "value"), [*facts, ("model", args.model)])
     return 0
+
+
+def check_memory(data: str, n_features: int, n_classes: int) -> None:
+    """Refuse a model that does not fit into memory, whoever is to fit it.
+
+    Raises
+    ------
+    MemoryError
+    """
+    from hogshare import libsvm, memory
+
+    vectors = n_classes if n_classes > 2 else 1
+    memory.require(
+        libsvm.COLUMN_BYTES * n_features * vectors,
+        f"{data}: a model of {n_features:,} columns"
+        + (f" and {n_classes:,} classes" if vectors > 1 else ""),
+    )
 
 
 def fitted(task: str, params: dict[str, Any], args: Any, X: Any, y: Any) -> Any:
@@ -179,7 +212,7 @@ def fitted(task: str, params: dict[str, Any], args: Any, X: Any, y: Any) -> Any:
     kind = getattr(hogshare, kinds.KINDS[args.estimator].classes[task])
     estimator = kind(
         **params,
-        n_jobs=args.n_jobs,
+        n_jobs=args.n_jobs or (1 if args.runtime == "caller" else -1),
         barrier=hogshare.barriers.parse(args.barrier),
         runtime=args.runtime,
         random_state=args.seed,

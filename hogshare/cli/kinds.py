@@ -45,6 +45,26 @@ KINDS = {
     "lasso": Kind({"regression": "Lasso"}, ("alpha", "epochs", "tol")),
     "elastic-net": Kind({"regression": "ElasticNet"}, ("alpha", "l1_ratio", "epochs", "tol")),
 }
+# what to take instead of an option that an estimator does not have
+SQUARED = "its loss is the squared error; --estimator sgd has others"
+INSTEAD = {
+    ("sgd", "C"): "take --alpha, which is 1 / (C * rows)",
+    ("logistic", "alpha"): "take --C, which is 1 / (alpha * rows)",
+    ("logistic", "penalty"): "--l1-ratio 1 is an l1 penalty there, and l2 needs no option",
+    ("logistic", "loss"): "its loss is log_loss; --estimator sgd has others",
+    ("ridge", "C"): "take --alpha",
+    ("ridge", "loss"): SQUARED,
+    ("ridge", "penalty"): "its penalty is l2; for l1 take --estimator lasso, or logistic for "
+    "classes with --l1-ratio 1",
+    ("ridge", "l1_ratio"): "its penalty is l2; --estimator elastic-net has both",
+    ("lasso", "C"): "take --alpha",
+    ("lasso", "loss"): SQUARED,
+    ("lasso", "penalty"): "its penalty is l1; for l2 take --estimator ridge, for both elastic-net",
+    ("lasso", "l1_ratio"): "its penalty is l1; --estimator elastic-net has both",
+    ("elastic-net", "C"): "take --alpha",
+    ("elastic-net", "loss"): SQUARED,
+    ("elastic-net", "penalty"): "take --l1-ratio: 1 is l1, 0 is l2",
+}
 
 
 def given(args: Any) -> dict[str, Any]:
@@ -54,7 +74,7 @@ def given(args: Any) -> dict[str, Any]:
 
 
 def check(args: Any) -> None:
-    """Refuse a command line that makes no sense for its estimator, whatever the rows are.
+    """Refuse a command line that makes no sense, whatever the rows are.
 
     Raises
     ------
@@ -67,6 +87,7 @@ def check(args: Any) -> None:
             others = [other for other, k in KINDS.items() if name in k.options]
             raise options.WrongCommandLine(
                 f"{flag} is not for --estimator {args.estimator}, but for {', '.join(others)}"
+                + (f"; {INSTEAD[key]}" if (key := (args.estimator, name)) in INSTEAD else "")
             )
         if name == "tol" and value is None and args.estimator != "sgd":
             raise options.WrongCommandLine(
@@ -83,39 +104,109 @@ def check(args: Any) -> None:
     if args.resume and not args.checkpoint:
         raise options.WrongCommandLine("--resume needs --checkpoint, which names the file")
     if args.task != "auto" and args.task not in kind.classes:
-        raise options.WrongCommandLine(f"--estimator {args.estimator} is not for {args.task}")
+        others = [other for other, k in KINDS.items() if args.task in k.classes]
+        raise options.WrongCommandLine(
+            f"--estimator {args.estimator} is not for {args.task}; take {', '.join(others)}"
+        )
+    if args.runtime == "caller" and args.n_jobs not in (None, 1):
+        raise options.WrongCommandLine(
+            f"--runtime caller runs one worker, and --n-jobs {args.n_jobs} asks for others; "
+            "threads and processes run several"
+        )
+    _check_tasks(args)
+    if args.labels and args.label_column:
+        raise options.WrongCommandLine("--labels and --label-column both say where labels are")
 
 
-def task_of(args: Any, y: Any) -> str:
-    """Return the task that was named, or the estimator's only one, or what the labels tell."""
-    from hogshare.cli import rows
+def _check_tasks(args: Any) -> None:
+    """Refuse options that are for no task that it can still be."""
+    task = _said_task(args)
+    refused = []
+    for one in KINDS[args.estimator].classes if task is None else (task,):
+        try:
+            check_task(args, one)
+            return
+        except options.WrongCommandLine as error:
+            refused.append(error)
+    raise refused[0]
 
+
+def check_task(args: Any, task: str) -> None:
+    """Refuse options that are for the other task.
+
+    Raises
+    ------
+    WrongCommandLine
+    """
+    named = given(args)
+    if task == "regression" and "class_weight" in named:
+        raise options.WrongCommandLine("--class-weight is for classes, and this is a regression")
+    losses = options.LOSSES[task]
+    if "loss" in named and named["loss"] not in losses:
+        raise options.WrongCommandLine(
+            f"--loss {named['loss']} is not for {task}; choose from {', '.join(losses)}"
+        )
+    if args.estimator == "sgd":
+        _check_rate(named, task)
+
+
+def _check_rate(named: dict[str, Any], task: str) -> None:
+    """Refuse what does not go with how the step size is found."""
+    is_class = task == "classification"
+    rate = named.get("learning_rate", "optimal" if is_class else "invscaling")
+    loss = named.get("loss", "hinge" if is_class else "squared_error")
+    of_rate = "hinge" if is_class else "epsilon_insensitive"
+    if rate in ("pa1", "pa2") and loss != of_rate:
+        raise options.WrongCommandLine(
+            f"--learning-rate {rate} goes with --loss {of_rate} in a {task}, not {loss}"
+        )
+    if rate == "auto" and named.get("average"):
+        raise options.WrongCommandLine(
+            "--average is not for --learning-rate auto, which leaves no noise to average away"
+        )
+    if rate == "auto" and loss == "perceptron":
+        raise options.WrongCommandLine(
+            "--loss perceptron is not for --learning-rate auto: a model of zeros is its optimum; "
+            "take --loss hinge, or --learning-rate constant"
+        )
+    if rate == "optimal" and named.get("alpha") == 0:
+        raise options.WrongCommandLine(
+            "--alpha 0 is not for --learning-rate optimal, whose steps are by it; take auto, or "
+            "constant"
+        )
+
+
+def _said_task(args: Any) -> str | None:
+    """The task that was named, or the estimator's only one; None leaves it to the labels."""
     if args.task != "auto":
         return str(args.task)
     tasks = list(KINDS[args.estimator].classes)
-    return tasks[0] if len(tasks) == 1 else rows.task_of(y)
+    return tasks[0] if len(tasks) == 1 else None
 
 
-def parameters(args: Any, task: str) -> dict[str, Any]:
-    """Return what goes to the estimator and into the model file: what was given, and no defaults.
+def task_of(args: Any, y: Any, data: str) -> str:
+    """Return the task that was named, or the estimator's only one, or what the labels tell.
 
     Raises
     ------
     ValueError
-        If an option is not for the task, which may be what the labels tell.
+        If the labels of `data` leave it open.
+    WrongCommandLine
+        If an option is for the other task.
     """
-    named = given(args)
-    if task == "regression" and "class_weight" in named:
-        raise ValueError("--class-weight is for classes, and this is a regression")
-    params = {PARAMETERS.get(name, name): value for name, value in named.items()}
-    if args.estimator == "sgd":
-        losses = options.LOSSES[task]
-        if "loss" in params and params["loss"] not in losses:
-            raise ValueError(
-                f"--loss {params['loss']} is not for {task}; choose from {', '.join(losses)}"
-            )
-        if params.get("penalty") == "none":
-            params["penalty"] = None
+    from hogshare.cli import rows
+
+    if (task := _said_task(args)) is None:
+        task = rows.task_of(y, data)
+        check_task(args, task)
+    return task
+
+
+def parameters(args: Any) -> dict[str, Any]:
+    """Return what goes to the estimator and into the model file: what was given, no defaults."""
+    params = {PARAMETERS.get(name, name): value for name, value in given(args).items()}
+    if args.estimator == "sgd" and params.get("penalty") == "none":
+        params["penalty"] = None
     if args.estimator == "logistic" and params.get("l1_ratio"):
         params["solver"] = "saga"  # the name by which scikit-learn accepts l1
     return params

@@ -1,14 +1,17 @@
 """Parse the command line, run one command, and turn whatever goes wrong into one sentence.
 
-Exit codes: 0 done, 1 something went wrong, 2 the command line was, 130 stopped by Ctrl-C. Data go
-to standard output, everything else to standard error. ``HOGSHARE_DEBUG=1`` shows tracebacks.
+Exit codes: 0 done, 1 something went wrong, 2 the command line was, 130 stopped by Ctrl-C, 141
+nobody reads the output any more (as of a program that SIGPIPE ended). Data go to standard output,
+everything else to standard error. ``HOGSHARE_DEBUG=1`` shows tracebacks.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import logging
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Sequence
@@ -78,12 +81,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         args = build_parser().parse_args(argv)
     except SystemExit as leaving:  # --help, --version, or a command line that is wrong
         return leaving.code if isinstance(leaving.code, int) else 2
+    in_words = options.words_of(args)
+
+    def say_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        console.say(f"hogshare: warning: {in_words(' '.join(str(message).split()))}")
+
     logging.getLogger("hogshare").addHandler(_SayHandler())
     logging.getLogger("hogshare").setLevel(logging.INFO)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("default")
-            warnings.showwarning = _say_warning
+            warnings.showwarning = say_warning
             return int(args.run(args))
     except KeyboardInterrupt:
         console.say("hogshare: stopped by Ctrl-C; nothing more was written")
@@ -93,13 +101,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     except BrokenPipeError:
         # the reader of our output has gone: nobody is left to tell
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        _close_output()
+        return 128 + signal.SIGPIPE
     except Exception as error:
         if os.environ.get("HOGSHARE_DEBUG", "0") not in ("", "0"):
             raise
-        console.say(f"hogshare: error: {sentence(error)}")
+        if isinstance(error, OSError) and error.filename == console.OUTPUT:
+            _close_output()
+        console.say(f"hogshare: error: {in_words(sentence(error))}")
         return 1
+
+
+def _close_output() -> None:
+    """Let what cannot be written any more go nowhere, or the interpreter would try at its end."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def sentence(error: Exception) -> str:
@@ -110,7 +126,3 @@ def sentence(error: Exception) -> str:
     if isinstance(error, EXPECTED):
         return text
     return f"unexpected {type(error).__name__}: {text} (HOGSHARE_DEBUG=1 shows where)"
-
-
-def _say_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-    console.say(f"hogshare: warning: {' '.join(str(message).split())}")

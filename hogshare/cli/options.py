@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -22,8 +23,9 @@ LOSSES = {
 LEARNING_RATES = ("auto", "constant", "optimal", "invscaling", "adaptive", "pa1", "pa2")
 RUNTIMES = ("auto", "caller", "threads", "processes")
 DATA_HELP = (
-    "a file (LIBSVM text, plain, .gz, .bz2 or .xz; .npz; .npy) or the name of a data set: "
-    "zipf, zipf-small, breast_cancer, digits, rcv1, covtype, 20newsgroups, a9a, imdb, ..."
+    "a file or a pipe (LIBSVM text, CSV, .npz or .npy; plain, .gz, .bz2 or .xz), - for standard "
+    "input, or the name of a data set: zipf, zipf-small, breast_cancer, digits, rcv1, covtype, "
+    "20newsgroups, a9a, imdb, ..."
 )
 
 
@@ -58,6 +60,48 @@ positive = number(float, lambda x: 0.0 < x < math.inf, "a number above 0")
 finite = number(float, math.isfinite, "a finite number")
 share = number(float, lambda x: 0.0 <= x <= 1.0, "a number from 0 to 1")
 seed = number(int, lambda n: 0 <= n < 2**32, "a whole number from 0 to 4294967295")
+
+
+# the options that say what a parameter of the library says, in messages
+FLAGS = {
+    "n_jobs": ("n_jobs",),
+    "n_workers": ("n_jobs", "workers"),
+    "max_iter": ("epochs",),
+    "random_state": ("seed",),
+    "n_features": ("n_features",),
+    "learning_rate": ("learning_rate",),
+    "l1_ratio": ("l1_ratio",),
+    "class_weight": ("class_weight",),
+    "label_column": ("label_column",),
+}
+# these are words as well, and parameters only with their value
+WORDS = ("runtime", "barrier", "loss", "penalty", "alpha", "tol")
+_NAMES = re.compile(
+    rf"(?<![\w./'\"-])(?:(?P<word>{'|'.join(WORDS)})=|(?P<name>{'|'.join(FLAGS)})(?:=|(?![\w/'\"])"
+    r"(?!\.\w)))(?P<value>'[^']*')?"
+)
+
+
+def words_of(args: argparse.Namespace) -> Callable[[str], str]:
+    """Return what puts a message of the library into words of a command line: its options."""
+    known = vars(args)
+
+    def in_words(text: str) -> str:
+        def flag(found: re.Match[str]) -> str:
+            options = FLAGS.get(found["name"], (found["word"],))
+            dest = next((name for name in options if name in known), None)
+            if dest is None and "estimator" in known:  # whose options are absent unless given
+                dest = options[0]
+            if dest is None:
+                return found[0]
+            name, value = f"--{dest.replace('_', '-')}", found["value"]
+            if value:
+                return f"{name} {value[1:-1]}"
+            return f"{name} " if found[0].endswith("=") else name
+
+        return _NAMES.sub(flag, text)
+
+    return in_words
 
 
 def worker_counts(text: str) -> list[int]:
@@ -147,9 +191,20 @@ class HelpFormatter(argparse.HelpFormatter):
 
 def add_data_options(parser: Any) -> None:
     """Add what says where rows and labels come from, and in which precision they are taken."""
-    add_file_options(parser, "0 if an index 0 occurs, else 1")
+    add_file_options(
+        parser, "0 if an index 0 occurs, else 1", "the one called label, target, class or y"
+    )
     parser.add_argument(
-        "--labels", metavar="FILE", help="labels as a .npy array, for rows that come without"
+        "--n-features",
+        type=positive_int,
+        metavar="N",
+        help="columns of LIBSVM text; an index beyond is an error (default: the largest index)",
+    )
+    parser.add_argument(
+        "--labels",
+        metavar="FILE",
+        help="labels for rows that come without: a .npy array, or text with one in each line; -: "
+        "standard input",
     )
     parser.add_argument(
         "--dtype",
@@ -159,12 +214,33 @@ def add_data_options(parser: Any) -> None:
     )
 
 
-def add_file_options(parser: Any, base: str) -> None:
-    """Add what says how a file is found and read; `base` is where indices begin by default."""
+def add_file_options(parser: Any, base: str, label: str) -> None:
+    """Add what says how a file is found and read.
+
+    `base` is where indices begin by default, `label` which column of CSV has the labels.
+    """
     parser.add_argument(
         "--data-home",
         metavar="DIR",
         help="folder of local data sets (default: the environment's HOGSHARE_DATA)",
+    )
+    parser.add_argument(
+        "--format",
+        choices=("libsvm", "csv", "npz", "npy"),
+        help="of DATA; csv has a comma, a semicolon, a tab, a bar or blanks between cells "
+        "(default: by the name and the first bytes)",
+    )
+    parser.add_argument(
+        "--label-column",
+        metavar="COLUMN",
+        help=f"of CSV: the name of the labels' column, or its number (1: the first, -1: the last; "
+        f"default: {label})",
+    )
+    parser.add_argument(
+        "--header",
+        choices=("auto", "yes", "no"),
+        default="auto",
+        help="of CSV: whether the first line has names (default: by what it looks like)",
     )
     bases = parser.add_mutually_exclusive_group()
     bases.add_argument(

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from hogshare.cli import console, options, outputs, rows
+from hogshare.cli.scores import Score
 
 DESCRIPTION = """\
 Print one prediction a line. With --proba, the first line has the classes and every other line their
-probabilities, with tabs between.
+probabilities, with tabs between. Rows of text are predicted as they come, so that a pipe may be as
+long as it likes.
 
 In a file of LIBSVM text the model's columns are looked for where those of the file that it was
 fitted to were: indices begin at 0 or 1 as they did there. Values in further columns are left out,
-and columns that do not occur are zero."""
+and columns that do not occur are zero. In CSV they are found by their names, if the file that the
+model was fitted to had names, else in their order."""
 EXAMPLES = """\
 examples:
   hogshare predict a9a.npz a9a.t.xz --out labels.txt
-  hogshare predict a9a.npz rows.svm --zero-based --proba"""
+  hogshare predict a9a.npz rows.svm --zero-based --proba
+  xzcat a9a.t.xz | hogshare predict a9a.npz - | sort | uniq -c"""
 
 
 def add_parser(commands: Any) -> None:
@@ -32,59 +38,94 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("data", metavar="DATA", help=options.DATA_HELP)
     parser.add_argument("--out", metavar="FILE", default="-", help="file to write (default: -)")
     parser.add_argument("--proba", action="store_true", help="probabilities of all classes")
-    options.add_file_options(parser, "as in the file that the model was fitted to")
+    options.add_file_options(
+        parser,
+        "as in the file that the model was fitted to",
+        "as in that file, if it is there; labels are only compared",
+    )
     parser.set_defaults(run=run)
 
 
 def run(args: Any) -> int:
     """Predict and print; tell the score where the rows have labels."""
-    from pathlib import Path
+    from hogshare import modelfile, saving
 
-    from hogshare import files, modelfile, saving
-
-    for flag, path in {"MODEL": args.model, **rows.files_read(args)}.items():
+    for flag, path in rows.files_read(args, "DATA", MODEL=args.model).items():
         outputs.check_distinct({flag: path, "--out": args.out})
     outputs.check_file(args.out)
-    saved = modelfile.load(args.model)
+    saved = modelfile.load(rows.path_of(args.model))
+    # rows have the model's columns in its order, and no names of their own
+    names = saved.attributes.pop("feature_names_in_", None)
     estimator = saving.to_estimator(saved, args.model)
+    check_probabilities(estimator, args.proba)
     args.dtype = estimator.coef_.dtype.name
-    expected = rows.Expected(saved.n_features, saved.zero_based, args.model)
-    X, y, _ = rows.load(args, args.data, expected)
-    text = "\n".join(lines(estimator, X, args.proba))
-    if args.out == outputs.PRINT:
-        console.out(text)
-    else:
-        files.replace(Path(args.out), f"{text}\n".encode())
-    if y is not None:
-        say_score(estimator, X, y)
+    expected = rows.Expected(
+        n_features=saved.n_features,
+        zero_based=saved.zero_based,
+        name=args.model,
+        names=None if names is None else tuple(names.tolist()),
+        label=saved.label_column,
+    )
+    score = Score(estimator)
+    with writer(args.out) as write:
+        begun = False
+        for X, y, *_ in rows.iterate(args, args.data, expected):
+            labels = estimator.predict(X) if y is not None or not args.proba else None
+            text = [] if begun or not args.proba else [header(estimator)]
+            text += probabilities(estimator, X) if args.proba else lines(labels)
+            write("".join(f"{line}\n" for line in text))
+            begun = True
+            score.add(y, labels)
+    if (told := score.told()) is not None:
+        console.say(told)
     return 0
 
 
-def lines(estimator: Any, X: Any, proba: bool) -> list[str]:
-    """Return the lines to print."""
-    if not proba:
-        return [str(label) for label in estimator.predict(X).tolist()]
-    if not hasattr(estimator, "predict_proba"):
+@contextmanager
+def writer(path: str) -> Iterator[Any]:
+    """A function that writes text to a file, or prints it, at once."""
+    from pathlib import Path
+
+    from hogshare import files
+
+    if path == outputs.PRINT:
+        yield console.put
+        return
+    with files.replacing(Path(path)) as stream:
+
+        def write(text: str) -> None:
+            stream.write(text.encode())
+            stream.flush()
+
+        yield write
+
+
+def check_probabilities(estimator: Any, proba: bool) -> None:
+    """Refuse probabilities of a model that has none.
+
+    Raises
+    ------
+    ValueError
+    """
+    if proba and not hasattr(estimator, "predict_proba"):
         loss = f" with loss {estimator.loss}" if hasattr(estimator, "loss") else ""
         raise ValueError(
             f"a {type(estimator).__name__}{loss} has no probabilities; fit a classification with "
             "--estimator logistic, or with --loss log_loss"
         )
-    header = "\t".join(str(name) for name in estimator.classes_.tolist())
+
+
+def lines(labels: Any) -> list[str]:
+    """Return a line for each label."""
+    return [str(label) for label in labels.tolist()]
+
+
+def header(estimator: Any) -> str:
+    """Return the classes."""
+    return "\t".join(str(name) for name in estimator.classes_.tolist())
+
+
+def probabilities(estimator: Any, X: Any) -> list[str]:
+    """Return a line for each row."""
     table = estimator.predict_proba(X).tolist()
-    return [header, *("\t".join(f"{value:.9g}" for value in row) for row in table)]
-
-
-def say_score(estimator: Any, X: Any, y: Any) -> None:
-    """Tell accuracy or R2 on standard error, unless labels are missing or of another kind."""
-    regression = not hasattr(estimator, "classes_")
-    if rows.missing(y).size:
-        return
-    if not regression:
-        y = rows.class_labels(y)
-        if y.dtype.kind != estimator.classes_.dtype.kind:
-            return
-    console.say(
-        f"{'R2' if regression else 'accuracy'} against the file's labels: "
-        f"{estimator.score(X, y):.4f}"
-    )
+    return ["\t".join(f"{value:.9g}" for value in row) for row in table]

@@ -1,0 +1,133 @@
+"""Which columns of CSV have the rows and which has the labels: by the command line or the model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hogshare.cli import console
+
+if TYPE_CHECKING:
+    from hogshare.cli.rows import Expected
+    from hogshare.csvtext import Choice, Choose
+
+# what a column of labels may be called, in small letters, to be known as one without being named
+LABELS = ("label", "labels", "target", "class", "y")
+
+
+def to_fit(args: Any, name: str) -> Choose:
+    """Choose all columns but that of the labels, which the command line names or which is plain."""
+    from hogshare.csvtext import Choice, listed
+
+    def choose(names: tuple[str, ...] | None, width: int) -> Choice:
+        if args.labels:
+            return Choice(range(width), None)
+        if args.label_column is not None:
+            label = _place(args.label_column, names, width, name)
+        else:
+            plain = [n for n in names or () if n.lower() in LABELS]
+            if names is None or len(plain) != 1:
+                there = listed(names) if names else f"1 is the first and -1 the last of {width}"
+                raise ValueError(
+                    f"{name}: which column has the labels? --label-column "
+                    f"{'NAME' if names else 'NUMBER'} says it ({there})"
+                )
+            label = names.index(plain[0])
+            console.say(f"{name}: the labels are column {label + 1} ({plain[0]!r}), by its name")
+        if width == 1:
+            raise ValueError(f"{name}: one column, which has the labels; there are no others")
+        return Choice([k for k in range(width) if k != label], label)
+
+    return choose
+
+
+def to_predict(args: Any, name: str, expected: Expected) -> Choose:
+    """Choose the model's columns: by name, if both have names, else in their order."""
+
+    def choose(names: tuple[str, ...] | None, width: int) -> Choice:
+        if expected.names is not None and names is not None:
+            return _by_name(args, name, expected, names)
+        if expected.names is not None:
+            console.say(f"{name}: no names in its first line; columns are taken in their order")
+        return _by_order(args, name, expected, names, width)
+
+    return choose
+
+
+def names_of(loaded: Any) -> tuple[tuple[str, ...] | None, str | int | None]:
+    """Names of the rows' columns, if they have any, and the name or the place of the labels'."""
+    table = loaded.table
+    if table is None:
+        return None, None
+    names, (columns, label) = table.names, table.choice
+    kept = tuple(names[k] for k in columns) if names else None
+    return kept, label if label is None else names[label] if names else label + 1
+
+
+def _by_name(args: Any, name: str, expected: Expected, names: tuple[str, ...]) -> Choice:
+    from hogshare.csvtext import Choice, listed
+
+    wanted = expected.names or ()
+    missing = [n for n in wanted if n not in names]
+    if missing:
+        raise ValueError(
+            f"{name}: no column is called {missing[0]!r}"
+            + (f", nor {len(missing) - 1} others" if len(missing) > 1 else "")
+            + f", and {expected.name} was fitted to it; there are {listed(names)}"
+        )
+    columns = [names.index(n) for n in wanted]
+    label = None
+    if args.label_column is not None:
+        label = _place(args.label_column, names, len(names), name)
+    elif expected.label in names and expected.label not in wanted:
+        label = names.index(str(expected.label))
+    others = [n for k, n in enumerate(names) if k not in columns and k != label]
+    if others:
+        console.say(f"{name}: columns that the model does not have left out: {listed(others)}")
+    return Choice(columns, label)
+
+
+def _by_order(
+    args: Any, name: str, expected: Expected, names: tuple[str, ...] | None, width: int
+) -> Choice:
+    from hogshare.csvtext import Choice
+
+    label = None
+    if args.label_column is not None:
+        label = _place(args.label_column, names, width, name)
+    elif width == expected.n_features + 1:
+        plain = [k for k, n in enumerate(names or ()) if n.lower() in LABELS]
+        if isinstance(expected.label, int) and expected.label <= width:
+            label = expected.label - 1
+        elif len(plain) == 1:
+            label = plain[0]
+        if label is not None:
+            console.say(f"{name}: the labels are column {label + 1}")
+    columns = [k for k in range(width) if k != label]
+    if len(columns) != expected.n_features:
+        raise ValueError(
+            f"{name}: {len(columns)} columns, and {expected.name} was fitted to "
+            f"{expected.n_features:,}; --label-column NUMBER says which has labels"
+        )
+    return Choice(columns, label)
+
+
+def _place(column: str, names: tuple[str, ...] | None, width: int, name: str) -> int:
+    """The place, from 0, of a column by its name or its number from 1 (-1: the last)."""
+    from hogshare.csvtext import listed
+
+    if names is not None and column in names:
+        return names.index(column)
+    number = _whole(column)
+    if number is not None and 1 <= abs(number) <= width:
+        return number - 1 if number > 0 else width + number
+    if number is not None:
+        raise ValueError(f"{name}: --label-column {column}, and there are {width} columns")
+    there = f"there are {listed(names)}" if names else "its first line has no names; take a number"
+    raise ValueError(f"{name}: no column is called {column!r} (--label-column); {there}")
+
+
+def _whole(text: str) -> int | None:
+    try:
+        return int(text)
+    except ValueError:
+        return None

@@ -1,0 +1,56 @@
+"""How good predictions are, added up part by part: accuracy of classes, R2 of numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hogshare.cli import rows
+
+
+class Score:
+    """The score of an estimator on rows that come in parts.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted.
+    """
+
+    def __init__(self, estimator: Any) -> None:
+        self.classes = getattr(estimator, "classes_", None)
+        self.known = True  # there are labels, none of which is missing or of another kind
+        self.n = self.right = 0
+        self.mean = self.squares = self.errors = 0.0  # squares about the mean
+
+    def add(self, y: Any, predicted: Any) -> None:
+        """Add rows; without labels, or with some that cannot be compared, there is no score."""
+        if not self.known or y is None or rows.missing(y).size:
+            self.known = False
+            return
+        if self.classes is not None:
+            y = rows.class_labels(y)
+            self.known = y.dtype.kind == self.classes.dtype.kind
+            self.right += int((y == predicted).sum()) if self.known else 0
+            self.n += len(y)
+            return
+        if y.dtype.kind not in "iufb" or not len(y):
+            self.known = y.dtype.kind in "iufb"
+            return
+        mean, n = float(y.mean()), self.n + len(y)
+        self.squares += float(((y - mean) ** 2).sum())
+        self.squares += (mean - self.mean) ** 2 * self.n * len(y) / n
+        self.errors += float(((y - predicted) ** 2).sum())
+        self.mean += (mean - self.mean) * len(y) / n
+        self.n = n
+
+    def told(self) -> str | None:
+        """Say it; None if there is none."""
+        if not self.known or not self.n:
+            return None
+        if self.classes is not None:
+            return f"accuracy against the file's labels: {self.right / self.n:.4f}"
+        if not self.squares:  # as scikit-learn has it
+            value = 1.0 if not self.errors else 0.0
+        else:
+            value = 1.0 - self.errors / self.squares
+        return f"R2 against the file's labels: {value:.4f}"

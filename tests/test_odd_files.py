@@ -1,0 +1,440 @@
+"""Odd files and calls: what the command says of each, its exit code, and that nothing is harmed."""
+
+import bz2
+import errno
+import gzip
+import lzma
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hogshare import memory, modelfile, sources
+from hogshare.cli.main import main
+
+SVM = b"".join(b"%d 1:%d.5 2:%d\n" % (i % 2, i % 2, i % 3) for i in range(24))
+CSV = b"age,income,label\n" + b"".join(b"%d,%d.5,%d\n" % (i % 2, i % 3, i % 2) for i in range(24))
+FIT = ["--model", "m.npz", "--epochs", "2", "--n-jobs", "1"]
+LABELLED = ["--label-column", "label"]
+
+
+def csv(*lines):
+    return ("\n".join(lines) + "\n").encode()
+
+
+def whole_numbers(n):
+    return b"".join(b"%d 1:%d\n" % (i, i % 7) for i in range(n))
+
+
+# name of the file, its content, further options, exit code, the message that tells it
+FITS = [
+    # LIBSVM text
+    ("ok.svm", SVM, [], 0, "ok.svm: 24 rows, 2 columns, 48 nonzeros, float64"),
+    ("rows", SVM, [], 0, "rows: 24 rows, 2 columns"),
+    ("bom.svm", b"\xef\xbb\xbf" + SVM, [], 0, "bom.svm: 24 rows"),
+    ("cr.svm", SVM.replace(b"\n", b"\r\n"), [], 0, "cr.svm: 24 rows"),
+    ("rows.svm.gz", gzip.compress(SVM), [], 0, "rows.svm.gz: 24 rows"),
+    ("packed", lzma.compress(SVM), [], 0, "packed: 24 rows"),  # no name says it
+    ("rows.svm", bz2.compress(SVM), [], 0, "rows.svm: 24 rows"),
+    ("wrong.xz", gzip.compress(SVM), [], 0, "wrong.xz: 24 rows"),
+    ("utf16.svm", SVM.decode().encode("utf-16"), [], 1, "utf16.svm: text in UTF-16"),
+    ("empty.svm", b"", [], 1, "empty.svm: the file is empty"),
+    ("blank.svm", b"\n# nothing\n", [], 1, "blank.svm: the file has no rows"),
+    ("cut.svm.gz", gzip.compress(SVM)[:-12], [], 1, "cut.svm.gz: truncated or damaged .gz file"),
+    ("plain.gz", SVM, [], 1, "plain.gz: not a .gz file, whatever its name says"),
+    ("rows.zst", b"\x28\xb5\x2f\xfd rest", [], 1, "rows.zst: compressed by zstd"),
+    ("bad.svm", SVM + b"1 1:x\n", [], 1, "bad.svm, line 25: not LIBSVM text: the value of '1:x'"),
+    ("bits", b"\x00\x01\x02\xff" * 99, [], 1, "bits: neither text nor a file of arrays"),
+    ("nan.svm", SVM + b"1 2:nan\n", [], 1, "nan.svm, line 25: a value is nan"),
+    ("none.svm", SVM + b"nan 2:1\n", [], 1, "the label of row 25 of none.svm is nan"),
+    ("wide.svm", SVM + b"1 4:1\n", ["--n-features", "3"], 1, "wide.svm, line 25: index 4 is beyon"),
+    ("three.svm", SVM, ["--n-features", "3"], 0, "three.svm: 24 rows, 3 columns"),
+    ("zero.svm", b"1 0:1\n", ["--one-based"], 1, "zero.svm, line 1: index 0, and --one-based says"),
+    ("huge.svm", SVM + b"1 2147483647:1\n", [], 1, "huge.svm: 49 values in 2,147,483,647 columns"),
+    ("one.svm", b"1 1:1\n1 1:2\n", [], 1, "every label of one.svm is 1, and a classifier needs tw"),
+    ("ids.svm", whole_numbers(400), [], 1, "the labels of ids.svm are 400 different whole numbers"),
+    ("ids.svm", whole_numbers(400), ["--task", "regression"], 0, "ids.svm: 400 rows"),
+    ("five.svm", whole_numbers(5), [], 0, "five.svm: the labels are 5 classes, from 0 to 4"),
+    # CSV
+    ("ok.csv", CSV, [], 0, "ok.csv: the labels are column 3 ('label'), by its name"),
+    ("ok.tsv", CSV.replace(b",", b"\t"), LABELLED, 0, "ok.tsv: 24 rows, 2 columns, float64"),
+    ("semicolon", CSV.replace(b",", b";"), LABELLED, 0, "semicolon: 24 rows, 2 columns"),
+    ("quoted.csv", CSV.replace(b"0.5", b'"0.5"'), LABELLED, 0, "quoted.csv: 24 rows, 2 columns"),
+    ("bom.csv", b"\xef\xbb\xbf" + CSV, ["--label-column", "1"], 0, "bom.csv: 24 rows, 2 columns"),
+    ("bare.csv", csv("1,2,3", "4,5,6"), [], 1, "bare.csv: which column has the labels?"),
+    ("bare.csv", csv("1,2,3", "4,5,6"), ["--label-column", "-1"], 0, "bare.csv: 2 rows, 2 columns"),
+    ("who.csv", csv("a,b", "1,2"), ["--label-column", "c"], 1, "who.csv: no column is called 'c'"),
+    ("far.csv", csv("1,2", "1,2"), ["--label-column", "3"], 1, "far.csv: --label-column 3, and th"),
+    ("gap.csv", CSV + b"1,,0\n", [], 1, "gap.csv, line 26, column 2 ('income'): the value is miss"),
+    ("city.csv", CSV + b"1,Rome,0\n", [], 1, "city.csv, line 26, column 2 ('income'): 'Rome' is n"),
+    ("short.csv", CSV + b"1,2\n", [], 1, "short.csv, line 26: 2 cells, and the first line has 3"),
+    ("inf.csv", CSV + b"1,inf,0\n", [], 1, "inf.csv, line 26, column 2 ('income'): the value is i"),
+    ("comma.csv", csv("a;label", "1,5;0"), [], 1, "comma.csv, line 2, column 1 ('a'): '1,5' has a"),
+    ("head.csv", b"age,label\n", [], 1, "head.csv: the file has names of columns and no rows"),
+    ("twice.csv", csv("a,a,label", "1,2,3"), [], 1, "twice.csv, line 1: two columns are called 'a"),
+    ("words.csv", csv("a,label", "1,yes", "0,no"), [], 0, "words.csv: 2 rows, 1 columns"),
+    ("ok.csv", CSV, ["--zero-based"], 2, "--zero-based is for files of LIBSVM text; ok.csv is non"),
+    ("ok.svm", SVM, LABELLED, 2, "--label-column is for files of CSV; ok.svm is none"),
+    ("ok.svm", SVM, ["--format", "npz"], 1, "ok.svm: not a .npz archive of arrays"),
+    # calls
+    ("ok.svm", SVM, ["--model", "ok.svm"], 2, "DATA and --model name one file"),
+    ("ok.svm", SVM, ["--json", "./ok.svm"], 2, "DATA and --json name one file"),
+    ("ok.svm", SVM, ["--model", "nowhere/m.npz"], 1, "nowhere: there is no such folder"),
+    ("ok.svm", SVM, ["--json", "/dev/full"], 1, "No space left on device"),
+    ("ok.svm", SVM, ["--labels", "-", "--model", "m"], 1, "/dev/stdin: labels of shape (3,) for 2"),
+    ("ok.svm", SVM, ["--labels", "y.txt"], 1, "y.txt: No such file or directory"),
+    ("folder", None, [], 1, "folder: this is a folder; name a file"),
+    ("missing.svm", None, [], 1, "missing.svm: No such file or directory"),
+    ("-", None, ["--labels", "/dev/stdin"], 2, "DATA and --labels are one pipe"),
+    ("ok.svm", SVM, ["--estimator", "logistic", "--penalty", "l1"], 2, "--l1-ratio 1 is an l1 pen"),
+    ("ok.svm", SVM, ["--C", "1"], 2, "--C is not for --estimator sgd, but for logistic; take --al"),
+    ("ok.svm", SVM, ["--estimator", "ridge", "--loss", "hinge"], 2, "its loss is the squared erro"),
+    ("ok.svm", SVM, ["--runtime", "caller", "--n-jobs", "2"], 2, "--n-jobs 2 asks for others"),
+    ("ok.svm", SVM, ["--learning-rate", "pa1", "--loss", "log_loss"], 2, "goes with --loss hinge"),
+    ("ok.svm", SVM, ["--learning-rate", "auto", "--average"], 2, "--average is not for --learning"),
+]
+
+ARRAYS = [
+    ("rows.npz", {"X": np.eye(4), "y": np.arange(4) % 2}, 0, "rows.npz: 4 rows, 4 columns, float6"),
+    ("rows.npz", {"X": np.eye(4)}, 1, "rows.npz has no labels: name them with --labels FILE"),
+    ("rows.npz", {"Z": np.eye(4)}, 1, "rows.npz: needs an array X, or data, indices, indptr"),
+    ("nan.npz", {"X": np.diag([1, np.nan]), "y": np.arange(2)}, 1, "nan.npz: the value of row 2, "),
+    ("half.npz", {"X": np.eye(2), "y": np.array([0.5, 1])}, 0, "half.npz: 2 rows"),
+]
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.delenv("HOGSHARE_DEBUG", raising=False)
+    monkeypatch.delenv("HOGSHARE_DATA", raising=False)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    return tmp_path
+
+
+@pytest.fixture
+def stdin():
+    """A function that gives this process other bytes to read."""
+    kept = os.dup(0)
+    reader, writer = os.pipe()
+    os.dup2(reader, 0)
+    os.close(reader)
+
+    def give(content):
+        def run():
+            with os.fdopen(writer, "wb") as stream:
+                stream.write(content)
+
+        threading.Thread(target=run, daemon=True).start()
+
+    yield give
+    os.dup2(kept, 0)
+    os.close(kept)
+
+
+def run(capsys, *arguments):
+    code = main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "further", "code", "words"), FITS, ids=[f"{f[0]} {f[4][:24]}" for f in FITS]
+)
+def test_what_fit_says_of_a_file(capsys, monkeypatch, stdin, name, content, further, code, words):
+    stdin(b"1\n2\n3\n")
+    monkeypatch.setattr(memory, "free", lambda **_: 8 << 30)
+    if content is not None:
+        Path(name).write_bytes(content)
+    before = {path.name: path.read_bytes() for path in Path().iterdir() if path.is_file()}
+    found, out, err = run(capsys, "fit", name, *FIT, *further)
+    told = [line.removeprefix("hogshare: error: ") for line in err.splitlines()]
+    assert found == code, err
+    assert any(words in line for line in told), err
+    assert "Traceback" not in err and "unexpected" not in err
+    if code:
+        assert out == "" and err.count("error: ") == 1
+        # nothing was written over, and nothing was left
+        assert "--json" in further or not Path("m.npz").exists()
+        for path, old in before.items():
+            assert Path(path).read_bytes() == old
+
+
+@pytest.mark.parametrize(("name", "arrays", "code", "words"), ARRAYS)
+def test_what_fit_says_of_arrays(capsys, name, arrays, code, words):
+    np.savez(name, **arrays)
+    found, _, err = run(capsys, "fit", name, *FIT)
+    assert (found, words in err) == (code, True), err
+
+
+def test_a_file_that_may_not_be_read(capsys, monkeypatch):
+    Path("closed.svm").write_bytes(SVM)
+    Path("closed.svm").chmod(0)
+    if os.access("closed.svm", os.R_OK):  # root reads everything
+
+        def refused(name, *_, **__):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), name)
+
+        monkeypatch.setattr(sources, "open", refused, raising=False)
+    code, _, err = run(capsys, "fit", "closed.svm", *FIT)
+    assert (code, err) == (1, "hogshare: error: closed.svm: Permission denied\n")
+
+
+# -- pipes
+
+
+def content_of(kind):
+    if kind == "svm":
+        return SVM
+    if kind == "csv":
+        return CSV
+    import io
+
+    stream = io.BytesIO()
+    X = np.array([[i % 2 + 0.5, i % 3] for i in range(24)])
+    np.savez(stream, X=X, y=np.arange(24) % 2) if kind == "npz" else np.save(stream, X)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, lzma.compress], ids=["", "gz", "xz"])
+@pytest.mark.parametrize("kind", ["svm", "csv", "npz", "npy"])
+def test_every_kind_comes_through_standard_input(capsys, stdin, kind, pack):
+    stdin(pack(content_of(kind)))
+    np.save("y.npy", np.arange(24) % 2)
+    labels = ["--labels", "y.npy"] if kind == "npy" else []
+    code, _, err = run(capsys, "fit", "-", *FIT, *labels)
+    assert code == 0, err
+    assert "standard input: 24 rows, 2 columns" in err
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs a pipe with a name")
+def test_rows_and_labels_come_through_pipes_with_names(capsys):
+    np.save("y.npy", np.arange(24) % 2)
+    for name, content in (("rows", content_of("npy")), ("y", Path("y.npy").read_bytes())):
+        os.mkfifo(name)
+        threading.Thread(target=Path(name).write_bytes, args=(content,), daemon=True).start()
+    code, _, err = run(capsys, "fit", "rows", "--labels", "y", *FIT)
+    assert code == 0, err
+    assert "rows: 24 rows, 2 columns" in err
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        ("0\n1\n" * 12, None),
+        ("no\nyes\n" * 12, None),
+        ("0\n1\n", "y.txt: labels of shape (2,) for 24 rows"),
+        ("0\n\n1\n", "y.txt, line 2: there is no label"),
+        ("", "y.txt: the file is empty"),
+    ],
+)
+def test_labels_are_text_as_well(capsys, labels, words):
+    Path("rows.npy").write_bytes(content_of("npy"))
+    Path("y.txt").write_text(labels)
+    code, _, err = run(capsys, "fit", "rows.npy", "--labels", "y.txt", *FIT)
+    assert code == (0 if words is None else 1), err
+    assert words is None or words in err
+
+
+@pytest.mark.parametrize("is_in_order", [True, False])
+def test_a_file_and_a_pipe_give_one_model(capsys, stdin, is_in_order):
+    rng = np.random.default_rng(0)
+    lines = []
+    for i in range(400):
+        features = [b"%d:%.4f" % (j, rng.standard_normal()) for j in rng.permutation(9)[:4] + 1]
+        features = sorted(features) if is_in_order else features
+        lines.append(b" ".join([b"%d" % (i % 2), *features]))
+    content = b"\n".join(lines) + b"\n"
+    fit = ["--model", "m.npz", "--seed", "0", "--n-jobs", "1", "--epochs", "3", "--tol", "none"]
+    Path("rows.svm").write_bytes(content)
+    assert run(capsys, "fit", "rows.svm", *fit)[0] == 0
+    want = modelfile.load("m.npz").arrays["coef_"]
+    stdin(content)
+    assert run(capsys, "fit", "-", *fit)[0] == 0
+    np.testing.assert_array_equal(modelfile.load("m.npz").arrays["coef_"], want)
+
+
+def model_of(capsys, content, name="rows.svm", *further):
+    Path(name).write_bytes(content)
+    assert run(capsys, "fit", name, *FIT, *further)[0] == 0
+
+
+FOLLOWED = """
+import resource, sys
+from hogshare.cli.main import main
+main(["predict", "m.npz", "few.svm", "--out", "/dev/null"])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+main(["predict", "m.npz", "-"])
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+def test_a_long_pipe_is_predicted_while_it_comes_and_in_little_memory(capsys):
+    model_of(capsys, SVM)
+    line = b"1 " + b" ".join(b"%d:0.125" % j for j in range(1, 40)) + b"\n"
+    Path("few.svm").write_bytes(line * 3)
+    with subprocess.Popen(
+        [sys.executable, "-c", FOLLOWED],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        for row in (b"1 1:1.5\n", b"0 2:3\n", b"1 7:3\n"):
+            process.stdin.write(row)
+            process.stdin.flush()
+            assert process.stdout.readline().strip() in (b"0", b"1")
+        out, err = process.communicate(line * 60_000, timeout=120)
+    *labels, more = out.split()
+    assert len(labels) == 60_000
+    assert int(more) < 20_000  # KiB; the rows would take 28 MB, and their text 20
+    assert b"standard input: 60,003 rows, 2 columns, 120,002 nonzeros" in err
+    assert b"2,220,001 values beyond the 2 columns of the model left out" in err
+    assert b"accuracy against" in err
+
+
+def test_what_is_predicted_in_parts_is_what_is_predicted_at_once(capsys, monkeypatch):
+    content = b"".join(b"%d.5 1:%d 2:%d\n" % (i, i, i % 3) for i in range(200))
+    model_of(capsys, content, "rows.svm", "--learning-rate", "auto")
+    code, whole, told = run(capsys, "predict", "m.npz", "rows.svm")
+    assert code == 0 and len(whole.splitlines()) == 200
+    monkeypatch.setattr(sources, "PIECE", 100)
+    monkeypatch.setattr(sources, "BLOCK", 100)
+    code, parts, again = run(capsys, "predict", "m.npz", "rows.svm")
+    assert (code, parts, again) == (0, whole, told)
+    assert "R2 against the file's labels: " in told
+
+
+def test_an_error_in_the_middle_replaces_nothing(capsys):
+    model_of(capsys, SVM)
+    Path("out.txt").write_text("old")
+    Path("bad.svm").write_bytes(SVM + b"1 1:x\n")
+    code, out, err = run(capsys, "predict", "m.npz", "bad.svm", "--out", "out.txt")
+    assert (code, out) == (1, "") and "bad.svm, line 25: " in err
+    assert Path("out.txt").read_text() == "old"
+    assert not [path for path in Path().iterdir() if path.name.endswith(".tmp")]
+
+
+# -- CSV that is predicted
+
+
+def test_columns_are_found_by_their_names(capsys):
+    model_of(capsys, CSV, "train.csv")
+    saved = modelfile.load("m.npz")
+    assert saved.arrays["feature_names_in_"].tolist() == ["age", "income"]
+    _, want, told = run(capsys, "predict", "m.npz", "train.csv")
+    assert "accuracy against the file's labels" in told
+    rows = [line.split(b",") for line in CSV.splitlines()]
+    other = b"\n".join(b",".join((row[1], b"Rome", row[0])) for row in rows)
+    Path("other.csv").write_bytes(other.replace(b"Rome", b"city", 1) + b"\n")
+    code, out, err = run(capsys, "predict", "m.npz", "other.csv")
+    assert (code, out) == (0, want)
+    assert "columns that the model does not have left out: city" in err and "accuracy" not in err
+    Path("short.csv").write_bytes(b"age,incme\n1,2\n")
+    code, out, err = run(capsys, "predict", "m.npz", "short.csv")
+    assert (code, out) == (1, "")
+    assert "short.csv: no column is called 'income', and m.npz was fitted to it; there are" in err
+
+
+def test_columns_without_names_are_taken_in_their_order(capsys):
+    body = CSV.split(b"\n", 1)[1]
+    model_of(capsys, body, "train.csv", "--label-column", "-1")
+    _, want, told = run(capsys, "predict", "m.npz", "train.csv")
+    assert "train.csv: the labels are column 3" in told and "accuracy against" in told
+    Path("test.csv").write_bytes(b"\n".join(x.rpartition(b",")[0] for x in body.splitlines()))
+    code, out, err = run(capsys, "predict", "m.npz", "test.csv", "--header", "no")
+    assert (code, out) == (0, want) and "accuracy" not in err
+    Path("wide.csv").write_bytes(b"1,2,3,4\n")
+    code, _, err = run(capsys, "predict", "m.npz", "wide.csv")
+    assert code == 1 and "wide.csv: 4 columns, and m.npz was fitted to 2" in err
+
+
+def test_labels_may_be_words(capsys):
+    model_of(capsys, csv("x,label", *["1,yes", "-1,no"] * 9), "w.csv", "--learning-rate", "auto")
+    code, out, err = run(capsys, "predict", "m.npz", "w.csv")
+    assert code == 0 and out.split() == ["yes", "no"] * 9 and ": 1.0000" in err
+    code, _, err = run(capsys, "fit", "w.csv", *FIT, "--task", "regression")
+    assert code == 1 and "the labels of w.csv are words ('yes'), and a regression needs" in err
+
+
+# -- through a shell
+
+
+SHELL = [
+    ("predict m.npz rows.svm > /dev/full", 1, "standard output: No space left on device"),
+    ("predict <(cat m.npz) <(gzip -c rows.svm)", 0, "24 rows"),
+]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is full")
+def test_through_a_shell(capsys):
+    model_of(capsys, SVM)
+    prelude = f'predict() {{ {sys.executable} -m hogshare predict "$@"; }}\n'
+    calls = [f"{call} 2> err{k}; echo $? > code{k}" for k, (call, _, _) in enumerate(SHELL)]
+    script = prelude + "\n".join(f"( {call} ) &" for call in calls) + "\nwait"
+    subprocess.run(["bash", "-c", script], check=True, timeout=120, capture_output=True)
+    for k, (call, code, words) in enumerate(SHELL):
+        err = Path(f"err{k}").read_text()
+        assert int(Path(f"code{k}").read_text()) == code, (call, err)
+        assert words in err and "Traceback" not in err and "Exception" not in err, (call, err)
+    assert Path("rows.svm").read_bytes() == SVM
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "code", "words"),
+    [
+        (SVM, ["m.npz", "-"], 0, "standard input: 24 rows"),
+        (b"", ["m.npz", "/dev/stdin"], 1, "/dev/stdin: the file is empty"),
+        (b"\n#\n", ["m.npz", "-"], 1, "/dev/stdin: the file has no rows"),
+        (gzip.compress(SVM)[:50], ["m.npz", "-"], 1, "/dev/stdin: truncated or damaged .gz file"),
+        (SVM[:-3], ["m.npz", "-"], 1, "/dev/stdin, line 24: not LIBSVM text: '2' is not"),
+        (SVM, ["-", "-"], 2, "DATA and MODEL are one pipe, which is read once only"),
+        (SVM, ["m.npz", "-", "--proba"], 1, "with loss hinge has no probabilities"),
+        (SVM, ["-", "rows.svm"], 1, "/dev/stdin: not a hogshare model"),
+    ],
+)
+def test_what_predict_says_of_a_pipe(capsys, stdin, content, arguments, code, words):
+    model_of(capsys, SVM)
+    stdin(content)
+    found, _, err = run(capsys, "predict", *arguments)
+    assert (found, words in err) == (code, True), err
+
+
+def test_standard_output_that_feeds_its_input_is_refused(capsys, monkeypatch):
+    model_of(capsys, SVM)
+    with open("rows.svm", "a") as stream:
+        monkeypatch.setattr(sys, "__stdout__", stream)
+        code, _, err = run(capsys, "predict", "m.npz", "rows.svm")
+    assert code == 2 and "DATA and standard output are one file" in err
+
+
+def test_standard_output_that_is_closed_is_told(capsys, monkeypatch):
+    model_of(capsys, SVM)
+    monkeypatch.setattr(sys, "stdout", None)
+    assert main(["predict", "m.npz", "rows.svm"]) == 1
+    assert "standard output: it is closed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("estimator", ["sgd", "logistic", "ridge", "lasso"])
+def test_columns_that_are_many_are_told_whatever_is_fitted(capsys, monkeypatch, estimator):
+    monkeypatch.setattr(memory, "free", lambda **_: 1 << 30)
+    Path("slip.svm").write_bytes(SVM + b"1 100000000:1\n")
+    code, _, err = run(capsys, "fit", "slip.svm", *FIT[:2], "--estimator", estimator)
+    assert code == 1
+    assert "slip.svm: 49 values in 100,000,000 columns, by the largest index. --n-features" in err
+    said = ["--estimator", estimator, "--n-features", "100000000"]
+    code, _, err = run(capsys, "fit", "slip.svm", *FIT[:2], *said)
+    assert code == 1
+    assert "slip.svm: a model of 100,000,000 columns needs 3.73 GiB of memory, and 1.00 GiB" in err
+    code, _, err = run(capsys, "bench", "speedup", "--data", "slip.svm")
+    assert code == 1 and "--n-features says how many" in err
+
+
+def test_an_input_of_a_bench_is_no_output(capsys):
+    Path("rows.svm").write_bytes(SVM)
+    code, _, err = run(capsys, "bench", "speedup", "--data", "rows.svm", "--json", "rows.svm")
+    assert code == 2 and "--data and --json name one file" in err
+    assert Path("rows.svm").read_bytes() == SVM
