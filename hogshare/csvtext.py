@@ -18,6 +18,7 @@ import numpy as np
 
 from hogshare import sources
 from hogshare.growing import Growing
+from hogshare.interrupts import errstate
 from hogshare.sniffing import DELIMITERS, is_number
 
 MISSING = frozenset({"", "na", "n/a", "null", "none", "?"})  # in small letters
@@ -126,7 +127,7 @@ class Table:
         return f"column {place + 1}" + (f" ({self.names[place]!r})" if self.names else "")
 
     def _part(self, lines: sources.Lines) -> Part:
-        with np.errstate(over="ignore"):  # a number beyond the range of float32 becomes infinite
+        with errstate(over="ignore"):  # a number beyond the range of float32 becomes infinite
             try:
                 X, y = self._parsed(lines)
             except ValueError:

@@ -130,6 +130,8 @@ HELD = (
 RENEWED = (
     Renewed("hogshare.interrupts", lambda m: m.forget_holder()),
     Renewed("hogshare.runtimes.crew", lambda m: m.forget_crew()),
+    Renewed("hogshare.runtimes.luggage", lambda m: m.forget_luggage()),
+    Renewed("hogshare.runtimes.ending", lambda m: m.forget_threads()),
     # NumPy's own generator: numbers that are half drawn are as random as others, and who draws many
     # is not waited for.
     Renewed("numpy.random.mtrand", _renew_numpys),

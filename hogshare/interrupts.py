@@ -22,8 +22,6 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, Protocol, TypeVar
 
-import numpy as np
-
 try:  # what `signal` wraps: its own take ten times as long, and each run asks twenty times
     from _signal import getsignal  # type: ignore[import-not-found]
     from _signal import signal as set_signal
@@ -203,6 +201,8 @@ class errstate:
     """
 
     def __init__(self, **kinds: Any) -> None:
+        import numpy as np  # not above: forks import this module, and `hogshare --help` them
+
         self._held = Holding()
         self._state = np.errstate(**kinds)
 

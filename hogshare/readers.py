@@ -20,6 +20,7 @@ from scipy import sparse
 
 from hogshare import csvtext, libsvm, memory, npz, sniffing
 from hogshare.growing import Growing
+from hogshare.interrupts import errstate
 from hogshare.sources import Source
 
 # arrays of SciPy's sparse formats, besides data and shape
@@ -285,7 +286,7 @@ def _arrays(source: Source, kind: str, dtype: Any) -> tuple[Any, np.ndarray | No
 def _check_finite(path: str, X: Any) -> None:
     values = X.data if sparse.issparse(X) else X
     # a sum is finite where all are, short of an overflow, and costs no array of truth values
-    with np.errstate(over="ignore", invalid="ignore"):
+    with errstate(over="ignore", invalid="ignore"):
         if np.isfinite(values.sum(dtype=np.float64)) or np.isfinite(values).all():
             return
     wrong = np.argwhere(~np.isfinite(values))[0]

@@ -32,7 +32,7 @@ from hogshare import BSP, Stop, forks, interrupts, problems, solve
 from hogshare.interrupts import Holding
 from hogshare.kernels import jit
 from hogshare.runtimes import crew, news, pool, spinning
-from hogshare.runtimes.processes import by_value
+from hogshare.runtimes.luggage import packed
 
 pytestmark = [
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux"),
@@ -174,7 +174,7 @@ def send_by_value():
         def __call__(self, table, me):
             return True
 
-    assert by_value(Barrier())
+    assert packed("barrier", Barrier())
 
 
 def context(name):

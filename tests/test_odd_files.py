@@ -252,10 +252,10 @@ def test_a_file_and_a_pipe_give_one_model(capsys, stdin, is_in_order):
     fit = ["--model", "m.npz", "--seed", "0", "--n-jobs", "1", "--epochs", "3", "--tol", "none"]
     Path("rows.svm").write_bytes(content)
     assert run(capsys, "fit", "rows.svm", *fit)[0] == 0
-    want = modelfile.load("m.npz").arrays["coef_"]
+    want = modelfile.load("m.npz").attributes["coef_"]
     stdin(content)
     assert run(capsys, "fit", "-", *fit)[0] == 0
-    np.testing.assert_array_equal(modelfile.load("m.npz").arrays["coef_"], want)
+    np.testing.assert_array_equal(modelfile.load("m.npz").attributes["coef_"], want)
 
 
 def model_of(capsys, content, name="rows.svm", *further):
@@ -324,7 +324,7 @@ def test_an_error_in_the_middle_replaces_nothing(capsys):
 def test_columns_are_found_by_their_names(capsys):
     model_of(capsys, CSV, "train.csv")
     saved = modelfile.load("m.npz")
-    assert saved.arrays["feature_names_in_"].tolist() == ["age", "income"]
+    assert saved.attributes["feature_names_in_"].tolist() == ["age", "income"]
     _, want, told = run(capsys, "predict", "m.npz", "train.csv")
     assert "accuracy against the file's labels" in told
     rows = [line.split(b",") for line in CSV.splitlines()]

@@ -17,7 +17,6 @@ no run. A thread notes itself in `_outside`; only the end of the process writes 
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 import time
 import weakref
@@ -95,13 +94,9 @@ def leave_behind(threads: Collection[int | None], tasks: Collection[Any]) -> lis
     return inside if _left_behind else []
 
 
-def _forget_threads() -> None:
+def forget_threads() -> None:
     """In a forked child, which has none of them."""
     _outside.clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_threads)
 
 
 def _others() -> list[Session]:

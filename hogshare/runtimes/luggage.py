@@ -13,7 +13,6 @@ takes out, whatever has happened, and a forked child what its parent's other thr
 from __future__ import annotations
 
 import functools
-import os
 import pickle
 import sys
 import threading
@@ -105,12 +104,9 @@ def _is_everywhere(name: str) -> bool:
     return _is_ours(name) or name.partition(".")[0] in sys.stdlib_module_names
 
 
-def _after_fork_in_child() -> None:
+def forget_luggage() -> None:
+    """In a forked child: nobody else packs."""
     global _lock
     _lock = threading.RLock()  # another thread's, perhaps, which is not here
     if _entered:
         _take_out(0)
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)
