@@ -16,6 +16,7 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from hogshare import memory, sources
+from hogshare.callers import users_line
 from hogshare.growing import Growing
 
 ZeroBased = bool | Literal["auto"]
@@ -180,7 +181,7 @@ class Parts:
                 warnings.warn(
                     f"{lines.name}: the last line has no end; if the file was cut off, its last "
                     "number may have been, too",
-                    stacklevel=3,
+                    stacklevel=users_line(),
                 )
             yield part
 
@@ -319,7 +320,7 @@ def _check_columns(name: str, n_features: int, n_values: int) -> None:
         "says how many columns there are. A model of so many"
     )
     memory.require(nbytes, what)
-    warnings.warn(f"{what} takes some {memory.amount(nbytes)} of memory", stacklevel=5)
+    warnings.warn(f"{what} takes some {memory.amount(nbytes)} of memory", stacklevel=users_line())
 
 
 def _parse(

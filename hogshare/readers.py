@@ -19,6 +19,7 @@ import numpy as np
 from scipy import sparse
 
 from hogshare import csvtext, libsvm, memory, npz, sniffing
+from hogshare.callers import users_line
 from hogshare.growing import Growing
 from hogshare.interrupts import errstate
 from hogshare.sources import Source
@@ -265,7 +266,7 @@ def _warn_of_a_guess(path: str | Path, text: libsvm.Text) -> None:
         warnings.warn(
             f"{path}: indices were taken to begin at 1, which is a guess, since the smallest is "
             f"{text.first}; zero_based=False or zero_based=True says it",
-            stacklevel=3,
+            stacklevel=users_line(),
         )
 
 

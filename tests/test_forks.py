@@ -31,7 +31,7 @@ import hogshare
 from hogshare import BSP, Stop, forks, interrupts, problems, solve
 from hogshare.interrupts import Holding
 from hogshare.kernels import jit
-from hogshare.runtimes import crew, news, pool, spinning
+from hogshare.runtimes import crew, luggage, news, pool, spinning
 from hogshare.runtimes.luggage import packed
 
 pytestmark = [
@@ -190,6 +190,7 @@ def context(name):
 # What a fit meets, by name; what it is, and who meets it.
 LOCKS = {
     "the crew": (lambda: crew._lock, fit),
+    "luggage": (lambda: luggage._lock, send_by_value),
     "looking for libraries": (lambda: spinning._looking, lambda: spinning._known()),
     "Numba's compiler": (lambda: global_compiler_lock, first_fit),
     "LLVM": (lambda: ffi.lib._lock._lock, first_fit),

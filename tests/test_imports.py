@@ -17,6 +17,7 @@ LEVELS = {
     "memory": -1,
     "interrupts": -1,
     "words": -1,
+    "callers": -1,
     "_version": 0,
     "growing": -1,
     "sources": 0,

@@ -1,6 +1,7 @@
 """Odd files and calls: what the command says of each, its exit code, and that nothing is harmed."""
 
 import bz2
+import contextlib
 import errno
 import gzip
 import lzma
@@ -126,7 +127,8 @@ def stdin():
 
     def give(content):
         def run():
-            with os.fdopen(writer, "wb") as stream:
+            # who refuses what it is asked reads nothing
+            with contextlib.suppress(BrokenPipeError), os.fdopen(writer, "wb") as stream:
                 stream.write(content)
 
         threading.Thread(target=run, daemon=True).start()

@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from hogshare.callers import users_line
 from hogshare.engine.checkpoints import Checkpoint, Saved
 from hogshare.engine.checks import AtRest, Checks
 from hogshare.engine.intercepts import Each
@@ -185,4 +186,4 @@ class Keeper:
             "goes on and tries again at the next one, and the file is as it was before"
         )
         self.notes.append(sentence)
-        warnings.warn(sentence, CheckpointFailed, stacklevel=6)
+        warnings.warn(sentence, CheckpointFailed, stacklevel=users_line())

@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning, UndefinedMetricWarning
 from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 from sklearn.utils._param_validation import StrOptions
 
+from hogshare.callers import users_line
 from hogshare.engine.automatic import automatic_rule
 from hogshare.engine.checkpoints import Checkpoint
 from hogshare.engine.rules import SGD, Rule
@@ -121,7 +122,7 @@ class SGDMixin(Exporting, KnownParameters, CallbackSupportMixin):
                 "early_stopping holds out a single row, whose R^2 score is not well-defined, so "
                 "that it decides nothing: increase validation_fraction or the number of samples.",
                 UndefinedMetricWarning,
-                stacklevel=5,
+                stacklevel=users_line(),
             )
         mask = np.zeros(len(y), dtype=bool)
         mask[held_out] = True
@@ -345,21 +346,21 @@ class SGDMixin(Exporting, KnownParameters, CallbackSupportMixin):
                 f"The fit has not converged after {report.n_epochs} epochs: {reason}. Scale the "
                 "data (StandardScaler, or MaxAbsScaler for sparse rows), or increase max_iter.",
                 ConvergenceWarning,
-                stacklevel=6,
+                stacklevel=users_line(),
             )
         elif est.tol is not None and report.n_epochs == max_iter:
             warnings.warn(
                 "Maximum number of iteration reached before convergence. Consider increasing "
                 "max_iter to improve the fit.",
                 ConvergenceWarning,
-                stacklevel=6,
+                stacklevel=users_line(),
             )
         if est.power_t < 0:
             warnings.warn(
                 "Negative values for `power_t` are deprecated in version 1.8 and will raise an "
                 "error in 1.10. Use values in the range [0.0, inf) instead.",
                 FutureWarning,
-                stacklevel=6,
+                stacklevel=users_line(),
             )
 
     def __sklearn_tags__(self) -> Any:

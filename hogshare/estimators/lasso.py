@@ -308,7 +308,7 @@ class ElasticNet(Exporting, KnownParameters, _ElasticNet):
             return
         theirs = for_scikit_learn(X) if finish else None
         if theirs is None:
-            warn_unless_converged(failed, ADVICE, stacklevel=5)
+            warn_unless_converged(failed, ADVICE)
             return
         self._finish(failed, theirs, y, sample_weight, epochs)
 

@@ -15,6 +15,7 @@ from sklearn.linear_model._logistic import _check_solver
 from sklearn.utils import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight
 
+from hogshare.callers import users_line
 from hogshare.engine.stops import Stop
 from hogshare.estimators.elsewhere import report_of
 from hogshare.estimators.epochs import EpochTasks
@@ -336,7 +337,7 @@ class LogisticRegression(Exporting, KnownParameters, _LogisticRegression):
             reason = "max_iter=0 leaves the model as it starts"
             self.report_ = report_of(self, "", reason, time.perf_counter(), False)
             tasks.end(None)
-            warn_unless_good(problem, start, stop, stacklevel=4)
+            warn_unless_good(problem, start, stop)
             return None
         # at zero there is nothing to look at before the first epoch
         begun = start.memory is not None or not start.is_zero()
@@ -357,16 +358,16 @@ class LogisticRegression(Exporting, KnownParameters, _LogisticRegression):
         left = self.max_iter - report.n_epochs
         if report.converged or not may_go_on or left == 0:
             advice = ADVICE if may_go_on else NO_FINISHER
-            warn_unless_converged(report, advice, stacklevel=4)
-            warn_if_there_is_no_optimum(problem, report.model, stacklevel=4)
+            warn_unless_converged(report, advice)
+            warn_if_there_is_no_optimum(problem, report.model)
             return report.model
         finished = go_on(self, problem, report, stop)
         count = sum(finished.iterations.values())
         names = ", ".join([name, *finished.iterations])
         self._keep(attributes(finished.model), report.n_epochs + count, names)
         self.report_ = kept = with_finish(kept, finished)
-        warn_of_what_is_left(kept, count, left, problem, stacklevel=4)
-        warn_if_there_is_no_optimum(problem, finished.model, stacklevel=4)
+        warn_of_what_is_left(kept, count, left, problem)
+        warn_if_there_is_no_optimum(problem, finished.model)
         return finished.model
 
     def _stop(self, problem: LinearProblem, epochs: int, may_give_up: bool) -> Stop:
@@ -495,7 +496,7 @@ def resolve_penalty(estimator: Any) -> str | None:
                 "'l1_ratio=None' was deprecated in version 1.8 and will trigger an error in 1.10. "
                 "Use 0<=l1_ratio<=1 instead.",
                 FutureWarning,
-                stacklevel=4,
+                stacklevel=users_line(),
             )
         if np.isinf(est.C):
             return None
@@ -507,24 +508,25 @@ def resolve_penalty(estimator: Any) -> str | None:
         "any float between 0 and 1 instead of penalty='elasticnet', and C=np.inf instead of "
         "penalty=None.",
         FutureWarning,
-        stacklevel=4,
+        stacklevel=users_line(),
     )
     if est.penalty != "elasticnet" and est.l1_ratio is not None and 0 < est.l1_ratio < 1:
         warnings.warn(
             "l1_ratio parameter is only used when penalty is 'elasticnet'. Got "
             f"(penalty={est.penalty})",
-            stacklevel=4,
+            stacklevel=users_line(),
         )
     if est.penalty in ("l1", "l2") and est.l1_ratio != {"l1": 1, "l2": 0}[est.penalty]:
         warnings.warn(
             f"Inconsistent values: penalty={est.penalty} with l1_ratio={est.l1_ratio}. penalty is "
             "deprecated. Please use l1_ratio only.",
-            stacklevel=4,
+            stacklevel=users_line(),
         )
     if est.penalty == "elasticnet" and est.l1_ratio is None:
         raise ValueError("l1_ratio must be specified when penalty is elasticnet.")
     if est.penalty is None and est.C != 1.0:
         warnings.warn(
-            "Setting penalty=None will ignore the C and l1_ratio parameters", stacklevel=4
+            "Setting penalty=None will ignore the C and l1_ratio parameters",
+            stacklevel=users_line(),
         )
     return est.penalty

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from hogshare.callers import users_line
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -63,7 +65,7 @@ def settled(estimator: Any) -> Choice:
             warnings.warn(
                 "l1_ratios parameter is only used when penalty is 'elasticnet'. Got "
                 f"(penalty={penalty})",
-                stacklevel=4,
+                stacklevel=users_line(),
             )
     if penalty == "elasticnet":
         given = ratios is not None and len(ratios) > 0
@@ -97,4 +99,4 @@ def settled(estimator: Any) -> Choice:
 
 
 def _warn_of_change(text: str) -> None:
-    warnings.warn(text, FutureWarning, stacklevel=5)
+    warnings.warn(text, FutureWarning, stacklevel=users_line())

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from hogshare.callers import users_line
 from hogshare.engine.checks import Checks
 from hogshare.engine.optimality import Optimality
 from hogshare.engine.separation import separates
@@ -87,7 +88,7 @@ def with_finish(report: Report, finished: Finish) -> Report:
 
 
 def warn_of_what_is_left(
-    report: Report, iterations: int, left: int, problem: LinearProblem, stacklevel: int
+    report: Report, iterations: int, left: int, problem: LinearProblem
 ) -> None:
     """A `ConvergenceWarning` where a fit that others finished does not meet its criterion."""
     if report.converged:
@@ -100,11 +101,11 @@ def warn_of_what_is_left(
     warnings.warn(
         f"{reached}: after {report.n_epochs} epochs {report.stop_reason}. {advice}",
         ConvergenceWarning,
-        stacklevel=stacklevel + 1,
+        stacklevel=users_line(),
     )
 
 
-def warn_unless_good(problem: LinearProblem, model: Model, stop: Stop, stacklevel: int) -> None:
+def warn_unless_good(problem: LinearProblem, model: Model, stop: Stop) -> None:
     """The same for a model that nothing was done to."""
     checks = Checks(problem, stop, settles=False)
     checks.note(0, Optimality(problem, model))
@@ -113,16 +114,16 @@ def warn_unless_good(problem: LinearProblem, model: Model, stop: Stop, stackleve
             "The max_iter was reached which means the coef_ did not converge: after 0 epochs "
             f"{checks.sentence()}. Increase max_iter.",
             ConvergenceWarning,
-            stacklevel=stacklevel + 1,
+            stacklevel=users_line(),
         )
 
 
-def warn_if_there_is_no_optimum(problem: LinearProblem, model: Model, stacklevel: int) -> None:
+def warn_if_there_is_no_optimum(problem: LinearProblem, model: Model) -> None:
     """A `ConvergenceWarning` where the classes are separated and nothing is penalised."""
     if problem.penalty is None and separates(problem, model):
         warnings.warn(
             "The model separates the classes and there is no penalty, so that no coef_ is best: "
             "the larger, the better, and tol alone has ended the fit. Choose a finite C.",
             ConvergenceWarning,
-            stacklevel=stacklevel + 1,
+            stacklevel=users_line(),
         )

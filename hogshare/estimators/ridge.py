@@ -19,6 +19,7 @@ from sklearn.linear_model._ridge import _BaseRidge
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight
 
+from hogshare.callers import users_line
 from hogshare.engine.stops import Stop
 from hogshare.estimators.conjugate import by_conjugate_gradients, gradient_at, missed
 from hogshare.estimators.elsewhere import report_of
@@ -130,7 +131,7 @@ class RidgeMixin(Exporting, KnownParameters):
             if not failed:
                 return
             if not self._chooses:
-                warn_unless_converged(failed[0], ADVICE, stacklevel=5)
+                warn_unless_converged(failed[0], ADVICE)
                 return
         good = self._finish(X, y, sample_weight, squares, state, enough, fitted=bool(failed))
         if not failed:
@@ -234,7 +235,7 @@ class RidgeMixin(Exporting, KnownParameters):
                 f"{int(n_iter.max())} iterations. Increase max_iter or tol, or scale the data "
                 "(StandardScaler).",
                 ConvergenceWarning,
-                stacklevel=5,
+                stacklevel=users_line(),
             )
         return worst <= 1.0
 

@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Options, StrOptions
 from sklearn.utils.validation import validate_data
 
 from hogshare.barriers import barrier_of
+from hogshare.callers import users_line
 from hogshare.engine.automatic import automatic_rule
 from hogshare.engine.stops import Stop
 from hogshare.estimators import plain
@@ -189,12 +190,12 @@ def for_scikit_learn(X: Any) -> Any:
     return type(X)(parts, shape=X.shape)
 
 
-def warn_unless_converged(report: Report, advice: str, stacklevel: int = 3) -> None:
+def warn_unless_converged(report: Report, advice: str) -> None:
     """scikit-learn's warning, with what the last convergence check found."""
     if not report.converged:
         warnings.warn(
             "The max_iter was reached which means the coef_ did not converge: "
             f"{report.stop_reason}, after {report.n_epochs} epochs. {advice}",
             ConvergenceWarning,
-            stacklevel=stacklevel + 1,
+            stacklevel=users_line(),
         )

@@ -105,7 +105,7 @@ def _is_everywhere(name: str) -> bool:
 
 
 def forget_luggage() -> None:
-    """In a forked child: nobody else packs."""
+    """In a child that was forked while another thread went on packing."""
     global _lock
     _lock = threading.RLock()  # another thread's, perhaps, which is not here
     if _entered:

@@ -31,6 +31,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from hogshare import forks
+from hogshare.callers import users_line
 from hogshare.interrupts import Holding
 from hogshare.runtimes import ending
 from hogshare.runtimes.news import Bell
@@ -165,7 +166,7 @@ class Pool:
                 f"the process ends without waiting for {', '.join(sorted(set(stuck)))}, which has "
                 f"not returned for {STUCK_SECONDS:g} seconds since",
                 RuntimeWarning,
-                stacklevel=2,
+                stacklevel=users_line(),
             )
 
 

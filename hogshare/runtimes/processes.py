@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from hogshare.callers import users_line
 from hogshare.engine.arrays import NOTHING, Shapes
 from hogshare.engine.checks import AtRest
 from hogshare.engine.loop import loop_of
@@ -185,7 +186,7 @@ class Watch:
         lost = ", and only messages of an unfinished sum are lost" if came else ""
         sentence = f"{what}; a thread of the caller has taken over{lost}"
         self.notes.append(sentence)
-        warnings.warn(sentence, WorkerDied, stacklevel=8)
+        warnings.warn(sentence, WorkerDied, stacklevel=users_line())
 
     def finish(self) -> None:
         """Wait for the master's deputy, if there is one; the workers are done."""
@@ -226,7 +227,7 @@ class Watch:
         lost = ", and only steps that it had not exchanged yet are lost" if came else ""
         sentence = f"{what}; the fit goes on without it{lost}"
         self.notes.append(sentence)
-        warnings.warn(sentence, WorkerDied, stacklevel=7)
+        warnings.warn(sentence, WorkerDied, stacklevel=users_line())
 
     def refuse_late(self) -> None:
         """Close the run to members that have not joined yet."""

@@ -26,7 +26,7 @@ from hogshare.planes import Master, Plane, Shared
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
 from hogshare.runtimes.choice import RUNTIMES
-from hogshare.words import listed, nearest, own
+from hogshare.words import listed, nearest, own, speaking
 
 if TYPE_CHECKING:
     from hogshare.simulation.simulator import Simulator
@@ -123,7 +123,8 @@ def step_of(step: Any) -> StepSize | None:
             "step must be a number, which is a constant step size, a schedule's name, such as "
             f"'invscaling', or a StepSize; got {_kind(step)}."
         )
-    return StepSize("constant", eta0=float(step))
+    with speaking({"eta0": own("step")}):
+        return StepSize("constant", eta0=float(step))
 
 
 def stop_of(stop: Any) -> Stop:
@@ -142,7 +143,8 @@ def stop_of(stop: Any) -> Stop:
             f"stop={stop!r} is no number of epochs, which is whole and at least 1. For a tolerance "
             "write Stop(epochs=100, tol=1e-3)."
         )
-    return Stop(epochs=int(stop))
+    with speaking({"epochs": own("stop")}):
+        return Stop(epochs=int(stop))
 
 
 def start_of(start: Any) -> Model | None:

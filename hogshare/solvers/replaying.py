@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import warnings
 
+from hogshare.callers import users_line
 from hogshare.engine.recording import do_again
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
@@ -75,7 +76,7 @@ def replay(problem: LinearProblem, report: Report) -> Model:
             "On one vector without locks only the order of blocks is known, and workers wrote it "
             "row by row: the replayed model is near the run's, not equal to it.",
             ApproximateReplay,
-            stacklevel=2,
+            stacklevel=users_line(),
         )
     model = do_again(problem, recording).model()
     return dataclasses.replace(model, t=report.model.t, memory=report.model.memory)

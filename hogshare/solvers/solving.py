@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 
 from hogshare import memory, ranges
 from hogshare.barriers import Barrier, BuiltIn, barrier_of
+from hogshare.callers import users_line
 from hogshare.engine.arrays import Shapes, fill, lent, row_arrays
 from hogshare.engine.checkpoints import Checkpoint, Saved, facts_of, load
 from hogshare.engine.checks import FIRST_LOOK, AtRest, Checks, check_criterion
@@ -324,7 +325,7 @@ def solve(
             keeper.finish()
             notes += keeper.notes
         if outcome.is_absurd(problem, model, squares):
-            warnings.warn(outcome.absurd(rule), ConvergenceWarning, stacklevel=2)
+            warnings.warn(outcome.absurd(rule), ConvergenceWarning, stacklevel=users_line())
             notes.append(outcome.absurd(rule))
         converged, why = reason == layout.STOPPED_BY_CRITERION, outcome.REASONS[reason]
         if doubt is not None and doubt.seen:
