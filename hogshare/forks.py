@@ -115,8 +115,6 @@ def _renew_numpys(module: Any) -> None:
 HELD = (
     # Who hires a member, or asks one, is halfway between its socket and what is known of it.
     Held("hogshare.runtimes.crew", lambda m: m._lock, _new("_lock", threading.RLock)),
-    # Who packs has modules of the user's on cloudpickle's list.
-    Held("hogshare.runtimes.luggage", lambda m: m._lock, lambda m: m.forget_luggage()),
     # Who looks for libraries has the C library's lock on all that are loaded.
     Held("hogshare.runtimes.spinning", lambda m: m._looking, _new("_looking", threading.RLock)),
     # Types, templates and code in the making. Within this one Numba takes that of its call stack,
@@ -132,6 +130,9 @@ HELD = (
 RENEWED = (
     Renewed("hogshare.interrupts", lambda m: m.forget_holder()),
     Renewed("hogshare.runtimes.crew", lambda m: m.forget_crew()),
+    # Who packs has modules of the user's on cloudpickle's list, and runs code of the user's, which
+    # is not waited for.
+    Renewed("hogshare.runtimes.luggage", lambda m: m.forget_luggage()),
     Renewed("hogshare.runtimes.ending", lambda m: m.forget_threads()),
     # NumPy's own generator: numbers that are half drawn are as random as others, and who draws many
     # is not waited for.

@@ -236,7 +236,7 @@ def test_the_ergodic_norm_is_left_out_where_the_steps_are_not_known(cancer):
         ({"batch": 570}, "more than the 569 rows"),
         ({"gradients": 0}, "gradients must be a whole number"),
         ({"cutoff": -1}, "cutoff must be a whole number"),
-        ({"step": -1.0}, "eta0 must be a positive"),
+        ({"step": -1.0}, "step must be a positive"),
     ],
 )
 def test_what_con_cannot_do_is_refused(cancer, settings, sentence):

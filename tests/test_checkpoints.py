@@ -959,7 +959,7 @@ def a_session():
 
 
 def test_what_makes_no_sense():
-    with pytest.raises(ValueError, match="epochs must be at least 1"):
+    with pytest.raises(ValueError, match="epochs must be a whole number, at least 1"):
         Checkpoint("x", epochs=0)
     for seconds in (-1.0, float("nan"), float("inf")):
         with pytest.raises(ValueError, match="seconds must be"):

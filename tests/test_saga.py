@@ -196,7 +196,7 @@ def test_asaga_and_prox_asaga_are_that_rule_on_that_plane(cancer):
         asaga(sparse)
     with pytest.raises(ValueError, match="positive number or 'auto'"):
         asaga(smooth, step="long")
-    with pytest.raises(ValueError, match="step must be positive"):
+    with pytest.raises(ValueError, match="step must be a positive"):
         asaga(smooth, step=0.0)
 
 
@@ -560,5 +560,5 @@ def test_what_cannot_be_done_is_refused(cancer):
     problem = problems.linear(*cancer)
     with pytest.raises(ValueError, match="schedule of step sizes"):
         solve(problem, rule=SAGA(), step=StepSize())
-    with pytest.raises(ValueError, match="step must be positive"):
+    with pytest.raises(ValueError, match="step must be a positive"):
         SAGA(step=0.0)

@@ -683,8 +683,8 @@ def test_the_report_says_what_was_simulated(problem):
         ({"parts": 0}, "parts must be"),
         ({"seed": -1}, "seed must be"),
         ({"seed": 2**32}, "seed must be below"),
-        ({"slowness": "fast"}, "slowness must be a list"),
-        ({"slowness": [[1.0], [2.0]]}, "slowness must be a list"),
+        ({"slowness": "fast"}, "slowness must be a sequence"),
+        ({"slowness": [[1.0], [2.0]]}, "slowness must be a sequence of numbers"),
         ({"block_time": Exponential(1e10)}, "too long for a clock"),
     ],
 )

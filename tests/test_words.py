@@ -156,7 +156,7 @@ def test_auto_goes_by_the_problem_and_the_start(problem):
         ({"step": "constnt"}, ValueError, "Did you mean 'constant'"),
         ({"step": "adaptve"}, ValueError, "Did you mean 'adaptive'"),
         ({"step": [0.1]}, TypeError, "a constant step size"),
-        ({"step": -1.0}, ValueError, "eta0 must be a positive finite number"),
+        ({"step": -1.0}, ValueError, "step must be a positive finite number"),
         ({"stragglers": "cdss:1"}, ValueError, "Did you mean 'cds'.*cds:DELAY"),
         ({"n_workers": "2"}, TypeError, "n_workers must be a whole number of workers"),
         ({"n_workers": True}, TypeError, "got True"),

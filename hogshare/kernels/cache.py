@@ -32,7 +32,6 @@ from numba.core.compiler import CompileResult
 from numba.core.errors import NumbaWarning
 from numba.core.serialize import dumps
 
-from hogshare.callers import users_line
 from hogshare.kernels import folders
 from hogshare.kernels.interrupts import interrupts_held
 
@@ -98,7 +97,7 @@ def tell_once(trouble):
         "needs, which takes seconds; HOGSHARE_CACHE_DIR can name another folder, which nobody else "
         "may write to"
     )
-    warnings.warn(sentence, KernelsNotKept, stacklevel=users_line())
+    warnings.warn(sentence, KernelsNotKept, stacklevel=2)
 
 
 class KernelsDamaged(RuntimeWarning):
@@ -117,7 +116,7 @@ def tell_of_damage(path):
         f"{path} is cut off or damaged, as after a loss of power; what is damaged in this folder "
         "is compiled anew where it is needed, and replaced"
     )
-    warnings.warn(sentence, KernelsDamaged, stacklevel=users_line())
+    warnings.warn(sentence, KernelsDamaged, stacklevel=2)
 
 
 class NowhereToKeep(NullCache):
@@ -188,7 +187,7 @@ class KernelCache(_Cache):
     def save_overload(self, sig, data):
         """Keep what was compiled for these types, if that can be."""
         if data.library.has_dynamic_globals or any(not one.can_cache for one in data.lifted):
-            warnings.warn(f"{self._name} cannot be kept", NumbaWarning, stacklevel=users_line())
+            warnings.warn(f"{self._name} cannot be kept", NumbaWarning, stacklevel=2)
             return
         key = self._key(sig, data.codegen)
         try:

@@ -105,7 +105,7 @@ def _is_everywhere(name: str) -> bool:
 
 
 def forget_luggage() -> None:
-    """In a child that was forked while another thread went on packing."""
+    """In a forked child, where nobody else packs."""
     global _lock
     _lock = threading.RLock()  # another thread's, perhaps, which is not here
     if _entered:
