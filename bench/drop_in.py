@@ -1,0 +1,189 @@
+"""One changed import: whole fits at default settings against scikit-learn's class of that name.
+
+What the README's "Will it help?" says. Contestants take turns in one process, after a fit of each
+that does not count; medians over the rounds. The objective of each model (scikit-learn's own, in
+float64) is compared too: `excess` is ours less scikit-learn's over the smaller one. Usage::
+
+    HOGSHARE_DATA=FOLDER python bench/drop_in.py --rounds 5 --json bench/results/drop_in.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import statistics
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.preprocessing import LabelEncoder
+
+from hogshare import datasets
+
+Rows = tuple[Any, np.ndarray]
+
+
+def text(stem: str) -> Callable[[], Rows]:
+    """Word counts of the data folder as tf-idf, all classes."""
+
+    def load() -> Rows:
+        from sklearn.feature_extraction.text import TfidfTransformer
+
+        from hogshare.readers import read_npz
+
+        counts, y = read_npz(Path(os.environ["HOGSHARE_DATA"]) / f"{stem}.npz")
+        X = TfidfTransformer(sublinear_tf=True).fit_transform(counts).astype(np.float32)
+        return X.tocsr(), LabelEncoder().fit_transform(y)
+
+    return load
+
+
+def named(name: str) -> Callable[[], Rows]:
+    """A set of `hogshare.datasets`, float32."""
+    return lambda: datasets.load(name, dtype="float32")
+
+
+def dense(n_rows: int, n_features: int, target: str) -> Callable[[], Rows]:
+    """Normal columns; classes with noise, or numbers."""
+
+    def make() -> Rows:
+        rng = np.random.default_rng(0)
+        X = rng.standard_normal((n_rows, n_features), dtype=np.float32)
+        z = X @ rng.standard_normal(n_features).astype(np.float32)
+        z += z.std() * rng.standard_normal(n_rows).astype(np.float32)
+        return X, (z > 0).astype(int) if target == "classes" else z
+
+    return make
+
+
+def with_numbers(load: Callable[[], Rows]) -> Callable[[], Rows]:
+    """The same rows with a sparse linear target and noise."""
+
+    def make() -> Rows:
+        X, _ = load()
+        rng = np.random.default_rng(0)
+        w = rng.standard_normal(X.shape[1]) * (rng.random(X.shape[1]) < 0.01)
+        z = X @ w
+        return X, (z + 0.1 * z.std() * rng.standard_normal(X.shape[0])).astype(np.float32)
+
+    return make
+
+
+# rows, class of both libraries, parameters of both, scikit-learn's class where the name is another
+CASES: dict[str, tuple[Callable[[], Rows], str, dict[str, Any], str | None, dict[str, Any]]] = {
+    "20 newsgroups, 20 classes": (text("20news_train_counts"), "LogisticRegression", {}, None, {}),
+    "IMDB": (text("imdb_train_counts"), "LogisticRegression", {}, None, {}),
+    "Zipf": (named("zipf"), "LogisticRegression", {}, None, {}),
+    "a9a": (named("a9a"), "LogisticRegression", {}, None, {}),
+    "ijcnn1": (named("ijcnn1"), "LogisticRegression", {}, None, {}),
+    "100,000 x 50 dense": (dense(100_000, 50, "classes"), "LogisticRegression", {}, None, {}),
+    "covtype, 20,000 x 54 dense": (named("covtype-20k"), "LogisticRegression", {}, None, {}),
+    "1,000 x 20 dense": (dense(1_000, 20, "classes"), "LogisticRegression", {}, None, {}),
+    "IMDB, hinge": (
+        text("imdb_train_counts"),
+        "SGDClassifier",
+        {"loss": "hinge", "learning_rate": "auto", "alpha": 1 / 25_000},
+        "LinearSVC",
+        {"loss": "hinge", "C": 1.0},
+    ),
+    "Zipf, numbers, ridge": (with_numbers(named("zipf")), "Ridge", {}, None, {}),
+    "IMDB, numbers, lasso": (
+        with_numbers(text("imdb_train_counts")),
+        "Lasso",
+        {"alpha": 1e-4},
+        None,
+        {"alpha": 1e-4},
+    ),
+    "100,000 x 50 dense, ridge": (dense(100_000, 50, "numbers"), "Ridge", {}, None, {}),
+}
+
+
+def places(name: str) -> str:
+    """scikit-learn's module of a class."""
+    return "sklearn.svm" if name == "LinearSVC" else "sklearn.linear_model"
+
+
+def objective(model: Any, X: Any, y: np.ndarray, kind: str) -> float:
+    """What `kind` of scikit-learn minimises, at a model; NaN where it is not one formula."""
+    w, b = np.asarray(model.coef_, float), np.asarray(model.intercept_, float)
+    margins = np.asarray((X @ w.T if w.ndim > 1 else X @ w) + b, float)
+    if kind == "LogisticRegression":
+        if w.shape[0] == 1:
+            loss = np.logaddexp(0.0, -np.where(y == y.max(), 1, -1) * margins.ravel()).sum()
+        else:
+            peak = margins.max(axis=1)
+            total = peak + np.log(np.exp(margins - peak[:, None]).sum(axis=1))
+            loss = (total - margins[np.arange(len(y)), y]).sum()
+        return float(loss + 0.5 * np.square(w).sum())
+    if kind == "Ridge":
+        return float(np.square(y - margins).sum() + np.square(w).sum())
+    if kind == "Lasso":
+        return float(np.square(y - margins).mean() / 2 + 1e-4 * np.abs(w).sum())
+    return float("nan")  # LinearSVC penalises the intercept
+
+
+def race(case: str, rounds: int) -> dict[str, Any]:
+    """Medians of both libraries' fits, ours with one worker and with all."""
+    load, name, ours, other, theirs = CASES[case]
+    X, y = load()
+    there = getattr(importlib.import_module(places(other or name)), other or name)
+    here = getattr(importlib.import_module("hogshare"), name)
+    jobs = {"n_jobs=1": 1, "n_jobs=-1": -1}
+    makers = {"scikit-learn": lambda: there(**theirs)}
+    for label, n in jobs.items():
+        makers[label] = lambda n=n: here(**ours, n_jobs=n)
+    seconds: dict[str, list[float]] = {label: [] for label in makers}
+    models = {}
+    for k in range(rounds + 1):
+        for label, make in makers.items():
+            start = time.perf_counter()
+            models[label] = make().fit(X, y)
+            if k:
+                seconds[label].append(time.perf_counter() - start)
+    medians = {label: statistics.median(taken) for label, taken in seconds.items()}
+    values = {label: objective(model, X, y, other or name) for label, model in models.items()}
+    least = min(values.values())
+    report = models["n_jobs=-1"].report_
+    return {
+        "case": case,
+        "class": name,
+        "rows": X.shape[0],
+        "features": X.shape[1],
+        "values": int(X.nnz) if sp.issparse(X) else X.size,
+        "seconds": medians,
+        "gain of one worker": medians["scikit-learn"] / medians["n_jobs=1"],
+        "gain of all": medians["scikit-learn"] / medians["n_jobs=-1"],
+        "excess": (values["n_jobs=-1"] - values["scikit-learn"]) / least,
+        "solver": getattr(models["n_jobs=-1"], "solver_", None),
+        "workers": None if report is None else report.settings.get("n_workers"),
+    }
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", default="", help="part of a case's name")
+    parser.add_argument("--json", default=None)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    results = []
+    for case in CASES:
+        if options.only in case:
+            found = race(case, options.rounds)
+            results.append(found)
+            taken = "  ".join(f"{label} {s:8.4f}" for label, s in found["seconds"].items())
+            gains = f"{found['gain of one worker']:.1f} {found['gain of all']:.1f}"
+            print(f"{case:28}{taken}   gain {gains}   excess {found['excess']:.1e}", flush=True)
+    if options.json:
+        Path(options.json).write_text(json.dumps(results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
