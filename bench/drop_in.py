@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import json
 import os
 import statistics
 import time
@@ -23,6 +22,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.preprocessing import LabelEncoder
+from summaries import store
 
 from hogshare import datasets
 
@@ -109,8 +109,8 @@ def places(name: str) -> str:
     return "sklearn.svm" if name == "LinearSVC" else "sklearn.linear_model"
 
 
-def objective(model: Any, X: Any, y: np.ndarray, kind: str) -> float:
-    """What `kind` of scikit-learn minimises, at a model; NaN where it is not one formula."""
+def objective(model: Any, X: Any, y: np.ndarray, kind: str) -> float | None:
+    """What `kind` of scikit-learn minimises, at a model; None where that is another problem."""
     w, b = np.asarray(model.coef_, float), np.asarray(model.intercept_, float)
     margins = np.asarray((X @ w.T if w.ndim > 1 else X @ w) + b, float)
     if kind == "LogisticRegression":
@@ -125,7 +125,7 @@ def objective(model: Any, X: Any, y: np.ndarray, kind: str) -> float:
         return float(np.square(y - margins).sum() + np.square(w).sum())
     if kind == "Lasso":
         return float(np.square(y - margins).mean() / 2 + 1e-4 * np.abs(w).sum())
-    return float("nan")  # LinearSVC penalises the intercept
+    return None  # LinearSVC penalises the intercept
 
 
 def race(case: str, rounds: int) -> dict[str, Any]:
@@ -148,8 +148,10 @@ def race(case: str, rounds: int) -> dict[str, Any]:
                 seconds[label].append(time.perf_counter() - start)
     medians = {label: statistics.median(taken) for label, taken in seconds.items()}
     values = {label: objective(model, X, y, other or name) for label, model in models.items()}
-    least = min(values.values())
-    report = models["n_jobs=-1"].report_
+    ours_and_theirs = values["n_jobs=-1"], values["scikit-learn"]
+    excess = None
+    if None not in ours_and_theirs:
+        excess = (ours_and_theirs[0] - ours_and_theirs[1]) / min(ours_and_theirs)
     return {
         "case": case,
         "class": name,
@@ -159,9 +161,9 @@ def race(case: str, rounds: int) -> dict[str, Any]:
         "seconds": medians,
         "gain of one worker": medians["scikit-learn"] / medians["n_jobs=1"],
         "gain of all": medians["scikit-learn"] / medians["n_jobs=-1"],
-        "excess": (values["n_jobs=-1"] - values["scikit-learn"]) / least,
+        "excess": excess,
         "solver": getattr(models["n_jobs=-1"], "solver_", None),
-        "workers": None if report is None else report.settings.get("n_workers"),
+        "workers": models["n_jobs=-1"].report_.n_workers,
     }
 
 
@@ -180,9 +182,10 @@ def main() -> None:
             results.append(found)
             taken = "  ".join(f"{label} {s:8.4f}" for label, s in found["seconds"].items())
             gains = f"{found['gain of one worker']:.1f} {found['gain of all']:.1f}"
-            print(f"{case:28}{taken}   gain {gains}   excess {found['excess']:.1e}", flush=True)
+            excess = "" if found["excess"] is None else f"   excess {found['excess']:.1e}"
+            print(f"{case:28}{taken}   gain {gains}{excess}", flush=True)
     if options.json:
-        Path(options.json).write_text(json.dumps(results, indent=1) + "\n")
+        store(options.json, {"results": results})
 
 
 if __name__ == "__main__":
