@@ -7,15 +7,14 @@ is shared with a worker, so a report may be kept and pickled.
 from __future__ import annotations
 
 import html
-import json
 import math
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hogshare import figures, files, tables
+from hogshare import figures, tables
+from hogshare.documents import Document
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -113,7 +112,7 @@ def _looked_at(name: str, meaning: str) -> Any:
 
 
 @dataclass(kw_only=True)
-class Report:
+class Report(Document):
     """What :func:`hogshare.solve` returns.
 
     Printed, it is a table; in a notebook, a table too. Every figure there is an attribute.
@@ -404,31 +403,6 @@ class Report:
         parts["staleness_max"] = self.staleness_max
         plain: dict[str, Any] = _plain(parts)
         return plain
-
-    def to_json(self, path: str | Path | None = None, indent: int | None = 2) -> str:
-        """Return `to_dict` as JSON text, and write it to a file if one is named.
-
-        Parameters
-        ----------
-        path : str or Path, default=None
-            File to write.
-        indent : int or None, default=2
-            As in :func:`json.dumps`.
-
-        Returns
-        -------
-        str
-
-        Raises
-        ------
-        OSError
-            If the file cannot be written; one that was there is as it was. (It is replaced as a
-            whole, for which its folder has to be writable.)
-        """
-        text = json.dumps(self.to_dict(), indent=indent, allow_nan=False)
-        if path is not None:
-            files.replace(Path(path), f"{text}\n".encode())
-        return text
 
     def headline(self) -> str:
         """One line: workers, epochs, seconds, and how the run ended."""

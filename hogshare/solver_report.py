@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import html
-import json
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
-from hogshare import files
+from hogshare.documents import Document
 
 
 @dataclass(kw_only=True)
-class SolverReport:
+class SolverReport(Document):
     """How a model came about that no workers have fitted.
 
     It stands where a `Report` would (an estimator's `report_`), and has the same names for what
@@ -142,30 +140,6 @@ class SolverReport:
             "versions": dict(self.versions),
             "machine": dict(self.machine),
         }
-
-    def to_json(self, path: str | Path | None = None, indent: int | None = 2) -> str:
-        """Return `to_dict` as JSON text, and write it to a file if one is named.
-
-        Parameters
-        ----------
-        path : str or Path, default=None
-            File to write.
-        indent : int or None, default=2
-            As in :func:`json.dumps`.
-
-        Returns
-        -------
-        str
-
-        Raises
-        ------
-        OSError
-            If the file cannot be written; one that was there is as it was.
-        """
-        text = json.dumps(self.to_dict(), indent=indent, allow_nan=False)
-        if path is not None:
-            files.replace(Path(path), f"{text}\n".encode())
-        return text
 
     def table(self) -> str:
         """Plain text: the sentence, and the notes."""

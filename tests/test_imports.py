@@ -31,6 +31,7 @@ LEVELS = {
     "csvtext": 2,
     "ranges": 0,
     "tables": 0,
+    "documents": 1,
     "figures": 1,
     "forks": 1,
     "machine": 1,
