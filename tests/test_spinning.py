@@ -38,8 +38,8 @@ def test_idle_threads_are_ended_and_come_again():
     expected = product()
     for _ in range(3):
         spin()
-        (note,) = spinning.end_spinning(2)
-        assert "openblas" in note or "openmp" in note
+        # threads that an earlier test has left awake in another library are ended with them
+        assert any("openblas" in note or "openmp" in note for note in spinning.end_spinning(2))
         assert spinning._strangers_awake() == 0
         np.testing.assert_array_equal(product(), expected)
 
