@@ -62,7 +62,7 @@ class SGDClassifier(ClassifierPass, _SGDClassifier):
         Workers that fit the model together, for any number of classes. None is one (or what a
         surrounding joblib context says), -1 all usable cores. With ``runtime="auto"`` it is a
         ceiling, and one worker is used where more cannot pay or others have the cores now; with a
-        runtime named it is an order.
+        runtime named, so many start.
 
     random_state : int, RandomState or None, default=None
         Of the row order and of the split for early stopping. With one worker an int gives the

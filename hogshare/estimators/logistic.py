@@ -119,7 +119,7 @@ class LogisticRegression(Exporting, KnownParameters, _LogisticRegression):
     n_jobs : int or None, default=None
         Workers that fit the model together. None is one (or what a surrounding joblib context
         says), -1 all usable cores. With ``runtime="auto"`` it is a ceiling, and one worker is used
-        where more cannot pay or others have the cores now; with a runtime named it is an order.
+        where more cannot pay or others have the cores now; with a runtime named, so many start.
 
     plane : "shared", Shared or None, default="shared"
         Where the model lives while several workers fit it. "shared" (and None) is

@@ -59,7 +59,7 @@ class SGDRegressor(RegressorPass, _SGDRegressor):
     n_jobs : int or None, default=None
         Workers that fit the model together. None is one (or what a surrounding joblib context
         says), -1 all usable cores. With ``runtime="auto"`` it is a ceiling, and one worker is used
-        where more cannot pay or others have the cores now; with a runtime named it is an order.
+        where more cannot pay or others have the cores now; with a runtime named, so many start.
 
     random_state : int, RandomState or None, default=None
         Of the row order and of the split for early stopping. With one worker an int gives the
