@@ -38,10 +38,10 @@ GAIN = 0.98
 
 
 @kernel
-def exchange_message(rows, rule, plan, shared, private, scratch, me):
+def exchange_message(rows, rule, plan, schedule, vector, memory, mail, private, me):
     """Apply a worker's message, as the master, and compute its next one."""
-    master.take_message(plan, shared, me)
-    return turns.master_turn(rows, rule, plan, shared, private, scratch, me, 1)
+    master.take_message(plan, schedule, vector, mail, me)
+    return turns.master_turn(rows, rule, plan, schedule, vector, memory, mail, private, me, 1)
 
 
 def data(name: str) -> Any:
@@ -106,10 +106,10 @@ def run(
     K updates, and the objective after them.
     """
     made = session_of(problem, age, step, batch, damped, seed, PATIENCE * K)
-    table, every = made.shared.table, max(1, K // PARTS)
+    table, every = made.schedule.table, max(1, K // PARTS)
     workers = [made.worker(k) for k in range(age + 1)]
     assert all(worker.join() for worker in workers)
-    whole = made.rows, made.rule, made.plan, made.shared
+    whole = made.rows, made.rule, made.plan, made.schedule, made.vector, made.memory, made.mail
 
     def post(k: int, mailed: int) -> None:
         while table[k, layout.T_MAILED] == mailed:  # an epoch's end is a turn by itself
@@ -138,7 +138,7 @@ def run(
                 break
         k = update % (age + 1)
         mailed = int(table[k, layout.T_MAILED])
-        exchange_message(*whole, workers[k].private, workers[k].scratch, k)
+        exchange_message(*whole, workers[k].private, k)
         assert table[k, layout.T_STALENESS] == min(age, update)
         post(k, mailed)
     return reached, statistics.fmean(norms), at_end

@@ -131,6 +131,11 @@ def session(
     return made
 
 
+def groups(session):
+    """The shared arrays that kernels of all planes but the master's take."""
+    return session.schedule, session.vector, session.memory
+
+
 def run(session, turns=1000, blocks=64):
     """Let all workers take turns in this thread until the run is over."""
     workers = [session.worker(k) for k in range(session.settings.n_workers)]
@@ -149,7 +154,7 @@ def run(session, turns=1000, blocks=64):
 
 def twin_columns(session):
     """The twins' columns, as the session starts."""
-    fields = session.shared.columns
+    fields = session.schedule.columns
     return naive.Columns.start(
         session.settings.n_columns,
         fields[layout.C_ETA],

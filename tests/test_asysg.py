@@ -355,9 +355,9 @@ def test_a_draw_depends_on_the_block_not_on_the_worker():
         assert all(worker.join() for worker in workers)
         places = []
         for turn in range(4 * 12):
-            before = np.append(session.shared.w, session.shared.intercept)
+            before = np.append(session.vector.w, session.vector.intercept)
             workers[turn % n_workers].turn(1)
-            after = np.append(session.shared.w, session.shared.intercept)
+            after = np.append(session.vector.w, session.vector.intercept)
             places.append(tuple(np.flatnonzero(after != before)))
         assert len(set(places)) > 4
         written.append(places)

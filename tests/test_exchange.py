@@ -42,49 +42,49 @@ def change_some(private, total, state):
 
 
 @kernel
-def work(shared, private, me, rounds, total):
+def work(schedule, vector, memory, private, me, rounds, total):
     """Change the copy and exchange it, many times, then flush."""
     state = np.uint32(me + 1)
     for _ in range(rounds):
         state = change_some(private, total, state)
         private.local[layout.L_INTERCEPT, 0] += 1.0
-        exchange(shared, private, me, 0.0, 0.0, 1.0, TRY)
-    exchange(shared, private, me, 0.0, 0.0, 1.0, ALL)
+        exchange(schedule, vector, memory, private, me, 0.0, 0.0, 1.0, TRY)
+    exchange(schedule, vector, memory, private, me, 0.0, 0.0, 1.0, ALL)
 
 
 @kernel
-def work_without_base(shared, private, me, rounds, total):
+def work_without_base(schedule, vector, memory, private, me, rounds, total):
     """The broken twin: what was folded is not noted in the base, and is folded again."""
     state = np.uint32(me + 1)
-    n_segments = shared.segments.shape[0] // layout.WORD
-    size = shared.w.shape[0] // n_segments
+    n_segments = vector.segments.shape[0] // layout.WORD
+    size = vector.w.shape[0] // n_segments
     for _ in range(rounds):
         state = change_some(private, total, state)
         for s in range(n_segments):
-            if compare_exchange(shared.segments, s * layout.WORD, 0, me + 1) == 0:
+            if compare_exchange(vector.segments, s * layout.WORD, 0, me + 1) == 0:
                 for j in range(s * size, (s + 1) * size):
-                    shared.w[j] += private.w[j] - private.base[j]
-                    private.w[j] = shared.w[j]
-                store(shared.segments, s * layout.WORD, 0)
+                    vector.w[j] += private.w[j] - private.base[j]
+                    private.w[j] = vector.w[j]
+                store(vector.segments, s * layout.WORD, 0)
 
 
 @kernel
-def exchange_once(shared, private, me):
-    exchange(shared, private, me, 0.0, 0.0, 1.0, TRY)
+def exchange_once(schedule, vector, memory, private, me):
+    exchange(schedule, vector, memory, private, me, 0.0, 0.0, 1.0, TRY)
 
 
 @kernel
-def get_in_the_way(shared, stop, held):
+def get_in_the_way(segments, stop, held):
     """Hold one segment after another for a while, as a slow worker would."""
-    n = shared.segments.shape[0] // layout.WORD
+    n = segments.shape[0] // layout.WORD
     s = 0
     while load(stop, 0) == 0:
         s = (s + 1) % n
-        if compare_exchange(shared.segments, s * layout.WORD, 0, 99) == 0:
+        if compare_exchange(segments, s * layout.WORD, 0, 99) == 0:
             held[0] += 1
             for _ in range(2000):
                 load(stop, 0)
-            store(shared.segments, s * layout.WORD, 0)
+            store(segments, s * layout.WORD, 0)
 
 
 def wide_session(n_workers=2, dtype="float64"):
@@ -93,10 +93,10 @@ def wide_session(n_workers=2, dtype="float64"):
     y = np.arange(40) % 2
     problem = linear(X.astype(dtype), y, penalty=None)
     session = cases.session(problem, n_workers=n_workers, plane=Shared(exchange=8))
-    session.shared.curvature[:] = 0.0
-    session.shared.intercept_curvature[:] = 0.0
-    assert len(session.shared.segments) >= 4 * layout.WORD // (2 if dtype == "float32" else 1)
-    session.shared.w[:] = START
+    session.vector.curvature[:] = 0.0
+    session.vector.intercept_curvature[:] = 0.0
+    assert len(session.vector.segments) >= 4 * layout.WORD // (2 if dtype == "float32" else 1)
+    session.vector.w[:] = START
     workers = [session.worker(k) for k in range(n_workers)]
     assert all(w.join() for w in workers)
     return session, workers
@@ -107,7 +107,7 @@ def in_threads(function, session, workers, rounds=ROUNDS):
     totals = np.zeros((len(workers), FEATURES))
     threads = [
         threading.Thread(
-            target=function, args=(session.shared, w.private, w.me, rounds, totals[w.me])
+            target=function, args=(*cases.groups(session), w.private, w.me, rounds, totals[w.me])
         )
         for w in workers
     ]
@@ -122,15 +122,15 @@ def in_threads(function, session, workers, rounds=ROUNDS):
 def test_the_shared_vector_is_the_sum_of_all_changes(dtype):
     session, workers = wide_session(2, dtype)
     total = in_threads(work, session, workers)
-    np.testing.assert_array_equal(session.shared.w, START + total)
-    np.testing.assert_array_equal(session.shared.intercept, 2.0 * ROUNDS)
-    assert not session.shared.segments.any()
+    np.testing.assert_array_equal(session.vector.w, START + total)
+    np.testing.assert_array_equal(session.vector.intercept, 2.0 * ROUNDS)
+    assert not session.vector.segments.any()
 
 
 def test_segments_that_others_hold_lose_nothing():
     session, workers = wide_session()
     stop, held = np.zeros(1, np.int64), np.zeros(1, np.int64)
-    blocker = threading.Thread(target=get_in_the_way, args=(session.shared, stop, held))
+    blocker = threading.Thread(target=get_in_the_way, args=(session.vector.segments, stop, held))
     blocker.start()
     while held[0] == 0:
         time.sleep(0.001)
@@ -139,13 +139,13 @@ def test_segments_that_others_hold_lose_nothing():
     finally:
         stop[0] = 1
         blocker.join()
-    np.testing.assert_array_equal(session.shared.w, START + total)
+    np.testing.assert_array_equal(session.vector.w, START + total)
 
 
 def test_the_twin_without_base_update_breaks_the_sum():
     session, workers = wide_session()
     total = in_threads(work_without_base, session, workers, rounds=5)
-    assert (session.shared.w != START + total).any()
+    assert (session.vector.w != START + total).any()
 
 
 def test_a_scaled_copy_counts_with_its_scale():
@@ -153,19 +153,19 @@ def test_a_scaled_copy_counts_with_its_scale():
     worker.private.w[:] = 2.0 * START + 6.0
     worker.private.local[layout.L_SCALE] = 0.5
     fold(session, worker)
-    np.testing.assert_array_equal(session.shared.w, START + 3.0)
+    np.testing.assert_array_equal(session.vector.w, START + 3.0)
     np.testing.assert_array_equal(worker.private.w, START + 3.0)
     assert worker.private.local[layout.L_SCALE, 0] == 1.0
 
 
 def fold(session, worker):
-    work(session.shared, worker.private, worker.me, 0, np.zeros(FEATURES))
+    work(*cases.groups(session), worker.private, worker.me, 0, np.zeros(FEATURES))
 
 
 def test_a_copy_clipped_to_zero_keeps_its_zero():
     """Unless the shared weight has grown beyond what the copy's penalty has taken away."""
     session, (worker, _) = wide_session()
-    shared, private = session.shared.w, worker.private
+    shared, private = session.vector.w, worker.private
     private.w[:], private.base[:FEATURES] = 0.0, 3.0
     shared[: FEATURES // 2], shared[FEATURES // 2 :] = 2.0, 5.0
     fold(session, worker)
@@ -179,13 +179,13 @@ def test_weights_add_cold_coordinates_and_average_hot_ones(n_workers):
     private = worker.private
     private.local[layout.L_ETA] = 0.5
     private.w[:] = START + 1.0
-    curvature = session.shared.curvature
+    curvature = session.vector.curvature
     curvature[:] = 0.25
     curvature[:10], curvature[10:20] = 0.0, 1e12
-    session.shared.control[layout.LIVE] = n_workers
-    session.shared.table[0, layout.T_UNEXCHANGED] = 16
+    session.schedule.control[layout.LIVE] = n_workers
+    session.schedule.table[0, layout.T_UNEXCHANGED] = 16
     fold(session, worker)
-    folded = session.shared.w - START
+    folded = session.vector.w - START
     np.testing.assert_array_equal(folded[:10], 1.0)
     np.testing.assert_allclose(folded[10:20], 1.0 / n_workers, rtol=1e-5)
     if n_workers == 2:
@@ -195,40 +195,40 @@ def test_weights_add_cold_coordinates_and_average_hot_ones(n_workers):
 
 def test_a_segment_that_was_skipped_is_weighted_by_all_its_rows():
     session, (worker, _) = wide_session()
-    private, table = worker.private, session.shared.table
-    n_segments = len(session.shared.segments) // layout.WORD
+    private, table = worker.private, session.schedule.table
+    n_segments = len(session.vector.segments) // layout.WORD
     size = -(-FEATURES // n_segments)
     private.local[layout.L_ETA] = 0.5
     private.w[:] = START + 1.0
-    session.shared.curvature[:] = 0.25
-    session.shared.segments[layout.WORD] = 99  # somebody else holds the second segment
+    session.vector.curvature[:] = 0.25
+    session.vector.segments[layout.WORD] = 99  # somebody else holds the second segment
     table[0, layout.T_UNEXCHANGED] = 16
-    exchange_once(session.shared, private, 0)
+    exchange_once(*cases.groups(session), private, 0)
     assert private.pending[0] == 0 and private.pending[1] == 16
-    np.testing.assert_array_equal(session.shared.w[size : 2 * size], START)
-    session.shared.segments[layout.WORD] = 0
+    np.testing.assert_array_equal(session.vector.w[size : 2 * size], START)
+    session.vector.segments[layout.WORD] = 0
     table[0, layout.T_UNEXCHANGED] = 8
-    exchange_once(session.shared, private, 0)
+    exchange_once(*cases.groups(session), private, 0)
     for segment, rows in ((0, 16.0), (1, 24.0)):
         rho = 1.0 / (1.0 + 0.5 * rows * 0.25)
-        folded = session.shared.w[segment * size] - START
+        folded = session.vector.w[segment * size] - START
         np.testing.assert_allclose(folded, (1.0 + rho) / 2.0, rtol=1e-5)
 
 
 @kernel
-def exchange_stretched(shared, private, me, limit):
-    exchange(shared, private, me, 0.0, 1.0, limit, TRY)
+def exchange_stretched(schedule, vector, memory, private, me, limit):
+    exchange(schedule, vector, memory, private, me, 0.0, 1.0, limit, TRY)
 
 
 def test_a_stretched_change_is_folded_by_its_share():
     session, (worker, _) = wide_session()
     private = worker.private
     assert private.local[layout.L_STRETCH, 0] == 1.0
-    exchange_stretched(session.shared, private, 0, 8.0)
+    exchange_stretched(*cases.groups(session), private, 0, 8.0)
     assert private.local[layout.L_STRETCH, 0] == 2.0, "two workers are live"
     private.w[:] += 6.0
-    exchange_stretched(session.shared, private, 0, 8.0)
-    np.testing.assert_array_equal(session.shared.w, START + 3.0)
+    exchange_stretched(*cases.groups(session), private, 0, 8.0)
+    np.testing.assert_array_equal(session.vector.w, START + 3.0)
     np.testing.assert_array_equal(private.w, START + 3.0)
     np.testing.assert_array_equal(private.base[:FEATURES], START + 3.0)
 
@@ -236,25 +236,25 @@ def test_a_stretched_change_is_folded_by_its_share():
 def test_what_stays_in_the_copy_follows_the_stretch():
     """Of a held segment, and of what the weight holds back: nothing is lost, nothing doubled."""
     session, (worker, _) = wide_session()
-    shared, private = session.shared, worker.private
-    size = -(-FEATURES // (len(shared.segments) // layout.WORD))
+    vector, private = session.vector, worker.private
+    size = -(-FEATURES // (len(vector.segments) // layout.WORD))
     private.local[layout.L_ETA] = 0.5
-    shared.curvature[:] = 0.25
-    shared.table[0, layout.T_UNEXCHANGED] = 16
-    shared.segments[layout.WORD] = 99
+    vector.curvature[:] = 0.25
+    session.schedule.table[0, layout.T_UNEXCHANGED] = 16
+    vector.segments[layout.WORD] = 99
     private.w[:] += 1.0
-    exchange_stretched(shared, private, 0, 8.0)
+    exchange_stretched(*cases.groups(session), private, 0, 8.0)
     stretch = private.local[layout.L_STRETCH, 0]
     assert stretch == 2.0
     kept = (private.w - private.base[:FEATURES]) / stretch
     np.testing.assert_array_equal(kept[size : 2 * size], 1.0)
     assert 0.0 < kept[0] < 1.0
-    np.testing.assert_allclose(shared.w + kept, START + 1.0, rtol=1e-15)
+    np.testing.assert_allclose(vector.w + kept, START + 1.0, rtol=1e-15)
 
 
 def test_a_dead_workers_segments_are_freed_and_the_run_goes_on():
     session, (worker, dead) = wide_session()
-    session.shared.segments[0] = dead.me + 1  # died inside a fold
+    session.vector.segments[0] = dead.me + 1  # died inside a fold
     ended = threading.Event()
 
     def run():
@@ -271,7 +271,7 @@ def test_a_dead_workers_segments_are_freed_and_the_run_goes_on():
     assert ended.wait(5.0)
     thread.join()
     assert session.word(layout.EPOCHS) == session.plan.max_epochs
-    assert np.isfinite(session.shared.w).all() and session.shared.w.any()
+    assert np.isfinite(session.vector.w).all() and session.vector.w.any()
 
 
 @pytest.mark.parametrize("where", ["claimed", "counted"])
@@ -283,21 +283,21 @@ def test_a_dead_workers_block_is_put_back(where):
     assert live.join() and dead.join()
     if where == "claimed":
         ticket = session.word(layout.TICKET)
-        session.shared.done[0, 0] = 0
+        session.schedule.done[0, 0] = 0
         live.turn(1)  # prepares the order and takes block 0
-        session.shared.table[1, layout.T_BLOCK] = ticket + 1
-        session.shared.control[layout.TICKET] += 1
+        session.schedule.table[1, layout.T_BLOCK] = ticket + 1
+        session.schedule.control[layout.TICKET] += 1
     else:
-        while session.shared.remaining[0] > 1 or session.word(layout.TICKET) == 0:
+        while session.schedule.remaining[0] > 1 or session.word(layout.TICKET) == 0:
             live.turn(1)
-        session.shared.control[layout.ENDER] = 2
+        session.schedule.control[layout.ENDER] = 2
         live.turn(1)
     monitor = Monitor(session)
     monitor.bury(1)
     for _ in range(200):
         answer = live.turn(10)
         waits = answer == layout.TURN_WAIT
-        session.shared.table[0, layout.T_STATE] = layout.WAITING if waits else layout.ACTIVE
+        session.schedule.table[0, layout.T_STATE] = layout.WAITING if waits else layout.ACTIVE
         if answer == layout.TURN_DONE:
             break
         monitor.tick()

@@ -296,9 +296,9 @@ def test_a_run_that_is_broken_off_leaves_a_model(columns, average):
     assert worker.join()
     worker.turn(2)
     model = session.model()
-    assert np.abs(model.coef - session.shared.w.reshape(-1, columns).T).max() > 1e-3, "no scale"
+    assert np.abs(model.coef - session.vector.w.reshape(-1, columns).T).max() > 1e-3, "no scale"
     session.settle()
-    vector = session.shared.w.reshape(-1, columns).T
+    vector = session.vector.w.reshape(-1, columns).T
     np.testing.assert_allclose(vector, model.coef, rtol=1e-12)
     if average:
         np.testing.assert_allclose(session.model().average_coef, model.average_coef, rtol=1e-9)

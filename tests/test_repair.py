@@ -29,14 +29,14 @@ def make(n=120, m=6, columns=1):
 
 def error(session, X):
     """By how much what the rule sums over the rows is off, all private copies' parts included."""
-    columns, s = session.settings.n_columns, session.shared
+    columns, s = session.settings.n_columns, session
     if session.rule.method == 2:
-        table = s.gradients.reshape(-1, columns)
-        wanted, have = X.T @ table / len(X), s.average.reshape(-1, columns)
+        table = s.memory.gradients.reshape(-1, columns)
+        wanted, have = X.T @ table / len(X), s.memory.average.reshape(-1, columns)
     else:
-        table = s.dual.reshape(-1, 1 + columns)[:, 1:]
-        wanted, have = X.T @ table / session.rule.dual_scale, s.w.reshape(-1, columns)
-    means = np.abs(s.dual_mean - table.mean(axis=0)).max()
+        table = s.memory.dual.reshape(-1, 1 + columns)[:, 1:]
+        wanted, have = X.T @ table / session.rule.dual_scale, s.vector.w.reshape(-1, columns)
+    means = np.abs(s.memory.dual_mean - table.mean(axis=0)).max()
     return max(np.abs(wanted - have).max(), means)
 
 
@@ -56,12 +56,12 @@ def test_the_sums_are_whole_again_and_the_run_reaches_the_optimum(way, columns):
     for _ in range(20):
         turn([first, dead, last])
     # in the middle of a row: the table has it, the sums do not
-    s = session.shared
+    s = session
     for r in range(5):
         if rule == SDCA():
-            s.dual.reshape(-1, 1 + columns)[r, 1:] *= 0.5
+            s.memory.dual.reshape(-1, 1 + columns)[r, 1:] *= 0.5
         else:
-            s.gradients.reshape(-1, columns)[r] += 0.1
+            s.memory.gradients.reshape(-1, columns)[r] += 0.1
     monitor = Monitor(session)
     monitor.bury(dead.me)
     assert session.word(layout.REPAIR_WANTED) == 1
@@ -92,7 +92,7 @@ def test_without_the_repair_that_run_ends_elsewhere():
     assert all(w.join() for w in workers)
     for _ in range(20):
         turn(workers)
-    session.shared.gradients[:5] += 0.1
+    session.memory.gradients[:5] += 0.1
     live = workers
     while live:
         live = turn(live)
@@ -148,13 +148,13 @@ def test_the_one_that_sums_may_die_too(moment):
     monitor.bury(dead.me)
     turn([a, b, c])
     monitor.tick()
-    s = session.shared
-    assert s.control[layout.SUMMER] == -1
+    s = session
+    assert s.schedule.control[layout.SUMMER] == -1
     if moment != "opened":
-        s.control[layout.SUMMER] = b.me + 1
-        s.average[: len(s.average) // 2] = 7.0
+        s.schedule.control[layout.SUMMER] = b.me + 1
+        s.memory.average[: len(s.memory.average) // 2] = 7.0
     if moment == "summed":
-        s.control[layout.REPAIRED] = 1
+        s.schedule.control[layout.REPAIRED] = 1
     monitor.bury(b.me)
     assert session.word(layout.REPAIR_WANTED) == 2
     live = [a, c]
@@ -181,12 +181,12 @@ def test_a_monitor_that_opens_too_late_does_no_harm():
     monitor.tick()
     turn([a])
     assert session.word(layout.REPAIRED) == 1
-    session.shared.control[layout.SUMMER] = -1  # what it would have written a moment before
+    session.schedule.control[layout.SUMMER] = -1  # what it would have written a moment before
     turn([a, b])
     monitor.bury(b.me)
     turn([a])
     assert session.word(layout.REPAIRED) == 1, "opened for the first repair, not for this one"
-    open_repair(session.shared.table, session.shared.control)
+    open_repair(session.schedule.table, session.schedule.control)
     assert session.word(layout.SUMMER) == -2
     turn([a])
     assert session.word(layout.REPAIRED) == 2
@@ -221,7 +221,7 @@ def resting(n_workers=3):
 
 def test_a_death_inside_of_leaving_does_not_keep_the_others_at_rest():
     _, session, workers = resting()
-    session.shared.control[layout.LIVE] -= 1  # what leaving does first
+    session.schedule.control[layout.LIVE] -= 1  # what leaving does first
     assert not session.rests()
     Monitor(session).bury(workers[-1].me)
     assert session.rests()
@@ -229,7 +229,7 @@ def test_a_death_inside_of_leaving_does_not_keep_the_others_at_rest():
 
 def test_a_death_at_rest_is_repaired_by_the_caller_and_nobody_pushes_into_a_sum():
     X, session, (first, second, dead) = resting()
-    session.shared.dual.reshape(-1, 2)[:5, 1:] *= 0.5
+    session.memory.dual.reshape(-1, 2)[:5, 1:] *= 0.5
     monitor = Monitor(session)
     monitor.bury(dead.me)
     monitor.tick()
@@ -251,6 +251,6 @@ def test_a_death_at_rest_is_repaired_by_the_caller_and_nobody_pushes_into_a_sum(
 def test_the_caller_leaves_a_worker_that_sums_alone():
     _, session, workers = resting()
     Monitor(session).bury(workers[-1].me)
-    session.shared.control[layout.SUMMER] = 1  # a late worker
+    session.schedule.control[layout.SUMMER] = 1  # a late worker
     assert not session.restore_at_rest()
     assert session.word(layout.SUMMER) == 1 and session.word(layout.REPAIRED) == 0

@@ -48,6 +48,7 @@ def test_one_signature_per_rule_and_type_of_number(name, dtype, form):
         problem, *_ = cases.problem(form, dtype, **settings)
         session = cases.session(problem, rule=rule, plane=plane, **run)
         worker = session.worker(0)
-        arguments = session.rows, session.rule, session.plan, session.shared, worker.private
-        signatures.add(tuple(map(typeof, (*arguments, worker.scratch))))
+        numbers, groups = (session.rule, session.plan), (*cases.groups(session), session.mail)
+        arguments = session.rows, *numbers, *groups, worker.private
+        signatures.add(tuple(map(typeof, arguments)))
     assert len(signatures) == 1

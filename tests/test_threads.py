@@ -190,7 +190,7 @@ def test_who_is_interrupted_between_turns_holds_nobody(monkeypatch, name, before
             solve(problem_of(), stop=ENDLESS, **run)
         assert time.monotonic() - began < 30.0
     assert not crews[0].running and not crews[0].errors
-    assert crews[0].session.shared.table[0, layout.T_STATE] == layout.DEAD
+    assert crews[0].session.schedule.table[0, layout.T_STATE] == layout.DEAD
     assert solve(problem_of(), stop=Stop(epochs=2), **run).n_epochs == 2
 
 

@@ -195,7 +195,7 @@ class Checks:
 
     def _told(self, session: Session, coef: np.ndarray) -> float:
         """What SAGA's average says of the gradient; 0 without one."""
-        average = session.shared.average
+        average = session.memory.average
         if not average.size:
             return 0.0
         problem, units = self.problem, self.problem.sampled_units

@@ -136,17 +136,17 @@ class Confirmation:
 
 def go_on(session: Session) -> None:
     """Let a run that its criterion has stopped begin again where it is; nobody works meanwhile."""
-    shared = session.shared
-    columns, states = shared.columns, shared.table[:, layout.T_STATE]
+    schedule = session.schedule
+    columns, states = schedule.columns, schedule.table[:, layout.T_STATE]
     columns[layout.C_ACTIVE] = 1.0
     columns[layout.C_PATIENCE] = 0.0
     states[states == layout.DONE] = layout.STARTING
-    shared.control[layout.STOP] = layout.RUNNING
+    schedule.control[layout.STOP] = layout.RUNNING
     epoch = session.word(layout.EPOCHS)
     begun = session.word(layout.READY) > epoch
-    if begun and shared.remaining[(epoch % 2) * layout.WORD] == 0:
+    if begun and schedule.remaining[(epoch % 2) * layout.WORD] == 0:
         # its last block was done while the run was being stopped: nobody has ended it
-        repair.put_back(shared.returned, shared.control, 0, layout.FINISH_EPOCH)
+        repair.put_back(schedule.returned, schedule.control, 0, layout.FINISH_EPOCH)
 
 
 def can_go_on(session: Session) -> bool:

@@ -110,7 +110,9 @@ def fill_memory(session: Session, problem: LinearProblem, start: Model) -> None:
             table[trained] = np.asarray(start.memory)[trained]
         elif not begins_empty(start):
             local = session.private(0).local
-            saga.remember(session.rows, rule, a["w"], a["intercept"], session.shared, local)
+            saga.remember(
+                session.rows, rule, a["w"], a["intercept"], session.schedule, session.memory, local
+            )
         else:
             # From zero an empty table is ahead, by an epoch and more: a row's first step is its
             # whole gradient, as in SGD.

@@ -114,7 +114,7 @@ class _Again:
                 for i in self.of_epoch[self.prepared - 2]:
                     self._compute(int(i))
             replay.prepare_epoch(
-                self.session.rule, self.session.shared, self.session.plan, self.prepared
+                self.session.rule, self.session.schedule, self.session.plan, self.prepared
             )
 
     def _compute(self, i: int) -> None:
@@ -123,7 +123,9 @@ class _Again:
             return
         self._prepare(ticket)
         s, w = self.session, self.workers[worker]
-        replay.compute_again(s.rows, s.rule, s.plan, s.shared, w.private, w.scratch, worker, ticket)
+        replay.compute_again(
+            s.rows, s.rule, s.plan, s.schedule, s.vector, s.mail, w.private, worker, ticket
+        )
         self.computed[i] = True
 
     def by_versions(self) -> None:
@@ -143,7 +145,8 @@ class _Again:
                 for k in sorted(now, key=lambda k: (events[k, layout.E_TICKET], k)):
                     self._compute(k)
             self._compute(i)
-            replay.take_again(session.plan, session.shared, int(worker))
+            groups = session.schedule, session.vector, session.mail
+            replay.take_again(session.plan, *groups, int(worker))
 
     def _fills(self, version: int) -> bool:
         """Whether a message computed at that version is the last that the next one waits for."""
@@ -158,4 +161,6 @@ class _Again:
         for worker, ticket, _ in self.events:
             self._prepare(int(ticket))
             w = self.workers[worker]
-            replay.write_again(s.rows, s.rule, s.plan, s.shared, w.private, w.scratch, int(ticket))
+            replay.write_again(
+                s.rows, s.rule, s.plan, s.schedule, s.vector, s.memory, w.private, int(ticket)
+            )

@@ -1,6 +1,6 @@
 """One run's memory, and what the caller reads and writes there.
 
-Who writes: as `hogshare.kernels.epochs` and `hogshare.kernels.exchange` say for the shared arrays;
+Who writes: as `hogshare.kernels.shared` says for the shared arrays;
 row `me` of every private array belongs to worker `me`. A snapshot's place is written by the worker
 whose block made it due. Who frees: whoever allocated (the runtime: private memory, or an arena).
 
@@ -23,14 +23,15 @@ from hogshare.engine.sides import MasterSide, Worker
 from hogshare.interrupts import errstate
 from hogshare.kernels import apart, epochs, layout, repair, sgd, turns
 from hogshare.kernels.epochs import Plan
-from hogshare.kernels.epochs import Shared as SharedArrays
 from hogshare.kernels.rows import Rows
+from hogshare.kernels.shared import Mail, Memory, Schedule, Vector
 from hogshare.problems.model import Model, as_coef, columns_last, shrunk
 from hogshare.shm.table import IN_RUN
 from hogshare.stragglers import FIRST_BLOCKS, Stragglers
 
 AT_ONCE = 1 << 15  # numbers of a mean that are added up while a cache has them
 ROW_ARRAYS = ("row_data", "row_indices", "row_indptr", "row_y", "row_weight")
+MAIL_ARRAYS = {name: f"mail_{name}" for name in ("heads", "places", "changes", "intercepts")}
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,10 @@ class Session:
         for view in rows:
             view.flags.writeable = False
         self.rows = Rows(rows[0], rows[1], rows[2], settings.width, rows[3], rows[4])
-        self.shared = SharedArrays(**{name: arrays[name] for name in SharedArrays._fields})
+        self.schedule = Schedule(*(arrays[name] for name in Schedule._fields))
+        self.vector = Vector(*(arrays[name] for name in Vector._fields))
+        self.memory = Memory(*(arrays[name] for name in Memory._fields))
+        self.mail = Mail(*(arrays[MAIL_ARRAYS.get(name, name)] for name in Mail._fields))
         self.size = settings.n_features * settings.n_columns
         key = self.rule.method, self.plan.private, self.plan.ordered, settings.n_columns == 1
         self.take_turn = turns.TURNS[key]
@@ -105,14 +109,14 @@ class Session:
         plan = self.plan
         if plan.sleeps or plan.parts or self.barrier is not None:
             return
-        self.shared.table[:, layout.T_LOOKS] = looks
+        self.schedule.table[:, layout.T_LOOKS] = looks
         if not plan.ordered and plan.private != epochs.MASTER:
-            self.shared.table[:, layout.T_ENTERS] = 1
+            self.schedule.table[:, layout.T_ENTERS] = 1
 
     @property
     def looks(self) -> int:
         """How often turns that find no block, or are held, look again, in one wait."""
-        return int(self.shared.table[0, layout.T_LOOKS])
+        return int(self.schedule.table[0, layout.T_LOOKS])
 
     def private(self, me: int) -> sgd.Private:
         """Worker `me`'s own arrays."""
@@ -121,8 +125,8 @@ class Session:
             array = self.arrays[name]
             fields[name] = array[me, : self.size] if array.shape[1] else array[me]
         if self.plan.private == epochs.ALONE:
-            fields["copy"] = self.shared.w
-            fields["average_copy"] = self.shared.average
+            fields["copy"] = self.vector.w
+            fields["average_copy"] = self.memory.average
         local = self.arrays["local"][me, : layout.N_LOCAL_FIELDS * self.settings.n_columns]
         return sgd.Private(
             fields["copy"],
@@ -133,6 +137,7 @@ class Session:
             self.arrays["pending"][me],
             fields["average_copy"],
             fields["average_base"],
+            self.arrays["scratch"][me],
         )
 
     def worker(self, me: int) -> Worker:
@@ -147,7 +152,7 @@ class Session:
 
     def word(self, place: int) -> int:
         """A control word: an aligned load; what it orders is read after every worker has left."""
-        return int(self.shared.control[place])
+        return int(self.schedule.control[place])
 
     def block_seconds(self) -> float:
         """Mean time of the run's first blocks; 0 until they are done, of one that was resumed too.
@@ -155,7 +160,7 @@ class Session:
         Whoever asks first writes it down. Two who do at once may differ by a block; a plain store
         of one word, so both are whole, and the later stays.
         """
-        control, table = self.shared.control, self.shared.table
+        control, table = self.schedule.control, self.schedule.table
         if not control[layout.BLOCK_TIME] and self.word(layout.COMPLETED) >= FIRST_BLOCKS:
             busy, blocks = table[:, layout.T_BUSY].sum(), table[:, layout.T_BLOCKS].sum()
             if blocks >= FIRST_BLOCKS:  # a resumed run has others, which nobody timed here
@@ -164,14 +169,14 @@ class Session:
 
     def stop(self, reason: int = layout.STOPPED_BY_CALLER) -> None:
         """Ask all workers to stop at their next block; the first reason that is given stands."""
-        turns.stop(self.shared.control, reason)
+        turns.stop(self.schedule.control, reason)
 
     def give_up(self, me: int) -> None:
         """Count a worker of the calling thread as dead, which has been interrupted between turns.
 
         For a run that has been stopped: a master waits until every worker is done or dead.
         """
-        self.shared.table[me, layout.T_STATE] = layout.DEAD
+        self.schedule.table[me, layout.T_STATE] = layout.DEAD
 
     def model(self, last: bool = False) -> Model:
         """The model as it stands, averages included (exact once every worker has left).
@@ -180,9 +185,9 @@ class Session:
 
         last : whether every worker has left for good, so that the run's own arrays are the model
         """
-        n_columns, shared = self.settings.n_columns, self.shared
+        n_columns, vector = self.settings.n_columns, self.vector
         local = self.locals()
-        w, intercept = shared.w, shared.intercept
+        w, intercept = vector.w, vector.intercept
         if self.plan.private == epochs.ALONE:
             # the one worker's scale and intercept stand beside the vector until it leaves
             if last:
@@ -194,8 +199,8 @@ class Session:
         elif not last:
             w = w.copy()
         coef = shrunk(as_coef(w, n_columns), self.rule.threshold)
-        intercept = intercept.astype(shared.w.dtype)
-        t = self.rule.first_t + self.word(layout.EPOCHS) * float(shared.order.shape[1])
+        intercept = intercept.astype(vector.w.dtype)
+        t = self.rule.first_t + self.word(layout.EPOCHS) * float(self.schedule.order.shape[1])
         if not self.rule.average:
             return Model(coef, intercept, t)
         average, bias = self.mean_of_iterates(last)
@@ -207,7 +212,7 @@ class Session:
         last : whether the run's own arrays may be written for it
         """
         before = max(0.0, self.rule.first_t - self.rule.average)
-        n_columns, kind = self.settings.n_columns, self.shared.w.dtype
+        n_columns, kind = self.settings.n_columns, self.vector.w.dtype
         count, total, bias = self.sums_of_iterates(last)
         share = 1.0 / np.maximum(count + before, 1.0)
         bias = (bias + before * self.arrays["average_intercept"]) * share
@@ -244,7 +249,7 @@ class Session:
     def _fold(self) -> None:
         """Fold the one worker's scale, if it has never come to leave."""
         local, lag = self.locals()[0], self.arrays["lag"]
-        w = self.shared.w.reshape(-1, self.settings.n_columns)
+        w = self.vector.w.reshape(-1, self.settings.n_columns)
         if lag.size and local[layout.L_AVERAGE_SCALE].any():
             lag = lag[0, : self.size].reshape(w.shape)
             lag += local[layout.L_AVERAGE_SCALE] * w
@@ -266,13 +271,13 @@ class Session:
         in_place = self.plan.private in (epochs.LOCK_FREE, epochs.MASTER)
         weights = counts if in_place else local[:, layout.L_AVERAGE_SCALE]
         for k in np.flatnonzero(weights.any(axis=1)):
-            w = self.shared.w if in_place else self.private(int(k)).w
+            w = self.vector.w if in_place else self.private(int(k)).w
             total = total + np.tile(weights[k], self.settings.n_features) * w
         return counts.sum(axis=0), total, local[:, layout.L_AVERAGE_INTERCEPT].sum(axis=0)
 
     def put_intercept(self, intercept: np.ndarray) -> None:
         """Move the intercepts while nobody works; whoever joins again starts from there."""
-        self.shared.intercept[:] = intercept
+        self.vector.intercept[:] = intercept
         if self.plan.private == epochs.ALONE:
             self.locals()[0, layout.L_INTERCEPT] = intercept
 
@@ -284,7 +289,7 @@ class Session:
         return (
             self.word(layout.LIMIT) <= self.word(layout.EPOCHS) < self.plan.max_epochs
             # by their states: LIVE may be one off after a death inside of joining or leaving
-            and set(busy).isdisjoint(self.shared.table[:, layout.T_STATE].tolist())
+            and set(busy).isdisjoint(self.schedule.table[:, layout.T_STATE].tolist())
             and self.word(layout.STOP) == layout.RUNNING
             and self.master_is_idle()
         )
@@ -298,14 +303,14 @@ class Session:
         """Whether all that workers have posted is in the model; they post no more, or rest."""
         if not self.has_master:
             return True
-        table = self.shared.table[self.shared.table[:, layout.T_STATE] != layout.DEAD]
+        table = self.schedule.table[self.schedule.table[:, layout.T_STATE] != layout.DEAD]
         taken = (table[:, layout.T_MAILED] == table[:, layout.T_TAKEN]).all()
         words = (layout.GATHERED, layout.JOURNAL, layout.SERVING)
         return bool(taken) and not any(self.word(word) for word in words)
 
     def raise_limit(self, epochs: int) -> None:
         """Let workers that rest go on up to so many epochs."""
-        self.shared.control[layout.LIMIT] = min(epochs, self.plan.max_epochs)
+        self.schedule.control[layout.LIMIT] = min(epochs, self.plan.max_epochs)
         if self.on_limit is not None:
             self.on_limit()
 
@@ -343,7 +348,7 @@ class Session:
         """Mean of what is remembered of the rows, as it stands: float64 of shape (n_columns,)."""
         if self.plan.private == epochs.ALONE:
             return self.locals()[0, layout.L_DUAL_MEAN]
-        return self.shared.dual_mean
+        return self.memory.dual_mean
 
     def restore_sums(self) -> None:
         """Make what is bound to be a sum over the rows that sum again, if a worker has died.
@@ -354,17 +359,17 @@ class Session:
             sum_anew(self)
 
     def _lost_anyone(self) -> bool:
-        return layout.DEAD in self.shared.table[:, layout.T_STATE].tolist()
+        return layout.DEAD in self.schedule.table[:, layout.T_STATE].tolist()
 
     def restore_at_rest(self) -> bool:
         """`restore_sums` while all rest; False if a worker that joined late is just about it."""
         if not self._lost_anyone():
             return True
         me = self.settings.n_workers + 1  # the caller, beside the workers
-        if not repair.take_sums(self.shared.control, me):
+        if not repair.take_sums(self.schedule.control, me):
             return False
         self.restore_sums()
-        repair.give_sums_back(self.shared.control)
+        repair.give_sums_back(self.schedule.control)
         return True
 
     def locals(self) -> np.ndarray:

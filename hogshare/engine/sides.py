@@ -39,8 +39,7 @@ class Worker:
         self.session = session
         self.me = me
         self.private = session.private(me)
-        self.table = session.shared.table[me]
-        self.scratch = session.arrays["scratch"][me]
+        self.table = session.schedule.table[me]
 
     def turns(self) -> Turns:
         """Where this worker keeps its last turns."""
@@ -50,18 +49,18 @@ class Worker:
         """Load or compile the kernels for this session's types; a run does nothing else before."""
         s = self.session
         name = s.take_turn.__name__
-        kinds = s.shared.w.dtype.num, s.rows.indices.dtype.num, self.private.lag.dtype.num
+        kinds = s.vector.w.dtype.num, s.rows.indices.dtype.num, self.private.lag.dtype.num
         key = name, kinds, self.enters
         if key in _PREPARED or JIT_DISABLED:
             return
-        turn = (s.rows, s.rule, s.plan, s.shared, self.private, self.scratch, self.me, 0)
-        s.take_turn.compile(tuple(map(typeof, turn)))
+        run = s.rows, s.rule, s.plan, s.schedule, s.vector, s.memory, s.mail
+        s.take_turn.compile(tuple(map(typeof, (*run, self.private, self.me, 0))))
         if not self.enters:
-            side = (s.rule, s.plan, s.shared, self.private, self.me)
+            side = (s.rule, s.plan, s.schedule, s.vector, s.memory, self.private, self.me)
             turns.join.compile(tuple(map(typeof, side)))
             turns.leave.compile(tuple(map(typeof, (*side, layout.DONE))))
         # not when somebody wants to stop: that has to be quick
-        turns.stop.compile(tuple(map(typeof, (s.shared.control, layout.STOPPED_BY_CALLER))))
+        turns.stop.compile(tuple(map(typeof, (s.schedule.control, layout.STOPPED_BY_CALLER))))
         if s.plan.private == epochs.MASTER:
             s.master().prepare()
         _PREPARED.add(key)
@@ -70,7 +69,8 @@ class Worker:
     def join(self) -> bool:
         """Enter the run and pull for the first time; False if the run has been closed."""
         s = self.session
-        joined = bool(turns.join(s.rule, s.plan, s.shared, self.private, self.me))
+        side = s.rule, s.plan, s.schedule, s.vector, s.memory, self.private, self.me
+        joined = bool(turns.join(*side))
         if joined:
             self._sign(s.clock())
         return joined
@@ -121,7 +121,7 @@ class Worker:
     def ask(self) -> bool:
         """Ask the user's barrier, and take note if it lets the worker pass."""
         assert self.session.barrier is not None
-        table = ProgressTable(self.session.shared.table)
+        table = ProgressTable(self.session.schedule.table)
         present = table.in_run  # who joins after this look may not have been asked about
         if not ask(self.session.barrier, table, self.me):
             return False
@@ -150,7 +150,7 @@ class Worker:
 
     def nobody_computes(self) -> bool:
         """Whether no worker in the run has a block in hand."""
-        table = self.session.shared.table
+        table = self.session.schedule.table
         in_run = ProgressTable(table).in_run
         return bool((table[in_run, layout.T_BLOCK] == layout.NO_BLOCK).all())
 
@@ -194,9 +194,8 @@ class Worker:
         """Claim and compute up to `n_blocks` blocks; one of the ``TURN_`` answers."""
         s = self.session
         began = s.clock()
-        answer = s.take_turn(
-            s.rows, s.rule, s.plan, s.shared, self.private, self.scratch, self.me, n_blocks
-        )
+        groups = s.schedule, s.vector, s.memory, s.mail
+        answer = s.take_turn(s.rows, s.rule, s.plan, *groups, self.private, self.me, n_blocks)
         self.table[layout.T_HEARTBEAT] = s.clock()
         if self.enters and answer != layout.TURN_CLOSED:
             self._sign(began)
@@ -205,7 +204,7 @@ class Worker:
     def leave(self, state: int = layout.DONE) -> None:
         """Push what is left, and be done or resting."""
         s = self.session
-        turns.leave(s.rule, s.plan, s.shared, self.private, self.me, state)
+        turns.leave(s.rule, s.plan, s.schedule, s.vector, s.memory, self.private, self.me, state)
         if s.plan.inline:
             s.master().serve()  # the rest of its sum
 
@@ -216,7 +215,7 @@ class Worker:
         slot = completed // s.plan.record_every - 1
         if not 0 <= slot < len(s.arrays["snapshot_blocks"]):
             return
-        intercept = s.shared.intercept
+        intercept = s.vector.intercept
         scale = np.ones(s.settings.n_columns)
         if s.plan.private == epochs.ALONE:
             scale = self.private.local[layout.L_SCALE]
@@ -225,7 +224,7 @@ class Worker:
         before = s.word(layout.WRITES)
         with errstate(all="ignore"):  # a diverging run may overflow here; it is told at the end
             np.multiply(
-                s.shared.w.reshape(-1, s.settings.n_columns),
+                s.vector.w.reshape(-1, s.settings.n_columns),
                 scale.astype(snapshot.dtype),
                 out=snapshot.reshape(-1, s.settings.n_columns),
             )
@@ -253,16 +252,18 @@ class MasterSide:
         """Load or compile the kernel."""
         if not JIT_DISABLED:
             s = self.session
-            master.serve.compile(tuple(map(typeof, (s.plan, s.shared, SERVE_ROUNDS, s.looks))))
+            groups = s.schedule, s.vector, s.mail
+            master.serve.compile(tuple(map(typeof, (s.plan, *groups, SERVE_ROUNDS, s.looks))))
 
     def take_over(self) -> None:
         """Put in order what another master has left."""
-        master.take_over(self.session.shared)
+        s = self.session
+        master.take_over(s.schedule, s.vector, s.mail)
 
     def serve(self) -> int:
         """Take what workers have posted; how many messages, or `master.OVER`."""
         s = self.session
-        return int(master.serve(s.plan, s.shared, SERVE_ROUNDS, s.looks))
+        return int(master.serve(s.plan, s.schedule, s.vector, s.mail, SERVE_ROUNDS, s.looks))
 
     def waited(self) -> int:
         """Nanoseconds that turns have waited for mail so far."""

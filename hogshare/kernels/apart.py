@@ -26,16 +26,16 @@ from hogshare.kernels.turns import nothing_to_claim, rows_of
 
 
 @helper
-def read_part(shared, private, part, parts):
+def read_part(vector, private, part, parts):
     """Copy one part of the vector; the intercepts come with the first."""
-    size = shared.w.shape[0]
+    size = vector.w.shape[0]
     for j in range(size * part // parts, size * (part + 1) // parts):
-        private.w[j] = shared.w[j]
-        private.base[j] = shared.w[j]
+        private.w[j] = vector.w[j]
+        private.base[j] = vector.w[j]
     if part == 0:
-        for c in range(shared.intercept.shape[0]):
-            private.local[layout.L_INTERCEPT, c] = shared.intercept[c]
-            private.local[layout.L_INTERCEPT_BASE, c] = shared.intercept[c]
+        for c in range(vector.intercept.shape[0]):
+            private.local[layout.L_INTERCEPT, c] = vector.intercept[c]
+            private.local[layout.L_INTERCEPT_BASE, c] = vector.intercept[c]
 
 
 @helper
@@ -47,49 +47,49 @@ def moved(now, base, mine):
 
 
 @helper
-def write_part(shared, private, part, parts):
+def write_part(vector, private, part, parts):
     """Add what has changed in one part of the copy."""
-    size = shared.w.shape[0]
-    kind = shared.w.dtype.type
+    size = vector.w.shape[0]
+    kind = vector.w.dtype.type
     for j in range(size * part // parts, size * (part + 1) // parts):
         if private.w[j] != private.base[j]:
-            shared.w[j] = kind(moved(shared.w[j], private.base[j], private.w[j]))
+            vector.w[j] = kind(moved(vector.w[j], private.base[j], private.w[j]))
     if part == 0:
         local = private.local
-        for c in range(shared.intercept.shape[0]):
+        for c in range(vector.intercept.shape[0]):
             base, mine = local[layout.L_INTERCEPT_BASE, c], local[layout.L_INTERCEPT, c]
-            shared.intercept[c] = moved(shared.intercept[c], base, mine)
+            vector.intercept[c] = moved(vector.intercept[c], base, mine)
 
 
 @helper
-def compute_apart(rows, rule, plan, shared, private, scratch, ticket):
+def compute_apart(rows, rule, plan, schedule, vector, private, ticket):
     """Take the block's steps on the copy."""
-    order, first, end, t = rows_of(ticket, plan, shared.order, rule.first_t)
+    order, first, end, t = rows_of(ticket, plan, schedule.order, rule.first_t)
     start_block(private.local)
-    vector = private.w, private.local[layout.L_INTERCEPT], shared.rarity
-    args = private, shared.columns, scratch, False
+    model = private.w, private.local[layout.L_INTERCEPT], vector.rarity
+    args = private, schedule.columns, False
     if rule.coordinate == ALL:
-        hogwild_rows(rows, rule, order, first, end, t, *vector, *args)
+        hogwild_rows(rows, rule, order, first, end, t, *model, *args)
     else:
         epoch, block = ticket // plan.n_blocks, ticket % plan.n_blocks
-        begin_draws(rule, plan.seed, epoch, block, private.local.shape[1], scratch)
-        coordinate_rows(rows, rule, order, first, end, t, *vector, *args)
+        begin_draws(rule, plan.seed, epoch, block, private.local.shape[1], private.scratch)
+        coordinate_rows(rows, rule, order, first, end, t, *model, *args)
 
 
 @kernel
-def apart_turn(rows, rule, plan, shared, private, scratch, me, n_blocks):
+def apart_turn(rows, rule, plan, schedule, vector, memory, mail, private, me, n_blocks):
     """Take up to `n_blocks` blocks a step further; one of the ``TURN_`` answers."""
-    control = shared.control
-    state = shared.table[me]
+    control = schedule.control
+    state = schedule.table[me]
     for _ in range(n_blocks):
         if must_leave(control, False):
             return layout.TURN_DONE
         sleeps = state[layout.T_SLEEPS]
         if sleeps == 0:
-            if plan.barrier != FREE and not may_pass(plan, shared.table, control, me):
+            if plan.barrier != FREE and not may_pass(plan, schedule.table, control, me):
                 return layout.TURN_WAIT
-            if claim(shared, plan, me) == layout.NO_BLOCK:
-                return nothing_to_claim(shared, plan, me)
+            if claim(schedule, plan, me) == layout.NO_BLOCK:
+                return nothing_to_claim(schedule, plan, me)
             if state[layout.T_STATE] != layout.ACTIVE:
                 store(state, layout.T_STATE, layout.ACTIVE)
             state[layout.T_VERSION] = load(control, layout.VERSION)
@@ -97,24 +97,24 @@ def apart_turn(rows, rule, plan, shared, private, scratch, me, n_blocks):
         last, completed = True, 0
         if ticket != layout.FINISH_EPOCH:
             if sleeps < plan.parts:
-                read_part(shared, private, sleeps, plan.parts)
+                read_part(vector, private, sleeps, plan.parts)
                 state[layout.T_SLEEPS] = sleeps + 1
                 return layout.TURN_SLEEP
             if sleeps == plan.parts:
-                compute_apart(rows, rule, plan, shared, private, scratch, ticket)
-            write_part(shared, private, sleeps - plan.parts, plan.parts)
+                compute_apart(rows, rule, plan, schedule, vector, private, ticket)
+            write_part(vector, private, sleeps - plan.parts, plan.parts)
             if sleeps + 1 < 2 * plan.parts:
                 state[layout.T_SLEEPS] = sleeps + 1
                 return layout.TURN_SLEEP
             state[layout.T_SLEEPS] = 0
-            record_push(shared, me)
-            note_event(shared, me, ticket, 0)
-            _, first, end, _ = rows_of(ticket, plan, shared.order, rule.first_t)
+            record_push(schedule, me)
+            note_event(schedule, me, ticket, 0)
+            _, first, end, _ = rows_of(ticket, plan, schedule.order, rule.first_t)
             state[layout.T_ROWS] += end - first
-            last, completed = complete(shared, plan, ticket, private.local)
+            last, completed = complete(schedule, plan, ticket, private.local)
             tick(state)
         if last:
-            end_epochs(rows, rule, plan, shared, private, me)
+            end_epochs(rows, rule, plan, schedule, vector, memory, private, me)
         news = news_of(plan, last, completed)
         if news != layout.TURN_OVER:
             return news

@@ -25,7 +25,7 @@ from hogshare.kernels.saga import bend, gain_of, look_ahead_in, row_change, saga
 
 
 @helper
-def asaga_rows(rows, rule, order, first, last, shared, local, atomic, level):
+def asaga_rows(rows, rule, order, first, last, schedule, vector, memory, local, atomic, level):
     """Take one step per row ``order[first:last]`` on the shared vector and average.
 
     local : as `sgd.Private.local`
@@ -35,9 +35,9 @@ def asaga_rows(rows, rule, order, first, last, shared, local, atomic, level):
     n_columns = local.shape[1]
     change = local[layout.L_STEP]
     step = local[layout.L_ETA]
-    gradients = shared.gradients
-    w = shared.w
-    average = shared.average
+    gradients = memory.gradients
+    w = vector.w
+    average = memory.average
     kind = w.dtype.type
     share = 1.0 / rule.dual_rows
     l2, l1 = strengths(rule)
@@ -45,17 +45,17 @@ def asaga_rows(rows, rule, order, first, last, shared, local, atomic, level):
         r = order[i]
         look_ahead_in(gradients, rows, order, i, n_columns)
         start, end = row_bounds(rows, r)
-        intercept = shared.intercept
-        gain = gain_of(shared.chances, r)
+        intercept = vector.intercept
+        gain = gain_of(schedule.chances, r)
         bent = bend(level, i, order.shape[0])
-        args = gradients, local, shared.columns, gain * bent, False, False
+        args = gradients, local, schedule.columns, gain * bent, False, False
         active, _ = row_change(rows, rule, r, w, intercept, *args)
         if not active:
             continue
         for k in range(start, end):
             f = column_of(rows, start, k)
             x = np.float64(rows.data[k])
-            rarity = np.float64(shared.rarity[f])
+            rarity = np.float64(vector.rarity[f])
             for c in range(n_columns):
                 j = f * np.uint64(n_columns) + np.uint64(c)
                 before = np.float64(w[j])
@@ -71,9 +71,9 @@ def asaga_rows(rows, rule, order, first, last, shared, local, atomic, level):
         if rule.fit_intercept:
             for c in range(n_columns):
                 pace = bent * step[c] * rule.intercept_step
-                drift = -pace * (gain * change[c] + shared.dual_mean[c])
+                drift = -pace * (gain * change[c] + memory.dual_mean[c])
                 if atomic:
-                    add_float(shared.intercept, c, drift)
+                    add_float(vector.intercept, c, drift)
                 else:
-                    shared.intercept[c] += drift
-                add_float(shared.dual_mean, c, change[c] * share)
+                    vector.intercept[c] += drift
+                add_float(memory.dual_mean, c, change[c] * share)

@@ -113,17 +113,18 @@ def change_of(rows, rule, order, first, last, steps, feature, c, before, rare, e
 
 @helper
 def write_coordinate(
-    rows, rule, order, first, last, t, w, intercept, rarity, private, columns, scratch, atomic
+    rows, rule, order, first, last, t, w, intercept, rarity, private, columns, atomic
 ):
     """Draw a coordinate and add to it the step of rows ``order[first:last]``, a mini-batch.
 
+    The worker's scratch holds the rows' steps.
+
     t : time of the first row
-    scratch : float64, the rows' steps [batch * n_columns], then as above
     """
     local = private.local
     n_columns = local.shape[1]
-    steps = scratch[: (last - first) * n_columns]
-    memory = scratch[rule.batch * n_columns :]
+    steps = private.scratch[: (last - first) * n_columns]
+    memory = private.scratch[rule.batch * n_columns :]
     n_features = w.shape[0] // n_columns
     sparse_draw = rule.coordinate != UNIFORM and rows.width == 0
     if sparse_draw:
@@ -174,18 +175,18 @@ def write_coordinate(
 
 @helper
 def coordinate_rows(
-    rows, rule, order, first, last, t, w, intercept, rarity, private, columns, scratch, atomic
+    rows, rule, order, first, last, t, w, intercept, rarity, private, columns, atomic
 ):
     """Write one coordinate for every `rule.batch` of the rows ``order[first:last]``.
 
-    Arguments are those of `hogwild.hogwild_rows`; scratch as above, its stream begun.
+    Arguments are those of `hogwild.hogwild_rows`; the stream in the worker's scratch has begun.
     """
     i = first
     while i < last:
         stop = min(last, i + rule.batch)
-        steps_of_batch(rows, rule, order, i, stop, t, w, intercept, private, columns, scratch)
+        steps_of_batch(rows, rule, order, i, stop, t, w, intercept, private, columns)
         vector = w, intercept, rarity
-        args = private, columns, scratch, atomic
+        args = private, columns, atomic
         write_coordinate(rows, rule, order, i, stop, t, *vector, *args)
         t += np.float64(stop - i)
         i = stop

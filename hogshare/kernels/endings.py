@@ -19,55 +19,55 @@ from hogshare.kernels.sgd import GRADIENT, SAGA
 
 
 @helper
-def any_nonfinite(private, shared, plan):
+def any_nonfinite(private, vector, plan):
     """Whether the model has left the floating-point range (every value is looked at).
 
     Counted, not looked for: without a way out the loop is as quick as memory is.
     """
     in_shared = plan.private == LOCK_FREE or plan.private == MASTER
-    w = shared.w if in_shared else private.w
+    w = vector.w if in_shared else private.w
     outside = 0
     for j in range(w.shape[0]):
         outside += 0 if np.isfinite(w[j]) else 1
     if outside > 0:
         return True
-    for c in range(shared.intercept.shape[0]):
-        intercept = shared.intercept[c] if in_shared else private.local[layout.L_INTERCEPT, c]
+    for c in range(vector.intercept.shape[0]):
+        intercept = vector.intercept[c] if in_shared else private.local[layout.L_INTERCEPT, c]
         if not np.isfinite(intercept):
             return True
     return False
 
 
 @helper
-def end_epoch(rows, rule, plan, shared, private, epoch):
+def end_epoch(rows, rule, plan, schedule, vector, memory, private, epoch):
     """Decide whether learning goes on; the worker holds the ENDER word."""
-    control = shared.control
+    control = schedule.control
     local = private.local
     in_shared = plan.private == LOCK_FREE or plan.private == MASTER
-    w = shared.w if in_shared else private.w
+    w = vector.w if in_shared else private.w
     n_columns = local.shape[1]
-    n_rows = np.float64(shared.order.shape[1])
+    n_rows = np.float64(schedule.order.shape[1])
     # whoever has the model looks at it too: after a run's last epoch once is enough
     handed_back = plan.private == ALONE and epoch + 1 >= plan.max_epochs and not plan.report_epochs
-    if not handed_back and any_nonfinite(private, shared, plan):
+    if not handed_back and any_nonfinite(private, vector, plan):
         stop_now(control, layout.STOPPED_BY_DIVERGENCE)
         store(control, layout.EPOCHS, epoch + 1)
         return
-    sums = shared.sums[epoch % 2]
-    if epoch < shared.history.shape[0]:
+    sums = schedule.sums[epoch % 2]
+    if epoch < schedule.history.shape[0]:
         total = 0.0
         for c in range(n_columns):
             total += sums[c]
         # a loss that couples the columns is counted once per row
         parts = 1 if rule.loss == losses.MULTINOMIAL else n_columns
-        shared.history[epoch] = total / (n_rows * parts)
+        schedule.history[epoch] = total / (n_rows * parts)
     # the block's scratch is free here: its sums have been added to the epoch's
     criterion = local[layout.L_STEP]
     score = local[layout.L_LOSS]
     for c in range(n_columns):
         criterion[c] = sums[n_columns + c] / n_rows
         if rule.method != GRADIENT and rule.penalty != penalties.NONE:
-            squares, absolutes = half_squares(w, shared.divisors, rule.threshold, n_columns, c)
+            squares, absolutes = half_squares(w, memory.divisors, rule.threshold, n_columns, c)
             l2 = (1.0 - rule.l1_ratio) * squares
             criterion[c] += rule.alpha * (l2 + rule.l1_ratio * absolutes)
         score[c] = 0.0
@@ -81,18 +81,18 @@ def end_epoch(rows, rule, plan, shared, private, epoch):
         if in_shared:
             for c in range(n_columns):
                 local[layout.L_SCALE, c] = 1.0
-                local[layout.L_INTERCEPT, c] = shared.intercept[c]
-        held_out_scores(rows, rule, plan.regression, shared.held_out, w, local, score)
+                local[layout.L_INTERCEPT, c] = vector.intercept[c]
+        held_out_scores(rows, rule, plan.regression, schedule.held_out, w, local, score)
     if rule.method == SAGA and rule.tamed != 0:
-        tame(shared.columns, sums, epoch, rule.loss == losses.MULTINOMIAL)
-    fade(rule, shared.columns, epoch)
+        tame(schedule.columns, sums, epoch, rule.loss == losses.MULTINOMIAL)
+    fade(rule, schedule.columns, epoch)
     adaptive = rule.schedule == schedules.ADAPTIVE
-    if apply_criterion(shared, plan, adaptive, criterion, score, epoch):
+    if apply_criterion(schedule.columns, plan, adaptive, criterion, score, epoch):
         stop_now(control, layout.STOPPED_BY_CRITERION)
     if rule.method != GRADIENT:
-        average = shared.average if in_shared else private.average
-        means = shared.dual_mean if in_shared else local[layout.L_DUAL_MEAN]
-        call(rule, shared, sums, w, average, means, epoch)
+        average = memory.average if in_shared else private.average
+        means = memory.dual_mean if in_shared else local[layout.L_DUAL_MEAN]
+        call(rule, schedule, memory, sums, w, average, means, epoch)
     store(control, layout.EPOCHS, epoch + 1)
 
 
@@ -121,7 +121,7 @@ def steepest(rule, units, w, average, means):
 
 
 @helper
-def call(rule, shared, sums, w, average, means, epoch):
+def call(rule, schedule, memory, sums, w, average, means, epoch):
     """Let workers rest for a look, once an epoch has changed as little as is hoped for.
 
     What an epoch changes in what is remembered of rows dies out as the gradient does, as long as
@@ -131,7 +131,7 @@ def call(rule, shared, sums, w, average, means, epoch):
     from the epoch after the next one then. From the next one others may have: with them it is
     foreseen, at the rate of late, and the rest comes after it.
     """
-    columns = shared.columns
+    columns = schedule.columns
     n_columns = columns.shape[1]
     before = columns[layout.C_CHANGE, 0]
     change = 0.0
@@ -139,7 +139,7 @@ def call(rule, shared, sums, w, average, means, epoch):
         change += sums[2 * n_columns + c]
     columns[layout.C_CHANGE, 0] = change
     first_free = epoch + 1
-    if shared.table.shape[0] > 1:
+    if schedule.table.shape[0] > 1:
         first_free = epoch + 2
         if change < before:
             change *= change / before
@@ -149,38 +149,38 @@ def call(rule, shared, sums, w, average, means, epoch):
         return
     small = columns[layout.C_SMALL, 0]
     told = small > 0.0 and average.shape[0] > 0
-    if told and steepest(rule, shared.units, w, average, means) > small:
+    if told and steepest(rule, memory.units, w, average, means) > small:
         return
     columns[layout.C_ENOUGH, 0] = -np.float64(first_free)
-    if first_free < load(shared.control, layout.LIMIT):
-        store(shared.control, layout.LIMIT, first_free)
+    if first_free < load(schedule.control, layout.LIMIT):
+        store(schedule.control, layout.LIMIT, first_free)
 
 
 @helper
-def epoch_is_over(shared, plan):
+def epoch_is_over(schedule, plan):
     """Whether the oldest epoch that has not been ended has no block left."""
-    epoch = load(shared.control, layout.EPOCHS)
+    epoch = load(schedule.control, layout.EPOCHS)
     return (
         epoch < plan.max_epochs
-        and load(shared.control, layout.READY) > epoch
-        and load(shared.remaining, (epoch % 2) * layout.WORD) == 0
-        and load(shared.control, layout.STOP) == layout.RUNNING
+        and load(schedule.control, layout.READY) > epoch
+        and load(schedule.remaining, (epoch % 2) * layout.WORD) == 0
+        and load(schedule.control, layout.STOP) == layout.RUNNING
     )
 
 
 @helper
-def end_epochs(rows, rule, plan, shared, private, me):
+def end_epochs(rows, rule, plan, schedule, vector, memory, private, me):
     """End every epoch that is over, in order.
 
     Two short epochs may be over before the first has been decided on, so this is not left to
     whoever completes a last block: whoever does takes the ENDER word, or leaves the work to the
     holder, who looks again after giving the word back.
     """
-    control = shared.control
-    while epoch_is_over(shared, plan):
+    control = schedule.control
+    while epoch_is_over(schedule, plan):
         if compare_exchange(control, layout.ENDER, 0, me + 1) != 0:
             return
-        if epoch_is_over(shared, plan):
+        if epoch_is_over(schedule, plan):
             epoch = load(control, layout.EPOCHS)
-            end_epoch(rows, rule, plan, shared, private, epoch)
+            end_epoch(rows, rule, plan, schedule, vector, memory, private, epoch)
         store(control, layout.ENDER, 0)

@@ -41,73 +41,6 @@ MASTER = 3  # snapshots, and changes by mail to a master
 SIMULATED = 2
 
 
-class Shared(NamedTuple):
-    """What all workers of a run share.
-
-    w : rows' dtype [n_features * n_columns], the shared vector
-    intercept : float64 [n_columns]
-    curvature : float32 [n_features], for the exchange (empty without)
-    intercept_curvature : float64 [1]
-    dual : rows' dtype [n_rows * (1 + n_columns)], see `dual` (empty without the dual rule)
-    dual_mean : float64 [n_columns], mean of the dual variables, or of SAGA's gradients
-    gradients : rows' dtype [n_rows * n_columns], SAGA's table (empty without)
-    average : float64 [n_features * n_columns], its average (empty without)
-    units : float64 [2, n_features], for its comparison: the features' origins, and one over their
-        sizes, or 0 where a feature is not compared (`hogshare.problems.units`; empty without)
-    rarity : float32 [n_features], rows per row that has the feature (only lock-free and SAGA)
-    divisors : float64 [n_features], by what dense columns have been divided (empty: by nothing)
-    chances : float64 [n_rows], how often an epoch visits each row on average (empty: once)
-    segments : int64 [n_segments * WORD], holder + 1 of each segment
-    control, returned, table, staleness, columns : see `layout`
-    order : int64 [2, n_training_rows], the row order by parity of the epoch
-    permutation : int64 [n_rows], what the next order is shuffled from
-    held_out : uint8 [n_rows] or empty, rows that are never claimed
-    done : int64 [2, n_blocks], epoch + 1 that completed the block
-    remaining : int64 [2 * WORD], blocks to complete
-    sums : float64 [2, 3 * n_columns], losses, criteria and squared changes of the epoch so far
-    history : float64 [n_epochs kept], mean loss per epoch
-    ages, mail_heads, ..., journal : see `master` (empty without one)
-    recording : int64 [n_events, N_EVENT], see `replay` (empty: nothing is recorded)
-    """
-
-    w: np.ndarray
-    intercept: np.ndarray
-    curvature: np.ndarray
-    intercept_curvature: np.ndarray
-    dual: np.ndarray
-    dual_mean: np.ndarray
-    gradients: np.ndarray
-    average: np.ndarray
-    units: np.ndarray
-    rarity: np.ndarray
-    divisors: np.ndarray
-    chances: np.ndarray
-    segments: np.ndarray
-    control: np.ndarray
-    returned: np.ndarray
-    table: np.ndarray
-    staleness: np.ndarray
-    columns: np.ndarray
-    order: np.ndarray
-    permutation: np.ndarray
-    held_out: np.ndarray
-    done: np.ndarray
-    remaining: np.ndarray
-    sums: np.ndarray
-    history: np.ndarray
-    ages: np.ndarray
-    mail_heads: np.ndarray
-    mail_places: np.ndarray
-    mail_changes: np.ndarray
-    mail_intercepts: np.ndarray
-    gathered: np.ndarray
-    gathered_places: np.ndarray
-    gathered_marks: np.ndarray
-    gathered_intercepts: np.ndarray
-    journal: np.ndarray
-    recording: np.ndarray
-
-
 class Plan(NamedTuple):
     """Integers of the schedule, constant during a run."""
 
@@ -145,54 +78,55 @@ class Plan(NamedTuple):
 
 
 @helper
-def prepare_order(shared, plan, epoch, me):
+def prepare_order(schedule, plan, epoch, me):
     """Shuffle the order of `epoch` if nobody else does and its place is free."""
-    control = shared.control
+    control = schedule.control
     if compare_exchange(control, layout.PREPARER, 0, me + 1) != 0:
         return
     if load(control, layout.READY) == epoch and load(control, layout.EPOCHS) >= epoch - 1:
-        order = shared.order[epoch % 2]
-        if shared.chances.shape[0] > 0:
-            draw_rows(shared.chances, order, plan.replace != 0, plan.seed, epoch)
+        order = schedule.order[epoch % 2]
+        if schedule.chances.shape[0] > 0:
+            draw_rows(schedule.chances, order, plan.replace != 0, plan.seed, epoch)
         elif plan.shuffle and plan.window > 0:
-            scratch, held_out, seed = shared.permutation, shared.held_out, plan.seed
+            scratch, held_out, seed = schedule.permutation, schedule.held_out, plan.seed
             shape = plan.window, plan.abreast, plan.turned
             shuffle_windows(scratch, held_out, order, *shape, seed, epoch)
         else:
             if plan.shuffle:
-                shuffle(shared.permutation, plan.seed)
-            keep_training_rows(shared.permutation, shared.held_out, order)
-        shared.remaining[(epoch % 2) * layout.WORD] = plan.n_blocks
-        for c in range(shared.sums.shape[1]):
-            shared.sums[epoch % 2, c] = 0.0
+                shuffle(schedule.permutation, plan.seed)
+            keep_training_rows(schedule.permutation, schedule.held_out, order)
+        schedule.remaining[(epoch % 2) * layout.WORD] = plan.n_blocks
+        for c in range(schedule.sums.shape[1]):
+            schedule.sums[epoch % 2, c] = 0.0
         store(control, layout.READY, epoch + 1)
     store(control, layout.PREPARER, 0)
 
 
 @helper
-def take_returned(shared, me):
+def take_returned(schedule, me):
     """Take a block that the monitor has put back; NO_BLOCK if there is none."""
-    for k in range(shared.returned.shape[0] // layout.WORD):
-        block = load(shared.returned, k * layout.WORD)
+    returned = schedule.returned
+    for k in range(returned.shape[0] // layout.WORD):
+        block = load(returned, k * layout.WORD)
         if block != layout.NO_BLOCK:
             if block >= 0:
-                shared.table[me, layout.T_BLOCK] = block
-            if compare_exchange(shared.returned, k * layout.WORD, block, layout.NO_BLOCK) == block:
-                fetch_add(shared.control, layout.RETURNED, -1)
+                schedule.table[me, layout.T_BLOCK] = block
+            if compare_exchange(returned, k * layout.WORD, block, layout.NO_BLOCK) == block:
+                fetch_add(schedule.control, layout.RETURNED, -1)
                 return block
     return layout.NO_BLOCK
 
 
 @helper
-def claim(shared, plan, me):
+def claim(schedule, plan, me):
     """Take the next block.
 
     Returns its ticket (epoch * n_blocks + block), or FINISH_EPOCH, or NO_BLOCK when there is
     nothing to claim now (or ever: `control[STOP]` and `control[EPOCHS]` tell).
     """
-    control = shared.control
+    control = schedule.control
     if load(control, layout.RETURNED) > 0:
-        block = take_returned(shared, me)
+        block = take_returned(schedule, me)
         if block != layout.NO_BLOCK:
             return block
     while True:
@@ -205,12 +139,12 @@ def claim(shared, plan, me):
         wanted = min(half, plan.max_epochs - 1)
         if ready <= wanted and load(control, layout.EPOCHS) >= ready - 1:
             # from the middle of an epoch on, somebody prepares the next one's order
-            prepare_order(shared, plan, ready, me)
+            prepare_order(schedule, plan, ready, me)
             ready = load(control, layout.READY)
         if ready <= epoch:
             return layout.NO_BLOCK
         # a block of this epoch may only start once the one before the last has ended: see above
-        shared.table[me, layout.T_BLOCK] = ticket
+        schedule.table[me, layout.T_BLOCK] = ticket
         if compare_exchange(control, layout.TICKET, ticket, ticket + 1) == ticket:
             return ticket
 
@@ -222,13 +156,12 @@ def stop_now(control, reason):
 
 
 @helper
-def apply_criterion(shared, plan, schedule_is_adaptive, criterion, score, epoch):
+def apply_criterion(columns, plan, adaptive, criterion, score, epoch):
     """scikit-learn's stop rule, column by column; returns True when no column learns any more.
 
     criterion : float64[n_columns], mean of losses and penalties, or nothing when scores are given
     score : float64[n_columns], validation scores (used when early stopping)
     """
-    columns = shared.columns
     alive = False
     for c in range(columns.shape[1]):
         if columns[layout.C_ACTIVE, c] == 0.0:
@@ -243,7 +176,7 @@ def apply_criterion(shared, plan, schedule_is_adaptive, criterion, score, epoch)
         if value < columns[layout.C_BEST, c]:
             columns[layout.C_BEST, c] = value
         if columns[layout.C_PATIENCE, c] >= plan.patience:
-            if schedule_is_adaptive and columns[layout.C_ETA, c] > 1e-6:
+            if adaptive and columns[layout.C_ETA, c] > 1e-6:
                 columns[layout.C_ETA, c] /= 5.0
                 columns[layout.C_PATIENCE, c] = 0.0
             else:
@@ -254,18 +187,18 @@ def apply_criterion(shared, plan, schedule_is_adaptive, criterion, score, epoch)
 
 
 @helper
-def note_event(shared, worker, ticket, version):
+def note_event(schedule, worker, ticket, version):
     """Write down what has just been done to the model, if the run is recorded.
 
     Who comes first takes the place; on one vector without locks, blocks are written as they end.
     """
-    if shared.recording.shape[0] == 0:
+    if schedule.recording.shape[0] == 0:
         return
-    place = fetch_add(shared.control, layout.RECORDED, 1)
-    if place < shared.recording.shape[0]:
-        shared.recording[place, layout.E_WORKER] = worker
-        shared.recording[place, layout.E_TICKET] = ticket
-        shared.recording[place, layout.E_VERSION] = version
+    place = fetch_add(schedule.control, layout.RECORDED, 1)
+    if place < schedule.recording.shape[0]:
+        schedule.recording[place, layout.E_WORKER] = worker
+        schedule.recording[place, layout.E_TICKET] = ticket
+        schedule.recording[place, layout.E_VERSION] = version
 
 
 @inlined
@@ -296,7 +229,7 @@ def news_of(plan, last, completed):
 
 
 @helper
-def complete(shared, plan, ticket, local):
+def complete(schedule, plan, ticket, local):
     """Count a block as completed and add its sums.
 
     Returns whether it was its epoch's last, and the number of blocks completed so far (0 for a
@@ -305,14 +238,14 @@ def complete(shared, plan, ticket, local):
     epoch = ticket // plan.n_blocks
     parity = epoch % 2
     n_columns = local.shape[1]
-    done = shared.done[parity]
+    done = schedule.done[parity]
     if exchange(done, ticket % plan.n_blocks, epoch + 1) == epoch + 1:
         return False, 0
-    sums = shared.sums[parity]
+    sums = schedule.sums[parity]
     for c in range(n_columns):
         settle(local, c)
         add_float(sums, c, local[layout.L_LOSS, c])
         add_float(sums, n_columns + c, local[layout.L_CRITERION, c])
         add_float(sums, 2 * n_columns + c, local[layout.L_CHANGE, c])
-    completed = fetch_add(shared.control, layout.COMPLETED, 1) + 1
-    return fetch_add(shared.remaining, parity * layout.WORD, -1) == 1, completed
+    completed = fetch_add(schedule.control, layout.COMPLETED, 1) + 1
+    return fetch_add(schedule.remaining, parity * layout.WORD, -1) == 1, completed

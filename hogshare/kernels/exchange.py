@@ -192,7 +192,7 @@ def fold_average(shared, private, first, last):
 
 
 @inlined
-def proposals(shared, me):
+def proposals(schedule, me):
     """How many proposals from about one point this push is one of.
 
     Usually the number of live workers. A worker that was preempted for long pushes a change whose
@@ -200,11 +200,11 @@ def proposals(shared, me):
     many. Where nobody else has pushed between this worker's last two pulls, the others stand still,
     and it counts as alone.
     """
-    table = shared.table
-    behind = load(shared.control, layout.VERSION) - table[me, layout.T_VERSION]
+    table = schedule.table
+    behind = load(schedule.control, layout.VERSION) - table[me, layout.T_VERSION]
     if behind == 0 and table[me, layout.T_STALENESS] == 0:
         return 1
-    return max(1 + behind, load(shared.control, layout.LIVE))
+    return max(1 + behind, load(schedule.control, layout.LIVE))
 
 
 @helper
@@ -231,7 +231,7 @@ def stretch_of(live, n_workers, limit):
 
 
 @helper
-def fold_copy(shared, private, me, decay, keep, limit, how, proposals_now, live):
+def fold_copy(schedule, vector, memory, private, me, decay, keep, limit, how, proposals_now, live):
     """Fold the worker's copy into the shared vector and the shared vector into the copy.
 
     keep : see `fold_segment`; of the dual rule, the last flush folds whole what is kept
@@ -243,8 +243,8 @@ def fold_copy(shared, private, me, decay, keep, limit, how, proposals_now, live)
     """
     local = private.local
     n_columns = local.shape[1]
-    n_features = shared.curvature.shape[0]
-    n_segments = shared.segments.shape[0] // layout.WORD
+    n_features = vector.curvature.shape[0]
+    n_segments = vector.segments.shape[0] // layout.WORD
     stretch = local[layout.L_STRETCH, 0]
     n_workers = np.float64(proposals_now)
     after_stretch = stretch_of(live, n_workers, limit)
@@ -254,23 +254,23 @@ def fold_copy(shared, private, me, decay, keep, limit, how, proposals_now, live)
     if private.lag.shape[0] > 0:
         fold_scale(private, 0, n_columns)
     size = (n_features + n_segments - 1) // n_segments
-    turn = (me * n_segments) // max(1, shared.table.shape[0])
+    turn = (me * n_segments) // max(1, schedule.table.shape[0])
     for s in range(n_segments):
         segment = (turn + s) % n_segments
         first = segment * size
         last = min(n_features, first + size)
         word = segment * layout.WORD
-        private.pending[segment] += shared.table[me, layout.T_UNEXCHANGED]
-        free = compare_exchange(shared.segments, word, 0, me + 1) == 0
+        private.pending[segment] += schedule.table[me, layout.T_UNEXCHANGED]
+        free = compare_exchange(vector.segments, word, 0, me + 1) == 0
         while how != TRY and not free:
-            free = compare_exchange(shared.segments, word, 0, me + 1) == 0
+            free = compare_exchange(vector.segments, word, 0, me + 1) == 0
         if free:
             rows = np.float64(private.pending[segment])
             private.pending[segment] = 0
             fold_segment(
-                shared.w,
+                vector.w,
                 private,
-                shared.curvature,
+                vector.curvature,
                 first,
                 last,
                 rest,
@@ -281,24 +281,24 @@ def fold_copy(shared, private, me, decay, keep, limit, how, proposals_now, live)
                 after_stretch,
             )
             if private.average.shape[0] > 0:
-                fold_average(shared.average, private, first, last)
+                fold_average(memory.average, private, first, last)
             if segment == 0:
                 fold_intercept(
-                    shared.intercept,
-                    shared.dual_mean,
+                    vector.intercept,
+                    memory.dual_mean,
                     private,
-                    shared.intercept_curvature[0],
+                    vector.intercept_curvature[0],
                     n_workers,
                     rows,
                     keep if private.average.shape[0] > 0 else 0.0,
                 )
-            store(shared.segments, word, 0)
+            store(vector.segments, word, 0)
         else:
             leave_segment(private, first, last, after_stretch / stretch)
     for c in range(n_columns):
         local[layout.L_SCALE, c] = 1.0
     local[layout.L_STRETCH, 0] = after_stretch
-    shared.table[me, layout.T_UNEXCHANGED] = 0
+    schedule.table[me, layout.T_UNEXCHANGED] = 0
 
 
 @inlined
@@ -311,41 +311,41 @@ def take_in(shared, private, base, first, last):
 
 
 @helper
-def pull(shared, private, me):
+def pull(schedule, vector, memory, private, me):
     """Take in what others have pushed since this worker's push, and push nothing.
 
     For whoever has waited at a barrier: after it, the pushes that it waited for are in the copy.
     """
-    version = load(shared.control, layout.VERSION)
-    if version == shared.table[me, layout.T_VERSION]:
+    version = load(schedule.control, layout.VERSION)
+    if version == schedule.table[me, layout.T_VERSION]:
         return
     local = private.local
     n_columns = local.shape[1]
-    n_features = shared.curvature.shape[0]
-    n_segments = shared.segments.shape[0] // layout.WORD
+    n_features = vector.curvature.shape[0]
+    n_segments = vector.segments.shape[0] // layout.WORD
     size = (n_features + n_segments - 1) // n_segments
     for segment in range(n_segments):
         first = segment * size * n_columns
         last = min(n_features, segment * size + size) * n_columns
         word = segment * layout.WORD
-        while compare_exchange(shared.segments, word, 0, me + 1) != 0:
+        while compare_exchange(vector.segments, word, 0, me + 1) != 0:
             pass
-        take_in(shared.w, private.w, private.base, first, last)
+        take_in(vector.w, private.w, private.base, first, last)
         if private.average.shape[0] > 0:
-            take_in(shared.average, private.average, private.average_base, first, last)
+            take_in(memory.average, private.average, private.average_base, first, last)
         if segment == 0:
             intercept, dual_mean = local[layout.L_INTERCEPT], local[layout.L_DUAL_MEAN]
-            take_in(shared.intercept, intercept, local[layout.L_INTERCEPT_BASE], 0, n_columns)
-            take_in(shared.dual_mean, dual_mean, local[layout.L_DUAL_MEAN_BASE], 0, n_columns)
-        store(shared.segments, word, 0)
-    shared.table[me, layout.T_VERSION] = version
+            take_in(vector.intercept, intercept, local[layout.L_INTERCEPT_BASE], 0, n_columns)
+            take_in(memory.dual_mean, dual_mean, local[layout.L_DUAL_MEAN_BASE], 0, n_columns)
+        store(vector.segments, word, 0)
+    schedule.table[me, layout.T_VERSION] = version
 
 
 @helper
-def exchange(shared, private, me, decay, keep, limit, how):
+def exchange(schedule, vector, memory, private, me, decay, keep, limit, how):
     """`fold_copy` as one of so many proposals as it turns out to be now."""
-    live = load(shared.control, layout.LIVE)
-    fold_copy(shared, private, me, decay, keep, limit, how, proposals(shared, me), live)
+    live, one_of = load(schedule.control, layout.LIVE), proposals(schedule, me)
+    fold_copy(schedule, vector, memory, private, me, decay, keep, limit, how, one_of, live)
 
 
 @inlined
@@ -355,53 +355,53 @@ def decay_of(rule):
 
 
 @helper
-def push_private(rule, shared, private, me, how):
+def push_private(rule, schedule, vector, memory, private, me, how):
     """One exchange, counted."""
-    exchange(shared, private, me, decay_of(rule), rule.keep, rule.stretch, how)
-    record_push(shared, me)
+    exchange(schedule, vector, memory, private, me, decay_of(rule), rule.keep, rule.stretch, how)
+    record_push(schedule, me)
 
 
 @helper
-def push_in_order(rule, shared, private, me, how, n_workers):
+def push_in_order(rule, schedule, vector, memory, private, me, how, n_workers):
     """One exchange of an ordered run, counted: `n_workers` all start from about one point."""
-    decay = decay_of(rule)
-    fold_copy(shared, private, me, decay, rule.keep, rule.stretch, how, n_workers, n_workers)
-    record_push(shared, me)
+    of_rule = decay_of(rule), rule.keep, rule.stretch
+    fold_copy(schedule, vector, memory, private, me, *of_rule, how, n_workers, n_workers)
+    record_push(schedule, me)
 
 
 @helper
-def record_push(shared, me):
+def record_push(schedule, me):
     """Count one push; its staleness is the number of pushes by others since this worker's pull."""
-    table = shared.table
-    version = fetch_add(shared.control, layout.VERSION, 1)
+    table = schedule.table
+    version = fetch_add(schedule.control, layout.VERSION, 1)
     staleness = version - table[me, layout.T_VERSION]
-    shared.staleness[me, min(staleness, layout.HISTOGRAM - 1)] += 1
+    schedule.staleness[me, min(staleness, layout.HISTOGRAM - 1)] += 1
     table[me, layout.T_STALENESS] = staleness
     table[me, layout.T_PUSHES] += 1
     table[me, layout.T_VERSION] = version + 1
 
 
 @helper
-def adopt_shared(shared, private, me, live, limit):
+def adopt_shared(schedule, vector, memory, private, me, live, limit):
     """Start from the shared vector: a worker's first pull. Segments may be a few pushes apart.
 
     live, limit : for the stretch of the steps until the first exchange
     """
     local = private.local
     for j in range(private.w.shape[0]):
-        value = shared.w[j]
+        value = vector.w[j]
         private.w[j] = value
         private.base[j] = value
     for j in range(private.average.shape[0]):
-        private.average[j] = shared.average[j]
-        private.average_base[j] = shared.average[j]
+        private.average[j] = memory.average[j]
+        private.average_base[j] = memory.average[j]
     for c in range(local.shape[1]):
         local[layout.L_SCALE, c] = 1.0
-        local[layout.L_INTERCEPT, c] = shared.intercept[c]
-        local[layout.L_INTERCEPT_BASE, c] = shared.intercept[c]
-        local[layout.L_DUAL_MEAN, c] = shared.dual_mean[c]
-        local[layout.L_DUAL_MEAN_BASE, c] = shared.dual_mean[c]
+        local[layout.L_INTERCEPT, c] = vector.intercept[c]
+        local[layout.L_INTERCEPT_BASE, c] = vector.intercept[c]
+        local[layout.L_DUAL_MEAN, c] = memory.dual_mean[c]
+        local[layout.L_DUAL_MEAN_BASE, c] = memory.dual_mean[c]
     local[layout.L_STRETCH, 0] = stretch_of(live, live, limit)
-    shared.table[me, layout.T_VERSION] = load(shared.control, layout.VERSION)
-    shared.table[me, layout.T_STALENESS] = shared.table.shape[0] - 1  # expected, until measured
-    shared.table[me, layout.T_UNEXCHANGED] = 0
+    schedule.table[me, layout.T_VERSION] = load(schedule.control, layout.VERSION)
+    schedule.table[me, layout.T_STALENESS] = schedule.table.shape[0] - 1  # expected, until measured
+    schedule.table[me, layout.T_UNEXCHANGED] = 0

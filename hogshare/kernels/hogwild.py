@@ -90,9 +90,10 @@ def write_plainly(rows, start, end, w, rarity, step, decay):
 
 
 @inlined
-def steps_of_batch(rows, rule, order, first, stop, t, w, intercept, private, columns, scratch):
-    """Fill `scratch` with the steps of rows ``order[first:stop]``, all from one reading."""
+def steps_of_batch(rows, rule, order, first, stop, t, w, intercept, private, columns):
+    """Fill the scratch with the steps of rows ``order[first:stop]``, all from one reading."""
     local = private.local
+    scratch = private.scratch
     n_columns = local.shape[1]
     margin = local[layout.L_MARGIN]
     passive = rule.schedule == schedules.PA1 or rule.schedule == schedules.PA2
@@ -120,14 +121,11 @@ def steps_of_batch(rows, rule, order, first, stop, t, w, intercept, private, col
 
 
 @helper
-def hogwild_rows(
-    rows, rule, order, first, last, t, w, intercept, rarity, private, columns, scratch, atomic
-):
+def hogwild_rows(rows, rule, order, first, last, t, w, intercept, rarity, private, columns, atomic):
     """Take one step per row ``order[first:last]``, `rule.batch` rows from one read.
 
     w, intercept : the vector and the intercepts that are read and written
-    rarity : see `epochs.Shared`
-    scratch : float64[batch * n_columns], steps of the mini-batch in hand
+    rarity : see `shared.Vector`
     """
     local = private.local
     n_columns = local.shape[1]
@@ -137,10 +135,10 @@ def hogwild_rows(
     i = first
     while i < last:
         stop = min(last, i + rule.batch)
-        steps_of_batch(rows, rule, order, i, stop, t, w, intercept, private, columns, scratch)
+        steps_of_batch(rows, rule, order, i, stop, t, w, intercept, private, columns)
         for b in range(i, stop):
             start, end = row_bounds(rows, order[b])
-            steps = scratch[(b - i) * n_columns : (b - i + 1) * n_columns]
+            steps = private.scratch[(b - i) * n_columns : (b - i + 1) * n_columns]
             etas = local[layout.L_ETA]
             if not plainly:
                 args = rarity, private, start, end, steps, etas, t, atomic, columns

@@ -51,21 +51,21 @@ def slot_of(me, number):
 
 
 @helper
-def has_room(shared, me):
+def has_room(schedule, me):
     """Whether a slot is free for the worker's next message."""
-    state = shared.table[me]
+    state = schedule.table[me]
     return state[layout.T_MAILED] - load(state, layout.T_TAKEN) < SLOTS
 
 
 @helper
-def all_taken(shared, me):
+def all_taken(schedule, me):
     """Whether the master has taken all messages of the worker."""
-    state = shared.table[me]
+    state = schedule.table[me]
     return state[layout.T_MAILED] == load(state, layout.T_TAKEN)
 
 
 @helper
-def copy_support(rows, order, first, last, shared, private):
+def copy_support(rows, order, first, last, vector, private):
     """Copy the coordinates of some rows, and the intercepts, from the model."""
     local = private.local
     n_columns = local.shape[1]
@@ -73,7 +73,7 @@ def copy_support(rows, order, first, last, shared, private):
     base = private.base
     if rows.width > 0 or (last - first) * 8 > w.shape[0]:
         for j in range(w.shape[0]):
-            value = shared.w[j]
+            value = vector.w[j]
             w[j] = value
             base[j] = value
     else:
@@ -83,64 +83,64 @@ def copy_support(rows, order, first, last, shared, private):
                 place = column_of(rows, start, k) * np.uint64(n_columns)
                 for c in range(n_columns):
                     j = place + np.uint64(c)
-                    value = shared.w[j]
+                    value = vector.w[j]
                     w[j] = value
                     base[j] = value
     for c in range(n_columns):
-        local[layout.L_INTERCEPT, c] = shared.intercept[c]
-        local[layout.L_INTERCEPT_BASE, c] = shared.intercept[c]
+        local[layout.L_INTERCEPT, c] = vector.intercept[c]
+        local[layout.L_INTERCEPT_BASE, c] = vector.intercept[c]
 
 
 @helper
-def read_once(rows, order, first, last, shared, private, me):
+def read_once(rows, order, first, last, schedule, vector, private, me):
     """Try to copy a state that the model has been in. False: the master wrote meanwhile."""
-    control = shared.control
+    control = schedule.control
     before = load(control, layout.WRITES)
     if before % 2 != 0:
         return False
     version = load(control, layout.VERSION)
-    pulled = load(control, layout.APPLIED) - load(shared.table[me], layout.T_APPLIED)
-    copy_support(rows, order, first, last, shared, private)
+    pulled = load(control, layout.APPLIED) - load(schedule.table[me], layout.T_APPLIED)
+    copy_support(rows, order, first, last, vector, private)
     fence()  # the copies come before the second look
     if load(control, layout.WRITES) != before:
         return False
-    shared.table[me, layout.T_VERSION] = version
-    shared.table[me, layout.T_PULLED] = pulled
+    schedule.table[me, layout.T_VERSION] = version
+    schedule.table[me, layout.T_PULLED] = pulled
     return True
 
 
 @helper
-def read_snapshot(rows, order, first, last, shared, private, me):
+def read_snapshot(rows, order, first, last, schedule, vector, private, me):
     """Copy a state that the model has been in; False if that does not come about.
 
     A master that writes without a pause might starve readers, so after some attempts it is asked
     to let this one go first.
     """
     for _ in range(ATTEMPTS):
-        if read_once(rows, order, first, last, shared, private, me):
+        if read_once(rows, order, first, last, schedule, vector, private, me):
             return True
-    fetch_add(shared.control, layout.READERS, 1)
+    fetch_add(schedule.control, layout.READERS, 1)
     done = False
     for _ in range(MOST_ATTEMPTS):
-        if read_once(rows, order, first, last, shared, private, me):
+        if read_once(rows, order, first, last, schedule, vector, private, me):
             done = True
             break
-    fetch_add(shared.control, layout.READERS, -1)
+    fetch_add(schedule.control, layout.READERS, -1)
     return done
 
 
 @helper
-def write_message(rows, order, first, last, shared, private, me, ticket):
+def write_message(rows, order, first, last, schedule, mail, private, me, ticket):
     """Put what has changed in the copy since the snapshot into the worker's next slot.
 
     A coordinate is written once: then the copy and its base agree. One that is NaN agrees with
     nothing, and comes again with every row that has it, while a slot has room for every coordinate
     of the block once. What there is no room for then is lost, in a run that is.
     """
-    number = shared.table[me, layout.T_MAILED] + 1
+    number = schedule.table[me, layout.T_MAILED] + 1
     slot = slot_of(me, number)
-    places = shared.mail_places[slot]
-    changes = shared.mail_changes[slot]
+    places = mail.places[slot]
+    changes = mail.changes[slot]
     local = private.local
     n_columns = local.shape[1]
     w = private.w
@@ -159,34 +159,34 @@ def write_message(rows, order, first, last, shared, private, me, ticket):
                     count += 1
     for c in range(n_columns):
         change = local[layout.L_INTERCEPT, c] - local[layout.L_INTERCEPT_BASE, c]
-        shared.mail_intercepts[slot, c] = change
-    head = shared.mail_heads[slot]
-    head[layout.H_VERSION] = shared.table[me, layout.T_VERSION]
-    head[layout.H_PULLED] = shared.table[me, layout.T_PULLED]
+        mail.intercepts[slot, c] = change
+    head = mail.heads[slot]
+    head[layout.H_VERSION] = schedule.table[me, layout.T_VERSION]
+    head[layout.H_PULLED] = schedule.table[me, layout.T_PULLED]
     head[layout.H_COUNT] = count
     head[layout.H_TICKET] = ticket
 
 
 @helper
-def post(shared, me):
+def post(schedule, mail, me):
     """Let the master have the message that has been written."""
-    number = shared.table[me, layout.T_MAILED] + 1
-    shared.table[me, layout.T_MAILED] = number
-    store(shared.mail_heads[slot_of(me, number)], layout.H_NUMBER, number)
+    number = schedule.table[me, layout.T_MAILED] + 1
+    schedule.table[me, layout.T_MAILED] = number
+    store(mail.heads[slot_of(me, number)], layout.H_NUMBER, number)
 
 
 @helper
-def count_age(shared, worker, head):
+def count_age(schedule, mail, worker, head):
     """Count a message that is taken in both histograms; returns its age."""
-    control = shared.control
-    state = shared.table[worker]
+    control = schedule.control
+    state = schedule.table[worker]
     age = load(control, layout.VERSION) - head[layout.H_VERSION]
-    shared.ages[worker, min(age, layout.HISTOGRAM - 1)] += 1
+    mail.ages[worker, min(age, layout.HISTOGRAM - 1)] += 1
     taken = load(control, layout.APPLIED) + load(control, layout.GATHERED)
     of_others = taken - state[layout.T_PUSHES]
     # after a master's death the counts may be one off
     staleness = max(0, of_others - head[layout.H_PULLED])
-    shared.staleness[worker, min(staleness, layout.HISTOGRAM - 1)] += 1
+    schedule.staleness[worker, min(staleness, layout.HISTOGRAM - 1)] += 1
     state[layout.T_STALENESS] = staleness
     return age
 
@@ -198,50 +198,50 @@ def is_dropped(plan, age):
 
 
 @helper
-def gather(plan, shared, worker, slot):
+def gather(plan, schedule, mail, worker, slot):
     """Add a message to the sum, or drop it."""
-    control = shared.control
-    head = shared.mail_heads[slot]
-    state = shared.table[worker]
-    age = count_age(shared, worker, head)
+    control = schedule.control
+    head = mail.heads[slot]
+    state = schedule.table[worker]
+    age = count_age(schedule, mail, worker, head)
     if is_dropped(plan, age):
         state[layout.T_DROPPED] += 1
         return
     state[layout.T_PUSHES] += 1
     share = 1.0 / (1.0 + age) if plan.damped != 0 else 1.0
-    total = shared.gathered
-    marks = shared.gathered_marks
+    total = mail.gathered
+    marks = mail.gathered_marks
     mark = load(control, layout.VERSION) + 1
     known = load(control, layout.PLACES)
-    places = shared.mail_places[slot]
-    changes = shared.mail_changes[slot]
+    places = mail.places[slot]
+    changes = mail.changes[slot]
     for k in range(head[layout.H_COUNT]):
         j = np.uint64(places[k])
         if marks[j] != mark:
             marks[j] = mark
             total[j] = 0.0
-            shared.gathered_places[known] = j
+            mail.gathered_places[known] = j
             known += 1
         total[j] += share * changes[k]
     store(control, layout.PLACES, known)
-    for c in range(shared.intercept.shape[0]):
-        shared.gathered_intercepts[c] += share * shared.mail_intercepts[slot, c]
+    for c in range(mail.gathered_intercepts.shape[0]):
+        mail.gathered_intercepts[c] += share * mail.intercepts[slot, c]
     store(control, layout.GATHERED, load(control, layout.GATHERED) + 1)
 
 
 @helper
-def write_journal(shared, worker, number):
+def write_journal(schedule, vector, mail, worker, number):
     """Write the values of the next version beside the model's, and then that they are there.
 
     worker, number : the message that filled the sum; -1 where none did
     """
-    control = shared.control
+    control = schedule.control
     count = load(control, layout.PLACES)
     for k in range(count):
-        j = shared.gathered_places[k]
-        shared.journal[k] = np.float64(shared.w[j]) + shared.gathered[j]
-    for c in range(shared.intercept.shape[0]):
-        shared.journal[shared.w.shape[0] + c] = shared.intercept[c] + shared.gathered_intercepts[c]
+        j = mail.gathered_places[k]
+        mail.journal[k] = np.float64(vector.w[j]) + mail.gathered[j]
+    for c in range(vector.intercept.shape[0]):
+        mail.journal[vector.w.shape[0] + c] = vector.intercept[c] + mail.gathered_intercepts[c]
     store(control, layout.JOURNAL_WORKER, worker)
     store(control, layout.JOURNAL_NUMBER, number)
     messages = load(control, layout.APPLIED) + load(control, layout.GATHERED)
@@ -250,12 +250,12 @@ def write_journal(shared, worker, number):
 
 
 @helper
-def count_applied(shared, worker):
+def count_applied(schedule, worker):
     """Say whose messages are in the model that is being written; readers see it with the model.
 
     worker : whose message filled the sum; -1 where none did
     """
-    control, table = shared.control, shared.table
+    control, table = schedule.control, schedule.table
     if worker >= 0 and load(control, layout.GATHERED) == 1:
         store(table[worker], layout.T_APPLIED, table[worker, layout.T_PUSHES])
     else:
@@ -265,156 +265,156 @@ def count_applied(shared, worker):
 
 
 @helper
-def write_model(shared):
+def write_model(schedule, vector, mail):
     """Copy the journal into the model; may be begun anew at any point."""
-    control = shared.control
-    kind = shared.w.dtype.type
+    control = schedule.control
+    kind = vector.w.dtype.type
     writes = load(control, layout.WRITES)
     if writes % 2 == 0:
         writes += 1
         store(control, layout.WRITES, writes)
     fence()  # WRITES is odd before anything changes
     for k in range(load(control, layout.PLACES)):
-        shared.w[shared.gathered_places[k]] = kind(shared.journal[k])
-    for c in range(shared.intercept.shape[0]):
-        shared.intercept[c] = shared.journal[shared.w.shape[0] + c]
+        vector.w[mail.gathered_places[k]] = kind(mail.journal[k])
+    for c in range(vector.intercept.shape[0]):
+        vector.intercept[c] = mail.journal[vector.w.shape[0] + c]
     worker = load(control, layout.JOURNAL_WORKER)
-    count_applied(shared, worker)
+    count_applied(schedule, worker)
     store(control, layout.VERSION, load(control, layout.JOURNAL) - 1)
     store(control, layout.WRITES, writes + 1)
     if worker >= 0:
-        store(shared.table[worker], layout.T_TAKEN, load(control, layout.JOURNAL_NUMBER))
-    forget_sum(shared)
+        store(schedule.table[worker], layout.T_TAKEN, load(control, layout.JOURNAL_NUMBER))
+    forget_sum(schedule, mail)
     store(control, layout.JOURNAL, 0)
 
 
 @helper
-def forget_sum(shared):
+def forget_sum(schedule, mail):
     """Begin a new sum."""
-    control = shared.control
+    control = schedule.control
     store(control, layout.GATHERED, 0)
     store(control, layout.PLACES, 0)
-    for c in range(shared.intercept.shape[0]):
-        shared.gathered_intercepts[c] = 0.0
+    for c in range(mail.gathered_intercepts.shape[0]):
+        mail.gathered_intercepts[c] = 0.0
 
 
 @helper
-def update(shared, worker, number):
+def update(schedule, vector, mail, worker, number):
     """Make the next version of the model; waits a moment for who has often read in vain."""
     for _ in range(COURTESY):
-        if load(shared.control, layout.READERS) <= 0:
+        if load(schedule.control, layout.READERS) <= 0:
             break
-    write_journal(shared, worker, number)
-    write_model(shared)
+    write_journal(schedule, vector, mail, worker, number)
+    write_model(schedule, vector, mail)
 
 
 @helper
-def has_mail(shared, worker):
+def has_mail(schedule, mail, worker):
     """Whether there is a message of the worker that has not been taken."""
-    number = shared.table[worker, layout.T_TAKEN] + 1
-    return load(shared.mail_heads[slot_of(worker, number)], layout.H_NUMBER) == number
+    number = schedule.table[worker, layout.T_TAKEN] + 1
+    return load(mail.heads[slot_of(worker, number)], layout.H_NUMBER) == number
 
 
 @helper
-def take_message(plan, shared, worker):
+def take_message(plan, schedule, vector, mail, worker):
     """Take a worker's oldest message, if there is one."""
-    if not has_mail(shared, worker):
+    if not has_mail(schedule, mail, worker):
         return False
-    state = shared.table[worker]
+    state = schedule.table[worker]
     number = state[layout.T_TAKEN] + 1
     slot = slot_of(worker, number)
-    gather(plan, shared, worker, slot)
-    head = shared.mail_heads[slot]
-    note_event(shared, worker, head[layout.H_TICKET], head[layout.H_VERSION])
-    if load(shared.control, layout.GATHERED) >= plan.gradients:
-        update(shared, worker, number)
+    gather(plan, schedule, mail, worker, slot)
+    head = mail.heads[slot]
+    note_event(schedule, worker, head[layout.H_TICKET], head[layout.H_VERSION])
+    if load(schedule.control, layout.GATHERED) >= plan.gradients:
+        update(schedule, vector, mail, worker, number)
     else:
         store(state, layout.T_TAKEN, number)
     return True
 
 
 @helper
-def take_round(plan, shared):
+def take_round(plan, schedule, vector, mail):
     """One message of every worker that has one; returns how many."""
     taken = 0
-    for worker in range(shared.table.shape[0]):
-        if take_message(plan, shared, worker):
+    for worker in range(schedule.table.shape[0]):
+        if take_message(plan, schedule, vector, mail, worker):
             taken += 1
     return taken
 
 
 @helper
-def somebody_may_write(shared):
+def somebody_may_write(schedule):
     """Whether a worker is in the run, or about to join it."""
-    for k in range(shared.table.shape[0]):
-        state = load(shared.table[k], layout.T_STATE)
+    for k in range(schedule.table.shape[0]):
+        state = load(schedule.table[k], layout.T_STATE)
         if state == layout.STARTING or state == layout.ACTIVE or state == layout.WAITING:
             return True
     return False
 
 
 @helper
-def apply_rest(shared):
+def apply_rest(schedule, vector, mail):
     """Apply a sum of fewer messages than are wanted."""
-    if load(shared.control, layout.GATHERED) > 0:
-        note_event(shared, layout.NO_WORKER, 0, 0)
-        update(shared, -1, 0)
+    if load(schedule.control, layout.GATHERED) > 0:
+        note_event(schedule, layout.NO_WORKER, 0, 0)
+        update(schedule, vector, mail, -1, 0)
 
 
 @helper
-def wait_for_mail(shared, looks):
+def wait_for_mail(schedule, mail, looks):
     """Look so often whether there is mail, or nobody who might write any."""
     for _ in range(looks):
-        for worker in range(shared.table.shape[0]):
-            if has_mail(shared, worker):
+        for worker in range(schedule.table.shape[0]):
+            if has_mail(schedule, mail, worker):
                 return
-        if not somebody_may_write(shared):
+        if not somebody_may_write(schedule):
             return
         yield_core()  # who is to write may have none
 
 
 @kernel
-def serve(plan, shared, n_rounds, looks):
+def serve(plan, schedule, vector, mail, n_rounds, looks):
     """Be the master for a while: returns how many messages were taken, or OVER.
 
     Whenever nobody is in the run (it is over, or all rest), what is left of a sum is applied.
 
     looks : how often it looks for the first message
     """
-    control = shared.control
+    control = schedule.control
     began = nanoseconds()
-    wait_for_mail(shared, looks)
+    wait_for_mail(schedule, mail, looks)
     control[layout.MAIL_WAIT] += nanoseconds() - began
     store(control, layout.SERVING, 1)
     taken = 0
     for _ in range(n_rounds):
-        expected = somebody_may_write(shared)
-        in_round = take_round(plan, shared)
+        expected = somebody_may_write(schedule)
+        in_round = take_round(plan, schedule, vector, mail)
         taken += in_round
         if in_round == 0:
             if not expected:
-                apply_rest(shared)
+                apply_rest(schedule, vector, mail)
             break
     store(control, layout.SERVING, 0)
     over = not expected and taken == 0
-    for k in range(shared.table.shape[0]):
-        over = over and load(shared.table[k], layout.T_STATE) != layout.RESTING
+    for k in range(schedule.table.shape[0]):
+        over = over and load(schedule.table[k], layout.T_STATE) != layout.RESTING
     return OVER if over else taken
 
 
 @kernel
-def take_over(shared):
+def take_over(schedule, vector, mail):
     """Put in order what a master that died has left; nobody else is the master now."""
-    control = shared.control
+    control = schedule.control
     if load(control, layout.JOURNAL) != 0:
-        write_model(shared)
+        write_model(schedule, vector, mail)
     else:
         # what is lost with the sum is missing nowhere from now on
         messages = load(control, layout.APPLIED) + load(control, layout.GATHERED)
         store(control, layout.JOURNAL_APPLIED, messages)
-        count_applied(shared, -1)
-        forget_sum(shared)
+        count_applied(schedule, -1)
+        forget_sum(schedule, mail)
         # marks of the sum that is thrown away must not count for the next
-        for j in range(shared.gathered_marks.shape[0]):
-            shared.gathered_marks[j] = 0
+        for j in range(mail.gathered_marks.shape[0]):
+            mail.gathered_marks[j] = 0
     store(control, layout.SERVING, 0)

@@ -16,43 +16,44 @@ from hogshare.kernels.turns import compute_message, read_for_block, rows_of
 
 
 @kernel
-def prepare_epoch(rule, shared, plan, epoch):
+def prepare_epoch(rule, schedule, plan, epoch):
     """Shuffle the rows for an epoch; the one before the last is over.
 
     And the last one too, as far as the steps go.
     """
     if epoch > 0:
-        fade(rule, shared.columns, epoch - 1)
-    shared.control[layout.EPOCHS] = max(shared.control[layout.EPOCHS], epoch - 1)
-    prepare_order(shared, plan, epoch, 0)
+        fade(rule, schedule.columns, epoch - 1)
+    schedule.control[layout.EPOCHS] = max(schedule.control[layout.EPOCHS], epoch - 1)
+    prepare_order(schedule, plan, epoch, 0)
 
 
 @kernel
-def compute_again(rows, rule, plan, shared, private, scratch, me, ticket):
+def compute_again(rows, rule, plan, schedule, vector, mail, private, me, ticket):
     """Compute a block as worker `me` at the present version, and post the message."""
-    read_for_block(rows, rule, plan, shared, private, me, ticket)
-    compute_message(rows, rule, plan, shared, private, scratch, me, ticket)
-    post(shared, me)
+    read_for_block(rows, rule, plan, schedule, vector, private, me, ticket)
+    compute_message(rows, rule, plan, schedule, vector, mail, private, me, ticket)
+    post(schedule, mail, me)
 
 
 @kernel
-def take_again(plan, shared, worker):
+def take_again(plan, schedule, vector, mail, worker):
     """Take the worker's oldest message, or without a worker apply the rest of a sum."""
     if worker == layout.NO_WORKER:
-        apply_rest(shared)
+        apply_rest(schedule, vector, mail)
     else:
-        take_message(plan, shared, worker)
+        take_message(plan, schedule, vector, mail, worker)
 
 
 @kernel
-def write_again(rows, rule, plan, shared, private, scratch, ticket):
+def write_again(rows, rule, plan, schedule, vector, memory, private, ticket):
     """Do a block on the one vector, alone."""
-    order, first, end, t = rows_of(ticket, plan, shared.order, rule.first_t)
+    order, first, end, t = rows_of(ticket, plan, schedule.order, rule.first_t)
     start_block(private.local)
     if rule.method == SAGA:
-        level = level_of(rule, plan, shared.columns, ticket)
-        asaga_rows(rows, rule, order, first, end, shared, private.local, False, level)
+        level = level_of(rule, plan, schedule.columns, ticket)
+        args = schedule, vector, memory, private.local, False, level
+        asaga_rows(rows, rule, order, first, end, *args)
     else:
-        vector = shared.w, shared.intercept, shared.rarity
-        args = private, shared.columns, scratch, False
-        hogwild_rows(rows, rule, order, first, end, t, *vector, *args)
+        model = vector.w, vector.intercept, vector.rarity
+        args = private, schedule.columns, False
+        hogwild_rows(rows, rule, order, first, end, t, *model, *args)

@@ -36,11 +36,11 @@ LEAVE = 2
 
 
 @helper
-def take_place(shared, me):
+def take_place(schedule, me):
     """Find the first section of a worker that joins, or comes back from a rest."""
-    state = shared.table[me]
-    n = shared.table.shape[0]
-    section = load(shared.control, layout.SECTION)
+    state = schedule.table[me]
+    n = schedule.table.shape[0]
+    section = load(schedule.control, layout.SECTION)
     state[layout.T_ROUND] = (section - me + n - 1) // n
     state[layout.T_COMPUTED] = 0
     state[layout.T_WISH] = GO_ON
@@ -49,112 +49,112 @@ def take_place(shared, me):
 
 
 @helper
-def workers_left(shared):
+def workers_left(schedule):
     """Workers that have not died. Not those in the run: at its end they leave out of order."""
     count = 0
-    for k in range(shared.table.shape[0]):
-        if load(shared.table[k], layout.T_STATE) != layout.DEAD:
+    for k in range(schedule.table.shape[0]):
+        if load(schedule.table[k], layout.T_STATE) != layout.DEAD:
             count += 1
     return count
 
 
 @helper
-def is_gone(shared, worker):
+def is_gone(schedule, worker):
     """Whether nobody has to wait for a worker's section."""
-    control = shared.control
-    state = load(shared.table[worker], layout.T_STATE)
+    control = schedule.control
+    state = load(schedule.table[worker], layout.T_STATE)
     if state == layout.RESTING:
         return load(control, layout.EPOCHS) >= load(control, layout.LIMIT)
     return state == layout.DONE or state == layout.DEAD
 
 
 @helper
-def has_come(shared, section):
+def has_come(schedule, section):
     """Whether all sections before this one are over; passes over whoever is gone."""
-    control = shared.control
-    n = shared.table.shape[0]
+    control = schedule.control
+    n = schedule.table.shape[0]
     while True:
         now = load(control, layout.SECTION)
         if now >= section:
             return True
-        if not is_gone(shared, now % n):
+        if not is_gone(schedule, now % n):
             return False
         compare_exchange(control, layout.SECTION, now, now + 1)
 
 
 @helper
-def all_are_ready(shared, round_):
+def all_are_ready(schedule, round_):
     """Whether nobody computes what is to be folded in this round."""
-    for k in range(shared.table.shape[0]):
-        if load(shared.table[k], layout.T_READY) < round_ and not is_gone(shared, k):
+    for k in range(schedule.table.shape[0]):
+        if load(schedule.table[k], layout.T_READY) < round_ and not is_gone(schedule, k):
             return False
     return True
 
 
 @helper
-def end_section(shared, me):
+def end_section(schedule, me):
     """Let the next worker have its section."""
-    state = shared.table[me]
-    section = state[layout.T_ROUND] * shared.table.shape[0] + me
+    state = schedule.table[me]
+    section = state[layout.T_ROUND] * schedule.table.shape[0] + me
     state[layout.T_ROUND] += 1
     if state[layout.T_BLOCK] < 0:
         store(state, layout.T_READY, state[layout.T_ROUND])
-    store(shared.control, layout.SECTION, section + 1)
+    store(schedule.control, layout.SECTION, section + 1)
 
 
 @helper
-def fold_block(rows, rule, plan, shared, private, me):
+def fold_block(rows, rule, plan, schedule, vector, memory, mail, private, me):
     """Fold and count the block in hand: into the shared vector, or by the master.
 
     Returns TURN_OVER, or what has to come first: TURN_WAIT for the master, TURN_RECORD or
     TURN_EPOCH. The section goes on at the next call.
     """
-    state = shared.table[me]
+    state = schedule.table[me]
     if plan.private == MASTER:
         if state[layout.T_COMPUTED] == COMPUTED:
             # first counted, as without rounds
-            _, completed = complete(shared, plan, state[layout.T_BLOCK], private.local)
+            _, completed = complete(schedule, plan, state[layout.T_BLOCK], private.local)
             state[layout.T_COUNTED] = completed
-            post(shared, me)
+            post(schedule, mail, me)
             state[layout.T_COMPUTED] = POSTED
-        if not all_taken(shared, me):
+        if not all_taken(schedule, me):
             return layout.TURN_WAIT
-        last, completed = epoch_is_over(shared, plan), state[layout.T_COUNTED]
+        last, completed = epoch_is_over(schedule, plan), state[layout.T_COUNTED]
     else:
-        push_in_order(rule, shared, private, me, WAIT, workers_left(shared))
-        last, completed = complete(shared, plan, state[layout.T_BLOCK], private.local)
+        push_in_order(rule, schedule, vector, memory, private, me, WAIT, workers_left(schedule))
+        last, completed = complete(schedule, plan, state[layout.T_BLOCK], private.local)
     state[layout.T_COMPUTED] = 0
     tick(state)
     if last:
-        end_epochs(rows, rule, plan, shared, private, me)
+        end_epochs(rows, rule, plan, schedule, vector, memory, private, me)
     return news_of(plan, last, completed)
 
 
 @helper
-def is_safe(shared, plan):
+def is_safe(schedule, plan):
     """Whether no row of the next block can be in the hands of another worker in this round.
 
     What is remembered of a row is written at once, and an epoch's blocks have no row in common,
     but the next epoch's have. So that one begins in a round of its own.
     """
-    control = shared.control
+    control = schedule.control
     epoch = load(control, layout.TICKET) // plan.n_blocks
     return epoch <= load(control, layout.EPOCHS) or load(control, layout.RETURNED) > 0
 
 
 @helper
-def claim_block(rows, rule, plan, shared, private, me):
+def claim_block(rows, rule, plan, schedule, vector, memory, private, me):
     """Claim the next block, or see that there will be none."""
-    control = shared.control
-    state = shared.table[me]
+    control = schedule.control
+    state = schedule.table[me]
     if load(control, layout.STOP) != layout.RUNNING:
         state[layout.T_WISH] = LEAVE
         return
     ticket = layout.NO_BLOCK
-    if rule.method == GRADIENT or is_safe(shared, plan):
-        ticket = claim(shared, plan, me)
+    if rule.method == GRADIENT or is_safe(schedule, plan):
+        ticket = claim(schedule, plan, me)
     if ticket == layout.FINISH_EPOCH:
-        end_epochs(rows, rule, plan, shared, private, me)
+        end_epochs(rows, rule, plan, schedule, vector, memory, private, me)
     if ticket < 0:
         state[layout.T_BLOCK] = layout.NO_BLOCK
         epochs = load(control, layout.EPOCHS)
@@ -166,39 +166,39 @@ def claim_block(rows, rule, plan, shared, private, me):
 
 
 @helper
-def next_step(rows, rule, plan, shared, private, me):
+def next_step(rows, rule, plan, schedule, vector, memory, mail, private, me):
     """What a worker does next: COMPUTE the block in hand, AGAIN, or one of the ``TURN_`` answers.
 
     The stop word counts where all workers of a round see the same: in a section, and after all
     sections of a round. Who leaves or rests has one section more, for what its copy has kept.
     """
-    control = shared.control
-    state = shared.table[me]
-    n = shared.table.shape[0]
+    control = schedule.control
+    state = schedule.table[me]
+    n = schedule.table.shape[0]
     if state[layout.T_BLOCK] >= 0 and state[layout.T_COMPUTED] == 0:
-        if not has_come(shared, state[layout.T_ROUND] * n):
+        if not has_come(schedule, state[layout.T_ROUND] * n):
             return layout.TURN_WAIT
         if load(control, layout.STOP) == layout.RUNNING:
             if plan.private != MASTER:  # whose snapshot is read when its rows are known
-                pull(shared, private, me)
+                pull(schedule, vector, memory, private, me)
             return COMPUTE
         state[layout.T_BLOCK] = layout.NO_BLOCK
         state[layout.T_WISH] = LEAVE
         store(state, layout.T_READY, state[layout.T_ROUND])
-    mine = has_come(shared, state[layout.T_ROUND] * n + me)
-    if not mine or not all_are_ready(shared, state[layout.T_ROUND]):
+    mine = has_come(schedule, state[layout.T_ROUND] * n + me)
+    if not mine or not all_are_ready(schedule, state[layout.T_ROUND]):
         return layout.TURN_WAIT
     if state[layout.T_COMPUTED] != 0:
-        answer = fold_block(rows, rule, plan, shared, private, me)
+        answer = fold_block(rows, rule, plan, schedule, vector, memory, mail, private, me)
         if answer != layout.TURN_OVER:
             return answer
     wish = state[layout.T_WISH]
     if wish == GO_ON:
-        claim_block(rows, rule, plan, shared, private, me)
-        end_section(shared, me)
+        claim_block(rows, rule, plan, schedule, vector, memory, private, me)
+        end_section(schedule, me)
         return AGAIN
     if plan.private != MASTER and state[layout.T_ROWS] > state[layout.T_ROWS_AT_JOIN]:
-        push_in_order(rule, shared, private, me, ALL, workers_left(shared))
+        push_in_order(rule, schedule, vector, memory, private, me, ALL, workers_left(schedule))
     state[layout.T_WISH] = GO_ON
-    end_section(shared, me)
+    end_section(schedule, me)
     return layout.TURN_DONE if wish == LEAVE else layout.TURN_REST

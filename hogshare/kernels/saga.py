@@ -315,16 +315,18 @@ def bend(level, i, n_rows):
 
 
 @inlined
-def saga_rows(rows, rule, order, first, last, shared, private, alone, level, single):
+def saga_rows(
+    rows, rule, order, first, last, schedule, vector, memory, private, alone, level, single
+):
     """Take one SAGA step per row ``order[first:last]``, all columns together.
 
-    shared : of it table, rarity (the diagonal D), chances and columns
+    vector : of it rarity, the diagonal D; what is moved is the worker's own
     alone : whether nobody else may be at the same row
     level : share of the epoch in which the step does not fall, or STEEP; see `bend`
     single : as of `sgd_rows`
     """
-    gradients = shared.gradients
-    columns = shared.columns
+    gradients = memory.gradients
+    columns = schedule.columns
     local = private.local
     n_columns = 1 if single else local.shape[1]
     change = local[layout.L_STEP]
@@ -337,7 +339,7 @@ def saga_rows(rows, rule, order, first, last, shared, private, alone, level, sin
         r = row_at(order, i)
         look_ahead_in(gradients, rows, order, i, n_columns)
         start, end = row_bounds(rows, r)
-        gain = gain_of(shared.chances, r)
+        gain = gain_of(schedule.chances, r)
         bent = bend(level, i, order.shape[0])
         length = stretch * bent * gain
         args = private.w, intercept, gradients, local, columns, length, alone, single
@@ -349,9 +351,9 @@ def saga_rows(rows, rule, order, first, last, shared, private, alone, level, sin
                 drift = gain * change[c] + local[layout.L_DUAL_MEAN, c]
                 intercept[c] -= bent * step[c] * rule.intercept_step * drift
                 local[layout.L_DUAL_MEAN, c] += change[c] * share
-        of = shared.rarity, private
-        if shared.divisors.shape[0] > 0:
-            of_row = rows, start, private, shared.divisors, step
+        of = vector.rarity, private
+        if memory.divisors.shape[0] > 0:
+            of_row = rows, start, private, memory.divisors, step
             step_in_units(*of_row, gain, share, l2, l1, stretch * bent)
         elif n_columns == 1:
             # not from `step`, which would be a load of what has just been stored
@@ -362,12 +364,12 @@ def saga_rows(rows, rule, order, first, last, shared, private, alone, level, sin
 
 
 @kernel
-def remember(rows, rule, w, intercept, shared, local):
+def remember(rows, rule, w, intercept, schedule, memory, local):
     """Fill the table with the derivatives at a model; rows that are held out keep their zeros."""
-    n_held_out = shared.held_out.shape[0]
+    n_held_out = schedule.held_out.shape[0]
     for r in range(rows.y.shape[0]):
-        if n_held_out == 0 or shared.held_out[r] == 0:
-            args = shared.gradients, local, shared.columns, 0.0, True, False
+        if n_held_out == 0 or schedule.held_out[r] == 0:
+            args = memory.gradients, local, schedule.columns, 0.0, True, False
             row_change(rows, rule, r, w, intercept, *args)
     start_block(local)
 

@@ -96,6 +96,8 @@ class Private(NamedTuple):
     pending : int64 [n_segments], rows whose changes of a segment have not been folded
     average : float64 [n_features * n_columns], copy of SAGA's average (empty without)
     average_base : as average, the shared one at the last exchange (empty with one worker)
+    scratch : float64, steps of the mini-batch in hand [batch * n_columns], then what draws of
+        coordinates need, see `coordinate`
     """
 
     w: np.ndarray
@@ -106,6 +108,7 @@ class Private(NamedTuple):
     pending: np.ndarray
     average: np.ndarray
     average_base: np.ndarray
+    scratch: np.ndarray
 
 
 @inlined

@@ -100,7 +100,7 @@ def rows_of(ticket, plan, orders, first_t):
 
 
 @helper
-def pause(rule, plan, shared, private, me, wanted):
+def pause(rule, plan, schedule, vector, memory, private, me, wanted):
     """Stand still while what a dead worker has left is put in order; called at a turn's start.
 
     The vector of the dual rule and SAGA's average are sums over the rows' entries, and a worker
@@ -114,12 +114,12 @@ def pause(rule, plan, shared, private, me, wanted):
 
     Returns whether this worker is to sum anew, and then to call `end_pause`.
     """
-    control = shared.control
-    state = shared.table[me]
+    control = schedule.control
+    state = schedule.table[me]
     if state[layout.T_PAUSED] != wanted:
         # who has just joined, or has rested, has nothing to fold, and others may be summing already
         if plan.private == EXCHANGE and state[layout.T_ROWS] > state[layout.T_ROWS_AT_JOIN]:
-            push_private(rule, shared, private, me, ALL)
+            push_private(rule, schedule, vector, memory, private, me, ALL)
         store(state, layout.T_PAUSED, wanted)
     elif compare_exchange(control, layout.SUMMER, -wanted, me + 1) == -wanted:
         if load(control, layout.REPAIRED) != wanted:
@@ -136,83 +136,84 @@ def end_pause(control, wanted):
 
 
 @helper
-def enter_run(rule, plan, shared, private, me):
+def enter_run(rule, plan, schedule, vector, memory, private, me):
     """Count as live and pull for the first time; False: the run was closed first."""
-    state = shared.table[me]
+    state = schedule.table[me]
     before = load(state, layout.T_STATE)
     if before != layout.STARTING and before != layout.RESTING:
         return False
     if compare_exchange(state, layout.T_STATE, before, layout.ACTIVE) != before:
         return False
-    fetch_add(shared.control, layout.LIVE, 1)
+    fetch_add(schedule.control, layout.LIVE, 1)
     state[layout.T_ROWS_AT_JOIN] = state[layout.T_ROWS]
-    enter(shared.table, me)
-    take_place(shared, me)
+    enter(schedule.table, me)
+    take_place(schedule, me)
     if plan.private == EXCHANGE:
-        live = np.int64(workers_left(shared) if plan.ordered else load(shared.control, layout.LIVE))
-        adopt_shared(shared, private, me, live, rule.stretch)
+        left = workers_left(schedule) if plan.ordered else load(schedule.control, layout.LIVE)
+        live = np.int64(left)
+        adopt_shared(schedule, vector, memory, private, me, live, rule.stretch)
     return True
 
 
 @helper
-def leave_run(rule, plan, shared, private, me, state):
+def leave_run(rule, plan, schedule, vector, memory, private, me, state):
     """Push what is left and count as gone; `state` (DONE or RESTING) is the last word written."""
     if plan.private == EXCHANGE:
-        push_private(rule, shared, private, me, ALL)
+        push_private(rule, schedule, vector, memory, private, me, ALL)
     elif plan.private == ALONE:
         fold_scale(private, 0, private.local.shape[1])
         for c in range(private.local.shape[1]):
-            shared.intercept[c] = private.local[layout.L_INTERCEPT, c]
-    fetch_add(shared.control, layout.LIVE, -1)
-    store(shared.table[me], layout.T_STATE, state)
+            vector.intercept[c] = private.local[layout.L_INTERCEPT, c]
+    fetch_add(schedule.control, layout.LIVE, -1)
+    store(schedule.table[me], layout.T_STATE, state)
 
 
 @kernel
-def join(rule, plan, shared, private, me):
+def join(rule, plan, schedule, vector, memory, private, me):
     """Enter the run, apart from a turn; False: the run was closed first."""
-    return enter_run(rule, plan, shared, private, me)
+    return enter_run(rule, plan, schedule, vector, memory, private, me)
 
 
 @kernel
-def leave(rule, plan, shared, private, me, state):
+def leave(rule, plan, schedule, vector, memory, private, me, state):
     """Leave the run, apart from a turn."""
-    leave_run(rule, plan, shared, private, me, state)
+    leave_run(rule, plan, schedule, vector, memory, private, me, state)
 
 
 @helper
-def may_begin(rule, plan, shared, private, me):
+def may_begin(rule, plan, schedule, vector, memory, private, me):
     """Enter the run, if that is left to the turn; False: it is closed, or over, before that."""
-    state = shared.table[me]
+    state = schedule.table[me]
     now = load(state, layout.T_STATE)
     if state[layout.T_ENTERS] == 0 or now == layout.ACTIVE or now == layout.WAITING:
         return True
     outside = now == layout.STARTING or now == layout.RESTING
-    if outside and load(shared.control, layout.STOP) != layout.RUNNING:
+    if outside and load(schedule.control, layout.STOP) != layout.RUNNING:
         compare_exchange(state, layout.T_STATE, now, layout.DONE)
         return False
-    return enter_run(rule, plan, shared, private, me)
+    return enter_run(rule, plan, schedule, vector, memory, private, me)
 
 
 @helper
-def parting(rule, plan, shared, private, me, answer):
+def parting(rule, plan, schedule, vector, memory, private, me, answer):
     """The answer of a turn's last look; who is done, or rests, leaves if that is left to it."""
-    if shared.table[me, layout.T_ENTERS] != 0:
+    if schedule.table[me, layout.T_ENTERS] != 0:
         if answer == layout.TURN_DONE:
-            leave_run(rule, plan, shared, private, me, layout.DONE)
+            leave_run(rule, plan, schedule, vector, memory, private, me, layout.DONE)
         elif answer == layout.TURN_REST:
-            leave_run(rule, plan, shared, private, me, layout.RESTING)
+            leave_run(rule, plan, schedule, vector, memory, private, me, layout.RESTING)
     return answer
 
 
 @inlined
-def is_waited_for(shared, plan):
+def is_waited_for(schedule, plan):
     """Whether there will be blocks again without anybody's help but the other workers'."""
-    ended = load(shared.control, layout.EPOCHS)
-    return ended < plan.max_epochs and ended < load(shared.control, layout.LIMIT)
+    ended = load(schedule.control, layout.EPOCHS)
+    return ended < plan.max_epochs and ended < load(schedule.control, layout.LIMIT)
 
 
 @helper
-def look_again(shared, plan, me):
+def look_again(schedule, plan, me):
     """Whether who waits may look once more in this turn; some microseconds later, if so.
 
     Between two looks the core is given up, because who is waited for may need it; on a busy machine
@@ -220,8 +221,8 @@ def look_again(shared, plan, me):
     wait make none. Whoever has come by what it waited for sets T_LOOKED back to 0. Nobody looks
     while all are to stand still for a repair, or where a stop ends the turn.
     """
-    control = shared.control
-    state = shared.table[me]
+    control = schedule.control
+    state = schedule.table[me]
     if state[layout.T_LOOKED] >= state[layout.T_LOOKS] or must_leave(control, plan.ordered != 0):
         return False
     if load(control, layout.REPAIR_WANTED) != load(control, layout.REPAIRED):
@@ -244,20 +245,20 @@ def look_again(shared, plan, me):
 
 
 @helper
-def claim_or_wait(shared, plan, me):
+def claim_or_wait(schedule, plan, me):
     """Take the next block; look again for a moment, if there is none yet.
 
     What is waited for are the last blocks of others: an epoch may not begin before the one before
     the last has ended, and a run not end before its last.
     """
-    state = shared.table[me]
-    ticket = claim(shared, plan, me)
+    state = schedule.table[me]
+    ticket = claim(schedule, plan, me)
     while ticket == layout.NO_BLOCK:
         # who has failed to take a block has written its number: the monitor would wait for it
         store(state, layout.T_BLOCK, layout.NO_BLOCK)
-        if not (is_waited_for(shared, plan) and look_again(shared, plan, me)):
+        if not (is_waited_for(schedule, plan) and look_again(schedule, plan, me)):
             return ticket
-        ticket = claim(shared, plan, me)
+        ticket = claim(schedule, plan, me)
     state[layout.T_LOOKED] = 0
     return ticket
 
@@ -272,39 +273,39 @@ def stop(control, reason):
 
 
 @helper
-def pass_barrier(plan, shared, private, me):
+def pass_barrier(plan, schedule, vector, memory, private, me):
     """Whether the worker may claim its next block; it has the others' pushes then.
 
     Looks again for a moment, unless each look is a draw of its own: of many, one is lucky.
     """
-    state = shared.table[me]
+    state = schedule.table[me]
     if state[layout.T_PASSED] <= state[layout.T_CLOCK]:  # else what it waits for is not the barrier
         each_draws = plan.barrier == LAG and plan.sample != EVERYBODY and plan.hold == 0
-        while not may_pass(plan, shared.table, shared.control, me):
-            if each_draws or not look_again(shared, plan, me):
+        while not may_pass(plan, schedule.table, schedule.control, me):
+            if each_draws or not look_again(schedule, plan, me):
                 return False
         state[layout.T_LOOKED] = 0
     if plan.private == EXCHANGE:
-        pull(shared, private, me)
+        pull(schedule, vector, memory, private, me)
     return True
 
 
 @helper
-def step_or_wait(rows, rule, plan, shared, private, me):
+def step_or_wait(rows, rule, plan, schedule, vector, memory, mail, private, me):
     """`next_step`; looks again for a moment whether others have had their sections."""
-    answer = next_step(rows, rule, plan, shared, private, me)
-    while answer == layout.TURN_WAIT and look_again(shared, plan, me):
-        answer = next_step(rows, rule, plan, shared, private, me)
+    answer = next_step(rows, rule, plan, schedule, vector, memory, mail, private, me)
+    while answer == layout.TURN_WAIT and look_again(schedule, plan, me):
+        answer = next_step(rows, rule, plan, schedule, vector, memory, mail, private, me)
     if answer != layout.TURN_WAIT:
-        shared.table[me, layout.T_LOOKED] = 0
+        schedule.table[me, layout.T_LOOKED] = 0
     return answer
 
 
 @helper
-def nothing_to_claim(shared, plan, me):
+def nothing_to_claim(schedule, plan, me):
     """What a turn answers whose worker finds no block."""
-    control = shared.control
-    shared.table[me, layout.T_BLOCK] = layout.NO_BLOCK
+    control = schedule.control
+    schedule.table[me, layout.T_BLOCK] = layout.NO_BLOCK
     epochs = load(control, layout.EPOCHS)
     if epochs >= plan.max_epochs:
         stop_now(control, layout.STOPPED_BY_LIMIT)
@@ -332,32 +333,32 @@ def turn_of(name, method, lock_free, ordered=False, single=False):
         Whether the model has one column; see `sgd_rows`.
     """
 
-    def take_turn(rows, rule, plan, shared, private, scratch, me, n_blocks):
+    def take_turn(rows, rule, plan, schedule, vector, memory, mail, private, me, n_blocks):
         """Claim and compute up to `n_blocks` blocks; returns one of the ``TURN_`` answers."""
-        control = shared.control
-        table = shared.table
+        control = schedule.control
+        table = schedule.table
         # a block's push comes before its clock wherever somebody looks at clocks
         must_push = not ordered and (plan.barrier != FREE or plan.sleeps != 0)
-        if not ordered and not may_begin(rule, plan, shared, private, me):
+        if not ordered and not may_begin(rule, plan, schedule, vector, memory, private, me):
             return layout.TURN_CLOSED
         for _ in range(n_blocks):
             if must_leave(control, ordered):
-                return parting(rule, plan, shared, private, me, layout.TURN_DONE)
+                return parting(rule, plan, schedule, vector, memory, private, me, layout.TURN_DONE)
             wanted = load(control, layout.REPAIR_WANTED)
             if method != GRADIENT and wanted != load(control, layout.REPAIRED):
-                if pause(rule, plan, shared, private, me, wanted):
-                    mean = shared.dual_mean
+                if pause(rule, plan, schedule, vector, memory, private, me, wanted):
+                    mean = memory.dual_mean
                     n = rule.dual_rows
                     if method == DUAL:
-                        sum_of_duals(rows, shared.dual, rule.dual_scale, shared.w)
-                        mean_of_duals(shared.dual, n, mean)
+                        sum_of_duals(rows, memory.dual, rule.dual_scale, vector.w)
+                        mean_of_duals(memory.dual, n, mean)
                     else:
-                        average_table(rows, shared.gradients, 1.0 / n, shared.average, mean)
+                        average_table(rows, memory.gradients, 1.0 / n, memory.average, mean)
                     end_pause(control, wanted)
                 return layout.TURN_WAIT
             slept = plan.sleeps != 0 and table[me, layout.T_SLEEPS] != 0
             if ordered:
-                answer = step_or_wait(rows, rule, plan, shared, private, me)
+                answer = step_or_wait(rows, rule, plan, schedule, vector, memory, mail, private, me)
                 if answer == AGAIN:
                     continue
                 if answer != COMPUTE:
@@ -366,12 +367,13 @@ def turn_of(name, method, lock_free, ordered=False, single=False):
             elif slept:
                 ticket = table[me, layout.T_BLOCK]
             else:
-                if plan.barrier != FREE and not pass_barrier(plan, shared, private, me):
+                side = schedule, vector, memory, private, me
+                if plan.barrier != FREE and not pass_barrier(plan, *side):
                     return layout.TURN_WAIT
-                ticket = claim_or_wait(shared, plan, me)
+                ticket = claim_or_wait(schedule, plan, me)
             if ticket == layout.NO_BLOCK:
-                answer = nothing_to_claim(shared, plan, me)
-                return parting(rule, plan, shared, private, me, answer)
+                answer = nothing_to_claim(schedule, plan, me)
+                return parting(rule, plan, schedule, vector, memory, private, me, answer)
             if table[me, layout.T_STATE] != layout.ACTIVE:
                 store(table[me], layout.T_STATE, layout.ACTIVE)
             if lock_free and not slept:
@@ -382,26 +384,26 @@ def turn_of(name, method, lock_free, ordered=False, single=False):
                     return layout.TURN_SLEEP
             last, completed = True, 0
             if ticket != layout.FINISH_EPOCH:
-                order, first, end, t = rows_of(ticket, plan, shared.order, rule.first_t)
-                level = level_of(rule, plan, shared.columns, ticket)
+                order, first, end, t = rows_of(ticket, plan, schedule.order, rule.first_t)
+                level = level_of(rule, plan, schedule.columns, ticket)
                 start_block(private.local)
-                columns = shared.columns
+                columns = schedule.columns
                 alone = plan.private == ALONE
                 if lock_free:
                     atomic = plan.atomic != 0
                     if method == SAGA:
-                        args = shared, private.local, atomic, level
+                        args = schedule, vector, memory, private.local, atomic, level
                         asaga_rows(rows, rule, order, first, end, *args)
                     else:
-                        vector = shared.w, shared.intercept, shared.rarity
-                        args = private, columns, scratch, atomic
+                        model = vector.w, vector.intercept, vector.rarity
+                        args = private, columns, atomic
                         if rule.coordinate == ALL_COORDINATES:
-                            hogwild_rows(rows, rule, order, first, end, t, *vector, *args)
+                            hogwild_rows(rows, rule, order, first, end, t, *model, *args)
                         else:
                             epoch, block = ticket // plan.n_blocks, ticket % plan.n_blocks
                             n_columns = private.local.shape[1]
-                            begin_draws(rule, plan.seed, epoch, block, n_columns, scratch)
-                            coordinate_rows(rows, rule, order, first, end, t, *vector, *args)
+                            begin_draws(rule, plan.seed, epoch, block, n_columns, private.scratch)
+                            coordinate_rows(rows, rule, order, first, end, t, *model, *args)
                 else:
                     i = first
                     while i < end:
@@ -416,10 +418,10 @@ def turn_of(name, method, lock_free, ordered=False, single=False):
                         until = min(end, i + max(room, 1))
                         if method == DUAL:
                             fewest = fewest_of(rule, plan, ticket)
-                            args = shared.dual, private, columns, alone, fewest
+                            args = memory.dual, private, columns, alone, fewest
                             dual_rows(rows, rule, order, i, until, *args)
                         elif method == SAGA:
-                            args = shared, private, alone, level, single
+                            args = schedule, vector, memory, private, alone, level, single
                             saga_rows(rows, rule, order, i, until, *args)
                         else:
                             sgd_rows(rows, rule, order, i, until, t, private, columns, single)
@@ -427,24 +429,25 @@ def turn_of(name, method, lock_free, ordered=False, single=False):
                         t += until - i
                         i = until
                         if not whole and table[me, UNEXCHANGED] >= interval:
-                            push_private(rule, shared, private, me, TRY)
+                            push_private(rule, schedule, vector, memory, private, me, TRY)
                 if lock_free or alone:
-                    record_push(shared, me)
-                    note_event(shared, me, ticket, 0)
+                    record_push(schedule, me)
+                    note_event(schedule, me, ticket, 0)
                 elif must_push and table[me, UNEXCHANGED] > 0:
-                    push_private(rule, shared, private, me, WAIT)  # before its clock
+                    # before its clock
+                    push_private(rule, schedule, vector, memory, private, me, WAIT)
                 table[me, layout.T_ROWS] += end - first
                 if ordered:
                     table[me, layout.T_COMPUTED] = 1
                     store(table[me], layout.T_READY, table[me, layout.T_ROUND])
                     continue
-                last, completed = complete(shared, plan, ticket, private.local)
+                last, completed = complete(schedule, plan, ticket, private.local)
                 tick(table[me])
             if last:
                 looked_at = plan.early_stopping or plan.report_epochs
                 if not lock_free and plan.private == EXCHANGE and looked_at:
-                    push_private(rule, shared, private, me, TRY)
-                end_epochs(rows, rule, plan, shared, private, me)
+                    push_private(rule, schedule, vector, memory, private, me, TRY)
+                end_epochs(rows, rule, plan, schedule, vector, memory, private, me)
             news = news_of(plan, last, completed)
             if news != layout.TURN_OVER:
                 return news
@@ -455,16 +458,16 @@ def turn_of(name, method, lock_free, ordered=False, single=False):
 
 
 @helper
-def is_answered(plan, shared, me):
+def is_answered(plan, schedule, me):
     """Whether the master has taken so much that the worker may go on; looks again for a moment.
 
     Behind a barrier that is all it has posted: see `count_posted`.
     """
     while True:
-        if has_room(shared, me) if plan.barrier == FREE else all_taken(shared, me):
-            shared.table[me, layout.T_LOOKED] = 0
+        if has_room(schedule, me) if plan.barrier == FREE else all_taken(schedule, me):
+            schedule.table[me, layout.T_LOOKED] = 0
             return True
-        if not look_again(shared, plan, me):
+        if not look_again(schedule, plan, me):
             return False
 
 
@@ -481,23 +484,23 @@ def count_posted(state):
 
 
 @helper
-def read_for_block(rows, rule, plan, shared, private, me, ticket):
+def read_for_block(rows, rule, plan, schedule, vector, private, me, ticket):
     """Read a snapshot of the master's for a block's rows; False if that does not come about."""
-    order, first, end, _ = rows_of(ticket, plan, shared.order, rule.first_t)
-    return read_snapshot(rows, order, first, end, shared, private, me)
+    order, first, end, _ = rows_of(ticket, plan, schedule.order, rule.first_t)
+    return read_snapshot(rows, order, first, end, schedule, vector, private, me)
 
 
 @helper
-def ready_to_compute(rows, rule, plan, shared, private, me, ticket):
+def ready_to_compute(rows, rule, plan, schedule, vector, private, me, ticket):
     """COMPUTE if the block in hand has its snapshot, and has been slept for; or what comes first.
 
     A block whose snapshot cannot be read stays in hand.
     """
-    state = shared.table[me]
+    state = schedule.table[me]
     if plan.sleeps != 0 and state[layout.T_SLEEPS] != 0:
         state[layout.T_SLEEPS] = 0
         return COMPUTE
-    if not read_for_block(rows, rule, plan, shared, private, me, ticket):
+    if not read_for_block(rows, rule, plan, schedule, vector, private, me, ticket):
         return layout.TURN_WAIT
     if plan.sleeps != 0:
         state[layout.T_SLEEPS] = 1
@@ -506,47 +509,47 @@ def ready_to_compute(rows, rule, plan, shared, private, me, ticket):
 
 
 @helper
-def compute_message(rows, rule, plan, shared, private, scratch, me, ticket):
+def compute_message(rows, rule, plan, schedule, vector, mail, private, me, ticket):
     """Compute a block at its snapshot and write the message, which is not posted yet."""
-    order, first, end, t = rows_of(ticket, plan, shared.order, rule.first_t)
+    order, first, end, t = rows_of(ticket, plan, schedule.order, rule.first_t)
     start_block(private.local)
     intercept = private.local[layout.L_INTERCEPT]
-    vector = private.w, intercept, shared.rarity
-    args = private, shared.columns, scratch, False
-    hogwild_rows(rows, rule, order, first, end, t, *vector, *args)
-    write_message(rows, order, first, end, shared, private, me, ticket)
-    shared.table[me, layout.T_ROWS] += end - first
+    model = private.w, intercept, vector.rarity
+    args = private, schedule.columns, False
+    hogwild_rows(rows, rule, order, first, end, t, *model, *args)
+    write_message(rows, order, first, end, schedule, mail, private, me, ticket)
+    schedule.table[me, layout.T_ROWS] += end - first
 
 
 def master_turn_of(name, ordered):
     """Make the kernel of a turn on the master's plane; see `turn_of`."""
 
-    def take_turn(rows, rule, plan, shared, private, scratch, me, n_blocks):
+    def take_turn(rows, rule, plan, schedule, vector, memory, mail, private, me, n_blocks):
         """Claim, read, compute and post up to `n_blocks` blocks; one of the ``TURN_`` answers."""
-        control = shared.control
-        state = shared.table[me]
+        control = schedule.control
+        state = schedule.table[me]
         for _ in range(n_blocks):
             if must_leave(control, ordered):
                 count_posted(state)
                 return layout.TURN_DONE
             if plan.inline != 0:
-                take_round(plan, shared)
+                take_round(plan, schedule, vector, mail)
             if ordered:
-                answer = step_or_wait(rows, rule, plan, shared, private, me)
+                answer = step_or_wait(rows, rule, plan, schedule, vector, memory, mail, private, me)
                 if answer == AGAIN:
                     continue
                 if answer != COMPUTE:
                     return answer
                 ticket = state[layout.T_BLOCK]
-                answer = ready_to_compute(rows, rule, plan, shared, private, me, ticket)
+                answer = ready_to_compute(rows, rule, plan, schedule, vector, private, me, ticket)
                 if answer != COMPUTE:
                     return answer
-                compute_message(rows, rule, plan, shared, private, scratch, me, ticket)
+                compute_message(rows, rule, plan, schedule, vector, mail, private, me, ticket)
                 state[layout.T_COMPUTED] = COMPUTED
                 store(state, layout.T_READY, state[layout.T_ROUND])
                 continue
             if state[layout.T_COMPUTED] == POSTED:
-                if not is_answered(plan, shared, me):
+                if not is_answered(plan, schedule, me):
                     return layout.TURN_WAIT
                 count_posted(state)
                 if plan.sleeps != 0:
@@ -554,32 +557,32 @@ def master_turn_of(name, ordered):
             ticket = state[layout.T_BLOCK]  # which may have waited for a snapshot
             if ticket == layout.NO_BLOCK:
                 if plan.barrier == FREE:
-                    if not is_answered(plan, shared, me):
+                    if not is_answered(plan, schedule, me):
                         return layout.TURN_WAIT
-                elif not pass_barrier(plan, shared, private, me):
+                elif not pass_barrier(plan, schedule, vector, memory, private, me):
                     return layout.TURN_WAIT
-                ticket = claim(shared, plan, me)
+                ticket = claim(schedule, plan, me)
                 if ticket == layout.NO_BLOCK:
-                    return nothing_to_claim(shared, plan, me)
+                    return nothing_to_claim(schedule, plan, me)
             if state[layout.T_STATE] != layout.ACTIVE:
                 store(state, layout.T_STATE, layout.ACTIVE)
             last, completed = True, 0
             if ticket != layout.FINISH_EPOCH:
-                answer = ready_to_compute(rows, rule, plan, shared, private, me, ticket)
+                answer = ready_to_compute(rows, rule, plan, schedule, vector, private, me, ticket)
                 if answer != COMPUTE:
                     return answer
-                compute_message(rows, rule, plan, shared, private, scratch, me, ticket)
+                compute_message(rows, rule, plan, schedule, vector, mail, private, me, ticket)
                 # first counted, then posted: if it dies in between, the block is not done again
-                last, completed = complete(shared, plan, ticket, private.local)
-                post(shared, me)
+                last, completed = complete(schedule, plan, ticket, private.local)
+                post(schedule, mail, me)
                 if plan.inline != 0:
-                    take_round(plan, shared)
+                    take_round(plan, schedule, vector, mail)
                 if plan.barrier == FREE:
                     tick(state)
                 else:
                     state[layout.T_COMPUTED] = POSTED
             if last:
-                end_epochs(rows, rule, plan, shared, private, me)
+                end_epochs(rows, rule, plan, schedule, vector, memory, private, me)
             news = news_of(plan, last, completed)
             if news != layout.TURN_OVER:
                 return news

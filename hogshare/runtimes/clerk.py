@@ -31,7 +31,7 @@ class Clerk:
     def __init__(
         self, session: Session, write_seconds: float, push: Callable[[float], None]
     ) -> None:
-        self._session, self._table = session, session.shared.table
+        self._session, self._table = session, session.schedule.table
         self._seconds, self._push = write_seconds, push
         self._loop = loop_of(session, session.settings.n_workers)
         self._reply: object = None
@@ -64,7 +64,8 @@ class Clerk:
     def has_written(self, now: float) -> int:
         """Take the message that has been written, and begin with the next; whose it was."""
         worker = self._line.popleft()
-        replay.take_again(self._session.plan, self._session.shared, worker)
+        s = self._session
+        replay.take_again(s.plan, s.schedule, s.vector, s.mail, worker)
         if self._line:
             self._push(now + self._seconds)
         return worker

@@ -29,12 +29,12 @@ class Monitor:
 
     def bury(self, worker: int) -> None:
         """Take note of a death."""
-        s = self.session.shared
+        s = self.session.schedule
         repair.bury(s.control, s.table[worker])
         if int(s.control[layout.PREPARER]) == worker + 1:
             # it may have died between the two stores of a swap: start from a whole permutation
             s.permutation[:] = np.arange(len(s.permutation))
-        repair.release_words(s.segments, s.control, worker)
+        repair.release_words(self.session.vector.segments, s.control, worker)
         if self.session.rule.method != sgd.GRADIENT:
             repair.ask_for_repair(s.control)
         self._dead.append(worker)
@@ -46,13 +46,13 @@ class Monitor:
         """Put blocks back, see to repairs, and end an epoch whose last worker died in between."""
         if not self._dead:
             return
-        repair.open_repair(self.session.shared.table, self.session.shared.control)
+        repair.open_repair(self.session.schedule.table, self.session.schedule.control)
         for worker in list(self._owed):
             self._settle(worker)
         self._unstall()
 
     def _settle(self, worker: int) -> None:
-        s, plan = self.session.shared, self.session.plan
+        s, plan = self.session.schedule, self.session.plan
         block = self._owed[worker]
         epoch, place = divmod(block, plan.n_blocks)
         done = s.done[epoch % 2, place] == epoch + 1
@@ -68,7 +68,7 @@ class Monitor:
 
     def _unstall(self) -> None:
         """A worker may die after its block is counted and before the epoch's end is declared."""
-        s = self.session.shared
+        s = self.session.schedule
         epoch = self.session.word(layout.EPOCHS)
         states = s.table[:, layout.T_STATE]
         idle = not (states == layout.ACTIVE).any() and (states == layout.WAITING).any()

@@ -55,7 +55,7 @@ class Parking:
         plan = session.plan
         self.since: dict[int, float] = {}
         self._session, self._plan = session, plan
-        self._table, self._control = session.shared.table, session.shared.control
+        self._table, self._control = session.schedule.table, session.schedule.control
         self._poll, self._push, self._count_looks = poll, push, count_looks
         self._clocks = LeastClock(self._table)
         self._due: dict[int, float] = {}  # when a parked worker looks next; others are void

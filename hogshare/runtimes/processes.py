@@ -171,7 +171,7 @@ class Watch:
         self.deputy: ThreadCrew | None = None
 
     def _state(self, worker: int) -> int:
-        return int(self.session.shared.table[worker, layout.T_STATE])
+        return int(self.session.schedule.table[worker, layout.T_STATE])
 
     def anyone_working(self) -> bool:
         """Whether a member has joined and not left."""
@@ -233,7 +233,7 @@ class Watch:
         """Close the run to members that have not joined yet."""
         for k in self.members:
             if k != self.master:
-                repair.refuse(self.session.shared.table[k])
+                repair.refuse(self.session.schedule.table[k])
 
     def give_grace(self, seconds: float) -> None:
         """After an interruption: let members see the stop word, but not for long."""

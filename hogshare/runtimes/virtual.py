@@ -113,7 +113,7 @@ class Simulation:
         self.reached_limit = False
         self.traffic = Traffic()
         self.notes: list[str] = []
-        self._table = session.shared.table
+        self._table = session.schedule.table
         self._monitor = Monitor(session)
         self._queue: list[tuple[float, int, int]] = []
         self._to_come = 0  # events besides looks and who watches
@@ -137,7 +137,7 @@ class Simulation:
         if session.has_master:
             self._clerk = Clerk(session, simulator.write_seconds, self._push_master)
         size = settings.n_features * settings.n_columns
-        itemsize = session.shared.w.dtype.itemsize
+        itemsize = session.vector.w.dtype.itemsize
         values = session.rows.data.size / max(1, len(session.rows.y)) * plan.block_rows
         pairs = math.ceil(values) * settings.n_columns * (itemsize + 4)
         self._model_bytes = message_bytes(size * itemsize, settings.n_columns)

@@ -86,7 +86,7 @@ def settings(
     schedule = schedule_of(rule, step)
     if schedule is not None and isinstance(rule, SAGA):
         # as the columns have it, which a run that goes on has from the one before
-        columns = session.shared.columns
+        columns = session.schedule.columns
         falls = columns[layout.C_FALLS, 0] > 0
         schedule["kind"] = "falls" if falls else "constant"
         # on average over the first epoch
@@ -192,17 +192,17 @@ def epoch_losses(session: Session) -> np.ndarray:
     """Mean loss of each finished epoch; empty where losses were not tracked."""
     if session.rule.track == 0:
         return np.zeros(0)
-    return session.shared.history[: session.word(layout.EPOCHS)].copy()
+    return session.schedule.history[: session.word(layout.EPOCHS)].copy()
 
 
 def staleness(session: Session) -> np.ndarray:
     """Histogram over all workers, without the empty end."""
-    return _whole(session.shared.staleness)
+    return _whole(session.schedule.staleness)
 
 
 def ages(session: Session) -> np.ndarray | None:
     """The same of the ages of messages to a master; None without one."""
-    return _whole(session.shared.ages) if session.plan.private == epochs.MASTER else None
+    return _whole(session.mail.ages) if session.plan.private == epochs.MASTER else None
 
 
 def _whole(histograms: np.ndarray) -> np.ndarray:
@@ -234,7 +234,7 @@ def workers(session: Session) -> list[dict[str, Any]]:
     """
     lines = []
     looks = session.plan.barrier != barriers.FREE
-    for k, row in enumerate(session.shared.table.tolist()):
+    for k, row in enumerate(session.schedule.table.tolist()):
         joined = (row[layout.T_JOINED] - session.began) * 1e-9
         lines.append(
             {

@@ -452,7 +452,7 @@ def recorded(
     """The run's recording; None where somebody has died, and with it part of what happened."""
     from hogshare.engine.recording import Recording, taken_from
 
-    died = bool((session.shared.table[:, layout.T_STATE] == layout.DEAD).any())
+    died = bool((session.schedule.table[:, layout.T_STATE] == layout.DEAD).any())
     events = taken_from(session)
     if died or len(events) < session.word(layout.COMPLETED):
         return None

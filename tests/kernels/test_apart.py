@@ -37,7 +37,7 @@ def apart(n_workers=2, parts=2, n_features=4, rule=None, **settings):
 def gradient_step(problem, session, ticket, coef, intercept):
     """What a mini-batch's block adds: the twin of the block on a copy."""
     plan = session.plan
-    order = session.shared.order[ticket // plan.n_blocks % 2]
+    order = session.schedule.order[ticket // plan.n_blocks % 2]
     first = ticket % plan.n_blocks * plan.block_rows
     rows = order[first : first + plan.block_rows]
     X = np.asarray(problem.rows.data).reshape(problem.n_rows, -1)[rows]
@@ -48,33 +48,33 @@ def gradient_step(problem, session, ticket, coef, intercept):
 @pytest.mark.parametrize("parts", [1, 2, 3])
 def test_what_others_write_meanwhile_is_not_in_the_reading(parts):
     problem, session, (late, other) = apart(parts=parts)
-    start = session.shared.w.copy()
+    start = session.vector.w.copy()
     for _ in range(parts):
         assert late.turn(1) == layout.TURN_SLEEP  # it has read all
     for _ in range(2 * parts - 1):
         assert other.turn(1) == layout.TURN_SLEEP
     assert other.turn(1) == layout.TURN_OVER
-    seen, intercept = session.shared.w.copy(), float(session.shared.intercept[0])
+    seen, intercept = session.vector.w.copy(), float(session.vector.intercept[0])
     assert np.all(seen != start)
     ticket = int(late.table[layout.T_BLOCK])
     for _ in range(parts - 1):
         assert late.turn(1) == layout.TURN_SLEEP
     assert late.turn(1) == layout.TURN_OVER
     change, bias = gradient_step(problem, session, ticket, start, 0.0)
-    np.testing.assert_allclose(session.shared.w, seen + change, rtol=1e-12)
-    np.testing.assert_allclose(session.shared.intercept, intercept + bias, rtol=1e-12)
+    np.testing.assert_allclose(session.vector.w, seen + change, rtol=1e-12)
+    np.testing.assert_allclose(session.vector.intercept, intercept + bias, rtol=1e-12)
     assert late.table[layout.T_STALENESS] == 1 and other.table[layout.T_STALENESS] == 0
 
 
 def test_a_reading_may_be_a_state_that_never_was():
     """The paper's example: one coordinate is read before another worker's write, one after it."""
     _, session, (reader, writer) = apart(n_features=2)
-    old = session.shared.w.copy()
+    old = session.vector.w.copy()
     assert reader.turn(1) == layout.TURN_SLEEP  # the first coordinate
     for _ in range(3):
         assert writer.turn(1) == layout.TURN_SLEEP
     assert writer.turn(1) == layout.TURN_OVER
-    new = session.shared.w.copy()
+    new = session.vector.w.copy()
     assert reader.turn(1) == layout.TURN_SLEEP  # the second
     np.testing.assert_array_equal(reader.private.w[:2], [old[0], new[1]])
     assert np.all(old != new)
@@ -82,14 +82,14 @@ def test_a_reading_may_be_a_state_that_never_was():
 
 def test_a_writing_is_seen_part_by_part():
     _, session, (writer, _) = apart()
-    before = session.shared.w.copy()
+    before = session.vector.w.copy()
     for _ in range(3):  # claim and read, read, compute and write the first half
         assert writer.turn(1) == layout.TURN_SLEEP
-    changed = session.shared.w != before
+    changed = session.vector.w != before
     assert changed[:2].all() and not changed[2:].any()
     assert writer.table[layout.T_BLOCKS] == writer.table[layout.T_PUSHES] == 0
     assert writer.turn(1) == layout.TURN_OVER
-    assert np.all(session.shared.w != before)
+    assert np.all(session.vector.w != before)
     assert writer.table[layout.T_BLOCKS] == writer.table[layout.T_PUSHES] == 1
 
 
@@ -105,28 +105,28 @@ def test_one_worker_is_the_sequential_run_bit_for_bit(rule, parts):
         pass
     for worker in (alone, usual):
         worker.leave()
-    np.testing.assert_array_equal(session.shared.w, plain.shared.w)
-    np.testing.assert_array_equal(session.shared.intercept, plain.shared.intercept)
+    np.testing.assert_array_equal(session.vector.w, plain.vector.w)
+    np.testing.assert_array_equal(session.vector.intercept, plain.vector.intercept)
     if rule.average:
         np.testing.assert_array_equal(session.model().average_coef, plain.model().average_coef)
 
 
 def test_one_coordinate_is_written_where_the_rule_says_so():
     _, session, (worker, _) = apart(parts=1, rule=SGD(batch=5, coordinate="uniform"))
-    before = session.shared.w.copy()
+    before = session.vector.w.copy()
     assert worker.turn(1) == layout.TURN_SLEEP
     assert worker.turn(1) == layout.TURN_OVER
-    assert (session.shared.w != before).sum() <= 1
+    assert (session.vector.w != before).sum() <= 1
 
 
 def test_the_parts_are_all_of_the_vector_once():
     _, session, (worker, _) = apart(n_features=5, parts=3)
     private = worker.private
-    private.base[:5] = session.shared.w
-    private.w[:5] = session.shared.w + np.arange(1.0, 6.0)
+    private.base[:5] = session.vector.w
+    private.w[:5] = session.vector.w + np.arange(1.0, 6.0)
     for part in range(3):
-        write_part(session.shared, private, part, 3)
-    np.testing.assert_array_equal(session.shared.w, np.arange(1.0, 6.0))
+        write_part(session.vector, private, part, 3)
+    np.testing.assert_array_equal(session.vector.w, np.arange(1.0, 6.0))
 
 
 def test_a_change_is_added_to_what_others_have_written():

@@ -16,7 +16,7 @@ REGRESSION = ["squared_error", "huber", "epsilon_insensitive", "squared_epsilon_
 
 
 def dual_of(session, n_columns):
-    table = session.shared.dual.reshape(-1, 1 + n_columns)
+    table = session.memory.dual.reshape(-1, 1 + n_columns)
     return table[:, 1:].astype(float)
 
 
@@ -43,7 +43,7 @@ def alone(problem, X, Y, weight, epochs=3):
         naive.dual_rows(X, Y, weight, session.rule, order, dual, state, columns, first)
         history.append(state.losses.mean() / len(X))
     cases.run(session)
-    np.testing.assert_allclose(session.shared.history[:epochs], history, rtol=1e-3)
+    np.testing.assert_allclose(session.schedule.history[:epochs], history, rtol=1e-3)
     coef = naive.soft(state.v, session.rule.threshold)
     compare(session, [state], dual, problem.dtype, coef, state.intercept)
 
@@ -81,8 +81,8 @@ def interleaved(problem, X, Y, weight, n_workers):
     bases = [(shared, intercept, mean) for _ in workers]
     columns, dual = cases.twin_columns(session), np.zeros_like(Y)
     decay = rule.alpha * (1.0 - rule.l1_ratio)
-    curvature = session.shared.curvature.astype(float)[:, None] + decay
-    bias_curvature = session.shared.intercept_curvature[0]
+    curvature = session.vector.curvature.astype(float)[:, None] + decay
+    bias_curvature = session.vector.intercept_curvature[0]
     rows_since, version = [0] * n_workers, 0
     seen, staleness = [0] * n_workers, [n_workers - 1] * n_workers
 
@@ -148,15 +148,15 @@ def test_exchange_equals_the_twin(form, dtype, columns, n_workers, penalty):
 def test_the_sum_is_restored_from_the_rows():
     problem, X, _, _ = cases.problem("csr", "float64", 3, alpha=0.1)
     session = cases.run(cases.session(problem, rule=SDCA(), n_workers=2))
-    whole = session.shared.w.copy()
-    session.shared.w[:] = 5.0
+    whole = session.vector.w.copy()
+    session.vector.w[:] = 5.0
     session.restore_sums()
-    assert (session.shared.w == 5.0).all(), "nobody has died"
-    session.shared.table[1, layout.T_STATE] = layout.DEAD
+    assert (session.vector.w == 5.0).all(), "nobody has died"
+    session.schedule.table[1, layout.T_STATE] = layout.DEAD
     session.restore_sums()
-    np.testing.assert_allclose(session.shared.w, whole, atol=1e-12)
+    np.testing.assert_allclose(session.vector.w, whole, atol=1e-12)
     mean = dual_of(session, 3).mean(axis=0)
-    np.testing.assert_allclose(session.shared.dual_mean, mean, atol=1e-12)
+    np.testing.assert_allclose(session.memory.dual_mean, mean, atol=1e-12)
     total = X.T @ dual_of(session, 3) / session.rule.dual_scale
     np.testing.assert_allclose(whole.reshape(-1, 3), total, atol=1e-12)
 
@@ -170,5 +170,5 @@ def test_scores_of_held_out_rows_are_those_of_the_model_with_zeros():
     assert (model.coef == 0.0).any()
     P = X[validation] @ model.coef.T + model.intercept
     expected = naive.accuracy(P, Y[validation], weight[validation])
-    np.testing.assert_allclose(-session.shared.columns[layout.C_BEST], expected, rtol=1e-12)
+    np.testing.assert_allclose(-session.schedule.columns[layout.C_BEST], expected, rtol=1e-12)
     assert session.rule.dual_rows == (~validation).sum()

@@ -15,8 +15,10 @@ N_FEATURES = 9_001  # several segments; no whole number of parts or lines
 
 
 @kernel
-def fold(shared, private, me, decay, keep, proposals, live):
-    exchange.fold_copy(shared, private, me, decay, keep, 1.0, exchange.WAIT, proposals, live)
+def fold(schedule, vector, memory, private, me, decay, keep, proposals, live):
+    exchange.fold_copy(
+        schedule, vector, memory, private, me, decay, keep, 1.0, exchange.WAIT, proposals, live
+    )
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -41,41 +43,41 @@ def test_every_coordinate_is_folded_once(rule, n_columns, keep, proposals, stret
     session = cases.session(problem, rule=rule, n_workers=2, plane=Shared(exchange=10))
     worker = session.worker(1)
     assert worker.join()
-    shared, private = session.shared, worker.private
-    mine = [shared.w, private.w, private.base]
+    vector, memory, private = session.vector, session.memory, worker.private
+    mine = [vector.w, private.w, private.base]
     if isinstance(rule, SAGA):
-        mine += [shared.average, private.average, private.average_base]
-    for vector in mine:
-        vector[:] = rng.standard_normal(vector.size)
+        mine += [memory.average, private.average, private.average_base]
+    for array in mine:
+        array[:] = rng.standard_normal(array.size)
     private.w[::7] = 0.0
-    shared.curvature[:] = rng.random(N_FEATURES)
+    vector.curvature[:] = rng.random(N_FEATURES)
     private.local[layout.L_ETA] = 0.1
     private.local[layout.L_STRETCH] = stretch
     worker.table[layout.T_UNEXCHANGED] = 10
-    w, copy, base, *averages = (vector.astype(float) for vector in mine)
+    w, copy, base, *averages = (array.astype(float) for array in mine)
 
-    fold(shared, private, 1, 0.01, keep, proposals, 2)
+    fold(*cases.groups(session), private, 1, 0.01, keep, proposals, 2)
 
-    curvature = np.repeat(shared.curvature.astype(float), n_columns) + 0.01
+    curvature = np.repeat(vector.curvature.astype(float), n_columns) + 0.01
     if keep:
         args = curvature, 0.1, 10, proposals, stretch
         after, kept = naive.fold_and_keep(w, copy, base, *args)
     else:
         after = kept = naive.fold(w, copy, base, curvature, 0.1, 10, proposals)
     close = {"rtol": 2e-5, "atol": 1e-6} if dtype == np.float32 else {"rtol": 1e-12, "atol": 1e-14}
-    np.testing.assert_allclose(shared.w, after, **close)
+    np.testing.assert_allclose(vector.w, after, **close)
     np.testing.assert_allclose(private.w, kept, **close)
-    np.testing.assert_array_equal(private.base, shared.w)
+    np.testing.assert_array_equal(private.base, vector.w)
     if averages:
         total, own, before = averages
-        np.testing.assert_allclose(shared.average, total + own - before, rtol=1e-12, atol=1e-14)
-        np.testing.assert_array_equal(private.average, shared.average)
-        np.testing.assert_array_equal(private.average_base, shared.average)
+        np.testing.assert_allclose(memory.average, total + own - before, rtol=1e-12, atol=1e-14)
+        np.testing.assert_array_equal(private.average, memory.average)
+        np.testing.assert_array_equal(private.average_base, memory.average)
 
 
 @kernel
-def flush(shared, private, me, keep, how):
-    exchange.fold_copy(shared, private, me, 0.0, keep, 1.0, how, 4, 4)
+def flush(schedule, vector, memory, private, me, keep, how):
+    exchange.fold_copy(schedule, vector, memory, private, me, 0.0, keep, 1.0, how, 4, 4)
 
 
 @pytest.mark.parametrize("rule", [SAGA(), SDCA()])
@@ -88,13 +90,13 @@ def test_the_last_flush_folds_whole_what_is_part_of_a_sum(rule):
         session = cases.session(problem, rule=rule, n_workers=4, plane=Shared(exchange=5))
         worker = session.worker(0)
         assert worker.join()
-        shared, private = session.shared, worker.private
+        vector, private = session.vector, worker.private
         private.w[:] = 1.0
-        shared.curvature[:] = 100.0
+        vector.curvature[:] = 100.0
         private.local[layout.L_ETA] = 1.0
         worker.table[layout.T_UNEXCHANGED] = 5
-        flush(shared, private, 0, 1.0, how)
-        folded.append(shared.w.copy())
+        flush(*cases.groups(session), private, 0, 1.0, how)
+        folded.append(vector.w.copy())
     held, last = folded
     np.testing.assert_allclose(held, 0.25, rtol=0.02)
     np.testing.assert_array_equal(last, held if isinstance(rule, SAGA) else 1.0)

@@ -48,8 +48,8 @@ def test_every_message_is_in_the_model_once(form, gradients):
     """However turns interleave; the sum is followed beside, message by message."""
     for seed in range(3):
         session = made(form, Master(gradients))
-        s = session.shared
-        start = s.w.astype(np.float64), s.intercept.copy()
+        s = session
+        start = s.vector.w.astype(np.float64), s.vector.intercept.copy()
         total, bias = start[0].copy(), start[1].copy()
         seen = np.zeros(3, np.int64)
         post = []
@@ -66,20 +66,20 @@ def test_every_message_is_in_the_model_once(form, gradients):
             elif k in workers:
                 if workers[k].turn(1) == layout.TURN_DONE:
                     workers.pop(k).leave()
-                while seen[k] < s.table[k, layout.T_MAILED]:
+                while seen[k] < s.schedule.table[k, layout.T_MAILED]:
                     seen[k] += 1
                     slot = k * master.SLOTS + (seen[k] - 1) % master.SLOTS
-                    count = s.mail_heads[slot, layout.H_COUNT]
-                    places = s.mail_places[slot, :count].copy()
+                    count = s.mail.heads[slot, layout.H_COUNT]
+                    places = s.mail.places[slot, :count].copy()
                     assert len(set(places)) == count
-                    post.append((places, s.mail_changes[slot, :count].copy()))
+                    post.append((places, s.mail.changes[slot, :count].copy()))
                     total[places] += post[-1][1]
-                    bias += s.mail_intercepts[slot, : len(bias)]
+                    bias += s.mail.intercepts[slot, : len(bias)]
         else:
             raise AssertionError("the run does not end")
-        assert len(post) == s.table[:, layout.T_TAKEN].sum() == 3 * 6
-        np.testing.assert_allclose(s.w, total, rtol=1e-5, atol=1e-7)
-        np.testing.assert_allclose(s.intercept, bias, rtol=1e-9)
+        assert len(post) == s.schedule.table[:, layout.T_TAKEN].sum() == 3 * 6
+        np.testing.assert_allclose(s.vector.w, total, rtol=1e-5, atol=1e-7)
+        np.testing.assert_allclose(s.vector.intercept, bias, rtol=1e-9)
         updates = -(-len(post) // gradients)
         assert session.word(layout.VERSION) == updates
         assert session.word(layout.WRITES) == 2 * updates
@@ -94,14 +94,14 @@ def test_ages_are_versions_and_staleness_is_the_pushes_of_others():
     first.turn(1)
     second.turn(2)
     side.serve()
-    s = session.shared
+    s = session
     assert session.word(layout.VERSION) == 3
     # all three were computed from version 0 and applied in turns: first, second, second
-    assert list(s.ages[0, :3]) == [1, 0, 0]
-    assert list(s.ages[1, :3]) == [0, 1, 1]
-    assert list(s.staleness[0, :3]) == [1, 0, 0]
-    assert list(s.staleness[1, :3]) == [0, 2, 0]  # the last missed one of its own, too
-    assert s.table[1, layout.T_STALENESS] == 1
+    assert list(s.mail.ages[0, :3]) == [1, 0, 0]
+    assert list(s.mail.ages[1, :3]) == [0, 1, 1]
+    assert list(s.schedule.staleness[0, :3]) == [1, 0, 0]
+    assert list(s.schedule.staleness[1, :3]) == [0, 2, 0]  # the last missed one of its own, too
+    assert s.schedule.table[1, layout.T_STALENESS] == 1
 
 
 @pytest.mark.parametrize(
@@ -120,15 +120,15 @@ def test_old_messages_count_for_less(plane, counted):
     assert first.join() and second.join()
     first.turn(1)
     second.turn(2)
-    s = session.shared
-    start = s.w.astype(np.float64)
+    s = session
+    start = s.vector.w.astype(np.float64)
     want = start.copy()
     for slot, share in zip((0, 2, 3), counted, strict=True):
-        count = s.mail_heads[slot, layout.H_COUNT]
-        want[s.mail_places[slot, :count]] += share * s.mail_changes[slot, :count]
+        count = s.mail.heads[slot, layout.H_COUNT]
+        want[s.mail.places[slot, :count]] += share * s.mail.changes[slot, :count]
     session.master().serve()
-    np.testing.assert_allclose(s.w, want, rtol=1e-5, atol=1e-7)
-    assert s.table[1, layout.T_DROPPED] == counted.count(0.0)
+    np.testing.assert_allclose(s.vector.w, want, rtol=1e-5, atol=1e-7)
+    assert s.schedule.table[1, layout.T_DROPPED] == counted.count(0.0)
 
 
 def test_a_worker_waits_when_its_slots_are_full():
@@ -140,7 +140,7 @@ def test_a_worker_waits_when_its_slots_are_full():
         layout.TURN_OVER,
         layout.TURN_WAIT,
     ]
-    assert session.shared.table[0, layout.T_BLOCK] == layout.NO_BLOCK  # it holds none meanwhile
+    assert session.schedule.table[0, layout.T_BLOCK] == layout.NO_BLOCK  # it holds none meanwhile
     session.master().serve()
     assert worker.turn(1) == layout.TURN_OVER
 
@@ -150,14 +150,14 @@ def test_a_block_stays_in_hand_while_the_snapshot_cannot_be_read():
     session = made(n_workers=2)
     worker = session.worker(0)
     assert worker.join()
-    session.shared.control[layout.WRITES] = 1
+    session.schedule.control[layout.WRITES] = 1
     assert worker.turn(1) == layout.TURN_WAIT
-    block = session.shared.table[0, layout.T_BLOCK]
+    block = session.schedule.table[0, layout.T_BLOCK]
     assert block >= 0
     assert session.word(layout.READERS) == 0
-    session.shared.control[layout.WRITES] = 2
+    session.schedule.control[layout.WRITES] = 2
     assert worker.turn(1) == layout.TURN_OVER
-    assert session.shared.done[0, block] == 1
+    assert session.schedule.done[0, block] == 1
 
 
 def near(table, me):
@@ -179,33 +179,38 @@ def test_who_passes_a_barrier_reads_what_it_has_waited_for(barrier):
         plane = Master(gradients)
         session = made(plane=plane, barrier=barrier, stop=Stop(epochs=5), seed=seed + 1)
         session.barrier = barrier if barrier is near else None
-        s, rng = session.shared, random.Random(seed)
+        s, rng = session, random.Random(seed)
         workers = {k: session.worker(k) for k in range(3)}
         assert all(worker.join() for worker in workers.values())
         taken = []  # whose messages, in their order
         for _ in range(10_000):
             k = rng.randrange(6)
             if k >= 3:  # the master takes a message
-                before = s.table[k - 3, layout.T_TAKEN]
-                replay.take_again(session.plan, s, k - 3)
-                taken += [k - 3] * int(s.table[k - 3, layout.T_TAKEN] - before)
+                before = s.schedule.table[k - 3, layout.T_TAKEN]
+                replay.take_again(s.plan, s.schedule, s.vector, s.mail, k - 3)
+                taken += [k - 3] * int(s.schedule.table[k - 3, layout.T_TAKEN] - before)
             elif k in workers:
-                worker, clocks = workers[k], s.table[:, layout.T_CLOCK].copy()
-                mailed = s.table[k, layout.T_MAILED]
+                worker, clocks = workers[k], s.schedule.table[:, layout.T_CLOCK].copy()
+                mailed = s.schedule.table[k, layout.T_MAILED]
                 answer = worker.turn(1)
                 if answer == layout.TURN_WAIT and worker.must_ask():
                     worker.ask()
                 held += answer == layout.TURN_WAIT
-                if s.table[k, layout.T_MAILED] > mailed:
+                if s.schedule.table[k, layout.T_MAILED] > mailed:
                     slot = k * master.SLOTS + mailed % master.SLOTS
-                    read = taken[: gradients * s.mail_heads[slot, layout.H_VERSION]]
+                    read = taken[: gradients * s.mail.heads[slot, layout.H_VERSION]]
                     missing = [max(0, clocks[j] - read.count(j)) for j in range(3)]
                     assert sum(missing) <= gradients - 1
                 if answer == layout.TURN_DONE:
                     workers.pop(k).leave()
-            if not workers and (s.table[:, layout.T_MAILED] == s.table[:, layout.T_TAKEN]).all():
+            if (
+                not workers
+                and (
+                    s.schedule.table[:, layout.T_MAILED] == s.schedule.table[:, layout.T_TAKEN]
+                ).all()
+            ):
                 break
-        assert len(taken) == s.table[:, layout.T_BLOCKS].sum() == 5 * 6
+        assert len(taken) == s.schedule.table[:, layout.T_BLOCKS].sum() == 5 * 6
     assert held > 0
 
 
@@ -232,14 +237,14 @@ def test_a_master_may_die_between_any_two_stores(gradients, monkeypatch):
         session = made(plane=Master(gradients), n_workers=2, seed=5)
         workers = [session.worker(k) for k in range(2)]
         assert all(worker.join() for worker in workers)
-        s = session.shared
+        s = session
         for worker in workers:
             worker.turn(2)
         changes = []
         for slot in (0, 2, 1, 3):
-            count = s.mail_heads[slot, layout.H_COUNT]
-            change = np.zeros(len(s.w))
-            change[s.mail_places[slot, :count]] = s.mail_changes[slot, :count]
+            count = s.mail.heads[slot, layout.H_COUNT]
+            change = np.zeros(len(s.vector.w))
+            change[s.mail.places[slot, :count]] = s.mail.changes[slot, :count]
             changes.append(change)
         left = [moment]
 
@@ -263,10 +268,10 @@ def test_a_master_may_die_between_any_two_stores(gradients, monkeypatch):
         assert session.word(layout.WRITES) % 2 == 0
         assert session.word(layout.JOURNAL) == session.word(layout.GATHERED) == 0
         # only whole updates, and none twice
-        assert session.word(layout.VERSION) * gradients in messages_in(s.w, changes)
+        assert session.word(layout.VERSION) * gradients in messages_in(s.vector.w, changes)
         side.serve()
-        assert (s.table[:, layout.T_TAKEN] == 2).all()
-        counted = messages_in(s.w, changes)
+        assert (s.schedule.table[:, layout.T_TAKEN] == 2).all()
+        counted = messages_in(s.vector.w, changes)
         assert session.word(layout.VERSION) * gradients in counted
         lost = 4 - max(counted) - session.word(layout.GATHERED)
         assert lost <= gradients - 1
@@ -358,11 +363,11 @@ def store_one(control, place, value):
 def test_a_model_of_nan_does_not_run_over_its_slot(form):
     """NaN is not equal to itself, so that every row of a block has something to tell."""
     session = made(form, n_workers=1, block=20)
-    s = session.shared
-    s.w[:] = np.nan
+    s = session
+    s.vector.w[:] = np.nan
     worker = session.worker(0)
     assert worker.join()
     worker.turn(1)
-    assert s.table[0, layout.T_MAILED] == 1
-    assert 0 < s.mail_heads[0, layout.H_COUNT] <= s.mail_places.shape[1]
-    assert not s.mail_places[1:].any(), "the slots behind it"
+    assert s.schedule.table[0, layout.T_MAILED] == 1
+    assert 0 < s.mail.heads[0, layout.H_COUNT] <= s.mail.places.shape[1]
+    assert not s.mail.places[1:].any(), "the slots behind it"

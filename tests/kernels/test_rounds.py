@@ -55,7 +55,7 @@ def interleave(session, seed, deaths=()):
 
 def bits(session):
     model = session.model()
-    sums = session.shared.history[: session.word(layout.EPOCHS)]
+    sums = session.schedule.history[: session.word(layout.EPOCHS)]
     return model.coef.tobytes(), model.intercept.tobytes(), sums.tobytes()
 
 
@@ -72,10 +72,10 @@ def test_the_bits_do_not_depend_on_the_interleaving(rule, block):
     assert len({bits(run) for run in runs}) == 1
     for run in runs:
         assert run.word(layout.STOP) != layout.RUNNING
-        epochs, n = run.word(layout.EPOCHS), run.shared.order.shape[1]
-        assert run.shared.table[:, layout.T_ROWS].sum() >= epochs * n
+        epochs, n = run.word(layout.EPOCHS), run.schedule.order.shape[1]
+        assert run.schedule.table[:, layout.T_ROWS].sum() >= epochs * n
         # what each worker computed is settled too
-        assert len({tuple(r.shared.table[:, layout.T_BLOCKS]) for r in runs}) == 1
+        assert len({tuple(r.schedule.table[:, layout.T_BLOCKS]) for r in runs}) == 1
 
 
 def test_without_rounds_they_do():
@@ -90,7 +90,7 @@ def test_every_block_goes_to_the_worker_whose_it_is(n_workers):
     n, blocks = session.settings.n_workers, session.plan.n_blocks
     interleave(session, 1)
     shares = [len(range(j, blocks, n)) for j in range(n)]
-    assert list(session.shared.table[:, layout.T_BLOCKS]) == shares
+    assert list(session.schedule.table[:, layout.T_BLOCKS]) == shares
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -98,8 +98,8 @@ def test_deaths_between_turns_stop_nobody(rule):
     for seed in range(5):
         settings = {"n_workers": 4, "stop": Stop(epochs=20)} | RULES[rule]
         session = interleave(made(BSP(), **settings), seed, deaths=(30, 60))
-        states = session.shared.table[:, layout.T_STATE]
+        states = session.schedule.table[:, layout.T_STATE]
         assert (states == layout.DEAD).sum() == 2
         assert session.word(layout.STOP) in (layout.STOPPED_BY_LIMIT, layout.STOPPED_BY_CRITERION)
         epoch = session.word(layout.EPOCHS)
-        assert (session.shared.done[(epoch - 1) % 2] >= epoch).all()
+        assert (session.schedule.done[(epoch - 1) % 2] >= epoch).all()

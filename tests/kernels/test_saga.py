@@ -24,7 +24,7 @@ PENALTIES = {
 
 
 def table_of(session, n_columns):
-    return session.shared.gradients.reshape(-1, n_columns).astype(float)
+    return session.memory.gradients.reshape(-1, n_columns).astype(float)
 
 
 def rule_in(rule, epoch):
@@ -51,13 +51,13 @@ def alone(problem, X, Y, weight, epochs=3, plane=None, rule=None):
         history.append(state.losses.sum() / (len(X) * (1 if coupled else Y.shape[1])))
     cases.run(session)
     close = {k: 5.0 * v for k, v in cases.tolerance(problem.dtype).items()}
-    np.testing.assert_allclose(session.shared.history[:epochs], history, rtol=1e-3)
+    np.testing.assert_allclose(session.schedule.history[:epochs], history, rtol=1e-3)
     model = session.model()
     np.testing.assert_allclose(model.coef.T, state.w, **close)
     np.testing.assert_allclose(model.intercept, state.intercept, **close)
     np.testing.assert_allclose(table_of(session, Y.shape[1]), table, **close)
     np.testing.assert_allclose(
-        session.shared.average.reshape(-1, Y.shape[1]), state.average, **close
+        session.memory.average.reshape(-1, Y.shape[1]), state.average, **close
     )
 
 
@@ -129,9 +129,9 @@ def check_average(session, X, columns):
     """Whether the average is the mean of the table, to rounding: both are sums in float64."""
     table = table_of(session, columns)
     assert (table != 0.0).any(axis=1).all()
-    average = session.shared.average.reshape(-1, columns)
+    average = session.memory.average.reshape(-1, columns)
     np.testing.assert_allclose(average, X.T @ table / len(X), rtol=1e-9, atol=1e-14)
-    mean = session.shared.dual_mean
+    mean = session.memory.dual_mean
     if session.plan.private == epochs.ALONE:
         mean = session.worker(0).private.local[layout.L_DUAL_MEAN]
     np.testing.assert_allclose(mean, table.mean(axis=0), rtol=1e-9, atol=1e-14)

@@ -19,8 +19,9 @@ RULES = [SAGA(replace=True), SAGA(sampling="importance"), SAGA(sampling="importa
 
 
 @kernel
-def one_step(rows, rule, order, shared, private):
-    saga_rows(rows, rule, order, 0, order.shape[0], shared, private, True, 1.0, False)
+def one_step(rows, rule, order, schedule, vector, memory, private):
+    groups = schedule, vector, memory
+    saga_rows(rows, rule, order, 0, order.shape[0], *groups, private, True, 1.0, False)
 
 
 def drawn(chances, replace, seed, epoch):
@@ -133,7 +134,7 @@ def test_the_mean_step_over_all_rows_is_the_gradient(form, columns, loss, rule):
     for r in range(n):
         a["w"][:], a["gradients"][:], a["average"][:] = W.ravel(), table.ravel(), average.ravel()
         private.local[layout.L_INTERCEPT], private.local[layout.L_DUAL_MEAN] = b, mean
-        one_step(session.rows, session.rule, np.array([r]), session.shared, private)
+        one_step(session.rows, session.rule, np.array([r]), *cases.groups(session), private)
         total += chances[r] / n * (a["w"].reshape(m, columns) - W)
         total_intercept += chances[r] / n * (private.local[layout.L_INTERCEPT] - b)
     P = naive.predictions(loss, X @ W + b)

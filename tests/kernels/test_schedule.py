@@ -18,13 +18,13 @@ from hogshare.planes.shared import Shared
 
 
 @kernel
-def judge(shared, plan, adaptive, criterion, score, epoch):
-    return epochs.apply_criterion(shared, plan, adaptive, criterion, score, epoch)
+def judge(columns, plan, adaptive, criterion, score, epoch):
+    return epochs.apply_criterion(columns, plan, adaptive, criterion, score, epoch)
 
 
 @kernel
-def fold_all(shared, private, me, decay, how):
-    exchange.exchange(shared, private, me, decay, 0.0, 1.0, how)
+def fold_all(schedule, vector, memory, private, me, decay, how):
+    exchange.exchange(schedule, vector, memory, private, me, decay, 0.0, 1.0, how)
 
 
 def two_workers(epochs=2, **settings):
@@ -44,7 +44,7 @@ def test_criterion(tol, early_stopping, adaptive):
     problem, *_ = cases.problem(columns=3)
     session = cases.session(problem)
     plan = session.plan._replace(tol=tol, patience=2, early_stopping=early_stopping)
-    fields = session.shared.columns
+    fields = session.schedule.columns
     fields[layout.C_ETA] = [0.1, 1e-6, 5e-6]
     columns = cases.twin_columns(session)
     rng = np.random.default_rng(5)
@@ -53,7 +53,7 @@ def test_criterion(tol, early_stopping, adaptive):
     for epoch, line in enumerate(values):
         criterion = np.full(3, np.nan) if early_stopping else line
         score = -line if early_stopping else np.full(3, np.nan)
-        over = judge(session.shared, plan, adaptive, criterion, score, epoch)
+        over = judge(fields, plan, adaptive, criterion, score, epoch)
         expected = naive.apply_criterion(
             columns, line, epoch, tol=tol, patience=2, adaptive=adaptive
         )
@@ -138,14 +138,14 @@ def test_an_open_block_holds_back_its_epoch_but_not_the_next():
     n = session.plan.n_blocks
     # `slow` claims ticket 0 and then does nothing
     assert fast.turn(1) == layout.TURN_OVER
-    session.shared.done[0, 0] = 0
-    session.shared.remaining[0] += 1
+    session.schedule.done[0, 0] = 0
+    session.schedule.remaining[0] += 1
     for _ in range(50):
         answer = fast.turn(100)
     assert answer == layout.TURN_WAIT
     assert session.word(layout.EPOCHS) == 0
     assert session.word(layout.TICKET) == 2 * n
-    repair.put_back(session.shared.returned, session.shared.control, slow.me, 0)
+    repair.put_back(session.schedule.returned, session.schedule.control, slow.me, 0)
     for _ in range(50):
         answer = fast.turn(100)
     assert answer == layout.TURN_DONE
@@ -156,26 +156,26 @@ def test_an_open_block_holds_back_its_epoch_but_not_the_next():
 def test_a_block_that_runs_twice_counts_once():
     session, (first, second) = two_workers(epochs=1)
     first.turn(2)
-    assert repair.put_back(session.shared.returned, session.shared.control, 1, 1)
-    assert not repair.put_back(session.shared.returned, session.shared.control, 1, 0), "taken"
+    assert repair.put_back(session.schedule.returned, session.schedule.control, 1, 1)
+    assert not repair.put_back(session.schedule.returned, session.schedule.control, 1, 0), "taken"
     assert session.word(layout.RETURNED) == 1
     second.turn(1)
     assert session.word(layout.RETURNED) == 0
     assert session.word(layout.COMPLETED) == 2
-    assert session.shared.remaining[0] == session.plan.n_blocks - 2
+    assert session.schedule.remaining[0] == session.plan.n_blocks - 2
 
 
 def test_an_epoch_whose_ender_died_is_ended_by_another():
     session, (first, second) = two_workers(epochs=1)
-    session.shared.control[layout.ENDER] = first.me + 1  # holds the word, and dies
+    session.schedule.control[layout.ENDER] = first.me + 1  # holds the word, and dies
     for _ in range(20):
         first.turn(100)
     assert session.word(layout.EPOCHS) == 0
-    repair.bury(session.shared.control, session.shared.table[first.me])
-    repair.release_words(session.shared.segments, session.shared.control, first.me)
+    repair.bury(session.schedule.control, session.schedule.table[first.me])
+    repair.release_words(session.vector.segments, session.schedule.control, first.me)
     assert session.word(layout.LIVE) == 1
     assert second.turn(100) == layout.TURN_WAIT
-    repair.put_back(session.shared.returned, session.shared.control, 0, layout.FINISH_EPOCH)
+    repair.put_back(session.schedule.returned, session.schedule.control, 0, layout.FINISH_EPOCH)
     while second.turn(100) != layout.TURN_DONE:
         pass
     assert session.word(layout.EPOCHS) == 1
@@ -183,9 +183,9 @@ def test_an_epoch_whose_ender_died_is_ended_by_another():
 
 def test_a_dead_preparer_holds_nobody_up():
     session, (dead, live) = two_workers(epochs=2)
-    session.shared.control[layout.PREPARER] = dead.me + 1
+    session.schedule.control[layout.PREPARER] = dead.me + 1
     assert live.turn(10) == layout.TURN_WAIT
-    repair.release_words(session.shared.segments, session.shared.control, dead.me)
+    repair.release_words(session.vector.segments, session.schedule.control, dead.me)
     for _ in range(50):
         answer = live.turn(100)
     assert answer == layout.TURN_DONE
@@ -197,13 +197,13 @@ def test_only_who_has_not_joined_is_refused():
     session = cases.session(problem, n_workers=2, plane=Shared(exchange=4))
     early, late = session.worker(0), session.worker(1)
     assert early.join()
-    table = session.shared.table
+    table = session.schedule.table
     assert not repair.refuse(table[0])
     assert repair.refuse(table[1])
     assert not late.join()
     assert table[1, layout.T_STATE] == layout.DONE
     assert session.word(layout.LIVE) == 1
-    repair.bury(session.shared.control, table[1])
+    repair.bury(session.schedule.control, table[1])
     assert session.word(layout.LIVE) == 1, "who never joined was never live"
 
 
@@ -211,29 +211,29 @@ def test_only_who_has_not_joined_is_refused():
 def test_a_held_segment_is_left_for_the_next_exchange(dtype):
     problem, *_ = cases.problem("csr", dtype, 3, penalty=None)
     session = cases.session(problem, n_workers=2, plane=Shared(exchange=4))
-    shared = session.shared
-    shared.curvature[:] = 0.0
-    shared.intercept_curvature[:] = 0.0
+    vector = session.vector
+    vector.curvature[:] = 0.0
+    vector.intercept_curvature[:] = 0.0
     worker = session.worker(0)
     worker.join()
     rng = np.random.default_rng(6)
-    change = rng.integers(-8, 8, shared.w.shape).astype(dtype)
+    change = rng.integers(-8, 8, vector.w.shape).astype(dtype)
     worker.private.w[:] += change
     worker.private.local[layout.L_SCALE] = 0.5
     worker.private.local[layout.L_INTERCEPT] += 1.0
-    shared.segments[0] = 2  # held by worker 1, and there is only one segment
-    fold_all(shared, worker.private, 0, 0.0, exchange.TRY)
-    assert not shared.w.any() and not shared.intercept.any()
+    vector.segments[0] = 2  # held by worker 1, and there is only one segment
+    fold_all(*cases.groups(session), worker.private, 0, 0.0, exchange.TRY)
+    assert not vector.w.any() and not vector.intercept.any()
     np.testing.assert_array_equal(worker.private.w, 0.5 * change)
     np.testing.assert_array_equal(worker.private.local[layout.L_SCALE], 1.0)
-    shared.w[:] = 1.0  # what worker 1 has folded meanwhile
-    repair.release_words(shared.segments, shared.control, 1)
-    fold_all(shared, worker.private, 0, 0.0, exchange.ALL)
-    np.testing.assert_array_equal(shared.w, 1.0 + 0.5 * change)
-    np.testing.assert_array_equal(worker.private.w, shared.w)
-    np.testing.assert_array_equal(worker.private.base[: shared.w.size], shared.w)
-    np.testing.assert_array_equal(shared.intercept, 1.0)
-    assert shared.segments[0] == 0
+    vector.w[:] = 1.0  # what worker 1 has folded meanwhile
+    repair.release_words(vector.segments, session.schedule.control, 1)
+    fold_all(*cases.groups(session), worker.private, 0, 0.0, exchange.ALL)
+    np.testing.assert_array_equal(vector.w, 1.0 + 0.5 * change)
+    np.testing.assert_array_equal(worker.private.w, vector.w)
+    np.testing.assert_array_equal(worker.private.base[: vector.w.size], vector.w)
+    np.testing.assert_array_equal(vector.intercept, 1.0)
+    assert vector.segments[0] == 0
 
 
 OVERRUN = """

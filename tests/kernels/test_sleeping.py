@@ -32,17 +32,17 @@ def sleepers(way, n_workers=2, **settings):
 @pytest.mark.parametrize("way", WAYS)
 def test_a_block_is_claimed_then_computed_and_pushed(way):
     session, (first, _) = sleepers(way)
-    w = session.shared.w.copy()
+    w = session.vector.w.copy()
     assert first.turn(5) == layout.TURN_SLEEP
     held = first.table[layout.T_BLOCK]
     assert held != layout.NO_BLOCK and first.table[layout.T_STATE] == layout.ACTIVE
-    np.testing.assert_array_equal(session.shared.w, w)
+    np.testing.assert_array_equal(session.vector.w, w)
     assert first.table[layout.T_CLOCK] == first.table[layout.T_BLOCKS] == 0
     assert first.turn(1) == layout.TURN_OVER
     assert first.table[layout.T_BLOCK] == layout.NO_BLOCK
     assert first.table[layout.T_CLOCK] == first.table[layout.T_BLOCKS] == 1
     assert first.table[layout.T_PUSHES] == 1
-    assert np.any(session.shared.w != w)
+    assert np.any(session.vector.w != w)
     # the next block is slept for in its turn, also where many blocks are asked for
     assert first.turn(5) == layout.TURN_SLEEP
     assert first.turn(5) == layout.TURN_SLEEP
@@ -76,10 +76,10 @@ def test_a_pause_leaves_the_block_in_hand(way):
     session, (late, _) = sleepers(way)
     assert late.turn(1) == layout.TURN_SLEEP
     held = late.table[layout.T_BLOCK]
-    repair.ask_for_repair(session.shared.control)
+    repair.ask_for_repair(session.schedule.control)
     assert late.turn(1) == layout.TURN_WAIT
     assert (late.table[layout.T_BLOCK], late.table[layout.T_BLOCKS]) == (held, 0)
-    session.shared.control[layout.REPAIRED] = session.word(layout.REPAIR_WANTED)
+    session.schedule.control[layout.REPAIRED] = session.word(layout.REPAIR_WANTED)
     assert late.turn(1) == layout.TURN_OVER
     assert late.table[layout.T_BLOCKS] == 1
 
@@ -90,7 +90,7 @@ def test_every_block_is_computed_once(way):
     live = list(workers)
     while live:
         live = [worker for worker in live if worker.turn(1) != layout.TURN_DONE]
-    table = session.shared.table
+    table = session.schedule.table
     assert table[:, layout.T_BLOCKS].sum() == 3 * 12
     assert table[:, layout.T_ROWS].sum() == 3 * 60
     assert session.word(layout.EPOCHS) == 3

@@ -83,8 +83,8 @@ def compare(session, state, columns, history, dtype, loose=1.0):
         np.testing.assert_allclose(model.average_intercept, state.total_intercept / share, **close)
     epochs = session.word(layout.EPOCHS)
     assert epochs == len(history)
-    np.testing.assert_allclose(session.shared.history[:epochs], history, **close)
-    fields = session.shared.columns
+    np.testing.assert_allclose(session.schedule.history[:epochs], history, **close)
+    fields = session.schedule.columns
     np.testing.assert_array_equal(fields[layout.C_EPOCHS], columns.epochs)
     np.testing.assert_array_equal(fields[layout.C_ACTIVE], columns.active)
     np.testing.assert_allclose(fields[layout.C_ETA], columns.eta, rtol=1e-12)
@@ -172,7 +172,7 @@ def test_writes_of_one_coordinate_equal_the_twin(name, batch, form):
     compare(session, *rest, "float64")
     # a push is a write cycle
     cycles = session.word(layout.EPOCHS) * -(-23 // batch)
-    assert session.shared.table[0, layout.T_PUSHES] == cycles
+    assert session.schedule.table[0, layout.T_PUSHES] == cycles
 
 
 @pytest.mark.parametrize("drawn", ["uniform", "support", "unbiased"])
@@ -204,7 +204,7 @@ def test_the_score_of_coupled_columns_is_that_of_the_largest(plane):
     data = cases.problem("csr", "float64", 3, loss="multinomial", alpha=0.01, weighted=True)
     both = run_both(*data, run, lock_free=plane.exchange is None)
     compare(*both, "float64")
-    assert np.ptp(both[0].shared.columns[layout.C_BEST]) == 0.0
+    assert np.ptp(both[0].schedule.columns[layout.C_BEST]) == 0.0
 
 
 @pytest.mark.parametrize("plane", [Shared(), Shared(exchange=None)])
@@ -217,7 +217,7 @@ def test_r_squared_of_held_out_rows(plane):
     compare(session, state, *rest, "float64")
     P = X[validation] @ state.coef + state.intercept
     theirs = metrics.r2_score(Y[validation], P, sample_weight=weight[validation])
-    assert -session.shared.columns[layout.C_BEST, 0] == pytest.approx(theirs)
+    assert -session.schedule.columns[layout.C_BEST, 0] == pytest.approx(theirs)
 
 
 def test_warm_start_goes_on_where_a_run_has_ended():
@@ -251,7 +251,7 @@ def test_every_epoch_ends_however_few_blocks_it_has(epochs, trace):
     assert session.word(layout.EPOCHS) == epochs
     assert session.word(layout.COMPLETED) == epochs * session.plan.n_blocks
     assert session.word(layout.STOP) == layout.STOPPED_BY_LIMIT
-    assert session.shared.table[0, layout.T_ROWS] == epochs * problem.n_rows
+    assert session.schedule.table[0, layout.T_ROWS] == epochs * problem.n_rows
 
 
 def test_turns_tell_of_epochs_and_records():
@@ -284,10 +284,10 @@ def test_a_look_that_is_out_of_date_does_not_stop_twice(monkeypatch):
     """Between a look at the word and a store somebody else may have stopped the run."""
     problem, *_ = cases.problem()
     session = cases.session(problem)
-    session.shared.control[layout.STOP] = layout.STOPPED_BY_DIVERGENCE
+    session.schedule.control[layout.STOP] = layout.STOPPED_BY_DIVERGENCE
     monkeypatch.setattr(session, "word", lambda place: layout.RUNNING)
     session.stop()
-    assert session.shared.control[layout.STOP] == layout.STOPPED_BY_DIVERGENCE
+    assert session.schedule.control[layout.STOP] == layout.STOPPED_BY_DIVERGENCE
 
 
 # -- several workers, taking turns in one thread -----------------------------------------------
@@ -307,8 +307,8 @@ def interleaved(problem, X, Y, weight, n_workers, run):
     rows_since = [0] * n_workers
     columns = cases.twin_columns(session)
     decay = rule.alpha * (1.0 - rule.l1_ratio) if rule.penalty else 0.0
-    curvature = session.shared.curvature.astype(float)[:, None] + decay
-    bias_curvature = session.shared.intercept_curvature[0]
+    curvature = session.vector.curvature.astype(float)[:, None] + decay
+    bias_curvature = session.vector.intercept_curvature[0]
     dense = not problem.is_sparse
 
     version, seen, staleness = 0, [0] * n_workers, [n_workers - 1] * n_workers
@@ -374,9 +374,9 @@ def test_exchange_equals_the_twin(form, dtype, columns, loss, n_workers):
     np.testing.assert_allclose(session.model().average_coef.T, average, **close)
     average = sum(s.total_intercept for s in states) / count
     np.testing.assert_allclose(session.model().average_intercept, average, **close)
-    assert session.shared.table[:, layout.T_ROWS].sum() == 3 * len(data[1])
-    pushes = session.shared.table[:, layout.T_PUSHES]
-    assert pushes.sum() == session.word(layout.VERSION) == session.shared.staleness.sum()
+    assert session.schedule.table[:, layout.T_ROWS].sum() == 3 * len(data[1])
+    pushes = session.schedule.table[:, layout.T_PUSHES]
+    assert pushes.sum() == session.word(layout.VERSION) == session.schedule.staleness.sum()
 
 
 def test_staleness_is_the_pushes_by_others():
@@ -392,7 +392,7 @@ def test_staleness_is_the_pushes_by_others():
     expected[0, 0] = rows
     expected[1, naive.staleness_bin(rows)] += 1
     expected[1, 0] += rows - 1
-    np.testing.assert_array_equal(session.shared.staleness, expected)
+    np.testing.assert_array_equal(session.schedule.staleness, expected)
 
 
 # -- turns that enter the run and leave it -----------------------------------------------------
@@ -434,8 +434,8 @@ def test_turns_enter_and_leave_as_calls_of_their_own_do(n_workers, exchange):
                 array[:, place] = other[:, place]
         np.testing.assert_array_equal(array, other, err_msg=name)
     assert together.word(layout.LIVE) == 0
-    assert (together.shared.table[:, layout.T_STATE] == layout.DONE).all()
-    assert (together.shared.table[:, layout.T_PROCESS] > 0).all()
+    assert (together.schedule.table[:, layout.T_STATE] == layout.DONE).all()
+    assert (together.schedule.table[:, layout.T_PROCESS] > 0).all()
 
 
 @pytest.mark.parametrize("closed", [True, False])
@@ -444,11 +444,11 @@ def test_nobody_enters_a_run_that_is_closed_or_over(closed):
     session = cases.session(problem, n_workers=2)
     session.set_up_turns(0)
     if closed:
-        repair.refuse(session.shared.table[1])
+        repair.refuse(session.schedule.table[1])
     else:
         session.stop()
     drive(worker_loop(session.worker(1)))
-    row = session.shared.table[1]
+    row = session.schedule.table[1]
     assert row[layout.T_STATE] == layout.DONE
     assert row[layout.T_PROCESS] == row[layout.T_JOINED] == 0
     for word in (layout.LIVE, layout.COMPLETED, layout.VERSION):
@@ -462,7 +462,7 @@ def test_who_rests_leaves_and_comes_again_by_turns():
     session.set_up_turns(1000)
     session.raise_limit(1)
     first, last = session.worker(0), session.worker(1)
-    row = session.shared.table[0]
+    row = session.schedule.table[0]
     assert first.turn(100) == layout.TURN_REST
     assert row[layout.T_STATE] == layout.RESTING and row[layout.T_LOOKED] == 0
     assert session.word(layout.LIVE) == 0
@@ -488,7 +488,7 @@ def hold_the_last_block(session, looks):
     session.set_up_turns(looks)
     worker = session.worker(0)
     assert worker.turn(session.plan.n_blocks - 1) == layout.TURN_OVER
-    table, control = session.shared.table, session.shared.control
+    table, control = session.schedule.table, session.schedule.control
     table[1, layout.T_BLOCK] = table[0, layout.T_BLOCK] = control[layout.TICKET]
     table[1, layout.T_STATE] = layout.ACTIVE
     control[layout.TICKET] += 1
@@ -499,13 +499,13 @@ def test_a_wait_has_so_many_looks():
     problem, *_ = cases.problem()
     session = cases.session(problem, n_workers=2, stop=Stop(epochs=1))
     worker = hold_the_last_block(session, 3)
-    row = session.shared.table[0]
+    row = session.schedule.table[0]
     assert worker.turn(1) == layout.TURN_WAIT
     assert row[layout.T_LOOKED] == 3 and row[layout.T_STATE] == layout.ACTIVE
     row[layout.T_LOOKS] = 1
     assert worker.turn(1) == layout.TURN_WAIT and row[layout.T_LOOKED] == 3, "they are spent"
-    session.shared.returned[0] = session.shared.table[1, layout.T_BLOCK]
-    session.shared.control[layout.RETURNED] = 1
+    session.schedule.returned[0] = session.schedule.table[1, layout.T_BLOCK]
+    session.schedule.control[layout.RETURNED] = 1
     assert worker.turn(1) == layout.TURN_OVER and row[layout.T_LOOKED] == 0, "the next wait's"
 
 
@@ -527,7 +527,7 @@ def held_by(barrier, looks):
     problem, *_ = cases.problem()
     session = cases.session(problem, n_workers=3, barrier=barrier, block=3)
     session.set_up_turns(looks)
-    session.shared.table[1, layout.T_STATE] = layout.ACTIVE
+    session.schedule.table[1, layout.T_STATE] = layout.ACTIVE
     worker = session.worker(0)
     worker.prepare()
     return session, worker
@@ -538,13 +538,13 @@ def held_by(barrier, looks):
 )
 def test_a_barrier_is_looked_at_again_for_a_moment(barrier, blocks):
     session, worker = held_by(barrier, 5)
-    row = session.shared.table[0]
+    row = session.schedule.table[0]
     assert worker.turn(5) == layout.TURN_WAIT and row[layout.T_BLOCKS] == blocks
     assert row[layout.T_LOOKED] == 5
     waited = row[layout.T_WAITING]
     assert waited > 0, "what a turn waits by itself is waiting"
     assert worker.turn(5) == layout.TURN_WAIT and row[layout.T_WAITING] == waited
-    others = session.shared.table[1]
+    others = session.schedule.table[1]
     others[layout.T_CLOCK] = blocks
     others[layout.T_ARRIVED] = session.word(layout.GENERATION) + 1
     assert worker.turn(1) == layout.TURN_OVER and row[layout.T_BLOCKS] == blocks + 1
@@ -554,7 +554,7 @@ def test_a_barrier_is_looked_at_again_for_a_moment(barrier, blocks):
 def test_who_has_passed_and_waits_for_a_block_looks_so_often_only_once():
     session, worker = held_by(SSP(1000), 5)
     assert worker.turn(session.plan.n_blocks - 1) == layout.TURN_OVER
-    control, table = session.shared.control, session.shared.table
+    control, table = session.schedule.control, session.schedule.table
     table[1, layout.T_BLOCK] = control[layout.TICKET]  # the last block of the epoch, and the next
     control[layout.TICKET] += 1
     answer = worker.turn(1000)
@@ -566,7 +566,7 @@ def test_who_has_passed_and_waits_for_a_block_looks_so_often_only_once():
 @pytest.mark.parametrize("barrier", [SSP(1), BSP()], ids=str)
 def test_a_repair_that_is_wanted_ends_the_looks_of_who_is_held(barrier):
     session, worker = held_by(barrier, 1 << 62)
-    repair.ask_for_repair(session.shared.control)
+    repair.ask_for_repair(session.schedule.control)
     assert worker.turn(5) == layout.TURN_WAIT
 
 
@@ -580,9 +580,9 @@ def test_a_stop_by_the_caller_ends_the_looks_of_workers_in_order():
 def test_who_waits_at_a_barrier_goes_on_in_the_same_turn():
     session, worker = held_by(SSP(1), 1 << 62)
     with that_waits(worker.turn, 3) as turn:
-        session.shared.table[1, layout.T_CLOCK] = 2
+        session.schedule.table[1, layout.T_CLOCK] = 2
         assert turn.result(10.0) == layout.TURN_OVER
-    assert session.shared.table[0, layout.T_BLOCKS] == 3
+    assert session.schedule.table[0, layout.T_BLOCKS] == 3
 
 
 def test_a_stop_ends_the_looks_at_a_barrier():
@@ -596,7 +596,7 @@ def test_a_stop_ends_the_looks_at_a_barrier():
 def test_a_barrier_that_draws_anew_is_looked_at_once_a_turn():
     session, worker = held_by(PSSP(1, 2), 5)
     assert worker.turn(5) == layout.TURN_WAIT
-    row = session.shared.table[0]
+    row = session.schedule.table[0]
     assert row[layout.T_BLOCKS] == 3 and row[layout.T_LOOKED] == 0
 
 
@@ -608,7 +608,7 @@ def test_who_waits_for_the_master_goes_on_in_the_same_turn():
     worker, master = session.worker(1), session.master()
     assert worker.join()
     assert worker.turn(10) == layout.TURN_WAIT
-    row = session.shared.table[1]
+    row = session.schedule.table[1]
     assert row[layout.T_MAILED] == 2 and row[layout.T_LOOKED] == 5 and row[layout.T_WAITING] > 0
     row[layout.T_LOOKS], row[layout.T_LOOKED] = 1 << 62, 0
     with that_waits(worker.turn, 3) as turn:
@@ -629,7 +629,7 @@ def test_the_master_looks_for_mail_for_a_moment():
         assert worker.turn(1) == layout.TURN_OVER
         assert served.result(10.0) == 1
     assert master.waited() > 40_000_000, "which is no work"
-    session.shared.table[:, layout.T_STATE] = layout.DONE
+    session.schedule.table[:, layout.T_STATE] = layout.DONE
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(master.serve).result(10.0) == OVER, "nobody is there to write any"
 
@@ -641,7 +641,7 @@ def test_workers_in_order_look_again_for_their_sections():
     session.set_up_turns(5)
     first, second = session.worker(0), session.worker(1)
     assert first.join() and second.join()
-    rows = session.shared.table[:2]
+    rows = session.schedule.table[:2]
     assert first.turn(1) == layout.TURN_OVER and second.turn(3) == layout.TURN_WAIT
     assert first.turn(3) == layout.TURN_WAIT, "the second has not folded its block"
     assert rows[:, layout.T_BLOCKS].sum() > 0 and (rows[:, layout.T_LOOKED] == 5).any()
@@ -659,7 +659,7 @@ def test_a_stop_ends_the_looks():
 def test_a_repair_that_is_wanted_ends_the_looks():
     """Everybody else stands still for it."""
     with looking_on(1) as (session, _, turn):
-        repair.ask_for_repair(session.shared.control)
+        repair.ask_for_repair(session.schedule.control)
         assert turn.result(10.0) == layout.TURN_WAIT
 
 
