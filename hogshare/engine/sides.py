@@ -1,8 +1,8 @@
 """The workers' and the master's sides of a session: what the loop calls.
 
 Who writes: a worker its own row of every private array and of the progress table, and the shared
-arrays as `hogshare.kernels.epochs` and `hogshare.kernels.exchange` say; a snapshot's place is
-written by the worker whose block made it due. Who frees: the session's owner.
+arrays as `hogshare.kernels.shared` says; a snapshot's place is written by the worker whose block
+made it due. Who frees: the session's owner.
 """
 
 from __future__ import annotations
