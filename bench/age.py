@@ -27,7 +27,7 @@ from hogshare import ASP, SDCA, SGD, Master, Model, StepSize, Stop, problems, so
 from hogshare.engine.arrays import fill, private_memory, row_arrays
 from hogshare.engine.description import describe
 from hogshare.engine.session import Session
-from hogshare.kernels import layout, master, tracking, turns
+from hogshare.kernels import epochs, layout, master, sgd, tracking, turns
 from hogshare.kernels.jit import kernel
 
 AGES = (0, 1, 2, 4, 8, 16, 32, 64)
@@ -35,13 +35,14 @@ MORE_AGES = (96, 128, 192, 256, 384, 512)  # where no planned age is, to find wh
 PARTS = 200  # looks at the model in K updates
 PATIENCE = 4  # times K updates, after which a target counts as not reached
 GAIN = 0.98
+TURN = turns.TURNS[sgd.GRADIENT, epochs.MASTER, 0, True]
 
 
 @kernel
 def exchange_message(rows, rule, plan, schedule, vector, memory, mail, private, me):
     """Apply a worker's message, as the master, and compute its next one."""
     master.take_message(plan, schedule, vector, mail, me)
-    return turns.master_turn(rows, rule, plan, schedule, vector, memory, mail, private, me, 1)
+    return TURN(rows, rule, plan, schedule, vector, memory, mail, private, me, 1)
 
 
 def data(name: str) -> Any:
@@ -89,6 +90,7 @@ def session_of(
         report_epochs=False,
         track=tracking.NOTHING,
         block=batch,
+        empty=True,
     )
     # one worker would be its own master, as soon as it has a message
     settings.plan["inline"] = 0
