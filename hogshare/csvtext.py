@@ -1,28 +1,41 @@
 """CSV and its like: one row a line, cells with a delimiter between, names in the first line or not.
 
-NumPy's parser reads blocks of lines, all of whose cells are numbers, except those of labels that
+NumPy's parser reads blocks of records, all of whose cells are numbers, except those of labels that
 are words and of columns that nobody wants. What it refuses is read once more by Python's, which
 knows the line and the column, and which also takes what NumPy's does not (blanks around quotes,
-lines of blanks). Nothing is filled in: a cell that is missing is an error, and so is a word.
+lines of blanks). Nothing is filled in: a cell that is missing is an error, and so is a word. The
+first row says whether labels are numbers or words.
 """
 
 from __future__ import annotations
 
-import csv
 import io
+import itertools
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from hogshare import sources
+from hogshare import csvrecords, sources
+from hogshare.csvrecords import BLANKS, DELIMITERS, LOOKED_AT
 from hogshare.growing import Growing
 from hogshare.interrupts import errstate
-from hogshare.sniffing import DELIMITERS, is_number
+from hogshare.sniffing import FEATURE, is_number
 
 MISSING = frozenset({"", "na", "n/a", "null", "none", "?"})  # in small letters
 SHOWN = 12  # names that an error lists
+
+
+_COMMAS = re.compile(r"[-+]?[\d.]*,[\d.,]*(?:[eE][-+]?\d+)?")
+_NUMERIC = tuple("0123456789.+-\N{MINUS SIGN}$")  # begins what is meant for a number
+
+
+class NotCSV(ValueError):
+    """Lines do not have as many cells as the first; `is_other`: cells are those of LIBSVM text."""
+
+    is_other = False
 
 
 class Choice(NamedTuple):
@@ -57,15 +70,20 @@ class Table:
         `Choice` of those that are wanted.
     header : bool or None, default=None
         Whether the first line has names; None goes by what it looks like.
+    delimiter : str or None, default=None
+        The character between cells, `csvrecords.BLANKS` for blanks; None goes by the first lines.
     finite : bool, default=False
         Refuse values that are NaN or infinite.
     now : bool, default=False
         Hand out rows as soon as they are there.
+    compared : bool, default=False
+        Labels are only compared with others: a part that lacks some has none, and is no error.
 
     Attributes
     ----------
-    delimiter : str or None
-        None: blanks.
+    delimiter : str
+    is_doubtful : bool
+        Whether the first line was taken for names although a cell of it is a number.
     names : tuple of str or None
     width : int
         Number of columns.
@@ -83,24 +101,42 @@ class Table:
         dtype: Any,
         choose: Choose,
         header: bool | None = None,
+        delimiter: str | None = None,
         finite: bool = False,
         now: bool = False,
+        compared: bool = False,
     ) -> None:
         self.name = source.name
         self.dtype = np.dtype(dtype)
         self.finite = finite
-        self._blocks = source.lines(now, least=2)
-        first = next(self._blocks, None)
+        self.compared = compared
+        marks = "".join(DELIMITERS) if delimiter is None else delimiter
+        blocks = csvrecords.whole(source.lines(now), marks, least=2)
+        first = next(blocks, None)
         if first is None:
             raise ValueError(f"{self.name}: the file is empty")
-        lines = [(n, x) for n, x in enumerate(first.text.splitlines(), first.number) if x.strip()]
-        if not lines:
+        first, said = csvrecords.without_sep(first)
+        found = list(itertools.islice(csvrecords.records(first, marks), LOOKED_AT))
+        if not found:
             raise ValueError(f"{self.name}: the file has no rows")
-        self.delimiter = _delimiter([line for _, line in lines[:2]])
-        cells = [self._split(line) for _, line in lines[:2]]
+        looked_at = [record for _, record in found]
+        self.delimiter = delimiter or said or csvrecords.delimiter_of(looked_at)
+        # once more, since it is known now which marks begin a cell
+        self._blocks = csvrecords.whole(itertools.chain([first], blocks), self.delimiter, least=2)
+        first = next(self._blocks)
+        (number, head), *others = itertools.islice(csvrecords.records(first, self.delimiter), 2)
+        cells = [self._cells(record, line) for line, record in ((number, head), *others)]
         self.width = len(cells[0])
+        if self.delimiter == BLANKS or self.width == 1:
+            self._refuse_features([*cells[0], *cells[-1]])
+        if others and len(cells[1]) != self.width:
+            raise NotCSV(
+                f"{self.name}: line {number} has {_counted(cells[0])}, and line {others[0][0]} has "
+                f"{len(cells[1])}, with {csvrecords.told(self.delimiter)} between them"
+            )
         named = _has_names(cells) if header is None else header
-        self.names = self._named(cells[0], lines[0][0]) if named else None
+        self.is_doubtful = bool(header is None and named and any(map(is_number, cells[0])))
+        self.names = self._named(cells[0], number) if named else None
         self.choice = choose(self.names, self.width)
         self._kinds = ["f"] * self.width
         wanted = {*self.choice.columns, self.choice.label}
@@ -108,19 +144,22 @@ class Table:
             if column not in wanted:
                 self._kinds[column] = "O"
         label, sample = self.choice.label, cells[1 if named and len(cells) > 1 else 0]
-        if label is not None and label < len(sample) and not is_number(sample[label]):
+        if label is not None and (compared or not is_number(sample[label])):
             self._kinds[label] = "O"
-        self._rest = _without(first, lines[0][0]) if named else first
-        self._begun = False
+        end = first.text.index(head) + len(head)
+        self._rest = csvrecords.after(first, end) if named else first
 
     def __iter__(self) -> Iterator[Part]:
-        if self._rest.text.strip():
-            yield self._part(self._rest)
-            self._begun = True
-        for lines in self._blocks:
+        for lines in itertools.chain([self._rest], self._blocks):
             if lines.text.strip():
                 yield self._part(lines)
-                self._begun = True
+
+    def _refuse_features(self, cells: list[str]) -> None:
+        feature = next((cell for cell in cells if FEATURE.match(cell.encode())), None)
+        if feature is not None:
+            error = NotCSV(f"{self.name}: {_shown(feature)} is no cell, but LIBSVM's index:value")
+            error.is_other = True
+            raise error
 
     def column(self, place: int) -> str:
         """Name a column, counted from 0, in words."""
@@ -132,20 +171,41 @@ class Table:
                 X, y = self._parsed(lines)
             except ValueError:
                 X, y = self._by_cells(lines)
-        if self.finite and not np.isfinite(X).all():
+        if y is not None and self.compared:
+            y = _to_compare(y)
+        if self.finite:
+            self._check_finite(X, y, lines)
+        return Part(X, y, lines)
+
+    def _check_finite(self, X: np.ndarray, y: np.ndarray | None, lines: sources.Lines) -> None:
+        label = self.choice.label
+        if not self.compared and y is not None and y.dtype.kind == "f" and not np.isfinite(y).all():
+            row = int(np.flatnonzero(~np.isfinite(y))[0])
+            place = self._place_of_row(lines, row)
+            raise ValueError(f"{place}, {self.column(int(label or 0))}: the label is {y[row]}")
+        if not np.isfinite(X).all():
             row, k = (int(i) for i in np.argwhere(~np.isfinite(X))[0])
-            place = lines.place_of_row(row, bytes.strip)
+            place = self._place_of_row(lines, row)
             raise ValueError(
                 f"{place}, {self.column(self.choice.columns[k])}: the value is {X[row, k]}, and a "
                 "model needs finite ones; fill it in, or leave the row out"
             )
-        return Part(X, y, lines)
+
+    def _place_of_row(self, lines: sources.Lines, row: int) -> str:
+        found = csvrecords.records(lines, self.delimiter)
+        number, _ = next(itertools.islice(found, row, None))
+        return f"{self.name}, line {number}"
 
     def _parsed(self, lines: sources.Lines) -> tuple[np.ndarray, np.ndarray | None]:
         """Rows and labels, or a ValueError that names no place."""
-        settings: dict[str, Any] = {"delimiter": self.delimiter, "comments": None}
+        mark = None if self.delimiter == BLANKS else self.delimiter
+        settings: dict[str, Any] = {"delimiter": mark, "comments": None}
         if b'"' in lines.text:
+            if mark is not None and csvrecords.has_quotes_after_blanks(lines.text, mark):
+                raise ValueError
             settings["quotechar"] = '"'
+        if lines.text.count(b"\r") != lines.text.count(b"\r\n"):
+            raise ValueError  # NumPy would end a line there
         columns, label = self.choice
         if "O" not in self._kinds:
             table = np.loadtxt(io.BytesIO(lines.text), np.float64, ndmin=2, **settings)
@@ -166,7 +226,7 @@ class Table:
         y = rows[str(label)]
         if self._kinds[label] == "O":
             words = [word.strip() for word in y.tolist()]
-            if any(word.lower() in MISSING for word in words):
+            if not self.compared and any(word.lower() in MISSING for word in words):
                 raise ValueError
             y = np.array(words, dtype=str)
         return X, y
@@ -175,15 +235,10 @@ class Table:
         """The same cell by cell; an error names line and column."""
         columns, label = self.choice
         rows, labels = [], []
-        for number, line in enumerate(lines.text.splitlines(), lines.number):
-            if not line.strip():
-                continue
-            cells, place = self._split(line), f"{self.name}, line {number}"
+        for number, record in csvrecords.records(lines, self.delimiter):
+            cells, place = self._cells(record, number), f"{self.name}, line {number}"
             if len(cells) != self.width:
-                raise ValueError(
-                    f"{place}: {len(cells)} cell{'s' * (len(cells) != 1)}, and the first line has "
-                    f"{self.width}"
-                )
+                raise NotCSV(f"{place}: {_counted(cells)}, and the first line has {self.width}")
             rows.append([self._number(cells, k, place) for k in columns])
             if label is not None:
                 labels.append(self._label(cells[label], label, place))
@@ -192,17 +247,7 @@ class Table:
             return X, None
         if self._kinds[label] == "O":
             return X, np.array(labels, dtype=str)
-        words = [k for k, word in enumerate(labels) if not is_number(word)]
-        if not words:
-            return X, np.array(labels, dtype=str).astype(np.float64)
-        if self._begun:
-            place = lines.place_of_row(words[0], bytes.strip)
-            raise ValueError(
-                f"{place}, {self.column(label)}: the label {labels[words[0]]!r} is no number, as "
-                "those before are"
-            )
-        self._kinds[label] = "O"
-        return X, np.array(labels, dtype=str)
+        return X, np.array(labels, dtype=str).astype(np.float64)
 
     def _number(self, cells: list[str], column: int, place: str) -> float:
         cell = cells[column]
@@ -211,24 +256,33 @@ class Table:
         where = f"{place}, {self.column(column)}"
         if cell.lower() in MISSING:
             raise ValueError(f"{where}: the value is missing; fill it in, or leave the row out")
-        if self.delimiter != "," and is_number(cell.replace(",", ".", 1)):
-            raise ValueError(f"{where}: {_shown(cell)} has a decimal comma; write a point")
+        if _COMMAS.fullmatch(cell):
+            raise ValueError(
+                f"{where}: {_shown(cell)} has a comma; write a point before decimals, and nothing "
+                "between thousands"
+            )
+        if cell[:1] in _NUMERIC:
+            raise ValueError(f"{where}: {_shown(cell)} is no number such as 0.5, -3 or 1e-4")
         raise ValueError(
             f"{where}: {_shown(cell)} is no number; turn words into numbers before (such as a "
             "column of 0 and 1 for each word), or leave the column out"
         )
 
     def _label(self, cell: str, column: int, place: str) -> str:
+        where = f"{place}, {self.column(column)}"
+        if self.compared:
+            return cell
         if cell.lower() in MISSING:
-            raise ValueError(f"{place}, {self.column(column)}: the label is missing")
+            raise ValueError(f"{where}: the label is missing")
+        if self._kinds[column] == "f" and not is_number(cell):
+            raise ValueError(f"{where}: the label {_shown(cell)} is no number, as those before are")
         return cell
 
-    def _split(self, line: bytes) -> list[str]:
-        text = line.decode("utf-8", "replace").strip("\r\n")
-        if self.delimiter is None:
-            return text.split()
-        strict = {"delimiter": self.delimiter, "skipinitialspace": True}
-        return [cell.strip() for cell in next(csv.reader([text], **strict), [])]  # type: ignore[arg-type]
+    def _cells(self, record: bytes, number: int) -> list[str]:
+        try:
+            return csvrecords.split(record, self.delimiter)
+        except ValueError as error:
+            raise ValueError(f"{self.name}, line {number}: {error}") from None
 
     def _named(self, cells: list[str], number: int) -> tuple[str, ...]:
         seen: set[str] = set()
@@ -295,14 +349,6 @@ def listed(names: Sequence[str]) -> str:
     return shown if len(names) <= SHOWN else f"{shown}, ... ({len(names):,} in all)"
 
 
-def _delimiter(lines: list[bytes]) -> str | None:
-    for mark in DELIMITERS:
-        if all(mark in line.strip(b"\r\n") for line in lines):
-            return mark.decode()
-    blanks = {len(line.split()) for line in lines}
-    return None if len(blanks) == 1 and blanks != {1} else ","
-
-
 def _has_names(cells: list[list[str]]) -> bool:
     """Whether the first line has names: no cell is a number, or one is above a number and none."""
     first, second = cells[0], cells[1] if len(cells) > 1 else []
@@ -315,12 +361,16 @@ def _has_names(cells: list[list[str]]) -> bool:
     )
 
 
-def _without(lines: sources.Lines, number: int) -> sources.Lines:
-    """The lines after one of them."""
-    end = 0
-    for _ in range(number - lines.number + 1):
-        end = lines.text.find(b"\n", end) + 1 or len(lines.text)
-    return sources.Lines(lines.text[end:], number + 1, lines.name, lines.packed)
+def _to_compare(words: np.ndarray) -> np.ndarray | None:
+    """Labels as numbers, if they are; None if some are missing."""
+    each = words.tolist()
+    if any(word.lower() in MISSING for word in each):
+        return None
+    return words.astype(np.float64) if all(map(is_number, each)) else words
+
+
+def _counted(cells: list[str]) -> str:
+    return f"{len(cells)} cell{'s' * (len(cells) != 1)}"
 
 
 def _shown(cell: str) -> str:

@@ -179,6 +179,9 @@ def load(
         Whether indices of a file of LIBSVM text begin at 0 (True) or at 1 (False). "auto" takes 0
         if an index 0 occurs, and else 1; say it for files that belong together, such as rows to
         train on and rows to test on, since one of them may have no index 0 by chance.
+    label_column : str or int, default=None
+        Of a file of CSV, the column that has the labels: its name in the first line, or its place
+        counted from 0 (-1 is the last). None: there are no labels.
 
     Returns
     -------
@@ -232,6 +235,9 @@ def locate(name: str | Path, data_home: str | Path | None = None) -> Path | None
             return path
     if any(path.is_dir() for path in places):
         raise IsADirectoryError(errno.EISDIR, "this is a folder; name a file", text)
+    if "://" in text:
+        why = "nothing is fetched from an address: download it first (curl -LO URL)"
+        raise FileNotFoundError(errno.ENOENT, why, text)
     if os.sep in text or Path(text).suffix:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), text)
     raise ValueError(f"no file and no data set is called {text!r}; known: {', '.join(names())}")

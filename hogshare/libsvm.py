@@ -62,6 +62,12 @@ class Text:
     left_out: int
 
 
+class NotLibsvm(ValueError):
+    """A line is no LIBSVM text; `is_other`: nor is any word of it as in such text."""
+
+    is_other = False
+
+
 class IndexZero(ValueError):
     """There is an index 0 where indices were said to begin at 1; `place` names file and line."""
 
@@ -348,14 +354,16 @@ def _parse(
             raise IndexZero(place) from error
         if why is not None or is_in_order:
             cut = "" if line.endswith(b"\n") else "; the line has no end: the file may be cut off"
-            raise ValueError(f"{place}: not LIBSVM text: {why or error}{cut}") from error
+            refused = NotLibsvm(f"{place}: not LIBSVM text: {why or error}{cut}")
+            refused.is_other = b":" not in line
+            raise refused from error
     return _parse(lines, dtype, one_based, is_in_order=True)
 
 
 def _in_order(text: bytes) -> bytes:
     """The same lines with indices that rise."""
     ordered = []
-    for line in text.splitlines(keepends=True):
+    for line in io.BytesIO(text):
         words = _words(line)
         features = 2 if _has_qid(words) else 1
         try:
@@ -404,6 +412,12 @@ def fault(line: bytes) -> str | None:
     words = _words(line)
     if not words:
         return None
+    if (
+        len(words) > 1
+        and b"," in words[0]
+        and all(_is(float, part) for part in words[0].split(b","))
+    ):
+        return f"{_shown(words[0])} are several labels, and one is fitted"
     if not _is(float, words[0]):
         return f"the label {_shown(words[0])} is no number"
     if _has_qid(words) and b":" not in words.pop(1):

@@ -116,6 +116,9 @@ class Archive:
 
     def __init__(self, archive: zipfile.ZipFile, size: int, path: str) -> None:
         self._archive, self._size, self._path = archive, size, path
+        others = [i.filename for i in archive.infolist() if not i.filename.endswith(SUFFIX)]
+        if others and len(others) == len(archive.infolist()):
+            raise ValueError(f"it holds {others[0]!r} and no array: unpack it; save sheets as CSV")
         self._members = {i.filename.removesuffix(SUFFIX): i for i in archive.infolist()}
 
     @property

@@ -22,7 +22,7 @@ from hogshare import csvtext, libsvm, memory, npz, sniffing
 from hogshare.callers import users_line
 from hogshare.growing import Growing
 from hogshare.interrupts import errstate
-from hogshare.sources import Source
+from hogshare.sources import Lines, Source
 
 # arrays of SciPy's sparse formats, besides data and shape
 FORMS = {
@@ -52,10 +52,14 @@ class Wanted:
         Leave out values of LIBSVM text that are beyond `n_features`, instead of refusing them.
     header : bool or None
         Whether the first line of CSV has names; None goes by what it looks like.
+    delimiter : str or None
+        What is between cells of CSV, see `csvtext.Table`.
     choose : callable
         Which columns of CSV are wanted, see `csvtext.Table`.
     finite : bool
         Refuse values that are NaN or infinite.
+    compared : bool
+        Labels of CSV are only compared with others, and may be missing.
     """
 
     kind: sniffing.Kind | None = None
@@ -64,8 +68,10 @@ class Wanted:
     zero_based: libsvm.ZeroBased = "auto"
     leave_out: bool = False
     header: bool | None = None
+    delimiter: str | None = None
     choose: csvtext.Choose = lambda names, width: csvtext.Choice(range(width), None)
     finite: bool = False
+    compared: bool = False
 
 
 @dataclass(frozen=True)
@@ -108,7 +114,7 @@ def read(source: Source, wanted: Wanted) -> Rows:
         )
         return Rows(_csr(source.name, *text.parts, text.shape), text.y, kind, text=text)
     if kind == "csv":
-        table = csvtext.Table(source, wanted.dtype, wanted.choose, wanted.header, wanted.finite)
+        table = _table(source, wanted)
         return Rows(*csvtext.read(table), kind, table=table)
     X, y = _arrays(source, kind, wanted.dtype)
     if wanted.finite:
@@ -141,9 +147,7 @@ def iterate(source: Source, wanted: Wanted) -> Iterator[Rows]:
             some = True
             yield Rows(_csr(source.name, *text.parts, text.shape), text.y, kind, text=text)
     elif kind == "csv":
-        table = csvtext.Table(
-            *(source, wanted.dtype, wanted.choose, wanted.header, wanted.finite, True)
-        )
+        table = _table(source, wanted, now=True)
         for rows in table:
             some = True
             yield Rows(rows.X, rows.y, kind, table=table)
@@ -154,6 +158,19 @@ def iterate(source: Source, wanted: Wanted) -> Iterator[Rows]:
         raise ValueError(
             f"{source.name}: the file {'is empty' if source.is_empty else 'has no rows'}"
         )
+
+
+def _table(source: Source, wanted: Wanted, now: bool = False) -> csvtext.Table:
+    return csvtext.Table(
+        source,
+        wanted.dtype,
+        wanted.choose,
+        header=wanted.header,
+        delimiter=wanted.delimiter,
+        finite=wanted.finite,
+        now=now,
+        compared=wanted.compared,
+    )
 
 
 def read_file(
@@ -353,23 +370,42 @@ def read_labels(path: str | Path) -> np.ndarray:
         if kind in ("npy", "npz") or any(starts.startswith(magic) for magic in sniffing.MAGIC):
             return read_npy(source)
         words, numbers = [], Growing(np.float64)
-        is_text = False
+        is_text: bool | None = None
         for lines in source.lines():
-            part = [line.strip().decode("utf-8", "replace") for line in lines.text.splitlines()]
-            if "" in part:
-                number = lines.number + part.index("")
-                raise ValueError(f"{source.name}, line {number}: there is no label")
-            wordy = not all(map(sniffing.is_number, part))
-            if lines.number > 1 and wordy != is_text:
-                raise ValueError(f"{source.name}: some labels are numbers, and some are words")
-            is_text = wordy
+            part = _one_a_line(lines)
+            if is_text is None:  # the first label says it
+                is_text = not sniffing.is_number(part[0])
+                cells = part[0].replace(",", " ").replace(";", " ").split()
+                if len(cells) > 1 and all(map(sniffing.is_number, cells)):
+                    raise ValueError(
+                        f"{source.name}, line 1: {len(cells)} numbers, and one label was expected"
+                    )
             if is_text:
                 words.append(np.array(part, dtype=str))
-            else:
-                numbers.add(np.array(part, dtype=str).astype(np.float64))
+                continue
+            for number, word in enumerate(part, lines.number):
+                if not sniffing.is_number(word):
+                    raise ValueError(
+                        f"{source.name}, line {number}: the label {word!r} is no number, as those "
+                        "before are"
+                    )
+            numbers.add(np.array(part, dtype=str).astype(np.float64))
         if not words and not len(numbers):
             raise ValueError(f"{source.name}: the file is empty")
         return np.concatenate(words) if words else numbers.taken()
+
+
+def _one_a_line(lines: Lines) -> list[str]:
+    """Labels of some lines."""
+    try:
+        part = [line.strip() for line in lines.text.decode().removesuffix("\n").split("\n")]
+    except UnicodeDecodeError as error:
+        place = lines.place(error.start)
+        raise ValueError(f"{place}: the byte {lines.text[error.start]:#x} is no UTF-8") from None
+    if "" in part:
+        number = lines.number + part.index("")
+        raise ValueError(f"{lines.name}, line {number}: there is no label")
+    return part
 
 
 def read_npz(path: str | Path | Source, dtype: Any = np.float64) -> tuple[Any, np.ndarray | None]:

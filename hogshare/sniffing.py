@@ -6,16 +6,41 @@ is what its name says; where that says nothing, it is what its first lines look 
 
 from __future__ import annotations
 
+import codecs
 import re
 from pathlib import Path
 from typing import Literal
 
+from hogshare.csvrecords import DELIMITERS
+from hogshare.sources import MAGIC as PACKED
 from hogshare.sources import OPENERS, Source
 
 Kind = Literal["libsvm", "csv", "npz", "npy"]
 
 KINDS: tuple[Kind, ...] = ("libsvm", "csv", "npz", "npy")
 MAGIC: dict[bytes, Kind] = {b"\x93NUMPY": "npy", b"PK\x03\x04": "npz", b"PK\x05\x06": "npz"}
+CSV_FROM = "write CSV with the program that made it"
+# what is no text, or none of rows, and what to do about it
+OTHERS: dict[bytes, str] = {
+    b"PAR1": f"a Parquet file: {CSV_FROM}, or read it in Python",
+    b"ARROW1": f"an Arrow file: {CSV_FROM}, or read it in Python",
+    b"\x89HDF": f"an HDF5 file: {CSV_FROM}, or read it in Python",
+    b"\xd0\xcf\x11\xe0": f"a file of Excel or Office: {CSV_FROM}",
+    b"%PDF": f"a PDF file: {CSV_FROM}",
+    b"SQLite format 3": f"an SQLite data base: {CSV_FROM}",
+    b"\x80\x04": "a pickle, which is never loaded: save arrays with numpy.savez",
+    b"\x80\x05": "a pickle, which is never loaded: save arrays with numpy.savez",
+    b"\x04\x22\x4d\x18": "compressed by LZ4, which is not read here; unpack it",
+    **dict.fromkeys(PACKED, "compressed twice; unpack it once"),
+    b"7z\xbc\xaf": "a 7z archive; unpack it",
+    b"@relation": "an ARFF file: write CSV with Weka, or leave out its lines up to @data",
+    b"<!doctype": "a web page and no data, as a download that failed leaves it",
+    b"<html": "a web page and no data, as a download that failed leaves it",
+    b"version https://git-lfs": "a pointer of Git LFS and not the data: git lfs pull fetches them",
+    b"{": "JSON, which is not read here: make it CSV",
+    b"[{": "JSON, which is not read here: make it CSV",
+    b"[[": "JSON, which is not read here: make it CSV",
+}
 SUFFIXES: dict[str, Kind] = {
     ".npz": "npz",
     ".npy": "npy",
@@ -25,7 +50,6 @@ SUFFIXES: dict[str, Kind] = {
     ".libsvm": "libsvm",
     ".svmlight": "libsvm",
 }
-DELIMITERS = (b"\t", b";", b"|", b",")  # tried in this order: a comma may be that of a decimal
 
 FEATURE = re.compile(rb"(\d+|qid):[-+.\w]+$")
 
@@ -50,6 +74,10 @@ def kind_of(source: Source) -> Kind:
 
     def look(head: bytes, done: bool) -> Kind | None:
         magic = next((kind for start, kind in MAGIC.items() if head.startswith(start)), None)
+        start = head[:64].removeprefix(codecs.BOM_UTF8).lstrip().lower()
+        other = next((what for mark, what in OTHERS.items() if start.startswith(mark.lower())), "")
+        if other:
+            raise ValueError(f"{source.name}: {other}")
         if magic or named:
             return magic or named
         if b"\0" in head and not head.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -73,7 +101,7 @@ def kind_of_text(head: bytes, done: bool) -> Kind | None:
             continue
         if any(FEATURE.match(word) for word in words[1:]):
             return "libsvm"
-        if any(mark in line.strip() for mark in DELIMITERS):
+        if any(mark.encode() in line.strip() for mark in DELIMITERS):
             return "csv"
         if len(words) > 1:
             return "csv" if all(is_number(word) for word in words) else "libsvm"

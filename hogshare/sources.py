@@ -132,15 +132,18 @@ class Source:
             return self._ahead.pop(0)
         return self._read(n, now)
 
-    def lines(self, now: bool = False, least: int = 1) -> Iterator[Lines]:
+    def lines(self, now: bool = False) -> Iterator[Lines]:
         """Iterate over the text, in blocks of whole lines.
 
         Parameters
         ----------
         now : bool, default=False
             Hand out lines as soon as they are there.
-        least : int, default=1
-            Lines of the first block, if there are as many.
+
+        Raises
+        ------
+        ValueError
+            If it is text of another encoding, or its lines end in CR alone.
         """
         number, size = 1, 0
         held: list[bytes] = []
@@ -156,14 +159,12 @@ class Source:
             if not begun:
                 text, begun = self._decoded(text), True
             end = text.rfind(b"\n") + 1 if rest else len(text)
-            count = text.count(b"\n", 0, end)
-            if rest and number == 1 and count < least:
-                held = [text]
-                continue
             held, size = [text[end:]], len(text) - end
             if end:
-                yield Lines(text[:end] if held[0] else text, number, self.name, self.packed)
-            number += count
+                lines = Lines(text[:end] if held[0] else text, number, self.name, self.packed)
+                _check_text(lines)
+                yield lines
+            number += text.count(b"\n", 0, end)
 
     def _decoded(self, text: bytes) -> bytes:
         """The beginning of a text without its byte order mark."""
@@ -296,7 +297,7 @@ class Lines:
 
     def place_of_row(self, row: int, is_row: Callable[[bytes], object]) -> str:
         """Name the line of a row, counted from 0 in these lines; not every line is a row."""
-        for number, line in enumerate(self.text.splitlines(), self.number):
+        for number, line in enumerate(io.BytesIO(self.text), self.number):
             if is_row(line):
                 if not row:
                     return f"{self.name}, line {number}"
@@ -307,6 +308,15 @@ class Lines:
     def is_cut(self) -> bool:
         """Whether the last line has no end, and nobody vouches for it."""
         return not self.text.endswith(b"\n") and not self.packed
+
+
+def _check_text(lines: Lines) -> None:
+    """Refuse a text that would be a single line."""
+    is_single = not any(mark in lines.text for mark in (b"\n", b"\0"))
+    if is_single and b"\r" in lines.text.rstrip(b"\r"):
+        raise ValueError(
+            f"{lines.name}: its lines end in CR alone; tr '\\r' '\\n' < FILE makes newlines of them"
+        )
 
 
 class _Again(io.RawIOBase):

@@ -9,12 +9,13 @@ import os
 import subprocess
 import sys
 import threading
+import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from hogshare import memory, modelfile, sources
+from hogshare import csvrecords, datasets, memory, modelfile, sources
 from hogshare.cli.main import main
 
 SVM = b"".join(b"%d 1:%d.5 2:%d\n" % (i % 2, i % 2, i % 3) for i in range(24))
@@ -59,6 +60,10 @@ FITS = [
     ("one.svm", b"1 1:1\n1 1:2\n", [], 1, "every label of one.svm is 1, and a classifier needs tw"),
     ("ids.svm", whole_numbers(400), [], 1, "the labels of ids.svm are 400 different whole numbers"),
     ("ids.svm", whole_numbers(400), ["--task", "regression"], 0, "ids.svm: 400 rows"),
+    ("big.svm", b"1e300 1:1\n0 1:2\n", [], 1, "the label of row 1 of big.svm is 1e+300: whole nu"),
+    ("pair.svm", b"1,2 1:1\n", [], 1, "pair.svm, line 1: not LIBSVM text: '1,2' are several labe"),
+    ("mac.svm", SVM.replace(b"\n", b"\r"), [], 1, "mac.svm: its lines end in CR alone; tr '"),
+    ("twice.svm.gz", gzip.compress(gzip.compress(SVM)), [], 1, "twice.svm.gz: compressed twice"),
     ("five.svm", whole_numbers(5), [], 0, "five.svm: the labels are 5 classes, from 0 to 4"),
     # CSV
     ("ok.csv", CSV, [], 0, "ok.csv: the labels are column 3 ('label'), by its name"),
@@ -81,6 +86,153 @@ FITS = [
     ("ok.csv", CSV, ["--zero-based"], 2, "--zero-based is for files of LIBSVM text; ok.csv is non"),
     ("ok.svm", SVM, LABELLED, 2, "--label-column is for files of CSV; ok.svm is none"),
     ("ok.svm", SVM, ["--format", "npz"], 1, "ok.svm: not a .npz archive of arrays"),
+    ("lines.csv", b'"a\nb",label\n1,0\n2,1\nx,1\n', [], 1, "lines.csv, line 5, column 1 ('a\\nb')"),
+    ("inner.csv", b'a,label\n1,"o\nh"\n2,no\n', [], 0, "inner.csv: 2 rows, 1 columns"),
+    (
+        "later.csv",
+        b'a,label\n1,"o\nh"\n2,no\n,no\n',
+        [],
+        1,
+        "later.csv, line 5, column 1 ('a'): the va",
+    ),
+    (
+        "nan.csv",
+        b'a,label\n1,"o\nh"\nnan,no\n',
+        [],
+        1,
+        "nan.csv, line 4, column 1 ('a'): the value",
+    ),
+    ("open.csv", CSV + b'"1,2,3\n1,2,3\n', [], 1, 'open.csv, line 26: a quote (") opens a cell'),
+    ("space.csv", csv("a, label", '1, "x"', '2, "y"'), [], 0, "space.csv: 2 rows, 1 columns"),
+    ("cr.csv", CSV + b"1,2\r,0\n", [], 1, "cr.csv, line 26: a carriage return in the middle of a"),
+    ("mac.csv", CSV.replace(b"\n", b"\r"), [], 1, "mac.csv: its lines end in CR alone"),
+    (
+        "zero.csv",
+        csv("a,label", "1,no", "1,\0no"),
+        [],
+        1,
+        "zero.csv, line 3: a zero byte, of which",
+    ),
+    (
+        "latin.csv",
+        b"a,label\n1,\xe9\n2,\xe8\n",
+        [],
+        1,
+        "latin.csv, line 2: the byte 0xe9 is no UTF-8",
+    ),
+    (
+        "nothing.csv",
+        csv("a,label", "1,0", "2,nan"),
+        [],
+        1,
+        "nothing.csv, line 3, column 2 ('label'): t",
+    ),
+    (
+        "mixed.csv",
+        csv("a,label", "1,0", "2,no"),
+        [],
+        1,
+        "mixed.csv, line 3, column 2 ('label'): the ",
+    ),
+    ("tab.txt", csv("a\tlabel", "1\t0", "2\t1"), [], 0, "1 columns, float64, tabs between cells"),
+    (
+        "semi.txt",
+        csv("a;label", "1;0", "2;1"),
+        [],
+        0,
+        "1 columns, float64, semicolons between cell",
+    ),
+    ("sep.csv", csv("sep=;", "a;label", "1;0", "2;1"), [], 0, "float64, semicolons between cells"),
+    ("a;b.csv", csv("a;b,label", "1,0", "2,1"), [], 0, "float64, commas between cells"),
+    (
+        "colon.csv",
+        csv("a:label", "1:0", "2:1"),
+        ["--delimiter", ":"],
+        0,
+        "float64, ':' between cells",
+    ),
+    ("tabs.csv", csv("a\tlabel", "1\t0", "2\t1"), ["--delimiter", r"\t"], 0, "tabs between cells"),
+    (
+        "x.csv",
+        CSV,
+        ["--delimiter", "semicolon"],
+        1,
+        "--label-column NAME says it (age,income,label)",
+    ),
+    (
+        "x.csv",
+        CSV,
+        ["--delimiter", "5"],
+        2,
+        "'5' is none of comma, semicolon, tab, bar, blanks and ",
+    ),
+    ("x.svm", SVM, ["--delimiter", "tab"], 2, "--delimiter is for files of CSV; x.svm is none"),
+    (
+        "note.csv",
+        b"# note\n" + CSV,
+        [],
+        1,
+        "note.csv: line 1 has 1 cell, and line 2 has 3, with com",
+    ),
+    (
+        "thousand.csv",
+        csv("a,label", '"1,500.5",0'),
+        [],
+        1,
+        "line 2, column 1 ('a'): '1,500.5' has a com",
+    ),
+    ("hex.csv", csv("a,label", "0x10,0"), [], 1, "'0x10' is no number such as 0.5, -3 or 1e-4"),
+    ("under.csv", csv("a,label", "1_0,0"), [], 1, "'1_0' is no number such as 0.5, -3 or 1e-4"),
+    ("case.csv", csv("a,Label", "1,0"), LABELLED, 1, "there are a, Label. Did you mean 'Label'?"),
+    (
+        "slip.csv",
+        csv("x,1", "2,0"),
+        ["--label-column", "-1"],
+        1,
+        "slip.csv: the first line was taken f",
+    ),
+    # what is another kind than it was taken for
+    ("words", csv("a b label", "1 2 0"), [], 1, "is no number; if it is CSV, --format csv says it"),
+    ("text.svm", CSV, [], 1, "is no number; if it is CSV, --format csv says it"),
+    (
+        "text.csv",
+        SVM,
+        [],
+        1,
+        "'1:0.5' is no cell, but LIBSVM's index:value; if it is LIBSVM text, --for",
+    ),
+    (
+        "clock.csv",
+        csv("12:30,label"),
+        LABELLED,
+        1,
+        "clock.csv: the file has names of columns and no",
+    ),
+    (
+        "a,b",
+        csv("a", "1,2"),
+        [],
+        1,
+        "--delimiter says what else is between cells; if it is LIBSVM tex",
+    ),
+    ("rows.json", b'[{"a": 1}]', [], 1, "rows.json: JSON, which is not read here"),
+    ("page.csv", b"<!DOCTYPE html>\n<html>\n", [], 1, "page.csv: a web page and no data"),
+    (
+        "lfs.npz",
+        b"version https://git-lfs.github.com/spec/v1\n",
+        [],
+        1,
+        "git lfs pull fetches them",
+    ),
+    (
+        "rows.parquet",
+        b"PAR1\0\0",
+        [],
+        1,
+        "rows.parquet: a Parquet file: write CSV with the program",
+    ),
+    ("https://host/rows.svm", None, [], 1, "nothing is fetched from an address: download it first"),
+    ("", None, [], 1, "'': this is a folder; name a file"),
     # calls
     ("ok.svm", SVM, ["--model", "ok.svm"], 2, "DATA and --model name one file"),
     ("ok.svm", SVM, ["--json", "./ok.svm"], 2, "DATA and --json name one file"),
@@ -232,6 +384,9 @@ def test_rows_and_labels_come_through_pipes_with_names(capsys):
         ("0\n1\n", "y.txt: labels of shape (2,) for 24 rows"),
         ("0\n\n1\n", "y.txt, line 2: there is no label"),
         ("", "y.txt: the file is empty"),
+        ("0\nyes\n" * 12, "y.txt, line 2: the label 'yes' is no number, as those before are"),
+        ("label\n" + "0\n1\n" * 12, "is its first line, 'label', a name?"),
+        ("0,1\n" * 24, "y.txt, line 1: 2 numbers, and one label was expected"),
     ],
 )
 def test_labels_are_text_as_well(capsys, labels, words):
@@ -360,6 +515,88 @@ def test_labels_may_be_words(capsys):
     assert code == 0 and out.split() == ["yes", "no"] * 9 and ": 1.0000" in err
     code, _, err = run(capsys, "fit", "w.csv", *FIT, "--task", "regression")
     assert code == 1 and "the labels of w.csv are words ('yes'), and a regression needs" in err
+
+
+def test_a_header_alone_is_no_warning(capsys):
+    """The rows in memory have no names, the model has."""
+    Path("train.csv").write_bytes(CSV)
+    _, _, err = run(capsys, "fit", "train.csv", "--model", "m.npz", "--tol", "none")
+    assert "warning" not in err, err
+    _, _, err = run(capsys, "predict", "m.npz", "train.csv")
+    assert "warning" not in err, err
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [(["1,5,yes", "2,6,"], False), (["1,5,?", "2,6,nan"], False), (["1,5,yes", "2,6,no"], True)],
+)
+def test_labels_that_are_only_compared_may_be_missing(capsys, rows, told):
+    model_of(capsys, csv("a,b,label", "1,5,yes", "2,6,no"), "train.csv")
+    Path("test.csv").write_bytes(csv("a,b,label", *rows))
+    code, out, err = run(capsys, "predict", "m.npz", "test.csv")
+    assert code == 0 and len(out.split()) == 2, err
+    assert ("accuracy against" in err) is told
+
+
+@pytest.mark.parametrize("piece", [1, 7, 1 << 20])
+def test_a_quoted_cell_may_have_lines_wherever_blocks_end(capsys, monkeypatch, piece):
+    monkeypatch.setattr(sources, "PIECE", piece)
+    monkeypatch.setattr(sources, "BLOCK", piece)
+    rows = [f'{k},"say ""{k}"",\n  then\n\n{k % 2}"' for k in range(9)]
+    Path("rows.csv").write_bytes(csv("a,label", *rows))
+    X, y = datasets.load("rows.csv", label_column="label")
+    assert X.ravel().tolist() == list(range(9))
+    assert y.tolist() == [f'say "{k}",\n  then\n\n{k % 2}' for k in range(9)]
+    Path("rows.csv").write_bytes(csv("a,label", *rows, "x,1"))
+    with pytest.raises(ValueError, match=r"rows\.csv, line 38, column 1 \('a'\): 'x'"):
+        datasets.load("rows.csv", label_column="label")
+
+
+def test_a_quote_that_nothing_closes_does_not_take_the_file_along(monkeypatch):
+    monkeypatch.setattr(csvrecords, "LONGEST", 100)
+    monkeypatch.setattr(sources, "PIECE", 50)
+    monkeypatch.setattr(sources, "BLOCK", 50)
+    Path("rows.csv").write_bytes(csv("a,label", '"1,2', *["1,2"] * 1000, '3",4'))
+    with pytest.raises(ValueError, match=r'rows\.csv, line 2: a quote \("\) opens a cell'):
+        datasets.load("rows.csv", label_column="label")
+
+
+@pytest.mark.parametrize(
+    ("line", "marks", "cells"),
+    [
+        ('a,5" disk,b', ",", ["a", '5" disk', "b"]),
+        ('a, "x, y" ,"b""c"', ",", ["a", "x, y", 'b"c']),
+        ('"a b"  1\t"c"', csvrecords.BLANKS, ["a b", "1", "c"]),
+        ('a,"",b', ",", ["a", "", "b"]),
+        ("a,,", ",", ["a", "", ""]),
+    ],
+)
+def test_cells_of_a_record(line, marks, cells):
+    lines = sources.Lines(line.encode(), 1, "rows.csv")
+    assert [csvrecords.split(r, marks) for _, r in csvrecords.records(lines, marks)] == [cells]
+    assert [block.text for block in csvrecords.whole(iter([lines]), marks)] == [lines.text]
+
+
+@pytest.mark.parametrize(
+    ("lines", "mark"),
+    [
+        (["a,b", "1,2"], ","),
+        (['"a;b",c', '"d;e",f'], ","),
+        (["a|b,c", "1,2"], ","),
+        (["1,5;2,5", "1,5;2,5"], ";"),
+        (["a b", "1 2"], csvrecords.BLANKS),
+        (["a", "1"], ","),
+    ],
+)
+def test_what_is_between_cells(lines, mark):
+    assert csvrecords.delimiter_of([line.encode() for line in lines]) == mark
+
+
+def test_an_archive_of_other_files_is_told(capsys):
+    with zipfile.ZipFile("rows.zip", "w") as archive:
+        archive.writestr("rows.csv", CSV)
+    code, _, err = run(capsys, "fit", "rows.zip", *FIT)
+    assert code == 1 and "it holds 'rows.csv' and no array: unpack it" in err
 
 
 # -- through a shell

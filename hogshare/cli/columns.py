@@ -114,6 +114,7 @@ def _by_order(
 def _place(column: str, names: tuple[str, ...] | None, width: int, name: str) -> int:
     """The place, from 0, of a column by its name or its number from 1 (-1: the last)."""
     from hogshare.csvtext import listed
+    from hogshare.words import nearest
 
     if names is not None and column in names:
         return names.index(column)
@@ -123,7 +124,10 @@ def _place(column: str, names: tuple[str, ...] | None, width: int, name: str) ->
     if number is not None:
         raise ValueError(f"{name}: --label-column {column}, and there are {width} columns")
     there = f"there are {listed(names)}" if names else "its first line has no names; take a number"
-    raise ValueError(f"{name}: no column is called {column!r} (--label-column); {there}")
+    meant = nearest(column, names or ())
+    raise ValueError(
+        f"{name}: no column is called {column!r} (--label-column); {there}{meant and '.' + meant}"
+    )
 
 
 def _whole(text: str) -> int | None:

@@ -174,10 +174,11 @@ def run(args: Any) -> int:
     began = time.perf_counter()
     estimator = fitted(task, params, args, X, y)
     seconds = time.perf_counter() - began
-    if loaded.names:
-        estimator.feature_names_in_ = np.array(loaded.names, dtype=object)
     saved = saving.to_saved(estimator, loaded.zero_based)
     saved.label_column = loaded.label
+    if loaded.names:
+        # not before: the rows in memory have none, which a score would warn of
+        saved.attributes["feature_names_in_"] = np.array(loaded.names, dtype=object)
     modelfile.save(args.model, saved)
     if args.json:
         outputs.tell_json(args.json, report_of(estimator))

@@ -120,8 +120,8 @@ def _close_output() -> None:
 
 def sentence(error: Exception) -> str:
     """What went wrong, on one line."""
-    if isinstance(error, OSError) and error.strerror and error.filename:
-        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{error.filename or repr('')}: {error.strerror}"
     text = " ".join(str(error).split()) or type(error).__name__
     if isinstance(error, EXPECTED):
         return text

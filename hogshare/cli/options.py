@@ -129,6 +129,16 @@ def exchange(text: str) -> str | int | None:
     return None if text == "none" else _interval(text)
 
 
+def delimiter(text: str) -> str:
+    """Parse what is between cells of CSV: a name or a character."""
+    from hogshare.csvrecords import NAMES
+
+    mark = NAMES.get(text.lower(), "\t" if text == r"\t" else text)
+    if mark not in NAMES.values() and (len(mark) != 1 or mark.isalnum() or mark in "+-._\"'\r\n "):
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(NAMES)} and no mark")
+    return mark
+
+
 def barrier(text: str) -> str:
     """Check a barrier's words, such as ``ssp:4``, and return them."""
     from hogshare import barriers
@@ -227,14 +237,20 @@ def add_file_options(parser: Any, base: str, label: str) -> None:
     parser.add_argument(
         "--format",
         choices=("libsvm", "csv", "npz", "npy"),
-        help="of DATA; csv has a comma, a semicolon, a tab, a bar or blanks between cells "
-        "(default: by the name and the first bytes)",
+        help="of DATA (default: by the name and the first bytes)",
     )
     parser.add_argument(
         "--label-column",
         metavar="COLUMN",
         help=f"of CSV: the name of the labels' column, or its number (1: the first, -1: the last; "
         f"default: {label})",
+    )
+    parser.add_argument(
+        "--delimiter",
+        type=delimiter,
+        metavar="MARK",
+        help="of CSV, between cells: comma, semicolon, tab, bar, blanks or a character (default: "
+        "what makes as many cells of each of the first lines)",
     )
     parser.add_argument(
         "--header",

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hogshare.cli import columns, console, options
 
 if TYPE_CHECKING:
+    from hogshare.csvtext import NotCSV, Table
+    from hogshare.libsvm import NotLibsvm
     from hogshare.readers import Rows, Wanted
     from hogshare.sources import Source
 
@@ -27,8 +29,15 @@ CLASSES_AT_MOST = 100  # whole numbers as labels beyond which it is asked whethe
 CLASSES_AT_LEAST = 20  # up to which it is never asked
 ROWS_PER_CLASS = 10  # in the mean, below which it is asked
 
+EXACT = 2.0**53  # below which a float is every whole number
+
 # options by the parameters of readers that they set
-FLAGS = {"n_features": "--n-features", "header": "--header", "label_column": "--label-column"}
+FLAGS = {
+    "n_features": "--n-features",
+    "header": "--header",
+    "label_column": "--label-column",
+    "delimiter": "--delimiter",
+}
 
 
 class Loaded(NamedTuple):
@@ -163,6 +172,7 @@ def load(args: Any, data: str) -> Loaded:
     """Load rows and, if there are any, labels; say on standard error what was found."""
     from hogshare import catalogue, datasets, readers
 
+    found = None
     with _opened(args, data) as source:
         if source is None:
             X, y = datasets.load(data, data_home=args.data_home, dtype=args.dtype)
@@ -173,12 +183,14 @@ def load(args: Any, data: str) -> Loaded:
             wanted = _wanted(args, source, choose=choose, n_features=args.n_features)
             found = readers.read(source, wanted)
             _tell_of_indices(args, source.name, found, None)
+            _tell_of_names(found)
             zero_based = found.text.zero_based if found.text else None
             loaded = Loaded(found.X, found.y, zero_based, *columns.names_of(found))
     if args.labels:
         loaded = loaded._replace(y=_labels(args.labels, loaded.X.shape[0]))
     X = loaded.X
-    tell(data, X.shape[0], X.shape[1], X.nnz if hasattr(X, "nnz") else None, X.dtype)
+    table = found.table if found is not None else None
+    tell(data, X.shape[0], X.shape[1], X.nnz if hasattr(X, "nnz") else None, X.dtype, table)
     return loaded
 
 
@@ -212,6 +224,7 @@ def iterate(args: Any, data: str, expected: Expected) -> Iterator[Loaded]:
             for found in readers.iterate(source, wanted):
                 if not rows:
                     _tell_of_indices(args, source.name, found, expected)
+                    _tell_of_names(found)
                 rows += found.X.shape[0]
                 if nonzeros is not None:
                     nonzeros = nonzeros + found.X.nnz if hasattr(found.X, "nnz") else None
@@ -222,20 +235,31 @@ def iterate(args: Any, data: str, expected: Expected) -> Iterator[Loaded]:
             raise ValueError(index_zero(error.place, args, expected)) from None
         if found is not None and columns_left_out:
             _tell_of_left_out(args, source.name, found, columns_left_out, expected.n_features)
-        tell(data, rows, found.X.shape[1] if found else 0, nonzeros, dtype)
+        table = found.table if found else None
+        tell(data, rows, found.X.shape[1] if found else 0, nonzeros, dtype, table)
 
 
-def tell(data: str, rows: int, width: int, nonzeros: int | None, dtype: Any) -> None:
+def tell(
+    data: str,
+    rows: int,
+    width: int,
+    nonzeros: int | None,
+    dtype: Any,
+    table: Table | None = None,
+) -> None:
     """Say what was found."""
+    from hogshare import csvrecords
+
     values = "" if nonzeros is None else f", {nonzeros:,} nonzeros"
+    cells = "" if table is None else f", {csvrecords.told(table.delimiter)} between cells"
     name = "standard input" if data == STDIN else data
-    console.say(f"{name}: {rows:,} rows, {width:,} columns{values}, {dtype}")
+    console.say(f"{name}: {rows:,} rows, {width:,} columns{values}, {dtype}{cells}")
 
 
 @contextmanager
 def _opened(args: Any, data: str) -> Iterator[Source | None]:
     """The source of rows, open; None if it is a data set that has a name."""
-    from hogshare import datasets, libsvm, sources
+    from hogshare import csvtext, datasets, libsvm, sources
 
     path = Path(path_of(data)) if data == STDIN else datasets.locate(data, args.data_home)
     if path is None:
@@ -252,6 +276,23 @@ def _opened(args: Any, data: str) -> Iterator[Source | None]:
             yield source
         except libsvm.IndexZero as error:
             raise ValueError(index_zero(error.place, args, None)) from None
+        except (libsvm.NotLibsvm, csvtext.NotCSV) as error:
+            raise ValueError(f"{error}{_otherwise(args, source.name, error)}") from None
+
+
+def _otherwise(args: Any, name: str, error: NotLibsvm | NotCSV) -> str:
+    """What to say if a text was not taken for what it is: the end of a sentence."""
+    from hogshare import libsvm, sniffing
+
+    if isinstance(error, libsvm.NotLibsvm):
+        other, looks_other = "", error.is_other
+        kind = "; if it is CSV, --format csv says it"
+    else:
+        looks_other = error.is_other or sniffing.kind_by_name(name) is None
+        asked = args.delimiter is not None or error.is_other
+        other = "" if asked else "; --delimiter says what else is between cells"
+        kind = "; if it is LIBSVM text, --format libsvm says it"
+    return other + (kind if args.format is None and looks_other else "")
 
 
 def _wanted(
@@ -285,8 +326,10 @@ def _wanted(
         zero_based=(args.zero_based if base is None else base) if is_text else "auto",
         leave_out=leave_out,
         header={"auto": None, "yes": True, "no": False}[args.header],
+        delimiter=args.delimiter,
         choose=choose,
         finite=True,
+        compared=leave_out,
     )
 
 
@@ -297,6 +340,7 @@ def _said(args: Any) -> dict[str, Any]:
         "n_features": getattr(args, "n_features", None),
         "header": None if args.header == "auto" else args.header,
         "label_column": args.label_column,
+        "delimiter": args.delimiter,
     }
     return {parameter: value for parameter, value in said.items() if value is not None}
 
@@ -315,7 +359,11 @@ def _labels(path: str, rows: int) -> Any:
     path = path_of(path)
     y = readers.read_labels(path)
     if y.shape != (rows,):
-        raise ValueError(f"{path}: labels of shape {y.shape} for {rows} rows")
+        named = y.shape == (rows + 1,) and y.dtype.kind == "U"
+        raise ValueError(
+            f"{path}: labels of shape {y.shape} for {rows} rows"
+            + (f"; is its first line, {str(y[0])!r}, a name?" if named else "")
+        )
     return y
 
 
@@ -337,6 +385,18 @@ def _tell_of_indices(args: Any, name: str, found: Rows, expected: Expected | Non
         console.say(
             f"{name}: indices were taken to begin at 1, which is a guess ({unknown}the smallest is "
             f"{text.first}); --one-based or --zero-based says it"
+        )
+
+
+def _tell_of_names(found: Rows) -> None:
+    """Tell that a first line of CSV was taken for names, if it may be a row with a slip."""
+    from hogshare.csvtext import listed
+
+    table = found.table
+    if table is not None and table.names is not None and table.is_doubtful:
+        console.say(
+            f"{table.name}: the first line was taken for names of columns ({listed(table.names)}); "
+            "--header no, if it is a row"
         )
 
 
@@ -442,6 +502,12 @@ def labels_for(task: str, y: Any, data: str) -> Any:
             f"the labels of {data} are continuous, and classes are not; for numbers take "
             "--task regression and an estimator for them"
         )
+    if y.dtype.kind == "f" and (large := np.flatnonzero(np.abs(y) >= EXACT)).size:
+        raise ValueError(
+            f"the label of row {large[0] + 1} of {data} is {y[large[0]]}: whole numbers from 2**53 "
+            "on are not told apart; number the classes from 0 on, or put a letter before them in "
+            "CSV"
+        )
     y = class_labels(y)
     classes = np.unique(y)
     if len(classes) == 1:
@@ -460,6 +526,6 @@ def class_labels(y: Any) -> Any:
     """Return labels such as LIBSVM's 1.0 and -1.0 as whole numbers, which read better."""
     import numpy as np
 
-    if y.dtype.kind == "f" and not missing(y).size and (y == np.rint(y)).all():
+    if y.dtype.kind == "f" and (np.abs(y) < EXACT).all() and (y == np.rint(y)).all():
         return y.astype(np.int64)
     return y
