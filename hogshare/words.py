@@ -64,9 +64,10 @@ def nearest(text: object, names: Iterable[object]) -> str:
         return ""
     known = [name for name in names if isinstance(name, str)]
     word = text.strip().lower()
-    begun = [name for name in known if word and name.startswith(word)]
-    found = begun if len(begun) == 1 else get_close_matches(word, known, 1)
-    return f" Did you mean {found[0]!r}?" if found else ""
+    small = {name.lower(): name for name in known}
+    begun = [name for name in small if word and name.startswith(word)]
+    found = begun if len(begun) == 1 else get_close_matches(word, small, 1)
+    return f" Did you mean {small[found[0]]!r}?" if found else ""
 
 
 def sentence(error: Exception) -> str:

@@ -164,6 +164,26 @@ def test_a_wrong_command_line_is_2(capsys, arguments):
 
 
 @pytest.mark.parametrize(
+    ("arguments", "near"),
+    [
+        (["warm", "Rigde"], "'Ridge'"),
+        (["warm", "sgdclasifier"], "'SGDClassifier'"),
+        (["warm", "--rule", "saag"], "'saga'"),
+        (["warm", "--plane", "mastr"], "'master'"),
+        (["warm", "--barrier", "spp:1"], "'ssp'"),
+        (["fit", "x", "--model", "m", "--loss", "logloss"], "'log_loss'"),
+        (["fit", "x", "--model", "m", "--estimator", "rigde"], "'ridge'"),
+        (["fit", "x", "--model", "m", "--lable-column", "y"], "'--label-column'"),
+        (["fit", "x", "--model", "m", "--barrier", "bps"], "'bsp'"),
+        (["predcit", "m", "x"], "'predict'"),
+    ],
+)
+def test_a_wrong_command_line_names_what_was_probably_meant(capsys, arguments, near):
+    code, _, err = run(capsys, *arguments)
+    assert code == 2 and f"Did you mean {near}?" in err
+
+
+@pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["bench", "speedup", "--data", "nope"], "no data set is called 'nope'"),
@@ -392,7 +412,8 @@ def test_what_solve_is_to_be_warmed_for(capsys, monkeypatch, warmed):
     assert asked[2]["plane"] == Master() and warmed[1] == ["Ridge"] * 2
     code, _, err = run(capsys, "warm", "--plane", "master", "--exchange", "none")
     assert code == 2 and "--exchange" in err
-    assert run(capsys, "warm", "Rigde")[0] == 2
+    assert run(capsys, "warm", "--rule", " AUTO", "--dtype", "float64")[0] == 0
+    assert asked[-1]["rule"] == "auto"
 
 
 def test_solve_runs_with_what_is_warmed():

@@ -52,7 +52,7 @@ class _SayHandler(logging.Handler):
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command; every command adds its own part."""
-    parser = argparse.ArgumentParser(
+    parser = options.Parser(
         prog="hogshare",
         description=DESCRIPTION,
         epilog=EXAMPLES,

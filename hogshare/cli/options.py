@@ -9,7 +9,7 @@ import argparse
 import math
 import re
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 LOSSES = {
     "classification": (
@@ -27,6 +27,32 @@ DATA_HELP = (
     "input, or the name of a data set: zipf, zipf-small, breast_cancer, digits, rcv1, covtype, "
     "20newsgroups, a9a, imdb, ..."
 )
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse's, whose errors name what was probably meant."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print what is wrong and leave."""
+        from hogshare.words import nearest
+
+        meant = ""
+        if found := re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message):
+            meant = nearest(found[1], re.findall(r"[^\s',]+", found[2]))
+        elif found := re.match(r"unrecognized arguments: (--[\w-]+)", message):
+            meant = nearest(found[1], _flags(self))
+        super().error(f"{message}.{meant}" if meant else message)
+
+
+def _flags(parser: argparse.ArgumentParser) -> set[str]:
+    """All options of a parser and of those of its commands."""
+    known = set()
+    for action in parser._actions:
+        known |= set(action.option_strings)
+        if isinstance(action.choices, dict):
+            for other in action.choices.values():
+                known |= _flags(other) if isinstance(other, argparse.ArgumentParser) else set()
+    return known
 
 
 class WrongCommandLine(ValueError):
@@ -120,6 +146,23 @@ def names(text: str) -> list[str]:
 
 
 _interval = number(int, lambda n: n >= 1, "auto, none or a whole number of at least 1")
+
+
+def part(name: str) -> Callable[[str], str]:
+    """Make a type for argparse: a word for a part of a run, as `hogshare.solve` reads it."""
+
+    def parse(text: str) -> str:
+        from hogshare.solvers.choices import KNOWN
+        from hogshare.words import listed, nearest
+
+        word, known = text.strip().lower(), KNOWN[name]
+        if word not in known:
+            raise argparse.ArgumentTypeError(
+                f"{text!r} is not {listed(known)}.{nearest(text, known)}"
+            )
+        return word
+
+    return parse
 
 
 def exchange(text: str) -> str | int | None:

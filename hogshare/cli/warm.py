@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from hogshare.cli import console, options
+from hogshare.words import listed, nearest
 
 DTYPES = ("float32", "float64")  # of rows; others are converted
 N_ROWS, N_FEATURES, N_CLASSES = 400, 10, 3
@@ -31,8 +32,6 @@ ESTIMATORS: dict[str, tuple[dict[str, Any], ...]] = {
     "ElasticNet": ({"alpha": 0.01},),
 }
 REGRESSIONS = ("SGDRegressor", "Ridge", "Lasso", "ElasticNet")
-RULES = ("sgd", "sdca", "saga")
-PLANES = ("shared", "master")
 
 Fit = tuple[str, Callable[[], Any]]
 
@@ -66,8 +65,12 @@ def add_parser(commands: Any) -> None:
         default=list(DTYPES),
         help="numbers of the rows (default: both)",
     )
-    parser.add_argument("--rule", choices=RULES, help="of solve (default: sgd)")
-    parser.add_argument("--plane", choices=PLANES, help="of solve (default: shared)")
+    parser.add_argument(
+        "--rule", type=options.part("rule"), help="of solve: sgd, sdca, saga or auto (default: sgd)"
+    )
+    parser.add_argument(
+        "--plane", type=options.part("plane"), help="of solve: shared or master (default: shared)"
+    )
     parser.add_argument(
         "--exchange",
         type=options.exchange,
@@ -84,7 +87,9 @@ def estimator(text: str) -> str:
     for name in ESTIMATORS:
         if text.lower() == name.lower():
             return name
-    raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(ESTIMATORS)}")
+    raise argparse.ArgumentTypeError(
+        f"{text!r} is not {listed(ESTIMATORS)}.{nearest(text, ESTIMATORS)}"
+    )
 
 
 def run(args: Any) -> int:
@@ -209,8 +214,10 @@ def composition(args: Any) -> dict[str, Any]:
     """
     import hogshare
     from hogshare import barriers
+    from hogshare.solvers import choices
 
-    rule = {"sgd": hogshare.SGD, "sdca": hogshare.SDCA, "saga": hogshare.SAGA}[args.rule or "sgd"]
+    word = args.rule or "sgd"
+    rule = word if word == choices.AUTO else choices.RULES[word]()
     exchange = getattr(args, "exchange", "auto")
     if args.plane == "master":
         if hasattr(args, "exchange"):
@@ -218,7 +225,7 @@ def composition(args: Any) -> dict[str, Any]:
         plane: Any = hogshare.Master()
     else:
         plane = hogshare.Shared(exchange=exchange)
-    return {"rule": rule(), "plane": plane, "barrier": barriers.parse(args.barrier or "asp")}
+    return {"rule": rule, "plane": plane, "barrier": barriers.parse(args.barrier or "asp")}
 
 
 def run_all(settings: dict[str, Any], X: Any, *targets: Any) -> None:

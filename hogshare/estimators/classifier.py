@@ -8,6 +8,7 @@ from sklearn.base import _fit_context
 from sklearn.linear_model import SGDClassifier as _SGDClassifier
 
 from hogshare.estimators.common import LEARNING_RATES
+from hogshare.estimators.parameters import always_checked
 from hogshare.estimators.passes import ClassifierPass
 from hogshare.estimators.told import told
 from hogshare.estimators.workers import WORKER_CONSTRAINTS
@@ -291,6 +292,7 @@ class SGDClassifier(ClassifierPass, _SGDClassifier):
             self._pass(X, y, None, sample_weight, self.max_iter, (coef_init, intercept_init))
         return self
 
+    @always_checked
     @_fit_context(prefer_skip_nested_validation=True)
     @told
     def partial_fit(

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+import itertools
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
+from sklearn import get_config
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import (
     InvalidParameterError,
+    StrOptions,
     validate_parameter_constraints,
 )
 
@@ -19,6 +23,7 @@ from hogshare.words import nearest, speaking
 PLAIN = (bool, int, float, str, type(None))
 MANY = 1 << 10  # values that have passed, as a search over parameters may try; then it starts anew
 
+Method = TypeVar("Method", bound=Callable[..., Any])
 Setting = tuple[str, type, Any]  # a 1 is not a True
 
 # what estimators call the arguments of `hogshare.solve` that their parameters become
@@ -108,18 +113,38 @@ class KnownParameters:
         try:
             validate_parameter_constraints(est._parameter_constraints, new, cls.__name__)
         except InvalidParameterError as error:
-            raise InvalidParameterError(f"{error}{_meant(str(error), new)}") from None
+            meant = _meant(str(error), new, est._parameter_constraints)
+            raise InvalidParameterError(f"{error}{meant}") from None
         if len(cls._sound) > MANY:
             cls._sound = set()
         cls._sound |= {_setting(name, new[name]) for name in plain & new.keys()}
 
 
-def _meant(told: str, given: Mapping[str, Any]) -> str:
-    """What may have been meant by a word that is refused, of those that are ours."""
-    for name, known in {**KNOWN, "runtime": RUNTIMES}.items():  # no Simulator
-        if isinstance(given.get(name), str) and f"The {name!r} parameter" in told:
-            return nearest(given[name].partition(":")[0], known)
-    return ""
+def always_checked(method: Method) -> Method:
+    """Look at the parameters in every call of `partial_fit`: scikit-learn does before the first.
+
+    What has been set since is refused as it is there, before anything is done. It comes first of a
+    method's decorators, since scikit-learn's has checks left out within.
+    """
+
+    @functools.wraps(method)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not get_config()["skip_parameter_validation"]:
+            self._validate_params()
+        return method(self, *args, **kwargs)
+
+    return call  # type: ignore[return-value]
+
+
+def _meant(told: str, given: Mapping[str, Any], constraints: Mapping[str, Any]) -> str:
+    """What may have been meant by a word that is refused."""
+    name = next((name for name in given if f"The {name!r} parameter" in told), None)
+    if name is None or not isinstance(given[name], str):
+        return ""
+    words = [kind.options for kind in constraints[name] if isinstance(kind, StrOptions)]
+    # no Simulator
+    known = RUNTIMES if name == "runtime" else KNOWN.get(name, itertools.chain(*words))
+    return nearest(given[name].partition(":")[0], sorted(known))
 
 
 def _setting(name: str, value: Any) -> Setting:

@@ -9,6 +9,7 @@ from sklearn.base import _fit_context
 from sklearn.linear_model import SGDRegressor as _SGDRegressor
 
 from hogshare.estimators.common import LEARNING_RATES
+from hogshare.estimators.parameters import always_checked
 from hogshare.estimators.passes import RegressorPass
 from hogshare.estimators.told import told
 from hogshare.estimators.workers import WORKER_CONSTRAINTS
@@ -280,6 +281,7 @@ class SGDRegressor(RegressorPass, _SGDRegressor):
             self._pass(X, y, sample_weight, self.max_iter, not warm, (coef_init, intercept_init))
         return self
 
+    @always_checked
     @_fit_context(prefer_skip_nested_validation=True)
     @told
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> SGDRegressor:
