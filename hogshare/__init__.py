@@ -16,7 +16,7 @@ from hogshare import (
 from hogshare._version import __version__
 
 if TYPE_CHECKING:
-    from hogshare import problems, simulation, theory
+    from hogshare import datasets, problems, simulation, theory
     from hogshare.barriers import ASP, BSP, PBSP, PSSP, SSP, Fraction, Throttled
     from hogshare.engine.checkpoints import Checkpoint
     from hogshare.engine.rules import SAGA, SDCA, SGD
@@ -75,6 +75,7 @@ _PLACES = {
     "asaga": "solvers",
     "asysg_con": "solvers",
     "asysg_incon": "solvers",
+    "datasets": "datasets",
     "load": "saving",
     "problems": "problems",
     "prox_asaga": "solvers",
@@ -118,6 +119,7 @@ __all__ = [
     "asaga",
     "asysg_con",
     "asysg_incon",
+    "datasets",
     "load",
     "problems",
     "prox_asaga",

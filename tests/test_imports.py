@@ -229,3 +229,8 @@ def test_a_fit_imports_nothing_that_it_does_not_use():
     assert "hogshare.solvers.solving" in loaded
     for name in ("theory", "solvers.asysg", "solvers.theory", "engine.recording", "kernels.replay"):
         assert f"hogshare.{name}" not in loaded
+
+
+def test_every_public_name_is_an_attribute():
+    code = "import hogshare as h; print(h.datasets); print(*[getattr(h, n) for n in h.__all__])"
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)

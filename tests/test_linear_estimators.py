@@ -21,7 +21,15 @@ from sklearn.utils._test_common.instance_generator import PER_ESTIMATOR_XFAIL_CH
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import hogshare
-from hogshare import ElasticNet, Lasso, LogisticRegression, Ridge, RidgeClassifier, Shared
+from hogshare import (
+    ElasticNet,
+    Lasso,
+    LogisticRegression,
+    Ridge,
+    RidgeClassifier,
+    Shared,
+    memory,
+)
 
 NAMES = ("LogisticRegression", "Ridge", "RidgeClassifier", "Lasso", "ElasticNet")
 PAIRS = {getattr(hogshare, name): getattr(linear_model, name) for name in NAMES}
@@ -367,6 +375,40 @@ def test_others_finish_what_would_take_too_long(diabetes, monkeypatch):
     with pytest.warns(ConvergenceWarning, match="Objective did not converge"):  # theirs neither
         model = Lasso(1e-3, max_iter=50, tol=1e-6).fit(sp.csr_array(X), y)
     assert model.solver_ == "saga, cd" and model.n_iter_ > model.report_.n_epochs
+
+
+@pytest.mark.parametrize("kind", [Lasso, ElasticNet])
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr", "lil", "dok"])
+@pytest.mark.parametrize("runtime", ["auto", "caller"])
+def test_indices_of_64_bits_are_as_good(diabetes, kind, form, runtime):
+    X, y = diabetes
+    X = np.where(X > 0.02, X, 0.0)
+    rows = sp.csr_array(X)
+    wide = getattr(sp, f"{form}_array")(rows)
+    for name in ("indices", "indptr"):
+        if hasattr(wide, name):
+            setattr(wide, name, getattr(wide, name).astype(np.int64))
+    if form == "coo":
+        wide.coords = tuple(part.astype(np.int64) for part in wide.coords)
+    settings = {"alpha": 0.01, "runtime": runtime, "tol": 1e-6, "max_iter": 2000}
+    want = kind(**settings).fit(rows, y)
+    np.testing.assert_allclose(kind(**settings).fit(wide, y).coef_, want.coef_, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("model", "rows"),
+    [
+        (Ridge(solver="cholesky", fit_intercept=False), sp.eye_array(70_000, format="csr")),
+        (RidgeClassifier(solver="cholesky", fit_intercept=False), sp.eye_array(70_000).tocsr()),
+        (Lasso(precompute=True), np.zeros((2, 70_000), np.float32)),
+        (ElasticNet(precompute=True), np.zeros((2, 70_000), np.float32)),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_who_would_make_a_matrix_too_large_says_so(model, rows, monkeypatch):
+    monkeypatch.setattr(memory, "free", lambda **_: 4 << 30)
+    with pytest.raises(MemoryError, match=r"a dense matrix of 70,000 rows and columns.* 4\.00 GiB"):
+        model.fit(rows, np.arange(rows.shape[0]) % 2)
 
 
 def test_warm_start_goes_on(cancer, diabetes):

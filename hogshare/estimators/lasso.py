@@ -24,6 +24,7 @@ from hogshare.estimators.workers import (
     check_rows,
     chooses_runtime,
     for_scikit_learn,
+    require_square,
     require_workers,
     warn_unless_converged,
     with_mean_one,
@@ -226,6 +227,10 @@ class ElasticNet(Exporting, KnownParameters, _ElasticNet):
             require_workers(self)
             if reason := self._why_scikit_learn(X):
                 check_sparse(X)
+                if (theirs := for_scikit_learn(X)) is not None:
+                    X = theirs  # else scikit-learn says what it does not take
+                if self.precompute is True and not sp.issparse(X) and np.ndim(X) == 2:
+                    require_square(np.shape(X)[1], "precompute=True")
                 began = time.perf_counter()
                 super().fit(X, y, sample_weight=sample_weight, check_input=check_input)
                 self.solver_ = COORDINATE_DESCENT

@@ -31,6 +31,7 @@ from hogshare.estimators.workers import (
     WORKER_CONSTRAINTS,
     check_rows,
     chooses_runtime,
+    require_square,
     require_workers,
     warn_unless_converged,
     with_mean_one,
@@ -92,9 +93,11 @@ class RidgeMixin(Exporting, KnownParameters):
 
     def _fit_by_scikit_learn(self, X: Any, y: Any, sample_weight: Any, reason: str) -> None:
         """Leave it to scikit-learn's own `fit`."""
+        est: Any = self
+        if est.solver == "cholesky" and len(shape := getattr(X, "shape", ())) == 2:
+            require_square(min(shape), "solver='cholesky'")
         began = time.perf_counter()
         super().fit(X, y, sample_weight=sample_weight)  # type: ignore[misc]
-        est: Any = self
         exact = est.solver_ in EXACT
         by = f"scikit-learn's {est.solver_!r}"
         self.report_ = report_of(self, by, reason, began, True if exact else None)

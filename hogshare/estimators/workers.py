@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Options, StrOptions
 from sklearn.utils.validation import validate_data
 
+from hogshare import memory
 from hogshare.barriers import barrier_of
 from hogshare.callers import users_line
 from hogshare.engine.automatic import automatic_rule
@@ -181,13 +182,26 @@ def with_mean_one(weight: np.ndarray) -> tuple[np.ndarray, float]:
 
 def for_scikit_learn(X: Any) -> Any:
     """Rows as scikit-learn's solvers take them, with 32-bit indices; None if those do not do."""
-    if not sp.issparse(X) or X.indices.dtype == np.int32 == X.indptr.dtype:
+    if not sp.issparse(X):
+        return X
+    rows = X if X.format in ("csr", "csc") else X.tocsr()
+    if rows.indices.dtype == np.int32 == rows.indptr.dtype:
         return X
     limit = np.iinfo(np.int32).max
-    if X.nnz > limit or max(X.shape) > limit:
+    if rows.nnz > limit or max(rows.shape) > limit:
         return None
-    parts = X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)
-    return type(X)(parts, shape=X.shape)
+    parts = rows.data, rows.indices.astype(np.int32), rows.indptr.astype(np.int32)
+    return type(rows)(parts, shape=rows.shape)
+
+
+def require_square(n: int, what: str) -> None:
+    """Refuse a solver that makes a dense matrix of `n` rows and columns, if there is no room.
+
+    Raises
+    ------
+    MemoryError
+    """
+    memory.require(8 * n * n, f"{what} makes a dense matrix of {n:,} rows and columns, which")
 
 
 def warn_unless_converged(report: Report, advice: str) -> None:
