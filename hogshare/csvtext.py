@@ -77,7 +77,7 @@ class Table:
     now : bool, default=False
         Hand out rows as soon as they are there.
     compared : bool, default=False
-        Labels are only compared with others: a part that lacks some has none, and is no error.
+        Labels are only compared with others: those of a part that lacks some are NaN, and no error.
 
     Attributes
     ----------
@@ -361,11 +361,11 @@ def _has_names(cells: list[list[str]]) -> bool:
     )
 
 
-def _to_compare(words: np.ndarray) -> np.ndarray | None:
-    """Labels as numbers, if they are; None if some are missing."""
+def _to_compare(words: np.ndarray) -> np.ndarray:
+    """Labels as numbers, if they are; NaN if some are missing."""
     each = words.tolist()
     if any(word.lower() in MISSING for word in each):
-        return None
+        return np.full(len(each), np.nan)
     return words.astype(np.float64) if all(map(is_number, each)) else words
 
 

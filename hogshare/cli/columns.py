@@ -48,6 +48,8 @@ def to_predict(args: Any, name: str, expected: Expected) -> Choose:
             return _by_name(args, name, expected, names)
         if expected.names is not None:
             console.say(f"{name}: no names in its first line; columns are taken in their order")
+        elif names is not None:
+            console.say(f"{expected.name} has no names of columns; they are taken in their order")
         return _by_order(args, name, expected, names, width)
 
     return choose
@@ -65,16 +67,20 @@ def names_of(loaded: Any) -> tuple[tuple[str, ...] | None, str | int | None]:
 
 def _by_name(args: Any, name: str, expected: Expected, names: tuple[str, ...]) -> Choice:
     from hogshare.csvtext import Choice, listed
+    from hogshare.words import nearest
 
     wanted = expected.names or ()
     missing = [n for n in wanted if n not in names]
     if missing:
+        more = f" (nor are {len(missing) - 1} more there)" if len(missing) > 1 else ""
+        meant = nearest(missing[0], [n for n in names if n not in wanted])
         raise ValueError(
-            f"{name}: no column is called {missing[0]!r}"
-            + (f", nor {len(missing) - 1} others" if len(missing) > 1 else "")
-            + f", and {expected.name} was fitted to it; there are {listed(names)}"
+            f"{name}: no column is called {missing[0]!r}{more}, and {expected.name} was fitted to "
+            f"it; there are {listed(names)}{meant and '.' + meant}"
         )
     columns = [names.index(n) for n in wanted]
+    if columns != sorted(columns):
+        console.say(f"{name}: columns in another order than the model's were found by their names")
     label = None
     if args.label_column is not None:
         label = _place(args.label_column, names, len(names), name)

@@ -107,6 +107,9 @@ _NAMES = re.compile(
     r"(?!\.\w)))(?P<value>'[^']*')?"
 )
 
+# advice to set what the command has no option for
+_OTHERS = re.compile(r" [A-Z][^.]*(?<![\w./'\"-])solver='[^.]*\.")
+
 
 def words_of(args: argparse.Namespace) -> Callable[[str], str]:
     """Return what puts a message of the library into words of a command line: its options."""
@@ -125,7 +128,7 @@ def words_of(args: argparse.Namespace) -> Callable[[str], str]:
                 return f"{name} {value[1:-1]}"
             return f"{name} " if found[0].endswith("=") else name
 
-        return _NAMES.sub(flag, text)
+        return _NAMES.sub(flag, _OTHERS.sub("", text))
 
     return in_words
 

@@ -186,6 +186,7 @@ def load(args: Any, data: str) -> Loaded:
             _tell_of_names(found)
             zero_based = found.text.zero_based if found.text else None
             loaded = Loaded(found.X, found.y, zero_based, *columns.names_of(found))
+    _check_shape(data, loaded.X.shape)
     if args.labels:
         loaded = loaded._replace(y=_labels(args.labels, loaded.X.shape[0]))
     X = loaded.X
@@ -205,6 +206,7 @@ def iterate(args: Any, data: str, expected: Expected) -> Iterator[Loaded]:
     with _opened(args, data) as source:
         if source is None:
             X, y = datasets.load(data, data_home=args.data_home, dtype=args.dtype)
+            _check_shape(data, X.shape, expected)
             X_nnz = X.nnz if hasattr(X, "nnz") else None
             tell(data, X.shape[0], X.shape[1], X_nnz, X.dtype)
             yield Loaded(X, y, None)
@@ -222,6 +224,7 @@ def iterate(args: Any, data: str, expected: Expected) -> Iterator[Loaded]:
         )
         try:
             for found in readers.iterate(source, wanted):
+                _check_shape(source.name, found.X.shape, expected)
                 if not rows:
                     _tell_of_indices(args, source.name, found, expected)
                     _tell_of_names(found)
@@ -237,6 +240,18 @@ def iterate(args: Any, data: str, expected: Expected) -> Iterator[Loaded]:
             _tell_of_left_out(args, source.name, found, columns_left_out, expected.n_features)
         table = found.table if found else None
         tell(data, rows, found.X.shape[1] if found else 0, nonzeros, dtype, table)
+
+
+def _check_shape(name: str, shape: tuple[int, int], expected: Expected | None = None) -> None:
+    """Refuse a matrix without rows or columns, or with others than the model's."""
+    for n, what in zip(shape, ("rows", "columns"), strict=True):
+        if not n:
+            raise ValueError(f"{name}: the file has no {what}")
+    if expected is not None and shape[1] != expected.n_features:
+        raise ValueError(
+            f"{name}: {shape[1]:,} columns, and {expected.name} was fitted to "
+            f"{expected.n_features:,}"
+        )
 
 
 def tell(

@@ -19,32 +19,39 @@ class Score:
     def __init__(self, estimator: Any) -> None:
         self.classes = getattr(estimator, "classes_", None)
         self.known = True  # there are labels, none of which is missing or of another kind
+        self.why = ""  # if there are some that cannot be compared
         self.n = self.right = 0
         self.mean = self.squares = self.errors = 0.0  # squares about the mean
 
     def add(self, y: Any, predicted: Any) -> None:
         """Add rows; without labels, or with some that cannot be compared, there is no score."""
-        if not self.known or y is None or rows.missing(y).size:
+        if not self.known or y is None:
             self.known = False
             return
+        numbers = y.dtype.kind in "iufb"
+        wanted = self.classes is None or self.classes.dtype.kind in "iufb"
+        if rows.missing(y).size:
+            self.why = "some are missing"
+        elif numbers != wanted:
+            kinds = ("words", "numbers")
+            self.why = f"they are {kinds[numbers]}, and the model predicts {kinds[wanted]}"
+        if self.why:
+            self.known = False
+            return
+        self.n += len(y)
         if self.classes is not None:
-            y = rows.class_labels(y)
-            self.known = y.dtype.kind == self.classes.dtype.kind
-            self.right += int((y == predicted).sum()) if self.known else 0
-            self.n += len(y)
+            self.right += int((rows.class_labels(y) == predicted).sum())
             return
-        if y.dtype.kind not in "iufb" or not len(y):
-            self.known = y.dtype.kind in "iufb"
-            return
-        mean, n = float(y.mean()), self.n + len(y)
+        mean, before = float(y.mean()), self.n - len(y)
         self.squares += float(((y - mean) ** 2).sum())
-        self.squares += (mean - self.mean) ** 2 * self.n * len(y) / n
+        self.squares += (mean - self.mean) ** 2 * before * len(y) / self.n
         self.errors += float(((y - predicted) ** 2).sum())
-        self.mean += (mean - self.mean) * len(y) / n
-        self.n = n
+        self.mean += (mean - self.mean) * len(y) / self.n
 
     def told(self) -> str | None:
         """Say it; None if there is none."""
+        if self.why:
+            return f"the file's labels are not compared: {self.why}"
         if not self.known or not self.n:
             return None
         if self.classes is not None:
