@@ -31,19 +31,21 @@ def check(path: str | Path) -> None:
     Raises
     ------
     OSError
-        If there is no such folder, if it is a folder, if it may not be written, or if its name is
-        longer than the folder takes.
+        If there is no such folder, if it is a folder, if it may not be written, if its name is
+        longer than the folder takes, or if it is a link that leads to itself.
     """
-    path = Path(path)
+    name, path = os.fspath(path), Path(path)
     with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
-        os.lstat(path)  # which says that a name is too long
-    if path.is_dir():
-        raise IsADirectoryError(errno.EISDIR, "this is a folder; name a file", str(path))
+        os.stat(name)  # which says that a name is too long, or a link leads to itself
+    if not name or name.endswith(os.sep) or path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "this is a folder; name a file", name)
     if not _is_file(path):
         if not _may(path, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
         return
     folder = real(path).parent
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, "this is a file and no folder", str(folder))
     if not folder.is_dir():
         missing = "there is no such folder; make it first"
         raise FileNotFoundError(errno.ENOENT, missing, str(folder))
@@ -95,11 +97,11 @@ def replace(path: Path, content: bytes | memoryview, private: bool = False) -> N
     """
     check(path)
     if not _is_file(path):
-        with open(path, "ab") as stream:
+        with _naming(path), open(path, "ab") as stream:
             stream.write(content)
         return
     # held, or a signal would leave a descriptor, or the file beside
-    with Holding() as held, _beside(real(path), private) as file:
+    with _naming(path), Holding() as held, _beside(real(path), private) as file:
         for start in range(0, len(content), PIECE):
             file.write(content[start : start + PIECE])
             held.deliver()
@@ -114,11 +116,25 @@ def replacing(path: Path, private: bool = False) -> Iterator[BinaryIO]:
     """
     check(path)
     if not _is_file(path):
-        with open(path, "ab") as stream:
+        with _naming(path), open(path, "ab") as stream:
             yield stream
         return
-    with _beside(real(path), private) as file:
+    with _naming(path), _beside(real(path), private) as file:
         yield file
+
+
+@contextlib.contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Have what the system refuses told of this file, by the name that it was given."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        others = error.filename is not None and not str(error.filename).endswith(".tmp")
+        if others or error.errno is None:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 @contextlib.contextmanager

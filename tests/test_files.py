@@ -98,8 +98,16 @@ def test_a_device_is_written_to_and_its_error_is_told(tmp_path, monkeypatch):
     full.symlink_to("/dev/full")
     monkeypatch.setattr(files, "_owner_only", refused)
     monkeypatch.setattr(os, "replace", refused)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(OSError, match="No space left") as raised:
         files.replace(full, b"x" * 100_000)
+    assert raised.value.filename == str(full)
+    with pytest.raises(OSError, match="No space left") as raised, files.replacing(full) as stream:
+        stream.write(b"x" * 100_000)
+        stream.flush()
+    assert raised.value.filename == str(full)
+    with pytest.raises(FileNotFoundError) as raised, files.replacing(full):
+        (tmp_path / "another").read_bytes()
+    assert raised.value.filename == str(tmp_path / "another")
     assert os.listdir(tmp_path) == ["full"] and full.is_symlink()
 
 
@@ -111,9 +119,27 @@ def test_what_cannot_be_written_is_known_before(tmp_path, monkeypatch):
     with pytest.raises(FileNotFoundError, match="no such folder; make it first") as raised:
         files.check(tmp_path / "nowhere" / "new.npz")
     assert raised.value.filename == str(tmp_path / "nowhere")
+    for folder in (f"{tmp_path}/nowhere/", ""):
+        with pytest.raises(IsADirectoryError, match="this is a folder"):
+            files.check(folder)
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(OSError, match="symbolic links"):
+        files.check(tmp_path / "loop")
+    (tmp_path / "loop").unlink()
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(NotADirectoryError, match="this is a file and no folder"):
+        files.check(tmp_path / "file" / "new.npz")
     monkeypatch.setattr(os, "access", lambda path, mode, **_: False)  # root may write anywhere
     with pytest.raises(PermissionError, match="nothing can be written in this folder"):
         files.check(tmp_path / "new.npz")
+
+
+def test_a_folder_that_appears_meanwhile_is_told_and_stays(tmp_path):
+    path = tmp_path / "new.npz"
+    with pytest.raises(IsADirectoryError) as raised, files.replacing(path) as stream:
+        stream.write(b"new")
+        path.mkdir()
+    assert raised.value.filename == str(path) and os.listdir(tmp_path) == ["new.npz"]
 
 
 @pytest.mark.skipif(not hasattr(os, "pathconf"), reason="limits of POSIX")

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from hogshare import csvrecords, datasets, memory, modelfile, sources
+from hogshare.cli import fit
 from hogshare.cli.main import main
 
 SVM = b"".join(b"%d 1:%d.5 2:%d\n" % (i % 2, i % 2, i % 3) for i in range(24))
@@ -237,7 +238,18 @@ FITS = [
     ("ok.svm", SVM, ["--model", "ok.svm"], 2, "DATA and --model name one file"),
     ("ok.svm", SVM, ["--json", "./ok.svm"], 2, "DATA and --json name one file"),
     ("ok.svm", SVM, ["--model", "nowhere/m.npz"], 1, "nowhere: there is no such folder"),
-    ("ok.svm", SVM, ["--json", "/dev/full"], 1, "No space left on device"),
+    ("ok.svm", SVM, ["--json", "/dev/full"], 1, "/dev/full: No space left on device"),
+    (
+        "ok.svm",
+        SVM,
+        ["--model", "-"],
+        2,
+        "--model - would be a file of that name; --model",
+    ),
+    ("ok.svm", SVM, ["--model", "no/"], 1, "no/: this is a folder; name a file"),
+    ("ok.svm", SVM, ["--model", ""], 1, "'': this is a folder; name a file"),
+    ("ok.svm", SVM, ["--model", "ok.svm/m"], 1, "ok.svm: this is a file and no folder"),
+    ("ok.svm", SVM, ["--checkpoint", "nowhere/c"], 1, "nowhere: there is no such folder"),
     ("ok.svm", SVM, ["--labels", "-", "--model", "m"], 1, "/dev/stdin: labels of shape (3,) for 2"),
     ("ok.svm", SVM, ["--labels", "y.txt"], 1, "y.txt: No such file or directory"),
     ("folder", None, [], 1, "folder: this is a folder; name a file"),
@@ -422,6 +434,7 @@ def model_of(capsys, content, name="rows.svm", *further):
 
 FOLLOWED = """
 import resource, sys
+from hogshare.cli import fit
 from hogshare.cli.main import main
 main(["predict", "m.npz", "few.svm", "--out", "/dev/null"])
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -647,6 +660,13 @@ def test_an_archive_of_other_files_is_told(capsys):
 
 
 SHELL = [
+    ("predict m.npz rows.svm --out /dev/full", 1, "/dev/full: No space left on device"),
+    ("fit rows.svm --model /dev/stdout --epochs 2 | predict - rows.svm", 0, "accuracy against"),
+    (
+        "fit rows.svm --model /dev/stdout --json - | cat; exit ${PIPESTATUS[0]}",
+        2,
+        "both go to stan",
+    ),
     ("predict m.npz rows.svm > /dev/full", 1, "standard output: No space left on device"),
     ("predict <(cat m.npz) <(gzip -c rows.svm)", 0, "24 rows"),
 ]
@@ -655,7 +675,9 @@ SHELL = [
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is full")
 def test_through_a_shell(capsys):
     model_of(capsys, SVM)
-    prelude = f'predict() {{ {sys.executable} -m hogshare predict "$@"; }}\n'
+    prelude = "".join(
+        f'{name}() {{ {sys.executable} -m hogshare {name} "$@"; }}\n' for name in ("fit", "predict")
+    )
     calls = [f"{call} 2> err{k}; echo $? > code{k}" for k, (call, _, _) in enumerate(SHELL)]
     script = prelude + "\n".join(f"( {call} ) &" for call in calls) + "\nwait"
     subprocess.run(["bash", "-c", script], check=True, timeout=120, capture_output=True)
@@ -684,6 +706,20 @@ def test_what_predict_says_of_a_pipe(capsys, stdin, content, arguments, code, wo
     stdin(content)
     found, _, err = run(capsys, "predict", *arguments)
     assert (found, words in err) == (code, True), err
+
+
+def test_a_link_to_an_input_that_appears_meanwhile_is_not_followed(capsys, monkeypatch):
+    Path("rows.svm").write_bytes(SVM)
+
+    def linked(*arguments):
+        Path("m.npz").symlink_to("rows.svm")
+        return fitted(*arguments)
+
+    fitted = fit.fitted
+    monkeypatch.setattr(fit, "fitted", linked)
+    code, _, err = run(capsys, "fit", "rows.svm", *FIT)
+    assert code == 2 and "DATA and --model name one file" in err
+    assert Path("rows.svm").read_bytes() == SVM
 
 
 def test_standard_output_that_feeds_its_input_is_refused(capsys, monkeypatch):

@@ -7,6 +7,7 @@ import os
 import time
 from typing import Any
 
+from hogshare import tables
 from hogshare.cli import console, kinds, options, outputs, rows
 from hogshare.tables import cell
 
@@ -161,9 +162,12 @@ def run(args: Any) -> int:
 
     written = {"--model": args.model, "--checkpoint": args.checkpoint, "--json": args.json}
     labels = {"--labels": args.labels}
-    outputs.check_distinct({**rows.files_read(args, "DATA", **labels), **written})
+    read = rows.files_read(args, "DATA", **labels)
+    outputs.check_distinct({**read, **written})
+    outputs.check_no_print(written, "--json")
     files.check(args.model)
     outputs.check_file(args.json)
+    outputs.check_file(args.checkpoint)
     loaded = rows.load(args, args.data)
     X, whose = loaded.X, args.labels or args.data
     y = rows.need_labels(loaded.y, whose)
@@ -179,12 +183,17 @@ def run(args: Any) -> int:
     if loaded.names:
         # not before: the rows in memory have none, which a score would warn of
         saved.attributes["feature_names_in_"] = np.array(loaded.names, dtype=object)
+    outputs.check_distinct({**read, **written})  # of which one may be a link to another by now
     modelfile.save(args.model, saved)
     if args.json:
         outputs.tell_json(args.json, report_of(estimator))
     if args.json != outputs.PRINT:
         facts = summary(estimator, task, seconds, X, y)
-        console.show_table(("what", "value"), [*facts, ("model", args.model)])
+        table = ("what", "value"), [*facts, ("model", args.model)]
+        if outputs.is_printed(args.model) or outputs.is_printed(args.json):
+            console.say(tables.text_table(*table))  # the other would be spoilt
+        else:
+            console.show_table(*table)
     return 0
 
 

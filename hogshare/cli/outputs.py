@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
+import stat
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +57,42 @@ def check_file(path: str | None) -> None:
     """Refuse a file that cannot be written; None and - are none."""
     if path is not None and path != PRINT:
         files.check(path)
+
+
+def check_no_print(named: dict[str, str | None], *printed: str) -> None:
+    """Refuse to print what is no text, and two things on one output.
+
+    Parameters
+    ----------
+    named : dict of str to str or None
+        Files by how the command line calls them.
+    *printed : str
+        Those of them that - prints.
+
+    Raises
+    ------
+    WrongCommandLine
+    """
+    for flag, path in named.items():
+        if path == PRINT and flag not in printed:
+            raise options.WrongCommandLine(
+                f"{flag} - would be a file of that name; {flag} ./- writes it, and {flag} "
+                "/dev/stdout to standard output"
+            )
+    found = [flag for flag, path in named.items() if path == PRINT or is_printed(path)]
+    if len(found) > 1:
+        raise options.WrongCommandLine(f"{' and '.join(found)} would both go to standard output")
+
+
+def is_printed(path: str | None) -> bool:
+    """Whether a file is what standard output goes to; devices take what comes."""
+    if path is None or path == PRINT or sys.__stdout__ is None:
+        return False
+    try:
+        status, own = os.stat(path), os.fstat(sys.__stdout__.fileno())
+    except (OSError, ValueError):
+        return False
+    return os.path.samestat(status, own) and not stat.S_ISCHR(own.st_mode)
 
 
 def check_distinct(named: dict[str, str | None]) -> None:
