@@ -253,8 +253,11 @@ class Source:
 
     def _first(self, n: int) -> bytes:
         first = b""
-        while len(first) < n and (more := self._raw.read(n - len(first))):
-            first += more
+        try:
+            while len(first) < n and (more := self._raw.read(n - len(first))):
+                first += more
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, self.name) from error
         return first
 
     def _rewound(self, first: bytes) -> Any:

@@ -662,11 +662,9 @@ def test_an_archive_of_other_files_is_told(capsys):
 SHELL = [
     ("predict m.npz rows.svm --out /dev/full", 1, "/dev/full: No space left on device"),
     ("fit rows.svm --model /dev/stdout --epochs 2 | predict - rows.svm", 0, "accuracy against"),
-    (
-        "fit rows.svm --model /dev/stdout --json - | cat; exit ${PIPESTATUS[0]}",
-        2,
-        "both go to stan",
-    ),
+    ("fit rows.svm --model /dev/stdout --json - > both", 2, "would both go to standard output"),
+    ("fit - --model n.npz 0> written", 1, "/dev/stdin: Bad file descriptor"),
+    ("fit - --model n.npz <&-", 1, "/dev/stdin: standard input is closed"),
     ("predict m.npz rows.svm > /dev/full", 1, "standard output: No space left on device"),
     ("predict <(cat m.npz) <(gzip -c rows.svm)", 0, "24 rows"),
 ]
