@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from hogshare import estimators, modelfile
+from hogshare import estimators, files, modelfile
 from hogshare.modelfile import SavedModel
 
 PathLike = str | os.PathLike[str]
@@ -42,7 +42,8 @@ def save(estimator: Any, path: PathLike, *, zero_based: bool | None = None) -> N
         If it has not been fitted.
     ValueError
         If a parameter is something that such a file does not hold: a function, a scorer, a splitter
-        or a `numpy.random.RandomState`. Nothing is written then.
+        or a `numpy.random.RandomState`; or something that no fit would take. Nothing is written
+        then.
     OSError
         If the file cannot be written. A file that was there is as it was.
 
@@ -75,9 +76,12 @@ def save(estimator: Any, path: PathLike, *, zero_based: bool | None = None) -> N
     >>> bool((again.decision_function(X) == model.decision_function(X)).all())
     True
     """
-    if zero_based is None:
-        zero_based = _known_base(estimator)
-    modelfile.save(os.fsdecode(path), to_saved(estimator, zero_based))
+    if not (zero_based is None or isinstance(zero_based, bool | np.bool_)):
+        raise ValueError(f"zero_based must be True, False or None; got {zero_based!r}.")
+    name = os.fsdecode(path)
+    files.check(name)
+    base = _known_base(estimator) if zero_based is None else bool(zero_based)
+    modelfile.save(name, to_saved(estimator, base))
 
 
 def load(path: PathLike) -> Any:
@@ -151,6 +155,7 @@ def to_saved(estimator: Any, zero_based: bool | None = None) -> SavedModel:
     from hogshare.solvers.outcome import versions
 
     check_is_fitted(estimator, "coef_")
+    estimator._validate_params()  # what was set since a fit, and `load` would not take
     attributes = fitted.attributes(estimator)
     if _is_multilabel(estimator):
         attributes["multilabel"] = "sparse" if estimator._label_binarizer.sparse_input_ else "dense"

@@ -243,13 +243,13 @@ def test_what_is_not_saved_is_said_before_anything_is_written(tmp_path, monkeypa
     for name in ESTIMATORS:
         with pytest.raises(NotFittedError, match=name):
             hogshare.save(getattr(hogshare, name)(), path)
-    refused = {
-        "barrier": (lambda table, me: True, "is a function"),
-        "random_state": (np.random.RandomState(0), r"is \(or holds\) a RandomState"),
-        "class_weight": ({0: pd.Series([1.0])}, r"is \(or holds\) a Series"),
-        "alpha": (np.array([1.0 + 2.0j]), "is an array of complex128"),
-    }
-    for name, (value, words) in refused.items():
+    refused = [
+        ("barrier", lambda table, me: True, "is a function"),
+        ("random_state", np.random.RandomState(0), r"is \(or holds\) a RandomState"),
+        ("class_weight", {0: pd.Series([1.0])}, r"is \(or holds\) a Series"),
+        ("class_weight", {0: np.array([1.0 + 2.0j])}, "is an array of complex128"),
+    ]
+    for name, value, words in refused:
         model = copy.copy(fitted).set_params(**{name: value})
         with pytest.raises(ValueError, match=rf"parameter {name} {words}, and a model file"):
             hogshare.save(model, path)
@@ -261,7 +261,7 @@ def test_what_is_not_saved_is_said_before_anything_is_written(tmp_path, monkeypa
     long = copy.copy(fitted).set_params(class_weight=dict.fromkeys(range(1000), 1.0))
     with pytest.raises(ValueError, match=r"the header would have .* bytes, and 3,000"):
         hogshare.save(long, path)
-    deep = copy.copy(fitted).set_params(class_weight=[[[[]]]])
+    deep = copy.copy(fitted).set_params(class_weight={0: [[[]]]})
     monkeypatch.setattr(archives, "DEPTH", 4)
     with pytest.raises(ValueError, match="nested too deeply"):
         hogshare.save(deep, path)
@@ -269,8 +269,14 @@ def test_what_is_not_saved_is_said_before_anything_is_written(tmp_path, monkeypa
     broken.coef_ = broken.coef_.tolist()
     with pytest.raises(ValueError, match="coefficients coef_"):
         hogshare.save(broken, path)
-    with pytest.raises(ValueError, match="zero_based"):
-        hogshare.save(fitted, path, zero_based="auto")
+    for base in ("auto", 1):
+        with pytest.raises(ValueError, match=r"zero_based must be True, False or None; got"):
+            hogshare.save(fitted, path, zero_based=base)
+    unknown = copy.copy(fitted).set_params(loss="log")  # which `load` would refuse
+    with pytest.raises(ValueError, match=r"The 'loss' parameter .* Did you mean 'log_loss'\?"):
+        hogshare.save(unknown, path)
+    with pytest.raises(IsADirectoryError, match="this is a folder"):
+        hogshare.save(fitted, f"{tmp_path}/new/")
     with pytest.raises(TypeError, match="PathLike"):
         hogshare.save(fitted, io.BytesIO())
     assert path.read_bytes() == b"kept" and os.listdir(tmp_path) == ["m.npz"]
@@ -284,6 +290,8 @@ def test_paths_of_all_kinds(tmp_path, monkeypatch):
         hogshare.save(model, path)
         assert repr(hogshare.load(path)) == repr(model)
     assert sorted(os.listdir(tmp_path)) == ["a", "b.model", "c.npz", "d.npz"]
+    hogshare.save(model, "a", zero_based=np.True_)
+    assert modelfile.load("a").zero_based is True
     with pytest.raises(OSError, match="no such folder"):
         hogshare.save(model, tmp_path / "nowhere" / "m.npz")
 
