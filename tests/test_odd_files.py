@@ -268,6 +268,30 @@ ARRAYS = [
     ("rows.npz", {"X": np.eye(4)}, 1, "rows.npz has no labels: name them with --labels FILE"),
     ("rows.npz", {"Z": np.eye(4)}, 1, "rows.npz: needs an array X, or data, indices, indptr"),
     ("nan.npz", {"X": np.diag([1, np.nan]), "y": np.arange(2)}, 1, "nan.npz: the value of row 2, "),
+    (
+        "bytes.npz",
+        {"X": np.eye(2), "y": np.array([b"a", b"b"])},
+        1,
+        "are of the type |S1",
+    ),
+    (
+        "days.npz",
+        {"X": np.eye(2), "y": np.array(["2020", "2021"], "M8[D]")},
+        1,
+        "of the type dat",
+    ),
+    (
+        "complex.npz",
+        {"X": np.eye(2), "y": np.array([1j, 2])},
+        1,
+        "are of the type complex128",
+    ),
+    (
+        "void.npz",
+        {"X": np.eye(2), "y": np.array(["", "a"])},
+        1,
+        "label of row 1 of void.npz is '': ",
+    ),
     ("half.npz", {"X": np.eye(2), "y": np.array([0.5, 1])}, 0, "half.npz: 2 rows"),
 ]
 

@@ -40,7 +40,9 @@ class Parser(argparse.ArgumentParser):
         if found := re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message):
             meant = nearest(found[1], re.findall(r"[^\s',]+", found[2]))
         elif found := re.match(r"unrecognized arguments: (--[\w-]+)", message):
-            meant = nearest(found[1], _flags(self))
+            known = _flags(self)
+            of_another = found[1] in known
+            meant = " It is for another command." if of_another else nearest(found[1], known)
         super().error(f"{message}.{meant}" if meant else message)
 
 

@@ -450,16 +450,23 @@ def need_labels(y: Any, data: str) -> Any:
             f"{data} has no labels: name them with --labels FILE (.npy, or text with one in each "
             "line), or store X and y in one .npz file"
         )
+    if y.dtype.kind not in "biufU":
+        raise ValueError(
+            f"the labels of {data} are of the type {y.dtype}, and numbers or words are fitted"
+        )
     if (rows := missing(y)).size:
         row = int(rows[0])
-        raise ValueError(f"the label of row {row + 1} of {data} is {y[row]}: every row needs one")
+        label = y[row].item()
+        raise ValueError(f"the label of row {row + 1} of {data} is {label!r}: every row needs one")
     return y
 
 
 def missing(y: Any) -> Any:
-    """Rows whose label is NaN or infinite."""
+    """Rows whose label is NaN, infinite or no word at all."""
     import numpy as np
 
+    if y.dtype.kind == "U":
+        return np.flatnonzero(y == "")
     return np.flatnonzero(~np.isfinite(y)) if y.dtype.kind == "f" else np.empty(0, np.int64)
 
 
