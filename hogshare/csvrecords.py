@@ -138,8 +138,11 @@ def has_quotes_after_blanks(text: bytes, mark: str) -> bool:
     return b' "' in text or (mark != "\t" and b'\t"' in text)
 
 
-def delimiter_of(found: list[bytes]) -> str:
+def delimiter_of(lines: Lines) -> str:
     """What is between cells, by the first records: what makes as many cells of each."""
+    begun = itertools.islice(records(lines, "".join(DELIMITERS)), LOOKED_AT)
+    # none, if a quote is taken for open that is none
+    found = [record for _, record in begun] or lines.text.splitlines()[:LOOKED_AT]
     bare = [_QUOTED.sub(b'""', record).strip(b"\r\n") for record in found]
     counts = {mark: [record.count(mark.encode()) for record in bare] for mark in DELIMITERS}
     for mark, each in counts.items():
@@ -153,11 +156,11 @@ def delimiter_of(found: list[bytes]) -> str:
 
 def _ends(text: bytes, marks: str) -> Iterator[int]:
     """Where records end; the last one, if none of its quotes is open, at the end of the text."""
-    has_quotes, inside = b'"' in text, False
+    one_a_line, inside = _is_one_a_line(text, marks), False
     begin = 0
     while begin < len(text):
         end = text.find(b"\n", begin) + 1 or len(text)
-        if has_quotes and b'"' in text[begin:end]:
+        if not one_a_line and (inside or b'"' in text[begin:end]):
             inside = _is_open(text[begin:end].decode("latin-1"), marks, inside)
         if not inside:
             yield end
@@ -165,12 +168,27 @@ def _ends(text: bytes, marks: str) -> Iterator[int]:
 
 
 def _end_of_records(text: bytes, marks: str) -> int:
-    if b'"' not in text:
+    if _is_one_a_line(text, marks):
         return len(text)
     done = 0
     for end in _ends(text, marks):
         done = end
     return done
+
+
+def _is_one_a_line(text: bytes, marks: str) -> bool:
+    """Whether all quotes open and close in a line, as far as that is seen without a look at each.
+
+    They do if every other one is where a cell begins, and no line ends before the next.
+    """
+    if b'"' not in text:
+        return True
+    parts = text.replace(b'""', b"").split(b'"')
+    if len(parts) % 2 == 0 or b"\n" in b"".join(parts[1::2]):
+        return False
+    outside = b"\n" + b'"'.join(parts[::2])
+    begun = (outside.count(mark.encode() + b'"') for mark in ("\n", *marks))
+    return sum(begun) == len(parts) // 2
 
 
 def _is_open(line: str, marks: str, inside: bool) -> bool:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hogshare import csvrecords, sources
-from hogshare.csvrecords import BLANKS, DELIMITERS, LOOKED_AT
+from hogshare.csvrecords import BLANKS
 from hogshare.growing import Growing
 from hogshare.interrupts import errstate
 from hogshare.sniffing import FEATURE, is_number
@@ -110,18 +110,18 @@ class Table:
         self.dtype = np.dtype(dtype)
         self.finite = finite
         self.compared = compared
-        marks = "".join(DELIMITERS) if delimiter is None else delimiter
-        blocks = csvrecords.whole(source.lines(now), marks, least=2)
+        blocks = source.lines(now)
         first = next(blocks, None)
         if first is None:
             raise ValueError(f"{self.name}: the file is empty")
-        first, said = csvrecords.without_sep(first)
-        found = list(itertools.islice(csvrecords.records(first, marks), LOOKED_AT))
-        if not found:
+        while len(list(filter(bytes.strip, first.text.splitlines()))) < 2:
+            if (more := next(blocks, None)) is None:
+                break
+            first = sources.Lines(first.text + more.text, first.number, self.name, first.packed)
+        if not first.text.strip():
             raise ValueError(f"{self.name}: the file has no rows")
-        looked_at = [record for _, record in found]
-        self.delimiter = delimiter or said or csvrecords.delimiter_of(looked_at)
-        # once more, since it is known now which marks begin a cell
+        first, said = csvrecords.without_sep(first)
+        self.delimiter = delimiter or said or csvrecords.delimiter_of(first)
         self._blocks = csvrecords.whole(itertools.chain([first], blocks), self.delimiter, least=2)
         first = next(self._blocks)
         (number, head), *others = itertools.islice(csvrecords.records(first, self.delimiter), 2)

@@ -268,29 +268,14 @@ ARRAYS = [
     ("rows.npz", {"X": np.eye(4)}, 1, "rows.npz has no labels: name them with --labels FILE"),
     ("rows.npz", {"Z": np.eye(4)}, 1, "rows.npz: needs an array X, or data, indices, indptr"),
     ("nan.npz", {"X": np.diag([1, np.nan]), "y": np.arange(2)}, 1, "nan.npz: the value of row 2, "),
-    (
-        "bytes.npz",
-        {"X": np.eye(2), "y": np.array([b"a", b"b"])},
-        1,
-        "are of the type |S1",
-    ),
-    (
-        "days.npz",
-        {"X": np.eye(2), "y": np.array(["2020", "2021"], "M8[D]")},
-        1,
-        "of the type dat",
-    ),
-    (
-        "complex.npz",
-        {"X": np.eye(2), "y": np.array([1j, 2])},
-        1,
-        "are of the type complex128",
-    ),
+    ("bytes.npz", {"X": np.eye(2), "y": np.array([b"a", b"b"])}, 1, "are of the type |S1"),
+    ("days.npz", {"X": np.eye(2), "y": np.array(["2020", "2021"], "M8[D]")}, 1, "of the type dat"),
+    ("complex.npz", {"X": np.eye(2), "y": np.array([1j, 2])}, 1, "are of the type complex128"),
     (
         "void.npz",
         {"X": np.eye(2), "y": np.array(["", "a"])},
         1,
-        "label of row 1 of void.npz is '': ",
+        "of row 1 of void.npz is '': ",
     ),
     ("half.npz", {"X": np.eye(2), "y": np.array([0.5, 1])}, 0, "half.npz: 2 rows"),
 ]
@@ -650,10 +635,18 @@ def test_a_quote_that_nothing_closes_does_not_take_the_file_along(monkeypatch):
         ('"a b"  1\t"c"', csvrecords.BLANKS, ["a b", "1", "c"]),
         ('a,"",b', ",", ["a", "", "b"]),
         ("a,,", ",", ["a", "", ""]),
+        ('a;"b,c', ",", ['a;"b', "c"]),
+        ('5" disk,"x', ",", None),
+        ('"a""",b', ",", ['a"', "b"]),
+        ('""a","b', ",", None),
     ],
 )
 def test_cells_of_a_record(line, marks, cells):
     lines = sources.Lines(line.encode(), 1, "rows.csv")
+    if cells is None:
+        with pytest.raises(ValueError, match="a quote"):
+            list(csvrecords.whole(iter([lines]), marks))
+        return
     assert [csvrecords.split(r, marks) for _, r in csvrecords.records(lines, marks)] == [cells]
     assert [block.text for block in csvrecords.whole(iter([lines]), marks)] == [lines.text]
 
@@ -670,7 +663,8 @@ def test_cells_of_a_record(line, marks, cells):
     ],
 )
 def test_what_is_between_cells(lines, mark):
-    assert csvrecords.delimiter_of([line.encode() for line in lines]) == mark
+    text = "\n".join(lines).encode()
+    assert csvrecords.delimiter_of(sources.Lines(text, 1, "rows.csv")) == mark
 
 
 def test_an_archive_of_other_files_is_told(capsys):
