@@ -20,26 +20,27 @@ Kind = Literal["libsvm", "csv", "npz", "npy"]
 KINDS: tuple[Kind, ...] = ("libsvm", "csv", "npz", "npy")
 MAGIC: dict[bytes, Kind] = {b"\x93NUMPY": "npy", b"PK\x03\x04": "npz", b"PK\x05\x06": "npz"}
 CSV_FROM = "write CSV with the program that made it"
-# what is no text, or none of rows, and what to do about it
-OTHERS: dict[bytes, str] = {
+# what is no text, by its first bytes, and what to do about it
+BINARY: dict[bytes, str] = {
     b"PAR1": f"a Parquet file: {CSV_FROM}, or read it in Python",
     b"ARROW1": f"an Arrow file: {CSV_FROM}, or read it in Python",
     b"\x89HDF": f"an HDF5 file: {CSV_FROM}, or read it in Python",
     b"\xd0\xcf\x11\xe0": f"a file of Excel or Office: {CSV_FROM}",
     b"%PDF": f"a PDF file: {CSV_FROM}",
     b"SQLite format 3": f"an SQLite data base: {CSV_FROM}",
-    b"\x80\x04": "a pickle, which is never loaded: save arrays with numpy.savez",
-    b"\x80\x05": "a pickle, which is never loaded: save arrays with numpy.savez",
+    **dict.fromkeys((b"\x80\x04", b"\x80\x05"), "a pickle, never loaded: use numpy.savez"),
     b"\x04\x22\x4d\x18": "compressed by LZ4, which is not read here; unpack it",
     **dict.fromkeys(PACKED, "compressed twice; unpack it once"),
     b"7z\xbc\xaf": "a 7z archive; unpack it",
+}
+# and what is text, but not of rows; in small letters
+TEXTS: dict[bytes, str] = {
     b"@relation": "an ARFF file: write CSV with Weka, or leave out its lines up to @data",
-    b"<!doctype": "a web page and no data, as a download that failed leaves it",
-    b"<html": "a web page and no data, as a download that failed leaves it",
+    **dict.fromkeys(
+        (b"<!doctype html", b"<html"), "a web page and no data, as a download that failed leaves it"
+    ),
     b"version https://git-lfs": "a pointer of Git LFS and not the data: git lfs pull fetches them",
-    b"{": "JSON, which is not read here: make it CSV",
-    b"[{": "JSON, which is not read here: make it CSV",
-    b"[[": "JSON, which is not read here: make it CSV",
+    **dict.fromkeys((b'{"', b"[{", b"[["), "JSON, which is not read here: make it CSV"),
 }
 SUFFIXES: dict[str, Kind] = {
     ".npz": "npz",
@@ -74,9 +75,7 @@ def kind_of(source: Source) -> Kind:
 
     def look(head: bytes, done: bool) -> Kind | None:
         magic = next((kind for start, kind in MAGIC.items() if head.startswith(start)), None)
-        start = head[:64].removeprefix(codecs.BOM_UTF8).lstrip().lower()
-        other = next((what for mark, what in OTHERS.items() if start.startswith(mark.lower())), "")
-        if other:
+        if not magic and (other := _other(head)):
             raise ValueError(f"{source.name}: {other}")
         if magic or named:
             return magic or named
@@ -88,6 +87,18 @@ def kind_of(source: Source) -> Kind:
 
     found: Kind = source.head(look)
     return found
+
+
+def _other(head: bytes) -> str:
+    """What it is besides rows, by its first bytes; empty if that is not known."""
+    try:
+        head[:512].decode()
+        is_text = b"\0" not in head
+    except UnicodeDecodeError as error:
+        is_text = error.start > 500  # in the middle of a letter
+    start = head.removeprefix(codecs.BOM_UTF8).lstrip().lower() if is_text else head
+    known = TEXTS if is_text else BINARY
+    return next((what for mark, what in known.items() if start.startswith(mark)), "")
 
 
 def kind_of_text(head: bytes, done: bool) -> Kind | None:
