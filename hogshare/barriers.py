@@ -16,7 +16,7 @@ from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any
 
 from hogshare.kernels import barriers as codes
-from hogshare.ranges import LARGEST, count, flag, is_count, is_number, share
+from hogshare.ranges import LARGEST, flag, is_integer, is_number, keep_whole, share
 from hogshare.shm.table import ProgressTable
 from hogshare.words import nearest, sentence
 
@@ -85,7 +85,7 @@ class SSP:
     staleness: float
 
     def __post_init__(self) -> None:
-        _check_staleness(self.staleness)
+        _keep_staleness(self)
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class PBSP:
     hold: bool = False
 
     def __post_init__(self) -> None:
-        count(0, sample=self.sample)
+        keep_whole(0, self, "sample")
         flag(hold=self.hold)
 
 
@@ -150,8 +150,8 @@ class PSSP:
     hold: bool = False
 
     def __post_init__(self) -> None:
-        count(0, sample=self.sample)
-        _check_staleness(self.staleness)
+        keep_whole(0, self, "sample")
+        _keep_staleness(self)
         flag(hold=self.hold)
 
 
@@ -189,9 +189,9 @@ class Fraction:
     def __post_init__(self) -> None:
         share(share=self.share)
         flag(hold=self.hold)
-        _check_staleness(self.staleness)
+        _keep_staleness(self)
         if self.sample is not None:
-            count(0, sample=self.sample)
+            keep_whole(0, self, "sample")
 
 
 @dataclass(frozen=True)
@@ -219,20 +219,22 @@ class Throttled:
     available: int
 
     def __post_init__(self) -> None:
-        count(1, available=self.available)
+        keep_whole(1, self, "available")
 
 
 BuiltIn = ASP | BSP | SSP | PBSP | PSSP | Fraction | Throttled
 Barrier = BuiltIn | UserBarrier
 
 
-def _check_staleness(value: Any) -> None:
+def _keep_staleness(barrier: SSP | PSSP | Fraction) -> None:
+    value: Any = barrier.staleness
     if is_number(value) and value == math.inf:
         return
-    if not is_count(value) or not 0 <= value <= LARGEST:
+    if not is_integer(value) or not 0 <= value <= LARGEST:
         raise ValueError(
             f"staleness must be a whole number of blocks, at least 0, or math.inf; got {value!r}."
         )
+    object.__setattr__(barrier, "staleness", int(value))
 
 
 def barrier_of(barrier: Any) -> Barrier:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any
 
@@ -51,12 +53,27 @@ def whole(least: int = 0, /, **values: int) -> None:
             raise ValueError(f"{own(name)} must be at most {LARGEST}; got {value!r}.")
 
 
+def keep_whole(least: int, thing: object, *names: str) -> None:
+    """Make attributes ints, of frozen objects too, if they are whole numbers of whatever type.
+
+    Raises
+    ------
+    ValueError
+        As `whole`.
+    """
+    whole(least, **{name: getattr(thing, name) for name in names})
+    for name in names:
+        object.__setattr__(thing, name, int(getattr(thing, name)))
+
+
 def count(least: int, **values: int) -> None:
     """Raise ValueError unless every value is an int, which JSON can write, of at least `least`."""
     for name, value in values.items():
         if not is_count(value) or value < least:
+            meant = f": write {int(value)}" if is_integer(value) else ""
             raise ValueError(
-                f"{own(name)} must be a whole number, at least {least}; got {value!r}."
+                f"{own(name)} must be a whole number, at least {least}, as an int of Python's; got "
+                f"{value!r}{meant}."
             )
         if value > LARGEST:
             raise ValueError(f"{own(name)} must be at most {LARGEST}; got {value!r}.")
@@ -102,6 +119,15 @@ def flag(**values: bool) -> None:
     for name, value in values.items():
         if type(value).__name__ not in ("bool", "bool_"):
             raise ValueError(f"{own(name)} must be True or False; got {value!r}.")
+
+
+@contextmanager
+def meaning(what: str) -> Iterator[None]:
+    """Have errors of what is no number, or too large for one, begin with what is meant."""
+    try:
+        yield
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"{what}: {error}") from error
 
 
 def is_worker(value: object, n_workers: int) -> bool:

@@ -94,7 +94,7 @@ class Checkpoint:
     def __post_init__(self) -> None:
         if not isinstance(self.path, str | os.PathLike):
             raise TypeError(f"path must be a str or a Path; got {self.path!r}.")
-        ranges.whole(1, epochs=self.epochs)
+        ranges.keep_whole(1, self, "epochs")
         ranges.not_negative(seconds=self.seconds)
 
     def model(self) -> Model:

@@ -49,8 +49,8 @@ class SGD:
     def __post_init__(self) -> None:
         if isinstance(self.average, bool):
             object.__setattr__(self, "average", int(self.average))
-        ranges.whole(average=self.average)
-        ranges.whole(1, batch=self.batch)
+        ranges.keep_whole(0, self, "average")
+        ranges.keep_whole(1, self, "batch")
         if not isinstance(self.coordinate, str | None) or self.coordinate not in COORDINATES:
             raise ValueError(
                 f"coordinate must be one of {list(COORDINATES)}; got {self.coordinate!r}."

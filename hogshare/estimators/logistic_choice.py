@@ -9,7 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from hogshare import memory
 from hogshare.callers import users_line
+from hogshare.ranges import meaning, whole
+
+COPIES = 3  # that making a scale takes
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,8 @@ def settled(estimator: Any) -> Choice:
             "an array-like with values in [0, 1] instead."
         )
     if est.penalty == "deprecated":
-        shares = np.unique([0.0] if ratios is None else ratios).tolist()
+        with meaning("l1_ratios must hold numbers between 0 and 1"):
+            shares = np.unique(np.asarray([0.0] if ratios is None else ratios, float)).tolist()
         penalty = {(0.0,): "l2", (1.0,): "l1"}.get(tuple(shares), "elasticnet")
     else:
         penalty = est.penalty
@@ -86,7 +91,14 @@ def settled(estimator: Any) -> Choice:
             "`use_legacy_attributes=False` to have that now, or `True` to silence this warning. "
             "The default value of use_legacy_attributes will change from True to False."
         )
-    Cs = np.logspace(-4, 4, est.Cs) if isinstance(est.Cs, Integral) else np.asarray(est.Cs, float)
+    if isinstance(est.Cs, Integral):
+        n_cs = int(est.Cs)
+        whole(1, Cs=n_cs)
+        memory.require(COPIES * 8 * n_cs, f"Cs={n_cs}")
+        Cs = np.logspace(-4, 4, n_cs)
+    else:
+        with meaning("Cs must be a number or a list of positive numbers"):
+            Cs = np.asarray(est.Cs, float)
     if Cs.ndim != 1 or not Cs.size or not (Cs > 0.0).all():
         raise ValueError(f"Cs must be a number or a list of positive numbers; got {est.Cs!r}.")
     return Choice(

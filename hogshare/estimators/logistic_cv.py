@@ -268,6 +268,8 @@ class LogisticRegressionCV(Exporting, KnownParameters, _LogisticRegressionCV):
             )
         routed = self._routed(sample_weight, params)
         folds = list(check_cv(self.cv, y, classifier=True).split(X, y, **routed.splitter.split))
+        if not folds:
+            raise ValueError(f"cv={self.cv!r} gives no fold: name a number of folds, 2 or more.")
         threads, workers = self._crews(len(folds) * len(choice.ratios))
         template = self._template(y, sample_weight)
         paths = [

@@ -16,10 +16,12 @@ from sklearn.utils._param_validation import (
     validate_parameter_constraints,
 )
 
+from hogshare.ranges import is_integer, is_number
 from hogshare.runtimes.choice import RUNTIMES
 from hogshare.solvers.choices import KNOWN
 from hogshare.words import nearest, speaking
 
+MOST_EPOCHS = (1 << 31) - 1  # that every solver of scikit-learn's can count
 PLAIN = (bool, int, float, str, type(None))
 MANY = 1 << 10  # values that have passed, as a search over parameters may try; then it starts anew
 
@@ -110,6 +112,11 @@ class KnownParameters:
         }
         if not new:
             return
+        for name, value in new.items():
+            if is_integer(value) and not is_number(value):
+                raise InvalidParameterError(f"{name} must be a number that a float can hold.")
+            if name == "max_iter" and is_integer(value) and value > MOST_EPOCHS:
+                raise InvalidParameterError(f"{name} must be at most {MOST_EPOCHS}; got {value!r}.")
         try:
             validate_parameter_constraints(est._parameter_constraints, new, cls.__name__)
         except InvalidParameterError as error:

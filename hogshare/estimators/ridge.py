@@ -41,6 +41,7 @@ from hogshare.kernels.survey import Survey
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
 from hogshare.problems.rows import check_sparse
+from hogshare.ranges import meaning
 from hogshare.report import Report
 from hogshare.runtimes.hooks import OnEpoch
 from hogshare.solver_report import SolverReport
@@ -73,6 +74,15 @@ class RidgeMixin(Exporting, KnownParameters):
         """Whether the tool is ours to choose."""
         est: Any = self
         return est.solver == "auto" and chooses_runtime(est)
+
+    def _strengths(self) -> np.ndarray:
+        """The penalty's factors, one or one for each target: scikit-learn believes what it gets."""
+        est: Any = self
+        with meaning("alpha must be a number, or hold one for each target"):
+            alpha = np.asarray(est.alpha, np.float64).ravel()
+        if not (np.isfinite(alpha) & (alpha >= 0.0)).all():
+            raise ValueError(f"alpha must be finite and at least 0; got {est.alpha!r}.")
+        return alpha
 
     def _why_scikit_learn(self, X: Any) -> str:
         """Why these rows are simply for a solver of scikit-learn's; empty if they are not."""
@@ -110,14 +120,12 @@ class RidgeMixin(Exporting, KnownParameters):
         weight = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
         weight, total = with_mean_one(weight)
         squares = Squares(X, y, weight, est.fit_intercept, seen)
-        alpha = np.asarray(est.alpha, np.float64).ravel()
+        alpha = self._strengths()
         if alpha.size not in (1, squares.n_targets):
             raise ValueError(
                 "Number of targets and number of penalties do not correspond: "
                 f"{alpha.size} != {squares.n_targets}"
             )
-        if not (np.isfinite(alpha).all() and alpha.min() >= 0.0):
-            raise ValueError(f"alpha must be finite and at least 0; got {est.alpha!r}.")
         alpha = np.broadcast_to(alpha, squares.n_targets)
 
         def state(target: int) -> LinearProblem:
@@ -449,6 +457,7 @@ class Ridge(RidgeMixin, _Ridge):
         """
         with self._in_own_words():
             require_workers(self)
+            self._strengths()
             if reason := self._why_scikit_learn(X):
                 check_sparse(X)
                 self._fit_by_scikit_learn(X, y, sample_weight, reason)
@@ -616,6 +625,7 @@ class RidgeClassifier(RidgeMixin, _RidgeClassifier):
         """
         with self._in_own_words():
             require_workers(self)
+            self._strengths()
             check_sparse(X)
             if reason := self._why_scikit_learn(X):
                 self._fit_by_scikit_learn(X, y, sample_weight, reason)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hogshare.kernels import epochs
-from hogshare.ranges import count, flag
+from hogshare.ranges import flag, keep_whole
 
 if TYPE_CHECKING:
     from hogshare.problems.linear import LinearProblem
@@ -48,9 +48,9 @@ class Master:
     damped: bool = False
 
     def __post_init__(self) -> None:
-        count(1, gradients=self.gradients)
+        keep_whole(1, self, "gradients")
         if self.cutoff is not None:
-            count(0, cutoff=self.cutoff)
+            keep_whole(0, self, "cutoff")
         flag(damped=self.damped)
 
     def mode(self, n_workers: int) -> int:
@@ -65,7 +65,7 @@ class Master:
         """Fields of a run's plan."""
         return {
             "atomic": 0,
-            "gradients": int(self.gradients),
-            "cutoff": -1 if self.cutoff is None else int(self.cutoff),
+            "gradients": self.gradients,
+            "cutoff": -1 if self.cutoff is None else self.cutoff,
             "damped": int(self.damped),
         }

@@ -65,11 +65,11 @@ class Shared:
             raise ValueError(f"adds must be 'plain' or 'atomic'; got {self.adds!r}.")
         if self.exchange is None or (isinstance(self.exchange, str) and self.exchange == "auto"):
             return
-        if not isinstance(self.exchange, (int, np.integer)) or isinstance(self.exchange, bool):
+        if not ranges.is_integer(self.exchange):
             raise ValueError(
                 f"exchange must be 'auto', a number of rows, or None; got {self.exchange!r}."
             )
-        ranges.whole(1, exchange=int(self.exchange))
+        ranges.keep_whole(1, self, "exchange")
 
     def mode(self, n_workers: int) -> int:
         """Code of the plane in a run's plan."""

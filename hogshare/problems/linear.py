@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
+from hogshare import ranges
 from hogshare.interrupts import errstate
 from hogshare.kernels import losses, penalties
 from hogshare.kernels.moments import nonzeros_of, norms_of, squared_norms
@@ -339,9 +339,63 @@ def build(
     )
 
 
-def _in_range(name: str, value: Any, low: float, high: float) -> None:
-    if not (isinstance(value, Real) and low <= float(value) <= high):
-        raise ValueError(f"{name} must be a number between {low} and {high}; got {value!r}.")
+def _check_words(loss: Any, penalty: Any, task: Any) -> None:
+    """Refuse what names no loss, penalty or task; some of what may be given has no hash."""
+    if not isinstance(loss, str) or loss not in losses.CODES:
+        near = nearest(loss, losses.CODES)
+        raise ValueError(f"loss must be one of {sorted(losses.CODES)}; got {loss!r}.{near}")
+    if not isinstance(penalty, str | None) or penalty not in penalties.CODES:
+        near = nearest(penalty, penalties.CODES)
+        raise ValueError(
+            f"penalty must be 'l2', 'l1', 'elasticnet' or None; got {penalty!r}.{near}"
+        )
+    if not isinstance(task, str | None) or task not in (None, "classification", "regression"):
+        raise ValueError(f"task must be 'classification', 'regression' or None; got {task!r}.")
+
+
+def _weights(sample_weight: Any, X: Any) -> np.ndarray:
+    """Weights of the rows, looked at."""
+    from sklearn.utils.validation import _check_sample_weight
+
+    with ranges.meaning(
+        f"sample_weight must hold a number, at least 0, for each of {X.shape[0]} rows"
+    ):
+        if np.ndim(sample_weight) == 0 and sample_weight is not None:
+            ranges.not_negative(sample_weight=sample_weight)  # of one for all only the sign is
+        weight: np.ndarray = _check_sample_weight(
+            sample_weight, X, dtype=X.dtype, ensure_non_negative=True
+        )
+    return weight
+
+
+def _labels(y: np.ndarray, classes: Any, class_weight: Any) -> tuple[np.ndarray, Any]:
+    """Labels in the order of the columns, and their weights; both looked at."""
+    if classes is None:
+        labels = distinct(y)
+    else:
+        with ranges.meaning("classes must be a sorted list of distinct labels, such as those in y"):
+            labels = np.asarray(classes)
+            if labels.ndim != 1 or (labels[1:] <= labels[:-1]).any():
+                raise ValueError(f"got {classes!r}")
+    if len(labels) == 0:
+        raise ValueError("A classification needs at least two classes; classes is empty.")
+    if len(labels) < 2:
+        raise ValueError(
+            f"A classification needs at least two classes; y holds only {labels[0]!r}."
+        )
+    if not np.isin(y, labels).all():
+        raise ValueError("y holds labels that are not in `classes`.")
+    if class_weight is None:
+        return labels, None
+    what = f"class_weight must hold a number, at least 0, for each of {len(labels)} classes"
+    with ranges.meaning(what):
+        weights = np.asarray(class_weight)
+        if weights.shape != labels.shape:
+            raise ValueError(f"got shape {weights.shape}")
+        weights = weights.astype(np.float64)
+        if not (np.isfinite(weights) & (weights >= 0.0)).all():
+            raise ValueError(f"got {class_weight!r}")
+    return labels, weights
 
 
 def linear(
@@ -418,22 +472,13 @@ def linear(
     >>> problem.n_rows, problem.n_features, problem.n_columns
     (569, 30, 1)
     """
-    if loss not in losses.CODES:
-        near = nearest(loss, losses.CODES)
-        raise ValueError(f"loss must be one of {sorted(losses.CODES)}; got {loss!r}.{near}")
-    if penalty not in penalties.CODES:
-        near = nearest(penalty, penalties.CODES)
-        raise ValueError(
-            f"penalty must be 'l2', 'l1', 'elasticnet' or None; got {penalty!r}.{near}"
-        )
-    if task not in (None, "classification", "regression"):
-        raise ValueError(f"task must be 'classification', 'regression' or None; got {task!r}.")
-    _in_range("alpha", alpha, 0.0, np.inf)
-    _in_range("l1_ratio", l1_ratio, 0.0, 1.0)
-    _in_range("epsilon", epsilon, 0.0, np.inf)
+    _check_words(loss, penalty, task)
+    ranges.not_negative(alpha=alpha, epsilon=epsilon)
+    ranges.share(l1_ratio=l1_ratio)
+    ranges.flag(fit_intercept=fit_intercept)
     # here because processes import this file too, and check nothing: a worker would start a second
     # later
-    from sklearn.utils.validation import _check_sample_weight, check_X_y
+    from sklearn.utils.validation import check_X_y
 
     regression = task == "regression" or (task is None and loss in REGRESSION_LOSSES)
     if regression and loss not in REGRESSION_LOSSES:
@@ -442,28 +487,12 @@ def linear(
     X, y = check_X_y(
         X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", y_numeric=regression
     )
-    weight = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
-    if regression:
-        if classes is not None or class_weight is not None:
-            raise ValueError("classes and class_weight are for a classification.")
-        labels = None
-    else:
-        labels = distinct(y) if classes is None else np.asarray(classes)
-        if labels.ndim != 1 or (labels[1:] <= labels[:-1]).any():
-            raise ValueError("classes must be a sorted list of distinct labels.")
-        if len(labels) == 0:
-            raise ValueError("A classification needs at least two classes; classes is empty.")
-        if len(labels) < 2:
-            raise ValueError(
-                f"A classification needs at least two classes; y holds only {labels[0]!r}."
-            )
-        if not np.isin(y, labels).all():
-            raise ValueError("y holds labels that are not in `classes`.")
-        if class_weight is not None and np.shape(class_weight) != labels.shape:
-            raise ValueError(
-                f"class_weight must hold one weight per class ({len(labels)}); "
-                f"got shape {np.shape(class_weight)}."
-            )
+    weight = _weights(sample_weight, X)
+    labels = None
+    if not regression:
+        labels, class_weight = _labels(y, classes, class_weight)
+    elif classes is not None or class_weight is not None:
+        raise ValueError("classes and class_weight are for a classification.")
     return build(
         X,
         y,

@@ -31,6 +31,7 @@ WORKER_NS = 40_000
 # On two cores of which another program has one, a fit of 4.3 ms took two threads 6.6; if others
 # have both, 12.
 MOMENT_NS = 10_000_000
+MOST_JOBS = 1 << 22  # threads and processes that Linux has numbers for
 WORTHWHILE_EXCHANGES = 4  # per worker and epoch, below which copies drift apart
 EXPECTED_EPOCHS = 10  # where only a limit is known
 
@@ -41,12 +42,14 @@ def check_jobs(n_jobs: int | None) -> None:
     Raises
     ------
     ValueError
-        If `n_jobs` is 0.
+        If `n_jobs` is 0, or more than a system has threads.
     """
     if n_jobs == 0:
         raise ValueError(
             f"{own('n_workers')} == 0 has no meaning; use None or 1 for one worker, -1 for all."
         )
+    if n_jobs is not None and n_jobs > MOST_JOBS:
+        raise ValueError(f"{own('n_workers')} must be at most {MOST_JOBS:,}; got {n_jobs!r}.")
 
 
 def usable_workers(n_jobs: int | None) -> int:
@@ -106,12 +109,13 @@ def choose(
     -------
     n_workers, runtime, notes
     """
+    check_jobs(n_workers)
     if (crew := sys.modules.get("hogshare.runtimes.crew")) is not None:
         crew.reap()  # though this run may need no processes
     if not isinstance(runtime, str):
         return _simulated(runtime, n_workers)
     paying = worthwhile_workers(problem, epochs, interval) if runtime == "auto" else 0
-    if paying == 1 and n_workers != 0:
+    if paying == 1:
         # counting usable cores reads the system's limits: a fifth of a millisecond
         reason = "one worker was asked for" if n_workers == 1 else "more would not pay here"
         return 1, Caller(), [f"runtime: caller, because {reason}"]

@@ -206,6 +206,8 @@ def solve(
     problem, start = problem_of(problem, others), start_of(start)
     files = {"checkpoint": checkpoint, "resume": resume}
     check_settings(n_workers, shuffle, trace, block, on_epoch, files)
+    # of Python's from here on: some of NumPy's wrap around
+    trace, block = (None if one is None else int(one) for one in (trace, block))
     ranges.flag(record=record, gradients=gradients)
     rule, plane = rule_of(rule, problem, shuffle, start), plane_of(plane)
     barrier, stragglers = barrier_of(barrier), stragglers_of(stragglers)
