@@ -17,20 +17,36 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from hogshare.ranges import LONGEST, not_negative, numbers, seconds, several, share, whole
+from hogshare.ranges import (
+    LONGEST,
+    is_number,
+    not_negative,
+    numbers,
+    seconds,
+    several,
+    share,
+    whole,
+)
 from hogshare.words import nearest, sentence
 
 FIRST_BLOCKS = 100  # of a run, by which its mean block time is measured
 SHORT_TAIL = (1.5, 2.5)  # multiples of the mean block time by which most stragglers are late
 LONG_TAIL = (2.5, 10.0)  # and the worst of them
 LARGEST_SIGMA = 50.0  # beyond, multiples are no numbers any more
+
+
+Law = Callable[[int, int, int, float], float]
+
+
+class StragglersError(RuntimeError):
+    """A law of the user's has raised, or said something else than seconds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +88,8 @@ class Stragglers(ABC):
         No longer than eleven days.
         """
         late = self.lateness(worker, block, n_workers, self.base or measured)
+        if not is_number(late) or late != late:
+            raise ValueError(f"its lateness is {late!r}, which is no number of seconds")
         return min(max(0.0, self.base + late), LONGEST)
 
     def misfit(self, n_workers: int) -> str:
@@ -292,6 +310,29 @@ def stragglers_of(law: Any) -> Stragglers | None:
             f"'cds:0.6'; got {law!r}."
         )
     return law
+
+
+def asked(law: Stragglers) -> Law:
+    """The law as workers ask it: what goes wrong in it says that it was there.
+
+    Returns
+    -------
+    callable
+        As `Stragglers.sleep`. Raises StragglersError if the law raises, or says no number.
+    """
+    name = type(law).__qualname__
+
+    def ask(worker: int, block: int, n_workers: int, measured: float) -> float:
+        try:
+            return law.sleep(worker, block, n_workers, measured)
+        except Exception as error:
+            raise StragglersError(
+                f"The law of stragglers {name}, asked for block {block} of worker {worker}, raised "
+                f"{type(error).__name__}: {error}"
+            ) from error
+
+    ask.__qualname__ = name
+    return ask
 
 
 def check_workers(law: Stragglers | None, n_workers: int) -> None:

@@ -1,5 +1,6 @@
 """Signals at any moment: a fit ends, the next one works, and nothing is left behind."""
 
+import dataclasses
 import gc
 import itertools
 import json
@@ -21,10 +22,11 @@ from hogshare import Stop, archives, files, interrupts, problems, solve
 from hogshare.engine.session import Session
 from hogshare.engine.sides import Worker
 from hogshare.interrupts import Holding
-from hogshare.runtimes import crew, pool, processes
+from hogshare.runtimes import crew, ending, pool, processes
 from hogshare.runtimes.hooks import side_by_side
 from hogshare.runtimes.news import Bell
 from hogshare.shm.descriptor import Descriptor
+from hogshare.stragglers import Stragglers
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux")
 
@@ -418,6 +420,66 @@ def test_who_insists_leaves_what_is_stuck_behind(monkeypatch):
     finally:
         go_on.set()
     pool.wait_for(list(pool.pool()._unfinished))
+
+
+@dataclasses.dataclass(frozen=True)
+class Stuck(Stragglers):
+    """A law, and a barrier, that does not return to one of the workers till a file is there."""
+
+    folder: str = ""
+    where: int = 0
+
+    def wait(self, me):
+        if me == self.where:
+            Path(self.folder, "in").touch()
+            while not os.path.exists(f"{self.folder}/out"):
+                time.sleep(0.005)
+
+    def lateness(self, worker, block, n_workers, mean):
+        self.wait(worker)
+        return 0.0
+
+    def passes(self, table, me):
+        self.wait(me)
+        return True
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("what", ["stragglers", "barrier"])
+@pytest.mark.parametrize(
+    ("runtime", "n_workers", "where"),
+    [
+        *(("caller", 1, 0), ("simulator", 2, 1)),
+        *((runtime, 2, where) for runtime in RUNTIMES for where in (0, 1)),
+    ],
+)
+def test_ctrl_c_ends_a_run_that_is_stuck_in_code_of_the_users(
+    tmp_path, monkeypatch, what, runtime, n_workers, where
+):
+    """In the calling thread, in one of the pool and in a process; and once is enough."""
+    monkeypatch.setattr(interrupts, "PATIENCE_SECONDS", 0.1)
+    stuck, run = Stuck(folder=str(tmp_path), where=where), {"seed": 0, "n_workers": n_workers}
+    users = {"stragglers": stuck, "barrier": stuck.passes}
+    over = threading.Event()
+
+    def send():
+        while not Path(tmp_path, "in").exists() and not over.is_set():
+            time.sleep(0.005)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            solve(problem(), stop=ENDLESS, runtime=runtime, **run, **{what: users[what]})
+        assert Path(tmp_path, "in").exists()
+    finally:
+        over.set()
+        sender.join()
+        Path(tmp_path, "out").touch()
+    pool.wait_for(list(pool.pool()._unfinished))
+    assert not ending._outside and not list(crew.current_crew()._hired)
+    assert solve(problem(), stop=Stop(epochs=2), runtime=runtime, **run).n_epochs == 2
 
 
 EXIT = """

@@ -5,6 +5,7 @@ import os
 import pickle
 import signal
 import threading
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -256,6 +257,24 @@ def test_a_law_of_the_users_own(cancer):
     assert [law.sleep(2, block, 3) for block in range(3)] == [0.002, 0.004, 0.002]
     report = run(cancer, law)
     assert sum(blocks(report)) == 3 * 57
+
+
+@dataclass(frozen=True)
+class Wrong(Stragglers):
+    answer: object = None
+
+    def lateness(self, worker, block, n_workers, mean):
+        return 1 / 0 if self.answer == "raise" else self.answer
+
+
+@pytest.mark.parametrize("runtime", ["caller", *RUNTIMES, "simulator"])
+@pytest.mark.parametrize("answer", ["raise", "late", None, math.nan, 10**400, [0.1]], ids=str)
+def test_a_law_that_is_wrong_ends_the_run_with_a_sentence(cancer, runtime, answer):
+    n_workers = 1 if runtime == "caller" else 2
+    with pytest.raises(RuntimeError, match=r"stragglers Wrong, .* worker \d, raised") as caught:
+        run(cancer, Wrong(answer=answer), runtime, n_workers)
+    told = "ZeroDivisionError" if answer == "raise" else "no number of seconds"
+    assert told in str(caught.value)
 
 
 @pytest.mark.parametrize("wrong", [ProductionCluster, 0.3, Stragglers], ids=str)

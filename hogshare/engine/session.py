@@ -27,7 +27,7 @@ from hogshare.kernels.rows import Rows
 from hogshare.kernels.shared import Mail, Memory, Schedule, Vector
 from hogshare.problems.model import Model, as_coef, columns_last, shrunk
 from hogshare.shm.table import IN_RUN
-from hogshare.stragglers import FIRST_BLOCKS, Stragglers
+from hogshare.stragglers import FIRST_BLOCKS, Stragglers, asked
 
 AT_ONCE = 1 << 15  # numbers of a mean that are added up while a cache has them
 ROW_ARRAYS = ("row_data", "row_indices", "row_indptr", "row_y", "row_weight")
@@ -71,6 +71,7 @@ class Session:
         self.settings = settings
         self.barrier = barrier
         self.stragglers = stragglers
+        self.law = None if stragglers is None else asked(stragglers)
         self.clock: Callable[[], int] = time.perf_counter_ns  # a simulation has its own
         self.began = 0  # by that clock
         self.on_limit: Callable[[], None] | None = None  # wakes those that rest
@@ -90,6 +91,16 @@ class Session:
         self.take_turn = turns.TURNS[key]
         if self.plan.parts:
             self.take_turn = apart.apart_turn
+
+    def call_users_by(self, way: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+        """Have workers call the user's code in some way: the barrier, and the law of stragglers.
+
+        way : makes a function of one that does the same
+        """
+        if self.barrier is not None:
+            self.barrier = way(self.barrier)
+        if self.law is not None:
+            self.law = way(self.law)
 
     def set_up_turns(self, looks: int) -> None:
         """Say what turns do by themselves; called before any worker starts.

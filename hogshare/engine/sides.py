@@ -167,10 +167,10 @@ class Worker:
     def sleep_seconds(self) -> float:
         """How long to sleep in the block in hand."""
         s = self.session
-        if s.stragglers is None:
+        if s.law is None:
             return 0.0
         block, n_workers = int(self.table[layout.T_BLOCKS]), s.settings.n_workers
-        return s.stragglers.sleep(self.me, block, n_workers, s.block_seconds())
+        return s.law(self.me, block, n_workers, s.block_seconds())
 
     def is_stopped(self) -> bool:
         """Whether somebody has asked everybody to stop."""

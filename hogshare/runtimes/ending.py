@@ -20,14 +20,13 @@ import contextlib
 import threading
 import time
 import weakref
-from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Any
-
-from hogshare.barriers import name_of
+from collections.abc import Callable, Collection, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from hogshare.barriers import UserBarrier
     from hogshare.engine.session import Session
+
+T = TypeVar("T")
 
 SECONDS = 1.0  # a run that does not end within is stuck in code of the user's
 
@@ -67,15 +66,15 @@ def end_runs() -> None:
         time.sleep(0.001)
 
 
-def noted(barrier: UserBarrier) -> UserBarrier:
-    """A barrier of the user's, by which a thread is known to be in it while it is."""
-    name = name_of(barrier)
+def noted(function: Callable[..., T]) -> Callable[..., T]:
+    """A function of the user's, by which a thread is known to be in it while it is."""
+    name = getattr(function, "__qualname__", None) or repr(function)
 
-    def ask(*args: Any) -> bool:
+    def ask(*args: Any) -> T:
         me = threading.get_ident()
         _outside[me] = name
         try:
-            return barrier(*args)
+            return function(*args)
         finally:
             _outside.pop(me, None)
             while _left_behind:
@@ -83,6 +82,11 @@ def noted(barrier: UserBarrier) -> UserBarrier:
 
     ask.__qualname__ = name
     return ask
+
+
+def are_outside(threads: Collection[int]) -> bool:
+    """Whether all of these threads are in code of the user's now."""
+    return all(thread in _outside for thread in threads)
 
 
 def leave_behind(threads: Collection[int | None], tasks: Collection[Any]) -> list[str]:

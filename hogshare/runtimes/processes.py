@@ -128,8 +128,8 @@ class Processes:
                     watch.refuse_late()
                     watch.give_grace(GRACE_SECONDS)
                     # worker 0 may wait for a segment of a member that died
-                    has_enough = held.patience()
-                    while threads.running and not has_enough():
+                    is_in_vain = threads.patience(held)
+                    while threads.running and not is_in_vain():
                         watch.look(TICK_SECONDS / 4)
                     raise
             threads.finish()

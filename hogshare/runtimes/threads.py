@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from hogshare import interrupts
 from hogshare.engine.arrays import NOTHING, Shapes, private_memory
 from hogshare.engine.checks import AtRest
 from hogshare.engine.loop import Rest, loop_of
@@ -69,15 +70,14 @@ class ThreadCrew:
         self._process = os.getpid()
         self._placement = Placement(len(workers) + leads)
         self._leads = leads
-        if session.barrier is not None:
-            session.barrier = ending.noted(session.barrier)
+        session.call_users_by(ending.noted)
         self._yields = yields_of(session)  # now: a bound thread has but one core
         self._workers = workers
         self._tasks: list[Future[None]] = []
         self._all_sent = threading.Event()
         self._off = False
         self._to_come = 0
-        self._inside = 0
+        self._inside: set[int] = set()  # threads that work
         self._resting = 0
         self._parts: deque[Callable[[], None]] = deque()
         self._changed = threading.Condition()
@@ -120,8 +120,7 @@ class ThreadCrew:
             self.wake()
             return time.perf_counter_ns() - start
 
-        if self.session.barrier is not None:
-            self.session.barrier = hook.held.let_through(self.session.barrier)
+        self.session.call_users_by(hook.held.let_through)
         drive(loop_of(self.session, 0), None, self._yields, rest, hook.poll)
 
     def _rest(self, me: int, wish: Rest) -> int:
@@ -188,7 +187,7 @@ class ThreadCrew:
                 self._placement.leave(me)
                 return
             self._to_come -= 1
-            self._inside += 1
+            self._inside.add(threading.get_ident())
         try:
             self._all_sent.wait()
             if me < self.session.settings.n_workers:
@@ -203,7 +202,7 @@ class ThreadCrew:
                 self.session.give_up(me)  # or a master would wait for what it may still write
         finally:
             with self._changed:
-                self._inside -= 1
+                self._inside.discard(threading.get_ident())
                 self._changed.notify_all()
             if not self.running:
                 self.news.set()
@@ -214,7 +213,23 @@ class ThreadCrew:
         if os.getpid() != self._process:
             return False
         with self._changed:  # or who comes meanwhile is neither to come nor inside
-            return self._inside > 0 or (self._to_come > 0 and not self._off)
+            return bool(self._inside) or (self._to_come > 0 and not self._off)
+
+    def patience(self, held: Holding) -> Callable[[], bool]:
+        """What says, from some seconds after this call on, whether to wait on is in vain.
+
+        It is if somebody insists, or if all that still work are in code of the user's: the run has
+        been stopped, and who comes back from there sees it.
+        """
+        has_enough, end = held.patience(), time.monotonic() + interrupts.PATIENCE_SECONDS
+
+        def is_in_vain() -> bool:
+            if has_enough():
+                return True
+            with self._changed:
+                return time.monotonic() > end and ending.are_outside(self._inside)
+
+        return is_in_vain
 
     def wait(self, seconds: float) -> None:
         """Wait for news, or that long."""
@@ -277,7 +292,7 @@ class Threads:
                 session.stop(layout.STOPPED_BY_CALLER)
                 if leads:
                     session.give_up(0)
-                crew.join(held.patience())
+                crew.join(crew.patience(held))
                 raise
             crew.finish()
             hook.poll()
