@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import errno
 import json
+import math
 import os
 import random
 import signal
@@ -698,6 +699,13 @@ def test_a_checkpoint_with_an_earlier_versions_digits(path):
     solve(problem, resume=path, stop=Stop(epochs=3))
 
 
+def header_of(saved):
+    """The header of a file that holds this."""
+    kept = ("epochs", "facts", "first_t", "form", "ready", "looks", "fields")
+    known = {"format": checkpoints.FORMAT, "format_version": checkpoints.FORMAT_VERSION}
+    return known | {name: getattr(saved, name) for name in kept}
+
+
 def rewritten(path, header=None, **arrays):
     """The file with some parts changed; None takes an array away."""
     with np.load(path) as archive:
@@ -749,6 +757,8 @@ def test_files_that_are_no_checkpoint(path, tmp_path):
         ({"looks": {"seen": [3], "next": 3}}, "not a hogshare checkpoint"),
         ({"looks": {"seen": [], "next": -1}}, "out of range"),
         ({"looks": {"seen": [], "next": 1 << 64}}, "out of range"),
+        ({"facts": {"problem": {"training rows": 120}, "seed": 10**400}}, "out of range"),
+        ({"facts": {"problem": {"training rows": 120}, "seed": -1}}, "out of range"),
         ({"epochs": float("inf")}, "not a hogshare checkpoint"),
         ({"epochs": 1 << 60}, "out of range"),
         ({"epochs": -1}, "out of range"),
@@ -815,6 +825,42 @@ def test_a_look_that_an_epochs_end_does_not_ask_for(path):
         rewritten(path, state_columns=changed)
         with pytest.raises(ValueError, match="asks for a look"):
             solve(problem, resume=path, stop=dataclasses.replace(stop, epochs=9))
+
+
+EXTREME = (math.nan, math.inf, -math.inf, -1.0, 0.0, 1.0, 1.5, 1e300, -1e300, 5e-324, 2.0**53)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("name", ["adaptive", "elasticnet-average", "lock-free", "looks", "sdca"])
+@pytest.mark.parametrize("n_workers", [1, 2])
+@pytest.mark.filterwarnings("ignore")
+def test_no_number_of_a_state_keeps_a_run_from_its_end(path, monkeypatch, name, n_workers):
+    """Rows of both tables and arrays, all of it something extreme: an error, or a fit."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    problem, run, stop = case(name)
+    solve(problem, stop=stop(3), seed=3, checkpoint=path, **run)
+    saved, ended = checkpoints.load(path), 0
+    states = []
+    for key, array in saved.arrays.items():
+        if array.dtype.kind != "f":
+            continue
+        is_table = key in ("state_columns", "state_local")
+        for place in range(len(array)) if is_table else [slice(None)]:
+            states += [(key, place, value) for value in EXTREME]
+    if n_workers > 1:
+        run = {**run, "runtime": "threads", "n_workers": n_workers}
+    told = [state for state in states if state[0] == "state_columns"]  # by which runs end
+    for key, place, value in told + random.Random(0).sample(states, 100):
+        array = saved.arrays[key].copy()
+        array[place] = value
+        archives.write(path, header_of(saved), {**saved.arrays, key: array})
+        try:
+            report = solve(problem, stop=stop(6), resume=path, **run)
+        except ValueError:
+            continue
+        assert np.isfinite(report.model.coef).all(), (key, place, value)
+        ended += 1
+    assert ended > 20
 
 
 @pytest.mark.parametrize("depth", [100, 50_000])

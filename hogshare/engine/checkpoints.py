@@ -46,6 +46,7 @@ DIGITS = "by place"  # how the rows' digits are made: others cannot be compared 
 AT_ONCE = 1 << 26  # words of one call, between two of which Ctrl-C comes through
 MAX_EPOCHS = 1 << 40
 MAX_LOOK = 1 << 60  # epoch of a look that is still to come
+MAX_SEED = (1 << 63) - 1
 SHOWN = 4  # differences that an error names
 
 
@@ -282,10 +283,10 @@ def load(path: str | Path) -> Saved:
             path=str(path),
         )
         rows = int(saved.facts["problem"]["training rows"])
-        saved.model(), saved.seed
+        saved.model()
         looks = [int(look["epoch"]) for look in saved.looks_seen]
         in_range = 0 <= saved.epochs <= MAX_EPOCHS and rows >= 1
-        in_range = in_range and 0 <= saved.next_look <= MAX_LOOK
+        in_range = in_range and 0 <= saved.next_look <= MAX_LOOK and 0 <= saved.seed <= MAX_SEED
         if not in_range or any(epoch > saved.epochs for epoch in looks):
             raise ValueError("its numbers are out of range")
         if sorted({*looks}) != looks or not all(map(saved.has_all_of_a_look, saved.looks_seen)):
