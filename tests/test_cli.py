@@ -384,7 +384,7 @@ def test_a_second_warm_up_has_nothing_to_do(capsys, monkeypatch, warmed):
 
 
 @compiles
-@pytest.mark.parametrize("trouble", ["deleted", "cut off", "no note", "nonsense"])
+@pytest.mark.parametrize("trouble", ["deleted", "cut off", "no note", "nonsense", "nested"])
 def test_what_is_no_longer_there_is_warmed_again(capsys, warmed, trouble):
     folder, fitted = warmed
     run(capsys, "warm", "Ridge")
@@ -395,7 +395,7 @@ def test_what_is_no_longer_there_is_warmed_again(capsys, warmed, trouble):
     elif trouble == "no note":
         (folder / warm.DONE).unlink()
     else:
-        (folder / warm.DONE).write_text("[1]")
+        (folder / warm.DONE).write_text({"nonsense": "[1]", "nested": "[" * 50_000}[trouble])
     assert run(capsys, "warm", "Ridge")[0] == 0
     assert len(fitted) == 8
 

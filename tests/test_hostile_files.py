@@ -6,6 +6,7 @@ error there, or it dies.
 
 import bz2
 import io
+import json
 import os
 import struct
 import subprocess
@@ -234,6 +235,17 @@ def test_models_without_what_they_need(tmp_path, changes, monkeypatch):
         modelfile.save(path, a_model(**changes))
     with pytest.raises(ValueError, match=r"model.npz: not a hogshare model \(.*_"):
         saving.load(path)
+
+
+@pytest.mark.parametrize("depth", [100, 50_000])
+@pytest.mark.parametrize("part", ["format", "params", "attributes"])
+def test_a_models_header_that_is_nested_deeply(tmp_path, depth, part):
+    said = {"format": modelfile.FORMAT, "format_version": 2, "class_name": "Ridge", part: "HERE"}
+    text = json.dumps(said).replace('"HERE"', "[" * depth + "]" * depth)
+    np.savez(tmp_path / "m.npz", header=np.frombuffer(text.encode(), np.uint8))
+    for read in (modelfile.load, saving.load):
+        with pytest.raises(ValueError, match=r"m.npz: not a hogshare model .*nested too deeply"):
+            read(tmp_path / "m.npz")
 
 
 def test_a_classifier_without_classes(tmp_path):

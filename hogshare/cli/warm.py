@@ -155,7 +155,7 @@ def all_done() -> set[str]:
         noted = json.loads((jit.CACHE_FOLDER / DONE).read_bytes())
         if noted["processor"] == jit.processor() and noted["files"].items() <= jit.kept().items():
             return set(noted["done"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         pass  # it says nothing, then
     return set()
 
