@@ -32,8 +32,8 @@ from numba.core.compiler import CompileResult
 from numba.core.errors import NumbaWarning
 from numba.core.serialize import dumps
 
+from hogshare.interrupts import Holding
 from hogshare.kernels import folders
-from hogshare.kernels.interrupts import interrupts_held
 
 DIGEST = 16  # bytes
 LENGTH = 8  # bytes of a length
@@ -139,7 +139,7 @@ class KernelCache(_Cache):
 
     While machine code is loaded LLVM asks Python for it. What is raised there is lost, LLVM goes on
     with an empty module, and Numba writes to where its symbols should be: a segmentation fault. So
-    Ctrl-C waits.
+    signals wait.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ class KernelCache(_Cache):
 
     def load_overload(self, sig, target_context):
         """Return what was compiled for these types, or None."""
-        with interrupts_held():
+        with Holding():
             target_context.refresh()
             key = self._key(sig, target_context.codegen())
             content = self._read(self._path(key))
@@ -191,7 +191,7 @@ class KernelCache(_Cache):
             return
         key = self._key(sig, data.codegen)
         try:
-            with interrupts_held():
+            with Holding():
                 _write(self._path(key), dumps(key), dumps(data._reduce()))
         except OSError as error:
             tell_once(_reason(error, self._folder))

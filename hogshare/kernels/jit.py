@@ -31,9 +31,9 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 from numba.extending import typeof_impl
 
+from hogshare.interrupts import Holding
 from hogshare.kernels import cache
 from hogshare.kernels.flags import KernelCompiler
-from hogshare.kernels.interrupts import interrupts_held
 from hogshare.kernels.linking import HelperCompiler
 
 BOUNDSCHECK = bool(config.BOUNDSCHECK)
@@ -81,7 +81,7 @@ def load_registries():
     It would do so at the first kernel anyway. Interrupted there, it does not get over it: each
     later compilation of the process ends with "generator raised StopIteration".
     """
-    with interrupts_held():
+    with Holding():
         cpu_target.target_context.refresh()
 
 

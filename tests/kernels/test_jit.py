@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import numba
 import numpy as np
@@ -141,36 +140,6 @@ def test_kernels_and_helpers_are_compiled_with_them(monkeypatch):
     assert issubclass(linking.HelperCompiler, flags.QuickCompiler)
 
 
-def test_an_interrupt_waits_until_what_must_not_be_interrupted_is_over():
-    done = []
-    with pytest.raises(KeyboardInterrupt), jit.interrupts_held():
-        signal.raise_signal(signal.SIGINT)
-        signal.raise_signal(signal.SIGINT)
-        done.append(1)
-    assert done == [1]
-    with pytest.raises(KeyboardInterrupt):
-        signal.raise_signal(signal.SIGINT)  # and is at once again
-    with jit.interrupts_held():
-        pass
-
-
-def test_interrupts_are_held_where_they_come_only():
-    before = signal.getsignal(signal.SIGINT)
-
-    def hold():
-        with jit.interrupts_held():
-            return signal.getsignal(signal.SIGINT) is before
-
-    with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(hold).result(), "a thread beside the main one has no signals"
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        with jit.interrupts_held():
-            signal.raise_signal(signal.SIGINT)
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
 def test_numba_is_not_interrupted_while_it_loads_what_it_knows(monkeypatch):
     loaded = []
 
@@ -185,7 +154,7 @@ def test_numba_is_not_interrupted_while_it_loads_what_it_knows(monkeypatch):
 
 
 INTERRUPTED = """
-import os, signal
+import os, signal, sys
 import numpy as np
 from numba.core.codegen import CPUCodeLibrary
 
@@ -201,22 +170,27 @@ CPUCodeLibrary._object_getbuffer_hook = classmethod(interrupt)
 from hogshare.kernels.jit import load_registries
 from hogshare.kernels.sums import total
 load_registries()
-to_come.append(signal.SIGINT)
+def late(number, frame):
+    raise TimeoutError
+
+signal.signal(signal.SIGALRM, late)
+to_come.append(getattr(signal, sys.argv[1]))
 try:
     print(total(np.ones(5)))
-except KeyboardInterrupt:
+except (KeyboardInterrupt, TimeoutError):
     print("interrupted")
 print(total(np.ones(5)), len(to_come))
 """
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs signals")
-def test_an_interrupt_waits_until_machine_code_is_loaded(tmp_path):
+@pytest.mark.parametrize("name", ["SIGINT", "SIGALRM"])
+def test_a_signal_waits_until_machine_code_is_loaded(tmp_path, name):
     """LLVM asks Python for the code, and goes on without it if Python raises."""
 
     def run(code):
         done = subprocess.run(
-            [sys.executable, "-c", code],
+            [sys.executable, "-c", code, name],
             env={**os.environ, "HOGSHARE_CACHE_DIR": str(tmp_path)},
             capture_output=True,
             text=True,
