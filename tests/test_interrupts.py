@@ -431,7 +431,8 @@ class Stuck(Stragglers):
 
     def wait(self, me):
         if me == self.where:
-            Path(self.folder, "in").touch()
+            Path(self.folder, "making").write_text(str(os.getpid()))
+            os.replace(f"{self.folder}/making", f"{self.folder}/in")
             while not os.path.exists(f"{self.folder}/out"):
                 time.sleep(0.005)
 
@@ -472,7 +473,11 @@ def test_ctrl_c_ends_a_run_that_is_stuck_in_code_of_the_users(
     try:
         with pytest.raises(KeyboardInterrupt):
             solve(problem(), stop=ENDLESS, runtime=runtime, **run, **{what: users[what]})
-        assert Path(tmp_path, "in").exists()
+        pid = int(Path(tmp_path, "in").read_text())
+        deadline = time.monotonic() + PATIENCE
+        while pid != os.getpid() and Path(f"/proc/{pid}").exists():
+            assert time.monotonic() < deadline, "a process goes on for nobody"
+            time.sleep(0.005)
     finally:
         over.set()
         sender.join()

@@ -209,7 +209,7 @@ class Member:
                 return
             # Forgotten before they are closed: an interrupted call must not leave numbers here that
             # are closed already, and may be somebody else's by the next time. (Interrupted before
-            # that a frame may go twice; a run that is interrupted dismisses its members.)
+            # that a frame may go twice; but in a run signals wait.)
             if sent == len(data):
                 self._outgoing.popleft()
             else:

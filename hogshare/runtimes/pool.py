@@ -9,7 +9,7 @@ signal's handler may submit a task while its thread is about to, and a fork find
 another ends: it starts a thread too many every hundred runs, and keeps all of them). Which thread
 will do a task is known before it wakes up, so that it can be kept off a core (`submit_to`). Who
 frees: nobody; idle threads end with the process, which tells runs to stop, closes the pool and
-waits for those that are in a kernel, whose code would be gone. (For those in a barrier of the
+waits for those that are in a kernel, whose code would be gone. (For those in code of the
 user's it waits two seconds; see `hogshare.runtimes.ending`.)
 
 `take_turns`: a thread takes parts from an iterator under a lock and writes a part's result to its

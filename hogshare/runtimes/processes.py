@@ -131,6 +131,7 @@ class Processes:
                     is_in_vain = threads.patience(held)
                     while threads.running and not is_in_vain():
                         watch.look(TICK_SECONDS / 4)
+                    crew.dismiss(watch.at_work())  # in code of the user's, for who knows how long
                     raise
             threads.finish()
             watch.finish()
@@ -173,9 +174,14 @@ class Watch:
     def _state(self, worker: int) -> int:
         return int(self.session.schedule.table[worker, layout.T_STATE])
 
+    def at_work(self) -> list[Member]:
+        """Members that have joined and not left, but the master."""
+        workers = ((k, member) for k, member in self.members.items() if k != self.master)
+        return [member for k, member in workers if self._state(k) in IN_RUN]
+
     def anyone_working(self) -> bool:
         """Whether a member has joined and not left."""
-        return any(self._state(k) in IN_RUN for k in self.members if k != self.master)
+        return bool(self.at_work())
 
     def _replace_master(self, member: Member) -> None:
         """Be the master in a thread of the caller, as the process that was it is gone."""
