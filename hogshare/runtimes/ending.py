@@ -85,8 +85,8 @@ def noted(function: Callable[..., T]) -> Callable[..., T]:
 
 
 def are_outside(threads: Collection[int]) -> bool:
-    """Whether all of these threads are in code of the user's now."""
-    return all(thread in _outside for thread in threads)
+    """Whether there are threads, all of which are in code of the user's now."""
+    return bool(threads) and all(thread in _outside for thread in threads)
 
 
 def leave_behind(threads: Collection[int | None], tasks: Collection[Any]) -> list[str]:
