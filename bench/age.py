@@ -25,9 +25,10 @@ from summaries import store
 
 from hogshare import ASP, SDCA, SGD, Master, Model, StepSize, Stop, problems, solve, theory
 from hogshare.engine.arrays import fill, private_memory, row_arrays
+from hogshare.engine.choices import Choices
 from hogshare.engine.description import describe
 from hogshare.engine.session import Session
-from hogshare.kernels import epochs, layout, master, sgd, tracking, turns
+from hogshare.kernels import epochs, layout, master, sgd, turns
 from hogshare.kernels.jit import kernel
 
 AGES = (0, 1, 2, 4, 8, 16, 32, 64)
@@ -75,8 +76,8 @@ def session_of(
     """A run of T + 1 workers and a master in this process's memory, which nobody drives yet."""
     rule, steps = SGD(batch=batch), StepSize("constant", eta0=step / batch)
     stop = Stop(epochs=2 + math.ceil((updates + age + 1) * batch / problem.n_rows), tol=None)
-    settings, shapes = describe(
-        problem,
+    choices = Choices(
+        problem=problem,
         rule=rule,
         plane=Master(damped=damped),
         barrier=ASP(),
@@ -84,14 +85,9 @@ def session_of(
         stop=stop,
         n_workers=age + 1,
         seed=seed,
-        shuffle=True,
-        first_t=1.0,
-        trace=0,
-        report_epochs=False,
-        track=tracking.NOTHING,
         block=batch,
-        empty=True,
     )
+    settings, shapes = describe(choices)
     # one worker would be its own master, as soon as it has a message
     settings.plan["inline"] = 0
     made = Session({**private_memory(shapes), **row_arrays(problem)}, settings)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hogshare import datasets, problems, simulation, theory
     from hogshare.barriers import ASP, BSP, PBSP, PSSP, SSP, Fraction, Throttled
     from hogshare.engine.checkpoints import Checkpoint
-    from hogshare.engine.rules import SAGA, SDCA, SGD
+    from hogshare.engine.rules import SAGA, SDCA, SGD, Rule
     from hogshare.engine.steps import StepSize
     from hogshare.engine.stops import Stop
     from hogshare.estimators import (
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         SGDClassifier,
         SGDRegressor,
     )
-    from hogshare.planes import Master, Shared
+    from hogshare.planes import Master, Plane, Shared
     from hogshare.problems.model import Model
     from hogshare.report import Report
     from hogshare.saving import load, save
@@ -57,9 +57,11 @@ _PLACES = {
     "Model": "problems.model",
     "PBSP": "barriers",
     "PSSP": "barriers",
+    "Plane": "planes",
     "Report": "report",
     "Ridge": "estimators",
     "RidgeClassifier": "estimators",
+    "Rule": "engine.rules",
     "SAGA": "engine.rules",
     "SDCA": "engine.rules",
     "SGD": "engine.rules",
@@ -104,9 +106,11 @@ __all__ = [
     "LogisticRegressionCV",
     "Master",
     "Model",
+    "Plane",
     "Report",
     "Ridge",
     "RidgeClassifier",
+    "Rule",
     "SGDClassifier",
     "SGDRegressor",
     "Shared",

@@ -70,10 +70,11 @@ def count(least: int, **values: int) -> None:
     """Raise ValueError unless every value is an int, which JSON can write, of at least `least`."""
     for name, value in values.items():
         if not is_count(value) or value < least:
-            meant = f": write {int(value)}" if is_integer(value) else ""
+            meant = ""
+            if is_integer(value) and int(value) >= least:
+                meant = f", which is no int of Python's: write {int(value)}"
             raise ValueError(
-                f"{own(name)} must be a whole number, at least {least}, as an int of Python's; got "
-                f"{value!r}{meant}."
+                f"{own(name)} must be a whole number, at least {least}; got {value!r}{meant}."
             )
         if value > LARGEST:
             raise ValueError(f"{own(name)} must be at most {LARGEST}; got {value!r}.")

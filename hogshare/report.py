@@ -119,8 +119,9 @@ class Report(Document):
 
     Parameters
     ----------
-    model : Model
-        The model: ``coef``, ``intercept``, their averages if asked for, and the step counter ``t``.
+    model : Model or Params
+        The model: ``coef``, ``intercept``, their averages if asked for, and the step counter ``t``;
+        of a problem by a gradient of one's own its vector, ``params``.
     settings : dict
         Rule, plane, runtime, workers, step, stop, seed and block size, as they were used.
     versions : dict
@@ -524,13 +525,14 @@ def _short(value: Any) -> Any:
 
 
 def _model_facts(model: Any) -> dict[str, Any]:
-    coef = getattr(model, "coef", None)
-    if coef is None:
+    name = "coef" if hasattr(model, "coef") else "params"
+    numbers = getattr(model, name, None)
+    if numbers is None:
         return {}
     return {
-        "coef_shape": list(coef.shape),
-        "dtype": str(coef.dtype),
-        "nonzero_coefs": int(np.count_nonzero(coef)),
+        f"{name}_shape": list(numbers.shape),
+        "dtype": str(numbers.dtype),
+        f"nonzero_{name.rstrip('s')}s": int(np.count_nonzero(numbers)),
         "t": getattr(model, "t", None),
     }
 

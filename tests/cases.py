@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 from hogshare.barriers import ASP
 from hogshare.engine.arrays import fill, private_memory, row_arrays
+from hogshare.engine.choices import Choices
 from hogshare.engine.description import describe
 from hogshare.engine.memory import begins_empty
 from hogshare.engine.rules import SGD
@@ -106,8 +107,8 @@ def session(
 ):
     """A filled session in this process's memory."""
     step, stop = step or StepSize("constant", eta0=0.1), stop or Stop(epochs=3)
-    settings, shapes = describe(
-        problem,
+    choices = Choices(
+        problem=problem,
         rule=rule or SGD(),
         plane=plane or Shared(),
         barrier=barrier or ASP(),
@@ -125,6 +126,7 @@ def session(
         parts=parts,
         empty=begins_empty(start),
     )
+    settings, shapes = describe(choices)
     arrays = {**private_memory(shapes), **row_arrays(problem)}
     made = Session(arrays, settings)
     fill(made, problem, rule or SGD(), stop, step, start)

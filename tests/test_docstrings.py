@@ -38,10 +38,12 @@ def doctests():
         if inspect.ismodule(thing):
             test = doctest.DocTestParser().get_doctest(thing.__doc__, {}, name, thing.__file__, 0)
             found[thing.__doc__] = test
-        for part in documented(thing):
-            # no names of the module: an example imports what it uses
-            for test in finder.find(part, name, module=sys.modules[part.__module__], globs={}):
-                found.setdefault(test.docstring, test)
+    # a class's own before what another has taken from it, under whose name it would go
+    parts = [(name, part) for name, thing in public() for part in documented(thing)]
+    for name, part in sorted(parts, key=lambda one: one[0].split(".")[-1] != one[1].__name__):
+        # no names of the module: an example imports what it uses
+        for test in finder.find(part, name, module=sys.modules[part.__module__], globs={}):
+            found.setdefault(test.docstring, test)
     return [test for test in found.values() if test.examples]
 
 

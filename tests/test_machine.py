@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from hogshare import machine, problems
+from hogshare import Shared, Stop, machine, problems
 from hogshare.machine import Machine
 from hogshare.machine import busy_others as count_others
 from hogshare.planes.shared import easy_interval, exchange_interval, row_nanoseconds
@@ -187,10 +187,15 @@ def test_default_constants_give_the_costs_that_the_intervals_were_tuned_with(
     assert easy_interval(problem) == pytest.approx(easy, rel=0.1)
 
 
+def work_on(problem, epochs):
+    """What there is to do on one vector, so that no exchange says how many workers pay."""
+    return choice.work_of(problem, Stop(epochs=epochs), Shared(exchange=None), None)
+
+
 def test_measured_constants_decide(file):
     problem = a_problem()
     row_ns, interval = row_nanoseconds(problem), exchange_interval(problem)
-    workers = choice.worthwhile_workers(problem, 1_000, 0)
+    workers = choice.worthwhile_workers(work_on(problem, 1_000))
     assert workers == 1
     machine.store(
         Machine(
@@ -202,10 +207,10 @@ def test_measured_constants_decide(file):
     )
     assert row_nanoseconds(problem) > 2.0 * row_ns
     assert exchange_interval(problem) > 2.0 * interval
-    assert choice.worthwhile_workers(problem, 1_000, 0) > workers
+    assert choice.worthwhile_workers(work_on(problem, 1_000)) > workers
     slow = Machine(sparse_value_ns=1_000.0, thread_wake_ns=1e7)
     machine.store(replace(slow, measured=("sparse_value_ns", "thread_wake_ns")))
-    assert choice.worthwhile_workers(problem, 1_000, 0) == 1, "a thread that is slow to wake"
+    assert choice.worthwhile_workers(work_on(problem, 1_000)) == 1, "a thread that is slow to wake"
 
 
 # -- the measurement
@@ -278,10 +283,10 @@ def test_a_short_run_leaves_cores_alone_that_others_have(others, monkeypatch):
     monkeypatch.setattr(choice.machine, "cores", lambda: 4)
     monkeypatch.setattr(choice, "worthwhile_workers", lambda *settings: 3)
     monkeypatch.setattr(machine, "busy_others", lambda more=0: others)
-    n_workers, runtime, notes = choice.choose(problem, "auto", -1, 10, 1)
+    n_workers, runtime, notes = choice.choose(work_on(problem, 10), "auto", -1)
     assert n_workers == max(1, min(3, 4 - others))
     assert runtime.name == ("threads" if n_workers > 1 else "caller")
     assert n_workers > 1 or "busy" in notes[0]
-    assert choice.choose(problem, "threads", 4, 10, 1)[0] == 4, "an order is an order"
+    assert choice.choose(work_on(problem, 10), "threads", 4)[0] == 4, "an order is an order"
     monkeypatch.setattr(choice, "MOMENT_NS", 0)
-    assert choice.choose(problem, "auto", -1, 10, 1)[0] == 3, "others may be gone soon"
+    assert choice.choose(work_on(problem, 10), "auto", -1)[0] == 3, "others may be gone soon"

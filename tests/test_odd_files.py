@@ -710,7 +710,12 @@ def test_through_a_shell(capsys):
         (SVM, ["m.npz", "-"], 0, "standard input: 24 rows"),
         (b"", ["m.npz", "/dev/stdin"], 1, "/dev/stdin: the file is empty"),
         (b"\n#\n", ["m.npz", "-"], 1, "/dev/stdin: the file has no rows"),
-        (gzip.compress(SVM, mtime=0)[:50], ["m.npz", "-"], 1, "/dev/stdin: truncated or damaged .gz file"),
+        (
+            gzip.compress(SVM, mtime=0)[:50],
+            ["m.npz", "-"],
+            1,
+            "/dev/stdin: truncated or damaged .gz file",
+        ),
         (SVM[:-3], ["m.npz", "-"], 1, "/dev/stdin, line 24: not LIBSVM text: '2' is not"),
         (SVM, ["-", "-"], 2, "DATA and MODEL are one pipe, which is read once only"),
         (SVM, ["m.npz", "-", "--proba"], 1, "with loss hinge has no probabilities"),

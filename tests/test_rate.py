@@ -22,7 +22,7 @@ from hogshare import (
     solve,
 )
 from hogshare.datasets import dense, zipf_classification
-from hogshare.engine import arrays, description, memory_steps
+from hogshare.engine import arrays, description, memory_steps, rowwise
 from hogshare.engine.pace import (
     interval_of_rounds,
     interval_with_memory,
@@ -148,7 +148,7 @@ def test_rows_of_one_place_in_their_windows_do_not_stay_together(text, n_workers
     monkeypatch.setattr(f"{__name__}.LIMIT", 12)
     at_random = epochs(*text, SDCA(), Shared(), n_workers, 64)
     monkeypatch.setattr(rows, "CACHED_BYTES", 0)
-    monkeypatch.setattr(description, "windows_abreast", lambda *_: 64)
+    monkeypatch.setattr(rowwise, "windows_abreast", lambda *_: 64)
     assert epochs(*text, SDCA(), Shared(), n_workers, 64) <= 1.15 * at_random + 1.0
     plan = description.Plan
     monkeypatch.setattr(description, "Plan", lambda **numbers: plan(**{**numbers, "turned": 0}))
@@ -280,7 +280,7 @@ def test_blocks_that_end_with_an_exchange_are_as_short_as_the_rule_asks(alike, r
 
 def test_a_block_is_what_lies_between_two_exchanges(text):
     problem = problems.linear(*like_a9a(30_000), alpha=1e-4)
-    worthwhile = int(description.ROUND_NS / row_nanoseconds(problem))
+    worthwhile = int(rowwise.ROUND_NS / row_nanoseconds(problem))
 
     def of(rule, n_workers, plane=None, problem=problem, barrier=None, **more):
         settings = {"rule": rule, "n_workers": n_workers, "plane": plane or Shared()} | more

@@ -747,7 +747,7 @@ def test_what_is_no_law_or_no_network_is_refused(problem):
         (Simulator(poll=0.0), {"barrier": PBSP(2)}, "poll=0 lets a worker pass"),
         (NOTHING, {"barrier": PBSP(2)}, "give poll"),
         (Simulator(), {"n_workers": -1}, "a Simulator runs a whole number of workers"),
-        (Simulator(), {"n_workers": 0}, "a Simulator runs a whole number of workers"),
+        (Simulator(), {"n_workers": 0}, "n_workers == 0 has no meaning"),
         (
             Simulator(),
             {"rule": SAGA(), "step": None, "plane": Shared(exchange=None)},

@@ -47,7 +47,6 @@ from hogshare.engine.checkpoints import facts_of
 from hogshare.engine.stops import CRITERIA
 from hogshare.estimators import parameters
 from hogshare.simulation import Exponential, Placement, progress
-from hogshare.solvers import outcome
 from hogshare.solvers.choices import KNOWN, PLANES, RULES
 
 HUGE = 1 << 61  # more than a kernel can count to
@@ -392,7 +391,7 @@ def test_a_start_is_called_what_it_is_in_fit(model, expected, rows):
 def test_what_to_do_about_a_divergence_is_something_there_is(klass):
     model = klass()
     with model._in_own_words():
-        told = outcome.remedy(SAGA()) + outcome.remedy(SDCA())
+        told = SAGA().remedy() + SDCA().remedy()
     assert "SAGA(" not in told
     assert all(name in told for name in ["learning_rate"] if hasattr(model, name))
     assert ("a smaller C" in told) == (klass in (LogisticRegression, LogisticRegressionCV))
@@ -403,6 +402,7 @@ def words_of_messages():
     """What `own` is asked for, and the names that `ranges` is handed, in what a fit runs."""
     package = Path(hogshare.__file__).parent
     checks = {"whole", "count", "positive", "not_negative", "share"}
+    keeps = "keep_whole"  # whose names are texts, after the least number and the thing
     for room in ("engine", "solvers", "runtimes"):
         for path in (package / room).glob("*.py"):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -413,6 +413,8 @@ def words_of_messages():
                     yield node.args[0].value
                 elif name in checks:
                     yield from (keyword.arg for keyword in node.keywords)
+                elif name == keeps:
+                    yield from (part.value for part in node.args[2:])
 
 
 def test_every_word_that_is_translated_is_said_somewhere(problem):

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from hogshare.barriers import ASP
+from hogshare.engine.choices import Choices
 from hogshare.engine.description import describe
 from hogshare.engine.rules import SAGA, SDCA, SGD
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
-from hogshare.kernels import tracking
 from hogshare.planes.shared import Shared
 
 N_ROWS, N_FEATURES = 1 << 16, 1 << 19
@@ -42,20 +43,17 @@ def problem(linear):
 
 def arrays_of(problem, rule, plane, n_workers):
     """The names, shapes and dtypes of a run's arrays."""
-    return describe(
-        problem,
+    choices = Choices(
+        problem=problem,
         rule=rule,
         plane=plane,
+        barrier=ASP(),
         step=StepSize("constant"),
         stop=Stop(epochs=10),
         n_workers=n_workers,
         seed=0,
-        shuffle=True,
-        first_t=1.0,
-        trace=0,
-        report_epochs=False,
-        track=tracking.NOTHING,
-    )[1]
+    )
+    return describe(choices)[1]
 
 
 def bytes_of(shapes):

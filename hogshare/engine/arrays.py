@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from hogshare import memory
+from hogshare.engine.homes import PREFIX
 from hogshare.engine.memory import fill_memory
 from hogshare.engine.rules import SAGA, Rule
 from hogshare.engine.sampling import row_chances
@@ -29,13 +30,16 @@ from hogshare.kernels import (
     sgd,
     tracking,
 )
+from hogshare.planes.protocol import Plane
 from hogshare.planes.shared import feature_curvature, feature_rarity
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Handed, Model, columns_last
+from hogshare.problems.protocol import Problem, by_gradient, has_rows
 from hogshare.shm import turns
 from hogshare.shm.spacing import APART, PAIR
 
 MAX_HISTORY = 100_000
+LARGEST_CURVATURE = 1e30  # which averages, whatever the step is
 BARRIERS = 1  # tells the barriers' streams from others of the same seed
 MAX_SNAPSHOT_BYTES = 2**31
 MAX_RECORDING_BYTES = 2**31
@@ -54,12 +58,13 @@ def _padded(count: int, itemsize: int, apart: int) -> int:
 
 
 def shapes(
-    problem: LinearProblem,
+    problem: Problem,
     settings: Settings,
     n_training: int,
     trace: int,
     draws: bool,
     record: bool = False,
+    plane: Plane | None = None,
 ) -> Shapes:
     """Names, shapes and dtypes of a run's arrays, the rows' own apart."""
     plan, workers, columns = settings.plan, settings.n_workers, settings.n_columns
@@ -69,7 +74,12 @@ def shapes(
     # workers of a simulation are one thread, and may be many
     apart = PAIR if plan["sleeps"] == epochs.SIMULATED else APART
     padded = _padded(m, problem.dtype.itemsize, apart)
-    copies = mode in (epochs.EXCHANGE, epochs.MASTER) or plan["parts"] > 0
+    has_homes = plane is not None and plane.has_homes
+    copies = mode in (epochs.EXCHANGE, epochs.MASTER) or plan["parts"] > 0 or has_homes
+    own: Shapes = {}
+    if plane is not None and has_homes:
+        n_params = m + columns * settings.rule["fit_intercept"]
+        own = {f"{PREFIX}{name}": one for name, one in plane.arrays(n_params, workers).items()}
     in_place = mode in (epochs.LOCK_FREE, epochs.MASTER)
     slots = workers * master.SLOTS if mode == epochs.MASTER else 0
     room = message_room(problem, plan["block_rows"]) if slots else 0
@@ -145,6 +155,7 @@ def shapes(
         "snapshot_intercepts": ((n_snapshots, columns), "float64"),
         "snapshot_times": ((n_snapshots,), "int64"),
         "snapshot_blocks": ((n_snapshots,), "int64"),
+        **own,
     }
 
 
@@ -170,8 +181,8 @@ def scratch_size(settings: Settings) -> int:
     return size
 
 
-def message_room(problem: LinearProblem, block_rows: int) -> int:
-    """Most coordinates that the rows of a block have."""
+def message_room(problem: Problem, block_rows: int) -> int:
+    """Most coordinates that the rows of a block have, or a step of a gradient."""
     m = problem.n_features * problem.n_columns
     if not problem.is_sparse:
         return m
@@ -181,7 +192,7 @@ def message_room(problem: LinearProblem, block_rows: int) -> int:
 
 def fill(
     session: Session,
-    problem: LinearProblem,
+    problem: Problem,
     rule: Rule,
     stop: Stop,
     step: StepSize,
@@ -193,8 +204,9 @@ def fill(
     columns[layout.C_ACTIVE] = 1.0
     columns[layout.C_ETA] = step.eta0
     columns[layout.C_BEST] = np.inf
-    columns[layout.C_POSITIVE] = problem.positive
-    columns[layout.C_NEGATIVE] = problem.negative
+    if has_rows(problem):
+        columns[layout.C_POSITIVE] = problem.positive
+        columns[layout.C_NEGATIVE] = problem.negative
     a["returned"][:] = layout.NO_BLOCK
     session.raise_limit(plan.max_epochs)
     a["table"][:, layout.T_BLOCK] = layout.NO_BLOCK
@@ -223,19 +235,34 @@ def fill(
         w = a["w"].reshape(-1, session.settings.n_columns).astype(np.float64, copy=False)
         norms[:, layout.L_SQUARED_NORM] = np.square(w).sum(axis=0)
         norms[:, layout.L_L1_NORM] = np.abs(w).sum(axis=0)
+    if has_rows(problem):
+        _fill_rows(session, problem, rule, stop, start)
+    if by_gradient(problem) and plan.private == epochs.EXCHANGE:
+        # infinity times a step of zero were no number
+        a["curvature"][:] = np.minimum(problem.curvature(), LARGEST_CURVATURE)
+    if session.homes is not None:
+        session.homes.scatter()
+
+
+def _fill_rows(
+    session: Session, problem: LinearProblem, rule: Rule, stop: Stop, start: Model | None
+) -> None:
+    """Write what depends on the rows of a linear problem."""
+    a, plan, columns = session.arrays, session.plan, session.arrays["columns"]
     is_saga = session.rule.method == sgd.SAGA
     if is_saga:
         columns[layout.C_ETA] = session.rule.saga_step
         columns[layout.C_CALM] = np.inf
         columns[layout.C_FALLS] = session.rule.falls
-    if isinstance(rule, SAGA) and a["chances"].size:
+    if a["chances"].size:
+        assert isinstance(rule, SAGA)
         a["chances"][:] = row_chances(problem, rule, stop.validation)
     in_place = plan.private in (epochs.LOCK_FREE, epochs.MASTER)
     if is_saga or (in_place and problem.penalty is not None):
         a["rarity"][:] = feature_rarity(problem, a["chances"])
     if start is not None:
         fill_memory(session, problem, start)
-        norms[:, layout.L_DUAL_MEAN] = a["dual_mean"]
+        session.locals()[:, layout.L_DUAL_MEAN] = a["dual_mean"]
     if plan.private == epochs.EXCHANGE:
         a["curvature"][:] = feature_curvature(problem, plan.seed, a["chances"])
         # what an exchange multiplies with the step of the features, which is not the intercept's
@@ -275,7 +302,7 @@ def barrier_streams(seed: int, n_workers: int) -> np.ndarray:
     return draws.astype(np.int64)
 
 
-def row_arrays(problem: LinearProblem) -> dict[str, np.ndarray]:
+def row_arrays(problem: Problem) -> dict[str, np.ndarray]:
     """The rows' own arrays by name."""
     rows = problem.rows
     parts = (rows.data, rows.indices, rows.indptr, rows.y, rows.weight)

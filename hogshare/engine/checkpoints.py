@@ -12,11 +12,10 @@ is killed while it is written, and nothing in it is unpickled.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +23,13 @@ import numpy as np
 
 from hogshare import archives, files, ranges
 from hogshare._version import __version__
-from hogshare.engine.rules import Rule, schedule_of
+from hogshare.engine.rules import Rule
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import CRITERIA, Stop
-from hogshare.interrupts import errstate
-from hogshare.kernels.sums import sum_by_place
-from hogshare.problems.linear import LinearProblem, effective_l1_ratio
+from hogshare.problems.digits import DIGITS, digits
 from hogshare.problems.model import Model
+from hogshare.problems.params import Params, params_of
+from hogshare.problems.protocol import Problem
 from hogshare.words import own
 
 FORMAT = "hogshare checkpoint"
@@ -42,8 +41,6 @@ STATE = (
     *("average_coef", "average_intercept", "local", "lag", "received", "intercept", "dual_mean"),
 )
 ARRAYS = (*MODEL, *(f"state_{name}" for name in STATE))
-DIGITS = "by place"  # how the rows' digits are made: others cannot be compared with these
-AT_ONCE = 1 << 26  # words of one call, between two of which Ctrl-C comes through
 MAX_EPOCHS = 1 << 40
 MAX_LOOK = 1 << 60  # epoch of a look that is still to come
 MAX_SEED = (1 << 63) - 1
@@ -98,13 +95,13 @@ class Checkpoint:
         ranges.keep_whole(1, self, "epochs")
         ranges.not_negative(seconds=self.seconds)
 
-    def model(self) -> Model:
+    def model(self) -> Model | Params:
         """Read the model from the file, for predictions or as the `start` of another run.
 
         Returns
         -------
-        Model
-            With what the rule remembered of the rows.
+        Model, or Params
+            With what the rule remembered of the rows; of a problem by a gradient, its vector.
 
         Raises
         ------
@@ -113,7 +110,7 @@ class Checkpoint:
         OSError
             If it cannot be opened.
         """
-        return load(self.path).model()
+        return load(self.path).view()
 
     def check(self) -> None:
         """Refuse a place that cannot be written, or must not be.
@@ -229,7 +226,8 @@ class Saved:
         """
         at_its_model = f"begin a new run at its model with start=Checkpoint({self.path!r}).model()"
         anew = own("begin a new run", at_its_model)
-        if not str(self.facts["problem"].get("data")).startswith(f"{DIGITS}:"):
+        data = self.facts["problem"].get("data", f"{DIGITS}:")
+        if not str(data).startswith(f"{DIGITS}:"):
             raise ValueError(
                 f"{self.path}: this checkpoint is of an earlier hogshare, which told rows apart by "
                 "other digits, so that nothing says whether these are the same: resume with the "
@@ -244,6 +242,10 @@ class Saved:
             "Resume with the problem and the settings that it was written with (epochs, workers "
             f"and plane may differ), or {anew}."
         )
+
+    def view(self) -> Model | Params:
+        """The model, as the kind of problem has it."""
+        return self.model() if "params" not in self.facts["problem"] else params_of(self.model())
 
     def model(self) -> Model:
         """The model, with what the rule remembered of the rows."""
@@ -297,7 +299,7 @@ def load(path: str | Path) -> Saved:
 
 
 def facts_of(
-    problem: LinearProblem, rule: Rule, step: StepSize, stop: Stop, shuffle: bool, seed: int
+    problem: Problem, rule: Rule, step: StepSize, stop: Stop, shuffle: bool, seed: int
 ) -> dict[str, Any]:
     """What decides which steps a run takes, as plain data: two runs with the same are one run.
 
@@ -307,29 +309,15 @@ def facts_of(
     """
     held_out = 0 if stop.validation is None else int(np.count_nonzero(stop.validation))
     facts = {
-        "problem": {
-            "loss": problem.loss,
-            "epsilon": problem.epsilon,
-            "penalty": problem.penalty,
-            "alpha": problem.alpha,
-            "l1_ratio": effective_l1_ratio(problem.penalty, problem.l1_ratio),
-            "fit_intercept": problem.fit_intercept,
-            "rows": problem.n_rows,
-            "training rows": problem.n_rows - held_out,
-            "features": problem.n_features,
-            "columns": problem.n_columns,
-            "dtype": problem.dtype.name,
-            "format": "csr" if problem.is_sparse else "dense",
-            "data": fingerprint(problem),
-        },
-        "rule": {"name": type(rule).__name__, **asdict(rule)},
-        "step": schedule_of(rule, step),
+        "problem": {**problem.identity(), "training rows": problem.n_rows - held_out},
+        "rule": {"name": type(rule).__name__, **vars(rule)},
+        "step": rule.schedule(step),
         "stop": {
             "tol": stop.tol,
             "patience": stop.patience,
             "confirm": stop.confirm,
             "give_up": stop.give_up,
-            "validation": None if stop.validation is None else _digest(stop.validation),
+            "validation": None if stop.validation is None else digits(stop.validation),
             **{name: getattr(stop, name) for name in CRITERIA},
         },
         "shuffle": shuffle,
@@ -338,31 +326,6 @@ def facts_of(
     # as it will be read again, numbers of NumPy's as Python's own
     plain: dict[str, Any] = json.loads(json.dumps(facts, default=lambda value: value.item()))
     return plain
-
-
-def fingerprint(problem: LinearProblem) -> str:
-    """A few digits that tell these rows, labels and weights from others, on any machine.
-
-    Every bit counts, and its place, in a pass over the memory. Column indices count as numbers,
-    however many bytes they have.
-    """
-    rows = problem.rows
-    arrays = [rows.data, rows.indices, rows.indptr, rows.y, rows.weight]
-    return f"{DIGITS}:{_digest(*arrays, problem.positive, problem.negative)}"
-
-
-def _digest(*arrays: np.ndarray) -> str:
-    digest = hashlib.blake2b(digest_size=8)
-    for array in map(np.ascontiguousarray, arrays):
-        words = array.reshape(-1).view(f"u{array.itemsize}")
-        if words.itemsize < 4:
-            words = words.astype(np.uint32)
-        total = 0
-        with errstate(over="ignore"):  # sums are modulo 2**64, also where they are plain Python
-            for k in range(0, len(words), AT_ONCE):
-                total += int(sum_by_place(words[k : k + AT_ONCE], np.uint64(k)))
-        digest.update(f"{array.shape} {total % 2**64};".encode())
-    return digest.hexdigest()
 
 
 def differences(before: Any, now: Any, name: str = "") -> Iterator[str]:

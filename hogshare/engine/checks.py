@@ -59,14 +59,14 @@ class Checks:
 
     Parameters
     ----------
-    problem : LinearProblem
+    problem : Problem
     stop : Stop
         With one of them at least.
     settles : bool
         Whether a look moves the intercepts to where they are best for the coefficients.
     """
 
-    def __init__(self, problem: LinearProblem, stop: Stop, settles: bool) -> None:
+    def __init__(self, problem: Any, stop: Stop, settles: bool) -> None:
         self.problem = problem
         self.criteria = stop.criteria
         self.epochs = stop.epochs
@@ -154,12 +154,7 @@ class Checks:
         if epoch == 0:
             return FIRST_LOOK
         wanted = max(self._foreseen(kind) for kind in self._unmet())
-        if self.give_up and len(self.seen) > 2:
-            # that nothing has been gained (infinity) may be noise, early in a run
-            stuck = math.isinf(wanted) and epoch >= self.epochs // 5
-            far = math.isfinite(wanted) and wanted > 1.5 * (self.epochs - epoch)
-            self.hopeless = stuck or far
-        if self.hopeless:
+        if self.gives_up(epoch, wanted):
             return None
         coef = optimality.coef
         enough = min(self._enough_change(kind, session, coef) for kind in self._unmet())
@@ -172,6 +167,15 @@ class Checks:
         # who may give up has to see early that it will not do
         reach = epoch if self.give_up else PATIENCE * epoch
         return epoch + max(soonest, whole(min(reach, DOUBT * wanted)))
+
+    def gives_up(self, epoch: int, wanted: float) -> bool:
+        """Whether the epochs that are left would not do, at the rate of late."""
+        if self.give_up and len(self.seen) > 2:
+            # that nothing has been gained (infinity) may be noise, early in a run
+            stuck = math.isinf(wanted) and epoch >= self.epochs // 5
+            far = math.isfinite(wanted) and wanted > 1.5 * (self.epochs - epoch)
+            self.hopeless = stuck or far
+        return self.hopeless
 
     def meanwhile(self) -> Callable[[], None] | None:
         """Nothing."""

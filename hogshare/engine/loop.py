@@ -15,7 +15,8 @@ took), `Wait` (nothing to claim: let time pass, tell me how much), `Rest` (the s
 caller looks at the model), `Sleep` (see below) and `Ended` (an epoch is over). A runtime drives it:
 threads and processes call, yield and sleep; a simulation advances a virtual clock. Turns of
 built-in planes run compiled, many blocks at a time; how many is adapted so that a turn takes a few
-milliseconds, more with many workers. With stragglers, and in a simulation, a turn is at most a
+milliseconds, more with many workers. On a plane of the user's own a turn is a block, and the plane
+is called after it. With stragglers, and in a simulation, a turn is at most a
 block: it ends with it, and between its claim and its computing, where the loop wishes to `Sleep`;
 that counts as computing.
 
@@ -105,9 +106,12 @@ def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
         joined, _ = yield Compute(worker.join)
         if not joined:
             return
+    if worker.home is not None:
+        yield Compute(worker.home.join)
     n_blocks, attempts, stuck = worker.first_turn(TURN_NS), 0, 0
     while True:
         before, waited = worker.progress(), table[layout.T_WAITING]
+        blocks = table[layout.T_BLOCKS]
         answer, spent = yield Compute(lambda n=n_blocks: worker.turn(n), True)  # type: ignore[misc]
         # who has looked whether it may go on, and has done nothing else, has waited: in threads a
         # look waits for the interpreter, and eight spend a tenth of their waiting in it
@@ -115,6 +119,9 @@ def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
         waited = table[layout.T_WAITING] - waited  # by the turn itself
         table[layout.T_WAITING if in_vain else layout.T_BUSY] += spent - waited
         turns.note()
+        if worker.home is not None and table[layout.T_BLOCKS] > blocks:
+            _, spent = yield Compute(worker.home.after_block)
+            table[layout.T_BUSY] += spent
         if answer == layout.TURN_CLOSED:
             return
         if answer == layout.TURN_DONE:
@@ -147,7 +154,7 @@ def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
             yield Compute(worker.record)
         if answer == layout.TURN_EPOCH or worker.session.plan.report_epochs:
             yield Ended()  # a record may fall on an epoch's end; the hook counts epochs itself
-        if answer == layout.TURN_OVER and not worker.session.plan.sleeps:
+        if answer == layout.TURN_OVER and not worker.session.plan.sleeps and worker.home is None:
             n_blocks = next_turn(n_blocks, spent, worker.session.settings.n_workers)
     if not worker.enters:
         yield Compute(worker.leave)

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from hogshare.engine.arrays import Shapes, fill, private_memory, row_arrays
+from hogshare.engine.outside import BlockWorker, Outside
 from hogshare.engine.rules import Rule
 from hogshare.engine.session import Session, Settings
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
 from hogshare.kernels import epochs, layout, master, replay, schedules
-from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
+from hogshare.problems.protocol import Problem, by_gradient
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +46,7 @@ class Recording:
         return len(self.events)
 
 
-def check_recordable(settings: Settings) -> None:
+def check_recordable(settings: Settings, has_homes: bool) -> None:
     """Refuse runs whose interleaving says too little.
 
     Raises
@@ -53,7 +54,7 @@ def check_recordable(settings: Settings) -> None:
     ValueError
     """
     mode = settings.plan["private"]
-    if mode == epochs.EXCHANGE:
+    if mode == epochs.EXCHANGE or has_homes:
         raise ValueError(
             "record=True needs a plane with versions: use plane=Master(), or Shared(exchange=None) "
             "for a replay that is only near. With private copies barrier=BSP() repeats every bit."
@@ -75,11 +76,12 @@ def taken_from(session: Session) -> np.ndarray:
     return np.array(events[:count])
 
 
-def do_again(problem: LinearProblem, recording: Recording) -> Session:
+def do_again(problem: Problem, recording: Recording) -> Session:
     """Replay a recording in this thread; the problem is the run's own."""
     settings = recording.settings
     arrays = {**private_memory(recording.shapes), **row_arrays(problem)}
-    session = Session(arrays, settings)
+    outside = Outside(problem, recording.rule) if by_gradient(problem) else None
+    session = Session(arrays, settings, outside=outside)
     fill(session, problem, recording.rule, recording.stop, recording.step, recording.start)
     again = _Again(session, recording.events)
     if session.plan.private == epochs.MASTER:
@@ -123,9 +125,13 @@ class _Again:
             return
         self._prepare(ticket)
         s, w = self.session, self.workers[worker]
-        replay.compute_again(
-            s.rows, s.rule, s.plan, s.schedule, s.vector, s.mail, w.private, worker, ticket
-        )
+        known = s.rows, s.rule, s.plan, s.schedule, s.vector
+        if isinstance(w, BlockWorker):
+            replay.read_again(*known, w.private, worker, ticket)
+            w.step()
+            replay.post_again(s.schedule, s.mail, worker, ticket)
+        else:
+            replay.compute_again(*known, s.mail, w.private, worker, ticket)
         self.computed[i] = True
 
     def by_versions(self) -> None:
@@ -161,6 +167,9 @@ class _Again:
         for worker, ticket, _ in self.events:
             self._prepare(int(ticket))
             w = self.workers[worker]
-            replay.write_again(
-                s.rows, s.rule, s.plan, s.schedule, s.vector, s.memory, w.private, int(ticket)
-            )
+            if isinstance(w, BlockWorker):
+                w.table[layout.T_BLOCK] = ticket
+                w.step()
+                continue
+            known = s.rows, s.rule, s.plan, s.schedule, s.vector, s.memory
+            replay.write_again(*known, w.private, int(ticket))

@@ -53,7 +53,8 @@ def fields() -> dict[str, list[str]]:
 
 def form_of(session: Session) -> str:
     """How this session's state is written."""
-    return FORMS[session.plan.private] if session.settings.n_workers == 1 else FOLDED
+    is_one = session.settings.n_workers == 1 and session.homes is None
+    return FORMS[session.plan.private] if is_one else FOLDED
 
 
 def collect(session: Session, facts: dict[str, Any], looks: dict[str, Any]) -> Saved:
@@ -67,6 +68,8 @@ def collect(session: Session, facts: dict[str, Any], looks: dict[str, Any]) -> S
     looks : dict
         See `hogshare.engine.checkpoints.Saved`.
     """
+    if session.homes is not None:
+        session.homes.gather()
     a, model = session.arrays, session.model()
     state = {name: a[name] for name in ("w", *REMEMBERED, "columns")}
     state["history"] = a["history"][: session.word(layout.EPOCHS)]
@@ -164,7 +167,7 @@ def restore(session: Session, saved: Saved) -> None:
         for name, array in saved.arrays.items()
         if name.startswith("state_")
     }
-    exact = session.settings.n_workers == 1 and form_of(session) == saved.form
+    exact = form_of(session) == saved.form != FOLDED
     _check(session, saved, state, exact)
     if not exact:
         state = folded(state, saved.form)
@@ -184,6 +187,8 @@ def restore(session: Session, saved: Saved) -> None:
                 getattr(private, name)[...] = state[name]
     else:
         _spread(session, state)
+    if session.homes is not None:
+        session.homes.scatter()
     _set_schedule(session, saved, state)
 
 

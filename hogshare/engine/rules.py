@@ -1,19 +1,88 @@
-"""How a block of rows becomes a step."""
+"""How a block of rows becomes a step.
+
+A rule of one's own, for problems whose gradient is a function, derives from `Rule` and writes
+`step`. The rules that kernels know, for the rows of linear problems, are `SGD`, `SDCA` and `SAGA`.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from hogshare import ranges
 from hogshare.engine.steps import StepSize
-from hogshare.words import nearest
+from hogshare.words import nearest, own
 
 COORDINATES = (None, "uniform", "support", "unbiased")
 
 
+class Rule:
+    """What every rule is; one of one's own derives from it.
+
+    Attributes
+    ----------
+    average : int, default=0
+        Rows from which on iterates are averaged; 0: they are not.
+    batch : int, default=1
+        Rows of a step; 1: those of a block.
+
+    Examples
+    --------
+    Steps by the gradient's sign (signSGD, Bernstein et al. 2018):
+
+    >>> import numpy as np
+    >>> from hogshare import Rule, StepSize, problems, solve
+    >>> class SignSGD(Rule):
+    ...     def step(self, gradient, eta):
+    ...         np.sign(gradient, out=gradient)
+    ...         gradient *= eta
+    >>> def distance(w, rows, out):
+    ...     out += len(rows) * (w - 1.0)
+    ...     return 0.5 * len(rows) * ((w - 1.0) ** 2).sum()
+    >>> problem = problems.user(distance, n_rows=10, n_params=2)
+    >>> report = solve(problem, rule=SignSGD(), step=StepSize("constant", 0.25), stop=4, block=10)
+    >>> report.model.params.tolist()
+    [1.0, 1.0]
+    """
+
+    average: int = 0
+    batch: int = 1
+    coordinate: str | None = None
+    replace: bool = False  # whether rows are drawn with replacement,
+    draws: bool = False  # or an epoch is anything else than a permutation of them
+    # whether it is one of those that remember rows, for which they have to be a linear problem's
+    remembers: ClassVar[bool] = False
+    # whether what it remembers may begin anywhere, not only where the model is zero
+    any_start: ClassVar[bool] = True
+    # whether kernels know it: the rows of a linear problem are stepped through in kernels only
+    has_kernels: ClassVar[bool] = False
+
+    def step(self, gradient: np.ndarray, eta: float) -> None:
+        """Make a step of a gradient, in place: what is then subtracted from the vector.
+
+        Parameters
+        ----------
+        gradient : ndarray
+            Sum of the gradients of a block's rows, or of a mini-batch's; all of it, or the numbers
+            that have been touched.
+        eta : float
+            Step size.
+        """
+        raise NotImplementedError
+
+    def schedule(self, step: StepSize) -> dict[str, Any] | None:
+        """How its step goes, in words and numbers; None where it has no step."""
+        return dict(vars(step))
+
+    def remedy(self) -> str:
+        """What makes its steps smaller."""
+        return "a smaller step size (eta0), or a larger alpha with the 'optimal' schedule,"
+
+
 @dataclass(frozen=True)
-class SGD:
+class SGD(Rule):
     """Stochastic gradient descent, row by row.
 
     Parameters
@@ -45,6 +114,11 @@ class SGD:
     average: int = 0
     batch: int = 1
     coordinate: str | None = None
+    has_kernels: ClassVar[bool] = True
+
+    def step(self, gradient: np.ndarray, eta: float) -> None:
+        """The gradient times the step size."""
+        np.multiply(gradient, eta, out=gradient)
 
     def __post_init__(self) -> None:
         if isinstance(self.average, bool):
@@ -59,7 +133,7 @@ class SGD:
 
 
 @dataclass(frozen=True)
-class SDCA:
+class SDCA(Rule):
     """Stochastic dual coordinate ascent, row by row: no step size, and no noise that stays.
 
     Every row keeps one number per column, its dual variable. A step on a row solves the row's own
@@ -83,13 +157,21 @@ class SDCA:
     'SDCA'
     """
 
-    average: ClassVar[int] = 0
-    batch: ClassVar[int] = 1
-    coordinate: ClassVar[None] = None
+    remembers: ClassVar[bool] = True
+    any_start: ClassVar[bool] = False
+    has_kernels: ClassVar[bool] = True
+
+    def schedule(self, step: StepSize) -> dict[str, Any] | None:
+        """It has no step."""
+        return None
+
+    def remedy(self) -> str:
+        """What makes its steps smaller."""
+        return f"{own('a larger alpha')} (SDCA has no step size; the l2 penalty takes its place)"
 
 
 @dataclass(frozen=True)
-class SAGA:
+class SAGA(Rule):
     """Stochastic average gradients, row by row: no noise that stays.
 
     Every row remembers the derivative of its loss when it was last visited, or, where the loss has
@@ -133,15 +215,14 @@ class SAGA:
     'SAGA'
     """
 
-    step: float | None = None
+    step: float | None = None  # type: ignore[assignment]
     sampling: str = "uniform"
     replace: bool = False
-    average: ClassVar[int] = 0
-    batch: ClassVar[int] = 1
-    coordinate: ClassVar[None] = None
+    remembers: ClassVar[bool] = True
+    has_kernels: ClassVar[bool] = True
 
     @property
-    def draws(self) -> bool:
+    def draws(self) -> bool:  # type: ignore[override]
         """Whether an epoch is anything but a permutation of the rows."""
         return self.replace or self.sampling != "uniform"
 
@@ -152,18 +233,11 @@ class SAGA:
             ranges.positive(step=self.step)
         ranges.flag(replace=self.replace)
 
+    def schedule(self, step: StepSize) -> dict[str, Any] | None:
+        """Its own falls within every epoch, or with kinks in the loss within the first eight."""
+        return {"kind": "falls" if self.step is None else "constant"}
 
-Rule = SGD | SDCA | SAGA
-
-
-def schedule_of(rule: Rule, step: StepSize) -> dict[str, Any] | None:
-    """How a rule's step goes, in words and numbers; None for the rule that has no step.
-
-    SAGA's own "falls" within every epoch, or with kinks in the loss within the first eight; one
-    that it is given is constant.
-    """
-    if isinstance(rule, SDCA):
-        return None
-    if isinstance(rule, SAGA):
-        return {"kind": "falls" if rule.step is None else "constant"}
-    return dict(vars(step))
+    def remedy(self) -> str:
+        """What makes its steps smaller."""
+        chosen = "a smaller step than the one chosen from the rows, SAGA(step=...),"
+        return own("SAGA(step=...)", chosen)

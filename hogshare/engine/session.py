@@ -18,13 +18,16 @@ from typing import Any
 import numpy as np
 
 from hogshare.barriers import UserBarrier
+from hogshare.engine.homes import Homes
 from hogshare.engine.memory import sum_anew
+from hogshare.engine.outside import BlockWorker, Outside
 from hogshare.engine.sides import MasterSide, Worker
 from hogshare.interrupts import errstate
-from hogshare.kernels import apart, epochs, layout, repair, sgd, turns
+from hogshare.kernels import apart, blocks, epochs, layout, repair, sgd, turns
 from hogshare.kernels.epochs import Plan
 from hogshare.kernels.rows import Rows
 from hogshare.kernels.shared import Mail, Memory, Schedule, Vector
+from hogshare.planes.protocol import Plane
 from hogshare.problems.model import Model, as_coef, columns_last, shrunk
 from hogshare.shm.table import IN_RUN
 from hogshare.stragglers import FIRST_BLOCKS, Stragglers, asked
@@ -58,6 +61,10 @@ class Session:
         A barrier of the user's own, which workers ask between turns.
     stragglers : Stragglers or None
         The law by which workers are slow on purpose, if the plan says that they are.
+    outside : Outside or None
+        What steps are made of that are taken outside of kernels; None: kernels take them.
+    plane : Plane or None
+        One of the user's own, whose workers have homes.
     """
 
     def __init__(
@@ -66,12 +73,15 @@ class Session:
         settings: Settings,
         barrier: UserBarrier | None = None,
         stragglers: Stragglers | None = None,
+        outside: Outside | None = None,
+        plane: Plane | None = None,
     ) -> None:
         self.arrays = arrays
         self.settings = settings
         self.barrier = barrier
         self.stragglers = stragglers
         self.law = None if stragglers is None else asked(stragglers)
+        self.outside = outside
         self.clock: Callable[[], int] = time.perf_counter_ns  # a simulation has its own
         self.began = 0  # by that clock
         self.on_limit: Callable[[], None] | None = None  # wakes those that rest
@@ -87,13 +97,19 @@ class Session:
         self.memory = Memory(*(arrays[name] for name in Memory._fields))
         self.mail = Mail(*(arrays[MAIL_ARRAYS.get(name, name)] for name in Mail._fields))
         self.size = settings.n_features * settings.n_columns
-        key = self.rule.method, self.plan.private, self.plan.ordered, settings.n_columns == 1
-        self.take_turn = turns.TURNS[key]
-        if self.plan.parts:
+        kernel = self.plan.private, self.plan.ordered
+        if outside is not None:
+            parted = blocks.apart_block_turn
+            self.take_turn = parted if self.plan.parts else blocks.BLOCK_TURNS[kernel]
+        elif self.plan.parts:
             self.take_turn = apart.apart_turn
+        else:
+            self.take_turn = turns.TURNS[self.rule.method, *kernel, settings.n_columns == 1]
+        self.plane = plane
+        self.homes = None if plane is None else Homes(self, plane)
 
     def call_users_by(self, way: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
-        """Have workers call the user's code in some way: the barrier, and the law of stragglers.
+        """Have workers call the user's code in some way: barrier, law of stragglers, gradient.
 
         way : makes a function of one that does the same
         """
@@ -101,6 +117,10 @@ class Session:
             self.barrier = way(self.barrier)
         if self.law is not None:
             self.law = way(self.law)
+        if self.outside is not None:
+            self.outside.around.append(way)
+        if self.homes is not None:
+            self.homes.after_block = way(self.homes.after_block)
 
     def set_up_turns(self, looks: int) -> None:
         """Say what turns do by themselves; called before any worker starts.
@@ -129,13 +149,18 @@ class Session:
         """How often turns that find no block, or are held, look again, in one wait."""
         return int(self.schedule.table[0, layout.T_LOOKS])
 
+    @property
+    def is_alone(self) -> bool:
+        """Whether the only worker works on the run's vector itself."""
+        return self.plan.private == epochs.ALONE and self.homes is None
+
     def private(self, me: int) -> sgd.Private:
         """Worker `me`'s own arrays."""
         fields = {}
         for name in ("copy", "base", "received", "lag", "average_copy", "average_base"):
             array = self.arrays[name]
             fields[name] = array[me, : self.size] if array.shape[1] else array[me]
-        if self.plan.private == epochs.ALONE:
+        if self.is_alone:
             fields["copy"] = self.vector.w
             fields["average_copy"] = self.memory.average
         local = self.arrays["local"][me, : layout.N_LOCAL_FIELDS * self.settings.n_columns]
@@ -153,7 +178,7 @@ class Session:
 
     def worker(self, me: int) -> Worker:
         """What worker `me` calls."""
-        return Worker(self, me)
+        return Worker(self, me) if self.outside is None else BlockWorker(self, me)
 
     def master(self) -> MasterSide:
         """What the master calls."""
@@ -199,7 +224,9 @@ class Session:
         n_columns, vector = self.settings.n_columns, self.vector
         local = self.locals()
         w, intercept = vector.w, vector.intercept
-        if self.plan.private == epochs.ALONE:
+        if self.homes is not None:
+            w, intercept = self.homes.model()
+        elif self.is_alone:
             # the one worker's scale and intercept stand beside the vector until it leaves
             if last:
                 self._fold()
@@ -216,6 +243,11 @@ class Session:
             return Model(coef, intercept, t)
         average, bias = self.mean_of_iterates(last)
         return Model(coef, intercept, t, average, bias.astype(coef.dtype))
+
+    def snapshot(self) -> Any:
+        """The model as it stands, as users see the problem's."""
+        model = self.model()
+        return model if self.outside is None else self.outside.problem.view(model)
 
     def mean_of_iterates(self, last: bool) -> tuple[np.ndarray, np.ndarray]:
         """Mean of the iterates with those before this run, as coefficients and intercepts.
@@ -250,7 +282,7 @@ class Session:
 
     def settle(self) -> None:
         """Leave arrays that are the caller's as a model, after a run that was broken off."""
-        if self.plan.private != epochs.ALONE:
+        if not self.is_alone:
             return  # others write the vector at exchanges only, or as it is
         with errstate(all="ignore"):
             self._fold()
@@ -289,7 +321,7 @@ class Session:
     def put_intercept(self, intercept: np.ndarray) -> None:
         """Move the intercepts while nobody works; whoever joins again starts from there."""
         self.vector.intercept[:] = intercept
-        if self.plan.private == epochs.ALONE:
+        if self.is_alone:
             self.locals()[0, layout.L_INTERCEPT] = intercept
 
     def rests(self) -> bool:
@@ -357,7 +389,7 @@ class Session:
 
     def mean_slopes(self) -> np.ndarray:
         """Mean of what is remembered of the rows, as it stands: float64 of shape (n_columns,)."""
-        if self.plan.private == epochs.ALONE:
+        if self.is_alone:
             return self.locals()[0, layout.L_DUAL_MEAN]
         return self.memory.dual_mean
 

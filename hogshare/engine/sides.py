@@ -8,17 +8,18 @@ made it due. Who frees: the session's owner.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numba import typeof
 
 from hogshare.barriers import LOOKS_PER_BLOCK, BarrierError, ask, name_of
+from hogshare.engine.homes import Home
 from hogshare.interrupts import errstate
 from hogshare.kernels import epochs, layout, master, telling, turns
 from hogshare.kernels.barriers import EVERYBODY, LAG
 from hogshare.kernels.jit import JIT_DISABLED
-from hogshare.problems.model import Model, shrunk
+from hogshare.problems.model import shrunk
 from hogshare.shm.table import ProgressTable
 from hogshare.shm.turns import MESSAGES, NANOSECONDS, Turns
 
@@ -40,6 +41,8 @@ class Worker:
         self.me = me
         self.private = session.private(me)
         self.table = session.schedule.table[me]
+        homes = session.homes
+        self.home = None if homes is None else Home(session, homes, me)
 
     def turns(self) -> Turns:
         """Where this worker keeps its last turns."""
@@ -93,7 +96,7 @@ class Worker:
         of a kernel takes 50 microseconds.
         """
         s = self.session
-        if s.plan.sleeps:
+        if s.plan.sleeps or self.home is not None:
             return 1
         values = len(s.rows.data) / max(1, len(s.rows.y)) * s.settings.n_columns
         estimate = s.plan.block_rows * (ROW_NS + VALUE_NS * values)
@@ -217,14 +220,17 @@ class Worker:
             return
         intercept = s.vector.intercept
         scale = np.ones(s.settings.n_columns)
-        if s.plan.private == epochs.ALONE:
+        w = s.vector.w
+        if s.homes is not None:
+            w, intercept = s.homes.model()
+        elif s.is_alone:
             scale = self.private.local[layout.L_SCALE]
             intercept = self.private.local[layout.L_INTERCEPT]
         snapshot = s.arrays["snapshots"][slot]
         before = s.word(layout.WRITES)
         with errstate(all="ignore"):  # a diverging run may overflow here; it is told at the end
             np.multiply(
-                s.vector.w.reshape(-1, s.settings.n_columns),
+                w.reshape(-1, s.settings.n_columns),
                 scale.astype(snapshot.dtype),
                 out=snapshot.reshape(-1, s.settings.n_columns),
             )
@@ -237,9 +243,9 @@ class Worker:
         s.arrays["snapshot_times"][slot] = s.clock()
         s.arrays["snapshot_blocks"][slot] = completed
 
-    def model(self) -> Model:
-        """The model as it stands between this worker's turns."""
-        return self.session.model()
+    def snapshot(self) -> Any:
+        """The model as it stands between this worker's turns, as users see it."""
+        return self.session.snapshot()
 
 
 class MasterSide:

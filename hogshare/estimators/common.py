@@ -28,7 +28,6 @@ from hogshare.estimators.workers import check_rows, plane_of
 from hogshare.interrupts import errstate
 from hogshare.kernels import schedules
 from hogshare.kernels.survey import Survey
-from hogshare.planes import Master
 from hogshare.problems.columns import Columns, suited
 from hogshare.problems.linear import build
 from hogshare.problems.model import Handed, Model, in_place
@@ -77,7 +76,7 @@ class SGDMixin(Exporting, KnownParameters, CallbackSupportMixin):
         """Refuse what the rules that remember rows cannot do, in this class's own words."""
         est: Any = self
         plane = plane_of(est)
-        if isinstance(plane, Master) or plane.exchange is None:
+        if not plane.has_copies:
             raise ValueError(
                 "learning_rate='auto' needs private copies: use plane=Shared() instead of "
                 "exchange=None."

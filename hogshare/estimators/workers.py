@@ -19,7 +19,7 @@ from hogshare.engine.automatic import automatic_rule
 from hogshare.engine.stops import Stop
 from hogshare.estimators import plain
 from hogshare.kernels.survey import Survey
-from hogshare.planes import Master, Plane
+from hogshare.planes import Plane
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
 from hogshare.problems.rows import survey_rows
@@ -104,7 +104,7 @@ def require_workers(estimator: Any) -> None:
     """
     check_jobs(estimator.n_jobs)
     plane = plane_of(estimator)
-    if isinstance(plane, Master) or plane.exchange is None:
+    if not plane.has_copies:
         raise ValueError(
             f"{type(estimator).__name__} needs private copies: use plane=Shared() instead of "
             f"{plane}."

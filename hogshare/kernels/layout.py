@@ -86,6 +86,7 @@ T_LOOKS = 30  # times that turns look again in one wait
 T_LOOKED = 31  # of which so many are done
 T_APPLIED = 32  # of the worker's messages that the master has not dropped, those in its model
 T_PULLED = 33  # messages of others in what the worker has read of the master's model
+T_STEP = 34  # 1: the block in hand has its step taken outside of kernels, see `blocks`
 N_TABLE = 3 * WORD
 
 # values of T_STATE
@@ -163,3 +164,4 @@ TURN_DONE = 4  # nothing left
 TURN_REST = 5  # nothing to claim until the caller raises the limit
 TURN_SLEEP = 6  # a block is claimed, and this worker is to sleep before it computes
 TURN_CLOSED = 7  # the run was closed, or is over, before this worker entered it
+TURN_STEP = 8  # a block is claimed and pulled: its step is to be taken outside

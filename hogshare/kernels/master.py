@@ -160,10 +160,17 @@ def write_message(rows, order, first, last, schedule, mail, private, me, ticket)
     for c in range(n_columns):
         change = local[layout.L_INTERCEPT, c] - local[layout.L_INTERCEPT_BASE, c]
         mail.intercepts[slot, c] = change
-    head = mail.heads[slot]
-    head[layout.H_VERSION] = schedule.table[me, layout.T_VERSION]
-    head[layout.H_PULLED] = schedule.table[me, layout.T_PULLED]
-    head[layout.H_COUNT] = count
+    mail.heads[slot, layout.H_COUNT] = count
+    address(schedule, mail, me, ticket)
+
+
+@helper
+def address(schedule, mail, me, ticket):
+    """Say of the message in the worker's next slot what it was computed from, and for."""
+    state = schedule.table[me]
+    head = mail.heads[slot_of(me, state[layout.T_MAILED] + 1)]
+    head[layout.H_VERSION] = state[layout.T_VERSION]
+    head[layout.H_PULLED] = state[layout.T_PULLED]
     head[layout.H_TICKET] = ticket
 
 

@@ -8,7 +8,7 @@ from hogshare.kernels.asaga import asaga_rows
 from hogshare.kernels.epochs import prepare_order
 from hogshare.kernels.hogwild import hogwild_rows
 from hogshare.kernels.jit import kernel
-from hogshare.kernels.master import apply_rest, post, take_message
+from hogshare.kernels.master import address, apply_rest, post, take_message
 from hogshare.kernels.saga import fade, level_of
 from hogshare.kernels.sgd import SAGA
 from hogshare.kernels.tracking import start_block
@@ -32,6 +32,21 @@ def compute_again(rows, rule, plan, schedule, vector, mail, private, me, ticket)
     """Compute a block as worker `me` at the present version, and post the message."""
     read_for_block(rows, rule, plan, schedule, vector, private, me, ticket)
     compute_message(rows, rule, plan, schedule, vector, mail, private, me, ticket)
+    post(schedule, mail, me)
+
+
+@kernel
+def read_again(rows, rule, plan, schedule, vector, private, me, ticket):
+    """Give worker `me` a block, whose step is taken outside, and a snapshot for it."""
+    schedule.table[me, layout.T_BLOCK] = ticket
+    read_for_block(rows, rule, plan, schedule, vector, private, me, ticket)
+    start_block(private.local)
+
+
+@kernel
+def post_again(schedule, mail, me, ticket):
+    """Post the message that has been written outside."""
+    address(schedule, mail, me, ticket)
     post(schedule, mail, me)
 
 

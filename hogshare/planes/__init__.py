@@ -1,8 +1,7 @@
 """Where the model lives and how it is read and written."""
 
 from hogshare.planes.master import Master
+from hogshare.planes.protocol import Home, Plane, PlaneError
 from hogshare.planes.shared import Shared
 
-Plane = Shared | Master
-
-__all__ = ["Master", "Plane", "Shared"]
+__all__ = ["Home", "Master", "Plane", "PlaneError", "Shared"]

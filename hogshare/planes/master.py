@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 from hogshare.kernels import epochs
+from hogshare.planes.protocol import Plane
 from hogshare.ranges import flag, keep_whole
-
-if TYPE_CHECKING:
-    from hogshare.problems.linear import LinearProblem
 
 
 @dataclass(frozen=True)
-class Master:
+class Master(Plane):
     """A master that sums what workers send and updates the model version by version.
 
     Workers compute from a snapshot, a state that the model has really been in, and post what
@@ -53,13 +51,12 @@ class Master:
             keep_whole(0, self, "cutoff")
         flag(damped=self.damped)
 
+    has_homes: ClassVar[bool] = False
+    has_master: ClassVar[bool] = True
+
     def mode(self, n_workers: int) -> int:
         """Code of the plane in a run's plan."""
         return epochs.MASTER
-
-    def interval(self, problem: LinearProblem) -> int:
-        """Rows between two exchanges: there are none."""
-        return 0
 
     def numbers(self) -> dict[str, Any]:
         """Fields of a run's plan."""

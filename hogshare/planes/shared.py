@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
 from hogshare import machine, ranges
 from hogshare.kernels import epochs, losses
 from hogshare.kernels.moments import add_chances, estimate_curvature
+from hogshare.planes.protocol import Plane
 
 if TYPE_CHECKING:
     from hogshare.problems.linear import LinearProblem
@@ -30,7 +31,7 @@ NOBODY = np.empty(0)  # no row has a chance of its own
 
 
 @dataclass(frozen=True)
-class Shared:
+class Shared(Plane):
     """One vector in shared memory.
 
     Parameters
@@ -71,6 +72,23 @@ class Shared:
             )
         ranges.keep_whole(1, self, "exchange")
 
+    has_homes: ClassVar[bool] = False
+
+    @property
+    def has_copies(self) -> bool:
+        """Whether workers have copies that they exchange, if there are several."""
+        return self.exchange is not None
+
+    @property
+    def is_lock_free(self) -> bool:
+        """Whether all workers read and write the one vector."""
+        return self.exchange is None
+
+    @property
+    def is_automatic(self) -> bool:
+        """Whether the rows between two exchanges are left to be chosen."""
+        return self.exchange == "auto"
+
     def mode(self, n_workers: int) -> int:
         """Code of the plane in a run's plan."""
         if self.exchange is None:
@@ -82,7 +100,7 @@ class Shared:
         atomic = int(self.adds == "atomic")
         return {"atomic": atomic, "gradients": 0, "cutoff": -1, "damped": 0}
 
-    def interval(self, problem: LinearProblem) -> int:
+    def interval(self, problem: Size) -> int:
         """Rows between two exchanges of one worker; 0 where there is no exchange."""
         if self.exchange is None:
             return 0

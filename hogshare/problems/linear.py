@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,7 +15,9 @@ from hogshare.kernels.rows import Rows
 from hogshare.kernels.scores import add_losses
 from hogshare.kernels.survey import Survey, survey, survey_dense
 from hogshare.once import once
+from hogshare.problems.digits import DIGITS, digits
 from hogshare.problems.labels import distinct
+from hogshare.problems.model import Model
 from hogshare.problems.rows import as_rows, check_sparse, each_column_once, frozen, is_sparse
 from hogshare.problems.sharpness import sharpness_of
 from hogshare.problems.units import Features, Units, features_of, units_of
@@ -73,6 +75,7 @@ class LinearProblem:
     seen: Survey | None = field(default=None, repr=False, compare=False)
     features: Features | None = field(default=None, repr=False, compare=False)
     divisors: np.ndarray | None = field(default=None, repr=False, compare=False)
+    has_rows: ClassVar[bool] = True  # that kernels step through
 
     @property
     def n_rows(self) -> int:
@@ -241,6 +244,70 @@ class LinearProblem:
             total,
         )
         return float(total.sum()) / self.n_rows + self.penalty_at(coef)
+
+    def check(self) -> None:
+        """Nothing: `linear` has looked at what it was given."""
+
+    def start_model(self, start: Any) -> Model | None:
+        """The model to start from; None: at zero.
+
+        Raises
+        ------
+        TypeError
+            If what is given is no model.
+        """
+        if start is None or isinstance(start, Model):
+            return start
+        shape = getattr(start, "shape", None)
+        raise TypeError(
+            "start must be a Model: Model(coef, intercept) with coef of shape (n_columns, "
+            "n_features), the model of a report (report.model), or that of a checkpoint; got "
+            f"{type(start).__name__}{'' if shape is None else f' of shape {shape}'}."
+        )
+
+    def objective_at(self, model: Model) -> float:
+        """Objective at a model."""
+        return self.objective(model.coef, model.intercept)
+
+    def view(self, model: Model) -> Model:
+        """A model of the engine's, as users see it: as it is."""
+        return model
+
+    def identity(self) -> dict[str, Any]:
+        """What it is, for checkpoints: two problems with the same are one."""
+        rows = self.rows
+        # column indices count as numbers, however many bytes they have
+        arrays = [rows.data, rows.indices, rows.indptr, rows.y, rows.weight]
+        return {
+            "loss": self.loss,
+            "epsilon": self.epsilon,
+            "penalty": self.penalty,
+            "alpha": self.alpha,
+            "l1_ratio": effective_l1_ratio(self.penalty, self.l1_ratio),
+            "fit_intercept": self.fit_intercept,
+            "rows": self.n_rows,
+            "features": self.n_features,
+            "columns": self.n_columns,
+            "dtype": self.dtype.name,
+            "format": "csr" if self.is_sparse else "dense",
+            "data": f"{DIGITS}:{digits(*arrays, self.positive, self.negative)}",
+        }
+
+    def facts(self) -> dict[str, Any]:
+        """What it is, as plain data, for reports."""
+        return {
+            "loss": self.loss,
+            "penalty": self.penalty,
+            "alpha": self.alpha,
+            "l1_ratio": self.l1_ratio,
+            "fit_intercept": self.fit_intercept,
+            "rows": self.n_rows,
+            "features": self.n_features,
+            "columns": self.n_columns,
+            "nonzeros": self.nnz,
+            "dtype": self.dtype.name,
+            "format": "csr" if self.is_sparse else "dense",
+        }
 
     def penalty_at(self, coef: np.ndarray) -> float:
         """Penalty of coefficients (float64), summed over columns."""

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from hogshare.problems.modules import library
 from hogshare.rivals.contestant import Contestant, Setting
 
 
@@ -29,9 +30,8 @@ class TorchHogwild(Contestant):
         ]
 
     def prepare(self, X: Any, y: np.ndarray) -> Any:
-        import torch
-        from torch import multiprocessing
-
+        torch = library()
+        multiprocessing = torch.multiprocessing
         X = sparse.csr_matrix(X, dtype=np.float32)
         rows = [
             torch.from_numpy(array).share_memory_()
@@ -77,8 +77,7 @@ class TorchHogwild(Contestant):
 
 def work(pipe: Any, rank: int, task: Any, rows: Any, shared: Any) -> None:
     """Fit whenever asked to, until the pipe is closed."""
-    import torch
-
+    torch = library()
     torch.set_num_threads(1)
     w = torch.nn.Parameter(shared)
     pipe.send(None)
@@ -103,8 +102,7 @@ def work(pipe: Any, rank: int, task: Any, rows: Any, shared: Any) -> None:
 
 def batch_loss(rows: Any, w: Any, loss: str, first: int, last: int) -> Any:
     """Mean loss of consecutive rows."""
-    from torch.nn import functional
-
+    functional = library().nn.functional
     starts, indices, values, y = rows
     begin, end = int(starts[first]), int(starts[last])
     scores = functional.embedding_bag(

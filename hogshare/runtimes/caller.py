@@ -54,7 +54,7 @@ class Caller:
             self._room = None
         worker = session.worker(0)
         with EpochHook(session, on_epoch, checks) as hook:
-            drive(worker_loop(worker), lambda: hook.poll(worker.model))
+            drive(worker_loop(worker), lambda: hook.poll(worker.snapshot))
             hook.poll()
         return []
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import joblib
 
 from hogshare import machine
+from hogshare.engine.stops import Stop
+from hogshare.planes import Plane
 from hogshare.planes.shared import row_nanoseconds
 from hogshare.problems.linear import LinearProblem
+from hogshare.problems.model import Model
+from hogshare.problems.protocol import Problem, by_gradient, has_rows
 from hogshare.runtimes.caller import Caller
 from hogshare.runtimes.spinning import end_spinning
 from hogshare.runtimes.threads import Threads
@@ -80,12 +84,11 @@ def computing_ns(problem: LinearProblem, epochs: int) -> float:
     return problem.n_rows * row_nanoseconds(problem) * min(epochs, EXPECTED_EPOCHS)
 
 
-def worthwhile_workers(problem: LinearProblem, epochs: int, interval: int) -> int:
-    """Workers that this problem keeps busy; 1 if a crew cannot pay."""
-    nanoseconds = computing_ns(problem, epochs)
-    costs = PROCESS_COSTS if _are_shared(problem) else THREAD_COSTS
-    by_time = int(nanoseconds / (costs * (machine.load().thread_wake_ns + WORKER_NS)))
-    by_exchange = int(problem.n_rows / max(1, WORTHWHILE_EXCHANGES * max(1, interval)))
+def worthwhile_workers(work: Work) -> int:
+    """Workers that this work keeps busy; 1 if a crew cannot pay."""
+    costs = PROCESS_COSTS if work.by_processes else THREAD_COSTS
+    by_time = int(work.nanoseconds / (costs * (machine.load().thread_wake_ns + WORKER_NS)))
+    by_exchange = int(work.n_rows / max(1, WORTHWHILE_EXCHANGES * max(1, work.interval)))
     return max(1, min(by_time, by_exchange))
 
 
@@ -94,12 +97,49 @@ def _are_shared(problem: LinearProblem) -> bool:
     return problem.rows.data.size > 0 and sharing.find(problem.rows.data) is not None
 
 
+class Work(NamedTuple):
+    """What there is to do, and who may do it.
+
+    nanoseconds : that one worker would compute
+    interval : rows between two exchanges; 0 without any
+    n_rows : of an epoch
+    by_processes : why processes should do it and not threads; "" if threads may
+    by_threads : why threads may
+    """
+
+    nanoseconds: float
+    interval: int
+    n_rows: int
+    by_processes: str
+    by_threads: str = "the rows need no copy then"
+
+
+def work_of(problem: Problem, stop: Stop, plane: Plane, start: Model | None) -> Work:
+    """What a run on a problem has to do; a gradient of the user's is tried, and timed.
+
+    Raises
+    ------
+    GradientError
+        If it does not work.
+    """
+    epochs, interval = stop.epochs, plane.interval(problem)
+    if has_rows(problem):
+        shared = "the rows are shared already" if _are_shared(problem) else ""
+        return Work(computing_ns(problem, epochs), interval, problem.n_rows, shared)
+    assert by_gradient(problem) and start is not None
+    first = start.coef[0]
+    of_epoch = 1e9 * problem.seconds_of_a_row(first) * problem.n_rows
+    by_processes, by_threads = "the gradient may hold the interpreter", ""
+    if problem.releases_interpreter:
+        by_processes, by_threads = "", "the gradient releases the interpreter"
+    nanoseconds = of_epoch * min(epochs, EXPECTED_EPOCHS)
+    return Work(nanoseconds, 0, problem.n_rows, by_processes, by_threads)
+
+
 def choose(
-    problem: LinearProblem,
+    work: Work,
     runtime: str | Simulator,
     n_workers: int | None,
-    epochs: int,
-    interval: int,
 ) -> tuple[int, Any, list[str]]:
     """Settle the number of workers and the runtime.
 
@@ -114,7 +154,7 @@ def choose(
         crew.reap()  # though this run may need no processes
     if not isinstance(runtime, str):
         return _simulated(runtime, n_workers)
-    paying = worthwhile_workers(problem, epochs, interval) if runtime == "auto" else 0
+    paying = worthwhile_workers(work) if runtime == "auto" else 0
     if paying == 1:
         # counting usable cores reads the system's limits: a fifth of a millisecond
         reason = "one worker was asked for" if n_workers == 1 else "more would not pay here"
@@ -127,15 +167,14 @@ def choose(
             alone = "one worker was asked for" if asked else "one core is usable here"
             reason = alone if ceiling == 1 else "more would not pay here"
             return 1, Caller(), [f"runtime: caller, because {reason}"]
-        if computing_ns(problem, epochs) < MOMENT_NS:
+        if work.nanoseconds < MOMENT_NS:
             count = min(count, machine.cores() - machine.busy_others())
             if count < 2:
                 return 1, Caller(), ["runtime: caller, because other cores are busy now"]
         ended = end_spinning(count)
-        if _are_shared(problem):
-            reason = "runtime: processes, because the rows are shared already"
-            return count, _processes(), [reason, *ended]
-        return count, Threads(), ["runtime: threads, because the rows need no copy then", *ended]
+        if work.by_processes:
+            return count, _processes(), [f"runtime: processes, because {work.by_processes}", *ended]
+        return count, Threads(), [f"runtime: threads, because {work.by_threads}", *ended]
     if runtime == "caller":
         if ceiling > 1:
             raise ValueError(

@@ -97,7 +97,7 @@ class EpochHook:
             if self.session.word(layout.STOP) == layout.STOPPED_BY_DIVERGENCE:
                 return
             self.seen += 1
-            is_over = self.held.outside(self.on_epoch, self.seen, snapshot or self.session.model)
+            is_over = self.held.outside(self.on_epoch, self.seen, snapshot or self.session.snapshot)
             self._stay()
             if is_over:
                 self.session.stop()

@@ -1,8 +1,11 @@
-"""Objects of the user's on their way to worker processes: barriers, laws of stragglers.
+"""Objects of the user's on their way to worker processes: barriers, laws of stragglers, gradients.
 
 A member of the crew knows nothing of the user's `__main__`, of a notebook's cells or of a function
 within a function, and may have imported an older state of a module. So what the user has defined
 travels with its code (cloudpickle, by value), and what is ours or the standard library's by name.
+
+Large arrays that such an object refers to do not travel with it: they are handed out beside it, to
+be put into shared memory once.
 
 Who writes: cloudpickle's list of the modules whose content it takes by value is the whole
 process's, and the user may have entered some. `_lock` is held while ours are on it, or a second
@@ -13,8 +16,10 @@ takes out, whatever has happened, and a forked child what its parent's other thr
 from __future__ import annotations
 
 import functools
+import os
 import pickle
 import sys
+import sysconfig
 import threading
 from collections.abc import Iterator
 from types import ModuleType
@@ -23,11 +28,12 @@ from typing import Any
 from hogshare.barriers import name_of
 from hogshare.interrupts import Holding
 
+LARGE = 1 << 20  # bytes of an array that is worth memory of its own
 _lock = threading.RLock()  # again by the same thread: to pickle may be to fit, and a handler may
 _entered: list[ModuleType] = []
 
 
-def packed(what: str, thing: Any) -> bytes:
+def packed(what: str, thing: Any, large: list[memoryview] | None = None) -> bytes:
     """Pickle an object of the user's with the code of its function or class.
 
     Parameters
@@ -35,30 +41,43 @@ def packed(what: str, thing: Any) -> bytes:
     what : str
         What it is, for the error: "barrier".
     thing : object
-        `None`, and instances of our own classes, need no code.
+        `None`, and instances of our own classes, need no code; unless those name what is the
+        user's in them (`users`).
+    large : list of memoryview, optional
+        Where the bytes of large arrays go, in the order in which `pickle.loads` wants them.
 
     Raises
     ------
     ValueError
         If that cannot be done.
     """
-    if thing is None or _is_ours(type(thing).__module__):
+    users = [one for one in getattr(thing, "users", (thing,)) if one is not None]
+    # a list, and no generator: one that an interrupt closes complains of it
+    foreign = [one for one in users if not _is_ours(type(one).__module__)]
+    if not foreign:
         return pickle.dumps(thing)
     import cloudpickle
 
-    modules = list(_modules_of(thing))
+    def is_small(buffer: pickle.PickleBuffer) -> bool:
+        content = buffer.raw()
+        if large is None or content.nbytes < LARGE:
+            return True
+        large.append(content)
+        return False
+
+    modules = [module for one in users for module in _modules_of(one)]
     try:
         with Holding() as held, _lock:
             before = len(_entered)
             try:
                 _enter(modules)
-                content: bytes = held.outside(cloudpickle.dumps, thing)
+                content: bytes = held.outside(cloudpickle.dumps, thing, 5, is_small)
             finally:
                 _take_out(before)
     except Exception as error:
         raise ValueError(
-            f"The {what} {name_of(thing)} cannot be sent to worker processes ({error}); do without "
-            "open files, locks or the like in it, or use runtime='threads'."
+            f"The {what} {name_of(users[0])} cannot be sent to worker processes ({error}); do "
+            "without open files, locks or the like in it, or use runtime='threads'."
         ) from error
     return content
 
@@ -101,7 +120,18 @@ def _is_ours(name: str) -> bool:
 
 
 def _is_everywhere(name: str) -> bool:
-    return _is_ours(name) or name.partition(".")[0] in sys.stdlib_module_names
+    """Whether a member of the crew imports the same: what is ours, Python's own, or installed."""
+    top = name.partition(".")[0]
+    if _is_ours(name) or top in sys.stdlib_module_names:
+        return True
+    file = getattr(sys.modules.get(top), "__file__", None)
+    return file is not None and file.startswith(_installed())
+
+
+@functools.cache
+def _installed() -> tuple[str, ...]:
+    """Folders of installed packages, which nobody edits between two fits."""
+    return tuple({sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib")})
 
 
 def forget_luggage() -> None:

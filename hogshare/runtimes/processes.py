@@ -27,9 +27,11 @@ from hogshare.callers import users_line
 from hogshare.engine.arrays import NOTHING, Shapes
 from hogshare.engine.checks import AtRest
 from hogshare.engine.loop import loop_of
+from hogshare.engine.outside import Outside
 from hogshare.engine.session import ROW_ARRAYS, Session, Settings
 from hogshare.interrupts import Holding
 from hogshare.kernels import layout, repair
+from hogshare.runtimes.blas import one_thread_each
 from hogshare.runtimes.crew import Member, TaskFailed, current_crew
 from hogshare.runtimes.driver import drive, yields_of
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
@@ -60,6 +62,7 @@ class Processes:
         self.arena: Arena | None = None
         self.borrowed: dict[str, tuple[Arena, int, str, int]] = {}
         self.luggage: dict[str, bytes] = {}
+        self.freight: Arena | None = None  # large arrays of the user's
 
     def allocate(
         self,
@@ -91,14 +94,18 @@ class Processes:
         if self.arena is not None:
             self.arena.close()
             self.arena = None
+        if self.freight is not None:
+            self.freight.close()
+            self.freight = None
         self.borrowed = {}
 
     def run(
         self, session: Session, on_epoch: OnEpoch | None, checks: AtRest | None = None
     ) -> list[str]:
         """Run to the end; returns notes for the report."""
-        for what in ("barrier", "stragglers"):
+        for what in ("barrier", "stragglers", "plane"):
             self.luggage[what] = packed(what, getattr(session, what))
+        self._pack_gradient(session.outside)
         crew = current_crew()
         wanted = session.settings.n_workers - 1 + session.has_master  # the last is the master
         news, process = News(), os.getpid()
@@ -139,6 +146,19 @@ class Processes:
         watch.raise_failures()
         return watch.notes
 
+    def _pack_gradient(self, outside: Outside | None) -> None:
+        """Pack what steps are made of; its large arrays are copied once, for all members."""
+        large: list[memoryview] = []
+        self.luggage["outside"] = packed("gradient", outside, large)
+        if large:
+            names = [f"array {k}" for k in range(len(large))]
+            sizes = {
+                name: ((part.nbytes,), "uint8") for name, part in zip(names, large, strict=True)
+            }
+            self.freight = Arena.create(sizes)
+            for name, part in zip(names, large, strict=True):
+                self.freight.fill(name, np.frombuffer(part, np.uint8))
+
     def _post(self, session: Session, member: Member, me: int) -> None:
         """Hand a member its task and the memory's descriptors."""
         assert self.arena is not None
@@ -148,8 +168,13 @@ class Processes:
                 seen[id(arena)] = len(fds)
                 fds.append(arena.fileno())
             lent[name] = (seen[id(arena)], arena.describe(), offset, kind, size)
+        freight = None
+        if self.freight is not None:
+            freight = len(fds), self.freight.describe()
+            fds.append(self.freight.fileno())
         task = {
             "arena": self.arena.describe(),
+            "freight": freight,
             "lent": lent,
             "settings": asdict(session.settings),
             "luggage": self.luggage,
@@ -270,6 +295,7 @@ def work(
     lent: dict[str, tuple[int, dict[str, Any], int, str, int]],
     settings: dict[str, Any],
     luggage: dict[str, bytes],
+    freight: tuple[int, dict[str, Any]] | None,
     me: int,
 ) -> None:
     """Be worker `me` of a run; called in a member of the crew."""
@@ -281,9 +307,18 @@ def work(
             others[number] = Arena.attach(fds[number], description)
         arrays[name] = others[number].view(offset, kind, size)
     assert set(ROW_ARRAYS) <= set(arrays)
-    users = {name: pickle.loads(content) for name, content in luggage.items()}
+    large: list[memoryview] = []
+    if freight is not None:
+        arena_of_arrays = Arena.attach(fds[freight[0]], freight[1])
+        # in the order in which they were packed; others read them, too
+        large = [arena_of_arrays[name].data.toreadonly() for name in arena_of_arrays.names]
+    users = {
+        name: pickle.loads(content, buffers=large if name == "outside" else ())
+        for name, content in luggage.items()
+    }
     session = Session(arrays, Settings(**settings), **users)
-    drive(loop_of(session, me), yields=yields_of(session))
+    with one_thread_each(session):
+        drive(loop_of(session, me), yields=yields_of(session))
 
 
 __all__ = ["Processes", "WorkerDied", "work"]

@@ -25,7 +25,7 @@ from hogshare.engine.checks import AtRest
 from hogshare.engine.loop import STUCK_NS, Compute, Rest, Sleep, Wait, Wish, loop_of
 from hogshare.engine.session import Session
 from hogshare.kernels import barriers, epochs, layout, repair
-from hogshare.planes import Plane, Shared
+from hogshare.planes import Plane
 from hogshare.runtimes.clerk import Clerk
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
 from hogshare.runtimes.monitor import Monitor
@@ -69,7 +69,7 @@ class Virtual:
 
     def parts(self, plane: Plane) -> int:
         """Moments of reading the one vector; 0 where there is none."""
-        return self.simulator.parts_of(isinstance(plane, Shared) and plane.exchange is None)
+        return self.simulator.parts_of(plane.is_lock_free)
 
     def allocate(
         self,
@@ -138,11 +138,13 @@ class Simulation:
             self._clerk = Clerk(session, simulator.write_seconds, self._push_master)
         size = settings.n_features * settings.n_columns
         itemsize = session.vector.w.dtype.itemsize
-        values = session.rows.data.size / max(1, len(session.rows.y)) * plan.block_rows
-        pairs = math.ceil(values) * settings.n_columns * (itemsize + 4)
+        pairs = math.inf
+        if session.outside is None:
+            values = session.rows.data.size / max(1, len(session.rows.y)) * plan.block_rows
+            pairs = math.ceil(values) * settings.n_columns * (itemsize + 4)
         self._model_bytes = message_bytes(size * itemsize, settings.n_columns)
         # the values of an average block's rows with their places, or the vector, if that is shorter
-        self._update_bytes = message_bytes(min(size * itemsize, pairs), settings.n_columns)
+        self._update_bytes = message_bytes(int(min(size * itemsize, pairs)), settings.n_columns)
 
     def _poll_seconds(self) -> float:
         plan, session = self.session.plan, self.session
@@ -269,7 +271,7 @@ class Simulation:
     def _show(self) -> None:
         """Show the model to who watches, and again later if anything else is to come."""
         assert self.simulator.watch is not None
-        self.simulator.watch(self.now, self.session.model())
+        self.simulator.watch(self.now, self.session.snapshot())
         self._times_shown += 1
         if self._queue:
             self._push(self._times_shown * self.simulator.watch_seconds, WATCH, 0)

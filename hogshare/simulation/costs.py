@@ -42,6 +42,7 @@ EXCHANGE_NS = 350.0  # of an exchange besides its coordinates; measured with 123
 PASSES = 6  # reads and writes of a coordinate in an exchange: copy, base and shared vector
 CACHED = 3.0  # times the stream from memory: vectors of 0.2 to 0.4 MB were exchanged so fast
 ORDER_NS = 4.0  # of shuffling, per row
+ALL_ALIKE = 1 << 60, 0.0  # rows before the first exchange, and growth, where neither counts
 MOST_FACTORS = 512  # of block times that are drawn from
 NS = 1e-9
 
@@ -122,9 +123,11 @@ class Run:
         self.outside = max(0.0, self.seconds - inside)
         self.n_workers = int(settings["n_workers"])
         size = settings["problem"]
-        self.n_rows, self.n_features = int(size["rows"]), int(size["features"])
-        self.n_columns, self.nnz = int(size["columns"]), int(size["nonzeros"])
-        self.is_sparse, self.dtype = size["format"] == "csr", np.dtype(size["dtype"])
+        by_gradient = "params" in size
+        self.n_rows, self.n_columns = int(size["rows"]), int(size.get("columns", 1))
+        self.n_features = int(size["params"] if by_gradient else size["features"])
+        self.nnz = int(size.get("nonzeros", self.n_rows * self.n_features))
+        self.is_sparse, self.dtype = size.get("format") == "csr", np.dtype(size["dtype"])
         self.epochs = self.rows / self.n_rows
         self.block_rows = int(settings["block_rows"])
         barrier = named(settings["barrier"])
@@ -136,14 +139,17 @@ class Run:
         self.barrier: BuiltIn = barrier
         plane = settings["plane"]
         self.has_master = plane["name"] == "Master"
-        self.exchanges = not self.has_master and plane["exchange"] is not None
-        self._l1 = effective_l1_ratio(size["penalty"], size["l1_ratio"])
+        self.exchanges = not self.has_master and plane.get("exchange") is not None
+        self._l1 = 0.0 if by_gradient else effective_l1_ratio(size["penalty"], size["l1_ratio"])
         self.paces = paces
-        descends = settings["rule"]["name"] == "SGD"
+        descends = by_gradient or settings["rule"]["name"] == "SGD"
         self.remembers = not descends
-        self._follows = plane.get("exchange") == "auto" and descends
+        self._follows = plane.get("exchange") == "auto" and descends and not by_gradient
         self._pace = (DESCENT_FIRST, DESCENT_GROWTH) if descends else (FIRST_INTERVAL, GROWTH)
         self._measured = int(settings["exchange_rows"])
+        if by_gradient:  # the first exchanges come no sooner than later ones, of one worker none
+            self._pace = ALL_ALIKE
+            self._measured = self._measured or self.block_rows
         if not self._measured and self.exchanges and plane["exchange"] != "auto":
             # of one worker, who has nobody to exchange with
             self._measured = int(plane["exchange"])
@@ -157,7 +163,7 @@ class Run:
         per_epoch = round(snapshots / max(1, report.n_epochs))
         automatic = block_rows(self.n_rows, self.n_workers, per_epoch)
         # a block that was not chosen by the number of workers stays as it is
-        self.adapts = self.block_rows == automatic and not self.has_master
+        self.adapts = self.block_rows == automatic and not (self.has_master or by_gradient)
         self.per_epoch = per_epoch
 
     def is_free(self, n_workers: int) -> bool:

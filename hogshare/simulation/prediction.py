@@ -411,20 +411,13 @@ def check_problem(known: Mapping[str, Any], problem: Any) -> None:
     ------
     ValueError
     """
-    given = {
-        "rows": problem.n_rows,
-        "features": problem.n_features,
-        "columns": problem.n_columns,
-        "nonzeros": problem.nnz,
-        "loss": problem.loss,
-        "penalty": problem.penalty,
-        "alpha": problem.alpha,
-    }
-    for name, value in given.items():
-        if known[name] != value:
+    told = ("rows", "features", "columns", "nonzeros", "loss", "penalty", "alpha", "params")
+    given = problem.facts()
+    for name in told:
+        if known.get(name) != given.get(name):
             raise ValueError(
-                f"problem is not the one that was solved: {name} is {value!r}, and was "
-                f"{known[name]!r}."
+                f"problem is not the one that was solved: {name} is {given.get(name)!r}, and was "
+                f"{known.get(name)!r}."
             )
 
 

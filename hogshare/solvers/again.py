@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from hogshare.barriers import Barrier, BuiltIn
+from hogshare.barriers import BuiltIn
+from hogshare.engine.choices import Choices
 from hogshare.engine.description import describe
-from hogshare.engine.rules import SGD, Rule
+from hogshare.engine.rules import Rule
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
-from hogshare.kernels import tracking
 from hogshare.planes import Plane
-from hogshare.problems.linear import LinearProblem
-from hogshare.problems.model import Model
+from hogshare.problems.protocol import Problem
 from hogshare.report import Report
 
 if TYPE_CHECKING:
@@ -48,19 +47,19 @@ class Again:
     seed: int
     obstacle: str = ""
 
-    def pace(self, problem: LinearProblem, n_workers: int, trace: int) -> tuple[int, int]:
+    def pace(self, problem: Problem, n_workers: int, trace: int) -> tuple[int, int]:
         """Rows of a block, and rows between two exchanges, of a real run with so many workers.
 
         Parameters
         ----------
-        problem : LinearProblem
+        problem : Problem
         n_workers : int
         trace : int
             Snapshots per epoch.
         """
         assert self.barrier is not None
-        settings, _ = describe(
-            problem,
+        choices = Choices(
+            problem=problem,
             rule=self.rule,
             plane=self.plane,
             barrier=self.barrier,
@@ -69,20 +68,17 @@ class Again:
             n_workers=n_workers,
             seed=self.seed,
             shuffle=self.shuffle,
-            first_t=1.0,
             trace=trace,
-            report_epochs=False,
-            track=tracking.NOTHING,
             block=self.block,
-            empty=True,
         )
+        settings, _ = describe(choices)
         rows, interval = settings.plan["block_rows"], settings.plan["interval"]
         return rows, rows if settings.plan["ordered"] else interval
 
     def epochs_to(
         self,
         objective: float,
-        problem: LinearProblem,
+        problem: Problem,
         n_workers: int,
         simulator: Simulator,
         block: int,
@@ -93,7 +89,7 @@ class Again:
         Parameters
         ----------
         objective : float
-        problem : LinearProblem
+        problem : Problem
         n_workers : int
         simulator : Simulator
         block : int
@@ -103,16 +99,15 @@ class Again:
         """
         reached = None
 
-        def is_there(epoch: int, snapshot: Callable[[], Model]) -> bool:
+        def is_there(epoch: int, snapshot: Callable[[], Any]) -> bool:
             nonlocal reached
-            model = snapshot()
-            if not problem.objective(model.coef, model.intercept) <= objective:
+            if not problem.objective_at(snapshot()) <= objective:
                 return False
             reached = float(epoch)
             return True
 
         rule = self.rule
-        counts_writes = isinstance(rule, SGD) and rule.coordinate is not None
+        counts_writes = rule.coordinate is not None
         report = self.solve(
             problem,
             rule=rule,
@@ -120,7 +115,7 @@ class Again:
             barrier=self.barrier,
             runtime=simulator,
             n_workers=n_workers,
-            step=self.step if isinstance(rule, SGD) else None,
+            step=None if rule.remembers else self.step,
             stop=Stop(epochs=most, tol=None),
             shuffle=self.shuffle,
             seed=self.seed,
@@ -133,34 +128,33 @@ class Again:
         return reached if crossed is None else crossed
 
 
-def again(
-    solve: Callable[..., Report],
-    rule: Rule,
-    plane: Plane,
-    barrier: Barrier,
-    step: StepSize,
-    stop: Stop,
-    shuffle: bool,
-    block: int | None,
-    seed: int,
-    begins_late: bool,
-) -> Again:
-    """Keep what `solve` was called with; `begins_late`: from a start model or a checkpoint."""
+def again(solve: Callable[..., Report], c: Choices, seed: int, begins_late: bool) -> Again:
+    """Keep what `solve` was called with.
+
+    Parameters
+    ----------
+    solve : callable
+    c : Choices
+    seed : int
+        Of the row order itself.
+    begins_late : bool
+        Whether it begins from a start model or a checkpoint.
+    """
     obstacle = ""
-    if not isinstance(barrier, BuiltIn):
+    if not isinstance(c.barrier, BuiltIn):
         obstacle = "its barrier is a function"
     elif begins_late:
         obstacle = "it began from a start model or a checkpoint, which a report does not keep"
-    elif stop.validation is not None:
+    elif c.stop.validation is not None:
         obstacle = "it held rows out for validation, and which ones a report does not keep"
     return Again(
         solve=solve,
-        rule=rule,
-        plane=plane,
-        barrier=barrier if isinstance(barrier, BuiltIn) else None,
-        step=step,
-        shuffle=shuffle,
-        block=block,
+        rule=c.rule,
+        plane=c.plane,
+        barrier=c.barrier if isinstance(c.barrier, BuiltIn) else None,
+        step=c.step,
+        shuffle=c.shuffle,
+        block=c.block,
         seed=seed,
         obstacle=obstacle,
     )

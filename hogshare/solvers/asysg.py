@@ -16,18 +16,17 @@ from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
 from hogshare.planes.master import Master
 from hogshare.planes.shared import Shared
-from hogshare.problems.linear import LinearProblem
+from hogshare.problems.protocol import Problem, has_rows
 from hogshare.report import Report
 from hogshare.solvers.choices import problem_of, step_of, stop_of
+from hogshare.solvers.refusals import PROPORTIONAL
 from hogshare.solvers.solving import solve
 from hogshare.solvers.theory import theory_section
 from hogshare.theory.gradients import unsmooth
 
-PROPORTIONAL = ("constant", "invscaling", "adaptive")  # schedules that eta0 multiplies
-
 
 def asysg_con(
-    problem: LinearProblem,
+    problem: Problem,
     *others: Never,
     n_workers: int = -1,
     batch: int = 1,
@@ -44,7 +43,7 @@ def asysg_con(
 
     Parameters
     ----------
-    problem : LinearProblem
+    problem : LinearProblem or GradientProblem
         What to minimise.
     *others
         Nothing: all other arguments are named.
@@ -155,19 +154,21 @@ def _stop_of(stop: Any, epochs: int) -> Stop:
     return Stop(epochs=epochs) if stop is None else stop_of(stop)
 
 
-def _rows_to_learn_from(problem: LinearProblem, stop: Stop) -> int:
+def _rows_to_learn_from(problem: Problem, stop: Stop) -> int:
     """Rows of an epoch, without those that are held out."""
     held_out = 0 if stop.validation is None else int(np.count_nonzero(stop.validation))
     return problem.n_rows - held_out
 
 
-def _records_gradients(problem: LinearProblem, theory: bool, settings: dict[str, Any]) -> bool:
+def _records_gradients(problem: Problem, theory: bool, settings: dict[str, Any]) -> bool:
     """Whether the trace shall hold the gradient's norm, for the theory section."""
-    return theory and settings.get("trace") is not None and unsmooth(problem) is None
+    if not theory or settings.get("trace") is None:
+        return False
+    return not has_rows(problem) or unsmooth(problem) is None
 
 
 def asysg_incon(
-    problem: LinearProblem,
+    problem: Problem,
     *others: Never,
     n_workers: int = -1,
     batch: int = 1,
@@ -183,7 +184,7 @@ def asysg_incon(
 
     Parameters
     ----------
-    problem : LinearProblem
+    problem : LinearProblem or GradientProblem
         What to minimise.
     *others
         Nothing: all other arguments are named.

@@ -25,6 +25,7 @@ from hogshare.kernels import schedules
 from hogshare.planes import Master, Plane, Shared
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
+from hogshare.problems.protocol import Problem, has_rows
 from hogshare.runtimes.choice import RUNTIMES
 from hogshare.words import listed, nearest, own, speaking
 
@@ -44,7 +45,7 @@ KNOWN: dict[str, tuple[str, ...]] = {
 Thing = TypeVar("Thing")
 
 
-def problem_of(problem: Any, others: tuple[Any, ...] = ()) -> LinearProblem:
+def problem_of(problem: Any, others: tuple[Any, ...] = ()) -> Problem:
     """Refuse rows and labels in the place of a problem: it has a loss and a penalty besides.
 
     Parameters
@@ -54,29 +55,47 @@ def problem_of(problem: Any, others: tuple[Any, ...] = ()) -> LinearProblem:
     others : tuple, default=()
         What came in places after it, where there is nothing.
     """
-    if isinstance(problem, LinearProblem) and not others:
-        return problem
-    if isinstance(problem, LinearProblem):
-        raise TypeError(
-            "only the problem is told by its place; name what comes after it, as in "
-            "solve(problem, stop=10)."
-        )
+    if hasattr(type(problem), "has_rows"):
+        if others:
+            raise TypeError(
+                "only the problem is told by its place; name what comes after it, as in "
+                "solve(problem, stop=10)."
+            )
+        known: Problem = problem
+        known.check()
+        return known
     raise TypeError(
         "a problem is rows and labels with a loss and a penalty: write solve(problems.linear(X, y, "
-        "loss='log_loss', penalty='l2', alpha=1e-4)), with `problems` from hogshare; got "
+        "loss='log_loss', penalty='l2', alpha=1e-4)), or, for a gradient of your own, "
+        f"problems.user(gradient, n_rows, n_params), with `problems` from hogshare; got "
         f"{_kind(problem)}."
     )
 
 
-def rule_of(rule: Any, problem: LinearProblem, shuffle: bool, start: Model | None) -> Rule:
+def linear_of(algorithm: str, problem: Any, others: tuple[Any, ...] = ()) -> LinearProblem:
+    """The problem of an algorithm that remembers rows, which has to be a linear one."""
+    problem = problem_of(problem, others)
+    if has_rows(problem):
+        return problem
+    raise TypeError(
+        f"{algorithm} remembers a number for each row of a linear problem, from problems.linear; "
+        "for a gradient of your own there are solve, asysg_incon and asysg_con."
+    )
+
+
+def rule_of(rule: Any, problem: Problem, shuffle: bool, start: Model | None) -> Rule:
     """The rule that is meant; "auto" is the one that suits the problem and needs no step size."""
     if rule is None:
         return SGD()
     if isinstance(rule, Rule):
         return rule
     if _is(rule, AUTO):
+        if not has_rows(problem):
+            return SGD()
         forgetful = start is not None and start.memory is None and not start.is_zero()
         return automatic_rule(problem, shuffle, from_anywhere=forgetful)
+    if isinstance(rule, type) and issubclass(rule, Rule) and rule not in RULES.values():
+        return rule()
     return _made("rule", rule, RULES, "SGD(), SDCA(), SAGA()")
 
 
@@ -86,6 +105,8 @@ def plane_of(plane: Any) -> Plane:
         return Shared()
     if isinstance(plane, Plane):
         return plane
+    if isinstance(plane, type) and issubclass(plane, Plane) and plane not in PLANES.values():
+        return plane()
     return _made("plane", plane, PLANES, "Shared(), Master()")
 
 
@@ -145,16 +166,6 @@ def stop_of(stop: Any) -> Stop:
         )
     with speaking({"epochs": own("stop")}):
         return Stop(epochs=int(stop))
-
-
-def start_of(start: Any) -> Model | None:
-    """Refuse what is no model to start from."""
-    if start is None or isinstance(start, Model):
-        return start
-    raise TypeError(
-        "start must be a Model: Model(coef, intercept) with coef of shape (n_columns, n_features), "
-        f"the model of a report (report.model), or that of a checkpoint; got {_kind(start)}."
-    )
 
 
 def check_settings(

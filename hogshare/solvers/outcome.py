@@ -13,21 +13,18 @@ import joblib
 import numpy as np
 
 from hogshare._version import __version__
-from hogshare.barriers import Barrier, name_of
-from hogshare.engine.rules import SAGA, SDCA, Rule, schedule_of
+from hogshare.barriers import name_of
+from hogshare.engine.choices import Choices
+from hogshare.engine.rules import Rule
 from hogshare.engine.session import Session
-from hogshare.engine.steps import StepSize
-from hogshare.engine.stops import Stop
 from hogshare.interrupts import errstate
 from hogshare.kernels import barriers, epochs, layout
 from hogshare.machine import cores
-from hogshare.planes import Plane
-from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
+from hogshare.problems.protocol import Problem, by_gradient, has_rows
 from hogshare.report import Trace
 from hogshare.shm.table import STATES
 from hogshare.shm.turns import MESSAGES, NANOSECONDS, kept
-from hogshare.words import own
 
 REASONS = {
     layout.RUNNING: "the run was cut short",
@@ -38,31 +35,23 @@ REASONS = {
 }
 
 
-def remedy(rule: Rule) -> str:
-    """Say what makes the steps of a rule smaller."""
-    if isinstance(rule, SDCA):
-        return f"{own('a larger alpha')} (SDCA has no step size; the l2 penalty takes its place)"
-    if isinstance(rule, SAGA):
-        chosen = "a smaller step than the one chosen from the rows, SAGA(step=...),"
-        return own("SAGA(step=...)", chosen)
-    return "a smaller step size (eta0), or a larger alpha with the 'optimal' schedule,"
-
-
 def absurd(rule: Rule) -> str:
     """The warning of a run whose model is finite and useless."""
     return (
         "The fit has diverged: the model is finite only because derivatives are clipped, and its "
         "loss is more than 1e8 times that of a model of zeros. The steps are too large for this "
-        f"data: scale the input (StandardScaler); {remedy(rule)} might help too."
+        f"data: scale the input (StandardScaler); {rule.remedy()} might help too."
     )
 
 
-def is_absurd(problem: LinearProblem, model: Model, squares: float) -> bool:
+def is_absurd(problem: Problem, model: Model, squares: float) -> bool:
     """Whether a finite model is the end of a divergence; looks at the loss only if it may be.
+
+    Of a linear problem, whose derivatives are clipped.
 
     squares : sum of the coefficients' squares
     """
-    if squares < 1e12 or np.abs(model.coef).max(initial=0.0) < 1e6:
+    if not has_rows(problem) or squares < 1e12 or np.abs(model.coef).max(initial=0.0) < 1e6:
         return False
     with errstate(all="ignore"):
         nothing = problem.objective(np.zeros_like(model.coef), np.zeros_like(model.intercept))
@@ -70,21 +59,12 @@ def is_absurd(problem: LinearProblem, model: Model, squares: float) -> bool:
         return not problem.objective(model.coef, model.intercept) <= 1e8 * (1.0 + nothing)
 
 
-def settings(
-    problem: LinearProblem,
-    rule: Rule,
-    plane: Plane,
-    barrier: Barrier,
-    runtime: str,
-    session: Session,
-    step: StepSize,
-    stop: Stop,
-    seed: Any,
-) -> dict[str, Any]:
+def settings(c: Choices, runtime: str, session: Session, seed: Any) -> dict[str, Any]:
     """What was solved and how, as plain data."""
+    problem, rule, plane, stop = c.problem, c.rule, c.plane, c.stop
     plan = session.plan
-    schedule = schedule_of(rule, step)
-    if schedule is not None and isinstance(rule, SAGA):
+    schedule = rule.schedule(c.step)
+    if schedule is not None and rule.remembers:
         # as the columns have it, which a run that goes on has from the one before
         columns = session.schedule.columns
         falls = columns[layout.C_FALLS, 0] > 0
@@ -92,19 +72,7 @@ def settings(
         # on average over the first epoch
         schedule["eta0"] = session.rule.saga_step if falls else float(columns[layout.C_ETA, 0])
     return {
-        "problem": {
-            "loss": problem.loss,
-            "penalty": problem.penalty,
-            "alpha": problem.alpha,
-            "l1_ratio": problem.l1_ratio,
-            "fit_intercept": problem.fit_intercept,
-            "rows": problem.n_rows,
-            "features": problem.n_features,
-            "columns": problem.n_columns,
-            "nonzeros": problem.nnz,
-            "dtype": problem.dtype.name,
-            "format": "csr" if problem.is_sparse else "dense",
-        },
+        "problem": problem.facts(),
         "rule": {"name": type(rule).__name__, **vars(rule)},
         # several workers that average add atomically, whatever the plane says
         "plane": {
@@ -112,7 +80,7 @@ def settings(
             **vars(plane),
             **({"adds": "atomic"} if plan.atomic else {}),
         },
-        "barrier": name_of(barrier),
+        "barrier": name_of(c.barrier),
         "stragglers": None if session.stragglers is None else repr(session.stragglers),
         "runtime": runtime,
         "n_workers": session.settings.n_workers,
@@ -256,7 +224,7 @@ def workers(session: Session) -> list[dict[str, Any]]:
 
 def trace(
     session: Session,
-    problem: LinearProblem,
+    problem: Problem,
     start: Model | None,
     gradients: bool,
     first_epoch: int = 0,
@@ -267,15 +235,20 @@ def trace(
     """
 
     def look(coef: np.ndarray, intercept: np.ndarray) -> tuple[float, ...]:
+        model = Model(coef, intercept)
         if not gradients:
-            return (problem.objective(coef, intercept),)
+            return (problem.objective_at(model),)
+        if by_gradient(problem):
+            slope = problem.gradient_at(model)
+            return problem.objective_at(model), float(slope @ slope)
+        assert has_rows(problem)
         from hogshare.theory.gradients import gradient
 
-        found = gradient(problem, Model(coef, intercept))
+        found = gradient(problem, model)
         return found.objective, found.squared_norm
 
     a, n = session.arrays, session.settings.n_columns
-    coef = np.zeros((n, problem.n_features)) if start is None else start.coef
+    coef = np.zeros((n, problem.n_features), problem.dtype) if start is None else start.coef
     intercept = np.zeros(n) if start is None else start.intercept
     done = float(first_epoch)
     points = [(done, done * session.plan.n_blocks, 0.0, *look(coef, intercept))]

@@ -8,16 +8,102 @@ import numpy as np
 
 from hogshare import ranges
 from hogshare.engine.automatic import COUPLED
+from hogshare.engine.checks import check_criterion
 from hogshare.engine.memory import check_start
-from hogshare.engine.rules import SAGA, SDCA, SGD, Rule
+from hogshare.engine.rules import Rule
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
 from hogshare.interrupts import errstate
-from hogshare.planes import Master, Plane, Shared
+from hogshare.planes import Plane
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Handed, Model
+from hogshare.problems.protocol import Problem, has_rows
 from hogshare.problems.rows import exceeds_memory
-from hogshare.words import own
+from hogshare.words import listed, own
+
+PROPORTIONAL = ("constant", "invscaling", "adaptive")  # schedules that eta0 multiplies
+
+
+def refuse(
+    problem: Problem,
+    rule: Rule,
+    plane: Plane,
+    step: StepSize | None,
+    stop: Stop,
+    start: Model | None,
+    shuffle: bool,
+    trace: int | None,
+    block: int | None,
+    gradients: bool,
+) -> StepSize:
+    """Refuse combinations that do not make sense, before anything is allocated.
+
+    Returns
+    -------
+    StepSize
+        The given one, or the default of such a problem.
+    """
+    if problem.has_rows and not rule.has_kernels:
+        raise ValueError(
+            f"{type(rule).__name__} makes steps of gradients, and the rows of a linear problem are "
+            "stepped through by SGD, SDCA or SAGA: use one of those, or state the problem by its "
+            "gradient (problems.user)."
+        )
+    if rule.remembers:
+        if not has_rows(problem):
+            raise ValueError(
+                f"{type(rule).__name__} remembers a number for each row of a linear problem, and "
+                "of this one only gradients of blocks are known: use SGD()."
+            )
+        check_memory(problem, rule, plane, step, shuffle, start)
+        step = StepSize("constant")
+    if plane.has_master and plane.cutoff is not None and rule.average:
+        raise ValueError(
+            f"{own('SGD(average=...)')} counts every step, and Master(cutoff=...) drops some: "
+            "leave out one."
+        )
+    if block is not None:
+        ranges.whole(1, block=block)
+    if trace is not None:
+        ranges.whole(1, trace=trace)
+    if gradients and trace is None:
+        raise ValueError("gradients=True records them on the trace: ask for one, trace=4.")
+    if not has_rows(problem):
+        step = step or StepSize("constant")
+        check_outside(rule, step, stop)
+        return step
+    step = step or StepSize()
+    check(problem, rule, plane, step, stop, start, block)
+    check_gradients(problem, gradients)
+    check_criterion(problem, stop)
+    check_confirm(rule, stop)
+    check_units(problem, rule, plane, stop)
+    return step
+
+
+def check_outside(rule: Rule, step: StepSize, stop: Stop) -> None:
+    """Refuse what is for the rows of linear problems, where steps are by a gradient."""
+    if step.kind not in PROPORTIONAL:
+        raise ValueError(
+            f"The step {step.kind!r} is computed from a linear problem; for a gradient of your own "
+            f"use {listed(PROPORTIONAL)}, as in StepSize('constant', eta0=0.01)."
+        )
+    if rule.coordinate is not None:
+        raise ValueError(
+            f"SGD(coordinate={rule.coordinate!r}) draws among the features of a linear problem's "
+            "rows; leave it out, and return the places that the gradient has written."
+        )
+    if stop.validation is not None:
+        raise ValueError(
+            "Stop(validation=...) scores the rows of a linear problem; for a gradient of your own "
+            "score the model in on_epoch=, which stops the run when it returns True."
+        )
+    gaps = [name for name in ("gap", "relative_gap") if getattr(stop, name) is not None]
+    if gaps or stop.confirm:
+        raise ValueError(
+            f"Stop({gaps[0] if gaps else 'confirm'}=...) needs a linear problem, whose dual and "
+            "whose curvature are known; for a gradient of your own use tol= or gradient=."
+        )
 
 
 def check(
@@ -27,16 +113,10 @@ def check(
     step: StepSize,
     stop: Stop,
     start: Model | None,
-    trace: int | None,
     block: int | None,
 ) -> None:
-    """Refuse combinations that do not make sense, before anything is allocated."""
-    if isinstance(plane, Master) and plane.cutoff is not None and rule.average:
-        raise ValueError(
-            f"{own('SGD(average=...)')} counts every step, and Master(cutoff=...) drops some: "
-            "leave out one."
-        )
-    if rule.batch > 1 and isinstance(plane, Shared) and plane.exchange is not None:
+    """Refuse combinations of a linear problem that do not make sense."""
+    if rule.batch > 1 and (plane.has_copies or plane.has_homes):
         raise ValueError(
             f"SGD(batch={rule.batch}) computes a mini-batch from one read of a vector that others "
             "write meanwhile; that needs Shared(exchange=None), or a Master. With private copies "
@@ -68,10 +148,6 @@ def check(
             raise ValueError(
                 f"{own('Stop.validation')} marks only rows of weight 0; their score is undefined."
             )
-    if block is not None:
-        ranges.whole(1, block=block)
-    if trace is not None:
-        ranges.whole(1, trace=trace)
     if start is not None:
         shape = (problem.n_columns, problem.n_features)
         if np.shape(start.coef) != shape or np.shape(start.intercept) != shape[:1]:
@@ -96,7 +172,7 @@ def check(
             held = np.asarray(start.coef).astype(problem.dtype)
         if not np.isfinite(held).all():
             raise ValueError(f"{own('The start model')} has a coef too large for {problem.dtype}.")
-        if start.memory is not None and not isinstance(rule, SGD):
+        if start.memory is not None and rule.remembers:
             check_start(problem, start.memory)
 
 
@@ -105,7 +181,7 @@ def check_coordinate(rule: Rule, plane: Plane, step: StepSize, block: int | None
     if rule.coordinate is None:
         return
     what = f"SGD(coordinate={rule.coordinate!r})"
-    if isinstance(plane, Master) or plane.exchange is not None:
+    if not plane.is_lock_free:
         raise ValueError(
             f"{what} writes one coordinate of a vector that others write meanwhile: that needs "
             "plane=Shared(exchange=None). With another plane leave coordinate out."
@@ -123,7 +199,7 @@ def check_coordinate(rule: Rule, plane: Plane, step: StepSize, block: int | None
 
 def check_memory(
     problem: LinearProblem,
-    rule: SDCA | SAGA,
+    rule: Rule,
     plane: Plane,
     step: StepSize | None,
     shuffle: bool,
@@ -131,11 +207,11 @@ def check_memory(
 ) -> None:
     """Refuse what the rules that remember rows cannot do."""
     name = type(rule).__name__
-    if isinstance(plane, Master):
+    if plane.has_master or plane.has_homes:
         raise ValueError(f"{name} needs a shared vector: use plane=Shared(), or rule=SGD().")
     if step is not None:
         raise ValueError(f"{name} has no schedule of step sizes; leave `step` out.")
-    if isinstance(rule, SAGA):
+    if rule.any_start:
         if rule.draws and not shuffle:
             raise ValueError(
                 f"{rule} draws rows at random; leave shuffle=False out, or take SAGA() for the "
@@ -147,8 +223,7 @@ def check_memory(
                 "the free memory; take SAGA(), which reads neighbours together."
             )
         return
-    assert isinstance(plane, Shared)
-    if plane.exchange is None:
+    if plane.is_lock_free:
         raise ValueError(
             "SDCA needs private copies: use Shared() instead of exchange=None, or SAGA()."
         )
@@ -173,7 +248,7 @@ def check_memory(
 
 def check_simulated(rule: Rule, plane: Plane) -> None:
     """Refuse what cannot be taken apart into reading, computing and writing."""
-    if isinstance(rule, SAGA) and isinstance(plane, Shared) and plane.exchange is None:
+    if rule.remembers and plane.is_lock_free:
         raise ValueError(
             "SAGA on the one vector reads and writes row by row, and a Simulator block by block: "
             "use SAGA() with private copies, plane=Shared()."
@@ -182,7 +257,7 @@ def check_simulated(rule: Rule, plane: Plane) -> None:
 
 def check_confirm(rule: Rule, stop: Stop) -> None:
     """Refuse to confirm a model that is not meant to be the optimum's."""
-    if stop.confirm and isinstance(rule, SGD):
+    if stop.confirm and not rule.remembers:
         raise ValueError(
             "Stop(confirm=True) asks whether the optimum is reached, around which SGD hovers: use "
             "SDCA() or SAGA()."
@@ -191,18 +266,16 @@ def check_confirm(rule: Rule, stop: Stop) -> None:
 
 def check_units(problem: LinearProblem, rule: Rule, plane: Plane, stop: Stop) -> None:
     """Refuse columns in units of their own where the penalty would not know of them."""
-    private = isinstance(plane, Shared) and plane.exchange is not None
-    if problem.divisors is None or (isinstance(rule, SAGA) and private and not stop.looks):
+    fits = rule.any_start and rule.remembers and plane.has_copies and not stop.looks
+    if problem.divisors is None or fits:
         return
     raise ValueError(
         "A problem whose columns are in units of their own needs SAGA(), private copies and tol=."
     )
 
 
-def check_gradients(problem: LinearProblem, trace: int | None, gradients: bool) -> None:
-    """Refuse gradients where there is no trace, or no gradient."""
-    if gradients and trace is None:
-        raise ValueError("gradients=True records them on the trace: ask for one, trace=4.")
+def check_gradients(problem: LinearProblem, gradients: bool) -> None:
+    """Refuse gradients where there is none."""
     if gradients:
         from hogshare.theory.gradients import check_smooth
 

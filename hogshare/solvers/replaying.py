@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
+from typing import Any
 
 from hogshare.callers import users_line
 from hogshare.engine.recording import do_again
-from hogshare.problems.linear import LinearProblem
-from hogshare.problems.model import Model
+from hogshare.problems.protocol import Problem
 from hogshare.report import Report
 from hogshare.solvers.choices import problem_of
 
@@ -17,19 +17,19 @@ class ApproximateReplay(UserWarning):
     """A replay that is near the run, not equal to it."""
 
 
-def replay(problem: LinearProblem, report: Report) -> Model:
+def replay(problem: Problem, report: Report) -> Any:
     """Do a run that was recorded again, in this thread.
 
     Parameters
     ----------
-    problem : LinearProblem
+    problem : LinearProblem or GradientProblem
         The one that was solved.
     report : Report
         Of ``solve(..., record=True)``.
 
     Returns
     -------
-    Model
+    Model or Params
         With the `Master` plane the run's own, bit for bit. On one vector without locks only near
         it: a warning says so.
 
@@ -64,12 +64,13 @@ def replay(problem: LinearProblem, report: Report) -> Model:
             "This report has no recording: solve with record=True. (The recording of a run in "
             "which a worker or the master has died is not kept.)"
         )
-    given = problem.n_rows, problem.n_features, problem.n_columns
-    settings = report.settings["problem"]
-    wanted = settings["rows"], settings["features"], settings["columns"]
-    if given != wanted:
+    given, was = problem.facts(), report.settings["problem"]
+    sizes = [name for name in ("rows", "features", "columns", "params") if name in was]
+    wanted = [was[name] for name in sizes]
+    if [given.get(name) for name in sizes] != wanted:
         raise ValueError(
-            f"The run was on (rows, features, columns) = {wanted}; this problem has {given}."
+            f"The run was on {', '.join(sizes)} = {wanted}; this problem has "
+            f"{[given.get(name) for name in sizes]}."
         )
     if not recording.exact:
         warnings.warn(
@@ -78,5 +79,5 @@ def replay(problem: LinearProblem, report: Report) -> Model:
             ApproximateReplay,
             stacklevel=users_line(),
         )
-    model = do_again(problem, recording).model()
-    return dataclasses.replace(model, t=report.model.t, memory=report.model.memory)
+    model = dataclasses.replace(do_again(problem, recording).model(), t=report.model.t)
+    return problem.view(dataclasses.replace(model, memory=getattr(report.model, "memory", None)))

@@ -9,7 +9,7 @@ from hogshare.engine.stops import Stop
 from hogshare.planes.shared import Shared
 from hogshare.problems.linear import LinearProblem, effective_l1_ratio
 from hogshare.report import Report
-from hogshare.solvers.choices import problem_of
+from hogshare.solvers.choices import linear_of
 from hogshare.solvers.solving import solve
 
 
@@ -78,7 +78,7 @@ def asaga(
     >>> report.n_epochs
     20
     """
-    problem = problem_of(problem, others)
+    problem = linear_of("asaga", problem, others)
     if problem.alpha > 0.0 and effective_l1_ratio(problem.penalty, problem.l1_ratio) > 0.0:
         raise ValueError(
             f"asaga is for penalties without an l1 part, and penalty={problem.penalty!r} has one; "
@@ -153,7 +153,7 @@ def prox_asaga(
     >>> bool((report.model.coef == 0.0).any())
     True
     """
-    problem = problem_of(problem, others)
+    problem = linear_of("prox_asaga", problem, others)
     if isinstance(step, str) and step != "auto":
         raise ValueError(f"step must be a positive number or 'auto'; got {step!r}.")
     return solve(

@@ -2,42 +2,29 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from hogshare import memory, ranges
+from hogshare import ranges
 from hogshare.barriers import Barrier, BuiltIn, barrier_of
-from hogshare.callers import users_line
-from hogshare.engine.arrays import Shapes, fill, lent, row_arrays
 from hogshare.engine.checkpoints import Checkpoint, Saved, facts_of, load
-from hogshare.engine.checks import FIRST_LOOK, AtRest, Checks, check_criterion
-from hogshare.engine.confirming import Confirmation, can_go_on, go_on
-from hogshare.engine.description import describe
-from hogshare.engine.keeping import Keeper
-from hogshare.engine.memory import begins_empty, memory_of
-from hogshare.engine.resuming import restore
-from hogshare.engine.rules import SGD, Rule
-from hogshare.engine.session import Session, Settings
+from hogshare.engine.choices import Choices
+from hogshare.engine.memory import begins_empty
+from hogshare.engine.rules import Rule
 from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
-from hogshare.interrupts import errstate
-from hogshare.kernels import epochs, layout, telling, tracking
+from hogshare.kernels import epochs, telling, tracking
 from hogshare.planes import Plane
-from hogshare.problems.linear import LinearProblem
-from hogshare.problems.model import Handed, Model, sum_of_squares
+from hogshare.problems.model import Handed, Model
+from hogshare.problems.params import Params
+from hogshare.problems.protocol import Problem
 from hogshare.report import Report
-from hogshare.runtimes.choice import choose
-from hogshare.runtimes.driver import looks_of
-from hogshare.runtimes.ending import known
-from hogshare.runtimes.hooks import OnEpoch, side_by_side
-from hogshare.solvers import outcome
+from hogshare.runtimes.choice import choose, work_of
+from hogshare.runtimes.hooks import OnEpoch
 from hogshare.solvers.again import again
 from hogshare.solvers.choices import (
     check_settings,
@@ -45,30 +32,20 @@ from hogshare.solvers.choices import (
     problem_of,
     rule_of,
     runtime_of,
-    start_of,
     step_of,
     stop_of,
 )
-from hogshare.solvers.refusals import (
-    check,
-    check_confirm,
-    check_gradients,
-    check_memory,
-    check_simulated,
-    check_units,
-)
+from hogshare.solvers.refusals import check_simulated, refuse
+from hogshare.solvers.running import Run
 from hogshare.stragglers import Stragglers, check_workers, stragglers_of
 
 if TYPE_CHECKING:
-    from hogshare.engine.recording import Recording
     from hogshare.simulation.simulator import Simulator
-
-COPIES = 4  # of a model that a fit makes in float64, at least: 27 to 58 bytes a coefficient in all
 
 
 @telling.block("solve")
 def solve(
-    problem: LinearProblem,
+    problem: Problem,
     *others: Never,
     rule: Rule | type[Rule] | str | None = None,
     plane: Plane | type[Plane] | str | None = None,
@@ -79,7 +56,7 @@ def solve(
     stop: Stop | int | None = None,
     shuffle: bool = True,
     seed: Any = None,
-    start: Model | None = None,
+    start: Model | Params | np.ndarray | None = None,
     trace: int | None = None,
     block: int | None = None,
     record: bool = False,
@@ -97,17 +74,19 @@ def solve(
 
     Parameters
     ----------
-    problem : LinearProblem
+    problem : LinearProblem or GradientProblem
         From `hogshare.problems.linear`. It holds the caller's own arrays, checked when it was made:
         their indices must not be changed in place after that, nor by a callback. Rows and labels
-        are none, for they do not say which loss is meant.
+        are none, for they do not say which loss is meant. Or by a gradient of one's own, from
+        `hogshare.problems.user` or a class derived from `hogshare.problems.GradientProblem`.
     *others
         Nothing: all other arguments are named.
     rule : SGD, SDCA, SAGA, {"sgd", "sdca", "saga", "auto"}, default=SGD()
         How a block of rows becomes a step. "auto" is `SDCA` or `SAGA`, whichever suits the problem:
-        no step size to choose, for any loss but the perceptron's, with private copies.
+        no step size to choose, for any loss but the perceptron's, with private copies. For a
+        gradient of one's own `SGD`, or a rule of one's own (`hogshare.Rule`).
     plane : Shared, Master, {"shared", "master"}, default=Shared()
-        Where the model lives.
+        Where the model lives; or a plane of one's own (`hogshare.Plane`).
     barrier : Barrier, callable or str, default=ASP()
         When a worker may go on after a block: `ASP`, `BSP`, `SSP`, `PBSP`, `PSSP`, `Fraction`,
         `Throttled`, or a function ``(table, me) -> bool`` of a `ProgressTable` and the worker's
@@ -125,7 +104,8 @@ def solve(
         an order with a runtime named.
     step : StepSize, float or str, default=StepSize("optimal")
         Step sizes of `SGD`; the other rules have none. A number is a constant one, a word the
-        schedule of that name.
+        schedule of that name. With a gradient of one's own ``StepSize("constant")`` by default,
+        for the sum over the rows of a step.
     stop : Stop or int, default=Stop(epochs=10)
         When to end; a number is so many epochs.
     shuffle : bool, default=True
@@ -134,8 +114,9 @@ def solve(
     seed : int, RandomState or None, default=None
         Of the row order. With one worker the same seed gives the same model bit for bit; with more
         the run depends on their timing.
-    start : Model, default=None
-        Where to start: coefficients, intercept, averages and step counter. `SAGA` and `SDCA` go on
+    start : Model, Params or ndarray, default=None
+        Where to start: coefficients, intercept, averages and step counter; of a gradient of one's
+        own the vector. `SAGA` and `SDCA` go on
         with what the model remembers (`Model.memory`), also with another `alpha`; without, SAGA
         looks at all rows once to remember the derivatives at a start other than zero, and SDCA
         starts from zero only.
@@ -145,7 +126,8 @@ def solve(
     block : int or None, default=None
         Rows of a block, after which a worker's clock advances and the barrier is asked. None: an
         eighth of a worker's share of an epoch, at most 8192. A trace may need smaller ones. With
-        private copies behind `BSP`, and on a virtual clock, what lies between two exchanges.
+        private copies behind `BSP`, and on a virtual clock, what lies between two exchanges. With a
+        gradient of one's own a block is one step, of 64 rows, or of a mini-batch.
     record : bool, default=False
         Whether the report keeps who did which block from which version (`Report.recording`), for
         `hogshare.replay`. Needs the `Master` plane, or ``Shared(exchange=None)``.
@@ -178,6 +160,10 @@ def solve(
         `resume` is no checkpoint or that of another run.
     TypeError
         If an argument is of another kind than it has to be.
+    GradientError
+        If a gradient of the user's raises, or answers what is no loss.
+    PlaneError
+        If a plane of the user's raises, or answers what is no model.
     BarrierError
         If a barrier of the user's raises, answers neither yes nor no, or lets nobody pass.
     OSError
@@ -203,46 +189,35 @@ def solve(
     <Report: 2 workers, 5 epochs, ... s, all epochs were done>
     """
     began = time.perf_counter()
-    problem, start = problem_of(problem, others), start_of(start)
+    problem = problem_of(problem, others)
+    given = start is not None
+    first = problem.start_model(start)
     files = {"checkpoint": checkpoint, "resume": resume}
     check_settings(n_workers, shuffle, trace, block, on_epoch, files)
     # of Python's from here on: some of NumPy's wrap around
     trace, block = (None if one is None else int(one) for one in (trace, block))
     ranges.flag(record=record, gradients=gradients)
-    rule, plane = rule_of(rule, problem, shuffle, start), plane_of(plane)
+    rule, plane = rule_of(rule, problem, shuffle, first), plane_of(plane)
     barrier, stragglers = barrier_of(barrier), stragglers_of(stragglers)
     runtime, step, stop = runtime_of(runtime), step_of(step), stop_of(stop)
-    if not isinstance(rule, SGD):
-        check_memory(problem, rule, plane, step, shuffle, start)
-        step = StepSize("constant")
-    step = step or StepSize()
-    check(problem, rule, plane, step, stop, start, trace, block)
-    check_gradients(problem, trace, gradients)
-    check_criterion(problem, stop)
-    check_confirm(rule, stop)
-    check_units(problem, rule, plane, stop)
-    workers, runner, notes = choose(
-        problem, runtime, n_workers, stop.epochs, plane.interval(problem)
-    )
+    step = refuse(problem, rule, plane, step, stop, first, shuffle, trace, block, gradients)
+    workers, runner, notes = choose(work_of(problem, stop, plane, first), runtime, n_workers)
     simulated = runner if runner.name == "simulator" else None
     if simulated is not None:
         check_simulated(rule, plane)
         simulated.settle(barrier, workers)
     check_workers(stragglers, workers)
-    checkpoint, saved = place_of(checkpoint), saved_run(resume, start)
+    place, saved = place_of(checkpoint), saved_run(resume, given)
     order_seed = shuffle_seed(seed) if saved is None or seed is not None else saved.seed
     facts: dict[str, Any] = {}
-    if checkpoint is not None or saved is not None:
+    if place is not None or saved is not None:
         facts = facts_of(problem, rule, step, stop, shuffle, order_seed)
     if saved is not None:
         saved.require(facts)
-    first_t, first, begun = 1.0 if start is None else start.t, start, 0
-    if saved is not None:
-        first_t, first, begun = saved.first_t, saved.model(), saved.epochs
+    first_t = 1.0 if first is None else first.t
     inside = runner.name == "caller"
-    track = tracking.CRITERION if stop.tol is not None else tracking.NOTHING
-    settings, shapes = describe(
-        problem,
+    choices = Choices(
+        problem=problem,
         rule=rule,
         plane=plane,
         barrier=barrier,
@@ -251,215 +226,43 @@ def solve(
         n_workers=workers,
         seed=order_seed,
         shuffle=shuffle,
-        first_t=first_t,
+        first_t=first_t if saved is None else saved.first_t,
         trace=trace or 0,
-        report_epochs=on_epoch is not None or (checkpoint is not None and inside),
-        track=track,
+        report_epochs=on_epoch is not None or (place is not None and inside),
+        track=tracking.CRITERION if stop.tol is not None else tracking.NOTHING,
         block=block,
         record=record,
         sleeps=int(stragglers is not None) if simulated is None else epochs.SIMULATED,
         parts=0 if simulated is None else simulated.parts(plane),
         orderly=simulated is None or simulated.simulator.is_orderly,
-        empty=not isinstance(rule, SGD) and begins_empty(start),
-        iterate=weight_of_iterates(rule, plane, workers, start),
+        empty=rule.remembers and begins_empty(first),
+        iterate=weight_of_iterates(rule, plane, workers, first),
     )
-    if record:
-        from hogshare.engine.recording import check_recordable
-
-        check_recordable(settings)
-    checks = Checks(problem, stop, not isinstance(rule, SGD)) if stop.looks else None
-    handed = lent(start, settings.rule["iterate"])
-    if not handed:
-        memory.require(
-            COPIES * 8 * problem.n_features * problem.n_columns,
-            f"A fit of {problem.n_features:,} features",
-        )
-    arrays = runner.allocate(shapes, row_arrays(problem), handed)
-    try:
-        asked = None if isinstance(barrier, BuiltIn) else barrier
-        session = Session(arrays, settings, asked, stragglers)
-        fill(session, problem, rule, stop, step, start)
-        next_look = FIRST_LOOK if start is None else 0  # a start may be good enough
-        if saved is not None:
-            restore(session, saved)
-            next_look = saved.next_look
-            notes.append(f"resumed after {saved.epochs} epochs from {saved.path}")
-        if checks is not None:
-            session.raise_limit(next_look)
-            if saved is not None:
-                checks.go_on(session, saved.looks_seen)
-            elif start is None:
-                checks.begin(session)
-        keeper, heard = None, on_epoch
-        at_rest: AtRest | None = checks
-        if checkpoint is not None:
-            keeper = Keeper(session, checkpoint, facts, checks, next_look, inside)
-            session.raise_limit(keeper.limit)
-            heard, at_rest = keeper.told_by(on_epoch), keeper.at_rest
-        session.set_up_turns(looks_of(session))
-        filled = time.perf_counter()
-        session.worker(0).prepare()
-        if checks is not None:
-            checks.prepare()
-        doubt = confirmation_of(problem, stop, session)
-        ready = time.perf_counter()
-        session.began = session.clock()
-        with errstate(all="ignore") as held:  # an average may be too large for the rows' type
-            try:
-                with known(session):
-                    notes += held.outside(run_to_the_end, runner, session, heard, at_rest, doubt)
-            except BaseException:
-                if handed:
-                    session.settle()
-                raise
-            over = time.perf_counter()
-            session.restore_sums()
-            reason = session.word(layout.STOP)
-            model = session.model(last=runner.is_private)
-            remembered = memory_of(session)
-            squares = sum_of_squares(model.coef)
-            is_finite = model.is_finite(squares)
-        if remembered is not None:
-            model = dataclasses.replace(model, memory=remembered)
-        if reason == layout.STOPPED_BY_DIVERGENCE or not is_finite:
-            raise diverged(session.word(layout.EPOCHS), rule)
-        if keeper is not None:
-            keeper.finish()
-            notes += keeper.notes
-        if outcome.is_absurd(problem, model, squares):
-            warnings.warn(outcome.absurd(rule), ConvergenceWarning, stacklevel=users_line())
-            notes.append(outcome.absurd(rule))
-        converged, why = reason == layout.STOPPED_BY_CRITERION, outcome.REASONS[reason]
-        if doubt is not None and doubt.seen:
-            if converged:
-                converged = doubt.met
-                why = why if converged else f"the losses no longer fall, but {doubt.sentence()}"
-            else:
-                notes.append(f"after {doubt.seen[-1]['epoch']} epochs {doubt.sentence()}")
-        if simulated is not None and simulated.reached_limit:
-            why = f"the Simulator's {simulated.seconds:g} virtual seconds were over"
-        if checks is not None:
-            # the model that is returned, whyever the run has ended
-            if not checks.seen or checks.seen[-1]["epoch"] < session.word(layout.EPOCHS):
-                with errstate(all="ignore"):  # as in the run, whose looks are within it
-                    checks.look(session, side_by_side)
-                model = dataclasses.replace(model, intercept=session.model().intercept)
-            converged = checks.met
-            if checks.hopeless:
-                why = "the epochs that are left would not do"
-            why = checks.sentence() if converged else f"{why}; {checks.sentence()}"
-        described = outcome.settings(
-            problem, rule, plane, barrier, runner.name, session, step, stop, seed
-        )
-        if simulated is not None:
-            described["simulator"] = simulated.simulator.to_dict()
-        report = Report(
-            model=model,
-            settings=described,
-            versions=outcome.versions(),
-            machine=outcome.machine(),
-            n_epochs=session.word(layout.EPOCHS),
-            converged=converged,
-            stop_reason=why,
-            checks=[*(checks.seen if checks else []), *(doubt.seen if doubt else [])],
-            epoch_losses=outcome.epoch_losses(session),
-            trace=outcome.trace(session, problem, first, gradients, begun) if trace else None,
-            workers=outcome.workers(session),
-            staleness=outcome.staleness(session),
-            ages=outcome.ages(session),
-            turns=outcome.turns(session),
-            mail=outcome.mail(session),
-            seconds={
-                "setup": filled - began,
-                "compile": ready - filled,
-                "run": over - ready,
-                "total": over - began,
-                **({} if simulated is None else {"virtual": simulated.seconds}),
-            },
-            traffic=None if simulated is None else simulated.traffic.as_dict(),
-            notes=notes,
-            again=again(
-                solve,
-                rule,
-                plane,
-                barrier,
-                step,
-                stop,
-                shuffle,
-                block,
-                OrderSeed(order_seed),
-                start is not None or saved is not None,
-            ),
-            recording=recorded(session, problem, settings, shapes, rule, step, stop, start)
-            if record
-            else None,
-        )
-    finally:
-        runner.close()
-    return report
+    run = Run(
+        choices=choices,
+        runner=runner,
+        notes=notes,
+        began=began,
+        start=first,
+        saved=saved,
+        checkpoint=place,
+        facts=facts,
+        stragglers=stragglers,
+        on_epoch=on_epoch,
+        gradients=gradients,
+        seed=seed,
+        again=again(solve, choices, OrderSeed(order_seed), given or saved is not None),
+    )
+    return run.to_the_end()
 
 
 def weight_of_iterates(rule: Rule, plane: Plane, n_workers: int, start: Model | None) -> float:
     """What an iterate counts in the lag: less than 1 where that is the start's own average."""
-    if not (isinstance(rule, SGD) and rule.average and isinstance(start, Handed)):
+    if not (rule.average and isinstance(start, Handed)):
         return 1.0
-    alone = plane.mode(n_workers) == epochs.ALONE
+    alone = plane.mode(n_workers) == epochs.ALONE and not plane.has_homes
     before = start.t - rule.average
     return 1.0 / before if alone and before > 1.0 and start.average_coef is not None else 1.0
-
-
-def confirmation_of(problem: LinearProblem, stop: Stop, session: Session) -> Confirmation | None:
-    """Who looks at a run that `tol` would end; None where that is not asked for, or not needed."""
-    if not stop.confirm or stop.tol is None:
-        return None
-    doubt = Confirmation(problem, stop.tol, stop.epochs)
-    if not doubt.is_needed(session):
-        return None
-    doubt.prepare()
-    return doubt
-
-
-def run_to_the_end(
-    runner: Any,
-    session: Session,
-    on_epoch: OnEpoch | None,
-    at_rest: AtRest | None,
-    doubt: Confirmation | None,
-) -> list[str]:
-    """Let the workers run, and again while the model is not what was asked for; returns notes."""
-    notes: list[str] = runner.run(session, on_epoch, at_rest)
-    while doubt is not None and must_go_on(doubt, session):
-        go_on(session)
-        notes += runner.run(session, on_epoch, at_rest)
-    return notes
-
-
-def must_go_on(doubt: Confirmation, session: Session) -> bool:
-    """Whether a run that `tol` has ended is to go on; looks at the model."""
-    if session.word(layout.STOP) != layout.STOPPED_BY_CRITERION:
-        return False
-    return not doubt.look(session) and can_go_on(session) and not doubt.is_hopeless
-
-
-def recorded(
-    session: Session,
-    problem: LinearProblem,
-    settings: Settings,
-    shapes: Shapes,
-    rule: Rule,
-    step: StepSize,
-    stop: Stop,
-    start: Model | None,
-) -> Recording | None:
-    """The run's recording; None where somebody has died, and with it part of what happened."""
-    from hogshare.engine.recording import Recording, taken_from
-
-    died = bool((session.schedule.table[:, layout.T_STATE] == layout.DEAD).any())
-    events = taken_from(session)
-    if died or len(events) < session.word(layout.COMPLETED):
-        return None
-    exact = session.plan.private == epochs.MASTER
-    return Recording(events, exact, settings, shapes, rule, step, stop, start)
 
 
 class OrderSeed(int):
@@ -485,7 +288,7 @@ def place_of(checkpoint: Checkpoint | str | Path | None) -> Checkpoint | None:
     return checkpoint
 
 
-def saved_run(resume: str | Path | None, start: Model | None) -> Saved | None:
+def saved_run(resume: str | Path | None, has_start: bool) -> Saved | None:
     """The run to go on with, if any.
 
     Raises
@@ -495,17 +298,8 @@ def saved_run(resume: str | Path | None, start: Model | None) -> Saved | None:
     """
     if resume is None:
         return None
-    if start is not None:
+    if has_start:
         raise ValueError(
             "give one of start and resume: a checkpoint holds the model that its run goes on from."
         )
     return load(resume)
-
-
-def diverged(epoch: int, rule: Rule) -> ValueError:
-    """The error of a run whose model left the floating-point range."""
-    return ValueError(
-        f"Floating-point under-/overflow occurred at epoch #{epoch}. Scaling input data with "
-        "StandardScaler or MinMaxScaler might help. The steps are too large for this data: "
-        f"{outcome.remedy(rule)} might help too."
-    )

@@ -10,7 +10,7 @@ import functools
 import itertools
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,10 +21,12 @@ from hogshare.interrupts import errstate
 from hogshare.kernels import schedules
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
+from hogshare.problems.protocol import Problem, by_gradient, has_rows
 from hogshare.report import Report, largest_of, mean_of, p95_of
 from hogshare.theory.smoothness import as_matrix
 
 SAMPLE_VALUES = 1 << 20  # of the rows that L is computed from
+SAMPLED_ROWS = 1024  # that it is estimated from, where it is not computed
 MOST_STEPS = 1 << 16  # evaluated between two snapshots
 
 
@@ -105,7 +107,7 @@ class Constants:
 
 
 def theory_section(
-    problem: LinearProblem,
+    problem: Problem,
     report: Report,
     *,
     consistent: bool,
@@ -117,13 +119,13 @@ def theory_section(
     own_under_way: bool = False,
     schedule: StepSize | None = None,
     n_training: int | None = None,
-    start: Model | None = None,
+    start: Any = None,
 ) -> dict[str, Any]:
     """Say what the analysis of AsySG expects of a run, as plain data for `Report.theory`.
 
     Parameters
     ----------
-    problem : LinearProblem
+    problem : LinearProblem or GradientProblem
     report : Report
         Of the run. With a master it has ages, in updates of the model. Otherwise its staleness
         histogram is taken for them: on the lock-free plane a push is a block of rows, of which
@@ -148,8 +150,8 @@ def theory_section(
         How the steps went, up to a factor; None: they were constant.
     n_training : int or None, default=None
         Rows of an epoch; None: all of the problem.
-    start : Model or None, default=None
-        Where the run started; None: at zero.
+    start : Model, Params or None, default=None
+        Where the run started; None: where runs on the problem do.
 
     Returns
     -------
@@ -157,9 +159,6 @@ def theory_section(
         Numbers by name, and under "sentence" whether linear speedup is to be expected. Where the
         analysis does not apply there is the sentence alone, which says why.
     """
-    reason = theory.unsmooth(problem)
-    if reason is not None:
-        return _nothing(f"the analysis is of smooth objectives, and {reason}")
     if coordinate not in (None, "uniform"):
         return _nothing(
             "the paper's bound for draws from the support, (20), is not certain in its form, and "
@@ -168,21 +167,22 @@ def theory_section(
     on_support = penalty_on_support
     if on_support is None:
         on_support = not consistent and coordinate is None
-    lowest, source = lower_bound(problem, report.model)
-    at_start, sigma = _start_and_noise(problem, report.model, start, rows_per_gradient, on_support)
-    rows = sum(int(worker.get("rows", 0)) for worker in report.workers)
-    sample = max(1, SAMPLE_VALUES * problem.n_rows // max(1, problem.nnz))
     try:
-        smoothness = theory.lipschitz(problem, n_rows=sample), theory.coordinate_lipschitz(problem)
-    except ValueError as error:  # rows whose squared norms overflow
+        if has_rows(problem):
+            found = _of_rows(problem, report, start, rows_per_gradient, on_support)
+        else:
+            found = _of_gradient(problem, report, start, rows_per_gradient)
+    except ValueError as error:  # not smooth, or rows whose squared norms overflow
         return _nothing(str(error).rstrip("."))
+    rows = sum(int(worker.get("rows", 0)) for worker in report.workers)
     known = Constants(
-        at_start - lowest,
-        *smoothness,
-        sigma,
+        found.at_start - found.lowest,
+        found.L,
+        found.L_max,
+        found.sigma,
         n_updates=max(1.0, rows / (n_gradients * rows_per_gradient)),
         n_gradients=n_gradients,
-        n_coordinates=(problem.n_features + problem.fit_intercept) * problem.n_columns,
+        n_coordinates=found.n_coordinates,
         consistent=consistent,
         one_coordinate=coordinate is not None,
         own=int(own_under_way),
@@ -195,10 +195,10 @@ def theory_section(
     section: dict[str, Any] = {
         "reads": "consistent" if consistent else "inconsistent",
         "gap": known.gap,
-        "lower_bound": lowest,
-        "lower_bound_from": source,
+        "lower_bound": found.lowest,
+        "lower_bound_from": found.source,
         "L": known.L,
-        "rows_for_L": min(sample, problem.n_rows),
+        "rows_for_L": found.n_rows,
         "L_max": known.L_max,
         "sigma": known.sigma,
         "n_coordinates": known.n_coordinates,
@@ -209,12 +209,71 @@ def theory_section(
         "bound": known.bound(),
         **_measured(problem, report, schedule, n_training or problem.n_rows),
     }
-    if problem.is_sparse:
+    if has_rows(problem) and problem.is_sparse:
         section |= _sparsity(problem)
     section["up_to_workers"] = up_to(known)
     section["speedup_expected"] = is_expected(known, report)
     section["sentence"] = sentence(known, report, step)
     return section
+
+
+class Objective(NamedTuple):
+    """What is known of an objective, for the analysis.
+
+    at_start, lowest : objective where the run began, and what the optimum is taken not to be below
+    source : how that is known
+    L, L_max, sigma : as of the analysis
+    n_rows : rows that L is from
+    n_coordinates : numbers of the model
+    """
+
+    at_start: float
+    lowest: float
+    source: str
+    L: float
+    L_max: float
+    sigma: float
+    n_rows: int
+    n_coordinates: int
+
+
+def _of_rows(
+    problem: LinearProblem,
+    report: Report,
+    start: Model | None,
+    rows_per_gradient: int,
+    on_support: bool,
+) -> Objective:
+    """Of a linear problem: in closed form.
+
+    Raises
+    ------
+    ValueError
+        If the objective is not smooth, or squared norms overflow.
+    """
+    reason = theory.unsmooth(problem)
+    if reason is not None:
+        raise ValueError(f"the analysis is of smooth objectives, and {reason}")
+    lowest, source = lower_bound(problem, report.model)
+    at_start, sigma = _start_and_noise(problem, report.model, start, rows_per_gradient, on_support)
+    sample = max(1, SAMPLE_VALUES * problem.n_rows // max(1, problem.nnz))
+    smoothness = theory.lipschitz(problem, n_rows=sample), theory.coordinate_lipschitz(problem)
+    n_coordinates = (problem.n_features + problem.fit_intercept) * problem.n_columns
+    n_rows = min(sample, problem.n_rows)
+    return Objective(at_start, lowest, source, *smoothness, sigma, n_rows, n_coordinates)
+
+
+def _of_gradient(problem: Problem, report: Report, start: Any, rows_per_gradient: int) -> Objective:
+    """Of a gradient of the user's: estimated where the run began and ended."""
+    assert by_gradient(problem)
+    first, last = problem.start_model(start).coef[0], report.model.params
+    n_rows = min(problem.n_rows, SAMPLED_ROWS)
+    L = max(theory.sampled_lipschitz(problem, at, n_rows) for at in (first, last))
+    sigma = max(theory.sampled_noise(problem, at, rows_per_gradient) for at in (first, last))
+    lowest = float(problem.objective(last))
+    source = "the last model, which the optimum may be below"
+    at_start = float(problem.objective(first))
+    return Objective(at_start, lowest, source, L, L, sigma, n_rows, problem.n_params)
 
 
 def _nothing(reason: str) -> dict[str, Any]:
@@ -329,7 +388,7 @@ def _steps(known: Constants, report: Report, step: float | None) -> dict[str, An
 
 
 def _measured(
-    problem: LinearProblem, report: Report, schedule: StepSize | None, n_rows: int
+    problem: Problem, report: Report, schedule: StepSize | None, n_rows: int
 ) -> dict[str, Any]:
     """Mean squared gradient norm over the trace, by step sizes: each snapshot stands for what came
     after it. Nothing where what the steps were is not known.
@@ -349,7 +408,7 @@ def _measured(
 
 
 def mean_steps(
-    problem: LinearProblem, report: Report, schedule: StepSize, times: np.ndarray
+    problem: Problem, report: Report, schedule: StepSize, times: np.ndarray
 ) -> np.ndarray | None:
     """Mean step size of the rows from each time to the next, up to a factor.
 
@@ -360,14 +419,11 @@ def mean_steps(
         return None
     if schedule.kind in ("constant", "adaptive"):
         return np.ones(len(times) - 1)
-    alpha = problem.alpha
-    numbers = (
-        schedules.CODES[schedule.kind],
-        schedule.eta0,
-        schedule.power_t,
-        alpha,
-        optimal_start(problem.loss, problem.epsilon, alpha),
-    )
+    of_problem = 0.0, 0.0
+    if has_rows(problem):
+        alpha = problem.alpha
+        of_problem = alpha, optimal_start(problem.loss, problem.epsilon, alpha)
+    numbers = schedules.CODES[schedule.kind], schedule.eta0, schedule.power_t, *of_problem
     means = []
     for first, end in itertools.pairwise(times):
         # so many rows at once are as good as their middle, far from the first

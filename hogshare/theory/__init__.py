@@ -51,6 +51,7 @@ from hogshare.theory.lag import (
     psp_second_moment,
     psp_second_moment_bound,
 )
+from hogshare.theory.sampled import sampled_lipschitz, sampled_noise
 from hogshare.theory.smoothness import coordinate_lipschitz, lipschitz
 from hogshare.theory.sparsity import Sparsity, hogwild_step_size, sparsity
 
@@ -84,6 +85,8 @@ __all__ = [
     "psp_pass_chance",
     "psp_second_moment",
     "psp_second_moment_bound",
+    "sampled_lipschitz",
+    "sampled_noise",
     "sparsity",
     "unsmooth",
 ]

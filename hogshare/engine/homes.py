@@ -1,0 +1,170 @@
+"""Workers' own vectors, on planes that look after them themselves (`hogshare.planes.protocol`).
+
+Who writes: a worker its own home, its row of the copies with its own numbers beside; the caller all
+of them, while nobody works. Who reads: a worker its own; the caller, at any moment, for a snapshot:
+a part of one may be of a step that is being taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hogshare.kernels import layout
+from hogshare.planes.protocol import Plane, PlaneError
+from hogshare.shm.table import ProgressTable
+
+if TYPE_CHECKING:
+    from hogshare.engine.session import Session
+
+PREFIX = "plane_"  # of the names of a plane's own arrays among a run's
+
+
+def own_arrays(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """A plane's own arrays by the names that it has given them."""
+    return {
+        name.removeprefix(PREFIX): array
+        for name, array in arrays.items()
+        if name.startswith(PREFIX)
+    }
+
+
+class Homes:
+    """The homes of one run.
+
+    Parameters
+    ----------
+    session : Session
+    plane : Plane
+        Of one's own, with homes.
+    """
+
+    def __init__(self, session: Session, plane: Plane) -> None:
+        self.session = session
+        self.plane = plane
+        self.arrays = own_arrays(session.arrays)
+        self.after_block = plane.after_block
+
+    def scatter(self) -> None:
+        """Let every worker begin from the run's vector; while nobody works."""
+        session = self.session
+        for k in range(session.settings.n_workers):
+            session.private(k).w[:] = session.vector.w
+        local = session.locals()
+        local[:, layout.L_SCALE] = 1.0
+        local[:, layout.L_INTERCEPT] = session.vector.intercept
+
+    def model(self) -> tuple[np.ndarray, np.ndarray]:
+        """Vector and intercepts of the model that the homes make.
+
+        Raises
+        ------
+        PlaneError
+            If the plane answers anything else.
+        """
+        session = self.session
+        homes = np.stack([Home(session, self, int(k)).read() for k in self._inhabited()])
+        try:
+            found = np.asarray(self.plane.model(homes, self.arrays))
+        except Exception as error:
+            raise self.error("model", error) from error
+        if found.shape != homes.shape[1:] or found.dtype.kind != "f":
+            raise PlaneError(
+                f"The plane {type(self.plane).__name__} has to make a model of shape "
+                f"{homes.shape[1:]} of the homes; it made {found.dtype} of shape {found.shape}."
+            )
+        m = session.size
+        w, intercept = found[:m].astype(session.vector.w.dtype), found[m:].astype(np.float64)
+        return w, intercept if len(intercept) else session.vector.intercept
+
+    def _inhabited(self) -> np.ndarray:
+        """Workers whose homes count: who has completed a block, and lives; else all are alike."""
+        table = self.session.schedule.table
+        live = (table[:, layout.T_STATE] != layout.DEAD) & (table[:, layout.T_BLOCKS] > 0)
+        return np.flatnonzero(live) if live.any() else np.arange(len(table))
+
+    def gather(self) -> None:
+        """Write the model into the run's vector; while nobody works."""
+        w, intercept = self.model()
+        self.session.vector.w[:] = w
+        self.session.vector.intercept[:] = intercept
+
+    def error(self, what: str, error: Exception) -> PlaneError:
+        """What to raise where the plane's code has raised."""
+        return PlaneError(
+            f"The plane {type(self.plane).__name__} raised in {what}: "
+            f"{type(error).__name__}: {error}"
+        )
+
+
+class Home:
+    """One worker's, as the plane sees it."""
+
+    def __init__(self, session: Session, homes: Homes, me: int) -> None:
+        self.me = me
+        self.n_workers = session.settings.n_workers
+        self.arrays: Mapping[str, np.ndarray] = homes.arrays
+        self._session, self._homes = session, homes
+        self._private = session.private(me)
+        self._row = session.schedule.table[me]
+        self._has_intercept = bool(session.rule.fit_intercept)
+
+    @property
+    def blocks(self) -> int:
+        """Blocks that this worker has completed."""
+        return int(self._row[layout.T_BLOCKS])
+
+    @property
+    def table(self) -> ProgressTable:
+        """The progress of all workers."""
+        return ProgressTable(self._session.schedule.table)
+
+    def read(self) -> np.ndarray:
+        """The vector as it stands: a copy."""
+        private, n_columns = self._private, self._session.settings.n_columns
+        scale, w = private.local[layout.L_SCALE], private.w
+        if (scale != 1.0).any():
+            w = (w.reshape(-1, n_columns) * scale).reshape(-1)
+        parts = (w, private.local[layout.L_INTERCEPT]) if self._has_intercept else (w,)
+        return np.concatenate(parts)
+
+    def write(self, vector: np.ndarray) -> None:
+        """Go on from another vector.
+
+        The sum of the iterates so far stays what it is (`hogshare.kernels.sgd`).
+        """
+        private, n_columns = self._private, self._session.settings.n_columns
+        m, local = len(private.w), private.local
+        size = m + n_columns * self._has_intercept
+        if np.shape(vector) != (size,):
+            raise ValueError(f"a home's vector has the shape ({size},); got {np.shape(vector)}")
+        late = local[layout.L_AVERAGE_SCALE]
+        if private.lag.size and late.any():
+            private.lag[:] += (private.w.reshape(-1, n_columns) * late).reshape(-1)
+            late[:] = 0.0
+        private.w[:] = vector[:m]
+        local[layout.L_SCALE] = 1.0
+        if self._has_intercept:
+            local[layout.L_INTERCEPT] = vector[m:]
+
+    def join(self) -> None:
+        """Begin where the others are by now, if any have done something."""
+        table = self._session.schedule.table
+        if not self._row[layout.T_BLOCKS] and table[:, layout.T_BLOCKS].any():
+            w, intercept = self._homes.model()
+            self.write(np.concatenate((w, intercept)) if self._has_intercept else w)
+
+    def after_block(self) -> None:
+        """Let the plane do with it what it does after a block.
+
+        Raises
+        ------
+        PlaneError
+            If its code raises.
+        """
+        try:
+            self._homes.after_block(self)
+        except Exception as error:
+            raise self._homes.error("after_block", error) from error

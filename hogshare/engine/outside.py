@@ -1,0 +1,174 @@
+"""Steps that are taken outside of kernels: a block's gradient is the user's, in Python or whatever.
+
+A turn (`hogshare.kernels.blocks`) claims a block, and this takes its step where the plane wants it:
+
+- private copies, and the one worker's vector: in the copy, which the turn folds;
+- the one vector without locks: there, by NumPy's subtraction, or by atomic adds;
+- a master: in the worker's next slot, as a message, which the turn posts.
+
+Who writes: worker `me` its own copy and its own slots, the one vector whoever steps. Who reads:
+as `hogshare.kernels.epochs`. Who frees: the session's owner; `out` belongs to the worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hogshare.engine.rules import Rule
+from hogshare.engine.sides import Worker
+from hogshare.kernels import blocks, epochs, layout, schedules
+from hogshare.kernels.master import slot_of
+from hogshare.problems.gradient import Caller, GradientProblem, NotFinite
+
+if TYPE_CHECKING:
+    from hogshare.engine.session import Session
+
+NO_PLACES = np.empty(0, np.int64)  # all
+
+
+@dataclass
+class Outside:
+    """What a run's steps are made of, as it travels to every worker.
+
+    Attributes
+    ----------
+    problem : GradientProblem
+    rule : Rule
+    around : list of callable
+        What the gradient is called within, by workers that begin from now on.
+    """
+
+    problem: GradientProblem
+    rule: Rule
+    around: list[Callable[[Callable[..., Any]], Callable[..., Any]]] = field(default_factory=list)
+
+    def gradient(self, me: int) -> Callable[..., Any]:
+        """What worker `me` calls."""
+        call = self.problem.for_worker(me)
+        for by in self.around:
+            call = by(call)
+        return call
+
+    @property
+    def users(self) -> tuple[Any, ...]:
+        """What is not ours in it."""
+        return *getattr(self.problem, "users", (self.problem,)), self.rule
+
+
+class BlockWorker(Worker):
+    """A worker whose steps are taken outside."""
+
+    def __init__(self, session: Session, me: int) -> None:
+        super().__init__(session, me)
+        outside = session.outside
+        assert outside is not None
+        self.rule = outside.rule
+        self.call = Caller(outside.problem, outside.gradient(me))
+        plan = session.plan
+        self.is_mailed = plan.private == epochs.MASTER
+        self.is_lock_free = plan.private == epochs.LOCK_FREE and not plan.parts
+        self.w = session.vector.w if self.is_lock_free else self.private.w
+        self.seen = self.w.view()
+        self.seen.flags.writeable = False
+        self.posts = self.is_mailed
+        self.local = self.private.local[:, 0]
+        self.order = session.schedule.order.view()
+        self.order.flags.writeable = False
+
+    def first_turn(self, nanoseconds: int) -> int:
+        """One block: nobody knows yet how long one takes."""
+        return 1
+
+    def turn(self, n_blocks: int) -> int:
+        """Claim blocks and take their steps, up to `n_blocks`; one of the ``TURN_`` answers."""
+        while (answer := super().turn(n_blocks)) == layout.TURN_STEP:
+            self.step()
+            n_blocks -= 1
+        return answer
+
+    def step(self) -> None:
+        """Take the steps of the block in hand, one for each mini-batch."""
+        plan, rule = self.session.plan, self.session.rule
+        ticket = int(self.table[layout.T_BLOCK])
+        order = self.order[ticket // plan.n_blocks % 2]
+        first = ticket % plan.n_blocks * plan.block_rows
+        rows = order[first : first + plan.block_rows]
+        t = rule.first_t + float(ticket // plan.n_blocks) * len(order) + first
+        size = rule.batch if rule.batch > 1 else plan.block_rows
+        # several steps are one message: they are taken on the copy, and what they have changed goes
+        self.posts = self.is_mailed and len(rows) <= size
+        for begin in range(0, len(rows), size):
+            batch = rows[begin : begin + size]
+            try:
+                loss, places = self.call(self.seen, batch)
+            except NotFinite:
+                if np.isfinite(self.w).all():
+                    raise
+                # the vector has left the range: the steps are too long, whatever the gradient is
+                self.session.stop(layout.STOPPED_BY_DIVERGENCE)
+                loss, places = 0.0, NO_PLACES
+            self.local[layout.L_LOSS] += loss
+            self.local[layout.L_CRITERION] += loss
+            self._move(places, self._step_size(t), len(batch), t)
+            t += len(batch)
+        if self.is_mailed and not self.posts:
+            self._write_message(None, self.private.base - self.w)
+
+    def _step_size(self, t: float) -> float:
+        rule, columns = self.session.rule, self.session.schedule.columns
+        if rule.schedule == schedules.ADAPTIVE:
+            eta = float(columns[layout.C_ETA, 0])
+        else:
+            eta = float(schedules.step_size(rule.schedule, rule.eta0, rule.power_t, 0.0, 0.0, t))
+        self.local[layout.L_ETA] = eta
+        return eta
+
+    def _move(self, places: np.ndarray | None, eta: float, n_rows: int, t: float) -> None:
+        """Take one step, from what the gradient has left in `out`."""
+        out = self.call.out
+        step = out if places is None else out[places]
+        self.rule.step(step, eta)
+        self._count_iterates(places, step, n_rows, t)
+        if self.posts:
+            self._write_message(places, step)
+        elif self.is_lock_free and self.session.plan.atomic:
+            blocks.subtract(self.w, NO_PLACES if places is None else places, step)
+        elif places is None:
+            np.subtract(self.w, step, out=self.w)
+        else:
+            self.w[places] -= step
+
+    def _write_message(self, places: np.ndarray | None, step: np.ndarray) -> None:
+        """A master's message is the step; it adds."""
+        mail = self.session.mail
+        slot = slot_of(self.me, int(self.table[layout.T_MAILED]) + 1)
+        count = len(step)
+        mail.places[slot, :count] = np.arange(count) if places is None else places
+        np.negative(step, out=mail.changes[slot, :count])
+        mail.intercepts[slot] = 0.0
+        mail.heads[slot, layout.H_COUNT] = count
+
+    def _count_iterates(
+        self, places: np.ndarray | None, step: np.ndarray, n_rows: int, t: float
+    ) -> None:
+        """Keep the sum of the iterates; a step's comes after it, as often as it has rows.
+
+        The sum of N iterates is ``N w`` less each change times the iterates before it; see
+        `hogshare.kernels.sgd`, with private copies, and `hogshare.kernels.hogwild`.
+        """
+        rule, local = self.session.rule, self.local
+        if not 0 < rule.average <= t:
+            return
+        if self.session.plan.private in (epochs.LOCK_FREE, epochs.MASTER):
+            before = t - max(rule.first_t, float(rule.average))
+        else:
+            before = local[layout.L_AVERAGE_SCALE]
+            local[layout.L_AVERAGE_SCALE] += n_rows
+        if before:
+            change = before * step.astype(np.float64, copy=False)
+            self.private.lag[slice(None) if places is None else places] += change
+        local[layout.L_AVERAGE_COUNT] += n_rows

@@ -1,0 +1,106 @@
+"""The numbers of a run on a linear problem, whose rows kernels step through one by one."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from hogshare.engine.choices import Choices
+from hogshare.engine.memory_steps import memory_numbers
+from hogshare.engine.pace import longest_interval, pace_of, windows_abreast
+from hogshare.engine.rules import SAGA, SDCA
+from hogshare.engine.sampling import largest_share
+from hogshare.engine.steps import optimal_start
+from hogshare.kernels import coordinate, epochs, losses, penalties, schedules, sgd
+from hogshare.planes.shared import descent_interval, row_nanoseconds
+from hogshare.problems.linear import effective_l1_ratio
+from hogshare.problems.rows import block_rows, windows
+
+MESSAGE_ROWS = 64  # whose steps are one message to a master, where none says how many
+ROUND_NS = 50_000  # of computing, below which waiting for each other is too much of a round
+
+
+class Pace(NamedTuple):
+    """How rows make blocks.
+
+    block_rows : rows of a block
+    interval : rows between two exchanges of private copies
+    window, abreast, turned : as of `Plan`
+    """
+
+    block_rows: int
+    interval: int
+    window: int = 0
+    abreast: int = 1
+    turned: bool = False
+
+
+def row_numbers(c: Choices) -> sgd.Rule:
+    """What kernels are told of loss, penalty and rule; the pace may change what depends on it."""
+    problem, rule, step = c.problem, c.rule, c.step
+    l1 = effective_l1_ratio(problem.penalty, problem.l1_ratio)
+    return sgd.Rule(
+        loss=losses.CODES[problem.loss],
+        epsilon=problem.epsilon,
+        penalty=penalties.code_of(problem.penalty, l1),
+        alpha=problem.alpha,
+        l1_ratio=l1,
+        schedule=schedules.CODES[step.kind],
+        eta0=float(step.eta0),
+        power_t=float(step.power_t),
+        optimal_init=optimal_start(problem.loss, problem.epsilon, problem.alpha),
+        average=rule.average,
+        fit_intercept=int(problem.fit_intercept),
+        # scikit-learn's smaller intercept step for sparse rows, whose features are small
+        intercept_decay=0.01 if problem.is_sparse else 1.0,
+        track=c.track,
+        batch=c.batch,
+        first_t=float(c.first_t),
+        coordinate=coordinate.CODES[rule.coordinate],
+        iterate=c.iterate,
+        **memory_numbers(rule, problem, l1, c.n_training, c.empty),
+    )
+
+
+def row_pace(c: Choices, numbers: sgd.Rule) -> tuple[Pace, sgd.Rule]:
+    """Settle blocks and exchanges, and with them how far the rules that remember rows go."""
+    problem, rule, mode, n = c.problem, c.rule, c.mode, c.n_training
+    interval = c.plane.interval(problem) if mode == epochs.EXCHANGE else 0
+    automatic = mode == epochs.EXCHANGE and c.plane.is_automatic
+    ordered, at_ends = c.is_ordered, c.exchanges_at_ends
+    if automatic and not rule.remembers and not (c.is_simulated or ordered):
+        # on a virtual clock and in rounds blocks are as long as this, from the first one on
+        interval = descent_interval(problem, numbers.l1_ratio, n, c.n_workers)
+    cap = n
+    if automatic and isinstance(rule, SAGA):
+        cap = longest_interval(c.n_workers, largest_share(problem, rule, c.stop.validation))
+    # rows that are worth the waiting for a round, where nobody has said how many
+    worthwhile = int(ROUND_NS / row_nanoseconds(problem)) if ordered and automatic else 0
+    rows, follows = block_rows(n, c.n_workers, c.trace), False
+    if c.block is not None:
+        rows = min(c.block, rows) if c.trace else min(c.block, n)
+    elif rule.coordinate is not None or c.parts:  # a block is a write cycle: pushes count those
+        rows = c.batch
+    elif mode == epochs.MASTER:
+        rows = min(MESSAGE_ROWS if rule.batch == 1 else rule.batch, n)
+    elif at_ends:
+        rows, follows = min(cap, rows), True
+    if mode == epochs.EXCHANGE and rule.remembers:
+        limits = 1, rows if follows else cap
+        if at_ends and not follows:
+            limits = rows, rows if ordered else cap
+        asked = interval, automatic, worthwhile
+        assert isinstance(rule, SDCA | SAGA)
+        found = pace_of(rule, problem, numbers, n, c.n_workers, *asked, limits)
+        interval, worthwhile = found.interval, 0
+        numbers = numbers._replace(stretch=found.stretch, keep=float(found.keep), level=found.level)
+    if follows:
+        rows = min(max(interval, worthwhile), rows)
+    # whole mini-batches: a block's end cuts one short
+    rows = min(n, -(-rows // c.batch) * c.batch)
+    window, abreast = 0, 1
+    if c.shuffle:
+        window, abreast = windows(problem.rows, problem.n_rows, isinstance(rule, SAGA))
+    turned = isinstance(rule, SDCA) and abreast > 1
+    if turned:
+        abreast = windows_abreast(abreast, c.n_workers, window, rows)
+    return Pace(rows, interval, window, abreast, turned), numbers

@@ -1,0 +1,151 @@
+"""What a plane is, and where one of one's own begins.
+
+A plane says where the model lives. The two that kernels know keep one vector, `Shared` and
+`Master`. A plane of one's own derives from `Plane`: every worker has a *home*, a vector of its own
+that its steps are taken on, and after each of its blocks the plane may do with it what it likes,
+with arrays that all workers share.
+
+Who writes: a home its worker alone; the plane's arrays whoever the plane says, in `after_block` of
+any worker, at any moment. Aligned words of 64 bits are never read half written; of a row that one
+worker writes and others read, a reader may see a part of the next state. Who frees: the session's
+owner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import numpy as np
+
+from hogshare.kernels import epochs
+
+if TYPE_CHECKING:
+    from hogshare.shm.table import ProgressTable
+
+Shapes = dict[str, tuple[tuple[int, ...], str]]
+
+
+class PlaneError(RuntimeError):
+    """The code of a plane of the user's has raised, or answered what is no model."""
+
+
+class Home(Protocol):
+    """A worker's own vector, as its plane sees it after a block.
+
+    The vector has the numbers of the model one after the other: coefficients feature by feature,
+    then intercepts; of a problem by a gradient, its parameters.
+    """
+
+    me: int
+    n_workers: int
+    arrays: Mapping[str, np.ndarray]
+
+    @property
+    def blocks(self) -> int:
+        """Blocks that this worker has completed."""
+        ...
+
+    @property
+    def table(self) -> ProgressTable:
+        """The progress of all workers."""
+        ...
+
+    def read(self) -> np.ndarray:
+        """The vector as it stands: a copy."""
+        ...
+
+    def write(self, vector: np.ndarray) -> None:
+        """Go on from another vector."""
+        ...
+
+
+class Plane:
+    """Where the model lives; one of one's own derives from it.
+
+    Examples
+    --------
+    Every worker alone, and the mean of all at the end (one-shot averaging, Zinkevich et al. 2010):
+
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from hogshare import Plane, problems, solve
+    >>> class Apart(Plane):
+    ...     def after_block(self, home):
+    ...         pass
+    ...
+    ...     def model(self, homes, arrays):
+    ...         return homes.mean(axis=0)
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> problem = problems.linear(scale(X), y, alpha=0.01)
+    >>> report = solve(problem, plane=Apart(), n_workers=2, runtime="threads", trace=1, seed=0)
+    >>> report.plane["name"], bool(report.objective < 0.1)
+    ('Apart', True)
+    """
+
+    # what a plane declares of itself, and what is so of those of one's own
+    has_homes: ClassVar[bool] = True  # a vector for each worker, which the plane itself looks after
+    has_master: ClassVar[bool] = False  # who owns the model
+    cutoff: int | None = None  # of the ages of messages
+
+    @property
+    def has_copies(self) -> bool:
+        """Whether workers have copies that kernels exchange, if there are several."""
+        return False
+
+    @property
+    def is_lock_free(self) -> bool:
+        """Whether all workers read and write the one vector."""
+        return False
+
+    @property
+    def is_automatic(self) -> bool:
+        """Whether the rows between two exchanges are left to be chosen."""
+        return False
+
+    def mode(self, n_workers: int) -> int:
+        """Code of the plane in a run's plan: a worker with a home is alone on it."""
+        return epochs.ALONE
+
+    def interval(self, problem: Any) -> int:
+        """Rows between two exchanges in kernels; 0 where there are none."""
+        return 0
+
+    def numbers(self) -> dict[str, Any]:
+        """Fields of a run's plan."""
+        return {"atomic": 0, "gradients": 0, "cutoff": -1, "damped": 0}
+
+    # -- what one of one's own says --------------------------------------------------------------
+
+    def arrays(self, n_params: int, n_workers: int) -> Shapes:
+        """Arrays that all workers share, by name: shape and dtype. They begin as zeros.
+
+        Parameters
+        ----------
+        n_params : int
+            Numbers of a home's vector.
+        n_workers : int
+        """
+        return {}
+
+    def after_block(self, home: Home) -> None:
+        """Called by a worker, in its own thread or process, after each block that it completes."""
+        raise NotImplementedError
+
+    def model(self, homes: np.ndarray, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+        """The model that the homes make, for reports and on the way; by default their mean.
+
+        Parameters
+        ----------
+        homes : ndarray of shape (n_inhabited, n_params)
+            Vectors of the workers that have completed a block and have not died; all, if nobody
+            has. Who joins a run late begins at the model that the others make by then.
+        arrays : mapping of str to ndarray
+            The plane's own.
+
+        Returns
+        -------
+        ndarray of shape (n_params,)
+        """
+        return np.asarray(homes.mean(axis=0))

@@ -1,0 +1,444 @@
+"""Problems whose gradient is computed by a function, a block of rows at a time.
+
+The engine knows the rows of a linear problem and steps through them in a kernel. Of any other
+problem it knows how many rows there are, and asks for the gradient of some of them. Such a problem
+derives from `GradientProblem`, which needs three things of it: `n_rows`, `n_params` and `gradient`.
+All else has a default.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from hogshare import ranges
+from hogshare.kernels.rows import Rows
+from hogshare.once import once
+from hogshare.problems.model import Model
+from hogshare.problems.params import Params, params_of
+from hogshare.problems.rows import frozen
+
+FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+SAMPLE_ROWS = 64  # that a gradient is tried with
+LONG_SECONDS = 1.0  # of a call, which is not made again to time it
+PASS_ROWS = 1024  # whose gradients are summed in one call of a pass over all rows
+NOBODY = -1  # a number of a worker
+GUARD = 8  # numbers on either side of `out` that nobody may write
+MOST_PARAMS = 1 << 40
+
+
+class GradientError(RuntimeError):
+    """A gradient of the user's has raised, answered what is no loss, or is not a number."""
+
+
+class GradientProblem:
+    """What is minimised: ``f(w) = sum over the rows of f_r(w) / n_rows``, by gradients of rows.
+
+    To state a problem, derive from this class, set `n_rows` and `n_params`, and write `gradient`.
+    Workers call it at the same time: from several threads, or each in a process of its own, to
+    which the instance travels with the code of its class. Large arrays among its attributes are
+    there once, in shared memory, and must not be written.
+
+    Attributes
+    ----------
+    n_rows : int
+        Terms of the sum.
+    n_params : int
+        Numbers of the vector.
+    dtype : dtype, default=float64
+        Of the vector: float32 or float64.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hogshare import StepSize, problems, solve
+    >>> class Mean(problems.GradientProblem):
+    ...     def __init__(self, points):
+    ...         self.points = np.asarray(points, dtype=float)
+    ...         self.n_rows, self.n_params = self.points.shape
+    ...
+    ...     def gradient(self, w, rows, out):
+    ...         away = w - self.points[rows]
+    ...         out += away.sum(axis=0)
+    ...         return 0.5 * np.square(away).sum()
+    >>> report = solve(Mean([[0.0, 2.0], [2.0, 4.0]]), step=StepSize("constant", 0.1), stop=100)
+    >>> report.model.params.round(3).tolist()
+    [1.0, 3.0]
+    """
+
+    n_rows: int
+    n_params: int
+    dtype: np.dtype = np.dtype(np.float64)
+
+    # what the engine asks of every problem, and what is so of these
+    has_rows: ClassVar[bool] = False
+    n_columns: ClassVar[int] = 1
+    is_sparse: ClassVar[bool] = False
+    is_regression: ClassVar[bool] = True
+    divisors: ClassVar[None] = None
+
+    def gradient(
+        self, w: np.ndarray, rows: np.ndarray, out: np.ndarray
+    ) -> float | tuple[float, np.ndarray]:
+        """Add the gradients of some rows up.
+
+        Parameters
+        ----------
+        w : ndarray of shape (n_params,)
+            Where; it must not be written. On one vector without locks others may write it
+            meanwhile.
+        rows : ndarray of int64
+            Which rows, each once.
+        out : ndarray of shape (n_params,)
+            Zeros, to which the sum over the rows is added.
+
+        Returns
+        -------
+        float, or (float, ndarray of int)
+            The sum of the rows' losses; and, where few numbers of `out` have been written, the
+            places of those, each once.
+        """
+        raise NotImplementedError
+
+    def objective(self, params: np.ndarray) -> float:
+        """What is minimised, at a vector; by default the mean of the losses that `gradient` sums.
+
+        Parameters
+        ----------
+        params : ndarray of shape (n_params,)
+
+        Returns
+        -------
+        float
+        """
+        return self.evaluate(params)[0]
+
+    def start(self) -> np.ndarray:
+        """Where a run begins that is given no start; by default zeros.
+
+        Returns
+        -------
+        ndarray of shape (n_params,)
+        """
+        return np.zeros(self.n_params, self.dtype)
+
+    def curvature(self) -> float | np.ndarray:
+        """How curved the objective is along each number of the vector, at most.
+
+        Where workers have copies of their own, an exchange weighs their changes by it: 0, the
+        default, adds them, as asynchronous algorithms are published; infinity averages them.
+
+        Returns
+        -------
+        float or ndarray of shape (n_params,)
+        """
+        return 0.0
+
+    def for_worker(self, me: int) -> Callable[..., Any]:
+        """What a worker calls: `gradient`, unless workers have something of their own.
+
+        Parameters
+        ----------
+        me : int
+            Its number; `NOBODY` for who evaluates the objective beside a run.
+        """
+        return self.gradient
+
+    @property
+    def releases_interpreter(self) -> bool:
+        """Whether `gradient` lets other threads run meanwhile, so that threads need no processes.
+
+        By default what a function compiled by Numba says of itself.
+        """
+        options = getattr(self.gradient, "targetoptions", None)
+        return isinstance(options, Mapping) and bool(options.get("nogil"))
+
+    @property
+    def name(self) -> str:
+        """What it is called in reports and errors."""
+        return type(self).__qualname__
+
+    def seconds_of_a_row(self, start: np.ndarray) -> float:
+        """Try the gradient with a few rows at a start: does it work, and how long does it take?
+
+        Of two calls the second counts: the first may compile.
+
+        Raises
+        ------
+        GradientError
+        """
+        rows = np.arange(min(self.n_rows, SAMPLE_ROWS))
+        call, spent = Caller(self), 0.0
+        for _ in range(2):
+            began = time.perf_counter()
+            call(frozen(np.asarray(start, dtype=self.dtype)), frozen(rows))
+            spent = time.perf_counter() - began
+            if spent > LONG_SECONDS:
+                break
+        return spent / len(rows)
+
+    # -- passes over all rows --------------------------------------------------------------------
+
+    def evaluate(self, params: np.ndarray) -> tuple[float, np.ndarray]:
+        """Mean loss and its gradient over all rows.
+
+        Returns
+        -------
+        float, ndarray of shape (n_params,)
+        """
+        call = Caller(self)
+        loss, total = 0.0, np.zeros(self.n_params)
+        params = frozen(np.asarray(params, dtype=self.dtype))
+        for rows in self._parts():
+            here, places = call(params, rows)
+            loss += here
+            if places is None:
+                total += call.out
+            else:
+                total[places] += call.out[places]
+        return loss / self.n_rows, total / self.n_rows
+
+    def _parts(self) -> Iterator[np.ndarray]:
+        for first in range(0, self.n_rows, PASS_ROWS):
+            yield np.arange(first, min(self.n_rows, first + PASS_ROWS))
+
+    # -- what the engine asks of every problem ---------------------------------------------------
+
+    @property
+    def n_features(self) -> int:
+        """Numbers of the vector."""
+        return self.n_params
+
+    @property
+    def nnz(self) -> int:
+        """Numbers that a pass over the rows touches, for estimates."""
+        return self.n_rows * self.n_params
+
+    @once
+    def rows(self) -> Rows:
+        """No rows for kernels."""
+        nothing = frozen(np.empty(0, self.dtype))
+        no_places = frozen(np.empty(0, np.uint32)), frozen(np.zeros(1, np.int64))
+        return Rows(nothing, *no_places, 1, nothing, nothing)
+
+    def check(self) -> None:
+        """Refuse an instance that lacks something.
+
+        Raises
+        ------
+        TypeError, ValueError
+        """
+        for what in ("n_rows", "n_params"):
+            if not hasattr(self, what):
+                raise TypeError(f"{self.name} has no {what}: set it before the problem is solved.")
+            ranges.whole(1, **{what: getattr(self, what)})
+        if type(self).gradient is GradientProblem.gradient and "gradient" not in vars(self):
+            raise TypeError(f"{self.name} has no gradient: write gradient(self, w, rows, out).")
+        if np.dtype(self.dtype) not in FLOATS:
+            raise ValueError(f"{self.name}: dtype must be float32 or float64; got {self.dtype!r}.")
+
+    def numbers(self) -> dict[str, Any]:
+        """Of the numbers that kernels are given for a problem's rows: those of one without any."""
+        return {
+            "loss": "squared_error",
+            "epsilon": 0.0,
+            "penalty": None,
+            "alpha": 0.0,
+            "l1_ratio": 0.0,
+            "fit_intercept": 0,
+        }
+
+    def facts(self) -> dict[str, Any]:
+        """What it is, as plain data, for reports."""
+        return {
+            "gradient": self.name,
+            "rows": self.n_rows,
+            "params": self.n_params,
+            "dtype": np.dtype(self.dtype).name,
+        }
+
+    def identity(self) -> dict[str, Any]:
+        """What it is, for checkpoints: two problems with the same are one.
+
+        A function cannot be compared: what it answers for a few rows is, to six digits.
+        """
+        call = Caller(self)
+        rows = np.arange(min(self.n_rows, SAMPLE_ROWS))
+        loss, _ = call(frozen(np.asarray(self.start(), dtype=self.dtype)), rows)
+        told = f"{loss:.6g}, {float(np.abs(call.out).sum()):.6g}"
+        return {**self.facts(), "first loss and gradient": told}
+
+    def start_model(self, start: Any) -> Model:
+        """A start, as the engine has models.
+
+        Parameters
+        ----------
+        start : Params, ndarray of shape (n_params,), or None
+            None: the problem's own.
+
+        Raises
+        ------
+        TypeError, ValueError
+        """
+        if start is None:
+            start = self.start()
+        if isinstance(start, Model):
+            raise TypeError(
+                f"start must be a vector of shape ({self.n_params},), or the model of a report on "
+                "this problem (report.model); got the model of a linear problem."
+            )
+        params = start if isinstance(start, Params) else Params(np.asarray(start))
+        vectors = [params.params, params.average]
+        for vector in vectors:
+            if vector is not None and np.shape(vector) != (self.n_params,):
+                raise ValueError(
+                    f"start must have shape ({self.n_params},), one number for each of the "
+                    f"problem's; got {np.shape(vector)}."
+                )
+        first, average = (None if v is None else np.array(v, self.dtype) for v in vectors)
+        assert first is not None
+        if not all(np.isfinite(v).all() for v in (first, average) if v is not None):
+            raise ValueError(
+                f"start holds NaN or infinity, or numbers too large for {np.dtype(self.dtype)}."
+            )
+        return Model(
+            first[np.newaxis],
+            np.zeros(1),
+            params.t,
+            None if average is None else average[np.newaxis],
+            None if average is None else np.zeros(1),
+        )
+
+    def view(self, model: Model) -> Params:
+        """A model of the engine's, as users see it."""
+        return params_of(model)
+
+    def objective_at(self, model: Model | Params) -> float:
+        """Objective at a model, the engine's or as users see it."""
+        vector = model.params if isinstance(model, Params) else model.coef[0]
+        return float(self.objective(vector))
+
+    def gradient_at(self, model: Model) -> np.ndarray:
+        """Gradient at a model of the engine's: float64 of shape (n_params,)."""
+        return self.evaluate(model.coef[0])[1]
+
+
+class Caller:
+    """Calls a problem's gradient into memory of its own, and looks at what it has answered.
+
+    Parameters
+    ----------
+    problem : GradientProblem
+    gradient : callable, optional
+        What is called in its place: the same, with something around it.
+    """
+
+    def __init__(
+        self, problem: GradientProblem, gradient: Callable[..., Any] | None = None
+    ) -> None:
+        self.problem = problem
+        self.gradient = gradient or problem.for_worker(NOBODY)
+        n, dtype = problem.n_params, np.dtype(problem.dtype)
+        memory = np.zeros(n + 2 * GUARD, dtype)
+        self.out = memory[GUARD : GUARD + n]
+        # compiled code need not look where it writes
+        self._guards = memory[:GUARD], memory[GUARD + n :]
+        for guard in self._guards:
+            guard.fill(-0.0)  # by its bits another number than any that is written by adding
+        self._intact = self._guards[0].tobytes()
+        self._written: np.ndarray | None = None  # places of the last answer; None: any
+
+    def __call__(self, w: np.ndarray, rows: np.ndarray) -> tuple[float, np.ndarray | None]:
+        """Sum of the rows' losses, and the places of `out` that count, or None for all.
+
+        Raises
+        ------
+        GradientError
+        """
+        out = self.out
+        if self._written is None:
+            out.fill(0.0)
+        else:
+            out[self._written] = 0.0
+        self._written = None  # until it is known: it may raise
+        try:
+            answer = self.gradient(w, rows, out)
+        except Exception as error:
+            raise GradientError(
+                f"The gradient {self.problem.name} raised {type(error).__name__}: {error}"
+                f"{_advice(error)}"
+            ) from error
+        loss, places = self._parted(answer)
+        if any(guard.tobytes() != self._intact for guard in self._guards):
+            raise GradientError(
+                f"The gradient {self.problem.name} has written beyond its out, which has "
+                f"{self.problem.n_params} numbers."
+            )
+        self._written = places
+        touched = out if places is None else out[places]
+        if not (math.isfinite(loss) and _is_finite(touched)):
+            raise NotFinite(self._what_is_not(loss, rows, w))
+        return loss, places
+
+    def _parted(self, answer: Any) -> tuple[float, np.ndarray | None]:
+        places = None
+        if isinstance(answer, tuple) and len(answer) == 2:
+            answer, places = answer
+            places = self._checked(np.asarray(places))
+        if isinstance(answer, np.ndarray) and answer.ndim == 0:
+            answer = answer[()]
+        if not ranges.is_number(answer):
+            shape = f" of shape {answer.shape}" if isinstance(answer, np.ndarray) else ""
+            raise GradientError(
+                f"The gradient {self.problem.name} has to return the sum of the rows' losses, a "
+                "number, or that and the places of out that it has written; it returned "
+                f"{type(answer).__name__}{shape}."
+            )
+        return float(answer), places
+
+    def _checked(self, places: np.ndarray) -> np.ndarray:
+        n = self.problem.n_params
+        if places.ndim != 1 or (places.size and places.dtype.kind not in "iu"):
+            raise GradientError(
+                f"The gradient {self.problem.name} has to return places as a vector of whole "
+                f"numbers; it returned {places.dtype} of shape {places.shape}."
+            )
+        places = places.astype(np.int64, copy=False)
+        if places.size and (places.min() < 0 or places.max() >= n):
+            raise GradientError(
+                f"The gradient {self.problem.name} has returned places from {places.min()} to "
+                f"{places.max()}, and there are {n} numbers, from 0 on."
+            )
+        return places
+
+    def _what_is_not(self, loss: float, rows: np.ndarray, w: np.ndarray) -> str:
+        what = "a loss" if not math.isfinite(loss) else "a gradient"
+        size = float(np.abs(w).max(initial=0.0))
+        return (
+            f"The gradient {self.problem.name} gave {what} that is NaN or infinite, of "
+            f"{len(rows)} rows, the first of which is row {rows[0]}, at a vector whose largest "
+            f"number is {size:.3g}. If that has grown, the steps are too long: a smaller "
+            "step=StepSize('constant', eta0=...) might help."
+        )
+
+
+class NotFinite(GradientError):
+    """A loss or a gradient is not finite: where the vector is still, the user's function is why."""
+
+
+def _is_finite(vector: np.ndarray) -> bool:
+    # a product is finite only if every factor is; one that overflows is looked at again
+    return math.isfinite(float(np.dot(vector, vector))) or bool(np.isfinite(vector).all())
+
+
+def _advice(error: Exception) -> str:
+    if "read-only" in str(error):
+        return (
+            ". The vector, the rows and, in processes, the arrays that the gradient brings along "
+            "must not be written: they are others', too."
+        )
+    return ""

@@ -1,0 +1,304 @@
+"""Modules of torch as problems: their parameters as one vector, their gradients by autograd.
+
+Who writes: a worker's replica is its own. Its parameters are views of the vector that the worker
+reads, and their gradients views of the `out` that it is given: nothing is copied. Parameters that
+several workers shared as such would be stopped by torch, which counts the writes to each. Who
+frees: replicas belong to the workers, and end with them; the first worker's stays with the problem
+until the next run, for its buffers.
+"""
+
+from __future__ import annotations
+
+import copy
+import ctypes
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hogshare import ranges
+from hogshare.problems.gradient import FLOATS, NOBODY, GradientProblem
+from hogshare.problems.model import Model
+from hogshare.problems.params import Params, params_of
+
+REDUCTIONS = ("mean", "sum")
+
+
+def library() -> Any:
+    """torch, which is imported here and nowhere else.
+
+    Raises
+    ------
+    ImportError
+        If it is not installed.
+    """
+    try:
+        import torch
+    except ImportError as error:
+        raise ImportError(
+            "problems.torch needs PyTorch: pip install torch, or 'hogshare[torch]'."
+        ) from error
+    return torch
+
+
+@dataclass(frozen=True)
+class ModuleParams(Params):
+    """What a run on a module returns: its parameters as one vector, and a module with them.
+
+    Attributes
+    ----------
+    module : torch.nn.Module
+        A copy of the module that the problem was made of, with these parameters, and with the first
+        worker's buffers.
+    """
+
+    module: Any = None
+
+
+class ModuleProblem(GradientProblem):
+    """A module of torch, a loss and rows; make one with `hogshare.problems.torch`."""
+
+    def __init__(
+        self,
+        module: Any,
+        loss: Callable[..., Any],
+        rows: Sequence[np.ndarray] | Any,
+        n_rows: int,
+        reduction: str,
+        seed: int | None,
+    ) -> None:
+        self.module = module
+        self.loss = loss
+        self.data = rows
+        self.n_rows = n_rows
+        self.reduction = reduction
+        self.seed = seed
+        parameters = _trained(module)
+        self.n_params = sum(p.numel() for p in parameters)
+        self.dtype = parameters[0].detach().cpu().numpy().dtype
+        self._first: Replica | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_first": None}
+
+    @property
+    def name(self) -> str:
+        """The module's class."""
+        return type(self.module).__qualname__
+
+    @property
+    def users(self) -> tuple[Any, ...]:
+        """What is not ours in it."""
+        return self.module, self.loss, self.data
+
+    def for_worker(self, me: int) -> Callable[..., Any]:
+        """A replica of the module, for one worker."""
+        replica = Replica(self, me)
+        if me == 0:
+            self._first = replica
+        return replica
+
+    def gradient(self, w: np.ndarray, rows: np.ndarray, out: np.ndarray) -> float:
+        """The sum over some rows, by a replica that is made for it."""
+        return Replica(self, NOBODY)(w, rows, out)
+
+    def start(self) -> np.ndarray:
+        """The module's parameters as they are."""
+        return np.concatenate([p.detach().cpu().numpy().reshape(-1) for p in _trained(self.module)])
+
+    def view(self, model: Model) -> ModuleParams:
+        """The vector, and a module with it."""
+        known = params_of(model)
+        torch, module = library(), copy.deepcopy(self.module)
+        with torch.no_grad():
+            if self._first is not None:
+                for mine, its in zip(module.buffers(), self._first.module.buffers(), strict=True):
+                    mine.copy_(its)
+            vector = torch.from_numpy(np.array(known.params))
+            torch.nn.utils.vector_to_parameters(vector, _trained(module))
+        return ModuleParams(known.params, known.t, known.average, module)
+
+
+class Replica:
+    """One worker's module over the vector that it reads and the gradient that it writes."""
+
+    def __init__(self, problem: ModuleProblem, me: int) -> None:
+        torch = library()
+        if problem.seed is not None and me != NOBODY:
+            torch.manual_seed(problem.seed + me)
+        self.torch = torch
+        self.module = copy.deepcopy(problem.module)
+        self.module.train()
+        self.loss = problem.loss
+        self.by_mean = problem.reduction == "mean"
+        self.data = problem.data
+        if isinstance(problem.data, tuple):
+            self.data = tuple(torch.from_numpy(_writable(array)) for array in problem.data)
+        self.parameters = _trained(self.module)
+        self._at: tuple[int, int] = 0, 0
+
+    def __call__(self, w: np.ndarray, rows: np.ndarray, out: np.ndarray) -> float:
+        """Sum of the rows' losses; autograd adds their gradients to `out`."""
+        at = w.ctypes.data, out.ctypes.data
+        if at != self._at:
+            self._lie_on(w, out)
+            self._at = at
+        *inputs, target = self._batch(rows)
+        loss = self.loss(self.module(*inputs), target)
+        if loss.dim():
+            raise ValueError(
+                f"the loss has to be one number, by reduction='mean' or 'sum'; it has the shape "
+                f"{tuple(loss.shape)}"
+            )
+        total = loss * len(rows) if self.by_mean else loss
+        total.backward()
+        return float(total.detach())
+
+    def _batch(self, rows: np.ndarray) -> Sequence[Any]:
+        if isinstance(self.data, tuple):
+            places = self.torch.from_numpy(_writable(rows))
+            return [tensor.index_select(0, places) for tensor in self.data]
+        collate = self.torch.utils.data.default_collate
+        found: Sequence[Any] = collate([self.data[row] for row in rows.tolist()])
+        return found
+
+    def _lie_on(self, w: np.ndarray, out: np.ndarray) -> None:
+        """Have the parameters be views of one vector, and their gradients of the other."""
+        vector, slope = (self.torch.from_numpy(_writable(array)) for array in (w, out))
+        begin = 0
+        for parameter in self.parameters:
+            end = begin + parameter.numel()
+            parameter.data = vector[begin:end].view(parameter.shape)
+            parameter.grad = slope[begin:end].view(parameter.shape)
+            begin = end
+
+
+def _trained(module: Any) -> list[Any]:
+    return [p for p in module.parameters() if p.requires_grad]
+
+
+def _writable(array: np.ndarray) -> np.ndarray:
+    """The same memory as an array that may be written, for torch, which has no other tensors.
+
+    Nobody writes it: a module reads its parameters and its rows.
+    """
+    if array.flags.writeable or not array.size:
+        return array
+    array = np.ascontiguousarray(array)
+    memory = (ctypes.c_byte * array.nbytes).from_address(array.ctypes.data)
+    memory.owner = array  # type: ignore[attr-defined]  # which the new array keeps, through this
+    return np.ndarray(array.shape, array.dtype, memory)  # type: ignore[arg-type]
+
+
+def torch(
+    module: Any,
+    loss: Callable[..., Any],
+    rows: Any,
+    *,
+    reduction: str = "mean",
+    seed: int | None = None,
+) -> ModuleProblem:
+    """State the training of a module of torch as a problem.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        Its parameters that require a gradient are the vector, in the order of
+        ``module.parameters()``, all float32 or all float64, on the CPU. Workers have copies of it
+        in training mode; it itself stays as it is.
+    loss : callable
+        ``loss(module(*inputs), target)`` gives one number, such as
+        `torch.nn.functional.cross_entropy`.
+    rows : tuple of tensors, or Dataset
+        Tensors or arrays of one length: inputs, and last the target. Or a data set with ``len`` and
+        ``[row]``, whose items are put together by ``torch.utils.data.default_collate``.
+    reduction : {"mean", "sum"}, default="mean"
+        What the loss makes of the rows of a batch. A step is by their *sum* in any case, as of
+        every problem by a gradient: divide the step size by the rows of a mini-batch for that of
+        ``torch.optim.SGD``.
+    seed : int or None, default=None
+        Of torch's generator in every worker, for modules that draw (dropout). Workers of one
+        process share its generator, so that such runs repeat with one worker only.
+
+    Returns
+    -------
+    ModuleProblem
+        ``report.model.params`` is the vector, and ``report.model.module`` a module with it.
+
+    Raises
+    ------
+    ImportError
+        If torch is not installed.
+    TypeError, ValueError
+        If something is of another kind, or there is nothing to train.
+
+    Notes
+    -----
+    With several workers torch computes with one thread in each. ``runtime="auto"`` takes processes:
+    threads share the interpreter, of which a small module needs much. Buffers (running means of
+    batch normalisation) are not part of the vector: every worker has its own, and the module that
+    comes back has those of the first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import torch
+    >>> from hogshare import SGD, problems, solve
+    >>> X = torch.randn(200, 3, generator=torch.Generator().manual_seed(0))
+    >>> y = X @ torch.tensor([1.0, -2.0, 0.5])
+    >>> module = torch.nn.Linear(3, 1)
+    >>> def loss(output, target):
+    ...     return torch.nn.functional.mse_loss(output[:, 0], target)
+    >>> problem = problems.torch(module, loss, (X, y))
+    >>> report = solve(problem, rule=SGD(batch=10), step=0.01, stop=20, seed=0)
+    >>> report.model.module.weight.detach().numpy().round(2).tolist()
+    [[1.0, -2.0, 0.5]]
+    """
+    lib = library()
+    if not isinstance(module, lib.nn.Module):
+        raise TypeError(f"module must be a torch.nn.Module; got {type(module).__name__}.")
+    if not callable(loss):
+        raise TypeError(f"loss must be a function (output, target); got {type(loss).__name__}.")
+    if reduction not in REDUCTIONS:
+        raise ValueError(f"reduction must be 'mean' or 'sum'; got {reduction!r}.")
+    if seed is not None:
+        ranges.whole(0, seed=seed)
+    trained = _trained(module)
+    if not trained:
+        raise ValueError("module has no parameter that requires a gradient.")
+    kinds = {str(p.dtype).removeprefix("torch.") for p in trained}
+    if len(kinds) > 1 or not kinds <= {str(kind) for kind in FLOATS}:
+        raise ValueError(
+            "module's parameters must be all float32 or all float64; they are "
+            f"{', '.join(sorted(kinds))}."
+        )
+    if any(p.device.type != "cpu" for p in trained):
+        raise ValueError("module must be on the CPU: module.cpu().")
+    if isinstance(rows, (tuple, list)):
+        arrays = tuple(_array_of(part) for part in rows)
+        lengths = {len(array) for array in arrays}
+        if len(arrays) < 2 or len(lengths) != 1:
+            raise ValueError(
+                "rows must be inputs and targets of one length, (X, y); got "
+                f"{len(arrays)} of lengths {sorted(lengths)}."
+            )
+        rows = arrays
+    elif not (hasattr(rows, "__len__") and hasattr(rows, "__getitem__")):
+        raise TypeError(
+            "rows must be a tuple of tensors, or a data set with a length and items; got "
+            f"{type(rows).__name__}."
+        )
+    n_rows = len(rows[0]) if isinstance(rows, tuple) else len(rows)
+    if n_rows == 0:
+        raise ValueError("rows is empty.")
+    return ModuleProblem(module, loss, rows, n_rows, reduction, seed)
+
+
+def _array_of(part: Any) -> np.ndarray:
+    """A tensor's memory, or an array: what travels to processes once, in shared memory."""
+    if isinstance(part, library().Tensor):
+        return part.detach().cpu().contiguous().numpy()
+    if isinstance(part, np.ndarray):
+        return part
+    raise TypeError(f"rows must hold tensors or arrays; got {type(part).__name__}.")

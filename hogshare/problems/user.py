@@ -1,0 +1,169 @@
+"""A problem by a gradient of the user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from hogshare import ranges
+from hogshare.problems.gradient import FLOATS, GradientProblem
+
+
+class UserProblem(GradientProblem):
+    """A problem whose gradient is a function; make one with `hogshare.problems.user`."""
+
+    def __init__(
+        self,
+        gradient: Callable[..., Any],
+        n_rows: int,
+        n_params: int,
+        objective: Callable[[np.ndarray], float] | None,
+        start: np.ndarray,
+        curvature: float | np.ndarray,
+    ) -> None:
+        self.gradient = gradient  # type: ignore[method-assign]
+        self.n_rows = n_rows
+        self.n_params = n_params
+        self.dtype = start.dtype
+        self._objective = objective
+        self._start = start
+        self._curvature = curvature
+
+    @property
+    def name(self) -> str:
+        """What the function is called."""
+        return getattr(self.gradient, "__qualname__", None) or type(self.gradient).__qualname__
+
+    @property
+    def users(self) -> tuple[Any, ...]:
+        """What is not ours in it: on its way to a process it goes with its code."""
+        return self.gradient, self._objective
+
+    def objective(self, params: np.ndarray) -> float:
+        """The user's objective, or the mean of the losses that the gradient sums."""
+        if self._objective is None:
+            return super().objective(params)
+        return float(self._objective(params))
+
+    def start(self) -> np.ndarray:
+        """Where a run begins."""
+        return self._start.copy()
+
+    def curvature(self) -> float | np.ndarray:
+        """As it was given."""
+        return self._curvature
+
+
+def user(
+    gradient: Callable[..., Any],
+    n_rows: int,
+    n_params: int,
+    objective: Callable[[np.ndarray], float] | None = None,
+    start: Any = None,
+    *,
+    curvature: Any = 0.0,
+) -> UserProblem:
+    """State a problem by a gradient of one's own, on every plane, barrier and runtime.
+
+    What is minimised is ``f(w) = sum over the rows of f_r(w) / n_rows``.
+
+    Parameters
+    ----------
+    gradient : callable
+        ``gradient(w, rows, out)`` adds the gradients of the rows to `out` and returns the sum of
+        their losses::
+
+            w : ndarray of shape (n_params,), where; read-only
+            rows : ndarray of int64, which rows, each once; read-only
+            out : ndarray of shape (n_params,), zeros when it is called
+
+        Where it writes few numbers of `out` it may return ``(loss, places)``, with the places of
+        those, each once. In NumPy, compiled by Numba, or in anything else; workers call it at the
+        same time. With ``@numba.njit(nogil=True)`` threads run beside each other; otherwise take
+        ``runtime="processes"``, which "auto" does, too. Processes get it with its code and what it
+        refers to; arrays of a megabyte and more are there once, in shared memory, read-only.
+    n_rows : int
+        Terms of the sum.
+    n_params : int
+        Numbers of the vector.
+    objective : callable, default=None
+        ``objective(params) -> float``, for the trace. None: the mean of the losses that `gradient`
+        sums, by a pass over all rows.
+    start : array-like of shape (n_params,), default=None
+        Where a run begins; None: at zeros. float32 and float64 are kept, and are the vector's type;
+        anything else becomes float64.
+    curvature : float or array-like of shape (n_params,), default=0.0
+        How curved the objective is along each number, at most. Where workers have copies of their
+        own, an exchange weighs their changes by it: 0 adds them, infinity averages them.
+
+    Returns
+    -------
+    UserProblem
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is of another kind, out of its range, or NaN.
+
+    Notes
+    -----
+    A step is ``w -= eta * out`` with the *sum* over the rows of a block, which is one step, unless
+    ``SGD(batch=...)`` says how many rows are. `Stop` and the trace divide sums by `n_rows`. `solve`
+    calls the gradient once, for a few rows at the start, before any worker begins: to see that it
+    works, and how long it takes.
+
+    Examples
+    --------
+    Logistic regression in five lines of NumPy, by two workers:
+
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from hogshare import SGD, StepSize, problems, solve
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X, sign = scale(X), 2.0 * y - 1.0
+    >>> def gradient(w, rows, out):
+    ...     margin = sign[rows] * (X[rows] @ w)
+    ...     out += X[rows].T @ (-sign[rows] / (1.0 + np.exp(margin)))
+    ...     return np.logaddexp(0.0, -margin).sum()
+    >>> problem = problems.user(gradient, *X.shape)
+    >>> run = {"rule": SGD(batch=16), "step": StepSize("constant", 0.01), "stop": 20}
+    >>> report = solve(problem, runtime="threads", n_workers=2, trace=1, seed=0, **run)
+    >>> report.model.params.shape, bool(report.objective < 0.1)
+    ((30,), True)
+    """
+    if not callable(gradient):
+        raise TypeError(
+            f"gradient must be a function (w, rows, out) -> loss; got {type(gradient).__name__}."
+        )
+    if objective is not None and not callable(objective):
+        raise TypeError(
+            f"objective must be a function (params) -> float; got {type(objective).__name__}."
+        )
+    ranges.whole(1, n_rows=n_rows, n_params=n_params)
+    n_params = int(n_params)
+    if start is None:
+        first = np.zeros(n_params)
+    else:
+        first = np.array(start)
+        first = first if first.dtype in FLOATS else first.astype(np.float64)
+        if first.shape != (n_params,):
+            raise ValueError(
+                f"start must have shape ({n_params},), a number for each of n_params; got "
+                f"{first.shape}."
+            )
+        if not np.isfinite(first).all():
+            raise ValueError("start holds NaN or infinity.")
+    bound = _bound(curvature, n_params)
+    return UserProblem(gradient, int(n_rows), n_params, objective, first, bound)
+
+
+def _bound(curvature: Any, n_params: int) -> float | np.ndarray:
+    bound = np.asarray(curvature, dtype=np.float64)
+    if bound.shape not in ((), (n_params,)) or not (bound >= 0.0).all():
+        raise ValueError(
+            f"curvature must be a number, or {n_params} of them, at least 0; got {curvature!r}."
+        )
+    return float(bound) if bound.ndim == 0 else bound

@@ -1,0 +1,35 @@
+"""Linear algebra beside several workers: one thread for each of them.
+
+NumPy's library starts a thread for every core at every larger product. Workers that each do so
+would have many times more threads than there are cores, which is several times slower than one for
+each worker, and sums in another order.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+
+from hogshare.engine.session import Session
+
+
+@contextlib.contextmanager
+def one_thread_each(session: Session) -> Iterator[None]:
+    """Have linear algebra use one thread, where several workers take steps outside of kernels."""
+    if session.outside is None or session.settings.n_workers == 1:
+        yield
+        return
+    # imported here: it looks at all libraries there are, for a millisecond or two
+    from threadpoolctl import threadpool_limits
+
+    torch = sys.modules.get("torch")  # which counts its own
+    before = None if torch is None else torch.get_num_threads()
+    with threadpool_limits(limits=1):
+        try:
+            if torch is not None:
+                torch.set_num_threads(1)
+            yield
+        finally:
+            if torch is not None:
+                torch.set_num_threads(before)

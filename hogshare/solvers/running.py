@@ -1,0 +1,336 @@
+"""One run, from choices that are settled to its report: prepare, run, report."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+import warnings
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from hogshare import memory
+from hogshare.barriers import BuiltIn
+from hogshare.callers import users_line
+from hogshare.engine.arrays import Shapes, fill, lent, row_arrays
+from hogshare.engine.checkpoints import Checkpoint, Saved
+from hogshare.engine.checks import FIRST_LOOK, AtRest, Checks
+from hogshare.engine.choices import Choices
+from hogshare.engine.confirming import Confirmation, can_go_on, go_on
+from hogshare.engine.description import describe
+from hogshare.engine.gradient_checks import GradientChecks
+from hogshare.engine.keeping import Keeper
+from hogshare.engine.memory import memory_of
+from hogshare.engine.outside import Outside
+from hogshare.engine.resuming import restore
+from hogshare.engine.session import Session, Settings
+from hogshare.interrupts import errstate
+from hogshare.kernels import epochs, layout
+from hogshare.problems.model import Model, sum_of_squares
+from hogshare.problems.protocol import by_gradient
+from hogshare.report import Report
+from hogshare.runtimes.blas import one_thread_each
+from hogshare.runtimes.driver import looks_of
+from hogshare.runtimes.ending import known
+from hogshare.runtimes.hooks import OnEpoch, side_by_side
+from hogshare.solvers import outcome
+from hogshare.solvers.again import Again
+from hogshare.stragglers import Stragglers
+
+if TYPE_CHECKING:
+    from hogshare.engine.recording import Recording
+
+COPIES = 4  # of a model that a fit makes in float64, at least: 27 to 58 bytes a coefficient in all
+
+
+@dataclass(kw_only=True)
+class Run:
+    """A run that has been settled.
+
+    Parameters
+    ----------
+    choices : Choices
+    runner : object
+        The runtime.
+    notes : list of str
+        For the report; more come.
+    began : float
+        When the call began, by `time.perf_counter`.
+    start : Model or None
+        Where the caller has it start.
+    saved : Saved or None
+        The run that it goes on with.
+    checkpoint : Checkpoint or None
+    facts : dict
+        What run it is, for checkpoints.
+    stragglers : Stragglers or None
+    on_epoch : callable or None
+    gradients : bool
+        Whether the trace has the gradient's norm.
+    seed : object
+        As it was given.
+    again : Again
+        What the call was, for predictions.
+    """
+
+    choices: Choices
+    runner: Any
+    notes: list[str]
+    began: float
+    start: Model | None
+    saved: Saved | None
+    checkpoint: Checkpoint | None
+    facts: dict[str, Any]
+    stragglers: Stragglers | None
+    on_epoch: OnEpoch | None
+    gradients: bool
+    seed: Any
+    again: Again
+    seconds: dict[str, float] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        c = self.choices
+        self.settings, self.shapes = describe(c)
+        if c.record:
+            from hogshare.engine.recording import check_recordable
+
+            check_recordable(self.settings, c.plane.has_homes)
+        self.checks = checks_of(c)
+        self.handed = lent(self.start, self.settings.rule["iterate"])
+        if not self.handed:
+            memory.require(
+                COPIES * 8 * c.problem.n_features * c.problem.n_columns,
+                f"A fit of {c.problem.n_features:,} features",
+            )
+
+    def to_the_end(self) -> Report:
+        """Do it all.
+
+        Raises
+        ------
+        ValueError
+            If the run diverges.
+        """
+        arrays = self.runner.allocate(self.shapes, row_arrays(self.choices.problem), self.handed)
+        try:
+            self.prepare(arrays)
+            model = self.work()
+            return self.report(model)
+        finally:
+            self.runner.close()
+
+    # -- before
+
+    def prepare(self, arrays: dict[str, np.ndarray]) -> None:
+        """Fill memory, compile kernels, and settle who looks at the model on the way."""
+        c, saved, checks = self.choices, self.saved, self.checks
+        asked = None if isinstance(c.barrier, BuiltIn) else c.barrier
+        outside = Outside(c.problem, c.rule) if by_gradient(c.problem) else None
+        plane = c.plane if c.plane.has_homes else None
+        session = Session(arrays, self.settings, asked, self.stragglers, outside, plane)
+        fill(session, c.problem, c.rule, c.stop, c.step, self.start)
+        next_look = FIRST_LOOK if self.start is None else 0  # a start may be good enough
+        if saved is not None:
+            restore(session, saved)
+            next_look = saved.next_look
+            self.notes.append(f"resumed after {saved.epochs} epochs from {saved.path}")
+        if checks is not None:
+            session.raise_limit(next_look)
+            if saved is not None:
+                checks.go_on(session, saved.looks_seen)
+            elif self.start is None:
+                checks.begin(session)
+        self.session, self.heard = session, self.on_epoch
+        self.keeper: Keeper | None = None
+        self.at_rest: AtRest | None = checks
+        if self.checkpoint is not None:
+            self._keep(next_look)
+        session.set_up_turns(looks_of(session))
+        filled = time.perf_counter()
+        session.worker(0).prepare()
+        if checks is not None:
+            checks.prepare()
+        self.doubt = confirmation_of(c, session)
+        self.ready = time.perf_counter()
+        self.seconds = {"setup": filled - self.began, "compile": self.ready - filled}
+
+    def _keep(self, next_look: int) -> None:
+        assert self.checkpoint is not None
+        inside = self.runner.name == "caller"
+        keeper = Keeper(self.session, self.checkpoint, self.facts, self.checks, next_look, inside)
+        self.session.raise_limit(keeper.limit)
+        self.keeper = keeper
+        self.heard, self.at_rest = keeper.told_by(self.on_epoch), keeper.at_rest
+
+    # -- the run
+
+    def work(self) -> Model:
+        """Let the workers run; returns the model.
+
+        Raises
+        ------
+        ValueError
+            If it has left the floating-point range.
+        """
+        session = self.session
+        session.began = session.clock()
+        with errstate(all="ignore") as held:  # an average may be too large for the rows' type
+            try:
+                with known(session), one_thread_each(session):
+                    self.notes += held.outside(self._run)
+            except BaseException:
+                if self.handed:
+                    session.settle()
+                raise
+            over = time.perf_counter()
+            session.restore_sums()
+            model = session.model(last=self.runner.is_private)
+            remembered = memory_of(session)
+            self.squares = sum_of_squares(model.coef)
+            is_finite = model.is_finite(self.squares)
+        self.seconds["run"] = over - self.ready
+        self.seconds["total"] = over - self.began
+        if remembered is not None:
+            model = dataclasses.replace(model, memory=remembered)
+        if session.word(layout.STOP) == layout.STOPPED_BY_DIVERGENCE or not is_finite:
+            raise diverged(session.word(layout.EPOCHS), self.choices)
+        return model
+
+    def _run(self) -> list[str]:
+        """Let the workers run, and again while the model is not what was asked for."""
+        notes: list[str] = self.runner.run(self.session, self.heard, self.at_rest)
+        while self.doubt is not None and self._must_go_on(self.doubt):
+            go_on(self.session)
+            notes += self.runner.run(self.session, self.heard, self.at_rest)
+        return notes
+
+    def _must_go_on(self, doubt: Confirmation) -> bool:
+        """Whether a run that `tol` has ended is to go on; looks at the model."""
+        session = self.session
+        if session.word(layout.STOP) != layout.STOPPED_BY_CRITERION:
+            return False
+        return not doubt.look(session) and can_go_on(session) and not doubt.is_hopeless
+
+    # -- after
+
+    def report(self, model: Model) -> Report:
+        """What has come of it."""
+        c, session, checks, doubt = self.choices, self.session, self.checks, self.doubt
+        if self.keeper is not None:
+            self.keeper.finish()
+            self.notes += self.keeper.notes
+        if outcome.is_absurd(c.problem, model, self.squares):
+            warnings.warn(outcome.absurd(c.rule), ConvergenceWarning, stacklevel=users_line())
+            self.notes.append(outcome.absurd(c.rule))
+        if checks is not None:
+            model = self._looked_at(checks, model)
+        converged, why = self._end()
+        described = outcome.settings(c, self.runner.name, session, self.seed)
+        simulated = self.runner if self.runner.name == "simulator" else None
+        if simulated is not None:
+            described["simulator"] = simulated.simulator.to_dict()
+            self.seconds["virtual"] = simulated.seconds
+        first = self.start if self.saved is None else self.saved.model()
+        begun = 0 if self.saved is None else self.saved.epochs
+        return Report(
+            model=c.problem.view(model),
+            settings=described,
+            versions=outcome.versions(),
+            machine=outcome.machine(),
+            n_epochs=session.word(layout.EPOCHS),
+            converged=converged,
+            stop_reason=why,
+            checks=[*(checks.seen if checks else []), *(doubt.seen if doubt else [])],
+            epoch_losses=outcome.epoch_losses(session),
+            trace=outcome.trace(session, c.problem, first, self.gradients, begun)
+            if c.trace
+            else None,
+            workers=outcome.workers(session),
+            staleness=outcome.staleness(session),
+            ages=outcome.ages(session),
+            turns=outcome.turns(session),
+            mail=outcome.mail(session),
+            seconds=self.seconds,
+            traffic=None if simulated is None else simulated.traffic.as_dict(),
+            notes=self.notes,
+            again=self.again,
+            recording=recorded(session, c, self.settings, self.shapes, self.start)
+            if c.record
+            else None,
+        )
+
+    def _looked_at(self, checks: Checks, model: Model) -> Model:
+        """The model that is returned, whyever the run has ended, with what a look makes of it."""
+        session = self.session
+        if checks.seen and checks.seen[-1]["epoch"] >= session.word(layout.EPOCHS):
+            return model
+        with errstate(all="ignore"):  # as in the run, whose looks are within it
+            checks.look(session, side_by_side)
+        return dataclasses.replace(model, intercept=session.model().intercept)
+
+    def _end(self) -> tuple[bool, str]:
+        """Whether a criterion was met, and why the run has ended, in words."""
+        checks, doubt, reason = self.checks, self.doubt, self.session.word(layout.STOP)
+        converged, why = reason == layout.STOPPED_BY_CRITERION, outcome.REASONS[reason]
+        if doubt is not None and doubt.seen:
+            if converged:
+                converged = doubt.met
+                why = why if converged else f"the losses no longer fall, but {doubt.sentence()}"
+            else:
+                self.notes.append(f"after {doubt.seen[-1]['epoch']} epochs {doubt.sentence()}")
+        if self.runner.name == "simulator" and self.runner.reached_limit:
+            why = f"the Simulator's {self.runner.seconds:g} virtual seconds were over"
+        if checks is not None:
+            converged = checks.met
+            if checks.hopeless:
+                why = "the epochs that are left would not do"
+            why = checks.sentence() if converged else f"{why}; {checks.sentence()}"
+        return converged, why
+
+
+def checks_of(c: Choices) -> Checks | None:
+    """Who looks at the model on its way, if a criterion asks for it."""
+    if not c.stop.looks:
+        return None
+    if by_gradient(c.problem):
+        return GradientChecks(c.problem, c.stop)
+    return Checks(c.problem, c.stop, c.rule.remembers)
+
+
+def confirmation_of(c: Choices, session: Session) -> Confirmation | None:
+    """Who looks at a run that `tol` would end; None where that is not asked for, or not needed."""
+    if not c.stop.confirm or c.stop.tol is None:
+        return None
+    doubt = Confirmation(c.problem, c.stop.tol, c.stop.epochs)
+    if not doubt.is_needed(session):
+        return None
+    doubt.prepare()
+    return doubt
+
+
+def recorded(
+    session: Session, c: Choices, settings: Settings, shapes: Shapes, start: Model | None
+) -> Recording | None:
+    """The run's recording; None where somebody has died, and with it part of what happened."""
+    from hogshare.engine.recording import Recording, taken_from
+
+    died = bool((session.schedule.table[:, layout.T_STATE] == layout.DEAD).any())
+    events = taken_from(session)
+    if died or len(events) < session.word(layout.COMPLETED):
+        return None
+    exact = session.plan.private == epochs.MASTER
+    return Recording(events, exact, settings, shapes, c.rule, c.step, c.stop, start)
+
+
+def diverged(epoch: int, c: Choices) -> ValueError:
+    """The error of a run whose model left the floating-point range."""
+    advice = ""
+    if c.problem.has_rows:
+        advice = "Scaling input data with StandardScaler or MinMaxScaler might help. "
+    return ValueError(
+        f"Floating-point under-/overflow occurred at epoch #{epoch}. {advice}The steps are too "
+        f"large for this {'data' if c.problem.has_rows else 'problem'}: {c.rule.remedy()} might "
+        "help too."
+    )

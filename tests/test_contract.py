@@ -1,0 +1,221 @@
+"""What every problem, rule, plane, barrier and runtime has to do, whatever it is together with.
+
+Who adds a member adds a row to its table here. Every pair that can be chosen either runs, keeps its
+promises and comes nearer to the optimum, or is refused in a sentence before anything is allocated.
+"""
+
+import itertools
+
+import numba
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from hogshare import (
+    ASP,
+    BSP,
+    PBSP,
+    PSSP,
+    SAGA,
+    SDCA,
+    SGD,
+    SSP,
+    Fraction,
+    Master,
+    Plane,
+    Rule,
+    Shared,
+    Simulator,
+    StepSize,
+    Throttled,
+    problems,
+    solve,
+)
+
+N, D = 240, 5
+DRAWS = np.random.default_rng(0)
+X = DRAWS.standard_normal((N, D))
+Y = (X @ np.arange(1.0, D + 1.0) + 0.5 * DRAWS.standard_normal(N) > 0.0).astype(int)
+MANY = np.argmax(X[:, :3], axis=1)
+SIGN = 2.0 * Y - 1.0
+
+
+def by_numpy(w, rows, out):
+    x, s = X[rows], SIGN[rows]
+    margin = s * (x @ w)
+    out += x.T @ (-s / (1.0 + np.exp(margin))) + 0.01 * len(rows) * w
+    return np.logaddexp(0.0, -margin).sum() + 0.005 * len(rows) * (w @ w)
+
+
+@numba.njit(nogil=True)
+def by_numba(w, rows, out):
+    loss = 0.0
+    for r in rows:
+        margin = SIGN[r] * (X[r] * w).sum()
+        out += -SIGN[r] / (1.0 + np.exp(margin)) * X[r] + 0.01 * w
+        loss += np.log1p(np.exp(-margin)) + 0.005 * (w * w).sum()
+    return loss
+
+
+def by_places(w, rows, out):
+    """Distances from a target along one coordinate for each row."""
+    places = rows % D
+    np.add.at(out, places, w[places] - 1.0)
+    return 0.5 * np.square(w[places] - 1.0).sum(), np.unique(places)
+
+
+class Median(problems.GradientProblem):
+    """Where the smoothed distances to some points are least."""
+
+    def __init__(self, points):
+        self.points = points
+        self.n_rows, self.n_params = points.shape
+
+    def gradient(self, w, rows, out):
+        away = w - self.points[rows]
+        far = np.sqrt(np.square(away).sum(axis=1) + 0.01)
+        out += (away / far[:, None]).sum(axis=0)
+        return far.sum()
+
+
+class SignSGD(Rule):
+    """Steps by the gradient's sign."""
+
+    def step(self, gradient, eta):
+        np.sign(gradient, out=gradient)
+        gradient *= eta
+
+
+class Averaged(Plane):
+    """Homes that go on from their mean every other block."""
+
+    def arrays(self, n_params, n_workers):
+        return {"last": ((n_workers, n_params), "float64"), "seen": ((n_workers,), "int64")}
+
+    def after_block(self, home):
+        if home.blocks % 2 == 0:
+            last, seen = home.arrays["last"], home.arrays["seen"]
+            last[home.me], seen[home.me] = home.read(), 1
+            home.write(last[seen > 0].mean(axis=0))
+
+
+PROBLEMS = {
+    "linear": lambda: problems.linear(X, Y, alpha=0.01),
+    "sparse": lambda: problems.linear(sp.csr_array(X * (X > 0.0)), Y, alpha=0.01),
+    "columns": lambda: problems.linear(X, MANY, loss="multinomial", alpha=0.01),
+    "numpy": lambda: problems.user(by_numpy, N, D),
+    "numba": lambda: problems.user(by_numba, N, D),
+    "places": lambda: problems.user(by_places, N, D),
+    "class": lambda: Median(X + 1.0),
+}
+RULES = {
+    "sgd": SGD(),
+    "batch": SGD(batch=8),
+    "average": SGD(average=True),
+    "sdca": SDCA(),
+    "saga": SAGA(),
+    "sign": SignSGD(),
+}
+PLANES = {
+    "shared": Shared(),
+    "lock-free": Shared(exchange=None),
+    "master": Master(),
+    "homes": Averaged(),
+}
+BARRIERS = {
+    "asp": ASP(),
+    "bsp": BSP(),
+    "ssp": SSP(1),
+    "pbsp": PBSP(1),
+    "pssp": PSSP(1, 1),
+    "fraction": Fraction(0.5, 2),
+    "throttled": Throttled(2),
+    "own": lambda table, me: table.clock[me] <= table.clock[table.in_run].min() + 2,
+}
+RUNTIMES = {"threads": "threads", "processes": "processes", "simulator": Simulator(seed=1)}
+
+# What does not go together, and a word of the sentence that says so.
+REFUSED = {
+    ("rule", "problem"): {
+        ("sdca", "columns"): "couples",
+        **{(r, p): "remembers" for r in ("sdca", "saga") for p in ("numpy", "numba")},
+        **{(r, p): "remembers" for r in ("sdca", "saga") for p in ("places", "class")},
+        **{("sign", p): "makes steps of gradients" for p in ("linear", "sparse", "columns")},
+    },
+    ("rule", "plane"): {
+        ("sdca", "lock-free"): "private copies",
+        **{(r, p): "shared vector" for r in ("sdca", "saga") for p in ("master", "homes")},
+    },
+    ("rule", "problem", "plane"): {
+        ("batch", k, p): "batch=1"
+        for k in ("linear", "sparse", "columns")
+        for p in ("shared", "homes")
+    },
+    ("rule", "plane", "runtime"): {("saga", "lock-free", "simulator"): "Simulator"},
+}
+
+
+def words(chosen):
+    """What the sentence that refuses this may say; empty if it has to run."""
+    return [
+        rows[tuple(chosen[kind] for kind in kinds)]
+        for kinds, rows in REFUSED.items()
+        if tuple(chosen[kind] for kind in kinds) in rows
+    ]
+
+
+def first_objective(problem):
+    if problem.has_rows:
+        shape = problem.n_columns, problem.n_features
+        return problem.objective(np.zeros(shape), np.zeros(problem.n_columns))
+    return problem.objective(problem.start())
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("plane", PLANES)
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_contract(problem, plane, runtime):
+    """Every rule; barriers one after the other, each with every other choice in some."""
+    made = PROBLEMS[problem]()
+    offset = sum(map(ord, problem + plane + runtime))
+    barriers = itertools.islice(itertools.cycle(BARRIERS), offset, None)
+    for rule, barrier in zip(RULES, barriers, strict=False):
+        chosen = {"problem": problem, "rule": rule, "plane": plane, "runtime": runtime}
+        run = {
+            "rule": RULES[rule],
+            "plane": PLANES[plane],
+            "barrier": BARRIERS[barrier],
+            "runtime": RUNTIMES[runtime],
+            "n_workers": 2,
+            "step": None if RULES[rule].remembers else StepSize("constant", 0.005),
+            "stop": 4,
+            "trace": 1,
+            "seed": 0,
+        }
+        told = words(chosen)
+        if told:
+            with pytest.raises(ValueError, match="|".join(told)):
+                solve(made, **run)
+            continue
+        report = solve(made, **run)
+        chosen["barrier"] = barrier
+        assert report.n_epochs == 4 and report.n_workers == 2, chosen
+        assert sum(worker["rows"] for worker in report.workers) == 4 * N, chosen
+        assert report.objective < first_objective(made), chosen
+        leads = [worker["largest_lead"] or 0 for worker in report.workers]
+        assert max(leads) <= {"bsp": 0, "ssp": 1, "own": 2}.get(barrier, 99), chosen
+        assert report.to_json() and str(report), chosen
+
+
+@pytest.mark.parametrize("plane", ["shared", "master"])
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_bsp_is_the_same_in_every_runtime(problem, plane):
+    vectors = []
+    for runtime in RUNTIMES.values():
+        made = PROBLEMS[problem]()
+        step = None if made.has_rows else StepSize("constant", 0.005)
+        run = {"plane": PLANES[plane], "barrier": BSP(), "n_workers": 2, "seed": 0, "stop": 3}
+        model = solve(made, runtime=runtime, step=step, **run).model
+        vectors.append(model.coef if made.has_rows else model.params)
+    np.testing.assert_array_equal(vectors[0], vectors[1])
+    np.testing.assert_array_equal(vectors[0], vectors[2])

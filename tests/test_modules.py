@@ -1,0 +1,262 @@
+"""Modules of torch as problems."""
+
+import copy
+import pickle
+import sys
+
+import numpy as np
+import pytest
+
+from hogshare import BSP, SGD, Checkpoint, Master, Shared, Stop, problems, solve
+from hogshare.problems.gradient import GradientError
+
+torch = pytest.importorskip("torch")
+functional = torch.nn.functional
+
+N, D, HIDDEN = 600, 6, 5
+
+
+def rows():
+    draws = torch.Generator().manual_seed(0)
+    X = torch.randn(N, D, generator=draws)
+    return X, (X[:, 0] * X[:, 1] > 0).long()
+
+
+def network(dtype=torch.float64):
+    torch.manual_seed(1)
+    layers = torch.nn.Linear(D, HIDDEN), torch.nn.Tanh(), torch.nn.Linear(HIDDEN, 2)
+    return torch.nn.Sequential(*layers).to(dtype)
+
+
+def problem(dtype=torch.float64, **settings):
+    X, y = rows()
+    return problems.torch(network(dtype), functional.cross_entropy, (X.to(dtype), y), **settings)
+
+
+def by_numpy():
+    """The same network, loss and start, as a gradient in NumPy."""
+    X, y = (tensor.numpy() for tensor in rows())
+    X = X.astype(np.float64)
+    a = HIDDEN * D
+    b, c = a + HIDDEN, a + HIDDEN + 2 * HIDDEN
+
+    def parts(w):
+        return w[:a].reshape(HIDDEN, D), w[a:b], w[b:c].reshape(2, HIDDEN), w[c:]
+
+    def gradient(w, which, out):
+        first, bias, second, last = parts(w)
+        x = X[which]
+        h = np.tanh(x @ first.T + bias)
+        z = h @ second.T + last
+        z -= z.max(axis=1, keepdims=True)
+        p = np.exp(z)
+        p /= p.sum(axis=1, keepdims=True)
+        mine = np.arange(len(which)), y[which]
+        loss = -np.log(p[mine]).sum()
+        p[mine] -= 1.0
+        of_first, of_bias, of_second, of_last = parts(out)
+        of_second += p.T @ h
+        of_last += p.sum(axis=0)
+        back = (p @ second) * (1.0 - h * h)
+        of_first += back.T @ x
+        of_bias += back.sum(axis=0)
+        return loss
+
+    start = problem().start()
+    return problems.user(gradient, N, len(start), start=start)
+
+
+RUN = {"rule": SGD(batch=20), "step": 0.5 / 20, "seed": 0}
+RUNTIMES = ["threads", "processes", "simulator"]
+
+
+@pytest.mark.parametrize("plane", [Shared(), Shared(exchange=None), Master()], ids=repr)
+def test_a_module_is_the_network_that_numpy_computes(plane):
+    settings = {**RUN, "stop": 10, "plane": plane, "n_workers": 1, "trace": 1}
+    mine, same = (solve(p, **settings) for p in (problem(), by_numpy()))
+    np.testing.assert_allclose(mine.model.params, same.model.params, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(mine.trace.objective, same.trace.objective, rtol=1e-9)
+    assert mine.objective < 0.5 * mine.trace.objective[0]
+
+
+def test_one_worker_is_torchs_own_loop():
+    orders = []
+    X, y = rows()
+
+    class Spy(torch.utils.data.Dataset):
+        def __len__(self):
+            return N
+
+        def __getitem__(self, row):
+            orders.append(row)
+            return X[row].double(), y[row]
+
+    spied = problems.torch(network(), functional.cross_entropy, Spy())
+    report = solve(spied, runtime="caller", stop=2, **RUN)
+    module = network()
+    optimiser = torch.optim.SGD(module.parameters(), lr=0.5)
+    for first in range(len(orders) - 2 * N, len(orders), 20):
+        batch = orders[first : first + 20]
+        optimiser.zero_grad()
+        functional.cross_entropy(module(X[batch].double()), y[batch]).backward()
+        optimiser.step()
+    known = torch.nn.utils.parameters_to_vector(module.parameters()).detach().numpy()
+    np.testing.assert_allclose(report.model.params, known, rtol=1e-9)
+    for mine, its in zip(report.model.module.parameters(), module.parameters(), strict=True):
+        torch.testing.assert_close(mine, its)
+
+
+@pytest.mark.parametrize("plane", [Shared(), Master()], ids=repr)
+def test_bsp_repeats_bit_for_bit_in_every_runtime(plane):
+    settings = {**RUN, "stop": 3, "barrier": BSP(), "plane": plane, "n_workers": 2}
+    first, *others = (solve(problem(), runtime=r, **settings).model.params for r in RUNTIMES)
+    for other in others:
+        np.testing.assert_array_equal(first, other)
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_hogwild_in_single_precision(runtime):
+    settings = {**RUN, "stop": 20, "plane": Shared(exchange=None), "n_workers": 2, "trace": 1}
+    report = solve(problem(torch.float32), runtime=runtime, **settings)
+    assert report.model.params.dtype == np.float32
+    assert report.objective < 0.5 * report.trace.objective[0]
+    assert report.n_workers == 2
+
+
+def test_auto_takes_processes():
+    assert not problem().releases_interpreter
+
+
+def test_the_users_module_stays_as_it_is():
+    module = network()
+    before = copy.deepcopy(module.state_dict())
+    X, y = rows()
+    report = solve(problems.torch(module, functional.cross_entropy, (X.double(), y)), stop=2, **RUN)
+    for name, value in module.state_dict().items():
+        torch.testing.assert_close(value, before[name])
+    assert all(p.grad is None for p in module.parameters())
+    back = report.model.module
+    assert back is not module and isinstance(back, torch.nn.Sequential)
+    vector = torch.nn.utils.parameters_to_vector(back.parameters()).detach().numpy()
+    np.testing.assert_array_equal(vector, report.model.params)
+
+
+def test_what_is_frozen_is_not_trained():
+    module = network()
+    module[0].requires_grad_(False)
+    X, y = rows()
+    frozen = module[0].weight.clone()
+    report = solve(problems.torch(module, functional.cross_entropy, (X.double(), y)), stop=2, **RUN)
+    assert report.model.params.shape == (2 * HIDDEN + 2,)
+    torch.testing.assert_close(report.model.module[0].weight, frozen)
+
+
+@pytest.mark.parametrize("runtime", ["caller", *RUNTIMES])
+def test_buffers_are_the_first_workers(runtime):
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(torch.nn.BatchNorm1d(D), torch.nn.Linear(D, 2))
+    X, y = rows()
+    made = problems.torch(module, functional.cross_entropy, (X + 5.0, y))
+    n_workers = 1 if runtime == "caller" else 2
+    settings = {**RUN, "stop": 10, "barrier": BSP(), "trace": 1}
+    report = solve(made, runtime=runtime, n_workers=n_workers, **settings)
+    found = report.model.module[0].running_mean
+    assert module[0].running_mean.abs().max() == 0.0
+    torch.testing.assert_close(found, torch.full((D,), 5.0), atol=0.5, rtol=0.0)
+
+
+def test_dropout_repeats_with_a_seed():
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(
+        torch.nn.Linear(D, 8), torch.nn.Dropout(0.5), torch.nn.Linear(8, 2)
+    )
+    X, y = rows()
+
+    def run(seed):
+        made = problems.torch(module, functional.cross_entropy, (X, y), seed=seed)
+        return solve(made, stop=3, **RUN).model.params
+
+    np.testing.assert_array_equal(run(3), run(3))
+    assert (run(3) != run(4)).any()
+
+
+def test_a_mean_and_a_sum_are_one_loss():
+    def summed(output, target):
+        return functional.cross_entropy(output, target, reduction="sum")
+
+    X, y = rows()
+    by_sum = problems.torch(network(), summed, (X.double(), y), reduction="sum")
+    mine, same = (solve(p, stop=3, **RUN).model.params for p in (problem(), by_sum))
+    np.testing.assert_allclose(mine, same, rtol=1e-10)
+
+
+def test_a_run_goes_on_from_its_checkpoint(tmp_path):
+    path = tmp_path / "run.npz"
+    solve(problem(), stop=2, checkpoint=path, **RUN)
+    resumed = solve(problem(), stop=4, resume=path, **RUN)
+    np.testing.assert_array_equal(
+        resumed.model.params, solve(problem(), stop=4, **RUN).model.params
+    )
+    assert Checkpoint(path).model().params.shape == resumed.model.params.shape
+
+
+def test_it_stops_where_the_gradient_is_small():
+    report = solve(problem(), **RUN, stop=Stop(epochs=400, gradient=0.05))
+    assert report.converged and report.gradient <= 0.05
+
+
+def test_the_report_travels():
+    report = solve(problem(), stop=1, **RUN)
+    again = pickle.loads(pickle.dumps(report.model))
+    np.testing.assert_array_equal(again.params, report.model.params)
+    assert report.problem["gradient"] == "Sequential" and report.to_json()
+
+
+def test_threads_of_torch_are_as_before():
+    before = torch.get_num_threads()
+    seen = []
+
+    def loss(output, target):
+        seen.append(torch.get_num_threads())
+        return functional.cross_entropy(output, target)
+
+    X, y = rows()
+    made = problems.torch(network(), loss, (X.double(), y))
+    solve(made, stop=1, runtime="threads", n_workers=2, **RUN)
+    assert seen[-1] == 1 and torch.get_num_threads() == before
+
+
+def test_what_is_no_module_and_no_rows():
+    X, y = rows()
+    loss = functional.cross_entropy
+    for words, arguments in {
+        "module must be a torch.nn.Module": (lambda x: x, loss, (X, y)),
+        "loss must be a function": (network(), "mse", (X, y)),
+        "rows must be inputs and targets of one length": (network(), loss, (X, y[:-1])),
+        "rows must hold tensors or arrays": (network(), loss, ([1.0], y)),
+        "rows must be a tuple of tensors, or a data set": (network(), loss, 3),
+        "rows is empty": (network(), loss, (X[:0], y[:0])),
+        "no parameter that requires a gradient": (torch.nn.Tanh(), loss, (X, y)),
+        "must be all float32 or all float64": (network(torch.bfloat16), loss, (X, y)),
+    }.items():
+        with pytest.raises((TypeError, ValueError), match=words):
+            problems.torch(*arguments)
+    with pytest.raises(ValueError, match="reduction must be"):
+        problems.torch(network(), loss, (X, y), reduction="none")
+    with pytest.raises(ValueError, match="seed must be"):
+        problems.torch(network(), loss, (X, y), seed=-1)
+
+
+def test_a_loss_of_many_numbers_is_named():
+    def each(output, target):
+        return functional.cross_entropy(output, target, reduction="none")
+
+    X, y = rows()
+    with pytest.raises(GradientError, match="loss has to be one number"):
+        solve(problems.torch(network(), each, (X.double(), y)), stop=1, **RUN)
+
+
+def test_without_torch(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ImportError, match=r"problems\.torch needs PyTorch"):
+        problems.torch(None, None, None)
