@@ -21,7 +21,7 @@ from halfway import share_of_way
 from summaries import store
 
 from hogshare import Stop, datasets, problems, solve
-from hogshare.engine.automatic import automatic_rule
+from hogshare.rules.automatic import automatic_rule
 
 RUNS: dict[str, dict[str, Any]] = {
     "one worker": {"runtime": "caller"},

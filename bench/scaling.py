@@ -25,7 +25,7 @@ from sklearn.preprocessing import StandardScaler
 from summaries import store
 
 from hogshare import SAGA, SDCA, SGD, Shared, Stop, datasets, problems, solve
-from hogshare.engine.automatic import automatic_rule
+from hogshare.rules.automatic import automatic_rule
 from hogshare.runtimes import probing
 from hogshare.solvers import outcome
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from hogshare import datasets, problems, simulation, theory
     from hogshare.barriers import ASP, BSP, PBSP, PSSP, SSP, Fraction, Throttled
     from hogshare.engine.checkpoints import Checkpoint
-    from hogshare.engine.rules import SAGA, SDCA, SGD, Rule
-    from hogshare.engine.steps import StepSize
     from hogshare.engine.stops import Stop
     from hogshare.estimators import (
         ElasticNet,
@@ -35,6 +33,8 @@ if TYPE_CHECKING:
     from hogshare.planes import Master, Plane, Shared
     from hogshare.problems.model import Model
     from hogshare.report import Report
+    from hogshare.rules import SAGA, SDCA, SGD, Rule
+    from hogshare.rules.steps import StepSize
     from hogshare.saving import load, save
     from hogshare.shm.sharing import share
     from hogshare.simulation import Simulator
@@ -61,17 +61,17 @@ _PLACES = {
     "Report": "report",
     "Ridge": "estimators",
     "RidgeClassifier": "estimators",
-    "Rule": "engine.rules",
-    "SAGA": "engine.rules",
-    "SDCA": "engine.rules",
-    "SGD": "engine.rules",
+    "Rule": "rules",
+    "SAGA": "rules",
+    "SDCA": "rules",
+    "SGD": "rules",
     "SGDClassifier": "estimators",
     "SGDRegressor": "estimators",
     "SSP": "barriers",
     "Shared": "planes",
     "Simulator": "simulation",
     "SolverReport": "solver_report",
-    "StepSize": "engine.steps",
+    "StepSize": "rules.steps",
     "Stop": "engine.stops",
     "Throttled": "barriers",
     "asaga": "solvers",

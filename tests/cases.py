@@ -11,15 +11,15 @@ from hogshare.engine.arrays import fill, private_memory, row_arrays
 from hogshare.engine.choices import Choices
 from hogshare.engine.description import describe
 from hogshare.engine.memory import begins_empty
-from hogshare.engine.rules import SGD
 from hogshare.engine.session import Session
-from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
 from hogshare.kernels import epochs, layout, tracking
 from hogshare.kernels.jit import BOUNDSCHECK, JIT_DISABLED
 from hogshare.planes.shared import Shared
 from hogshare.problems import rows as row_views
 from hogshare.problems.linear import linear
+from hogshare.rules import SGD
+from hogshare.rules.steps import StepSize
 
 EVERY_FORM = [
     ("dense", "float32"),

@@ -25,8 +25,8 @@ from hogshare import (
     solve,
     theory,
 )
-from hogshare.engine.steps import optimal_start
 from hogshare.planes.shared import feature_rarity
+from hogshare.rules.steps import optimal_start
 from hogshare.simulation import Exponential, Simulator
 
 RUNTIMES = ["threads", "processes"]

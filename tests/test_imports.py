@@ -45,21 +45,22 @@ LEVELS = {
     "planes": 2,
     "problems": 2,
     "datasets": 6,
-    "engine": 3,
-    "forms": 3,
-    "simulation": 3,
-    "theory": 3,
-    "modelfile": 4,
-    "report": 4,
-    "runtimes": 4,
-    "solver_report": 4,
-    "solvers": 5,
-    "estimators": 6,
-    "studies": 6,
-    "rivals": 7,
-    "saving": 7,
-    "cli": 8,
-    "__main__": 9,
+    "rules": 3,
+    "engine": 4,
+    "forms": 4,
+    "simulation": 4,
+    "theory": 4,
+    "modelfile": 5,
+    "report": 5,
+    "runtimes": 5,
+    "solver_report": 5,
+    "solvers": 6,
+    "estimators": 7,
+    "studies": 7,
+    "rivals": 8,
+    "saving": 8,
+    "cli": 9,
+    "__main__": 10,
 }
 
 KERNELS_MAY = {"numpy", "numba", "llvmlite"} | set(sys.stdlib_module_names)
@@ -150,7 +151,7 @@ def test_the_order_that_is_told_is_the_one_that_is_kept(name):
     text = (PACKAGE.parent / name).read_text(encoding="utf-8")
     (line,) = (line for line in text.splitlines() if line.startswith("    kernels <- "))
     steps = [[LEVELS[one] for one in step.split(", ")] for step in line.strip().split(" <- ")]
-    assert len(steps) == 9
+    assert len(steps) == 10
     for before, after in itertools.pairwise(steps):
         assert max(before) < min(after), line
 

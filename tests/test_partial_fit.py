@@ -13,8 +13,8 @@ from sklearn import linear_model
 from sklearn.base import clone
 
 from hogshare import SGDClassifier, SGDRegressor, Stop
-from hogshare.engine.rules import SGD
 from hogshare.kernels.jit import JIT_DISABLED
+from hogshare.rules import SGD
 
 THEIRS = {
     SGDClassifier: linear_model.SGDClassifier,

@@ -22,16 +22,7 @@ from hogshare import (
     solve,
 )
 from hogshare.datasets import dense, zipf_classification
-from hogshare.engine import arrays, description, memory_steps, rowwise
-from hogshare.engine.pace import (
-    interval_of_rounds,
-    interval_with_memory,
-    keeps,
-    longest_interval,
-    oldest_reading,
-    windows_abreast,
-)
-from hogshare.engine.sampling import largest_share, row_chances
+from hogshare.engine import arrays, description, rowwise
 from hogshare.kernels import layout
 from hogshare.planes.shared import (
     easy_interval,
@@ -40,6 +31,15 @@ from hogshare.planes.shared import (
     row_nanoseconds,
 )
 from hogshare.problems import rows
+from hogshare.rules.pace import (
+    interval_of_rounds,
+    interval_with_memory,
+    keeps,
+    longest_interval,
+    oldest_reading,
+    windows_abreast,
+)
+from hogshare.rules.sampling import largest_share, row_chances
 
 LIMIT = 100
 CLOSE = 1e-8  # relative excess of the objective
@@ -435,7 +435,7 @@ def test_the_first_epoch_of_sdca_knows_of_the_rows_to_come(monkeypatch, loss, st
     model = solve(problem, rule=SDCA(), stop=Stop(epochs=400, gap=1e-10), seed=0).model
     best = problem.objective(model.coef, model.intercept)
     knowing = after_one_epoch(problem, n_workers) - best
-    monkeypatch.setattr(memory_steps, "fewest_rows", lambda reach: 1.0)
+    monkeypatch.setattr("hogshare.rules.sdca.fewest_rows", lambda reach: 1.0)
     assert knowing < 0.6 * (after_one_epoch(problem, n_workers) - best)
 
 

@@ -855,7 +855,7 @@ def test_saga_reads_small_windows_of_rows_that_fit_in_the_caches(monkeypatch):
     problem = problems.linear(X, y, alpha=0.001)
     assert rows.windows(problem.rows, problem.n_rows) == (0, 1)
     small = rows.SAGA_NEIGHBOURS, rows.SAGA_ABREAST
-    assert rows.windows(problem.rows, problem.n_rows, saga=True) == small
+    assert rows.windows(problem.rows, problem.n_rows, neighbours=True) == small
 
     def objective(epochs, seed=0, **run):
         report = solve(problem, rule=SAGA(), stop=Stop(epochs=epochs), seed=seed, **run)
@@ -865,7 +865,7 @@ def test_saga_reads_small_windows_of_rows_that_fit_in_the_caches(monkeypatch):
     best, windows = objective(60), sum(objective(6, seed) for seed in range(5)) / 5
     assert objective(6, runtime="threads", n_workers=2) < 1.01 * best
     monkeypatch.setattr(rows, "SAGA_ROWS", 5001)
-    assert rows.windows(problem.rows, problem.n_rows, saga=True) == (0, 1)
+    assert rows.windows(problem.rows, problem.n_rows, neighbours=True) == (0, 1)
     random = sum(objective(6, seed) for seed in range(5)) / 5
     assert windows - best < 3.0 * (random - best)
 

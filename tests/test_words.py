@@ -42,10 +42,10 @@ from hogshare import (
 )
 from hogshare.barriers import barrier_of
 from hogshare.cli import options
-from hogshare.engine import automatic
 from hogshare.engine.checkpoints import facts_of
 from hogshare.engine.stops import CRITERIA
 from hogshare.estimators import parameters
+from hogshare.rules import automatic
 from hogshare.simulation import Exponential, Placement, progress
 from hogshare.solvers.choices import KNOWN, PLANES, RULES
 

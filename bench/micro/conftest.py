@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from hogshare import datasets, problems
-from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
 from hogshare.kernels import layout, tracking
+from hogshare.rules.steps import StepSize
 
 ENDLESS = 1 << 40  # epochs: no benchmark comes to its end
 

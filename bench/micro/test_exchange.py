@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from hogshare.engine.rules import SAGA, SDCA, SGD
 from hogshare.kernels import layout
 from hogshare.planes.shared import Shared
+from hogshare.rules import SAGA, SDCA, SGD
 
 COORDINATES = 1 << 22  # exchanged in an epoch
 

@@ -6,8 +6,8 @@ numbers that are not finite. With 10 columns a nonzero is read once and serves a
 
 import pytest
 
-from hogshare.engine.rules import SAGA, SDCA, SGD
 from hogshare.planes.shared import Shared
+from hogshare.rules import SAGA, SDCA, SGD
 
 RULES = {"sgd": SGD(), "dual": SDCA(), "saga": SAGA()}
 FORMS = pytest.mark.parametrize("form", ["csr", "dense"])

@@ -14,10 +14,10 @@ from scipy import sparse
 from hogshare.barriers import ASP
 from hogshare.engine.choices import Choices
 from hogshare.engine.description import describe
-from hogshare.engine.rules import SAGA, SDCA, SGD
-from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
 from hogshare.planes.shared import Shared
+from hogshare.rules import SAGA, SDCA, SGD
+from hogshare.rules.steps import StepSize
 
 N_ROWS, N_FEATURES = 1 << 16, 1 << 19
 

@@ -15,10 +15,7 @@ import numpy as np
 from hogshare import memory
 from hogshare.engine.homes import PREFIX
 from hogshare.engine.memory import fill_memory
-from hogshare.engine.rules import SAGA, Rule
-from hogshare.engine.sampling import row_chances
 from hogshare.engine.session import ROW_ARRAYS, Session, Settings
-from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
 from hogshare.kernels import (
     barriers,
@@ -35,6 +32,9 @@ from hogshare.planes.shared import feature_curvature, feature_rarity
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Handed, Model, columns_last
 from hogshare.problems.protocol import Problem, by_gradient, has_rows
+from hogshare.rules.protocol import Rule
+from hogshare.rules.sampling import row_chances
+from hogshare.rules.steps import StepSize
 from hogshare.shm import turns
 from hogshare.shm.spacing import APART, PAIR
 
@@ -255,7 +255,6 @@ def _fill_rows(
         columns[layout.C_CALM] = np.inf
         columns[layout.C_FALLS] = session.rule.falls
     if a["chances"].size:
-        assert isinstance(rule, SAGA)
         a["chances"][:] = row_chances(problem, rule, stop.validation)
     in_place = plan.private in (epochs.LOCK_FREE, epochs.MASTER)
     if is_saga or (in_place and problem.penalty is not None):

@@ -7,9 +7,9 @@ block as many as are worth a worker's while; here a block is a step, or a few.
 from __future__ import annotations
 
 from hogshare.engine.choices import Choices
-from hogshare.engine.memory_steps import FOREVER
 from hogshare.engine.rowwise import Pace
 from hogshare.kernels import coordinate, epochs, losses, penalties, schedules, sgd, tracking
+from hogshare.rules.numbers import FOREVER
 
 BLOCK_ROWS = 64  # whose gradients are one step, where nobody says how many are
 

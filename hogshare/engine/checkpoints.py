@@ -23,13 +23,13 @@ import numpy as np
 
 from hogshare import archives, files, ranges
 from hogshare._version import __version__
-from hogshare.engine.rules import Rule
-from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import CRITERIA, Stop
 from hogshare.problems.digits import DIGITS, digits
 from hogshare.problems.model import Model
 from hogshare.problems.params import Params, params_of
 from hogshare.problems.protocol import Problem
+from hogshare.rules.protocol import Rule
+from hogshare.rules.steps import StepSize
 from hogshare.words import own
 
 FORMAT = "hogshare checkpoint"

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from hogshare.barriers import Barrier, is_bsp
-from hogshare.engine.rules import Rule
-from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
 from hogshare.kernels import epochs, tracking
 from hogshare.once import once
 from hogshare.planes import Plane
+from hogshare.rules.protocol import Rule
+from hogshare.rules.steps import StepSize
 
 
 @dataclass(frozen=True, kw_only=True)

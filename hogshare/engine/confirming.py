@@ -32,8 +32,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hogshare.engine.automatic import COUPLED
-from hogshare.engine.memory_steps import largest_weight
 from hogshare.engine.session import Session
 from hogshare.interrupts import errstate
 from hogshare.kernels import layout, losses, repair, sgd
@@ -41,6 +39,8 @@ from hogshare.kernels.gains import look_at_columns, losses_along, square_norms
 from hogshare.kernels.gradients import fill_margins
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
+from hogshare.rules.automatic import COUPLED
+from hogshare.rules.numbers import largest_weight
 
 SOON = 15.0  # epochs; see the file's head
 EVEN = 0.3  # of a tolerance that is not for targets much smaller than 1

@@ -10,7 +10,6 @@ import itertools
 
 import numpy as np
 
-from hogshare.engine.automatic import COUPLED
 from hogshare.engine.intercepts import Each, best_intercepts
 from hogshare.interrupts import errstate
 from hogshare.kernels import losses
@@ -27,6 +26,7 @@ from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model, shrunk
 from hogshare.problems.rows import rows_at_once
 from hogshare.problems.units import Units
+from hogshare.rules.automatic import COUPLED
 
 HARDLY_SHRUNK = 0.999  # of what slopes are: the gap may be a thousandth of the objective too large
 PART_VALUES = 1 << 18  # of the rows, fewer of which are not worth a thread

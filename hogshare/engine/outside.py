@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hogshare.engine.rules import Rule
 from hogshare.engine.sides import Worker
 from hogshare.kernels import blocks, epochs, layout, schedules
 from hogshare.kernels.master import slot_of
 from hogshare.problems.gradient import Caller, GradientProblem, NotFinite
+from hogshare.rules.protocol import Rule
 
 if TYPE_CHECKING:
     from hogshare.engine.session import Session

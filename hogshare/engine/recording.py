@@ -10,13 +10,13 @@ import numpy as np
 
 from hogshare.engine.arrays import Shapes, fill, private_memory, row_arrays
 from hogshare.engine.outside import BlockWorker, Outside
-from hogshare.engine.rules import Rule
 from hogshare.engine.session import Session, Settings
-from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
 from hogshare.kernels import epochs, layout, master, replay, schedules
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import Problem, by_gradient
+from hogshare.rules.protocol import Rule
+from hogshare.rules.steps import StepSize
 
 
 @dataclass(frozen=True, eq=False)

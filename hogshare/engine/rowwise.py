@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from hogshare.engine.choices import Choices
-from hogshare.engine.memory_steps import memory_numbers
-from hogshare.engine.pace import longest_interval, pace_of, windows_abreast
-from hogshare.engine.rules import SAGA, SDCA
-from hogshare.engine.sampling import largest_share
-from hogshare.engine.steps import optimal_start
 from hogshare.kernels import coordinate, epochs, losses, penalties, schedules, sgd
 from hogshare.planes.shared import descent_interval, row_nanoseconds
 from hogshare.problems.linear import effective_l1_ratio
 from hogshare.problems.rows import block_rows, windows
+from hogshare.rules.pace import longest_interval, pace_of, windows_abreast
+from hogshare.rules.sampling import largest_share
+from hogshare.rules.steps import optimal_start
 
 MESSAGE_ROWS = 64  # whose steps are one message to a master, where none says how many
 ROUND_NS = 50_000  # of computing, below which waiting for each other is too much of a round
@@ -57,7 +55,7 @@ def row_numbers(c: Choices) -> sgd.Rule:
         first_t=float(c.first_t),
         coordinate=coordinate.CODES[rule.coordinate],
         iterate=c.iterate,
-        **memory_numbers(rule, problem, l1, c.n_training, c.empty),
+        **rule.numbers(problem, l1, c.n_training, c.empty),
     )
 
 
@@ -71,7 +69,7 @@ def row_pace(c: Choices, numbers: sgd.Rule) -> tuple[Pace, sgd.Rule]:
         # on a virtual clock and in rounds blocks are as long as this, from the first one on
         interval = descent_interval(problem, numbers.l1_ratio, n, c.n_workers)
     cap = n
-    if automatic and isinstance(rule, SAGA):
+    if automatic and rule.remembers and not rule.is_sum:
         cap = longest_interval(c.n_workers, largest_share(problem, rule, c.stop.validation))
     # rows that are worth the waiting for a round, where nobody has said how many
     worthwhile = int(ROUND_NS / row_nanoseconds(problem)) if ordered and automatic else 0
@@ -89,7 +87,6 @@ def row_pace(c: Choices, numbers: sgd.Rule) -> tuple[Pace, sgd.Rule]:
         if at_ends and not follows:
             limits = rows, rows if ordered else cap
         asked = interval, automatic, worthwhile
-        assert isinstance(rule, SDCA | SAGA)
         found = pace_of(rule, problem, numbers, n, c.n_workers, *asked, limits)
         interval, worthwhile = found.interval, 0
         numbers = numbers._replace(stretch=found.stretch, keep=float(found.keep), level=found.level)
@@ -99,8 +96,8 @@ def row_pace(c: Choices, numbers: sgd.Rule) -> tuple[Pace, sgd.Rule]:
     rows = min(n, -(-rows // c.batch) * c.batch)
     window, abreast = 0, 1
     if c.shuffle:
-        window, abreast = windows(problem.rows, problem.n_rows, isinstance(rule, SAGA))
-    turned = isinstance(rule, SDCA) and abreast > 1
+        window, abreast = windows(problem.rows, problem.n_rows, rule.reads_neighbours)
+    turned = rule.turns_windows and abreast > 1
     if turned:
         abreast = windows_abreast(abreast, c.n_workers, window, rows)
     return Pace(rows, interval, window, abreast, turned), numbers

@@ -16,10 +16,7 @@ from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 from sklearn.utils._param_validation import StrOptions
 
 from hogshare.callers import users_line
-from hogshare.engine.automatic import automatic_rule
 from hogshare.engine.checkpoints import Checkpoint
-from hogshare.engine.rules import SGD, Rule
-from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
 from hogshare.estimators.epochs import EpochTasks
 from hogshare.estimators.exporting import Exporting
@@ -32,6 +29,10 @@ from hogshare.problems.columns import Columns, suited
 from hogshare.problems.linear import build
 from hogshare.problems.model import Handed, Model, in_place
 from hogshare.report import Report
+from hogshare.rules.automatic import automatic_rule
+from hogshare.rules.protocol import Rule
+from hogshare.rules.sgd import SGD
+from hogshare.rules.steps import StepSize
 from hogshare.runtimes.hooks import OnEpoch
 from hogshare.solvers.solving import OrderSeed, solve
 

@@ -15,7 +15,6 @@ from sklearn.utils.validation import validate_data
 from hogshare import memory
 from hogshare.barriers import barrier_of
 from hogshare.callers import users_line
-from hogshare.engine.automatic import automatic_rule
 from hogshare.engine.stops import Stop
 from hogshare.estimators import plain
 from hogshare.kernels.survey import Survey
@@ -24,6 +23,7 @@ from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
 from hogshare.problems.rows import survey_rows
 from hogshare.report import Report
+from hogshare.rules.automatic import automatic_rule
 from hogshare.runtimes.choice import RUNTIMES, check_jobs
 from hogshare.runtimes.helping import helpers_for
 from hogshare.runtimes.hooks import OnEpoch

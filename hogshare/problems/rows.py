@@ -273,16 +273,16 @@ def block_rows(n_rows: int, n_workers: int, per_epoch: int) -> int:
     return max(1, limit)
 
 
-def windows(rows: Rows, n_rows: int, saga: bool = False) -> tuple[int, int]:
+def windows(rows: Rows, n_rows: int, neighbours: bool = False) -> tuple[int, int]:
     """How a shuffled order reads neighbours together: rows of a window, and windows read abreast.
 
     A row at random costs a read of the disk where rows exceed memory: they are read in windows of
     32 MB, one at a time. Where they exceed the caches it costs a fetch from memory that prefetching
     hides in part: they are read eight rows at a time, from eight places in turn, which takes a
     fifth to a third less (docs/tried/2026-11/speed.md); more than two workers of SDCA from more
-    places (`hogshare.engine.pace.windows_abreast`). Smaller data are read in wholly random order,
-    scikit-learn's, so that one worker of plain descent fits its model; (0, 1) says so. `SAGA` has
-    no order to keep, and reads them four rows at a time: to draw that takes a quarter, and neither
+    places (`hogshare.rules.pace.windows_abreast`). Smaller data are read in wholly random order,
+    scikit-learn's, so that one worker of plain descent fits its model; (0, 1) says so. SAGA has no
+    order to keep (`neighbours`), and reads them four rows at a time: to draw that takes a quarter, and neither
     few rows nor sorted ones suffer by it. The dual rule's did by windows that are not turned; by
     turned ones it has not been tried.
     """
@@ -290,7 +290,7 @@ def windows(rows: Rows, n_rows: int, saga: bool = False) -> tuple[int, int]:
         return max(1, WINDOW_BYTES * n_rows // _n_bytes(rows)), 1
     if _n_bytes(rows) > CACHED_BYTES:
         return NEIGHBOURS, ABREAST
-    return (SAGA_NEIGHBOURS, SAGA_ABREAST) if saga and n_rows >= SAGA_ROWS else (0, 1)
+    return (SAGA_NEIGHBOURS, SAGA_ABREAST) if neighbours and n_rows >= SAGA_ROWS else (0, 1)
 
 
 def rows_at_once(rows: Rows) -> int:

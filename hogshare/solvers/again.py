@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from hogshare.barriers import BuiltIn
 from hogshare.engine.choices import Choices
 from hogshare.engine.description import describe
-from hogshare.engine.rules import Rule
-from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
 from hogshare.planes import Plane
 from hogshare.problems.protocol import Problem
 from hogshare.report import Report
+from hogshare.rules.protocol import Rule
+from hogshare.rules.steps import StepSize
 
 if TYPE_CHECKING:
     from hogshare.simulation.simulator import Simulator

@@ -11,13 +11,13 @@ from typing import Any, Never
 import numpy as np
 
 from hogshare.barriers import barrier_of, is_free
-from hogshare.engine.rules import SGD
-from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
 from hogshare.planes.master import Master
 from hogshare.planes.shared import Shared
 from hogshare.problems.protocol import Problem, has_rows
 from hogshare.report import Report
+from hogshare.rules.sgd import SGD
+from hogshare.rules.steps import StepSize
 from hogshare.solvers.choices import problem_of, step_of, stop_of
 from hogshare.solvers.refusals import PROPORTIONAL
 from hogshare.solvers.solving import solve

@@ -16,16 +16,19 @@ import numpy as np
 
 from hogshare import ranges
 from hogshare.barriers import NAMES
-from hogshare.engine.automatic import automatic_rule
 from hogshare.engine.checkpoints import Checkpoint
-from hogshare.engine.rules import SAGA, SDCA, SGD, Rule
-from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
 from hogshare.kernels import schedules
 from hogshare.planes import Master, Plane, Shared
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import Problem, has_rows
+from hogshare.rules.automatic import automatic_rule
+from hogshare.rules.protocol import Rule
+from hogshare.rules.saga import SAGA
+from hogshare.rules.sdca import SDCA
+from hogshare.rules.sgd import SGD
+from hogshare.rules.steps import StepSize
 from hogshare.runtimes.choice import RUNTIMES
 from hogshare.words import listed, nearest, own, speaking
 

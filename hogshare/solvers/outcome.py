@@ -15,7 +15,6 @@ import numpy as np
 from hogshare._version import __version__
 from hogshare.barriers import name_of
 from hogshare.engine.choices import Choices
-from hogshare.engine.rules import Rule
 from hogshare.engine.session import Session
 from hogshare.interrupts import errstate
 from hogshare.kernels import barriers, epochs, layout
@@ -23,6 +22,7 @@ from hogshare.machine import cores
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import Problem, by_gradient, has_rows
 from hogshare.report import Trace
+from hogshare.rules.protocol import Rule
 from hogshare.shm.table import STATES
 from hogshare.shm.turns import MESSAGES, NANOSECONDS, kept
 

@@ -7,11 +7,8 @@ from typing import Any
 import numpy as np
 
 from hogshare import ranges
-from hogshare.engine.automatic import COUPLED
 from hogshare.engine.checks import check_criterion
 from hogshare.engine.memory import check_start
-from hogshare.engine.rules import Rule
-from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
 from hogshare.interrupts import errstate
 from hogshare.planes import Plane
@@ -19,6 +16,9 @@ from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Handed, Model
 from hogshare.problems.protocol import Problem, has_rows
 from hogshare.problems.rows import exceeds_memory
+from hogshare.rules.automatic import COUPLED
+from hogshare.rules.protocol import Rule
+from hogshare.rules.steps import StepSize
 from hogshare.words import listed, own
 
 PROPORTIONAL = ("constant", "invscaling", "adaptive")  # schedules that eta0 multiplies

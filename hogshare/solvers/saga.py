@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Never
 
-from hogshare.engine.rules import SAGA
 from hogshare.engine.stops import Stop
 from hogshare.planes.shared import Shared
 from hogshare.problems.linear import LinearProblem, effective_l1_ratio
 from hogshare.report import Report
+from hogshare.rules.saga import SAGA
 from hogshare.solvers.choices import linear_of
 from hogshare.solvers.solving import solve
 

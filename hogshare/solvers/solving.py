@@ -14,8 +14,6 @@ from hogshare.barriers import Barrier, BuiltIn, barrier_of
 from hogshare.engine.checkpoints import Checkpoint, Saved, facts_of, load
 from hogshare.engine.choices import Choices
 from hogshare.engine.memory import begins_empty
-from hogshare.engine.rules import Rule
-from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
 from hogshare.kernels import epochs, telling, tracking
 from hogshare.planes import Plane
@@ -23,6 +21,8 @@ from hogshare.problems.model import Handed, Model
 from hogshare.problems.params import Params
 from hogshare.problems.protocol import Problem
 from hogshare.report import Report
+from hogshare.rules.protocol import Rule
+from hogshare.rules.steps import StepSize
 from hogshare.runtimes.choice import choose, work_of
 from hogshare.runtimes.hooks import OnEpoch
 from hogshare.solvers.again import again

@@ -16,13 +16,13 @@ import numpy as np
 
 from hogshare import theory
 from hogshare.engine.optimality import Optimality
-from hogshare.engine.steps import StepSize, optimal_start
 from hogshare.interrupts import errstate
 from hogshare.kernels import schedules
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import Problem, by_gradient, has_rows
 from hogshare.report import Report, largest_of, mean_of, p95_of
+from hogshare.rules.steps import StepSize, optimal_start
 from hogshare.theory.smoothness import as_matrix
 
 SAMPLE_VALUES = 1 << 20  # of the rows that L is computed from

@@ -25,13 +25,13 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from hogshare import barriers, problems
-from hogshare.engine.rules import SGD
-from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
 from hogshare.interrupts import errstate
 from hogshare.planes import Master
 from hogshare.problems.linear import LinearProblem
 from hogshare.ranges import count, positive
+from hogshare.rules.sgd import SGD
+from hogshare.rules.steps import StepSize
 from hogshare.simulation import Simulator, blocktimes, slow
 from hogshare.solvers import solve
 from hogshare.studies.psp import (

@@ -7,9 +7,9 @@ import naive
 import numpy as np
 import pytest
 
-from hogshare.engine.rules import SAGA
 from hogshare.kernels.averages import average_table
 from hogshare.problems.model import Model
+from hogshare.rules import SAGA
 
 
 def averages(problem, table, share):

@@ -5,10 +5,10 @@ import naive
 import numpy as np
 import pytest
 
-from hogshare.engine.rules import SDCA
 from hogshare.engine.stops import Stop
 from hogshare.kernels import epochs, layout
 from hogshare.planes.shared import Shared
+from hogshare.rules import SDCA
 
 PENALTIES = {"l2": {}, "elasticnet": {"penalty": "elasticnet", "l1_ratio": 0.3}}
 CLASSIFICATION = ["log_loss", "hinge", "squared_hinge", "modified_huber"]

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from hogshare import PSSP, SSP, Fraction, Throttled, barriers
-from hogshare.engine.rules import SGD
 from hogshare.engine.stops import Stop
 from hogshare.kernels import layout, master, replay
 from hogshare.kernels.atomics import fence, fetch_add, load, store
 from hogshare.kernels.jit import JIT_DISABLED, kernel
 from hogshare.planes import Master
+from hogshare.rules import SGD
 
 WORDS = 64
 

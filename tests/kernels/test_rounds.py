@@ -6,12 +6,12 @@ import cases
 import pytest
 
 from hogshare.barriers import BSP, SSP
-from hogshare.engine.rules import SAGA, SDCA, SGD
-from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
 from hogshare.kernels import layout
 from hogshare.kernels.jit import BOUNDSCHECK
 from hogshare.planes.shared import Shared
+from hogshare.rules import SAGA, SDCA, SGD
+from hogshare.rules.steps import StepSize
 from hogshare.runtimes.monitor import Monitor
 
 RULES = {

@@ -8,12 +8,12 @@ import naive
 import numpy as np
 import pytest
 
-from hogshare.engine.rules import SAGA
 from hogshare.engine.stops import Stop
 from hogshare.kernels import epochs, layout
 from hogshare.kernels.jit import JIT_DISABLED
 from hogshare.kernels.moments import norms_of
 from hogshare.planes.shared import Shared, feature_rarity
+from hogshare.rules import SAGA
 
 PENALTIES = {
     "l2": {"alpha": 0.05},

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from hogshare import problems
-from hogshare.engine.rules import SAGA
-from hogshare.engine.sampling import row_chances
 from hogshare.engine.stops import Stop
 from hogshare.kernels import layout, streams
 from hogshare.kernels.jit import kernel
 from hogshare.kernels.saga import saga_rows
 from hogshare.planes.shared import Shared, feature_rarity
 from hogshare.problems.sharpness import row_sizes
+from hogshare.rules import SAGA
+from hogshare.rules.sampling import row_chances
 
 RULES = [SAGA(replace=True), SAGA(sampling="importance"), SAGA(sampling="importance", replace=True)]
 

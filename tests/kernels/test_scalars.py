@@ -6,11 +6,11 @@ import pytest
 from scipy.optimize import approx_fprime
 from scipy.special import log_softmax
 
-from hogshare.engine.steps import optimal_start
 from hogshare.kernels import losses, schedules, streams
 from hogshare.kernels.exchange import exchange_weight
 from hogshare.kernels.jit import kernel
 from hogshare.problems.linear import REGRESSION_LOSSES
+from hogshare.rules.steps import optimal_start
 
 SCALAR = [loss for loss in losses.CODES if loss != "multinomial"]  # of one column by itself
 MARGINS = np.concatenate([np.linspace(-3.0, 3.0, 25), [-800.0, -40.0, -37.0, 40.0, 800.0]])

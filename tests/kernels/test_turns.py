@@ -11,14 +11,14 @@ import pytest
 
 from hogshare.barriers import BSP, PSSP, SSP, Throttled
 from hogshare.engine.loop import worker_loop
-from hogshare.engine.rules import SGD
-from hogshare.engine.steps import StepSize
 from hogshare.engine.stops import Stop
 from hogshare.kernels import epochs, layout, repair, turns
 from hogshare.kernels.jit import BOUNDSCHECK, JIT_DISABLED
 from hogshare.kernels.master import OVER
 from hogshare.planes.master import Master
 from hogshare.planes.shared import Shared, feature_rarity
+from hogshare.rules import SGD
+from hogshare.rules.steps import StepSize
 from hogshare.runtimes.driver import drive
 from hogshare.runtimes.monitor import Monitor
 

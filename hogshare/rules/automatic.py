@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from hogshare.engine.rules import SAGA, SDCA
 from hogshare.kernels import losses
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.rows import exceeds_memory
+from hogshare.rules.saga import SAGA
+from hogshare.rules.sdca import SDCA
 from hogshare.words import own
 
 AUTO, SEARCHING = "rule='auto'", "rule='sgd'"  # as `solve` calls them

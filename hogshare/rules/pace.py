@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hogshare.engine.memory_steps import LEVEL, largest_weight
-from hogshare.engine.rules import SAGA, SDCA
 from hogshare.kernels import losses, sgd
 from hogshare.planes.shared import EXCHANGE_SHARE, easy_interval
 from hogshare.problems.linear import LinearProblem
+from hogshare.rules.numbers import largest_weight
+from hogshare.rules.protocol import Rule
+from hogshare.rules.saga import LEVEL
 
 SPREAD = 16  # rows per row that all workers have between two exchanges of each, at most
 FREE = 40  # the same, where it costs no epochs
@@ -46,7 +47,7 @@ class Pace(NamedTuple):
 
 
 def pace_of(
-    rule: SAGA | SDCA,
+    rule: Rule,
     problem: LinearProblem,
     numbers: sgd.Rule,
     n_rows: int,
@@ -86,7 +87,7 @@ def pace_of(
         level = max(numbers.level, LEVEL) if stretch > 1.0 else numbers.level
         return Pace(rows, stretch, keeps(rule, l1, n_rows, rows * oldest), level)
 
-    falls = isinstance(rule, SAGA) and (numbers.level < LEVEL or n_workers == 2)
+    falls = not rule.is_sum and (numbers.level < LEVEL or n_workers == 2)
     plain = at(1.0)
     if falls and plain.keep and plain.interval >= BEARABLE * easy:
         return plain
@@ -96,7 +97,7 @@ def pace_of(
     return stretched
 
 
-def stretch_limit(rule: SAGA | SDCA, problem: LinearProblem, numbers: sgd.Rule) -> float:
+def stretch_limit(rule: Rule, problem: LinearProblem, numbers: sgd.Rule) -> float:
     """How much longer a worker's steps in its own copy may be; see `hogshare.kernels.exchange`.
 
     A step of SDCA that goes a share of the way to the optimum of its row alone may be one over that
@@ -109,7 +110,7 @@ def stretch_limit(rule: SAGA | SDCA, problem: LinearProblem, numbers: sgd.Rule) 
     if problem.loss in losses.KINKED:
         return 1.0
     smoothness = numbers.curvature * largest_weight(problem)
-    if isinstance(rule, SDCA):
+    if rule.is_sum:
         _, largest = problem.sampled_norms
         reach = smoothness * (largest / numbers.dual_scale + numbers.intercept_step)
         return 1.0 + 1.0 / max(reach, 1e-300)
@@ -135,7 +136,7 @@ def oldest_reading(n_workers: int, stretch: float) -> float:
 
 
 def interval_with_memory(
-    interval: int, easy: int, rule: SAGA | SDCA, n_rows: int, n_workers: int, oldest: float
+    interval: int, easy: int, rule: Rule, n_rows: int, n_workers: int, oldest: float
 ) -> int:
     """Rows between exchanges for the rules whose every epoch is worth a factor.
 
@@ -148,10 +149,10 @@ def interval_with_memory(
     keep what is held back, unless that is too dear (the estimate is four times what was measured),
     and somewhat more often where that is cheap.
     """
-    share = FREE_OF_TWO if isinstance(rule, SDCA) and oldest <= 2.0 else FREE
+    share = FREE_OF_TWO if rule.is_sum and oldest <= 2.0 else FREE
     free = min(easy, n_rows // (share * n_workers))
     bearable = max(free, min(max(interval, FEWEST), n_rows // (SPREAD * n_workers)))
-    if isinstance(rule, SAGA):
+    if not rule.is_sum:
         fresh, kept = (int(n_rows / (delay * oldest)) for delay in (FRESH, DELAY))
         least = interval / (DEAREST * EXCHANGE_SHARE)
         if fresh >= max(least, BEARABLE * easy):
@@ -162,7 +163,7 @@ def interval_with_memory(
 
 
 def interval_of_rounds(
-    interval: int, worthwhile: int, rule: SAGA | SDCA, l1: float, n_rows: int, oldest: float
+    interval: int, worthwhile: int, rule: Rule, l1: float, n_rows: int, oldest: float
 ) -> int:
     """Rows between exchanges where all workers wait for each other between two.
 
@@ -170,7 +171,7 @@ def interval_of_rounds(
     keep it with: dropping it costs more epochs than a round costs time. SDCA keeps it anyway, and
     blocks of an eighth of a worker's rows cost it few epochs.
     """
-    if isinstance(rule, SAGA) and keeps(rule, l1, n_rows, interval * oldest):
+    if not rule.is_sum and keeps(rule, l1, n_rows, interval * oldest):
         worthwhile = min(worthwhile, int(n_rows / (DELAY * oldest)))
     return max(interval, worthwhile)
 
@@ -199,11 +200,11 @@ def longest_interval(n_workers: int, share: float) -> int:
     return max(1, int(TOGETHER / (n_workers * share)))
 
 
-def keeps(rule: SAGA | SDCA, l1: float, n_rows: int, age: float) -> bool:
+def keeps(rule: Rule, l1: float, n_rows: int, age: float) -> bool:
     """Whether what an exchange holds back stays in the worker's copy, to be offered again.
 
     SDCA has to: its vector is a sum. For SAGA it is a matter of speed: better than dropping it if
     no reading is older than an eighth of the rows (`age` in rows, see `oldest_reading`). With l1
     exact zeros need the copy to be the shared vector.
     """
-    return isinstance(rule, SDCA) or (l1 == 0.0 and DELAY * age <= n_rows)
+    return rule.is_sum or (l1 == 0.0 and DELAY * age <= n_rows)

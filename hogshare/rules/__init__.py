@@ -1,0 +1,8 @@
+"""How a block of rows becomes a step."""
+
+from hogshare.rules.protocol import Rule
+from hogshare.rules.saga import SAGA
+from hogshare.rules.sdca import SDCA
+from hogshare.rules.sgd import SGD
+
+__all__ = ["SAGA", "SDCA", "SGD", "Rule"]

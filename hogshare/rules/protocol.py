@@ -1,0 +1,118 @@
+"""How a block of rows becomes a step: what every rule is, and declares of itself.
+
+A rule of one's own, for problems whose gradient is a function, derives from `Rule` and writes
+`step`. The rules that kernels know, for the rows of linear problems, are `SGD`, `SDCA` and `SAGA`,
+each in its file: nobody else asks which of them a rule is, but for what it declares here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from hogshare.rules.numbers import neutral
+from hogshare.rules.steps import StepSize
+
+if TYPE_CHECKING:
+    from hogshare.problems.linear import LinearProblem
+
+
+class Rule:
+    """What every rule is; one of one's own derives from it.
+
+    Attributes
+    ----------
+    average : int, default=0
+        Rows from which on iterates are averaged; 0: they are not.
+    batch : int, default=1
+        Rows of a step; 1: those of a block.
+
+    Examples
+    --------
+    Steps by the gradient's sign (signSGD, Bernstein et al. 2018):
+
+    >>> import numpy as np
+    >>> from hogshare import Rule, StepSize, problems, solve
+    >>> class SignSGD(Rule):
+    ...     def step(self, gradient, eta):
+    ...         np.sign(gradient, out=gradient)
+    ...         gradient *= eta
+    >>> def distance(w, rows, out):
+    ...     out += len(rows) * (w - 1.0)
+    ...     return 0.5 * len(rows) * ((w - 1.0) ** 2).sum()
+    >>> problem = problems.user(distance, n_rows=10, n_params=2)
+    >>> report = solve(problem, rule=SignSGD(), step=StepSize("constant", 0.25), stop=4, block=10)
+    >>> report.model.params.tolist()
+    [1.0, 1.0]
+    """
+
+    average: int = 0
+    batch: int = 1
+    coordinate: str | None = None
+    replace: bool = False  # whether rows are drawn with replacement
+    sampling: str = "uniform"  # how often each is visited
+    # whether kernels know it: the rows of a linear problem are stepped through in kernels only
+    has_kernels: ClassVar[bool] = False
+    # whether it is one of those that remember rows, for which they have to be a linear problem's
+    remembers: ClassVar[bool] = False
+    # whether the model is a sum of what is remembered, of which nothing may then be dropped: a run
+    # begins where both are zero, and workers have copies of their own
+    is_sum: ClassVar[bool] = False
+    # whether it may read neighbours together though rows in a wholly random order would be as near
+    reads_neighbours: ClassVar[bool] = False
+    # whether windows of neighbours are to be read in turn, where several are read abreast
+    turns_windows: ClassVar[bool] = False
+
+    @property
+    def draws(self) -> bool:
+        """Whether an epoch is anything but a permutation of the rows."""
+        return self.replace or self.sampling != "uniform"
+
+    @property
+    def any_start(self) -> bool:
+        """Whether what it remembers may begin anywhere, not only where the model is zero."""
+        return not self.is_sum
+
+    def step(self, gradient: np.ndarray, eta: float) -> None:
+        """Make a step of a gradient, in place: what is then subtracted from the vector.
+
+        Parameters
+        ----------
+        gradient : ndarray
+            Sum of the gradients of a block's rows, or of a mini-batch's; all of it, or the numbers
+            that have been touched.
+        eta : float
+            Step size.
+        """
+        raise NotImplementedError
+
+    def numbers(
+        self, problem: LinearProblem, l1: float, n_rows: int, empty: bool
+    ) -> dict[str, Any]:
+        """What kernels are told of how it remembers rows, and of its own steps.
+
+        Parameters
+        ----------
+        problem : LinearProblem
+        l1 : float
+            Share of l1 in the penalty.
+        n_rows : int
+            Rows that are trained on.
+        empty : bool
+            Whether nothing is remembered yet when the run begins.
+
+        Raises
+        ------
+        ValueError
+            If squared norms overflow.
+        """
+        return neutral(problem, n_rows)
+
+    def schedule(self, step: StepSize) -> dict[str, Any] | None:
+        """How its step goes, in words and numbers; None where it has no step."""
+        return dict(vars(step))
+
+    def remedy(self) -> str:
+        """What makes its steps smaller."""
+        return "a smaller step size (eta0), or a larger alpha with the 'optimal' schedule,"

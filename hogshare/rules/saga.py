@@ -1,0 +1,175 @@
+"""Stochastic average gradients, and how long their steps are.
+
+`docs/auto.md` has the rules, `docs/tried/2026-11/auto.md` the measurements behind the numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from hogshare import ranges
+from hogshare.kernels import losses, sgd
+from hogshare.rules.numbers import longest_intercept, neutral, smoothness_of
+from hogshare.rules.protocol import Rule
+from hogshare.rules.steps import StepSize
+from hogshare.words import own
+
+if TYPE_CHECKING:
+    from hogshare.problems.linear import LinearProblem
+
+# Share of an epoch in which SAGA's step is level before it falls. Without one it begins at twice
+# its mean, which is too much where that is 2 / (3 L) already: for the largest rows, if they are
+# drawn by importance, and for several workers whose steps are stretched.
+LEVEL = 0.8
+# Share of one row in all squared norms from which on SAGA's step is shorter where rows are drawn by
+# importance: it is drawn many times within as many rows as there are between two visits of others.
+HEAVY, CAUTION = 0.05, 0.75
+# Epochs in which SAGA's step falls with kinks in the loss: those that settle most rows.
+FALLS = 8
+# Rows per feature from which the steps of losses with kinks are shortest, and how much longer they
+# are elsewhere, at most.
+TALL, LONGEST_KINKED = 100.0, 6.0
+
+
+@dataclass(frozen=True)
+class SAGA(Rule):
+    """Stochastic average gradients, row by row: no noise that stays.
+
+    Every row remembers the derivative of its loss when it was last visited, or, where the loss has
+    kinks, at the row's proximal point (Point-SAGA). With any loss and any penalty. Ahead of `SDCA`
+    where rows are many beside features, unless ``mean |x|^2 / (alpha n)`` is small; see
+    ``docs/auto.md``.
+
+    Source: Defazio et al. 2014; on sparse rows Leblond et al. 2017 (ASAGA) and Pedregosa et al.
+    2017 (ProxASAGA); for losses with kinks Defazio 2016 (Point-SAGA). With several workers: private
+    copies with an exchange, or, with ``Shared(exchange=None)``, one shared vector without locks as
+    in these papers.
+
+    Parameters
+    ----------
+    step : float or None, default=None
+        Step size, constant, as in the papers. None: 1 / (3 L) with L of the mean row, but at most
+        1 / (2 L) of the largest, on average: it falls within every epoch, so that little noise is
+        left at its end; and halved whenever what an epoch changes in the table keeps growing. With
+        kinks in the loss: one to six thirds over the mean row's squared norm (for targets, times
+        the median of their distances from their median), falling within the first eight epochs and
+        by the cube root of their number, then constant at half of that; a run that begins with a
+        model has that step at once.
+    sampling : {"uniform", "importance"}, default="uniform"
+        How often rows are visited. "uniform": all alike. "importance": half alike, half by their
+        own L, so that large rows come often and take small steps; with it the automatic step is
+        1 / (3 L) of the mean row however uneven rows are (Schmidt et al. 2015), or three quarters
+        of that where one row is more than a twentieth of all squares.
+    replace : bool, default=False
+        False: an epoch is a permutation of the rows; with "importance" every row is visited one
+        time more or less than its share at most. True: every visit is drawn by itself, as in the
+        papers.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from hogshare import SAGA, Stop, problems, solve
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> report = solve(problems.linear(scale(X), y, alpha=0.01), rule=SAGA(), stop=Stop(epochs=20))
+    >>> report.settings["rule"]["name"]
+    'SAGA'
+    """
+
+    step: float | None = None  # type: ignore[assignment]
+    sampling: str = "uniform"
+    replace: bool = False
+    has_kernels: ClassVar[bool] = True
+    remembers: ClassVar[bool] = True
+    reads_neighbours: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.sampling, str) or self.sampling not in ("uniform", "importance"):
+            raise ValueError(f"sampling must be 'uniform' or 'importance'; got {self.sampling!r}.")
+        if self.step is not None:
+            ranges.positive(step=self.step)
+        ranges.flag(replace=self.replace)
+
+    def numbers(
+        self, problem: LinearProblem, l1: float, n_rows: int, empty: bool
+    ) -> dict[str, Any]:
+        """How long its steps are, and how they fall."""
+        return neutral(problem, n_rows) | step_numbers(self, problem, empty)
+
+    def schedule(self, step: StepSize) -> dict[str, Any] | None:
+        """Its own falls within every epoch, or with kinks in the loss within the first eight."""
+        return {"kind": "falls" if self.step is None else "constant"}
+
+    def remedy(self) -> str:
+        """What makes its steps smaller."""
+        chosen = "a smaller step than the one chosen from the rows, SAGA(step=...),"
+        return own("SAGA(step=...)", chosen)
+
+
+def step_numbers(rule: SAGA, problem: LinearProblem, empty: bool) -> dict[str, Any]:
+    """Numbers of its steps; those of `Rule.numbers` that are not neutral."""
+    mean, largest = problem.norms
+    share = intercept_share(problem, mean)
+    numbers: dict[str, Any] = {"method": sgd.SAGA, "intercept_step": share}
+    if rule.step is not None:
+        return numbers | {"saga_step": rule.step, "falls": 0}
+    if not math.isfinite(mean):  # the step would be zero, and the model stay where it is
+        problem.require_norms()
+    is_uniform = rule.sampling == "uniform"
+    numbers["level"] = 0.0 if is_uniform else LEVEL
+    numbers["steep"] = int(empty and is_uniform)
+    if problem.loss in losses.KINKED:
+        first = kinked_step(problem, mean + share)
+        # whoever begins with a model has no use for steps that would take it far away
+        later = first * FALLS ** (-1.0 / 3.0)
+        return numbers | {"saga_step": first if empty else later, "falls": FALLS if empty else 0}
+    step = saga_step(rule, smoothness_of(problem), mean, largest, share)
+    if not is_uniform and largest > max(HEAVY * problem.n_rows, 4.0) * mean:
+        step *= CAUTION  # of few rows each is much of the whole
+    return numbers | {"saga_step": step, "tamed": 1}
+
+
+def intercept_share(problem: LinearProblem, mean: float) -> float:
+    """SAGA's step for the intercept in proportion to that for the features.
+
+    So that it is at most `longest_intercept`, with a step of 1 / (3 L) in which the intercept
+    counts by its share: ``L = smoothness (mean + share)``. Rows much larger than 1 make the step so
+    short that the share is 1.
+    """
+    longest = longest_intercept(problem)
+    return min(1.0, longest * mean / (1.0 - longest)) if longest < 1.0 else 1.0
+
+
+def kinked_step(problem: LinearProblem, mean: float) -> float:
+    """A third of the way to the kink for the mean row; longer where features are many beside rows.
+
+    No step is too long for a proximal point, however large a row is; one that is longer makes more
+    noise for longer, and gets further. Where rows are many beside features an epoch gets far enough
+    anyway (docs/auto.md).
+    """
+    few = TALL * problem.n_features / max(1, problem.n_rows)
+    way = 3.0 * problem.sharpness * mean
+    return min(max(few, 1.0), LONGEST_KINKED) / max(way, 1e-300)
+
+
+def saga_step(rule: SAGA, smoothness: float, mean: float, largest: float, share: float) -> float:
+    """1 / (3 L) with L of the mean row, but at most 1 / (2 L) of the largest.
+
+    1 / (3 L) with the largest row's L is what the theory asks for; up to a constant 2 / (3 L) no
+    set of rows was found on which a run diverges, and with 1 / L many. (A step that falls within
+    the epoch may begin longer: see docs/auto.md.) Where rows are drawn by importance, a
+    row's L over its chance is at most twice the mean, so that the first is below 2 / (3 L) anyway.
+
+    Parameters
+    ----------
+    mean, largest : float
+        Squared norms of the rows.
+    share : float
+        What the intercept adds to them.
+    """
+    if rule.sampling == "importance":
+        largest = mean
+    steps = 3.0 * smoothness * (mean + share), 2.0 * smoothness * (largest + share)
+    return 1.0 / max(*steps, 1e-300)

@@ -1,0 +1,83 @@
+"""Stochastic dual coordinate ascent."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from hogshare.kernels import losses, sgd
+from hogshare.rules.numbers import longest_intercept, neutral, smoothness_of
+from hogshare.rules.protocol import Rule
+from hogshare.rules.steps import StepSize
+from hogshare.words import own
+
+if TYPE_CHECKING:
+    from hogshare.problems.linear import LinearProblem
+
+
+@dataclass(frozen=True)
+class SDCA(Rule):
+    """Stochastic dual coordinate ascent, row by row: no step size, and no noise that stays.
+
+    Every row keeps one number per column, its dual variable. A step on a row solves the row's own
+    part of the problem with everything else held fixed. Needs an l2 part in the penalty (its
+    strength takes the step size's place) and starts from zero. Fast where features are as many as
+    rows, as in text, or where ``mean |x|^2 / (alpha n)`` is at most a few; see ``docs/auto.md``.
+
+    Source: Shalev-Shwartz and Zhang 2013 (SDCA) and 2014 (Prox-SDCA, for the elastic net). A first
+    epoch begins as their "SDCA with SGD initialization", but with more than one row, by how far a
+    row's step goes; losses with kinks do without. With several workers: private copies with
+    exchange, where what an exchange holds back is kept.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from hogshare import SDCA, Stop, problems, solve
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> report = solve(problems.linear(scale(X), y, alpha=0.1), rule=SDCA(), stop=Stop(epochs=20))
+    >>> report.settings["rule"]["name"]
+    'SDCA'
+    """
+
+    has_kernels: ClassVar[bool] = True
+    remembers: ClassVar[bool] = True
+    is_sum: ClassVar[bool] = True
+    turns_windows: ClassVar[bool] = True
+
+    def numbers(
+        self, problem: LinearProblem, l1: float, n_rows: int, empty: bool
+    ) -> dict[str, Any]:
+        """Its scale, and how far the intercept goes; from nothing, how a first epoch begins."""
+        smoothness = smoothness_of(problem)
+        numbers = neutral(problem, n_rows) | {
+            "method": sgd.DUAL,
+            "dual_scale": (1.0 - l1) * problem.alpha * n_rows,
+            "threshold": l1 / (1.0 - l1),
+            "intercept_step": longest_intercept(problem) / (3.0 * smoothness),
+        }
+        if empty and problem.loss not in losses.KINKED:
+            reach = problem.sampled_norms[0] / numbers["dual_scale"] + numbers["intercept_step"]
+            numbers["fewest"] = fewest_rows(smoothness * reach)
+        return numbers
+
+    def schedule(self, step: StepSize) -> dict[str, Any] | None:
+        """It has no step."""
+        return None
+
+    def remedy(self) -> str:
+        """What makes its steps smaller."""
+        return f"{own('a larger alpha')} (SDCA has no step size; the l2 penalty takes its place)"
+
+
+def fewest_rows(reach: float) -> float:
+    """Share of the rows that SDCA's model counts as the sum of, at least, in a first epoch.
+
+    reach : of the mean row, the intercept's step counted in
+
+    The shorter the rows beside the penalty, the more their dual variables are what they are by
+    themselves, and the better a few rows tell what all will add up to. From a reach of 1 on, the
+    first rows say too much, and what others would have taken back is only magnified.
+    """
+    return min(1.0, math.sqrt(reach))
