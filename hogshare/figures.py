@@ -10,13 +10,9 @@ import io
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hogshare import files
-
-if TYPE_CHECKING:
-    from hogshare.report import Report, Trace
-    from hogshare.simulation.prediction import Prediction
 
 
 def pyplot() -> Any:
@@ -52,12 +48,17 @@ def _save(figure: Any, path: str | Path) -> None:
     files.replace(path, drawn.getvalue())
 
 
-def draw_report(report: Report, ax: Any = None) -> Any:
-    """Draw a report's trace and, beside it, its staleness histogram.
+def draw_run(title: str, trace: Any, losses: Any, staleness: Any, ax: Any = None) -> Any:
+    """Draw a run's trace and, beside it, its staleness histogram.
 
     Parameters
     ----------
-    report : Report
+    title : str
+        Of a figure that is made.
+    trace, losses : Trace or None, ndarray
+        As `draw_trace` takes them.
+    staleness : ndarray
+        Pushes by how stale they were.
     ax : matplotlib Axes or a pair of them, default=None
         Where to draw. One Axes takes the trace alone; None makes a figure of two panels.
 
@@ -71,17 +72,17 @@ def draw_report(report: Report, ax: Any = None) -> Any:
             1, 2, figsize=(9.0, 3.4), layout="constrained", squeeze=False
         )
         axes = list(panels[0])
-        figure.suptitle(report.headline())
+        figure.suptitle(title)
     else:
         axes = list(ax) if isinstance(ax, Sequence) or hasattr(ax, "ravel") else [ax]
-    draw_trace(report.trace, axes[0], losses=report.epoch_losses)
+    draw_trace(trace, axes[0], losses)
     if len(axes) > 1:
-        draw_staleness(report.staleness, axes[1])
+        draw_staleness(staleness, axes[1])
     return axes
 
 
-def draw_trace(trace: Trace | None, ax: Any, losses: Any = ()) -> None:
-    """Draw the objective against epochs; without a trace, the mean loss of each epoch."""
+def draw_trace(trace: Any, ax: Any, losses: Any) -> None:
+    """Draw the objective against epochs; without a trace (None), the mean loss of each epoch."""
     ax.set_xlabel("epochs")
     if trace is not None and len(trace.epochs):
         ax.plot(trace.epochs, trace.objective, marker=".")
@@ -103,12 +104,16 @@ def draw_staleness(histogram: Any, ax: Any) -> None:
     ax.grid(alpha=0.3, axis="y")
 
 
-def draw_prediction(prediction: Prediction, ax: Any = None) -> Any:
+def draw_speedups(
+    workers: Sequence[int], throughput: Any, in_time: Any | None = None, ax: Any = None
+) -> Any:
     """Draw predicted speedups against the number of workers.
 
     Parameters
     ----------
-    prediction : Prediction
+    workers : sequence of int
+    throughput, in_time : array-like
+        Speedups for each; of time, None where it was not predicted.
     ax : matplotlib Axes, default=None
         Where to draw; None makes a figure.
 
@@ -118,11 +123,10 @@ def draw_prediction(prediction: Prediction, ax: Any = None) -> Any:
     """
     if ax is None:
         _, ax = pyplot().subplots(figsize=(5.0, 3.8), layout="constrained")
-    workers = prediction.n_workers
     ax.plot(workers, workers, color="grey", linewidth=0.8, linestyle="--", label="ideal")
-    ax.plot(workers, prediction.speedup, marker="o", label="throughput")
-    if prediction.time_speedup is not None:
-        ax.plot(workers, prediction.time_speedup, marker="o", label="time")
+    ax.plot(workers, throughput, marker="o", label="throughput")
+    if in_time is not None:
+        ax.plot(workers, in_time, marker="o", label="time")
     ax.set_xscale("log", base=2)
     ax.set_yscale("log", base=2)
     ax.set_xlabel("workers, a core for each")

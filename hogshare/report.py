@@ -485,7 +485,7 @@ class Report(Document):
         -------
         list of matplotlib Axes
         """
-        return figures.draw_report(self, ax)
+        return figures.draw_run(self.headline(), self.trace, self.epoch_losses, self.staleness, ax)
 
 
 def mean_of(histogram: np.ndarray) -> float:

@@ -88,11 +88,14 @@ def for_types_only(node):
     return isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
 
 
-def imports(tree, package):
-    """Yield (module, is it inside a function) for everything that runs when it is reached."""
+def imports(tree, package, types=False):
+    """Yield (module, is it inside a function) for everything that runs when it is reached.
+
+    types : whether with what only types need
+    """
 
     def walk(node, inside):
-        if for_types_only(node):
+        if for_types_only(node) and not types:
             return
         if isinstance(node, ast.Import):
             yield from ((alias.name, inside) for alias in node.names)
@@ -221,6 +224,7 @@ def test_a_relative_import_is_understood():
 def test_what_only_types_need_is_left_out():
     tree = ast.parse("if TYPE_CHECKING:\n    import torch\ndef f():\n    import rich\n")
     assert list(imports(tree, "hogshare.cli")) == [("rich", True)]
+    assert list(imports(tree, "hogshare.cli", types=True)) == [("torch", False), ("rich", True)]
 
 
 def test_a_fit_imports_nothing_that_it_does_not_use():

@@ -13,7 +13,7 @@ from hogshare import SGD, Model, Shared, StepSize, asysg_incon, problems, solve,
 from hogshare.engine.optimality import Optimality
 from hogshare.problems.linear import REGRESSION_LOSSES
 from hogshare.report import Report
-from hogshare.solvers.theory import lower_bound, theory_section
+from hogshare.solvers.theory import Algorithm, lower_bound, theory_section
 from hogshare.theory import smoothness
 
 # -- formulas -------------------------------------------------------------------------------------
@@ -577,12 +577,12 @@ def test_speedup_is_expected_of_long_runs_with_small_ages(consistent):
     common = {"consistent": consistent, "n_gradients": 5, "step": None}
     law = "(10)" if consistent else "(18)"
 
-    short = theory_section(made, a_run(made, 10, np.array([2])), **common)
+    short = theory_section(made, a_run(made, 10, np.array([2])), Algorithm(**common))
     assert not short["speedup_expected"] and short["up_to_workers"] == 1
     assert short["sentence"].startswith("Linear speedup is not to be expected, because")
     assert law in short["sentence"] and "the run had 2:" in short["sentence"]
 
-    long = theory_section(made, a_run(made, 10**6, np.array([0, 999, 0, 1])), **common)
+    long = theory_section(made, a_run(made, 10**6, np.array([0, 999, 0, 1])), Algorithm(**common))
     assert long["speedup_expected"] and long["condition_holds"]
     assert long["n_updates"] == 200_000
     allowed = long["largest_age"]
@@ -595,11 +595,11 @@ def test_speedup_is_expected_of_long_runs_with_small_ages(consistent):
     # the same number of updates, of which most are too old; and of which few are
     old = np.zeros(workers + 10, np.int64)
     old[-1] = 100
-    late = theory_section(made, a_run(made, 10**6, old), **common)
+    late = theory_section(made, a_run(made, 10**6, old), Algorithm(**common))
     assert not late["speedup_expected"] and not late["condition_holds"]
     assert "not to be expected of this run" in late["sentence"]
     old[0] = 10_000
-    few = theory_section(made, a_run(made, 10**6, old), **common)
+    few = theory_section(made, a_run(made, 10**6, old), Algorithm(**common))
     assert few["speedup_expected"] and not few["condition_holds"]
     assert f"the oldest {workers + 9}" in few["sentence"]
 
@@ -608,7 +608,7 @@ def test_speedup_is_expected_of_long_runs_with_small_ages(consistent):
 def test_the_sections_numbers_are_the_formulas(consistent):
     made, _, _ = a_case(loss="log_loss")
     run = a_run(made, 60_000, np.array([10, 5]))
-    found = theory_section(made, run, consistent=consistent, n_gradients=2, step=0.01)
+    found = theory_section(made, run, Algorithm(consistent=consistent, n_gradients=2, step=0.01))
     L, L_max = theory.lipschitz(made), theory.coordinate_lipschitz(made)
     sigma = theory.gradient_noise(made, run.model, on_support=not consistent)
     gap = made.objective(run.model.coef, run.model.intercept) - found["lower_bound"]
@@ -639,7 +639,7 @@ def test_the_sections_numbers_are_the_formulas(consistent):
 def test_a_step_that_is_too_long_is_told_of():
     made, _, _ = a_case(loss="log_loss")
     run = a_run(made, 10**6, np.array([1, 1]))
-    found = theory_section(made, run, consistent=False, n_gradients=1, step=50.0)
+    found = theory_section(made, run, Algorithm(consistent=False, n_gradients=1, step=50.0))
     assert not found["step_condition_holds"]
     assert "the one used, 50, is too long for its condition (15)." in found["sentence"]
 
@@ -647,8 +647,10 @@ def test_a_step_that_is_too_long_is_told_of():
 def test_gradients_of_several_rows_are_less_noisy():
     made, _, _ = a_case(loss="log_loss")
     common = {"consistent": True, "n_gradients": 3, "step": None}
-    one = theory_section(made, a_run(made, 3000, np.array([1])), **common)
-    ten = theory_section(made, a_run(made, 3000, np.array([1])), **common, rows_per_gradient=10)
+    one = theory_section(made, a_run(made, 3000, np.array([1])), Algorithm(**common))
+    ten = theory_section(
+        made, a_run(made, 3000, np.array([1])), Algorithm(**common, rows_per_gradient=10)
+    )
     assert ten["sigma"] == pytest.approx(one["sigma"] / np.sqrt(10))
     assert (one["n_updates"], ten["n_updates"]) == (1000, 100)
 
@@ -658,7 +660,9 @@ def test_a_start_at_the_optimum_says_nothing():
     made = problems.linear(X, [2.0, 4.0, 6.0], loss="squared_error", penalty=None)
     run = a_run(made, 300, np.array([1]))
     best = Model(np.array([[2.0]]), np.zeros(1))
-    found = theory_section(made, run, consistent=True, n_gradients=1, step=None, start=best)
+    found = theory_section(
+        made, run, Algorithm(consistent=True, n_gradients=1, step=None), start=best
+    )
     assert list(found) == ["sentence"]
     assert "cannot be said" in found["sentence"] and "gap=0" in found["sentence"]
 

@@ -402,8 +402,7 @@ def words_of_messages():
     """What `own` is asked for, and the names that `ranges` is handed, in what a fit runs."""
     package = Path(hogshare.__file__).parent
     checks = {"whole", "count", "positive", "not_negative", "share"}
-    keeps = "keep_whole"  # whose names are texts, after the least number and the thing
-    for room in ("engine", "solvers", "runtimes"):
+    for room in ("rules", "engine", "solvers", "runtimes"):
         for path in (package / room).glob("*.py"):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 if not isinstance(node, ast.Call):
@@ -411,10 +410,10 @@ def words_of_messages():
                 name = getattr(node.func, "id", getattr(node.func, "attr", ""))
                 if name == "own" and isinstance(node.args[0], ast.Constant):
                     yield node.args[0].value
+                elif name == "keep_whole":
+                    yield from (given.value for given in node.args[2:])
                 elif name in checks:
                     yield from (keyword.arg for keyword in node.keywords)
-                elif name == keeps:
-                    yield from (part.value for part in node.args[2:])
 
 
 def test_every_word_that_is_translated_is_said_somewhere(problem):

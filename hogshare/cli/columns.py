@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hogshare.cli import console
+from hogshare.cli.expected import Expected
 
 if TYPE_CHECKING:
-    from hogshare.cli.rows import Expected
     from hogshare.csvtext import Choice, Choose
 
 # what a column of labels may be called, in small letters, to be known as one without being named

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from hogshare.cli import console, options, outputs, rows
+from hogshare.cli.expected import Expected
 from hogshare.cli.scores import Score
 
 DESCRIPTION = """\
@@ -59,7 +60,7 @@ def run(args: Any) -> int:
     estimator = saving.to_estimator(saved, args.model)
     check_probabilities(estimator, args.proba)
     args.dtype = estimator.coef_.dtype.name
-    expected = rows.Expected(
+    expected = Expected(
         n_features=saved.n_features,
         zero_based=saved.zero_based,
         name=args.model,

@@ -9,7 +9,8 @@ from typing import Any
 from hogshare.cli import console
 from hogshare.cli.speedup import machine_warnings
 from hogshare.rivals.contestant import Contestant
-from hogshare.rivals.race import Plan, race
+from hogshare.rivals.course import Plan
+from hogshare.rivals.race import race
 from hogshare.tables import cell
 
 

@@ -8,11 +8,11 @@ import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hogshare.cli import columns, console, options
+from hogshare.cli.expected import Expected
 
 if TYPE_CHECKING:
     from hogshare.csvtext import NotCSV, Table
@@ -57,31 +57,6 @@ class Loaded(NamedTuple):
     X: Any
     y: Any
     zero_based: bool | None
-    names: tuple[str, ...] | None = None
-    label: str | int | None = None
-
-
-@dataclass(frozen=True)
-class Expected:
-    """What a model expects of the rows that it is to predict.
-
-    Attributes
-    ----------
-    n_features : int
-        Columns.
-    zero_based : bool or None
-        Whether indices began at 0 in the file that it was fitted to; None if nobody knows.
-    name : str
-        Its file.
-    names : tuple of str or None
-        Of columns, if the file had any.
-    label : str, int or None
-        The column of the labels in that file, by its name or its place from 1.
-    """
-
-    n_features: int
-    zero_based: bool | None
-    name: str
     names: tuple[str, ...] | None = None
     label: str | int | None = None
 

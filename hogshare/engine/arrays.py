@@ -15,8 +15,9 @@ import numpy as np
 from hogshare import memory
 from hogshare.engine.homes import PREFIX
 from hogshare.engine.memory import fill_memory
-from hogshare.engine.session import ROW_ARRAYS, Session, Settings
+from hogshare.engine.session import ROW_ARRAYS, Session
 from hogshare.engine.stops import Stop
+from hogshare.engine.view import Settings
 from hogshare.kernels import (
     barriers,
     coordinate,

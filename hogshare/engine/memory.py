@@ -8,19 +8,15 @@ optimum is the same thing. So either rule goes on from where the other has ended
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hogshare.engine.view import SessionView
 from hogshare.interrupts import errstate
 from hogshare.kernels import dual, saga, sgd
 from hogshare.kernels.averages import average_table
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
-from hogshare.problems.sharpness import row_sizes
-
-if TYPE_CHECKING:
-    from hogshare.engine.session import Session
 
 # Lowest and highest derivative of the losses whose derivative is bounded: in the prediction for the
 # target 1 (in {0, 1} or {-1, 1}; the other class mirrors it), or for any target of a regression.
@@ -70,7 +66,7 @@ def check_start(problem: LinearProblem, memory: np.ndarray) -> None:
     if not np.isfinite(memory).all():
         raise ValueError("The start model's memory holds NaN or infinity.")
     low, high = derivative_range(problem)
-    size = row_sizes(problem)[:, None]
+    size = problem.row_sizes()[:, None]
     slack = 1e-5 * (1.0 + size)
     with errstate(invalid="ignore"):  # of a row of weight zero whose loss has no bound
         low = np.where(size > 0.0, low * size, 0.0)
@@ -92,7 +88,7 @@ def begins_empty(start: Model | None) -> bool:
     return start.memory is None and start.is_zero()
 
 
-def fill_memory(session: Session, problem: LinearProblem, start: Model) -> None:
+def fill_memory(session: SessionView, problem: LinearProblem, start: Model) -> None:
     """Let a session remember what the start model does, or the derivatives at it; at zero nothing.
 
     The session's vector, intercept and columns have been filled.
@@ -120,7 +116,7 @@ def fill_memory(session: Session, problem: LinearProblem, start: Model) -> None:
     sum_anew(session)
 
 
-def sum_anew(session: Session) -> None:
+def sum_anew(session: SessionView) -> None:
     """Make what is bound to be a sum over the rows that sum again; nobody works meanwhile."""
     a, rule = session.arrays, session.rule
     if rule.method == sgd.DUAL:
@@ -131,7 +127,7 @@ def sum_anew(session: Session) -> None:
         average_table(session.rows, a["gradients"], share, a["average"], a["dual_mean"])
 
 
-def memory_of(session: Session) -> np.ndarray | None:
+def memory_of(session: SessionView) -> np.ndarray | None:
     """What a finished session remembers; None for the rule that remembers nothing."""
     n_columns = session.settings.n_columns
     if session.rule.method == sgd.SAGA:

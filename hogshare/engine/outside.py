@@ -14,18 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from hogshare.engine.sides import Worker
+from hogshare.engine.view import SessionView
 from hogshare.kernels import blocks, epochs, layout, schedules
 from hogshare.kernels.master import slot_of
 from hogshare.problems.gradient import Caller, GradientProblem, NotFinite
 from hogshare.rules.protocol import Rule
-
-if TYPE_CHECKING:
-    from hogshare.engine.session import Session
 
 NO_PLACES = np.empty(0, np.int64)  # all
 
@@ -62,7 +60,7 @@ class Outside:
 class BlockWorker(Worker):
     """A worker whose steps are taken outside."""
 
-    def __init__(self, session: Session, me: int) -> None:
+    def __init__(self, session: SessionView, me: int) -> None:
         super().__init__(session, me)
         outside = session.outside
         assert outside is not None

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from hogshare.engine.homes import Homes
 from hogshare.engine.memory import sum_anew
 from hogshare.engine.outside import BlockWorker, Outside
 from hogshare.engine.sides import MasterSide, Worker
+from hogshare.engine.view import Settings
 from hogshare.interrupts import errstate
 from hogshare.kernels import apart, blocks, epochs, layout, repair, sgd, turns
 from hogshare.kernels.epochs import Plan
@@ -35,18 +35,6 @@ from hogshare.stragglers import FIRST_BLOCKS, Stragglers, asked
 AT_ONCE = 1 << 15  # numbers of a mean that are added up while a cache has them
 ROW_ARRAYS = ("row_data", "row_indices", "row_indptr", "row_y", "row_weight")
 MAIL_ARRAYS = {name: f"mail_{name}" for name in ("heads", "places", "changes", "intercepts")}
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Numbers that make a session out of arrays; plain data, so that they travel."""
-
-    rule: dict[str, Any]
-    plan: dict[str, Any]
-    width: int
-    n_features: int
-    n_columns: int
-    n_workers: int
 
 
 class Session:

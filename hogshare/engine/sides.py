@@ -8,13 +8,14 @@ made it due. Who frees: the session's owner.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numba import typeof
 
 from hogshare.barriers import LOOKS_PER_BLOCK, BarrierError, ask, name_of
 from hogshare.engine.homes import Home
+from hogshare.engine.view import SessionView
 from hogshare.interrupts import errstate
 from hogshare.kernels import epochs, layout, master, telling, turns
 from hogshare.kernels.barriers import EVERYBODY, LAG
@@ -22,9 +23,6 @@ from hogshare.kernels.jit import JIT_DISABLED
 from hogshare.problems.model import shrunk
 from hogshare.shm.table import ProgressTable
 from hogshare.shm.turns import MESSAGES, NANOSECONDS, Turns
-
-if TYPE_CHECKING:
-    from hogshare.engine.session import Session
 
 ROW_NS, VALUE_NS = 50.0, 5.0  # of a row and of a value, rather too long
 SERVE_ROUNDS = 256  # of all workers' mail, in a turn of the master
@@ -36,7 +34,7 @@ _PREPARED: set[tuple[str, tuple[int, ...], bool]] = (
 class Worker:
     """One worker's side of a session."""
 
-    def __init__(self, session: Session, me: int) -> None:
+    def __init__(self, session: SessionView, me: int) -> None:
         self.session = session
         self.me = me
         self.private = session.private(me)
@@ -65,7 +63,7 @@ class Worker:
         # not when somebody wants to stop: that has to be quick
         turns.stop.compile(tuple(map(typeof, (s.schedule.control, layout.STOPPED_BY_CALLER))))
         if s.plan.private == epochs.MASTER:
-            s.master().prepare()
+            MasterSide(s).prepare()
         _PREPARED.add(key)
         telling.over()
 
@@ -209,7 +207,7 @@ class Worker:
         s = self.session
         turns.leave(s.rule, s.plan, s.schedule, s.vector, s.memory, self.private, self.me, state)
         if s.plan.inline:
-            s.master().serve()  # the rest of its sum
+            MasterSide(s).serve()  # the rest of its sum
 
     def record(self, again: int = 20) -> None:
         """Copy the model into the place of the snapshot that is due."""
@@ -251,7 +249,7 @@ class Worker:
 class MasterSide:
     """The master's side of a session."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: SessionView) -> None:
         self.session = session
 
     def prepare(self) -> None:

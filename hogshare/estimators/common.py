@@ -26,7 +26,7 @@ from hogshare.interrupts import errstate
 from hogshare.kernels import schedules
 from hogshare.kernels.survey import Survey
 from hogshare.problems.columns import Columns, suited
-from hogshare.problems.linear import build
+from hogshare.problems.linear import LinearProblem, build
 from hogshare.problems.model import Handed, Model, in_place
 from hogshare.report import Report
 from hogshare.rules.automatic import automatic_rule
@@ -221,24 +221,18 @@ class SGDMixin(Exporting, KnownParameters, CallbackSupportMixin):
             for part in (model.coef, model.average_coef)
         )
 
-    def _learn(
+    def _problem(
         self,
         X: Any,
         y: np.ndarray,
-        *,
         seen: Survey | None,
-        start: Model,
         sample_weight: np.ndarray | None,
-        class_weight: np.ndarray | None,
-        classes: np.ndarray | None,
-        validation: np.ndarray | None,
-        seed: int,
-        max_iter: int | None,
-        metadata: dict[str, Any] | None,
-    ) -> None:
-        """Run the solver and set the attributes. `max_iter` None is `partial_fit`'s one epoch."""
+        class_weight: np.ndarray | None = None,
+        classes: np.ndarray | None = None,
+    ) -> LinearProblem:
+        """What is minimised."""
         est: Any = self
-        problem = build(
+        return build(
             X,
             y,
             loss=est.loss,
@@ -253,6 +247,20 @@ class SGDMixin(Exporting, KnownParameters, CallbackSupportMixin):
             seen=seen,
         )
 
+    def _learn(
+        self,
+        problem: LinearProblem,
+        X: Any,
+        y: np.ndarray,
+        *,
+        start: Model,
+        validation: np.ndarray | None,
+        seed: int,
+        max_iter: int | None,
+        metadata: dict[str, Any] | None,
+    ) -> None:
+        """Run the solver and set the attributes. `max_iter` None is `partial_fit`'s one epoch."""
+        est: Any = self
         n_training = len(y) if validation is None else int(np.count_nonzero(~validation))
 
         def attributes(model: Model) -> dict[str, Any]:

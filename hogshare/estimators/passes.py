@@ -71,13 +71,10 @@ class ClassifierPass(SGDMixin):
             )
         validation, seed = self._draw(y, weight)
         self._learn(
+            self._problem(X, y, seen, weight, class_weight, self.classes_),
             X,
             y,
-            seen=seen,
             start=start,
-            sample_weight=weight,
-            class_weight=class_weight,
-            classes=self.classes_,
             validation=validation,
             seed=seed,
             max_iter=max_iter,
@@ -130,13 +127,10 @@ class RegressorPass(SGDMixin):
         seed = int(generator.randint(MAX_INT))
         generator.randint(1, MAX_INT)
         self._learn(
+            self._problem(X, y, seen, weight),
             X,
             y,
-            seen=seen,
             start=start,
-            sample_weight=weight,
-            class_weight=None,
-            classes=None,
             validation=validation,
             seed=seed,
             max_iter=max_iter,

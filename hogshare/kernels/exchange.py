@@ -25,14 +25,14 @@ long into its copy, so that what it sees moves as if the others were doing alike
 the change: every step is added whole, none twice, and nothing waits (the local problem of CoCoA+,
 Ma et al. 2015, with gamma = 1 and sigma' = P). That is sound as long as the longer step does not
 carry a row's prediction beyond its own optimum, so the stretch has a limit
-(`engine.pace.stretch_limit`), and the weight above is applied with P / stretch for P.
+(`rules.pace.stretch_limit`), and the weight above is applied with P / stretch for P.
 
 The dual rule's vector must remain the sum of the rows' dual variables. There the part that the
 weight holds back stays in the copy, on top of the shared vector, and is offered again at the next
 exchange (`keep`): shared vector plus all copies' changes is always the whole sum, and a worker's
 last flush folds all of its part. SAGA's average must remain the mean of its table, so its changes
 are added whole; the vector itself is bound to nothing. It is folded as above, or, where that is
-stable (`engine.pace.keeps`), kept like the dual rule's: where all features are hot, the weights,
+stable (`rules.pace.keeps`), kept like the dual rule's: where all features are hot, the weights,
 which come from an upper bound of the curvature, drop progress that is worth having. Until the last
 flush, where all workers would fold at once what was to come one exchange after the other: there it
 is dropped. The intercept

@@ -32,7 +32,7 @@ from numba.core.registry import cpu_target
 from numba.extending import typeof_impl
 
 from hogshare.interrupts import Holding
-from hogshare.kernels import cache
+from hogshare.kernels import cache, telling
 from hogshare.kernels.flags import KernelCompiler
 from hogshare.kernels.linking import HelperCompiler
 
@@ -60,6 +60,7 @@ def _digest() -> str:
 
 
 CACHE_FOLDER, NO_FOLDER = (None, "") if JIT_DISABLED else cache.find_folder(_digest())
+telling.kept_in(lambda: CACHE_FOLDER)
 
 
 def processor() -> list[str]:

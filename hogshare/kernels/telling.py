@@ -25,11 +25,13 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from numba import types
+
+from hogshare.kernels import cache
 
 try:
     import fcntl
@@ -58,7 +60,12 @@ class _State(threading.local):
 
 
 _state = _State()
-_process = {"silent": False}
+_process: dict[str, Any] = {"silent": False, "folder": lambda: None}
+
+
+def kept_in(folder: Callable[[], Path | None]) -> None:
+    """Learn who says in which folder machine code is kept; None: in none."""
+    _process["folder"] = folder
 
 
 @contextlib.contextmanager
@@ -155,11 +162,10 @@ def _end() -> None:
 
 def _place() -> str:
     """Whether others will have to wait too."""
-    from hogshare.kernels import cache, jit  # which need this file
-
-    if jit.CACHE_FOLDER is None or cache._TOLD:
+    folder = _process["folder"]()
+    if folder is None or cache._TOLD:
         return "in each process, for nothing can be kept"
-    return f"once; kept in {jit.CACHE_FOLDER}"
+    return f"once; kept in {folder}"
 
 
 def _number(arguments: Sequence[Any]) -> str:
@@ -174,11 +180,9 @@ def _number(arguments: Sequence[Any]) -> str:
 
 def _lock() -> bool:
     """Whether nobody else tells now; this thread does then."""
-    from hogshare.kernels import jit
-
     if fcntl is None:
         return True
-    folder = jit.CACHE_FOLDER or Path(__file__).parent
+    folder = _process["folder"]() or Path(__file__).parent
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

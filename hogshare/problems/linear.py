@@ -19,7 +19,7 @@ from hogshare.problems.digits import DIGITS, digits
 from hogshare.problems.labels import distinct
 from hogshare.problems.model import Model
 from hogshare.problems.rows import as_rows, check_sparse, each_column_once, frozen, is_sparse
-from hogshare.problems.sharpness import sharpness_of
+from hogshare.problems.sharpness import row_sizes, sharpness_of
 from hogshare.problems.units import Features, Units, features_of, units_of
 from hogshare.words import nearest
 
@@ -188,7 +188,11 @@ class LinearProblem:
     @once
     def sharpness(self) -> float:
         """See `hogshare.problems.sharpness`; looked at once too."""
-        return sharpness_of(self)
+        return sharpness_of(self.loss, self.row_sizes(), self.rows.y, self.sample_every)
+
+    def row_sizes(self) -> np.ndarray:
+        """Largest weight of each row in any column: its own times its class's."""
+        return row_sizes(self.rows, self.positive, self.negative)
 
     @once
     def units(self) -> Units:
@@ -196,18 +200,20 @@ class LinearProblem:
         sampled, rows = self._sampled_features, self.rows
         unknown = np.flatnonzero(~sampled.known)
         if self.is_sparse:
-            return units_of(self, features_of(rows, self.n_features, self.fit_intercept))
+            return self._units(features_of(rows, self.n_features, self.fit_intercept))
         # most are known, as a rule: those that are not take a fraction of a pass over all
         values = rows.data.reshape(-1, rows.width)[:, unknown]
         rows = rows._replace(data=frozen(values.reshape(-1)), width=max(1, len(unknown)))
-        return units_of(
-            self, sampled.with_known(unknown, features_of(rows, len(unknown), self.fit_intercept))
-        )
+        missing = features_of(rows, len(unknown), self.fit_intercept)
+        return self._units(sampled.with_known(unknown, missing))
 
     @once
     def sampled_units(self) -> Units:
         """The same by a sample of the rows, of which few tell of features that all rows have."""
-        return units_of(self, self._sampled_features)
+        return self._units(self._sampled_features)
+
+    def _units(self, features: Features) -> Units:
+        return units_of(features, self.loss, self.l2, self.n_rows)
 
     @once
     def _sampled_features(self) -> Features:

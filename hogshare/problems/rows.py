@@ -282,9 +282,9 @@ def windows(rows: Rows, n_rows: int, neighbours: bool = False) -> tuple[int, int
     fifth to a third less (docs/tried/2026-11/speed.md); more than two workers of SDCA from more
     places (`hogshare.rules.pace.windows_abreast`). Smaller data are read in wholly random order,
     scikit-learn's, so that one worker of plain descent fits its model; (0, 1) says so. SAGA has no
-    order to keep (`neighbours`), and reads them four rows at a time: to draw that takes a quarter, and neither
-    few rows nor sorted ones suffer by it. The dual rule's did by windows that are not turned; by
-    turned ones it has not been tried.
+    order to keep (`neighbours`), and reads them four rows at a time: to draw that takes a quarter,
+    and neither few rows nor sorted ones suffer by it. The dual rule's did by windows that are not
+    turned; by turned ones it has not been tried.
     """
     if exceeds_memory(rows):
         return max(1, WINDOW_BYTES * n_rows // _n_bytes(rows)), 1

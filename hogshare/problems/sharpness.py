@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from hogshare.kernels import losses
-
-if TYPE_CHECKING:
-    from hogshare.problems.linear import LinearProblem
+from hogshare.kernels.rows import Rows
 
 
-def sharpness_of(problem: LinearProblem) -> float:
+def sharpness_of(loss: str, sizes: np.ndarray, y: np.ndarray, every: int) -> float:
     """What counts as a loss's curvature; with kinks, one over the width of what it tells apart.
 
     That width is the margin, 1, between classes. Targets have no such unit, and the steps no
     other: it is how far they are from each other (`spread`), so that the steps grow as the targets
     do. Times the mean weight: for a proximal point no row is too heavy, as none is too large.
+
+    Parameters
+    ----------
+    loss : str
+    sizes : ndarray of shape (n_rows,)
+        As `row_sizes` has them.
+    y : ndarray of shape (n_rows,)
+        Targets, of which every so many are looked at (`every`).
     """
-    sizes = row_sizes(problem)
     heavy = sizes > 0.0
-    sharp = losses.CURVATURE[losses.CODES[problem.loss]]
+    sharp = losses.CURVATURE[losses.CODES[loss]]
     sharp *= float(sizes[heavy].mean()) if heavy.any() else 1.0
-    if problem.loss == "epsilon_insensitive":
-        sample = slice(None, None, problem.sample_every)
-        sharp /= spread(problem.rows.y[sample][heavy[sample]].astype(np.float64))
+    if loss == "epsilon_insensitive":
+        sample = slice(None, None, every)
+        sharp /= spread(y[sample][heavy[sample]].astype(np.float64))
     return sharp
 
 
@@ -44,11 +47,13 @@ def spread(targets: np.ndarray) -> float:
     return 1.0
 
 
-def row_sizes(problem: LinearProblem) -> np.ndarray:
-    """Largest weight of each row in any column: its own times its class's."""
-    if problem.n_columns == 1:
-        sizes = np.where(problem.rows.y > 0.0, problem.positive[0], problem.negative[0])
+def row_sizes(rows: Rows, positive: np.ndarray, negative: np.ndarray) -> np.ndarray:
+    """Largest weight of each row in any column: its own times its class's.
+
+    positive, negative : as of a linear problem
+    """
+    if len(positive) == 1:
+        sizes = np.where(rows.y > 0.0, positive[0], negative[0])
     else:
-        own = problem.positive[problem.rows.y.astype(np.int64)]
-        sizes = np.maximum(own, problem.negative.max())
-    return np.asarray(sizes * problem.rows.weight if problem.rows.weight.size else sizes)
+        sizes = np.maximum(positive[rows.y.astype(np.int64)], negative.max())
+    return np.asarray(sizes * rows.weight if rows.weight.size else sizes)

@@ -30,16 +30,13 @@ decide, is looked at in all rows.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from hogshare.kernels import losses
 from hogshare.kernels.moments import add_deviations
 from hogshare.kernels.rows import Rows
-
-if TYPE_CHECKING:
-    from hogshare.problems.linear import LinearProblem
 
 FEWEST = 4  # values in a sample that tell what a column is like
 UNSEEN = 3.0  # values that a sample of rows may have missed, each counted as one of its rows
@@ -134,18 +131,18 @@ def features_of(rows: Rows, n_features: int, fit_intercept: bool, every: int = 1
     return Features(origin, square, share, known, total / max(1, n_rows))
 
 
-def units_of(problem: LinearProblem, features: Features) -> Units:
+def units_of(features: Features, loss: str, l2: float, n_rows: int) -> Units:
     """Sizes of a problem's features, with its loss and penalty."""
-    sharp = losses.CURVATURE[losses.CODES[problem.loss]] * features.weight
+    sharp = losses.CURVATURE[losses.CODES[loss]] * features.weight
     square, share = np.where(features.known, features.square, 0.0), features.share
     told = features.known & (square > 0.0)
     typical = 1.0
     if told.any():
         logarithms = 0.5 * np.log(square[told])
         typical = float(np.exp(np.average(logarithms, weights=share[told])))
-    if problem.l2 > 0.0:
+    if l2 > 0.0:
         # of a column that no row has, the penalty counts as of one that a single row has
-        share = np.maximum(share, 1.0 / max(1, problem.n_rows))
-        square = square + problem.l2 / max(sharp, np.finfo(float).tiny) / share
+        share = np.maximum(share, 1.0 / max(1, n_rows))
+        square = square + l2 / max(sharp, np.finfo(float).tiny) / share
     unit = min(max(typical, LEAST_UNIT), 1.0)
     return Units(features.origin, np.sqrt(square) / unit, features.known)

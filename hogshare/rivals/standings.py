@@ -6,15 +6,13 @@ import math
 import statistics
 from collections.abc import Sequence
 from importlib import metadata
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from hogshare.rivals.course import Entry, Race, Run
 from hogshare.solvers import outcome
-
-if TYPE_CHECKING:
-    from hogshare.rivals.race import Entry, Race, Run
 
 # an error of F* beyond this share of the tightest target makes a race doubtful
 DOUBTFUL = 0.01

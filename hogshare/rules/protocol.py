@@ -69,11 +69,6 @@ class Rule:
         """Whether an epoch is anything but a permutation of the rows."""
         return self.replace or self.sampling != "uniform"
 
-    @property
-    def any_start(self) -> bool:
-        """Whether what it remembers may begin anywhere, not only where the model is zero."""
-        return not self.is_sum
-
     def step(self, gradient: np.ndarray, eta: float) -> None:
         """Make a step of a gradient, in place: what is then subtracted from the vector.
 

@@ -26,8 +26,7 @@ LEVEL = 0.8
 # Share of one row in all squared norms from which on SAGA's step is shorter where rows are drawn by
 # importance: it is drawn many times within as many rows as there are between two visits of others.
 HEAVY, CAUTION = 0.05, 0.75
-# Epochs in which SAGA's step falls with kinks in the loss: those that settle most rows.
-FALLS = 8
+FALLS = 8  # epochs in which the step falls with kinks in the loss: they settle most rows
 # Rows per feature from which the steps of losses with kinks are shortest, and how much longer they
 # are elsewhere, at most.
 TALL, LONGEST_KINKED = 100.0, 6.0

@@ -6,7 +6,6 @@ import numpy as np
 
 from hogshare.interrupts import errstate
 from hogshare.problems.linear import LinearProblem
-from hogshare.problems.sharpness import row_sizes
 from hogshare.rules.protocol import Rule
 
 
@@ -37,7 +36,7 @@ def row_chances(problem: LinearProblem, rule: Rule, held_out: np.ndarray | None)
         return chances
     smoothness = problem.squared_norms + float(problem.fit_intercept)
     with errstate(all="ignore"):  # squared norms may overflow
-        smoothness *= row_sizes(problem) * chances
+        smoothness *= problem.row_sizes() * chances
         total = smoothness.sum()
     if total == 0.0 or not np.isfinite(total):  # rows that large end the run with a sentence
         return chances

@@ -28,7 +28,8 @@ from hogshare.engine.arrays import NOTHING, Shapes
 from hogshare.engine.checks import AtRest
 from hogshare.engine.loop import loop_of
 from hogshare.engine.outside import Outside
-from hogshare.engine.session import ROW_ARRAYS, Session, Settings
+from hogshare.engine.session import ROW_ARRAYS, Session
+from hogshare.engine.view import Settings
 from hogshare.interrupts import Holding
 from hogshare.kernels import layout, repair
 from hogshare.runtimes.blas import one_thread_each

@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -29,9 +29,6 @@ from hogshare.planes.shared import (
 from hogshare.problems.linear import effective_l1_ratio
 from hogshare.problems.rows import block_rows
 from hogshare.shm.turns import BLOCKS, NANOSECONDS, PUSHES, ROWS
-
-if TYPE_CHECKING:
-    from hogshare.report import Report
 
 LEAST_TURNS = 4  # of a run that has measured something
 LEAST_SECONDS = 0.005  # of computing: more than a turn of full length of up to seven workers
@@ -81,6 +78,21 @@ class Costs:
     notes: tuple[str, ...] = ()
 
 
+class Finished(Protocol):
+    """What is read of a run's `Report`, which stands above this file."""
+
+    settings: dict[str, Any]
+    machine: dict[str, Any]
+    n_epochs: int
+    checks: list[dict[str, Any]]
+    trace: Any
+    workers: list[dict[str, Any]]
+    turns: np.ndarray
+    mail: dict[str, Any] | None
+    seconds: dict[str, float]
+    again: Any
+
+
 class Run:
     """The facts of a report that a prediction needs.
 
@@ -97,7 +109,7 @@ class Run:
     """
 
     def __init__(
-        self, report: Report, paces: Mapping[int, tuple[int, int]] = MappingProxyType({})
+        self, report: Finished, paces: Mapping[int, tuple[int, int]] = MappingProxyType({})
     ) -> None:
         if "virtual" in report.seconds:
             raise ValueError(

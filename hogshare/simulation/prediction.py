@@ -15,7 +15,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -30,12 +30,9 @@ from hogshare.kernels import barriers as codes
 from hogshare.kernels.turns import FIRST_INTERVAL
 from hogshare.ranges import count
 from hogshare.simulation.blocktimes import Measured
-from hogshare.simulation.costs import Costs, Run, costs_of
+from hogshare.simulation.costs import Costs, Finished, Run, costs_of
 from hogshare.simulation.progressing import progress
 from hogshare.simulation.simulator import Simulator
-
-if TYPE_CHECKING:
-    from hogshare.report import Report
 
 MOST_BLOCKS = 20_000  # that are simulated; of longer runs the rest is taken to go on alike
 SEEDS = 3  # of simulated runs whose mean is taken
@@ -143,7 +140,7 @@ class Prediction:
         -------
         matplotlib Axes
         """
-        return figures.draw_prediction(self, ax)
+        return figures.draw_speedups(self.n_workers, self.speedup, self.time_speedup, ax)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; NaN becomes None."""
@@ -289,7 +286,7 @@ def assumptions(run: Run, costs: Costs) -> list[str]:
 
 
 def predict(
-    report: Report,
+    report: Finished,
     n_workers: Sequence[int],
     epochs: Mapping[int, float] | None = None,
     objective: float | None = None,
@@ -339,7 +336,7 @@ def predict(
 
 
 def predict_with_epochs(
-    report: Report, n_workers: Sequence[int], problem: Any, objective: float | None
+    report: Finished, n_workers: Sequence[int], problem: Any, objective: float | None
 ) -> Prediction:
     """Predict time to an objective: the run's gradients on a virtual clock say the epochs.
 

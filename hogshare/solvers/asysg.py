@@ -21,7 +21,7 @@ from hogshare.rules.steps import StepSize
 from hogshare.solvers.choices import problem_of, step_of, stop_of
 from hogshare.solvers.refusals import PROPORTIONAL
 from hogshare.solvers.solving import solve
-from hogshare.solvers.theory import theory_section
+from hogshare.solvers.theory import Algorithm, theory_section
 from hogshare.theory.gradients import unsmooth
 
 
@@ -132,12 +132,14 @@ def asysg_con(
         report.theory = theory_section(
             problem,
             report,
-            consistent=True,
-            n_gradients=gradients,
-            step=steps.eta0 if steps.kind == "constant" else None,
-            rows_per_gradient=batch,
-            penalty_on_support=True,
-            own_under_way=is_free(barrier_of(settings.get("barrier"))),
+            Algorithm(
+                consistent=True,
+                n_gradients=gradients,
+                step=steps.eta0 if steps.kind == "constant" else None,
+                rows_per_gradient=batch,
+                penalty_on_support=True,
+                own_under_way=is_free(barrier_of(settings.get("barrier"))),
+            ),
             schedule=steps,
             n_training=n_training,
             start=settings.get("start"),
@@ -259,10 +261,12 @@ def asysg_incon(
         report.theory = theory_section(
             problem,
             report,
-            consistent=False,
-            n_gradients=batch,
-            coordinate=coordinate,
-            step=steps.eta0 if steps.kind == "constant" else None,
+            Algorithm(
+                consistent=False,
+                n_gradients=batch,
+                coordinate=coordinate,
+                step=steps.eta0 if steps.kind == "constant" else None,
+            ),
             schedule=steps,
             n_training=_rows_to_learn_from(problem, stop),
             start=settings.get("start"),

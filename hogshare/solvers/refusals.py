@@ -211,7 +211,7 @@ def check_memory(
         raise ValueError(f"{name} needs a shared vector: use plane=Shared(), or rule=SGD().")
     if step is not None:
         raise ValueError(f"{name} has no schedule of step sizes; leave `step` out.")
-    if rule.any_start:
+    if not rule.is_sum:
         if rule.draws and not shuffle:
             raise ValueError(
                 f"{rule} draws rows at random; leave shuffle=False out, or take SAGA() for the "
@@ -266,7 +266,7 @@ def check_confirm(rule: Rule, stop: Stop) -> None:
 
 def check_units(problem: LinearProblem, rule: Rule, plane: Plane, stop: Stop) -> None:
     """Refuse columns in units of their own where the penalty would not know of them."""
-    fits = rule.any_start and rule.remembers and plane.has_copies and not stop.looks
+    fits = rule.remembers and not rule.is_sum and plane.has_copies and not stop.looks
     if problem.divisors is None or fits:
         return
     raise ValueError(

@@ -25,7 +25,8 @@ from hogshare.engine.keeping import Keeper
 from hogshare.engine.memory import memory_of
 from hogshare.engine.outside import Outside
 from hogshare.engine.resuming import restore
-from hogshare.engine.session import Session, Settings
+from hogshare.engine.session import Session
+from hogshare.engine.view import Settings
 from hogshare.interrupts import errstate
 from hogshare.kernels import epochs, layout
 from hogshare.problems.model import Model, sum_of_squares

@@ -106,31 +106,12 @@ class Constants:
         return self.gap, self.L, self.sigma, self.n_updates * self.writes, self.n_gradients
 
 
-def theory_section(
-    problem: Problem,
-    report: Report,
-    *,
-    consistent: bool,
-    n_gradients: int,
-    step: float | None,
-    rows_per_gradient: int = 1,
-    penalty_on_support: bool | None = None,
-    coordinate: str | None = None,
-    own_under_way: bool = False,
-    schedule: StepSize | None = None,
-    n_training: int | None = None,
-    start: Any = None,
-) -> dict[str, Any]:
-    """Say what the analysis of AsySG expects of a run, as plain data for `Report.theory`.
+@dataclass(frozen=True, kw_only=True)
+class Algorithm:
+    """What has run, in the paper's terms.
 
     Parameters
     ----------
-    problem : LinearProblem or GradientProblem
-    report : Report
-        Of the run. With a master it has ages, in updates of the model. Otherwise its staleness
-        histogram is taken for them: on the lock-free plane a push is a block of rows, of which
-        others complete as many during one of this worker's as they complete write cycles during
-        one cycle of its.
     consistent : bool
         Whether reads are real past states of the model (AsySG-con), or not (AsySG-incon).
     n_gradients : int
@@ -146,6 +127,44 @@ def theory_section(
         As of `SGD`: what of the n coordinates an update writes.
     own_under_way : bool, default=False
         Whether a worker may read while its own last gradient is on its way to a master.
+    """
+
+    consistent: bool
+    n_gradients: int
+    step: float | None
+    rows_per_gradient: int = 1
+    penalty_on_support: bool | None = None
+    coordinate: str | None = None
+    own_under_way: bool = False
+
+    @property
+    def on_support(self) -> bool:
+        """Whether a row's gradient holds the penalty on the row's own features only."""
+        if self.penalty_on_support is not None:
+            return self.penalty_on_support
+        return not self.consistent and self.coordinate is None
+
+
+def theory_section(
+    problem: Problem,
+    report: Report,
+    algorithm: Algorithm,
+    *,
+    schedule: StepSize | None = None,
+    n_training: int | None = None,
+    start: Any = None,
+) -> dict[str, Any]:
+    """Say what the analysis of AsySG expects of a run, as plain data for `Report.theory`.
+
+    Parameters
+    ----------
+    problem : LinearProblem or GradientProblem
+    report : Report
+        Of the run. With a master it has ages, in updates of the model. Otherwise its staleness
+        histogram is taken for them: on the lock-free plane a push is a block of rows, of which
+        others complete as many during one of this worker's as they complete write cycles during
+        one cycle of its.
+    algorithm : Algorithm
     schedule : StepSize or None, default=None
         How the steps went, up to a factor; None: they were constant.
     n_training : int or None, default=None
@@ -159,19 +178,17 @@ def theory_section(
         Numbers by name, and under "sentence" whether linear speedup is to be expected. Where the
         analysis does not apply there is the sentence alone, which says why.
     """
-    if coordinate not in (None, "uniform"):
+    if algorithm.coordinate not in (None, "uniform"):
         return _nothing(
             "the paper's bound for draws from the support, (20), is not certain in its form, and "
             "is not offered"
         )
-    on_support = penalty_on_support
-    if on_support is None:
-        on_support = not consistent and coordinate is None
+    n_gradients, size = algorithm.n_gradients, algorithm.rows_per_gradient
     try:
         if has_rows(problem):
-            found = _of_rows(problem, report, start, rows_per_gradient, on_support)
+            found = _of_rows(problem, report, start, size, algorithm.on_support)
         else:
-            found = _of_gradient(problem, report, start, rows_per_gradient)
+            found = _of_gradient(problem, report, start, size)
     except ValueError as error:  # not smooth, or rows whose squared norms overflow
         return _nothing(str(error).rstrip("."))
     rows = sum(int(worker.get("rows", 0)) for worker in report.workers)
@@ -180,12 +197,12 @@ def theory_section(
         found.L,
         found.L_max,
         found.sigma,
-        n_updates=max(1.0, rows / (n_gradients * rows_per_gradient)),
+        n_updates=max(1.0, rows / (n_gradients * size)),
         n_gradients=n_gradients,
         n_coordinates=found.n_coordinates,
-        consistent=consistent,
-        one_coordinate=coordinate is not None,
-        own=int(own_under_way),
+        consistent=algorithm.consistent,
+        one_coordinate=algorithm.coordinate is not None,
+        own=int(algorithm.own_under_way),
     )
     if not (0.0 < known.gap < math.inf and known.L > 0.0 and 0.0 < known.sigma < math.inf):
         return _nothing(
@@ -193,7 +210,7 @@ def theory_section(
             f"L={known.L:.3g}, sigma={known.sigma:.3g}"
         )
     section: dict[str, Any] = {
-        "reads": "consistent" if consistent else "inconsistent",
+        "reads": "consistent" if algorithm.consistent else "inconsistent",
         "gap": known.gap,
         "lower_bound": found.lowest,
         "lower_bound_from": found.source,
@@ -205,7 +222,7 @@ def theory_section(
         "n_gradients": n_gradients,
         "n_updates": known.n_updates,
         **_ages(known, report),
-        **_steps(known, report, step),
+        **_steps(known, report, algorithm.step),
         "bound": known.bound(),
         **_measured(problem, report, schedule, n_training or problem.n_rows),
     }
@@ -213,7 +230,7 @@ def theory_section(
         section |= _sparsity(problem)
     section["up_to_workers"] = up_to(known)
     section["speedup_expected"] = is_expected(known, report)
-    section["sentence"] = sentence(known, report, step)
+    section["sentence"] = sentence(known, report, algorithm.step)
     return section
 
 

@@ -11,7 +11,6 @@ from hogshare.kernels import layout, streams
 from hogshare.kernels.jit import kernel
 from hogshare.kernels.saga import saga_rows
 from hogshare.planes.shared import Shared, feature_rarity
-from hogshare.problems.sharpness import row_sizes
 from hogshare.rules import SAGA
 from hogshare.rules.sampling import row_chances
 
@@ -71,7 +70,7 @@ def test_chances_follow_norms_and_weights():
     assert (chances[held_out] == 0.0).all()
     assert chances.sum() == pytest.approx((~held_out).sum())
     size = weight * np.where(problem.rows.y > 0, problem.positive[0], problem.negative[0])
-    np.testing.assert_allclose(row_sizes(problem), size)
+    np.testing.assert_allclose(problem.row_sizes(), size)
     smooth = ((np.square(X).sum(axis=1) + 1.0) * size)[~held_out]
     np.testing.assert_allclose(chances[~held_out], 0.5 + 0.5 * smooth / smooth.mean())
     uniform = row_chances(problem, SAGA(replace=True), held_out)
@@ -81,7 +80,7 @@ def test_chances_follow_norms_and_weights():
 def test_sizes_of_several_columns_are_the_largest():
     problem, *_ = cases.problem("csr", "float64", 3, weighted=True)
     own = problem.positive[problem.rows.y.astype(int)]
-    np.testing.assert_allclose(row_sizes(problem), problem.rows.weight * np.maximum(own, 1.0))
+    np.testing.assert_allclose(problem.row_sizes(), problem.rows.weight * np.maximum(own, 1.0))
 
 
 def test_chances_of_rows_without_any_length_are_even():
