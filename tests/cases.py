@@ -10,7 +10,6 @@ from hogshare.barriers import ASP
 from hogshare.engine.arrays import fill, private_memory, row_arrays
 from hogshare.engine.choices import Choices
 from hogshare.engine.description import describe
-from hogshare.engine.memory import begins_empty
 from hogshare.engine.session import Session
 from hogshare.engine.stops import Stop
 from hogshare.kernels import epochs, layout, tracking
@@ -19,6 +18,7 @@ from hogshare.planes.shared import Shared
 from hogshare.problems import rows as row_views
 from hogshare.problems.linear import linear
 from hogshare.rules import SGD
+from hogshare.rules.remembered import begins_empty
 from hogshare.rules.steps import StepSize
 
 EVERY_FORM = [

@@ -8,7 +8,6 @@ import numpy as np
 
 from hogshare import ranges
 from hogshare.engine.checks import check_criterion
-from hogshare.engine.memory import check_start
 from hogshare.engine.stops import Stop
 from hogshare.interrupts import errstate
 from hogshare.planes import Plane
@@ -18,6 +17,7 @@ from hogshare.problems.protocol import Problem, has_rows
 from hogshare.problems.rows import exceeds_memory
 from hogshare.rules.automatic import COUPLED
 from hogshare.rules.protocol import Rule
+from hogshare.rules.remembered import check_start
 from hogshare.rules.steps import StepSize
 from hogshare.words import listed, own
 

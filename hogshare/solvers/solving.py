@@ -13,7 +13,6 @@ from hogshare import ranges
 from hogshare.barriers import Barrier, BuiltIn, barrier_of
 from hogshare.engine.checkpoints import Checkpoint, Saved, facts_of, load
 from hogshare.engine.choices import Choices
-from hogshare.engine.memory import begins_empty
 from hogshare.engine.stops import Stop
 from hogshare.kernels import epochs, telling, tracking
 from hogshare.planes import Plane
@@ -22,6 +21,7 @@ from hogshare.problems.params import Params
 from hogshare.problems.protocol import Problem
 from hogshare.report import Report
 from hogshare.rules.protocol import Rule
+from hogshare.rules.remembered import begins_empty
 from hogshare.rules.steps import StepSize
 from hogshare.runtimes.choice import choose, work_of
 from hogshare.runtimes.hooks import OnEpoch
