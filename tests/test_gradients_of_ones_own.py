@@ -501,6 +501,16 @@ def test_a_rule_of_ones_own(plane):
         assert report.rule["name"] == "SignSGD"
 
 
+def test_what_a_rule_of_ones_own_keeps_may_have_any_name():
+    """Names by which the rules of kernels say how they draw rows are not taken."""
+
+    class Noisy(SignSGD):
+        sampling, replace = "gaussian", True
+
+    runs = [solve(logistic(), **(RUN | {"rule": kind()}), stop=2) for kind in (SignSGD, Noisy)]
+    assert np.array_equal(runs[0].model.params, runs[1].model.params)
+
+
 # -- what goes wrong -----------------------------------------------------------------------------
 
 

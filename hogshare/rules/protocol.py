@@ -50,8 +50,9 @@ class Rule:
     average: int = 0
     batch: int = 1
     coordinate: str | None = None
-    replace: bool = False  # whether rows are drawn with replacement
-    sampling: str = "uniform"  # how often each is visited
+    # of those that remember rows: whether they are drawn with replacement, and how often each is
+    replace: bool = False
+    sampling: str = "uniform"
     # whether kernels know it: the rows of a linear problem are stepped through in kernels only
     has_kernels: ClassVar[bool] = False
     # whether it is one of those that remember rows, for which they have to be a linear problem's
@@ -67,7 +68,7 @@ class Rule:
     @property
     def draws(self) -> bool:
         """Whether an epoch is anything but a permutation of the rows."""
-        return self.replace or self.sampling != "uniform"
+        return self.remembers and (self.replace or self.sampling != "uniform")
 
     def step(self, gradient: np.ndarray, eta: float) -> None:
         """Make a step of a gradient, in place: what is then subtracted from the vector.
