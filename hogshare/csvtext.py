@@ -23,6 +23,7 @@ from hogshare.csvrecords import BLANKS
 from hogshare.growing import Growing
 from hogshare.interrupts import errstate
 from hogshare.sniffing import FEATURE, is_number
+from hogshare.words import counted, escaped
 
 MISSING = frozenset({"", "na", "n/a", "null", "none", "?"})  # in small letters
 SHOWN = 12  # names that an error lists
@@ -130,8 +131,9 @@ class Table:
         if self.delimiter == BLANKS or self.width == 1:
             self._refuse_features([*cells[0], *cells[-1]])
         if others and len(cells[1]) != self.width:
+            here = counted(len(cells[0]), "cell")
             raise NotCSV(
-                f"{self.name}: line {number} has {_counted(cells[0])}, and line {others[0][0]} has "
+                f"{self.name}: line {number} has {here}, and line {others[0][0]} has "
                 f"{len(cells[1])}, with {csvrecords.told(self.delimiter)} between them"
             )
         named = _has_names(cells) if header is None else header
@@ -238,7 +240,9 @@ class Table:
         for number, record in csvrecords.records(lines, self.delimiter):
             cells, place = self._cells(record, number), f"{self.name}, line {number}"
             if len(cells) != self.width:
-                raise NotCSV(f"{place}: {_counted(cells)}, and the first line has {self.width}")
+                raise NotCSV(
+                    f"{place}: {counted(len(cells), 'cell')}, and the first line has {self.width}"
+                )
             rows.append([self._number(cells, k, place) for k in columns])
             if label is not None:
                 labels.append(self._label(cells[label], label, place))
@@ -345,7 +349,7 @@ def labels_at(column: str | int, name: str) -> Choose:
 
 def listed(names: Sequence[str]) -> str:
     """Names of columns in words, the first ones of many."""
-    shown = ", ".join(names[:SHOWN])
+    shown = ", ".join(map(escaped, names[:SHOWN]))
     return shown if len(names) <= SHOWN else f"{shown}, ... ({len(names):,} in all)"
 
 
@@ -367,10 +371,6 @@ def _to_compare(words: np.ndarray) -> np.ndarray:
     if any(word.lower() in MISSING for word in each):
         return np.full(len(each), np.nan)
     return words.astype(np.float64) if all(map(is_number, each)) else words
-
-
-def _counted(cells: list[str]) -> str:
-    return f"{len(cells)} cell{'s' * (len(cells) != 1)}"
 
 
 def _shown(cell: str) -> str:

@@ -57,7 +57,7 @@ def read_array(path: str | Path | Source, what: str) -> np.ndarray:
 
     def take(file: BinaryIO, size: int) -> np.ndarray:
         if file.read(2) == b"PK":
-            raise ValueError("it holds several arrays; name it .npz")
+            raise ValueError("it holds several arrays, as .npz does")
         file.seek(0)
         head = _head(file)
         # `numpy.save` may have put something behind it, which is not looked at

@@ -365,9 +365,15 @@ def read_labels(path: str | Path) -> np.ndarray:
         As `read_file`.
     """
     with Source(path) as source:
-        kind = sniffing.kind_by_name(path)
         starts = source.head(lambda head, _: head[:8])
-        if kind in ("npy", "npz") or any(starts.startswith(magic) for magic in sniffing.MAGIC):
+        magic = (kind for start, kind in sniffing.MAGIC.items() if starts.startswith(start))
+        kind = next(magic, None) or sniffing.kind_by_name(path)
+        if kind == "npz":
+            raise ValueError(
+                f"{source.name}: an archive of arrays, and labels are one array: numpy.save writes "
+                "it, or have X and y in one .npz file of rows"
+            )
+        if kind == "npy":
             return read_npy(source)
         words, numbers = [], Growing(np.float64)
         is_text: bool | None = None

@@ -33,14 +33,14 @@ BINARY: dict[bytes, str] = {
     **dict.fromkeys(PACKED, "compressed twice; unpack it once"),
     b"7z\xbc\xaf": "a 7z archive; unpack it",
 }
-# and what is text, but not of rows; in small letters
+# and what is text, but not of rows: patterns of small letters
 TEXTS: dict[bytes, str] = {
     b"@relation": "an ARFF file: write CSV with Weka, or leave out its lines up to @data",
     **dict.fromkeys(
         (b"<!doctype html", b"<html"), "a web page and no data, as a download that failed leaves it"
     ),
     b"version https://git-lfs": "a pointer of Git LFS and not the data: git lfs pull fetches them",
-    **dict.fromkeys((b'{"', b"[{", b"[["), "JSON, which is not read here: make it CSV"),
+    rb'\{\s*["}]|\[\s*[\[{]': "JSON, which is not read here: make it CSV",
 }
 SUFFIXES: dict[str, Kind] = {
     ".npz": "npz",
@@ -97,8 +97,9 @@ def _other(head: bytes) -> str:
     except UnicodeDecodeError as error:
         is_text = error.start > 500  # in the middle of a letter
     start = head.removeprefix(codecs.BOM_UTF8).lstrip().lower() if is_text else head
-    known = TEXTS if is_text else BINARY
-    return next((what for mark, what in known.items() if start.startswith(mark)), "")
+    if is_text:
+        return next((what for mark, what in TEXTS.items() if re.match(mark, start)), "")
+    return next((what for mark, what in BINARY.items() if start.startswith(mark)), "")
 
 
 def kind_of_text(head: bytes, done: bool) -> Kind | None:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from hogshare import memory
+from hogshare.words import escaped
 
 STDIN = "/dev/stdin"
 
@@ -50,7 +51,7 @@ class Source:
     Attributes
     ----------
     name : str
-        What errors call it.
+        What errors call it, on one line.
     size : int or None
         Bytes of a file, before they are decompressed; None of anything that is not a file.
     packed : str
@@ -58,8 +59,8 @@ class Source:
     """
 
     def __init__(self, path: str | Path) -> None:
-        self.name = str(path)
-        self._raw: Any = _opened(self.name)
+        self.name = escaped(str(path))
+        self._raw: Any = _opened(str(path))
         try:
             status = os.fstat(self._raw.fileno())
             whole = stat.S_ISREG(status.st_mode) and self.name != STDIN

@@ -47,6 +47,30 @@ def listed(names: Iterable[str]) -> str:
     return f"{', '.join(most)} or {last}" if most else last
 
 
+def counted(number: int, thing: str) -> str:
+    """So many of a thing.
+
+    Examples
+    --------
+    >>> from hogshare.words import counted
+    >>> counted(1, "row"), counted(2_000, "row")
+    ('1 row', '2,000 rows')
+    """
+    return f"{number:,} {thing}{'s' * (number != 1)}"
+
+
+def escaped(text: str) -> str:
+    r"""A name on one line: what would break it, or move a terminal's cursor, as Python writes it.
+
+    Examples
+    --------
+    >>> from hogshare.words import escaped
+    >>> print(escaped("two\nlines"))
+    two\nlines
+    """
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
 def nearest(text: object, names: Iterable[object]) -> str:
     """A question that names what was probably meant; nothing where no name is near.
 

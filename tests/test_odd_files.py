@@ -66,6 +66,8 @@ FITS = [
     ("mac.svm", SVM.replace(b"\n", b"\r"), [], 1, "mac.svm: its lines end in CR alone; tr '"),
     ("twice.svm.gz", gzip.compress(gzip.compress(SVM)), [], 1, "twice.svm.gz: compressed twice"),
     ("five.svm", whole_numbers(5), [], 0, "five.svm: the labels are 5 classes, from 0 to 4"),
+    ("one.svm", b"1 1:1\n0 1:2\n", [], 0, "one.svm: 2 rows, 1 column, 2 nonzeros, float64"),
+    ("row.svm", b"1.5 1:1\n", [], 0, "row.svm: 1 row, 1 column, 1 nonzero, float64"),
     # CSV
     ("ok.csv", CSV, [], 0, "ok.csv: the labels are column 3 ('label'), by its name"),
     ("ok.tsv", CSV.replace(b",", b"\t"), LABELLED, 0, "ok.tsv: 24 rows, 2 columns, float64"),
@@ -75,7 +77,7 @@ FITS = [
     ("bare.csv", csv("1,2,3", "4,5,6"), [], 1, "bare.csv: which column has the labels?"),
     ("bare.csv", csv("1,2,3", "4,5,6"), ["--label-column", "-1"], 0, "bare.csv: 2 rows, 2 columns"),
     ("who.csv", csv("a,b", "1,2"), ["--label-column", "c"], 1, "who.csv: no column is called 'c'"),
-    ("far.csv", csv("1,2", "1,2"), ["--label-column", "3"], 1, "far.csv: --label-column 3, and th"),
+    ("far.csv", csv("1,2", "1,2"), ["--label-column", "3"], 1, "far.csv: --label-column 3, and it"),
     ("gap.csv", CSV + b"1,,0\n", [], 1, "gap.csv, line 26, column 2 ('income'): the value is miss"),
     ("city.csv", CSV + b"1,Rome,0\n", [], 1, "city.csv, line 26, column 2 ('income'): 'Rome' is n"),
     ("short.csv", CSV + b"1,2\n", [], 1, "short.csv, line 26: 2 cells, and the first line has 3"),
@@ -83,12 +85,12 @@ FITS = [
     ("comma.csv", csv("a;label", "1,5;0"), [], 1, "comma.csv, line 2, column 1 ('a'): '1,5' has a"),
     ("head.csv", b"age,label\n", [], 1, "head.csv: the file has names of columns and no rows"),
     ("twice.csv", csv("a,a,label", "1,2,3"), [], 1, "twice.csv, line 1: two columns are called 'a"),
-    ("words.csv", csv("a,label", "1,yes", "0,no"), [], 0, "words.csv: 2 rows, 1 columns"),
+    ("words.csv", csv("a,label", "1,yes", "0,no"), [], 0, "words.csv: 2 rows, 1 column"),
     ("ok.csv", CSV, ["--zero-based"], 2, "--zero-based is for files of LIBSVM text; ok.csv is non"),
     ("ok.svm", SVM, LABELLED, 2, "--label-column is for files of CSV; ok.svm is none"),
     ("ok.svm", SVM, ["--format", "npz"], 1, "ok.svm: not a .npz archive of arrays"),
     ("lines.csv", b'"a\nb",label\n1,0\n2,1\nx,1\n', [], 1, "lines.csv, line 5, column 1 ('a\\nb')"),
-    ("inner.csv", b'a,label\n1,"o\nh"\n2,no\n', [], 0, "inner.csv: 2 rows, 1 columns"),
+    ("inner.csv", b'a,label\n1,"o\nh"\n2,no\n', [], 0, "inner.csv: 2 rows, 1 column"),
     (
         "later.csv",
         b'a,label\n1,"o\nh"\n2,no\n,no\n',
@@ -104,7 +106,7 @@ FITS = [
         "nan.csv, line 4, column 1 ('a'): the value",
     ),
     ("open.csv", CSV + b'"1,2,3\n1,2,3\n', [], 1, 'open.csv, line 26: a quote (") opens a cell'),
-    ("space.csv", csv("a, label", '1, "x"', '2, "y"'), [], 0, "space.csv: 2 rows, 1 columns"),
+    ("space.csv", csv("a, label", '1, "x"', '2, "y"'), [], 0, "space.csv: 2 rows, 1 column"),
     ("cr.csv", CSV + b"1,2\r,0\n", [], 1, "cr.csv, line 26: a carriage return in the middle of a"),
     ("mac.csv", CSV.replace(b"\n", b"\r"), [], 1, "mac.csv: its lines end in CR alone"),
     (
@@ -135,13 +137,13 @@ FITS = [
         1,
         "mixed.csv, line 3, column 2 ('label'): the ",
     ),
-    ("tab.txt", csv("a\tlabel", "1\t0", "2\t1"), [], 0, "1 columns, float64, tabs between cells"),
+    ("tab.txt", csv("a\tlabel", "1\t0", "2\t1"), [], 0, "1 column, float64, tabs between cells"),
     (
         "semi.txt",
         csv("a;label", "1;0", "2;1"),
         [],
         0,
-        "1 columns, float64, semicolons between cell",
+        "1 column, float64, semicolons between cell",
     ),
     ("sep.csv", csv("sep=;", "a;label", "1;0", "2;1"), [], 0, "float64, semicolons between cells"),
     ("a;b.csv", csv("a;b,label", "1,0", "2,1"), [], 0, "float64, commas between cells"),
@@ -217,6 +219,14 @@ FITS = [
         "--delimiter says what else is between cells; if it is LIBSVM tex",
     ),
     ("rows.json", b'[{"a": 1}]', [], 1, "rows.json: JSON, which is not read here"),
+    ("nice.json", b'{\n  "a": [\n    1\n  ]\n}\n', [], 1, "nice.json: JSON, which is not read h"),
+    ("nice.json", b'[\r\n  {\r\n    "a": 1', [], 1, "nice.json: JSON, which is not read here"),
+    ("nice.csv", b"[\n [1, 2],\n [3, 4]\n]\n", [], 1, "nice.csv: JSON, which is not read here"),
+    # names with a line break are one line in a message
+    ("a\nb.svm", SVM, [], 0, r"a\nb.svm: 24 rows"),
+    ("a\nb.svm", SVM + b"1 1:x\n", [], 1, r"a\nb.svm, line 25: not LIBSVM text"),
+    ("a\nb.svm", None, [], 1, r"a\nb.svm: No such file or directory"),
+    ("who.csv", b'"a\n\x1bb",c\n1,2\n', [], 1, r"--label-column NAME says it (a\n\x1bb, c)"),
     ("page.csv", b"<!DOCTYPE html>\n<html>\n", [], 1, "page.csv: a web page and no data"),
     (
         "lfs.npz",
@@ -497,6 +507,14 @@ def test_an_error_in_the_middle_replaces_nothing(capsys):
     assert not [path for path in Path().iterdir() if path.name.endswith(".tmp")]
 
 
+def test_labels_in_an_archive_are_told_what_to_do(capsys):
+    Path("rows.npy").write_bytes(content_of("npy"))
+    np.savez("y.npz", y=np.arange(24) % 2)
+    code, _, err = run(capsys, "fit", "rows.npy", "--labels", "y.npz", *FIT)
+    assert code == 1 and "name it .npz" not in err
+    assert "y.npz: an archive of arrays, and labels are one array: numpy.save writes it" in err
+
+
 # -- CSV that is predicted
 
 
@@ -521,6 +539,14 @@ def test_columns_are_found_by_their_names(capsys):
     Path("small.csv").write_bytes(b"Age,Income\n1,2\n")
     _, _, err = run(capsys, "predict", "m.npz", "small.csv")
     assert "no column is called 'age' (nor are 1 more there), and m.npz" in err and "'Age'?" in err
+
+
+@pytest.mark.parametrize("column", ["income", "2", "-2"])
+def test_labels_are_none_of_the_models_columns(capsys, column):
+    model_of(capsys, CSV, "train.csv")
+    code, out, err = run(capsys, "predict", "m.npz", "train.csv", "--label-column", column)
+    assert (code, out) == (1, "")
+    assert f"train.csv: --label-column {column} is 'income', which m.npz was fitted to" in err
 
 
 def test_columns_without_names_are_taken_in_their_order(capsys):

@@ -84,6 +84,11 @@ def _by_name(args: Any, name: str, expected: Expected, names: tuple[str, ...]) -
     label = None
     if args.label_column is not None:
         label = _place(args.label_column, names, len(names), name)
+        if label in columns:
+            raise ValueError(
+                f"{name}: --label-column {args.label_column} is {names[label]!r}, which "
+                f"{expected.name} was fitted to: it has no labels; name another column, or none"
+            )
     elif expected.label in names and expected.label not in wanted:
         label = names.index(str(expected.label))
     others = [n for k, n in enumerate(names) if k not in columns and k != label]
@@ -96,6 +101,7 @@ def _by_order(
     args: Any, name: str, expected: Expected, names: tuple[str, ...] | None, width: int
 ) -> Choice:
     from hogshare.csvtext import Choice
+    from hogshare.words import counted
 
     label = None
     if args.label_column is not None:
@@ -111,7 +117,7 @@ def _by_order(
     columns = [k for k in range(width) if k != label]
     if len(columns) != expected.n_features:
         raise ValueError(
-            f"{name}: {len(columns)} columns, and {expected.name} was fitted to "
+            f"{name}: {counted(len(columns), 'column')}, and {expected.name} was fitted to "
             f"{expected.n_features:,}; --label-column NUMBER says which has labels"
         )
     return Choice(columns, label)
@@ -120,7 +126,7 @@ def _by_order(
 def _place(column: str, names: tuple[str, ...] | None, width: int, name: str) -> int:
     """The place, from 0, of a column by its name or its number from 1 (-1: the last)."""
     from hogshare.csvtext import listed
-    from hogshare.words import nearest
+    from hogshare.words import counted, nearest
 
     if names is not None and column in names:
         return names.index(column)
@@ -128,7 +134,7 @@ def _place(column: str, names: tuple[str, ...] | None, width: int, name: str) ->
     if number is not None and 1 <= abs(number) <= width:
         return number - 1 if number > 0 else width + number
     if number is not None:
-        raise ValueError(f"{name}: --label-column {column}, and there are {width} columns")
+        raise ValueError(f"{name}: --label-column {column}, and it has {counted(width, 'column')}")
     there = f"there are {listed(names)}" if names else "its first line has no names; take a number"
     meant = nearest(column, names or ())
     raise ValueError(

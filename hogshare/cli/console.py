@@ -15,14 +15,15 @@ from contextlib import contextmanager
 from typing import Any, Protocol, TextIO
 
 from hogshare import tables
+from hogshare.words import escaped
 
 SECONDS_BETWEEN_LINES = 5.0
 OUTPUT = "standard output"  # the name of a file in errors
 
 
 def say(message: str) -> None:
-    """Print a message for the user on standard error."""
-    print(message, file=sys.stderr, flush=True)
+    """Print a message for the user on standard error: one line, whatever names are in it."""
+    print(escaped(message), file=sys.stderr, flush=True)
 
 
 def out(text: str) -> None:

@@ -191,7 +191,8 @@ def run(args: Any) -> int:
         facts = summary(estimator, task, seconds, X, y)
         table = ("what", "value"), [*facts, ("model", args.model)]
         if outputs.is_printed(args.model) or outputs.is_printed(args.json):
-            console.say(tables.text_table(*table))  # the other would be spoilt
+            for line in tables.text_table(*table).splitlines():
+                console.say(line)  # the other would be spoilt
         else:
             console.show_table(*table)
     return 0

@@ -219,12 +219,14 @@ def iterate(args: Any, data: str, expected: Expected) -> Iterator[Loaded]:
 
 def _check_shape(name: str, shape: tuple[int, int], expected: Expected | None = None) -> None:
     """Refuse a matrix without rows or columns, or with others than the model's."""
+    from hogshare.words import counted
+
     for n, what in zip(shape, ("rows", "columns"), strict=True):
         if not n:
             raise ValueError(f"{name}: the file has no {what}")
     if expected is not None and shape[1] != expected.n_features:
         raise ValueError(
-            f"{name}: {shape[1]:,} columns, and {expected.name} was fitted to "
+            f"{name}: {counted(shape[1], 'column')}, and {expected.name} was fitted to "
             f"{expected.n_features:,}"
         )
 
@@ -239,11 +241,14 @@ def tell(
 ) -> None:
     """Say what was found."""
     from hogshare import csvrecords
+    from hogshare.words import counted
 
-    values = "" if nonzeros is None else f", {nonzeros:,} nonzeros"
+    values = "" if nonzeros is None else f", {counted(nonzeros, 'nonzero')}"
     cells = "" if table is None else f", {csvrecords.told(table.delimiter)} between cells"
     name = "standard input" if data == STDIN else data
-    console.say(f"{name}: {rows:,} rows, {width:,} columns{values}, {dtype}{cells}")
+    console.say(
+        f"{name}: {counted(rows, 'row')}, {counted(width, 'column')}{values}, {dtype}{cells}"
+    )
 
 
 @contextmanager
@@ -391,13 +396,15 @@ def _tell_of_names(found: Rows) -> None:
 
 
 def _tell_of_left_out(args: Any, name: str, found: Rows, left_out: int, n_features: int) -> None:
+    from hogshare.words import counted
+
     text = found.text
     where = "indices begin at 0" if text and text.zero_based else "indices begin at 1"
     if args.zero_based == "auto" and text and text.zero_based and text.first:
         where += " as in the model's file; --one-based, if not in this one"
     console.say(
-        f"{name}: {left_out:,} value{'s' * (left_out > 1)} beyond the "
-        f"{n_features:,} columns of the model left out ({where})"
+        f"{name}: {counted(left_out, 'value')} beyond the "
+        f"{counted(n_features, 'column')} of the model left out ({where})"
     )
 
 
