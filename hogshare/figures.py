@@ -20,9 +20,7 @@ def pyplot() -> Any:
     try:
         import matplotlib.pyplot
     except ImportError as error:
-        raise ImportError(
-            "drawing needs matplotlib: install it with pip install 'hogshare[plot]'"
-        ) from error
+        raise ImportError("drawing needs matplotlib: pip install matplotlib") from error
     return matplotlib.pyplot
 
 

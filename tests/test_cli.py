@@ -319,9 +319,25 @@ for rows, n_jobs in ((X, 1), (sp.csr_matrix(X), 2)):
             hogshare.SGDClassifier(**more, **run).fit(rows, labels)
         hogshare.LogisticRegression(C=1e-3, **run).fit(rows, labels)
         hogshare.RidgeClassifier(**run).fit(rows, labels)
+    for kind in (hogshare.SGDClassifier, hogshare.SGDRegressor):
+        for more in ({}, {"average": True}):
+            model = kind(**more, **run)
+            for _ in range(2):
+                model.partial_fit(rows, y, *[[False, True]] * (kind is hogshare.SGDClassifier))
     hogshare.SGDRegressor(**run).fit(rows, z)
     hogshare.Ridge(fit_intercept=False, **run).fit(rows, z)
     hogshare.Lasso(alpha=0.01, **run).fit(rows, z)
+text = sp.random_array((80, 400), density=0.1, format="csr", rng=rng, dtype="float32")
+text = sp.csr_array((text.data[::-1], text.indices, text.indptr), text.shape)
+text.indices[:2] = text.indices[1::-1].copy()
+text.has_sorted_indices = False
+for rows in (text, text.toarray()):
+    for labels in (rng.integers(2, size=80), rng.integers(4, size=80)):
+        hogshare.LogisticRegression().fit(rows, labels)
+        for loss in ("hinge", "log_loss"):
+            for penalty in ("l2", "elasticnet"):
+                words = {"loss": loss, "penalty": penalty, "learning_rate": "auto"}
+                hogshare.SGDClassifier(**words).fit(rows, labels)
 assert before
 print(json.dumps(sorted(loaded() - before)))
 """
@@ -335,6 +351,78 @@ def test_after_a_warm_up_no_fit_compiles():
     facts, _, compiled = done.stdout.rpartition("}")
     assert json.loads(compiled) == []
     assert json.loads(facts + "}")["kernels"] > 10
+
+
+READ_ONLY = """
+import errno, sys
+import numpy as np
+import scipy.sparse as sp
+import hogshare
+from hogshare import barriers
+from hogshare.kernels import cache
+
+def refuse(path, *_):
+    raise OSError(errno.EROFS, "Read-only file system", str(path))
+
+cache._write = refuse  # who compiles is told by a warning, which is an error
+rng = np.random.default_rng(1)
+
+def inputs(shape):
+    X = sp.random_array(shape, density=0.2, format="csr", rng=rng, dtype=np.float32)
+    yield "sparse", X
+    unsorted = X.copy()
+    for begin, end in zip(X.indptr, X.indptr[1:]):
+        for part in (unsorted.data, unsorted.indices):
+            part[begin:end] = part[begin:end][::-1].copy()
+    unsorted = sp.csr_matrix((unsorted.data, unsorted.indices, unsorted.indptr), shape)
+    assert not unsorted.has_sorted_indices
+    yield "unsorted", unsorted
+    for kind in ("csc", "coo", "bsr"):
+        yield kind, X.asformat(kind)
+    parts = X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    wide = sp.csr_array(parts, shape)
+    yield "64-bit columns", wide
+    twice = X.data, X.indices.copy(), X.indptr.copy()
+    twice[1][1] = twice[1][0]
+    yield "a column twice", sp.csr_array(twice, shape)
+    for name, values in (("dense", X.toarray()), ("Fortran", np.asfortranarray(X.toarray()))):
+        yield name, values
+        values = values.view()
+        values.setflags(write=False)
+        yield f"{name}, read-only", values
+
+for shape in ((300, 7), (80, 300)):
+    z = rng.standard_normal(shape[0])
+    targets = [z, z.astype("float32"), np.repeat(z, 2)[::2], (z > 0).astype(int)]
+    targets += [(z > 0) * 2.0 - 1.0, (z > 0).astype("int32")]
+    for name, X in inputs(shape):
+        for run in ({}, {"n_jobs": 2, "runtime": "threads"}, {"n_jobs": 2, "runtime": "processes"}):
+            if run.get("runtime") == "processes" and name != "sparse":
+                continue
+            run |= {"barrier": barriers.BSP()} if sys.argv[1:] and run else {}
+            for more in ({}, {"alpha": 1e-3}, {"fit_intercept": False}):
+                for y in targets[: None if name == "sparse" else 2]:
+                    try:
+                        model = hogshare.Ridge(**more, **run).fit(X, y, np.ones(len(y)))
+                        model.predict(X)
+                    except Warning as told:
+                        raise SystemExit(f"{name} {shape}, {y.dtype}, {more}, {run}: {told}")
+"""
+
+
+@compiles
+@pytest.mark.parametrize("barrier", [[], ["--barrier", "bsp"]], ids=["asp", "bsp"])
+def test_what_is_warmed_is_all_that_a_fit_needs_of_a_folder_that_may_only_be_read(
+    tmp_path, barrier
+):
+    folder = {**os.environ, "HOGSHARE_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-m", "hogshare", "warm", "Ridge", "--dtype", "float32", *barrier]
+    subprocess.run(command, env=folder, check=True, timeout=250, capture_output=True)
+    there = sorted(tmp_path.rglob("*"))
+    command = [sys.executable, "-W", "error", "-c", READ_ONLY, *barrier]
+    done = subprocess.run(command, env=folder, capture_output=True, text=True, timeout=250)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(tmp_path.rglob("*")) == there  # nor has a worker's process compiled
 
 
 def test_a_warm_up_that_can_keep_nothing_is_1(capsys, monkeypatch):
@@ -421,7 +509,7 @@ def test_what_solve_is_to_be_warmed_for(capsys, monkeypatch, warmed):
 def test_solve_runs_with_what_is_warmed():
     X = np.random.default_rng(0).standard_normal((40, 3))
     settings = {"rule": SDCA(), "plane": Shared(), "barrier": SSP(4)}
-    warm.run_all(settings, X, X[:, 0] > 0, np.arange(40) % 3)
+    warm.run_all(settings, [(X, (X[:, 0] > 0, np.arange(40) % 3))])
 
 
 def test_tables_are_plain_in_a_pipe_and_rich_on_a_terminal(capsys, monkeypatch):

@@ -258,5 +258,5 @@ def test_a_loss_of_many_numbers_is_named():
 
 def test_without_torch(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(ImportError, match=r"problems\.torch needs PyTorch"):
+    with pytest.raises(ImportError, match=r"problems\.torch needs PyTorch: pip install torch$"):
         problems.torch(None, None, None)

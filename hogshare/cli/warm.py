@@ -16,24 +16,28 @@ from hogshare.cli import console, options
 from hogshare.words import listed, nearest
 
 DTYPES = ("float32", "float64")  # of rows; others are converted
-N_ROWS, N_FEATURES, N_CLASSES = 400, 10, 3
+# rows and columns of data that SAGA suits, and of such as text is, which SDCA suits
+TALL, WIDE = (400, 10), (60, 200)
+N_CLASSES = 3
 DONE = "warm.json"  # in the folder of kernels: what has been warmed, and the files there were then
 
-AUTO = {"loss": "log_loss", "learning_rate": "auto"}
-# settings of estimators, one for each rule
+AUTO = {"learning_rate": "auto"}
+MEAN = {"average": True}
+# settings of estimators, one for each rule, and for what goes on from a model
 ESTIMATORS: dict[str, tuple[dict[str, Any], ...]] = {
-    "SGDClassifier": ({}, AUTO),
-    "SGDRegressor": ({},),
-    "LogisticRegression": ({},),
+    "SGDClassifier": ({}, MEAN, {"loss": "log_loss", **AUTO}),
+    "SGDRegressor": ({}, MEAN, AUTO),
+    "LogisticRegression": ({}, {"warm_start": True}),
     "LogisticRegressionCV": ({"Cs": 2, "cv": 2},),
-    "Ridge": ({},),
-    "RidgeClassifier": ({},),
+    "Ridge": ({}, {"alpha": 0.0}),
+    "RidgeClassifier": ({}, {"alpha": 0.0}),
     "Lasso": ({"alpha": 0.01},),
     "ElasticNet": ({"alpha": 0.01},),
 }
 REGRESSIONS = ("SGDRegressor", "Ridge", "Lasso", "ElasticNet")
 
 Fit = tuple[str, Callable[[], Any]]
+Data = tuple[Any, tuple[Any, ...]]  # rows and several targets
 
 
 def add_parser(commands: Any) -> None:
@@ -43,9 +47,10 @@ def add_parser(commands: Any) -> None:
         help="compile what fits need, before the first one",
         description="Compile the kernels that estimators need, for dense and sparse rows, two "
         "classes and more, one worker and several, and keep them in the cache folder (see hogshare "
-        "info; HOGSHARE_CACHE_DIR names another). For all estimators it takes a minute or two; "
+        "info; HOGSHARE_CACHE_DIR names another). For all estimators it takes some minutes; "
         "what is there already is left as it is. With --rule, --plane, --exchange or --barrier: "
-        "what hogshare.solve needs for these choices, and of estimators what is named besides. "
+        "what hogshare.solve needs for these choices, and of estimators what is named besides, "
+        "with this barrier too. "
         "Exit code 1 if nothing can be kept.",
         epilog="example: hogshare warm SGDClassifier Ridge --dtype float32\n"
         "example: hogshare warm --rule saga --exchange none --barrier ssp:4",
@@ -174,34 +179,86 @@ def write_down(done: set[str]) -> None:
 def fits(args: Any) -> Iterator[Fit]:
     """Yield fits, each with a name, that compile all that is asked for."""
     import numpy as np
-    import scipy.sparse as sp
 
     choices = {name: getattr(args, name, None) for name in ("rule", "plane", "barrier")}
     solves = any(choices.values()) or hasattr(args, "exchange")
     names = args.estimators or ([] if solves else list(ESTIMATORS))
     rng = np.random.default_rng(0)
-    values = rng.standard_normal((N_ROWS, N_FEATURES))
-    few, many = values[:, 0] > 0.0, rng.integers(N_CLASSES, size=N_ROWS)
-    for dtype in args.dtype:
-        dense = values.astype(dtype)
-        for kind, X in (("dense", dense), ("sparse", sp.csr_array(dense))):
-            rows = f"{kind} {dtype}"
-            for name in names:
-                targets = (values[:, 0],) if name in REGRESSIONS else (few, many)
-                yield f"{name}, {rows}", functools.partial(fit_all, name, X, targets)
-            if solves:
-                settings = composition(args)
-                words = ", ".join(str(value) for value in settings.values())
-                yield f"solve, {words}, {rows}", functools.partial(run_all, settings, X, few, many)
+    shapes = [rng.standard_normal(shape) for shape in (TALL, WIDE)]
+    yield "labels and values, workers that come late", without_rows
+    for dtype, (kind, form) in itertools.product(args.dtype, FORMS.items()):
+        rows = f"{kind} rows of {dtype}"
+        numbers, classes = [], []
+        for values in shapes:
+            X, z = form(values.astype(dtype)), np.ascontiguousarray(values[:, 0])
+            numbers.append((X, (z,)))
+            classes.append((X, (z > 0.0, rng.integers(N_CLASSES, size=len(z)))))
+        for name in names:
+            data = numbers if name in REGRESSIONS else classes
+            barred = [args.barrier] if args.barrier else []
+            what = ", ".join((name, *barred, rows))
+            yield what, functools.partial(fit_all, name, data, *barred)
+        if solves:
+            settings = composition(args)
+            words = ", ".join(str(value) for value in settings.values())
+            yield f"solve, {words}, {rows}", functools.partial(run_all, settings, classes)
 
 
-def fit_all(name: str, X: Any, targets: tuple[Any, ...]) -> None:
-    """Fit an estimator with each rule, with one worker and with two."""
+def sparse(values: Any) -> Any:
+    """Rows that are plain where they are few columns, and else as vectorizers leave them.
+
+    Those have columns in any order; with 64 bits each they are looked at another time as well.
+    """
+    import numpy as np
+    import scipy.sparse as sp
+
+    X = sp.csr_array(values)
+    if X.shape == WIDE:
+        X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+        X.indices[:2] = X.indices[1::-1].copy()
+        X.has_sorted_indices = X.has_canonical_format = False
+    return X
+
+
+FORMS: dict[str, Callable[[Any], Any]] = {"dense": lambda values: values, "sparse": sparse}
+
+
+def without_rows() -> None:
+    """Compile what is the same whatever is fitted."""
+    import numpy as np
+
+    from hogshare.estimators import plain
+    from hogshare.kernels import layout, repair
+    from hogshare.problems import labels, rows
+
+    for kind in labels.NUMBERS:
+        labels.pair_of(np.zeros(1, kind))
+    for kind in rows.FLOATS:
+        plain.is_finite(np.zeros(rows.MANY, kind))
+    repair.refuse(np.zeros(layout.WORD, np.int64))  # ends runs of processes
+
+
+def fit_all(name: str, data: list[Data], barrier: str | None = None) -> None:
+    """Fit an estimator with each rule, with one worker and with two, and go on from its model."""
+    import numpy as np
+
     import hogshare
 
-    for settings, y in itertools.product(ESTIMATORS[name], targets):
-        for more in ({}, {"n_jobs": 2, "runtime": "threads"}):
-            getattr(hogshare, name)(**settings, **more).fit(X, y)
+    kind = getattr(hogshare, name)
+    two = {"n_jobs": 2, "runtime": "threads"}
+    runs: list[dict[str, Any]] = [{}, two]
+    if barrier is not None and "barrier" in kind().get_params():
+        runs.append({**two, "barrier": barrier})
+    for settings, (X, targets), run in itertools.product(ESTIMATORS[name], data, runs):
+        for y in targets:
+            estimator = kind(**settings, **run).fit(X, y)
+            if "warm_start" in settings:
+                estimator.fit(X, y)
+            elif hasattr(kind, "partial_fit") and "learning_rate" not in settings:
+                estimator = kind(**settings, **run)
+                classes = () if name in REGRESSIONS else (np.unique(y),)
+                for _ in range(2):
+                    estimator.partial_fit(X, y, *classes)
 
 
 def composition(args: Any) -> dict[str, Any]:
@@ -228,11 +285,12 @@ def composition(args: Any) -> dict[str, Any]:
     return {"rule": rule, "plane": plane, "barrier": barriers.parse(args.barrier or "asp")}
 
 
-def run_all(settings: dict[str, Any], X: Any, *targets: Any) -> None:
+def run_all(settings: dict[str, Any], data: list[Data]) -> None:
     """Solve with these choices, for one column and for several, with one worker and with two."""
     from hogshare import Stop, problems, solve
 
-    for y, n_workers in itertools.product(targets, (1, 2)):
+    cases = ((X, y) for X, targets in data for y in targets)
+    for (X, y), n_workers in itertools.product(cases, (1, 2)):
         runtime = "threads" if n_workers > 1 else "caller"
         problem = problems.linear(X, y, alpha=1e-2)
         solve(problem, **settings, runtime=runtime, n_workers=n_workers, stop=Stop(epochs=2))

@@ -36,9 +36,7 @@ def library() -> Any:
     try:
         import torch
     except ImportError as error:
-        raise ImportError(
-            "problems.torch needs PyTorch: pip install torch, or 'hogshare[torch]'."
-        ) from error
+        raise ImportError("problems.torch needs PyTorch: pip install torch") from error
     return torch
 
 

@@ -143,7 +143,7 @@ def choose(
 ) -> tuple[int, Any, list[str]]:
     """Settle the number of workers and the runtime.
 
-    With ``runtime="auto"`` `n_workers` is a ceiling, with a runtime named it is an order.
+    With ``runtime="auto"`` `n_workers` is a ceiling, with a runtime named, exactly so many start.
 
     Returns
     -------

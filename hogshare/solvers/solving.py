@@ -96,12 +96,12 @@ def solve(
     runtime : {"auto", "caller", "threads", "processes", "simulator"} or Simulator, default="auto"
         Who runs the workers. "auto" uses as many of `n_workers` as pay, less the cores that others
         have now where a run is short, as threads (no copy of the rows), or as processes if the
-        rows come from `hogshare.share`. A runtime named makes `n_workers` an order. A `Simulator`
-        runs any number of them on a virtual clock; "simulator" is ``Simulator()``.
+        rows come from `hogshare.share`. With a runtime named exactly `n_workers` start. A
+        `Simulator` runs any number of them on a virtual clock; "simulator" is ``Simulator()``.
     n_workers : int or None, default=None
         None is one, -1 all usable cores (`joblib.effective_n_jobs`). A ceiling with
         ``runtime="auto"``, which takes fewer where more cannot pay or others have the cores now;
-        an order with a runtime named.
+        with a runtime named, exactly so many start.
     step : StepSize, float or str, default=StepSize("optimal")
         Step sizes of `SGD`; the other rules have none. A number is a constant one, a word the
         schedule of that name. With a gradient of one's own ``StepSize("constant")`` by default,
