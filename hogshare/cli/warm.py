@@ -19,6 +19,7 @@ DTYPES = ("float32", "float64")  # of rows; others are converted
 # rows and columns of data that SAGA suits, and of such as text is, which SDCA suits
 TALL, WIDE = (400, 10), (60, 200)
 N_CLASSES = 3
+FAR_OFF = 3.0  # from zero: dense columns there are fitted as if they were scaled
 DONE = "warm.json"  # in the folder of kernels: what has been warmed, and the files there were then
 
 AUTO = {"learning_rate": "auto"}
@@ -184,12 +185,12 @@ def fits(args: Any) -> Iterator[Fit]:
     solves = any(choices.values()) or hasattr(args, "exchange")
     names = args.estimators or ([] if solves else list(ESTIMATORS))
     rng = np.random.default_rng(0)
-    shapes = [rng.standard_normal(shape) for shape in (TALL, WIDE)]
+    tall, wide = (rng.standard_normal(shape) for shape in (TALL, WIDE))
     yield "labels and values, workers that come late", without_rows
     for dtype, (kind, form) in itertools.product(args.dtype, FORMS.items()):
         rows = f"{kind} rows of {dtype}"
         numbers, classes = [], []
-        for values in shapes:
+        for values in (tall, wide, tall + FAR_OFF):
             X, z = form(values.astype(dtype)), np.ascontiguousarray(values[:, 0])
             numbers.append((X, (z,)))
             classes.append((X, (z > 0.0, rng.integers(N_CLASSES, size=len(z)))))

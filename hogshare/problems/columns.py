@@ -22,6 +22,7 @@ from hogshare.kernels.columns import add_moments, change_units
 from hogshare.kernels.rows import Rows
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
+from hogshare.problems.rows import frozen
 
 SAMPLE = 256  # rows that tell whether it is worth a pass over all
 SHORTER = 10.0  # times that steps are too short, from which a copy is worth it
@@ -92,7 +93,7 @@ def moments_of(rows: Rows, every: int = 1) -> Moments:
 def in_units(data: np.ndarray, middle: np.ndarray, units: np.ndarray | None = None) -> np.ndarray:
     """A read-only copy of dense rows, flat, shifted and divided."""
     out = np.empty_like(data)
-    change_units(data, middle, np.ones_like(middle) if units is None else units, out)
+    change_units(frozen(data), middle, np.ones_like(middle) if units is None else units, out)
     out.setflags(write=False)
     return out
 
