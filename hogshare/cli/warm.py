@@ -113,7 +113,7 @@ def run(args: Any) -> int:
     if done.issuperset(what for what, _ in work):
         console.say("hogshare: nothing to do; all of it is there")
     else:
-        console.say(f"hogshare: compiling into {jit.CACHE_FOLDER}, for up to two minutes")
+        console.say(f"hogshare: compiling into {jit.CACHE_FOLDER}, for some minutes")
         try:
             with (
                 warnings.catch_warnings(),
