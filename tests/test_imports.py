@@ -213,6 +213,14 @@ def test_what_is_imported_is_declared():
             assert top in (needed | optional if inside else needed), f"{path} imports {top}"
 
 
+@pytest.mark.parametrize("library", ["matplotlib", "torch"])
+def test_what_to_install_is_there_to_be_installed(library):
+    """By its own name: this package, with its extras, is in no index."""
+    said = [path.name for path in FILES if f"pip install {library}" in path.read_text("utf-8")]
+    assert len(said) == 1
+    assert not [path for path in FILES if "hogshare[" in path.read_text("utf-8")]
+
+
 def test_a_relative_import_is_understood():
     tree = ast.parse("from ..kernels import losses\nfrom . import loop\n")
     assert [module for module, _ in imports(tree, "hogshare.engine")] == [
