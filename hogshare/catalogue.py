@@ -152,10 +152,16 @@ def cal_housing(folder: Path | None) -> Rows:
 
 def mnist(stem: str, folder: Path | None) -> Rows:
     """The digit 0 against the rest, pixels from 0 to 1."""
+    X, digit = mnist_digits(stem, folder)
+    return X, (digit == 0).astype(np.int64)
+
+
+def mnist_digits(stem: str, folder: Path | None) -> Rows:
+    """All ten digits, pixels from 0 to 1."""
     base = folder / "mnist" if folder is not None and (folder / "mnist").is_dir() else folder
     images = idx(find(base, f"{stem}-images-idx3-ubyte"))
     labels = idx(find(base, f"{stem}-labels-idx1-ubyte"))
-    return images.reshape(len(images), -1) / 255.0, (labels == 0).astype(np.int64)
+    return images.reshape(len(images), -1) / 255.0, labels.astype(np.int64)
 
 
 def idx(path: Path) -> np.ndarray:
@@ -203,4 +209,6 @@ SOURCES: dict[str, Source] = {
     "cal-housing": cal_housing,
     "mnist": partial(mnist, "train"),
     "mnist-test": partial(mnist, "t10k"),
+    "mnist-digits": partial(mnist_digits, "train"),
+    "mnist-digits-test": partial(mnist_digits, "t10k"),
 }
