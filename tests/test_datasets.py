@@ -194,6 +194,9 @@ def test_idx_files(tmp_path):
     X, y = datasets.load("mnist", data_home=tmp_path)
     np.testing.assert_allclose(X, pixels.reshape(2, 9) / 255)
     np.testing.assert_array_equal(y, [1, 0])
+    digits = datasets.load("mnist-digits", data_home=tmp_path)
+    np.testing.assert_array_equal(digits[0], X)
+    np.testing.assert_array_equal(digits[1], [0, 7])
     for content in (
         b"",
         b"hello",

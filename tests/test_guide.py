@@ -2,9 +2,10 @@
 
 Blocks of ``python`` share their names. Of blocks of ``sh`` those run whose first command is
 hogshare's own, line by line, by the command's `main`. A block after ``<!-- not run: reason -->``
-does not.
+does not, and one after ``<!-- needs library -->`` only where that is installed.
 """
 
+import importlib.util
 import re
 import shlex
 from dataclasses import dataclass
@@ -18,8 +19,13 @@ from sklearn.utils import Bunch
 from hogshare.cli.main import main
 
 HOME = Path(__file__).parent.parent
-PAGES = [HOME / "README.md", *sorted((HOME / "docs" / "guide").glob("*.md"))]
+PAGES = [
+    HOME / "README.md",
+    *sorted((HOME / "docs" / "guide").glob("*.md")),
+    *sorted((HOME / "docs").glob("write_a_*.md")),
+]
 LEFT_OUT = re.compile(r"<!-- not run: (\S.*) -->")
+NEEDS = re.compile(r"<!-- needs (\w+) -->")
 
 
 @dataclass
@@ -32,6 +38,13 @@ class Block:
     runs: bool
 
 
+def runs_below(line):
+    """Whether a block runs that has this line above it."""
+    if needed := NEEDS.fullmatch(line):
+        return importlib.util.find_spec(needed[1]) is not None
+    return LEFT_OUT.fullmatch(line) is None
+
+
 def blocks(text):
     """All fenced blocks of a page."""
     found, lines, opened, above = [], text.splitlines(), None, ""
@@ -40,7 +53,7 @@ def blocks(text):
         if opened is None and fence.startswith("```"):
             opened, indent = number, len(line) - len(line.lstrip())
             language = fence.removeprefix("```").strip()
-            runs = LEFT_OUT.fullmatch(above) is None
+            runs = runs_below(above)
         elif opened is not None and fence == "```":
             inner = "\n".join(part[indent:] for part in lines[opened : number - 1])
             found.append(Block(language, inner, opened + 1, runs))
@@ -156,7 +169,17 @@ def test_the_collector_runs_what_it_should(capsys):
         run("page", "```python\nPAGES\n```\n", capsys)
 
 
+def test_what_needs_a_library_runs_where_that_is(capsys):
+    page = "<!-- needs {} -->\n```python\n1 / 0\n```\n"
+    run("page", page.format("no_such_library"), capsys)
+    with pytest.raises(ZeroDivisionError):
+        run("page", page.format("numpy"), capsys)
+
+
 def test_what_is_not_run_has_a_reason():
     for page in PAGES:
         for line in page.read_text(encoding="utf-8").splitlines():
-            assert "not run" not in line or "<!--" not in line or LEFT_OUT.fullmatch(line.strip())
+            if line.startswith("<!-- not run"):
+                assert LEFT_OUT.fullmatch(line.strip())
+            if line.startswith("<!-- needs"):
+                assert NEEDS.fullmatch(line.strip())
