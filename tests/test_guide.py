@@ -179,7 +179,5 @@ def test_what_needs_a_library_runs_where_that_is(capsys):
 def test_what_is_not_run_has_a_reason():
     for page in PAGES:
         for line in page.read_text(encoding="utf-8").splitlines():
-            if line.startswith("<!-- not run"):
-                assert LEFT_OUT.fullmatch(line.strip())
-            if line.startswith("<!-- needs"):
-                assert NEEDS.fullmatch(line.strip())
+            if "<!--" in line and ("not run" in line or "needs" in line):
+                assert LEFT_OUT.fullmatch(line.strip()) or NEEDS.fullmatch(line.strip())

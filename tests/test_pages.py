@@ -1,0 +1,106 @@
+"""What the pages "write a ..." write: each page's first block is a file, which every run takes.
+
+A row for each page: what the file defines, as the problem and the rule of a run, and how near it
+comes to what is known.
+"""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hogshare import ASP, BSP, SGD, SSP, Checkpoint, Master, Shared, StepSize, problems, solve
+
+DOCS = Path(__file__).parent.parent / "docs"
+POINTS = np.random.default_rng(0).normal(size=(600, 3)) + np.array([2.0, 0.0, -1.0])
+STEP = StepSize("invscaling", 0.05, 0.5)
+
+PLANES = [Shared(), Shared(exchange=None), Master()]
+BARRIERS = [ASP(), BSP(), SSP(2)]
+RUNTIMES = ["threads", "processes", "simulator"]
+
+
+def first_block(page, folder):
+    """The page's first block of Python as a module, from a file of its own."""
+    text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
+    path = folder / f"{page}_example.py"
+    path.write_text(text.split("```python\n", 1)[1].split("```\n", 1)[0], encoding="utf-8")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def distance(w, rows, out):
+    away = w - POINTS[rows]
+    out += away.sum(axis=0)
+    return 0.5 * np.square(away).sum()
+
+
+def median(module):
+    return module.GeometricMedian(POINTS, smooth=0.05), SGD(batch=20)
+
+
+def sign(module):
+    return problems.user(distance, *POINTS.shape), module.SignSGD(batch=20)
+
+
+PAGES = {"write_a_problem": median, "write_a_rule": sign}
+
+
+@pytest.fixture(params=PAGES)
+def written(request, tmp_path):
+    problem, rule = PAGES[request.param](first_block(request.param, tmp_path))
+    return {"problem": problem, "rule": rule, "step": STEP, "stop": 15, "seed": 0}
+
+
+def in_a_loop(problem, rule, step, stop, seed):
+    """The same run in a plain loop, by the rows of a run that tells them."""
+    orders = []
+
+    def spying(w, rows, out):
+        orders.append(rows.copy())
+        return problem.gradient(w, rows, out)
+
+    spy = problems.user(spying, problem.n_rows, problem.n_params, start=problem.start())
+    solve(spy, rule=rule, step=step, stop=stop, seed=seed, runtime="caller")
+    w, t = problem.start(), 1.0
+    for rows in orders[-stop * problem.n_rows // rule.batch :]:
+        out = np.zeros_like(w)
+        problem.gradient(w, rows, out)
+        rule.step(out, step.eta0 / t**step.power_t)
+        w -= out
+        t += len(rows)
+    return w
+
+
+@pytest.mark.parametrize("plane", PLANES, ids=repr)
+@pytest.mark.parametrize("runtime", ["caller", *RUNTIMES])
+def test_one_worker_is_a_plain_loop(written, plane, runtime):
+    report = solve(**written, plane=plane, runtime=runtime, n_workers=1)
+    np.testing.assert_array_equal(report.model.params, in_a_loop(**written))
+
+
+@pytest.mark.parametrize("plane", PLANES, ids=repr)
+@pytest.mark.parametrize("barrier", BARRIERS, ids=repr)
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_it_runs_everywhere(written, plane, barrier, runtime):
+    report = solve(**written, plane=plane, barrier=barrier, runtime=runtime, n_workers=2)
+    np.testing.assert_allclose(report.model.params, [2.0, 0.0, -1.0], atol=0.25)
+    assert sum(worker["rows"] for worker in report.workers) == 15 * len(POINTS)
+
+
+@pytest.mark.parametrize("plane", [Shared(), Master()], ids=repr)
+def test_bsp_gives_the_same_bits_everywhere(written, plane):
+    settings = {"plane": plane, "barrier": BSP(), "n_workers": 2}
+    first, *others = (solve(**written, runtime=r, **settings).model.params for r in RUNTIMES)
+    for other in others:
+        np.testing.assert_array_equal(first, other)
+
+
+def test_it_goes_on_from_a_checkpoint(written, tmp_path):
+    path = tmp_path / "run.npz"
+    whole = solve(**written).model.params
+    solve(**{**written, "stop": 7}, checkpoint=Checkpoint(path))
+    np.testing.assert_array_equal(solve(**written, resume=path).model.params, whole)
