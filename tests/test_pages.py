@@ -1,7 +1,6 @@
 """What the pages "write a ..." write: each page's first block is a file, which every run takes.
 
-A row for each page: what the file defines, as the problem and the rule of a run, and how near it
-comes to what is known.
+A row for each page: what the file defines, as the problem and the rule of a run, and a step size.
 """
 
 import importlib.util
@@ -14,7 +13,6 @@ from hogshare import ASP, BSP, SGD, SSP, Checkpoint, Master, Shared, StepSize, p
 
 DOCS = Path(__file__).parent.parent / "docs"
 POINTS = np.random.default_rng(0).normal(size=(600, 3)) + np.array([2.0, 0.0, -1.0])
-STEP = StepSize("invscaling", 0.05, 0.5)
 
 PLANES = [Shared(), Shared(exchange=None), Master()]
 BARRIERS = [ASP(), BSP(), SSP(2)]
@@ -39,11 +37,11 @@ def distance(w, rows, out):
 
 
 def median(module):
-    return module.GeometricMedian(POINTS, smooth=0.05), SGD(batch=20)
+    return module.GeometricMedian(POINTS, smooth=0.05), SGD(batch=20), 0.05
 
 
 def sign(module):
-    return problems.user(distance, *POINTS.shape), module.SignSGD(batch=20)
+    return problems.user(distance, *POINTS.shape), module.SignSGD(batch=20), 0.5
 
 
 PAGES = {"write_a_problem": median, "write_a_rule": sign}
@@ -51,8 +49,9 @@ PAGES = {"write_a_problem": median, "write_a_rule": sign}
 
 @pytest.fixture(params=PAGES)
 def written(request, tmp_path):
-    problem, rule = PAGES[request.param](first_block(request.param, tmp_path))
-    return {"problem": problem, "rule": rule, "step": STEP, "stop": 15, "seed": 0}
+    problem, rule, first = PAGES[request.param](first_block(request.param, tmp_path))
+    step = StepSize("invscaling", first, 0.5)
+    return {"problem": problem, "rule": rule, "step": step, "stop": 15, "seed": 0}
 
 
 def in_a_loop(problem, rule, step, stop, seed):

@@ -385,6 +385,8 @@ class Caller:
         return loss, places
 
     def _parted(self, answer: Any) -> tuple[float, np.ndarray | None]:
+        if type(answer) is float:  # as most answer; what follows takes microseconds
+            return answer, None
         places = None
         if isinstance(answer, tuple) and len(answer) == 2:
             answer, places = answer
