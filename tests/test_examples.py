@@ -67,3 +67,22 @@ def test_notebook_runs(path, tmp_path):
     assert f"figures: {figures}" in done.stdout
     if "ProgressBar(" in path.read_text():
         assert "100%" in done.stdout + done.stderr
+
+
+def test_hogwild_runs(tmp_path):
+    """On scikit-learn's digits: nobody has named a folder with MNIST."""
+    pytest.importorskip("torch")
+    paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    environment.pop("HOGSHARE_DATA", None)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(ROOT / "examples" / "hogwild_mnist.py")],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("1347 rows, 8 epochs in ")
+    assert float(done.stdout.split("test rows right: ")[1].split()[0]) > 0.9

@@ -8,16 +8,13 @@ a part of one may be of a step that is being taken.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hogshare.engine.view import SessionView
 from hogshare.kernels import layout
 from hogshare.planes.protocol import Plane, PlaneError
 from hogshare.shm.table import ProgressTable
-
-if TYPE_CHECKING:
-    from hogshare.engine.session import Session
 
 PREFIX = "plane_"  # of the names of a plane's own arrays among a run's
 
@@ -36,12 +33,12 @@ class Homes:
 
     Parameters
     ----------
-    session : Session
+    session : SessionView
     plane : Plane
         Of one's own, with homes.
     """
 
-    def __init__(self, session: Session, plane: Plane) -> None:
+    def __init__(self, session: SessionView, plane: Plane) -> None:
         self.session = session
         self.plane = plane
         self.arrays = own_arrays(session.arrays)
@@ -102,7 +99,7 @@ class Homes:
 class Home:
     """One worker's, as the plane sees it."""
 
-    def __init__(self, session: Session, homes: Homes, me: int) -> None:
+    def __init__(self, session: SessionView, homes: Homes, me: int) -> None:
         self.me = me
         self.n_workers = session.settings.n_workers
         self.arrays: Mapping[str, np.ndarray] = homes.arrays

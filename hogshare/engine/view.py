@@ -46,12 +46,23 @@ class SessionView(Protocol):
     barrier: UserBarrier | None
     law: Callable[..., float] | None
     outside: Any
+    homes: Any
+    size: int
     clock: Callable[[], int]
     patience_ns: int | None
 
     @property
     def looks(self) -> int:
         """How often turns that find no block, or are held, look again, in one wait."""
+        ...
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether the only worker works on the run's vector itself."""
+        ...
+
+    def locals(self) -> np.ndarray:
+        """Workers' own numbers."""
         ...
 
     def private(self, me: int) -> sgd.Private:
