@@ -343,9 +343,10 @@ print(json.dumps(sorted(loaded() - before)))
 """
 
 
+@pytest.mark.timeout(600)
 def test_after_a_warm_up_no_fit_compiles():
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", WARM], capture_output=True, text=True, timeout=280
+        [sys.executable, "-W", "ignore", "-c", WARM], capture_output=True, text=True, timeout=550
     )
     assert done.returncode == 0, done.stderr
     facts, _, compiled = done.stdout.rpartition("}")
@@ -410,6 +411,7 @@ for shape in ((300, 7), (80, 300)):
 
 
 @compiles
+@pytest.mark.timeout(600)
 def test_what_is_warmed_is_all_that_a_fit_needs_of_a_folder_that_may_only_be_read(tmp_path):
     folder = {**os.environ, "HOGSHARE_CACHE_DIR": str(tmp_path)}
     command = [sys.executable, "-m", "hogshare", "warm", "Ridge", "--barrier", "bsp"]
