@@ -524,6 +524,8 @@ def test_a_child_of_a_callback_ends_and_leaves_the_run_alone(runtime, way):
 
 def test_a_child_of_a_task_ends_with_it():
     """It has one thread, which no other task will come to."""
+    if "torch" in sys.modules:
+        pytest.skip("torch's own threads are waited for where a forked child ends")
     children = queue.SimpleQueue()
 
     def task():
