@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from hogshare.interrupts import Holding
 from hogshare.kernels import losses
 from hogshare.kernels.intercepts import add_intercept_slopes
 from hogshare.problems.linear import LinearProblem
@@ -114,7 +115,8 @@ def best_intercepts(
         if not (enough < largest < np.inf) or not np.isfinite(bend).all():
             break
         # of least size: of a loss that couples the columns, a shift of all of them changes nothing
-        step = np.linalg.lstsq(bend, slope, rcond=FLAT)[0]
+        with Holding():  # what NumPy warns of is changed meanwhile
+            step = np.linalg.lstsq(bend, slope, rcond=FLAT)[0]
         if not np.isfinite(step).all():  # a curvature of the least numbers there are
             break
         step = trusted(problem, step)

@@ -44,6 +44,9 @@ class Outside:
     rule: Rule
     around: list[Callable[[Callable[..., Any]], Callable[..., Any]]] = field(default_factory=list)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {"problem": self.problem.for_process(), "rule": self.rule, "around": []}
+
     def gradient(self, me: int) -> Callable[..., Any]:
         """What worker `me` calls."""
         call = self.problem.for_worker(me)

@@ -8,6 +8,7 @@ All else has a default.
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -147,6 +148,14 @@ class GradientProblem:
             Its number; `NOBODY` for who evaluates the objective beside a run.
         """
         return self.gradient
+
+    def for_process(self) -> GradientProblem:
+        """What goes to another process: without an objective, which workers do not ask for."""
+        sent = copy.copy(self)
+        for name in ("objective", "_objective"):
+            if name in vars(sent):
+                delattr(sent, name)
+        return sent
 
     @property
     def releases_interpreter(self) -> bool:

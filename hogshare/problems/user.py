@@ -39,7 +39,7 @@ class UserProblem(GradientProblem):
     @property
     def users(self) -> tuple[Any, ...]:
         """What is not ours in it: on its way to a process it goes with its code."""
-        return self.gradient, self._objective
+        return self.gradient, getattr(self, "_objective", None)
 
     def objective(self, params: np.ndarray) -> float:
         """The user's objective, or the mean of the losses that the gradient sums."""

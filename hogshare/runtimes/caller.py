@@ -46,6 +46,9 @@ class Caller:
         self._room = room
         return {**room.arrays(lent), **rows}
 
+    def prepare(self, session: Session) -> None:
+        """Nothing."""
+
     def run(
         self, session: Session, on_epoch: OnEpoch | None, checks: AtRest | None = None
     ) -> list[str]:

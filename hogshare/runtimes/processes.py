@@ -100,13 +100,16 @@ class Processes:
             self.freight = None
         self.borrowed = {}
 
+    def prepare(self, session: Session) -> None:
+        """Pack what is the user's, before the run's time begins."""
+        for what in ("barrier", "stragglers", "plane"):
+            self.luggage[what] = packed(what, getattr(session, what))
+        self._pack_gradient(session.outside)
+
     def run(
         self, session: Session, on_epoch: OnEpoch | None, checks: AtRest | None = None
     ) -> list[str]:
         """Run to the end; returns notes for the report."""
-        for what in ("barrier", "stragglers", "plane"):
-            self.luggage[what] = packed(what, getattr(session, what))
-        self._pack_gradient(session.outside)
         crew = current_crew()
         wanted = session.settings.n_workers - 1 + session.has_master  # the last is the master
         news, process = News(), os.getpid()

@@ -80,6 +80,9 @@ class Virtual:
         """Private memory; the rows, and what is lent, as they are."""
         return {**private_memory(shapes, lent), **rows}
 
+    def prepare(self, session: Session) -> None:
+        """Nothing."""
+
     def run(
         self, session: Session, on_epoch: OnEpoch | None, checks: AtRest | None = None
     ) -> list[str]:

@@ -18,6 +18,7 @@ import numpy as np
 
 from hogshare import machine
 from hogshare.barriers import BuiltIn, is_bsp, named, numbers_of
+from hogshare.interrupts import Holding
 from hogshare.kernels import barriers as codes
 from hogshare.kernels.turns import DESCENT_FIRST, DESCENT_GROWTH, FIRST_INTERVAL, GROWTH
 from hogshare.planes.shared import (
@@ -263,13 +264,14 @@ def told_apart(turns: np.ndarray, exchanges: np.ndarray) -> tuple[float, float, 
     kept = per_row <= OUTLIER * np.median(per_row)
     seconds = turns[kept, NANOSECONDS] * NS
     design = np.column_stack([turns[kept, ROWS], exchanges[kept]]) / seconds[:, None]
-    if len(design) < LEAST_TURNS or np.linalg.matrix_rank(design) < 2:
-        return 0.0, 0.0, math.inf
-    solution = np.linalg.lstsq(design, np.ones(len(design)), rcond=None)[0]
+    with Holding():  # what NumPy warns of is changed meanwhile
+        if len(design) < LEAST_TURNS or np.linalg.matrix_rank(design) < 2:
+            return 0.0, 0.0, math.inf
+        solution = np.linalg.lstsq(design, np.ones(len(design)), rcond=None)[0]
+        # scaled, or the inverse of its square would lose all digits
+        scale = np.linalg.norm(design, axis=0)
+        inverse = np.linalg.inv((design / scale).T @ (design / scale))
     residual = np.square(design @ solution - 1.0).sum() / (len(design) - 2)
-    # scaled, or the inverse of its square would lose all digits
-    scale = np.linalg.norm(design, axis=0)
-    inverse = np.linalg.inv((design / scale).T @ (design / scale))
     error = math.sqrt(residual * inverse[1, 1]) / scale[1]
     row, exchange = (float(value) for value in solution)
     return row, exchange, error / exchange if exchange > 0.0 else math.inf

@@ -149,6 +149,7 @@ class Run:
         if self.checkpoint is not None:
             self._keep(next_look)
         session.set_up_turns(looks_of(session))
+        self.runner.prepare(session)
         filled = time.perf_counter()
         session.worker(0).prepare()
         if checks is not None:

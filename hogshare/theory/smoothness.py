@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-from hogshare.interrupts import errstate
+from hogshare.interrupts import Holding, errstate
 from hogshare.kernels import losses
 from hogshare.problems.linear import LinearProblem
 from hogshare.ranges import positive
@@ -97,7 +97,9 @@ def lipschitz(
     trace = _finite(float(_squares(X, weight).sum())) + problem.l2 * problem.n_features
     trace += float(weight.sum()) if problem.fit_intercept else 0.0
     if size <= DENSE_SIZE:
-        return float(np.linalg.eigvalsh(product(np.eye(size)))[-1])
+        hessian = product(np.eye(size))
+        with Holding():  # what NumPy warns of is changed meanwhile
+            return float(np.linalg.eigvalsh(hessian)[-1])
     if trace == 0.0:
         return 0.0
     operator = LinearOperator((size, size), matvec=product, dtype=np.float64)
