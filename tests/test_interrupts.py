@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 from hogshare import Stop, archives, files, interrupts, problems, solve
+from hogshare.engine.intercepts import best_intercepts
 from hogshare.engine.session import Session
 from hogshare.engine.sides import Worker
 from hogshare.interrupts import Holding
@@ -274,6 +275,18 @@ def test_numpys_warnings_are_as_before_wherever_the_block_is_interrupted():
     for step in at_every_step(block):
         assert np.geterr() == before, step
     assert set(within[-1].values()) == {"ignore"} and step > 10
+
+
+def test_numpys_warnings_are_as_before_wherever_the_best_intercepts_are_interrupted():
+    """NumPy's least squares change them meanwhile."""
+    before, fitted = np.geterr(), problem()
+    margins, start, parts = 9.0 * fitted.rows.y, np.zeros(1), [(0, fitted.n_rows)]
+    best_intercepts(fitted, margins, start, 1e-12, parts)  # kernels are loaded
+    for step in at_every_step(lambda: best_intercepts(fitted, margins, start, 1e-12, parts)):
+        after = np.geterr()
+        np.seterr(**before)
+        assert after == before, step
+    assert step > 50
 
 
 @pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
