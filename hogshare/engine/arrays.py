@@ -29,6 +29,7 @@ from hogshare.kernels import (
     tracking,
 )
 from hogshare.planes.protocol import Plane
+from hogshare.planes.protocol import Shapes as Shapes
 from hogshare.planes.shared import feature_curvature, feature_rarity
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Handed, Model, columns_last
@@ -48,8 +49,6 @@ MAX_RECORDING_BYTES = 2**31
 KEPT = ("w", "lag")  # that become a model
 SMALL_ROOM = 1 << 18  # bytes, which are cleared in a fraction of the time of making their arrays
 NOTHING: Mapping[str, np.ndarray] = MappingProxyType({})
-
-Shapes = dict[str, tuple[tuple[int, ...], str]]
 
 
 def _padded(count: int, itemsize: int, apart: int) -> int:

@@ -9,15 +9,16 @@ from __future__ import annotations
 from hogshare.engine.choices import Choices
 from hogshare.engine.rowwise import Pace
 from hogshare.kernels import coordinate, epochs, losses, penalties, schedules, sgd, tracking
-from hogshare.rules.numbers import FOREVER
+from hogshare.rules.numbers import neutral
 
+NO_LOSS = "squared_error"  # which no kernel evaluates: the gradient tells of its own
 BLOCK_ROWS = 64  # whose gradients are one step, where nobody says how many are
 
 
 def block_numbers(c: Choices) -> sgd.Rule:
     """What kernels are told of a rule: when a run ends, and from when on iterates are averaged."""
     return sgd.Rule(
-        loss=losses.CODES["squared_error"],
+        loss=losses.CODES[NO_LOSS],
         epsilon=0.0,
         penalty=penalties.NONE,
         alpha=0.0,
@@ -32,22 +33,9 @@ def block_numbers(c: Choices) -> sgd.Rule:
         track=tracking.CRITERION,  # the gradient tells of its loss in any case
         batch=c.batch,
         first_t=float(c.first_t),
-        method=sgd.GRADIENT,
-        dual_scale=1.0,
-        dual_rows=float(c.n_training),
-        intercept_step=0.0,
-        threshold=0.0,
-        curvature=0.0,
-        keep=0.0,
-        stretch=1.0,
-        tamed=0,
-        saga_step=0.0,
-        level=1.0,
-        steep=0,
-        falls=FOREVER,
-        fewest=1.0,
         coordinate=coordinate.ALL,
         iterate=1.0,
+        **neutral(NO_LOSS, c.n_training),
     )
 
 

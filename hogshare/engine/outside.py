@@ -76,6 +76,7 @@ class BlockWorker(Worker):
         self.seen = self.w.view()
         self.seen.flags.writeable = False
         self.posts = self.is_mailed
+        self.all_places = np.arange(len(self.w) if self.is_mailed else 0)
         self.local = self.private.local[:, 0]
         self.order = session.schedule.order.view()
         self.order.flags.writeable = False
@@ -148,7 +149,7 @@ class BlockWorker(Worker):
         mail = self.session.mail
         slot = slot_of(self.me, int(self.table[layout.T_MAILED]) + 1)
         count = len(step)
-        mail.places[slot, :count] = np.arange(count) if places is None else places
+        mail.places[slot, :count] = self.all_places if places is None else places
         np.negative(step, out=mail.changes[slot, :count])
         mail.intercepts[slot] = 0.0
         mail.heads[slot, layout.H_COUNT] = count

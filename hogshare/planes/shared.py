@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from hogshare.planes.protocol import Plane
 
 if TYPE_CHECKING:
     from hogshare.problems.linear import LinearProblem
+    from hogshare.problems.protocol import Size
 
 # Fewest and most rows looked at to tell hot features from cold ones, and values of those rows,
 # about: 0.05 ms. Four times as many gave the same objectives within 1 or 2 % (40 seeds).
@@ -60,6 +61,7 @@ class Shared(Plane):
 
     exchange: str | int | None = "auto"
     adds: str = "plain"
+    has_homes: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.adds, str) or self.adds not in ("plain", "atomic"):
@@ -71,8 +73,6 @@ class Shared(Plane):
                 f"exchange must be 'auto', a number of rows, or None; got {self.exchange!r}."
             )
         ranges.keep_whole(1, self, "exchange")
-
-    has_homes: ClassVar[bool] = False
 
     @property
     def has_copies(self) -> bool:
@@ -107,40 +107,6 @@ class Shared(Plane):
         if self.exchange != "auto":
             return int(self.exchange)
         return exchange_interval(problem)
-
-
-class Size(Protocol):
-    """What the costs of a problem's rows and exchanges depend on."""
-
-    @property
-    def n_rows(self) -> int:
-        """Rows."""
-        ...
-
-    @property
-    def n_features(self) -> int:
-        """Features."""
-        ...
-
-    @property
-    def n_columns(self) -> int:
-        """Columns of the model."""
-        ...
-
-    @property
-    def nnz(self) -> int:
-        """Values that are stored."""
-        ...
-
-    @property
-    def is_sparse(self) -> bool:
-        """Whether rows hold their nonzeros only."""
-        ...
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Of the values."""
-        ...
 
 
 def row_nanoseconds(problem: Size) -> float:

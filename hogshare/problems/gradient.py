@@ -21,15 +21,13 @@ from hogshare.kernels.rows import Rows
 from hogshare.once import once
 from hogshare.problems.model import Model
 from hogshare.problems.params import Params, params_of
-from hogshare.problems.rows import frozen
+from hogshare.problems.rows import FLOATS, frozen
 
-FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 SAMPLE_ROWS = 64  # that a gradient is tried with
 LONG_SECONDS = 1.0  # of a call, which is not made again to time it
 PASS_ROWS = 1024  # whose gradients are summed in one call of a pass over all rows
 NOBODY = -1  # a number of a worker
 GUARD = 8  # numbers on either side of `out` that nobody may write
-MOST_PARAMS = 1 << 40
 
 
 class GradientError(RuntimeError):
@@ -205,10 +203,7 @@ class GradientProblem:
         for rows in self._parts():
             here, places = call(params, rows)
             loss += here
-            if places is None:
-                total += call.out
-            else:
-                total[places] += call.out[places]
+            call.add_to(total, places)
         return loss / self.n_rows, total / self.n_rows
 
     def _parts(self) -> Iterator[np.ndarray]:
@@ -249,17 +244,6 @@ class GradientProblem:
             raise TypeError(f"{self.name} has no gradient: write gradient(self, w, rows, out).")
         if np.dtype(self.dtype) not in FLOATS:
             raise ValueError(f"{self.name}: dtype must be float32 or float64; got {self.dtype!r}.")
-
-    def numbers(self) -> dict[str, Any]:
-        """Of the numbers that kernels are given for a problem's rows: those of one without any."""
-        return {
-            "loss": "squared_error",
-            "epsilon": 0.0,
-            "penalty": None,
-            "alpha": 0.0,
-            "l1_ratio": 0.0,
-            "fit_intercept": 0,
-        }
 
     def facts(self) -> dict[str, Any]:
         """What it is, as plain data, for reports."""
@@ -392,6 +376,13 @@ class Caller:
         if not (math.isfinite(loss) and _is_finite(touched)):
             raise NotFinite(self._what_is_not(loss, rows, w))
         return loss, places
+
+    def add_to(self, total: np.ndarray, places: np.ndarray | None) -> None:
+        """Add to a vector what the last call has left in `out`, at the places that it told of."""
+        if places is None:
+            total += self.out
+        else:
+            total[places] += self.out[places]
 
     def _parted(self, answer: Any) -> tuple[float, np.ndarray | None]:
         if type(answer) is float:  # as most answer; what follows takes microseconds

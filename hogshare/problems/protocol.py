@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from hogshare.problems.linear import LinearProblem
 
 
-class Problem(Protocol):
-    """A problem as the engine knows it: its sizes, and what a run and its report need of it."""
+class Size(Protocol):
+    """What the costs of a problem's rows and exchanges depend on."""
 
     @property
     def n_rows(self) -> int:
@@ -43,14 +43,18 @@ class Problem(Protocol):
         ...
 
     @property
+    def is_sparse(self) -> bool:
+        """Whether rows touch few of the features."""
+        ...
+
+    @property
     def dtype(self) -> np.dtype[Any]:
         """Of the model in a run: float32 or float64."""
         ...
 
-    @property
-    def is_sparse(self) -> bool:
-        """Whether rows touch few of the features."""
-        ...
+
+class Problem(Size, Protocol):
+    """A problem as the engine knows it: its size, and what a run and its report need of it."""
 
     @property
     def is_regression(self) -> bool:

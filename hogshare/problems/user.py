@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from hogshare import ranges
-from hogshare.problems.gradient import FLOATS, GradientProblem
+from hogshare.problems.gradient import GradientProblem
+from hogshare.problems.rows import FLOATS
 
 
 class UserProblem(GradientProblem):
@@ -111,7 +112,7 @@ def user(
     -----
     A step is ``w -= eta * out`` with the *sum* over the rows of a block, which is one step, unless
     ``SGD(batch=...)`` says how many rows are. `Stop` and the trace divide sums by `n_rows`. `solve`
-    calls the gradient once, for a few rows at the start, before any worker begins: to see that it
+    calls the gradient twice, for a few rows at the start, before any worker begins: to see that it
     works, and how long it takes.
 
     Examples

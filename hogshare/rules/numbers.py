@@ -16,7 +16,7 @@ FOREVER = 1 << 31  # epochs in which SAGA's step falls: all
 INTERCEPT_ROWS = 3000  # in which the intercept settles, as far as one row's step allows
 
 
-def neutral(problem: LinearProblem, n_rows: int) -> dict[str, Any]:
+def neutral(loss: str, n_rows: int) -> dict[str, Any]:
     """Numbers of a rule that remembers nothing."""
     return {
         "method": sgd.GRADIENT,
@@ -25,7 +25,7 @@ def neutral(problem: LinearProblem, n_rows: int) -> dict[str, Any]:
         "intercept_step": 0.0,
         "threshold": 0.0,
         "tamed": 0,
-        "curvature": losses.CURVATURE[losses.CODES[problem.loss]],
+        "curvature": losses.CURVATURE[losses.CODES[loss]],
         "saga_step": 0.0,
         "level": 1.0,
         "steep": 0,

@@ -103,7 +103,7 @@ class Rule:
         ValueError
             If squared norms overflow.
         """
-        return neutral(problem, n_rows)
+        return neutral(problem.loss, n_rows)
 
     def schedule(self, step: StepSize) -> dict[str, Any] | None:
         """How its step goes, in words and numbers; None where it has no step."""

@@ -95,7 +95,7 @@ class SAGA(Rule):
         self, problem: LinearProblem, l1: float, n_rows: int, empty: bool
     ) -> dict[str, Any]:
         """How long its steps are, and how they fall."""
-        return neutral(problem, n_rows) | step_numbers(self, problem, empty)
+        return neutral(problem.loss, n_rows) | step_numbers(self, problem, empty)
 
     def schedule(self, step: StepSize) -> dict[str, Any] | None:
         """Its own falls within every epoch, or with kinks in the loss within the first eight."""

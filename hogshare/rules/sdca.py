@@ -51,7 +51,7 @@ class SDCA(Rule):
     ) -> dict[str, Any]:
         """Its scale, and how far the intercept goes; from nothing, how a first epoch begins."""
         smoothness = smoothness_of(problem)
-        numbers = neutral(problem, n_rows) | {
+        numbers = neutral(problem.loss, n_rows) | {
             "method": sgd.DUAL,
             "dual_scale": (1.0 - l1) * problem.alpha * n_rows,
             "threshold": l1 / (1.0 - l1),

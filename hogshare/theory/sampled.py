@@ -16,11 +16,9 @@ SHORT = 1e-5  # of a step from which curvature is read off, over the vector's le
 
 def _mean_gradient(call: Caller, params: np.ndarray, rows: np.ndarray) -> np.ndarray:
     _, places = call(params, rows)
-    if places is None:
-        return call.out.astype(np.float64) / len(rows)
-    out = np.zeros(len(call.out))
-    out[places] = call.out[places]
-    return out / len(rows)
+    total = np.zeros(len(call.out))
+    call.add_to(total, places)
+    return total / len(rows)
 
 
 def sampled_lipschitz(
