@@ -17,6 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from hogshare import catalogue
+from hogshare.interrupts import leaves_numpy
 from hogshare.libsvm import ZeroBased
 from hogshare.readers import read_file, read_libsvm, refuse_zero_based
 
@@ -26,6 +27,7 @@ __all__ = ["dense", "load", "names", "read_file", "read_libsvm", "zipf_classific
 ZIPF_OFFSET = 2.7
 
 
+@leaves_numpy
 def zipf_classification(
     n_samples: int = 101_210,
     n_features: int = 47_236,
@@ -103,6 +105,7 @@ def _words_per_row(
     return np.maximum(1, np.rint(np.interp(wanted, different, grid))).astype(np.int64)
 
 
+@leaves_numpy
 def dense(
     n_samples: int = 100_000,
     n_features: int = 100,

@@ -15,6 +15,7 @@ matter if an interrupt leaves it in place. Who frees: the block's end puts the h
 
 from __future__ import annotations
 
+import functools
 import signal
 import threading
 import time
@@ -35,6 +36,7 @@ SIGNALS = [int(getattr(signal, f"SIG{name}")) for name in NAMES if hasattr(signa
 
 Handler = Callable[[int, FrameType | None], Any]
 T = TypeVar("T")
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 _holder: Holding | None = None
 
@@ -220,6 +222,31 @@ class errstate:
             self._state.__exit__(*error)
         finally:
             self._held.__exit__()
+
+
+def leaves_numpy(function: Function) -> Function:
+    """Have NumPy warn of what it warned of before, where an exception leaves the function.
+
+    NumPy's seeding, scikit-learn's checks and SciPy's solvers enter `numpy.errstate`, and an
+    interrupt at its ends leaves it changed for good. So the functions that a user calls put it
+    back; what is called by ourselves is better called within `errstate`.
+    """
+    import numpy as np
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        before = np.geterr()
+        try:
+            return function(*args, **kwargs)
+        except BaseException:
+            try:
+                np.seterr(**before)
+            except BaseException:  # a second signal, which would leave it changed after all
+                np.seterr(**before)
+                raise
+            raise
+
+    return call  # type: ignore[return-value]
 
 
 def _nothing() -> None:

@@ -18,7 +18,19 @@ import interrupting
 import numpy as np
 import pytest
 
-from hogshare import Stop, archives, files, interrupts, problems, solve
+from hogshare import (
+    Lasso,
+    LogisticRegression,
+    Ridge,
+    SGDClassifier,
+    SGDRegressor,
+    Stop,
+    archives,
+    files,
+    interrupts,
+    problems,
+    solve,
+)
 from hogshare.engine.intercepts import best_intercepts
 from hogshare.engine.session import Session
 from hogshare.engine.sides import Worker
@@ -287,6 +299,52 @@ def test_numpys_warnings_are_as_before_wherever_the_best_intercepts_are_interrup
         np.seterr(**before)
         assert after == before, step
     assert step > 50
+
+
+class Interrupted:
+    """Rows or labels that are interrupted while somebody has changed what NumPy warns of."""
+
+    def __array__(self, dtype=None, copy=None):
+        np.seterr(over="raise")
+        raise KeyboardInterrupt
+
+
+def told(_):
+    np.seterr(over="raise")
+    raise KeyboardInterrupt
+
+
+ENTRANCES = {
+    "problems.linear": lambda: problems.linear(Interrupted(), np.ones(3)),
+    "solve": lambda: solve(problem(), on_epoch=lambda *_: told(_), runtime="caller"),
+    "fit": lambda: SGDClassifier().fit(Interrupted(), np.ones(3)),
+    "partial_fit": lambda: SGDRegressor().partial_fit(Interrupted(), np.ones(3)),
+    "Ridge": lambda: Ridge().fit(Interrupted(), np.ones(3)),
+    "Lasso": lambda: Lasso().fit(Interrupted(), np.ones(3)),
+    "LogisticRegression": lambda: LogisticRegression().fit(Interrupted(), np.ones(3)),
+}
+
+
+@pytest.mark.parametrize("name", ENTRANCES)
+def test_numpy_warns_as_before_of_what_others_have_changed_where_an_interrupt_leaves_us(name):
+    before = np.geterr()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            ENTRANCES[name]()
+        after = np.geterr()
+    finally:
+        np.seterr(**before)
+    assert after == before
+
+
+def test_numpys_warnings_are_as_before_wherever_seeding_is_interrupted():
+    """It enters `numpy.errstate` itself."""
+    before, seed = np.geterr(), interrupts.leaves_numpy(lambda: np.random.RandomState(0).rand())
+    for step in at_every_step(seed):
+        after = np.geterr()
+        np.seterr(**before)
+        assert after == before, step
+    assert step > 5
 
 
 @pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")

@@ -1,4 +1,4 @@
-"""That kernels are compiled is told of once a fit, by the estimator's name."""
+"""What surrounds a fit: what it compiles is told of once, and NumPy's state outlives interrupts."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from hogshare.interrupts import leaves_numpy
 from hogshare.kernels import telling
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -15,6 +16,7 @@ def told(method: Method) -> Method:
     """Let what a method compiles be told of as what its estimator needs."""
 
     @functools.wraps(method)
+    @leaves_numpy
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         with telling.block(type(self).__name__):
             return method(self, *args, **kwargs)

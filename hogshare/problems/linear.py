@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hogshare import ranges
-from hogshare.interrupts import errstate
+from hogshare.interrupts import errstate, leaves_numpy
 from hogshare.kernels import losses, penalties
 from hogshare.kernels.moments import nonzeros_of, norms_of, squared_norms
 from hogshare.kernels.rows import Rows
@@ -471,6 +471,7 @@ def _labels(y: np.ndarray, classes: Any, class_weight: Any) -> tuple[np.ndarray,
     return labels, weights
 
 
+@leaves_numpy
 def linear(
     X: Any,
     y: Any,

@@ -8,6 +8,7 @@ from typing import Any
 
 from hogshare.callers import users_line
 from hogshare.engine.recording import do_again
+from hogshare.interrupts import leaves_numpy
 from hogshare.problems.protocol import Problem
 from hogshare.report import Report
 from hogshare.solvers.choices import problem_of
@@ -17,6 +18,7 @@ class ApproximateReplay(UserWarning):
     """A replay that is near the run, not equal to it."""
 
 
+@leaves_numpy
 def replay(problem: Problem, report: Report) -> Any:
     """Do a run that was recorded again, in this thread.
 

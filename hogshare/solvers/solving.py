@@ -14,6 +14,7 @@ from hogshare.barriers import Barrier, BuiltIn, barrier_of
 from hogshare.engine.checkpoints import Checkpoint, Saved, facts_of, load
 from hogshare.engine.choices import Choices
 from hogshare.engine.stops import Stop
+from hogshare.interrupts import leaves_numpy
 from hogshare.kernels import epochs, telling, tracking
 from hogshare.planes import Plane
 from hogshare.problems.model import Handed, Model
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from hogshare.simulation.simulator import Simulator
 
 
+@leaves_numpy
 @telling.block("solve")
 def solve(
     problem: Problem,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hogshare.interrupts import leaves_numpy
 from hogshare.kernels import losses
 from hogshare.kernels.gradients import add_gradient, sums_of
 from hogshare.problems.linear import LinearProblem
@@ -155,6 +156,7 @@ def gradient(problem: LinearProblem, model: Model) -> Gradient:
     )
 
 
+@leaves_numpy
 def gradient_noise(
     problem: LinearProblem,
     model: Model,

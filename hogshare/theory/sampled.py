@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from hogshare import ranges
+from hogshare.interrupts import leaves_numpy
 from hogshare.problems.gradient import Caller, GradientProblem
 
 SHORT = 1e-5  # of a step from which curvature is read off, over the vector's length, or over 1
@@ -21,6 +22,7 @@ def _mean_gradient(call: Caller, params: np.ndarray, rows: np.ndarray) -> np.nda
     return total / len(rows)
 
 
+@leaves_numpy
 def sampled_lipschitz(
     problem: GradientProblem,
     params: np.ndarray,
@@ -78,6 +80,7 @@ def sampled_lipschitz(
     return curvature
 
 
+@leaves_numpy
 def sampled_noise(
     problem: GradientProblem,
     params: np.ndarray,

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-from hogshare.interrupts import Holding, errstate
+from hogshare.interrupts import Holding, errstate, leaves_numpy
 from hogshare.kernels import losses
 from hogshare.problems.linear import LinearProblem
 from hogshare.ranges import positive
@@ -27,6 +27,7 @@ VECTORS = 12  # of Lanczos: products with the rows before the first look at what
 PIECE_VALUES = 1 << 17  # of the rows, squared at a time
 
 
+@leaves_numpy
 def lipschitz(
     problem: LinearProblem, *, tol: float = 0.01, n_rows: int | None = None, seed: int = 0
 ) -> float:
