@@ -34,6 +34,7 @@ from hogshare import (
     LogisticRegression,
     LogisticRegressionCV,
     Master,
+    Plane,
     Shared,
     Simulator,
     Stop,
@@ -49,6 +50,22 @@ LOOKS = 64  # fits of a storm between two counts of what there is
 X = np.random.default_rng(0).standard_normal((300, 6))
 PROBLEM = problems.linear(X, X[:, 0] > 0.0, alpha=0.01)
 WARNED_OF = np.geterr()
+
+
+def distance(w, rows, out):
+    """A gradient of the user's: to the mean of the rows."""
+    out += len(rows) * w - X[rows].sum(axis=0)
+    return 0.5 * float(((w - X[rows]) ** 2).sum())
+
+
+class Apart(Plane):
+    """A plane of the user's: each worker alone, and the mean of all at the end."""
+
+    def after_block(self, home):
+        pass
+
+
+BY_GRADIENT = problems.user(distance, n_rows=len(X), n_params=X.shape[1])
 KINDS = {
     "caller": {"runtime": "caller", "n_workers": 1},
     "threads": {"runtime": "threads"},
@@ -67,6 +84,13 @@ KINDS = {
     },
     "saved": {"runtime": "threads", "checkpoint": Checkpoint("run.npz", epochs=2)},
     "simulated": {"runtime": Simulator(), "n_workers": 3},
+    "a gradient of the user's": {
+        "problem": BY_GRADIENT,
+        "runtime": "threads",
+        "step": 0.001,
+        "barrier": BSP(),
+    },
+    "a plane of the user's": {"runtime": "threads", "plane": Apart()},
     "processes": {"runtime": "processes"},
     "processes and a master": {"runtime": "processes", "plane": Master()},
     "processes, saved": {"runtime": "processes", "checkpoint": Checkpoint("run.npz", epochs=2)},
@@ -81,8 +105,8 @@ def fit(kind):
     """Fit; how many epochs."""
     if kind in ESTIMATORS:
         return int(np.max(ESTIMATORS[kind].fit(X, X[:, 0] > 0.0).n_iter_))
-    run = {"n_workers": 2, "seed": 0, "stop": Stop(epochs=4), **KINDS[kind]}
-    return solve(PROBLEM, **run).n_epochs
+    run = {"problem": PROBLEM, "n_workers": 2, "seed": 0, "stop": Stop(epochs=4), **KINDS[kind]}
+    return solve(**run).n_epochs
 
 
 def counted(kind):
