@@ -19,7 +19,7 @@ MOST_PARAMETERS = 10
 # what follows scikit-learn, or a paper's algorithm, has as many as they have; so has what names
 # each of a run's choices
 MANY_PARAMETERS = {
-    "problems/linear.py": {"linear", "build"},
+    "problems/linear/problem.py": {"linear", "build"},
     "simulation/progressing.py": {"progress"},
     "simulation/tuning.py": {"tune"},
     "solvers/solving.py": {"solve"},

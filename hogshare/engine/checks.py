@@ -19,13 +19,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from hogshare.engine.intercepts import Each, best_intercepts, best_without_features
 from hogshare.engine.memory import memory_of
-from hogshare.engine.optimality import Optimality, components
 from hogshare.engine.session import Session
 from hogshare.engine.stops import Stop
 from hogshare.kernels import layout, losses
+from hogshare.kernels.parts import Each
 from hogshare.problems.linear import LinearProblem
+from hogshare.problems.linear.intercepts import best_intercepts, best_without_features
+from hogshare.problems.linear.optimality import Optimality, components
 from hogshare.problems.model import Model
 
 FIRST_LOOK = 3  # epochs

@@ -368,7 +368,7 @@ class Session:
         columns[layout.C_SOONEST, 0] = soonest
 
     def put_units(self, origin: np.ndarray, size: np.ndarray, known: np.ndarray) -> None:
-        """Say in which units SAGA's average is compared (`hogshare.problems.units`); as above."""
+        """Say in which units SAGA's average is compared (`problems.linear.units`); as above."""
         units = self.arrays["units"]
         if not units.size:
             return

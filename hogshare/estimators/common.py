@@ -25,8 +25,8 @@ from hogshare.estimators.workers import check_rows, plane_of
 from hogshare.interrupts import errstate
 from hogshare.kernels import schedules
 from hogshare.kernels.survey import Survey
-from hogshare.problems.columns import Columns, suited
 from hogshare.problems.linear import LinearProblem, build
+from hogshare.problems.linear.columns import Columns, suited
 from hogshare.problems.model import Handed, Model, in_place
 from hogshare.report import Report
 from hogshare.rules.automatic import automatic_rule

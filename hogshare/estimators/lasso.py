@@ -31,8 +31,8 @@ from hogshare.estimators.workers import (
 )
 from hogshare.kernels.survey import Survey
 from hogshare.problems.linear import LinearProblem
+from hogshare.problems.linear.rows import check_sparse
 from hogshare.problems.model import Model
-from hogshare.problems.rows import check_sparse
 from hogshare.report import Report
 from hogshare.runtimes.hooks import OnEpoch
 from hogshare.solver_report import SolverReport

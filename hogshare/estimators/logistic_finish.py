@@ -12,11 +12,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from hogshare.callers import users_line
 from hogshare.engine.checks import Checks
-from hogshare.engine.optimality import Optimality
-from hogshare.engine.separation import separates
 from hogshare.engine.stops import Stop
 from hogshare.estimators.workers import chooses_runtime
 from hogshare.problems.linear import LinearProblem
+from hogshare.problems.linear.optimality import Optimality
+from hogshare.problems.linear.separation import separates
 from hogshare.problems.model import Model
 from hogshare.report import Report
 from hogshare.runtimes.choice import usable_workers

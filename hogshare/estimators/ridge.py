@@ -39,8 +39,8 @@ from hogshare.estimators.workers import (
 from hogshare.interrupts import errstate
 from hogshare.kernels.survey import Survey
 from hogshare.problems.linear import LinearProblem
+from hogshare.problems.linear.rows import check_sparse
 from hogshare.problems.model import Model
-from hogshare.problems.rows import check_sparse
 from hogshare.ranges import meaning
 from hogshare.report import Report
 from hogshare.runtimes.hooks import OnEpoch

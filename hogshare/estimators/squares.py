@@ -12,11 +12,11 @@ from hogshare.engine.stops import Stop
 from hogshare.estimators.workers import to_the_optimum
 from hogshare.interrupts import errstate
 from hogshare.kernels.survey import Survey
-from hogshare.problems.columns import in_units, moments_of
 from hogshare.problems.linear import LinearProblem, build
+from hogshare.problems.linear.columns import in_units, moments_of
+from hogshare.problems.linear.rows import as_rows
+from hogshare.problems.linear.units import Features, features_of
 from hogshare.problems.model import Model
-from hogshare.problems.rows import as_rows
-from hogshare.problems.units import Features, features_of
 from hogshare.report import Report
 
 ROUNDING = 8 * np.finfo(np.float64).eps  # of means and products in double precision

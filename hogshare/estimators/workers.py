@@ -20,8 +20,8 @@ from hogshare.estimators import plain
 from hogshare.kernels.survey import Survey
 from hogshare.planes import Plane
 from hogshare.problems.linear import LinearProblem
+from hogshare.problems.linear.rows import survey_rows
 from hogshare.problems.model import Model
-from hogshare.problems.rows import survey_rows
 from hogshare.report import Report
 from hogshare.rules.automatic import automatic_rule
 from hogshare.runtimes.choice import RUNTIMES, check_jobs

@@ -6,13 +6,12 @@ import numpy as np
 
 from hogshare.kernels import losses
 from hogshare.problems.linear import LinearProblem
-from hogshare.problems.rows import exceeds_memory
+from hogshare.problems.linear.rows import exceeds_memory
 from hogshare.rules.saga import SAGA
 from hogshare.rules.sdca import SDCA
 from hogshare.words import own
 
 AUTO, SEARCHING = "rule='auto'", "rule='sgd'"  # as `solve` calls them
-COUPLED = ("multinomial",)  # losses of all columns of a row together: no dual step for one column
 # A row's reach is the loss's curvature times mean |x|^2 / (alpha n): SDCA's epochs grow with it,
 # SAGA's with how unlike the directions of the data are, which features tell in proportion to rows.
 FEW = 1.0  # rows per feature up to which SDCA is ahead whatever the reach
@@ -65,7 +64,7 @@ def automatic_rule(
     uneven = unevenness > (UNEVEN_IF_TALL if tall else UNEVEN)
     free = shuffle and not exceeds_memory(problem.rows)
     saga = SAGA(sampling="importance" if free and uneven else "uniform")
-    if problem.l2 == 0.0 or problem.loss in COUPLED or from_anywhere:
+    if problem.l2 == 0.0 or problem.loss in losses.COUPLED or from_anywhere:
         return saga
     weight = float(problem.rows.weight.mean()) if problem.rows.weight.size else 1.0
     curvature = losses.CURVATURE[losses.CODES[problem.loss]] * weight

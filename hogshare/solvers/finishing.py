@@ -2,7 +2,7 @@
 
 Where rows are few and features unequal, workers that take steps by single rows come no closer for
 hundreds of epochs, and methods that pass over all rows for a step are the better tool. Every
-iterate is looked at as the run's model was (`hogshare.engine.optimality`), which costs nothing
+iterate is looked at as the run's model was (`problems.linear.optimality`), which costs nothing
 besides: the gradient that a step needs is that of the look. So a fit ends where the model that is
 returned, in its own precision, meets what was asked for, and nowhere else, except that iterations
 run out or that rounding lets it come no closer; the answer says which.
@@ -19,12 +19,18 @@ import numpy as np
 import scipy.optimize
 
 from hogshare.engine.checks import Checks
-from hogshare.engine.curvature import Curvature, DoubleRows, by_factors, by_products, by_signs
-from hogshare.engine.intercepts import Each
-from hogshare.engine.optimality import Optimality
 from hogshare.engine.stops import Stop
 from hogshare.interrupts import errstate
+from hogshare.kernels.parts import Each
 from hogshare.problems.linear import LinearProblem
+from hogshare.problems.linear.curvature import (
+    Curvature,
+    DoubleRows,
+    by_factors,
+    by_products,
+    by_signs,
+)
+from hogshare.problems.linear.optimality import Optimality
 from hogshare.problems.model import Model
 
 METHODS = ("lbfgs", "newton-cg", "newton-cholesky")

@@ -10,12 +10,12 @@ from hogshare import ranges
 from hogshare.engine.checks import check_criterion
 from hogshare.engine.stops import Stop
 from hogshare.interrupts import errstate
+from hogshare.kernels import losses
 from hogshare.planes import Plane
 from hogshare.problems.linear import LinearProblem
+from hogshare.problems.linear.rows import exceeds_memory
 from hogshare.problems.model import Handed, Model
 from hogshare.problems.protocol import Problem, has_rows
-from hogshare.problems.rows import exceeds_memory
-from hogshare.rules.automatic import COUPLED
 from hogshare.rules.protocol import Rule
 from hogshare.rules.remembered import check_start
 from hogshare.rules.steps import StepSize
@@ -227,7 +227,7 @@ def check_memory(
         raise ValueError(
             "SDCA needs private copies: use Shared() instead of exchange=None, or SAGA()."
         )
-    if problem.loss in COUPLED:
+    if problem.loss in losses.COUPLED:
         raise ValueError(
             f"SDCA moves one column of a row at a time, and loss={problem.loss!r} couples them; "
             "use SAGA() or SGD(), or loss='log_loss' for each class against the rest."

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hogshare import theory
-from hogshare.engine.optimality import Optimality
 from hogshare.interrupts import errstate
 from hogshare.kernels import schedules
 from hogshare.problems.linear import LinearProblem
+from hogshare.problems.linear.optimality import Optimality
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import Problem, by_gradient, has_rows
 from hogshare.report import Report, largest_of, mean_of, p95_of

@@ -15,8 +15,8 @@ import numpy as np
 from hogshare.kernels import losses
 from hogshare.kernels.gradients import add_gradient, sums_of
 from hogshare.problems.linear import LinearProblem
+from hogshare.problems.linear.rows import rows_at_once
 from hogshare.problems.model import Model
-from hogshare.problems.rows import rows_at_once
 from hogshare.ranges import at_least_one
 
 

@@ -20,9 +20,9 @@ from hogshare.interrupts import errstate
 from hogshare.kernels import losses
 from hogshare.kernels.columns import add_moments, change_units
 from hogshare.kernels.rows import Rows
-from hogshare.problems.linear import LinearProblem
+from hogshare.problems.arrays import frozen
+from hogshare.problems.linear.problem import LinearProblem
 from hogshare.problems.model import Model
-from hogshare.problems.rows import frozen
 
 SAMPLE = 256  # rows that tell whether it is worth a pass over all
 SHORTER = 10.0  # times that steps are too short, from which a copy is worth it

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hogshare.kernels.gradients import fill_margins
-from hogshare.problems.linear import LinearProblem
+from hogshare.problems.linear.problem import LinearProblem
 from hogshare.problems.model import Model
 
 

@@ -9,17 +9,14 @@ of Newton's method on one number per row.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from typing import Any
 
 import numpy as np
 
 from hogshare.interrupts import Holding
 from hogshare.kernels import losses
 from hogshare.kernels.intercepts import add_intercept_slopes
-from hogshare.problems.linear import LinearProblem
-
-Each = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+from hogshare.kernels.parts import Each
+from hogshare.problems.linear.problem import LinearProblem
 
 MAX_STEPS = 12
 MAX_HALVINGS = 6
