@@ -31,9 +31,8 @@ from hogshare.kernels import (
 from hogshare.planes.protocol import Plane
 from hogshare.planes.protocol import Shapes as Shapes
 from hogshare.planes.shared import feature_curvature, feature_rarity
-from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Handed, Model, columns_last
-from hogshare.problems.protocol import Problem, by_gradient, has_rows
+from hogshare.problems.protocol import Problem, RowProblem, by_gradient, has_rows
 from hogshare.rules.protocol import Rule
 from hogshare.rules.sampling import row_chances
 from hogshare.rules.steps import StepSize
@@ -245,7 +244,7 @@ def fill(
 
 
 def _fill_rows(
-    session: Session, problem: LinearProblem, rule: Rule, stop: Stop, start: Model | None
+    session: Session, problem: RowProblem, rule: Rule, stop: Stop, start: Model | None
 ) -> None:
     """Write what depends on the rows of a linear problem."""
     a, plan, columns = session.arrays, session.plan, session.arrays["columns"]

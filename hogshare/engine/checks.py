@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,10 +23,10 @@ from hogshare.engine.session import Session
 from hogshare.engine.stops import Stop
 from hogshare.kernels import layout, losses
 from hogshare.kernels.parts import Each
-from hogshare.problems.linear import LinearProblem
 from hogshare.problems.linear.intercepts import best_intercepts, best_without_features
 from hogshare.problems.linear.optimality import Optimality, components
 from hogshare.problems.model import Model
+from hogshare.problems.protocol import RowProblem
 
 FIRST_LOOK = 3  # epochs
 PATIENCE = 7  # epochs per epoch so far without a look, where an epoch's end may ask for one
@@ -99,7 +98,7 @@ class Checks:
         columns = self.problem.n_columns
         shape = columns, self.problem.n_features
         rows = self.problem.rows
-        nothing = replace(self.problem, rows=rows._replace(y=rows.y[:0]), seen=None)
+        nothing = self.problem.with_rows(rows._replace(y=rows.y[:0]))
         settle = 0.0 if self.settles else None
         # slopes that are given ask for the pass over the conjugates, which a look may or may not
         slopes = np.empty((0, columns)) if self._needs_gap else None
@@ -244,7 +243,7 @@ def whole(epochs: float) -> int:
     return max(1, math.ceil(epochs))
 
 
-def check_criterion(problem: LinearProblem, stop: Stop) -> None:
+def check_criterion(problem: RowProblem, stop: Stop) -> None:
     """Refuse a criterion that the problem does not have.
 
     Raises

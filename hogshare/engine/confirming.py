@@ -24,7 +24,6 @@ import numpy as np
 
 from hogshare.engine.session import Session
 from hogshare.kernels import layout, losses, repair, sgd
-from hogshare.problems.linear import LinearProblem
 from hogshare.problems.linear.gains import (
     ROUNDING,
     Direction,
@@ -32,6 +31,7 @@ from hogshare.problems.linear.gains import (
     share_of_tolerance,
     zeros,
 )
+from hogshare.problems.protocol import RowProblem
 from hogshare.rules.numbers import largest_weight
 
 SOON = 15.0  # epochs; see the file's head
@@ -48,14 +48,14 @@ class Confirmation:
 
     Parameters
     ----------
-    problem : LinearProblem
+    problem : RowProblem
     tol : float
         `Stop.tol`.
     epochs : int
         Those of the run, at most.
     """
 
-    def __init__(self, problem: LinearProblem, tol: float, epochs: int) -> None:
+    def __init__(self, problem: RowProblem, tol: float, epochs: int) -> None:
         self.problem = problem
         self.epochs = epochs
         self.seen: list[dict[str, Any]] = []
@@ -139,7 +139,7 @@ def can_go_on(session: Session) -> bool:
     return left and not plan.ordered and not plan.parts and not plan.sleeps
 
 
-def epochs_of_penalty(problem: LinearProblem, session: Session) -> float:
+def epochs_of_penalty(problem: RowProblem, session: Session) -> float:
     """Epochs in which the distance falls by a factor of e, at most; infinite without an l2 part."""
     rule = session.rule
     if problem.l2 == 0.0 or problem.divisors is not None:

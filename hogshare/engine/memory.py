@@ -12,12 +12,12 @@ import numpy as np
 from hogshare.engine.view import SessionView
 from hogshare.kernels import dual, saga, sgd
 from hogshare.kernels.averages import average_table
-from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
+from hogshare.problems.protocol import RowProblem
 from hogshare.rules.remembered import begins_empty
 
 
-def fill_memory(session: SessionView, problem: LinearProblem, start: Model) -> None:
+def fill_memory(session: SessionView, problem: RowProblem, start: Model) -> None:
     """Let a session remember what the start model does, or the derivatives at it; at zero nothing.
 
     The session's vector, intercept and columns have been filled.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from hogshare.kernels import losses
-from hogshare.problems.linear import LinearProblem
 from hogshare.problems.linear.rows import exceeds_memory
+from hogshare.problems.protocol import RowProblem
 from hogshare.rules.saga import SAGA
 from hogshare.rules.sdca import SDCA
 from hogshare.words import own
@@ -32,7 +32,7 @@ TOO_LONG = 30.0  # reach from which SDCA takes too many epochs even for uneven r
 
 
 def automatic_rule(
-    problem: LinearProblem, shuffle: bool = True, from_anywhere: bool = False
+    problem: RowProblem, shuffle: bool = True, from_anywhere: bool = False
 ) -> SDCA | SAGA:
     """SDCA where features are many, rows short beside the penalty, or uneven; SAGA elsewhere.
 
@@ -85,7 +85,7 @@ def automatic_rule(
     return SDCA() if reach <= limit else saga
 
 
-def rule_for_kinks(problem: LinearProblem) -> SDCA | SAGA:
+def rule_for_kinks(problem: RowProblem) -> SDCA | SAGA:
     """SDCA for text and short rows, and where features are as many as rows that are very long."""
     reach = problem.sharpness * problem.sampled_norms[0] / (problem.l2 * problem.n_rows)
     limit = LONG_IF_KINKED
@@ -98,7 +98,7 @@ def rule_for_kinks(problem: LinearProblem) -> SDCA | SAGA:
     return SDCA() if reach <= limit else SAGA()
 
 
-def occurring_features(problem: LinearProblem, every: int = 1) -> float:
+def occurring_features(problem: RowProblem, every: int = 1) -> float:
     """How many features some row has, estimated from every so many rows; all of them, if dense.
 
     What a hashed matrix has besides says nothing. Beyond those that were seen there are about

@@ -15,7 +15,7 @@ from hogshare.rules.numbers import neutral
 from hogshare.rules.steps import StepSize
 
 if TYPE_CHECKING:
-    from hogshare.problems.linear import LinearProblem
+    from hogshare.problems.protocol import RowProblem
 
 
 class Rule:
@@ -83,14 +83,12 @@ class Rule:
         """
         raise NotImplementedError
 
-    def numbers(
-        self, problem: LinearProblem, l1: float, n_rows: int, empty: bool
-    ) -> dict[str, Any]:
+    def numbers(self, problem: RowProblem, l1: float, n_rows: int, empty: bool) -> dict[str, Any]:
         """What kernels are told of how it remembers rows, and of its own steps.
 
         Parameters
         ----------
-        problem : LinearProblem
+        problem : RowProblem
         l1 : float
             Share of l1 in the penalty.
         n_rows : int

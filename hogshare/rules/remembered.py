@@ -11,8 +11,8 @@ import math
 import numpy as np
 
 from hogshare.interrupts import errstate
-from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
+from hogshare.problems.protocol import RowProblem
 
 # Lowest and highest derivative of the losses whose derivative is bounded: in the prediction for the
 # target 1 (in {0, 1} or {-1, 1}; the other class mirrors it), or for any target of a regression.
@@ -26,7 +26,7 @@ OWN_CLASS = {
 }
 
 
-def derivative_range(problem: LinearProblem) -> tuple[np.ndarray, np.ndarray]:
+def derivative_range(problem: RowProblem) -> tuple[np.ndarray, np.ndarray]:
     """Lowest and highest derivative that each row's loss can have, without its weight.
 
     Returns
@@ -43,7 +43,7 @@ def derivative_range(problem: LinearProblem) -> tuple[np.ndarray, np.ndarray]:
     return np.where(own, low, -high), np.where(own, high, -low)
 
 
-def check_start(problem: LinearProblem, memory: np.ndarray) -> None:
+def check_start(problem: RowProblem, memory: np.ndarray) -> None:
     """Refuse what no run on this problem can have remembered.
 
     Raises

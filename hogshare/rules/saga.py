@@ -17,7 +17,7 @@ from hogshare.rules.steps import StepSize
 from hogshare.words import own
 
 if TYPE_CHECKING:
-    from hogshare.problems.linear import LinearProblem
+    from hogshare.problems.protocol import RowProblem
 
 # Share of an epoch in which SAGA's step is level before it falls. Without one it begins at twice
 # its mean, which is too much where that is 2 / (3 L) already: for the largest rows, if they are
@@ -91,9 +91,7 @@ class SAGA(Rule):
             ranges.positive(step=self.step)
         ranges.flag(replace=self.replace)
 
-    def numbers(
-        self, problem: LinearProblem, l1: float, n_rows: int, empty: bool
-    ) -> dict[str, Any]:
+    def numbers(self, problem: RowProblem, l1: float, n_rows: int, empty: bool) -> dict[str, Any]:
         """How long its steps are, and how they fall."""
         return neutral(problem.loss, n_rows) | step_numbers(self, problem, empty)
 
@@ -107,7 +105,7 @@ class SAGA(Rule):
         return own("SAGA(step=...)", chosen)
 
 
-def step_numbers(rule: SAGA, problem: LinearProblem, empty: bool) -> dict[str, Any]:
+def step_numbers(rule: SAGA, problem: RowProblem, empty: bool) -> dict[str, Any]:
     """Numbers of its steps; those of `Rule.numbers` that are not neutral."""
     mean, largest = problem.norms
     share = intercept_share(problem, mean)
@@ -130,7 +128,7 @@ def step_numbers(rule: SAGA, problem: LinearProblem, empty: bool) -> dict[str, A
     return numbers | {"saga_step": step, "tamed": 1}
 
 
-def intercept_share(problem: LinearProblem, mean: float) -> float:
+def intercept_share(problem: RowProblem, mean: float) -> float:
     """SAGA's step for the intercept in proportion to that for the features.
 
     So that it is at most `longest_intercept`, with a step of 1 / (3 L) in which the intercept
@@ -141,7 +139,7 @@ def intercept_share(problem: LinearProblem, mean: float) -> float:
     return min(1.0, longest * mean / (1.0 - longest)) if longest < 1.0 else 1.0
 
 
-def kinked_step(problem: LinearProblem, mean: float) -> float:
+def kinked_step(problem: RowProblem, mean: float) -> float:
     """A third of the way to the kink for the mean row; longer where features are many beside rows.
 
     No step is too long for a proximal point, however large a row is; one that is longer makes more

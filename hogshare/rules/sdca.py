@@ -13,7 +13,7 @@ from hogshare.rules.steps import StepSize
 from hogshare.words import own
 
 if TYPE_CHECKING:
-    from hogshare.problems.linear import LinearProblem
+    from hogshare.problems.protocol import RowProblem
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,7 @@ class SDCA(Rule):
     is_sum: ClassVar[bool] = True
     turns_windows: ClassVar[bool] = True
 
-    def numbers(
-        self, problem: LinearProblem, l1: float, n_rows: int, empty: bool
-    ) -> dict[str, Any]:
+    def numbers(self, problem: RowProblem, l1: float, n_rows: int, empty: bool) -> dict[str, Any]:
         """Its scale, and how far the intercept goes; from nothing, how a first epoch begins."""
         smoothness = smoothness_of(problem)
         numbers = neutral(problem.loss, n_rows) | {

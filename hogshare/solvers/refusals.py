@@ -12,10 +12,9 @@ from hogshare.engine.stops import Stop
 from hogshare.interrupts import errstate
 from hogshare.kernels import losses
 from hogshare.planes import Plane
-from hogshare.problems.linear import LinearProblem
 from hogshare.problems.linear.rows import exceeds_memory
 from hogshare.problems.model import Handed, Model
-from hogshare.problems.protocol import Problem, has_rows
+from hogshare.problems.protocol import Problem, RowProblem, has_rows
 from hogshare.rules.protocol import Rule
 from hogshare.rules.remembered import check_start
 from hogshare.rules.steps import StepSize
@@ -107,7 +106,7 @@ def check_outside(rule: Rule, step: StepSize, stop: Stop) -> None:
 
 
 def check(
-    problem: LinearProblem,
+    problem: RowProblem,
     rule: Rule,
     plane: Plane,
     step: StepSize,
@@ -198,7 +197,7 @@ def check_coordinate(rule: Rule, plane: Plane, step: StepSize, block: int | None
 
 
 def check_memory(
-    problem: LinearProblem,
+    problem: RowProblem,
     rule: Rule,
     plane: Plane,
     step: StepSize | None,
@@ -264,7 +263,7 @@ def check_confirm(rule: Rule, stop: Stop) -> None:
         )
 
 
-def check_units(problem: LinearProblem, rule: Rule, plane: Plane, stop: Stop) -> None:
+def check_units(problem: RowProblem, rule: Rule, plane: Plane, stop: Stop) -> None:
     """Refuse columns in units of their own where the penalty would not know of them."""
     fits = rule.remembers and not rule.is_sum and plane.has_copies and not stop.looks
     if problem.divisors is None or fits:
@@ -274,7 +273,7 @@ def check_units(problem: LinearProblem, rule: Rule, plane: Plane, stop: Stop) ->
     )
 
 
-def check_gradients(problem: LinearProblem, gradients: bool) -> None:
+def check_gradients(problem: RowProblem, gradients: bool) -> None:
     """Refuse gradients where there is none."""
     if gradients:
         from hogshare.theory.gradients import check_smooth

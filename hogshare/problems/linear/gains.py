@@ -24,8 +24,8 @@ from hogshare.interrupts import errstate
 from hogshare.kernels import losses
 from hogshare.kernels.gains import look_at_columns, losses_along, square_norms
 from hogshare.kernels.gradients import fill_margins
-from hogshare.problems.linear.problem import LinearProblem
 from hogshare.problems.model import Model
+from hogshare.problems.protocol import RowProblem
 
 SLOPE = 2.0  # tolerances that the first length would gain, if the slope stayed what it is
 MOST_DOUBLINGS = 100  # of a length
@@ -37,7 +37,7 @@ FLAT = 1e-12  # variance of a column, in its mean square, below which it is roun
 ROUNDING = {4: 1e-5, 8: 1e-9}  # of an objective, by the bytes of a number
 
 
-def share_of_tolerance(problem: LinearProblem) -> float:
+def share_of_tolerance(problem: RowProblem) -> float:
     """What a tolerance is multiplied by, so that it means something for small targets too.
 
     It is meant for losses of about 1, as those of classes are; the losses of targets go by their
@@ -54,14 +54,14 @@ def share_of_tolerance(problem: LinearProblem) -> float:
     return min(1.0, 2.0 * float(value)) if np.isfinite(value) else 1.0
 
 
-def zeros(problem: LinearProblem) -> Model:
+def zeros(problem: RowProblem) -> Model:
     """Return the model of zeros."""
     shape = problem.n_columns, problem.n_features
     return Model(np.zeros(shape), np.zeros(shape[0]))
 
 
 def along(
-    problem: LinearProblem,
+    problem: RowProblem,
     rows: Any,
     without: np.ndarray,
     change: np.ndarray,
@@ -109,7 +109,7 @@ class Direction:
 
     Parameters
     ----------
-    problem : LinearProblem
+    problem : RowProblem
     rows : Rows
         The problem's, or fewer.
     model : Model
@@ -120,7 +120,7 @@ class Direction:
         By how much a column's objective falls for a length of the direction, at first.
     """
 
-    def __init__(self, problem: LinearProblem, rows: Any, model: Model) -> None:
+    def __init__(self, problem: RowProblem, rows: Any, model: Model) -> None:
         self.problem, self.rows = problem, rows
         n, columns = len(rows.y), problem.n_columns
         self.w = np.ascontiguousarray(np.asarray(model.coef).T, dtype=problem.dtype)
@@ -276,7 +276,7 @@ class Direction:
         return value
 
 
-def gain_of(problem: LinearProblem, model: Model, enough: float) -> tuple[float, float]:
+def gain_of(problem: RowProblem, model: Model, enough: float) -> tuple[float, float]:
     """What scaled steps from a model gain together, and the objective at the model.
 
     One after the other, `STEPS` at most, and only as long as steps like the last would make it
@@ -293,7 +293,7 @@ def gain_of(problem: LinearProblem, model: Model, enough: float) -> tuple[float,
     return total, objective
 
 
-def _step(problem: LinearProblem, model: Model, enough: float) -> tuple[float, float, Model]:
+def _step(problem: RowProblem, model: Model, enough: float) -> tuple[float, float, Model]:
     """Take one scaled step: its gain, the objective before it, and the model after it.
 
     The gain, a column's at most, is concave in the length, and starts with a known slope. So it is

@@ -23,17 +23,17 @@ from hogshare.kernels.gradients import (
 )
 from hogshare.kernels.parts import Each
 from hogshare.problems.linear.intercepts import best_intercepts
-from hogshare.problems.linear.problem import LinearProblem
 from hogshare.problems.linear.rows import rows_at_once
 from hogshare.problems.linear.units import Units
 from hogshare.problems.model import Model, shrunk
+from hogshare.problems.protocol import RowProblem
 
 HARDLY_SHRUNK = 0.999  # of what slopes are: the gap may be a thousandth of the objective too large
 PART_VALUES = 1 << 18  # of the rows, fewer of which are not worth a thread
 
 
 def components(
-    problem: LinearProblem,
+    problem: RowProblem,
     units: Units,
     coef: np.ndarray,
     of_losses: np.ndarray,
@@ -66,7 +66,7 @@ class Optimality:
 
     Parameters
     ----------
-    problem : LinearProblem
+    problem : RowProblem
     model : Model
         Its last iterate is looked at.
     slopes : ndarray of shape (n_rows, n_columns) or None, default=None
@@ -86,7 +86,7 @@ class Optimality:
 
     def __init__(
         self,
-        problem: LinearProblem,
+        problem: RowProblem,
         model: Model,
         *,
         slopes: np.ndarray | None = None,
@@ -254,7 +254,7 @@ class Optimality:
         return sum(self._each(conjugates, self._parts))
 
 
-def parts_of(problem: LinearProblem, n_parts: int) -> list[tuple[int, int]]:
+def parts_of(problem: RowProblem, n_parts: int) -> list[tuple[int, int]]:
     """Cut the rows into parts of even size, as many as are worth it."""
     count = max(1, min(n_parts, problem.nnz // PART_VALUES, problem.n_rows))
     borders = np.linspace(0, problem.n_rows, count + 1).astype(int)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -222,6 +222,14 @@ class LinearProblem:
             return self.features
         every = self.sample_every if self.is_sparse else max(1, self.n_rows // UNIT_ROWS)
         return features_of(self.rows, self.n_features, self.fit_intercept, every)
+
+    def with_rows(self, rows: Rows, divisors: np.ndarray | None = None) -> LinearProblem:
+        """The same problem of other rows; nothing has been seen of them yet.
+
+        divisors : by what their features have been divided; None: as those of these rows
+        """
+        divisors = self.divisors if divisors is None else divisors
+        return replace(self, rows=rows, seen=None, divisors=divisors)
 
     def objective(self, coef: np.ndarray, intercept: np.ndarray) -> float:
         """Objective at a model.
