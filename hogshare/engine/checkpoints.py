@@ -28,6 +28,7 @@ from hogshare.problems.digits import DIGITS, digits
 from hogshare.problems.model import Model
 from hogshare.problems.params import Params, params_of
 from hogshare.problems.protocol import Problem
+from hogshare.rules.memories import KEPT, derivatives_in
 from hogshare.rules.protocol import Rule
 from hogshare.rules.steps import StepSize
 from hogshare.words import own
@@ -37,10 +38,11 @@ FORMAT_VERSION = 1
 WHAT = "a hogshare checkpoint"
 MODEL = ("coef", "intercept", "average_coef", "average_intercept")
 STATE = (
-    *("w", "gradients", "dual", "average", "columns", "history", "order", "permutation"),
+    *("w", *KEPT, "columns", "history", "order", "permutation"),
     *("average_coef", "average_intercept", "local", "lag", "received", "intercept", "dual_mean"),
 )
-ARRAYS = (*MODEL, *(f"state_{name}" for name in STATE))
+STATE_PREFIX = "state_"
+ARRAYS = (*MODEL, *(f"{STATE_PREFIX}{name}" for name in STATE))
 MAX_EPOCHS = 1 << 40
 MAX_LOOK = 1 << 60  # epoch of a look that is still to come
 MAX_SEED = (1 << 63) - 1
@@ -174,6 +176,15 @@ class Saved:
     path: str = field(default="", repr=False)
 
     @property
+    def state(self) -> dict[str, np.ndarray]:
+        """What the engine needs to go on, by name."""
+        return {
+            name.removeprefix(STATE_PREFIX): array
+            for name, array in self.arrays.items()
+            if name.startswith(STATE_PREFIX)
+        }
+
+    @property
     def seed(self) -> int:
         """Seed of the row order."""
         return int(self.facts["seed"])
@@ -251,11 +262,7 @@ class Saved:
         """The model, with what the rule remembered of the rows."""
         a = self.arrays
         n_columns = len(a["coef"])
-        memory = None
-        if "state_gradients" in a:
-            memory = a["state_gradients"].reshape(-1, n_columns)
-        elif "state_dual" in a:
-            memory = -a["state_dual"].reshape(-1, 1 + n_columns)[:, 1:]
+        memory = derivatives_in(self.state, n_columns)
         t = self.first_t + self.epochs * float(self.facts["problem"]["training rows"])
         averages = a.get("average_coef"), a.get("average_intercept")
         return Model(a["coef"], a["intercept"], t, *averages, memory)

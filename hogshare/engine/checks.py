@@ -18,7 +18,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from hogshare.engine.memory import memory_of
 from hogshare.engine.session import Session
 from hogshare.engine.stops import Stop
 from hogshare.kernels import layout, losses
@@ -210,7 +209,7 @@ class Checks:
     def _dual_slopes(self, session: Session) -> np.ndarray | None:
         if not self._needs_gap or self.problem.loss not in losses.KINKED:
             return None  # of a smooth loss the derivatives at the model are ahead of what is kept
-        return memory_of(session)
+        return session.remembered()
 
     def _foreseen(self, kind: str) -> float:
         """Epochs that it still takes at the rate of late; infinity where there is none.

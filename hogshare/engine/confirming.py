@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from hogshare.engine.session import Session
-from hogshare.kernels import layout, losses, repair, sgd
+from hogshare.kernels import layout, repair
 from hogshare.problems.linear.gains import (
     ROUNDING,
     Direction,
@@ -32,7 +32,6 @@ from hogshare.problems.linear.gains import (
     zeros,
 )
 from hogshare.problems.protocol import RowProblem
-from hogshare.rules.numbers import largest_weight
 
 SOON = 15.0  # epochs; see the file's head
 EVEN = 0.3  # of a tolerance that is not for targets much smaller than 1
@@ -141,12 +140,6 @@ def can_go_on(session: Session) -> bool:
 
 def epochs_of_penalty(problem: RowProblem, session: Session) -> float:
     """Epochs in which the distance falls by a factor of e, at most; infinite without an l2 part."""
-    rule = session.rule
     if problem.l2 == 0.0 or problem.divisors is not None:
         return math.inf
-    if rule.method == sgd.SAGA:
-        return 1.0 / max(rule.saga_step * problem.l2 * rule.dual_rows, 1e-300)
-    _, largest = problem.norms
-    sharp = problem.sharpness if problem.loss in losses.KINKED else rule.curvature
-    weight = 1.0 if problem.loss in losses.KINKED else largest_weight(problem)
-    return 1.0 + sharp * weight * (largest / rule.dual_scale + rule.intercept_step)
+    return session.row_memory.epochs_of_penalty(problem, session.rule)
