@@ -17,6 +17,7 @@ from hogshare.engine.homes import PREFIX
 from hogshare.engine.session import ROW_ARRAYS, Session
 from hogshare.engine.stops import Stop
 from hogshare.engine.view import Settings
+from hogshare.engine.workerstates import state_shapes
 from hogshare.kernels import (
     barriers,
     coordinate,
@@ -60,7 +61,7 @@ def shapes(
     settings: Settings,
     n_training: int,
     trace: int,
-    draws: bool,
+    rule: Rule,
     record: bool = False,
     plane: Plane | None = None,
 ) -> Shapes:
@@ -78,6 +79,8 @@ def shapes(
     if plane is not None and has_homes:
         n_params = m + columns * settings.rule["fit_intercept"]
         own = {f"{PREFIX}{name}": one for name, one in plane.arrays(n_params, workers).items()}
+    if by_gradient(problem):
+        own |= state_shapes(rule, problem.n_params, workers)
     in_place = mode in (epochs.LOCK_FREE, epochs.MASTER)
     slots = workers * master.SLOTS if mode == epochs.MASTER else 0
     room = message_room(problem, plan["block_rows"]) if slots else 0
@@ -107,7 +110,7 @@ def shapes(
         **memory.arrays(problem),
         "rarity": ((settings.n_features if in_place or memory.has_average else 0,), "float32"),
         "divisors": ((0 if problem.divisors is None else problem.n_features,), "float64"),
-        "chances": ((problem.n_rows if draws else 0,), "float64"),
+        "chances": ((problem.n_rows if rule.draws else 0,), "float64"),
         "segments": ((n_segments * word,), "int64"),
         "control": ((layout.N_CONTROL * word,), "int64"),
         "returned": ((workers * word,), "int64"),

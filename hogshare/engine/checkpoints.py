@@ -4,7 +4,8 @@ The file is an archive (`hogshare.archives`), so it is the old checkpoint or the
 is killed while it is written, and nothing in it is unpickled.
 
     header               JSON: format, version, finished epochs, what run this is (its facts), the
-                         first step's time, the looks at the model so far, names of fields
+                         first step's time, the looks at the model so far, names of fields and
+                         of what the rule has with each worker
     coef, intercept, average_coef, average_intercept
                          the model, for people and for `Checkpoint.model`
     state_*              what the engine needs to go on; see `hogshare.engine.resuming`
@@ -24,6 +25,7 @@ import numpy as np
 from hogshare import archives, files, ranges
 from hogshare._version import __version__
 from hogshare.engine.stops import CRITERIA, Stop
+from hogshare.engine.workerstates import PREFIX
 from hogshare.problems.digits import DIGITS, digits
 from hogshare.problems.model import Model
 from hogshare.problems.params import Params, params_of
@@ -42,6 +44,7 @@ STATE = (
     *("average_coef", "average_intercept", "local", "lag", "received", "intercept", "dual_mean"),
 )
 STATE_PREFIX = "state_"
+RULE_PREFIX = f"{STATE_PREFIX}{PREFIX}"  # of what the rule has with each worker
 ARRAYS = (*MODEL, *(f"{STATE_PREFIX}{name}" for name in STATE))
 MAX_EPOCHS = 1 << 40
 MAX_LOOK = 1 << 60  # epoch of a look that is still to come
@@ -224,6 +227,7 @@ class Saved:
             "ready": self.ready,
             "looks": self.looks,
             "fields": self.fields,
+            "rule_state": [name for name in self.arrays if name.startswith(RULE_PREFIX)],
         }
         archives.write(path, header, self.arrays)
 
@@ -278,7 +282,7 @@ def load(path: str | Path) -> Saved:
     OSError
         If it cannot be opened.
     """
-    header, arrays = archives.read(path, WHAT, FORMAT, [FORMAT_VERSION], lambda _: ARRAYS)
+    header, arrays = archives.read(path, WHAT, FORMAT, [FORMAT_VERSION], _wanted)
     try:
         saved = Saved(
             epochs=int(header["epochs"]),
@@ -303,6 +307,13 @@ def load(path: str | Path) -> Saved:
     except (ValueError, KeyError, TypeError, OverflowError, AttributeError) as error:
         raise ValueError(f"{path}: not {WHAT} ({error!r})") from error
     return saved
+
+
+def _wanted(header: dict[str, Any]) -> list[str]:
+    """Names of the arrays that are read: all that there may be, and those of the rule's own."""
+    own = header.get("rule_state", [])
+    names = [name for name in own if isinstance(name, str)] if isinstance(own, list) else []
+    return [*ARRAYS, *(name for name in names if name.startswith(RULE_PREFIX))]
 
 
 def facts_of(

@@ -20,6 +20,7 @@ import numpy as np
 from hogshare.engine.arrays import MAX_HISTORY
 from hogshare.engine.checkpoints import STATE_PREFIX, Saved
 from hogshare.engine.session import Session
+from hogshare.engine.workerstates import restore_states, states
 from hogshare.kernels import epochs, layout
 from hogshare.rules.memories import KEPT
 
@@ -77,6 +78,7 @@ def collect(session: Session, facts: dict[str, Any], looks: dict[str, Any]) -> S
     if session.rule.first_t > session.rule.average > 0:
         # the mean that the run has begun with
         state |= {name: a[name] for name in ("average_coef", "average_intercept")}
+    state |= states(a)
     form = form_of(session)
     if form == FOLDED:
         state |= _folded_sums(session)
@@ -169,6 +171,7 @@ def restore(session: Session, saved: Saved) -> None:
     for name in ("w", "intercept", "dual_mean", *KEPT, "columns"):
         if a[name].size:
             a[name][...] = state[name]
+    restore_states(a, state)
     for name in ("average_coef", "average_intercept"):
         if name in state:
             a[name][...] = state[name]
@@ -258,6 +261,12 @@ def _check(session: Session, saved: Saved, state: dict[str, np.ndarray], exact: 
         found = state.get(name)
         if found is None or found.shape != shape or found.dtype != kind:
             raise ValueError(f"{problem}{name} is not {kind} of shape {shape}.")
+    for name, array in states(a).items():
+        found = state.get(name)
+        kind, shape = array.dtype, array.shape[1:]
+        fits = found is not None and found.dtype == kind and found.shape[1:] == shape and len(found)
+        if array.size and not fits:
+            raise ValueError(f"{problem}{name} is not {kind} of shape {shape} for each worker.")
     for name in ORDERS:
         rows = state.get(name, np.zeros(1, np.int64))
         if rows.min() < 0 or rows.max() >= len(a["permutation"]):

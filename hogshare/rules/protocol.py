@@ -13,7 +13,7 @@ import numpy as np
 
 from hogshare.rules.chosen import Chosen
 from hogshare.rules.numbers import neutral
-from hogshare.rules.rowmemory import RowMemory
+from hogshare.rules.rowmemory import RowMemory, Shapes
 from hogshare.rules.steps import StepSize
 from hogshare.words import own
 
@@ -108,16 +108,36 @@ class Rule:
                 "use SDCA() or SAGA()."
             )
 
-    def step(self, gradient: np.ndarray, eta: float) -> None:
+    def state(self, n_params: int) -> Shapes:
+        """What it keeps with each worker from step to step: shapes and dtypes by name.
+
+        By default nothing. Arrays begin as zeros, are the worker's own, and stand in checkpoints.
+        A rule that has some is called ``step(gradient, eta, state)``.
+
+        Parameters
+        ----------
+        n_params : int
+            Numbers of the vector.
+
+        Returns
+        -------
+        dict of str to (tuple of int, dtype)
+        """
+        return {}
+
+    def step(self, gradient: np.ndarray, eta: float, *state: Any, **others: Any) -> None:
         """Make a step of a gradient, in place: what is then subtracted from the vector.
 
         Parameters
         ----------
         gradient : ndarray
-            Sum of the gradients of a block's rows, or of a mini-batch's; all of it, or the numbers
-            that have been touched.
+            Sum of the gradients of a block's rows, or of a mini-batch's: all of it, or, of a rule
+            without a state, the numbers that have been touched.
         eta : float
             Step size.
+        state : mapping of str to ndarray
+            Only of a rule that has a `state`: the worker's own arrays. Setting one by its name
+            writes its numbers.
         """
         raise NotImplementedError
 
