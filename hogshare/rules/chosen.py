@@ -19,6 +19,11 @@ class Ends(Protocol):
         """Whether the end has to be the optimum."""
         ...
 
+    @property
+    def looks(self) -> bool:
+        """Whether the model is evaluated on the way."""
+        ...
+
 
 @dataclass(frozen=True, kw_only=True)
 class Chosen:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from hogshare.planes.protocol import Plane
 from hogshare.rules.chosen import Chosen
 from hogshare.rules.numbers import neutral
 from hogshare.rules.rowmemory import RowMemory, Shapes
@@ -107,6 +108,25 @@ class Rule:
                 "Stop(confirm=True) asks whether the optimum is reached, around which SGD hovers: "
                 "use SDCA() or SAGA()."
             )
+        if chosen.problem.divisors is not None and not self.knows_units(chosen):
+            raise ValueError(
+                "A problem whose columns are in units of their own needs SAGA(), private copies "
+                "and tol=."
+            )
+
+    def check_simulated(self, plane: Plane) -> None:
+        """Refuse a plane on which a block is not read, then computed, then written.
+
+        A Simulator takes it apart into these.
+
+        Raises
+        ------
+        ValueError
+        """
+
+    def knows_units(self, chosen: Chosen) -> bool:
+        """Whether its penalty is right where columns have been divided (`RowProblem.divisors`)."""
+        return False
 
     def state(self, n_params: int) -> Shapes:
         """What it keeps with each worker from step to step: shapes and dtypes by name.

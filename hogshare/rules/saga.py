@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from hogshare import ranges
 from hogshare.kernels import losses
+from hogshare.planes.protocol import Plane
 from hogshare.problems.linear.rows import exceeds_memory
 from hogshare.rules.chosen import Chosen
 from hogshare.rules.numbers import longest_intercept, neutral, smoothness_of
@@ -111,6 +112,18 @@ class SAGA(Rule):
                 f"{self} visits rows wholly at random, and these are in a file larger than half "
                 "the free memory; take SAGA(), which reads neighbours together."
             )
+
+    def check_simulated(self, plane: Plane) -> None:
+        """Refuse the one vector, which it reads and writes row by row."""
+        if plane.is_lock_free:
+            raise ValueError(
+                "SAGA on the one vector reads and writes row by row, and a Simulator block by "
+                "block: use SAGA() with private copies, plane=Shared()."
+            )
+
+    def knows_units(self, chosen: Chosen) -> bool:
+        """It does in private copies; a model is evaluated on the way as if they were not."""
+        return chosen.plane.has_copies and not chosen.stop.looks
 
     def numbers(self, problem: RowProblem, l1: float, n_rows: int, empty: bool) -> dict[str, Any]:
         """How long its steps are, and how they fall."""

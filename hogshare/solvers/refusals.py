@@ -67,7 +67,6 @@ def refuse(
     check(problem, rule, step, stop, start)
     check_gradients(problem, gradients)
     check_criterion(problem, stop)
-    check_units(problem, rule, plane, stop)
     return step
 
 
@@ -144,25 +143,6 @@ def check(problem: RowProblem, rule: Rule, step: StepSize, stop: Stop, start: Mo
             raise ValueError(f"{own('The start model')} has a coef too large for {problem.dtype}.")
         if start.memory is not None:
             rule.memory.check(problem, start.memory)
-
-
-def check_simulated(rule: Rule, plane: Plane) -> None:
-    """Refuse what cannot be taken apart into reading, computing and writing."""
-    if rule.remembers and plane.is_lock_free:
-        raise ValueError(
-            "SAGA on the one vector reads and writes row by row, and a Simulator block by block: "
-            "use SAGA() with private copies, plane=Shared()."
-        )
-
-
-def check_units(problem: RowProblem, rule: Rule, plane: Plane, stop: Stop) -> None:
-    """Refuse columns in units of their own where the penalty would not know of them."""
-    fits = rule.remembers and not rule.is_sum and plane.has_copies and not stop.looks
-    if problem.divisors is None or fits:
-        return
-    raise ValueError(
-        "A problem whose columns are in units of their own needs SAGA(), private copies and tol=."
-    )
 
 
 def check_gradients(problem: RowProblem, gradients: bool) -> None:

@@ -35,7 +35,7 @@ from hogshare.solvers.choices import (
     step_of,
     stop_of,
 )
-from hogshare.solvers.refusals import check_simulated, refuse
+from hogshare.solvers.refusals import refuse
 from hogshare.solvers.running import Run
 from hogshare.stragglers import Stragglers, check_workers, stragglers_of
 
@@ -204,7 +204,7 @@ def solve(
     workers, runner, notes = choose(work_of(problem, stop, plane, first), runtime, n_workers)
     simulated = runner if runner.name == "simulator" else None
     if simulated is not None:
-        check_simulated(rule, plane)
+        rule.check_simulated(plane)
         simulated.settle(barrier, workers)
     check_workers(stragglers, workers)
     place, saved = place_of(checkpoint), saved_run(resume, given)
