@@ -36,7 +36,7 @@ from hogshare.solvers.choices import (
     step_of,
     stop_of,
 )
-from hogshare.solvers.refusals import check_simulated, refuse
+from hogshare.solvers.refusals import refuse
 from hogshare.solvers.running import Run
 from hogshare.stragglers import Stragglers, check_workers, stragglers_of
 
@@ -112,7 +112,7 @@ def solve(
         When to end; a number is so many epochs.
     shuffle : bool, default=True
         Whether each epoch visits the rows in a new order: scikit-learn's for rows of up to 16 MB,
-        and by windows of neighbours for more and for `SAGA` (`hogshare.problems.rows.windows`).
+        and by windows of neighbours for more and for `SAGA` (`problems.linear.rows.windows`).
     seed : int, RandomState or None, default=None
         Of the row order. With one worker the same seed gives the same model bit for bit; with more
         the run depends on their timing.
@@ -206,7 +206,7 @@ def solve(
     workers, runner, notes = choose(work_of(problem, stop, plane, first), runtime, n_workers)
     simulated = runner if runner.name == "simulator" else None
     if simulated is not None:
-        check_simulated(rule, plane)
+        rule.check_simulated(plane)
         simulated.settle(barrier, workers)
     check_workers(stragglers, workers)
     place, saved = place_of(checkpoint), saved_run(resume, given)
