@@ -19,7 +19,7 @@ from hogshare.documents import Document
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hogshare.simulation.prediction import Prediction
+    from hogshare.prediction.prediction import Prediction
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
@@ -366,13 +366,13 @@ class Report(Document):
         >>> bool(1.0 < prediction.speedup[1] < prediction.speedup[2] < 64.0)
         True
         """
-        from hogshare.simulation import prediction
+        from hogshare.prediction import predicting
 
         if problem is not None:
-            return prediction.predict_with_epochs(self, n_workers, problem, objective)
+            return predicting.predict_with_epochs(self, n_workers, problem, objective)
         if objective is not None:
             raise ValueError("an objective needs the problem too: predict(problem=..., ...).")
-        return prediction.predict(self, n_workers)
+        return predicting.predict(self, n_workers)
 
     def _traced(self) -> Trace:
         if self.trace is None:

@@ -196,7 +196,7 @@ def barrier(text: str) -> str:
 
 def block_time(text: str) -> str:
     """Check the words of a law of block times, such as ``uniform:0.5,1.5``, and return them."""
-    from hogshare.simulation import blocktimes
+    from hogshare.clockwork import blocktimes
 
     return _checked(blocktimes.parse, text)
 

@@ -357,7 +357,8 @@ def show_bounds(result: dict[str, Any]) -> None:
 def run_progress(args: Any) -> int:
     """Simulate, print, and store what was asked for."""
     from hogshare import barriers
-    from hogshare.simulation import blocktimes, progress, slow
+    from hogshare.clockwork import blocktimes
+    from hogshare.clockwork.progressing import progress, slow
 
     outputs.check_file(args.json)
     began = time.perf_counter()

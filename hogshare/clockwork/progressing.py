@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from hogshare.barriers import Barrier, BuiltIn, barrier_of, name_of, numbers_of
+from hogshare.clockwork.blocktimes import BlockTime, Exponential, law_of
 from hogshare.kernels import barriers as codes
 from hogshare.kernels import progress as kernel
 from hogshare.kernels import virtual
 from hogshare.ranges import count, is_count, is_worker, not_negative, positive
-from hogshare.simulation.blocktimes import BlockTime, Exponential, law_of
 
 EVENTS_AT_A_TIME = 1 << 20  # after which Ctrl-C is heard
 IN_A_BUCKET = 32  # ends of blocks in a bucket of the calendar, about
@@ -493,7 +493,7 @@ def _progress(
     end: float,
     kept: list[tuple[float, int, str]],
 ) -> Progress:
-    from hogshare.simulation.blocktimes import written
+    from hogshare.clockwork.blocktimes import written
 
     words = world.words
     checks = int(words[virtual.CHECKS])

@@ -276,7 +276,7 @@ def parse(text: str) -> BlockTime:
 
     Examples
     --------
-    >>> from hogshare.simulation.blocktimes import parse
+    >>> from hogshare.clockwork.blocktimes import parse
     >>> parse("uniform:0.5,1.5")
     Uniform(low=0.5, high=1.5)
     """
