@@ -133,10 +133,11 @@ def test_figures_2_and_3_whom_stragglers_hurt():
 
 
 def test_figures_4_and_5_are_the_theory():
+    run = theory.SamplingRun(sample=5, staleness=4, n_blocks=10_000)
     for name, bound in (("4", theory.psp_mean_bound), ("5", theory.psp_second_moment_bound)):
         for curve in psp.figure(name)["series"]:
             assert len(curve["bound"]) == len(curve["samples"]) == 100
-            assert curve["bound"][4] == bound(curve["within"], 5, 4, 10_000)
+            assert curve["bound"][4] == bound(curve["within"], run)
 
 
 @pytest.mark.parametrize(
