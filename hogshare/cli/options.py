@@ -210,7 +210,7 @@ def slow_workers(text: str) -> tuple[float, float]:
 
 
 def poll(text: str) -> float | None:
-    """Parse seconds between looks, where ``none`` means to pass at the very moment."""
+    """Parse seconds between polls, where ``none`` means to pass at the very moment."""
     return None if text == "none" else positive(text)
 
 

@@ -110,7 +110,7 @@ class Exponential(BlockTime):
 
 @dataclass(frozen=True)
 class LogNormal(BlockTime):
-    """Block times whose logarithm is normal: what is measured on a busy machine looks so.
+    """Block times whose logarithm is normal: as they are measured on a busy machine.
 
     Parameters
     ----------

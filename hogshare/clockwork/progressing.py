@@ -334,8 +334,8 @@ def _check(
         held = plan["hold"] == 1 and plan["share"] == 1.0
         if plan["barrier"] == codes.LAG and plan["sample"] != codes.EVERYBODY and not held:
             raise ValueError(
-                "a sample is drawn when a worker looks: poll must say after how many virtual "
-                "seconds it looks again, such as 0.05."
+                "a sample is drawn when a worker polls: poll must say after how many virtual "
+                "seconds it polls again, such as 0.05."
             )
         return
     positive(poll=poll)
@@ -522,5 +522,5 @@ def _progress(
 
 
 def _done(setting: virtual.Setting, world: virtual.World) -> int:
-    """Workers that have done all their blocks, and so did not look after the last."""
+    """Workers that have done all their blocks, and so did not poll after the last."""
     return 0 if setting.blocks < 0 else int((world.whole[:, virtual.CLOCK] == setting.blocks).sum())

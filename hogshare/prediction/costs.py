@@ -170,7 +170,7 @@ class Run:
         self.vectors = 2 if settings["rule"]["name"] == "SAGA" else 1
         self.mail = report.mail
         self.sleeps = settings["stragglers"] is not None
-        self.looks = len(report.checks) > 0
+        self.evaluates = len(report.checks) > 0
         self.cores = report.machine.get("usable_cores")
         snapshots = 0 if report.trace is None else len(report.trace.epochs) - 1
         per_epoch = round(snapshots / max(1, report.n_epochs))

@@ -146,8 +146,8 @@ def assumptions(run: Run, costs: Costs) -> list[str]:
         found.append(f"the master takes {costs.message * 1e6:.3g} us for each message")
     if run.sleeps:
         found.append("the stragglers' sleep is part of the blocks' times, as it was drawn here")
-    if run.looks:
-        found.append("the looks at the model on the way (Stop's criteria) are left out")
+    if run.evaluates:
+        found.append("evaluations of the model on the way (Stop's criteria) are left out")
     if run.cores is not None and run.n_workers > run.cores:
         found.append(
             f"the run had {run.n_workers} workers on {run.cores} usable cores: its blocks' times "
