@@ -157,9 +157,9 @@ class Report(Document):
         messages, and a worker's own last one may be in it. None without a master: there an update
         is a push, none of a worker's own comes in between, and the age is the staleness.
     turns : int64 array of shape (n_workers, n_turns, 4)
-        The last turns of each worker, up to 256: blocks, rows, pushes, nanoseconds; zeros where a
-        worker had fewer. A turn is some milliseconds of blocks without a pause. In the JSON: totals
-        and quantiles.
+        The last quanta of each worker, up to 256: blocks, rows, pushes, nanoseconds; zeros where a
+        worker had fewer. A quantum is some milliseconds of blocks without a pause. In the JSON:
+        totals and quantiles.
     mail : dict or None
         Where a master has taken the workers' messages: how many ``messages``, and the ``seconds``
         that this took it.
@@ -327,11 +327,11 @@ class Report(Document):
     ) -> Prediction:
         """Predict what this run would take with other numbers of workers, a core for each.
 
-        From the turns that the run has kept: the time of a row, and how uneven blocks are. Rows and
-        exchanges take their time in a fixed ratio in most runs and cannot be told apart then: what
-        an exchange costs is taken from the machine's constants (``hogshare info --probe``), and
-        from least squares over the turns where its standard error is below a fifth. Blocks are then
-        claimed from one ticket behind the run's barrier on a virtual clock.
+        From the quanta that the run has kept: the time of a row, and how uneven blocks are. In most
+        runs rows and exchanges take their time in a fixed ratio, and cannot be told apart. What an
+        exchange costs is then taken from the machine's constants (``hogshare info --probe``), and
+        from least squares over the quanta where its standard error is below a fifth. Blocks are
+        then claimed from one ticket behind the run's barrier on a virtual clock.
 
         Parameters
         ----------
@@ -538,7 +538,7 @@ def _model_facts(model: Any) -> dict[str, Any]:
 
 
 def _turn_facts(turns: np.ndarray) -> dict[str, Any]:
-    """Turns in a few numbers: totals, and quantiles of the nanoseconds that a row took."""
+    """Quanta in a few numbers: totals, and quantiles of the nanoseconds that a row took."""
     seen = turns[turns[:, :, 1] > 0]
     blocks, rows, pushes, nanoseconds = seen.sum(axis=0).tolist()
     facts = {"turns": len(seen), "blocks": blocks, "rows": rows, "pushes": pushes}
