@@ -146,9 +146,9 @@ def sweep(
     problem: Any, known: dict[str, float], planned: int, batch: int, seeds: int, damped: bool
 ) -> dict[str, Any]:
     """All ages with the step of (9) for the K that (10) asks for at the planned age."""
-    facts = known["gap"], known["L"], known["sigma"]
-    K = theory.con_least_updates(*facts, 1, planned)
-    step = theory.con_step_size(*facts, K, 1)
+    facts = theory.Constants(gap=known["gap"], L=known["L"], sigma=known["sigma"])
+    K = theory.con_least_updates(facts, planned)
+    step = theory.con_step_size(facts, K)
 
     def median(age: int, damped: bool, target: float) -> tuple[dict[str, Any], float]:
         runs = [run(problem, age, step, batch, damped, s, K, target) for s in range(1, seeds + 1)]
@@ -180,7 +180,7 @@ def sweep(
         "planned_age": planned,
         "K": K,
         "step": step,
-        "bound": theory.con_bound(*facts, K, 1),
+        "bound": theory.con_bound(facts, K),
         "target": target,
         "flat_within": max(abs(x["over_age_0"] - 1.0) for x in lines if x["allowed"]),
         "doubled_at": doubling(lines),

@@ -9,7 +9,7 @@ from typing import Any
 
 
 def names(
-    package: str, places: Mapping[str, str]
+    package: str, places: Mapping[str, str], within: str | None = None
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Make a package's ``__getattr__`` and ``__dir__``.
 
@@ -20,12 +20,14 @@ def names(
     places : mapping of str to str
         Module, by its name within the package, of each public name. Where both are the same the
         module itself is meant.
+    within : str, default=None
+        The package within which modules are named, if it is another.
     """
 
     def get(name: str) -> Any:
         if name not in places:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        module = importlib.import_module(f"{package}.{places[name]}")
+        module = importlib.import_module(f"{within or package}.{places[name]}")
         value = module if places[name] == name else getattr(module, name)
         setattr(sys.modules[package], name, value)
         return value

@@ -19,7 +19,7 @@ from hogshare.documents import Document
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hogshare.simulation.prediction import Prediction
+    from hogshare.prediction.prediction import Prediction
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
@@ -102,8 +102,8 @@ def _setting(name: str, meaning: str) -> Any:
     return property(get, doc=meaning)
 
 
-def _looked_at(name: str, meaning: str) -> Any:
-    """What the last look at the model found; None if it was not asked for."""
+def _evaluated(name: str, meaning: str) -> Any:
+    """What the last evaluation of the model found; None if it was not asked for."""
 
     def get(self: Report) -> float | None:
         return float(self.checks[-1][name]) if self.checks and name in self.checks[-1] else None
@@ -138,7 +138,7 @@ class Report(Document):
         Mean training loss of each epoch, seen while passing: each row's before its own step. Empty
         where nothing needed it, which is where ``Stop.tol`` is None.
     checks : list of dict
-        Looks at the model with ``Stop(gradient=...)``, ``gap`` or ``relative_gap``: ``epoch``,
+        Evaluations of the model for ``Stop(gradient=...)``, ``gap`` or ``relative_gap``: ``epoch``,
         ``objective``, and what was asked for. The last is of the model that is returned. With
         ``Stop(confirm=True)``, where losses stopped falling: ``epoch``, ``objective``, ``gain``.
     trace : Trace or None
@@ -146,7 +146,7 @@ class Report(Document):
     workers : list of dict
         For each worker ``worker``, ``state``, ``blocks``, ``rows``, ``pushes``,
         ``dropped``, ``waiting_seconds``, ``mean_block_seconds``, ``largest_lead`` (None where
-        nobody has looked, as without a barrier), ``joined_seconds`` and ``pid``.
+        it never asked how far others are, as without a barrier), ``joined_seconds`` and ``pid``.
     staleness : ndarray of int
         Histogram: ``staleness[s]`` pushes had staleness ``s``, which is how many pushes of others
         came between their pull and their push. The last bin holds that or more. With a master, of
@@ -157,9 +157,9 @@ class Report(Document):
         messages, and a worker's own last one may be in it. None without a master: there an update
         is a push, none of a worker's own comes in between, and the age is the staleness.
     turns : int64 array of shape (n_workers, n_turns, 4)
-        The last turns of each worker, up to 256: blocks, rows, pushes, nanoseconds; zeros where a
-        worker had fewer. A turn is some milliseconds of blocks without a pause. In the JSON: totals
-        and quantiles.
+        The last quanta of each worker, up to 256: blocks, rows, pushes, nanoseconds; zeros where a
+        worker had fewer. A quantum is some milliseconds of blocks without a pause. In the JSON:
+        totals and quantiles.
     mail : dict or None
         Where a master has taken the workers' messages: how many ``messages``, and the ``seconds``
         that this took it.
@@ -205,9 +205,9 @@ class Report(Document):
     last_loss : float or None
         Mean loss of the last epoch, if losses were tracked.
     objective : float or None
-        At the end, by the last look at the model or the last snapshot of the trace.
+        At the end, by the last evaluation or the last snapshot of the trace.
     gradient, gap, relative_gap, gain : float or None
-        What the last look at the model found, of what was asked for.
+        What the last evaluation found, of what was asked for.
     staleness_mean, staleness_p95, staleness_max : float, int, int
         Of `staleness`.
 
@@ -263,10 +263,10 @@ class Report(Document):
     block_rows = _setting("block_rows", "Rows of a block.")
     exchange_rows = _setting("exchange_rows", "Rows between two exchanges.")
     simulator = _setting("simulator", "What the Simulator was made of; None without.")
-    gradient = _looked_at("gradient", "Largest component of the gradient at the last look.")
-    gap = _looked_at("gap", "Duality gap at the last look.")
-    relative_gap = _looked_at("relative_gap", "The same, in proportion to the objective.")
-    gain = _looked_at("gain", "What a step along the gradient would gain, at the last look.")
+    gradient = _evaluated("gradient", "Largest component of the gradient at the last evaluation.")
+    gap = _evaluated("gap", "Duality gap at the last evaluation.")
+    relative_gap = _evaluated("relative_gap", "The same, in proportion to the objective.")
+    gain = _evaluated("gain", "What a step along the gradient would gain, at the last evaluation.")
 
     @property
     def n_workers(self) -> int:
@@ -285,7 +285,7 @@ class Report(Document):
 
     @property
     def objective(self) -> float | None:
-        """Objective at the end, by the last look or snapshot; None if there was neither."""
+        """Objective at the end, by the last evaluation or snapshot; None if there was neither."""
         if self.checks:
             return float(self.checks[-1]["objective"])
         if self.trace is None or not len(self.trace.objective):
@@ -327,11 +327,11 @@ class Report(Document):
     ) -> Prediction:
         """Predict what this run would take with other numbers of workers, a core for each.
 
-        From the turns that the run has kept: the time of a row, and how uneven blocks are. Rows and
-        exchanges take their time in a fixed ratio in most runs and cannot be told apart then: what
-        an exchange costs is taken from the machine's constants (``hogshare info --probe``), and
-        from least squares over the turns where its standard error is below a fifth. Blocks are then
-        claimed from one ticket behind the run's barrier on a virtual clock.
+        From the quanta that the run has kept: the time of a row, and how uneven blocks are. In most
+        runs rows and exchanges take their time in a fixed ratio, and cannot be told apart. What an
+        exchange costs is then taken from the machine's constants (``hogshare info --probe``), and
+        from least squares over the quanta where its standard error is below a fifth. Blocks are
+        then claimed from one ticket behind the run's barrier on a virtual clock.
 
         Parameters
         ----------
@@ -366,13 +366,13 @@ class Report(Document):
         >>> bool(1.0 < prediction.speedup[1] < prediction.speedup[2] < 64.0)
         True
         """
-        from hogshare.simulation import prediction
+        from hogshare.prediction import predicting
 
         if problem is not None:
-            return prediction.predict_with_epochs(self, n_workers, problem, objective)
+            return predicting.predict_with_epochs(self, n_workers, problem, objective)
         if objective is not None:
             raise ValueError("an objective needs the problem too: predict(problem=..., ...).")
-        return prediction.predict(self, n_workers)
+        return predicting.predict(self, n_workers)
 
     def _traced(self) -> Trace:
         if self.trace is None:
@@ -538,7 +538,7 @@ def _model_facts(model: Any) -> dict[str, Any]:
 
 
 def _turn_facts(turns: np.ndarray) -> dict[str, Any]:
-    """Turns in a few numbers: totals, and quantiles of the nanoseconds that a row took."""
+    """Quanta in a few numbers: totals, and quantiles of the nanoseconds that a row took."""
     seen = turns[turns[:, :, 1] > 0]
     blocks, rows, pushes, nanoseconds = seen.sum(axis=0).tolist()
     facts = {"turns": len(seen), "blocks": blocks, "rows": rows, "pushes": pushes}

@@ -93,7 +93,7 @@ class SolverReport(Document):
 
     @property
     def checks(self) -> list[dict[str, Any]]:
-        """No look at the model that was kept."""
+        """No evaluation of the model was kept."""
         return []
 
     @property

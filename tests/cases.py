@@ -1,10 +1,9 @@
 """Small problems and sessions that several test modules use."""
 
-from unittest import mock
-
 import naive
 import numpy as np
 import scipy.sparse as sp
+from seams import Seams
 
 from hogshare.barriers import ASP
 from hogshare.engine.arrays import fill, private_memory, row_arrays
@@ -16,7 +15,6 @@ from hogshare.kernels import epochs, layout, tracking
 from hogshare.kernels.jit import BOUNDSCHECK, JIT_DISABLED
 from hogshare.planes.shared import Shared
 from hogshare.problems.linear import linear
-from hogshare.problems.linear import rows as row_views
 from hogshare.rules import SGD
 from hogshare.rules.remembered import begins_empty
 from hogshare.rules.steps import StepSize
@@ -79,7 +77,8 @@ def problem(form="csr", dtype="float64", columns=1, task="classification", seed=
         settings["sample_weight"] = rng.uniform(0.5, 2.0, len(X))
         if task == "classification":
             settings["class_weight"] = rng.uniform(0.5, 2.0, max(2, columns))
-    with mock.patch.object(row_views, "NARROWED_BYTES", 0):  # "csr64" as a large matrix is
+    with Seams.for_now() as seams:
+        seams.sizes.narrowed = 0  # "csr64" as a large matrix is
         made = linear(as_form(X, form), y, **settings)
     Y = naive.targets(made.rows.y, made.loss, made.n_columns)
     weight = made.rows.weight if made.rows.weight.size else np.ones(len(Y))

@@ -96,8 +96,8 @@ def test_attach_refuses_a_descriptor_that_is_too_small():
 @pytest.mark.parametrize("in_order", [True, False], ids=["as it is", "another order"])
 @pytest.mark.parametrize("kind", ["float64", "float32"])
 @pytest.mark.parametrize("n_rows", [0, 3, 50_001])
-def test_values_are_copied_into_their_place(monkeypatch, n_rows, kind, in_order):
-    monkeypatch.setattr(arena_module, "PIECE", 300_000)  # more than one for the large ones
+def test_values_are_copied_into_their_place(seams, n_rows, kind, in_order):
+    seams.pieces.arena = 300_000  # more than one for the large ones
     shape = (n_rows, 8)
     arena = Arena.create({"before": (9, "u1"), "rows": (shape, "float64"), "after": (9, "u1")})
     values = np.random.default_rng(0).standard_normal(shape).astype(kind)

@@ -157,13 +157,14 @@ def test_con_reports_its_theory(cancer, form):
         theory.gradient_noise(problem, model, 5, on_support=True)
         for model in (start, report.model)
     ]  # fmt: skip
-    known = found["gap"], theory.lipschitz(problem), max(noises)
+    L = theory.lipschitz(problem)
+    known = theory.Constants(gap=found["gap"], L=L, sigma=max(noises), n_gradients=2)
     assert (found["reads"], found["n_updates"], found["n_gradients"]) == ("consistent", K, 2)
     assert found["sigma"] == pytest.approx(max(noises))
-    assert found["paper_step"] == pytest.approx(theory.con_step_size(*known, K, 2))
-    assert found["least_updates"] == theory.con_least_updates(*known, 2, age)
+    assert found["paper_step"] == pytest.approx(theory.con_step_size(known, K))
+    assert found["least_updates"] == theory.con_least_updates(known, age)
     assert found["step"] == 0.02
-    assert found["step_condition"] == pytest.approx(theory.con_condition(0.02, known[1], 2, age))
+    assert found["step_condition"] == pytest.approx(theory.con_condition(known, 0.02, age))
     assert found["ergodic_squared_gradient"] > 0.0
     assert asysg_con(problem, n_workers=1, epochs=1, theory=False).theory is None
     assert asysg_con(problem, n_workers=1, epochs=1, step=FALLING).theory["step"] is None
@@ -387,11 +388,13 @@ def test_theory_of_writes_of_one_coordinate(cancer):
     report = asysg_incon(problem, coordinate="uniform", step=1e-4, **common)
     found, n = report.theory, 31
     K, age = 4 * 569 / 2, report.staleness_max
-    known = found["gap"], found["L"], found["sigma"]
+    names = ("gap", "L", "L_max", "sigma")
+    constants = {name: found[name] for name in names}
+    known = theory.CoordinateConstants(**constants, n_gradients=2, n_coordinates=n)
     assert found["n_updates"] == K
-    assert found["paper_step"] == pytest.approx(theory.incon_step_size(*known, K, 2, n))
-    assert found["least_updates"] == theory.incon_least_writes(*known, 2, n, age)
-    condition = theory.incon_condition(1e-4, found["L"], found["L_max"], 2, n, age)
+    assert found["paper_step"] == pytest.approx(theory.incon_step_size(known, K))
+    assert found["least_updates"] == theory.incon_least_writes(known, age)
+    condition = theory.incon_condition(known, 1e-4, age)
     assert found["step_condition"] == pytest.approx(condition)
     whole = theory.gradient_noise(problem, report.model)
     assert found["sigma"] >= whole  # the whole penalty, at the noisier end

@@ -318,15 +318,15 @@ def test_a_wait_by_the_clock_ends_in_time_or_when_the_run_is_over():
     assert all(0 <= nanoseconds < 3600e9 for nanoseconds in waited[1:])
 
 
-def test_who_waits_in_a_crowd_or_has_looked_sleeps_at_once_unless_it_is_held(monkeypatch):
+def test_who_waits_in_a_crowd_or_has_looked_sleeps_at_once_unless_it_is_held(seams):
     slept = []
     clock = SimpleNamespace(sleep=slept.append, perf_counter_ns=time.perf_counter_ns)
-    monkeypatch.setattr(driver, "time", clock)
+    seams.clock.of_waiting = clock
 
     def longest_of(n_workers, cores, barrier=FREE, private=EXCHANGE, looks=0):
         settings = SimpleNamespace(n_workers=n_workers)
         plan = SimpleNamespace(barrier=barrier, private=private)
-        monkeypatch.setattr(driver, "usable_cores", lambda: cores)
+        seams.usable.cores_of_waiting = lambda: cores
         slept.clear()
         session = SimpleNamespace(settings=settings, plan=plan, looks=looks)
         for_others = barrier != FREE or private == MASTER
@@ -355,9 +355,9 @@ def test_who_waits_in_a_crowd_or_has_looked_sleeps_at_once_unless_it_is_held(mon
     ids=["raises", "a word", "nothing", "never"],
 )
 def test_a_barrier_that_is_wrong_ends_the_run_with_a_sentence(
-    cancer, monkeypatch, runtime, barrier, sentence
+    cancer, seams, runtime, barrier, sentence
 ):
-    monkeypatch.setattr(loop, "STUCK_NS", 200_000_000)
+    seams.clock.until_stuck_ns = 200_000_000
     n_workers = 1 if runtime == "caller" else 2
     with pytest.raises(RuntimeError, match=sentence) as caught:
         run(cancer, runtime, n_workers, barrier=barrier)

@@ -37,11 +37,10 @@ from hogshare import (
     problems,
     solve,
 )
-from hogshare.engine import checkpoints, keeping, resuming, sides
+from hogshare.engine import checkpoints, keeping, resuming
 from hogshare.engine.keeping import CheckpointFailed
 from hogshare.kernels import layout
 from hogshare.problems import digits
-from hogshare.problems.linear import rows as row_orders
 from hogshare.solvers.solving import OrderSeed
 
 ROOT = Path(__file__).parent.parent
@@ -216,9 +215,9 @@ def test_some_of_these_runs_end_early():
 
 
 @pytest.mark.parametrize("rule", [SGD(), SDCA()], ids=lambda rule: type(rule).__name__)
-def test_orders_by_windows(path, monkeypatch, rule):
+def test_orders_by_windows(path, seams, rule):
     """Large rows are read in windows of neighbours, whose order the seed and the epoch tell."""
-    monkeypatch.setattr(row_orders, "CACHED_BYTES", 0)
+    seams.sizes.cached = 0
     problem = problems.linear(*rows(), alpha=0.01)
     plain = solve(problem, rule=rule, seed=3)
     solve(problem, rule=rule, stop=Stop(epochs=3), seed=3, checkpoint=path)
@@ -226,9 +225,9 @@ def test_orders_by_windows(path, monkeypatch, rule):
     assert_same_report(solve(problem, rule=rule, resume=path), plain)
 
 
-def test_orders_by_windows_of_other_workers(path, monkeypatch):
+def test_orders_by_windows_of_other_workers(path, seams):
     """Four workers of SDCA read more windows in turn than one; every epoch has all rows."""
-    monkeypatch.setattr(row_orders, "CACHED_BYTES", 0)
+    seams.sizes.cached = 0
     problem = problems.linear(*rows(), alpha=0.01)
     best = solve(problem, rule=SDCA(), stop=Stop(epochs=60), seed=0).model
     many = {"runtime": "threads", "n_workers": 4}
@@ -289,20 +288,20 @@ def test_a_look_that_an_epochs_end_asks_for_is_not_lost(tmp_path, rule):
     ("n_workers", "barrier"), [(1, ASP()), (2, BSP())], ids=["one", "in order"]
 )
 @pytest.mark.parametrize("rule", [SDCA(), SAGA()], ids=["sdca", "saga"])
-def test_a_slow_disk_loses_no_look(tmp_path, monkeypatch, cancer, rule, n_workers, barrier):
+def test_a_slow_disk_loses_no_look(tmp_path, seams, cancer, rule, n_workers, barrier):
     """While a file is written workers go on, and an epoch's end may ask for a look."""
     problem = problems.linear(*cancer, alpha=0.01)
     run = {"rule": rule, "n_workers": n_workers, "barrier": barrier, "runtime": "threads"}
     run |= {"seed": 3, "stop": Stop(epochs=1000, gradient=1e-5)}
     every = Checkpoint(tmp_path / "a.npz", epochs=4)
     fast = solve(problem, checkpoint=every, **run)
-    save = checkpoints.Saved.save
+    save = seams.loop.save
 
     def slowly(saved, path):
         time.sleep(0.03)
         save(saved, path)
 
-    monkeypatch.setattr(checkpoints.Saved, "save", slowly)
+    seams.loop.save = slowly
     slow = solve(problem, checkpoint=every, **run)
     assert_same_model(slow.model, fast.model)
     assert [(look["epoch"], look["gradient"]) for look in slow.checks] == [
@@ -311,7 +310,7 @@ def test_a_slow_disk_loses_no_look(tmp_path, monkeypatch, cancer, rule, n_worker
     assert fast.converged and len(fast.checks) > 1
 
 
-def test_a_failing_disk_is_told_though_the_run_is_interrupted(tmp_path, monkeypatch, cancer):
+def test_a_failing_disk_is_told_though_the_run_is_interrupted(tmp_path, seams, cancer):
     def full(saved, path):
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -320,7 +319,7 @@ def test_a_failing_disk_is_told_though_the_run_is_interrupted(tmp_path, monkeypa
             raise KeyboardInterrupt
         return False
 
-    monkeypatch.setattr(checkpoints.Saved, "save", full)
+    seams.loop.save = full
     run = {"n_workers": 2, "barrier": BSP(), "runtime": "threads", "on_epoch": interrupted}
     every = Checkpoint(tmp_path / "a.npz", epochs=4)
     problem = problems.linear(*cancer, alpha=0.01)
@@ -329,9 +328,9 @@ def test_a_failing_disk_is_told_though_the_run_is_interrupted(tmp_path, monkeypa
 
 
 @pytest.mark.parametrize("runtime", ["threads", "processes"])
-def test_nobody_waits_for_the_disk(tmp_path, monkeypatch, cancer, runtime):
+def test_nobody_waits_for_the_disk(tmp_path, seams, cancer, runtime):
     """Not even the worker that is the caller's: behind BSP all would wait for it."""
-    save, gone_on, waited = checkpoints.Saved.save, threading.Event(), []
+    save, gone_on, waited = seams.loop.save, threading.Event(), []
 
     def stuck(saved, path):
         if not waited:
@@ -344,9 +343,9 @@ def test_nobody_waits_for_the_disk(tmp_path, monkeypatch, cancer, runtime):
             gone_on.set()
         return answer
 
-    turn = sides.Worker.turn
-    monkeypatch.setattr(sides.Worker, "turn", watched)
-    monkeypatch.setattr(checkpoints.Saved, "save", stuck)
+    turn = seams.loop.quantum
+    seams.loop.quantum = watched
+    seams.loop.save = stuck
     every = Checkpoint(tmp_path / "a.npz", epochs=4)
     run = {"n_workers": 2, "barrier": BSP(), "runtime": runtime}
     solve(problems.linear(*cancer, alpha=0.01), stop=Stop(epochs=8), checkpoint=every, **run)
@@ -437,15 +436,11 @@ def test_several_workers_that_are_stopped_between_two_checkpoints(large, path, r
     assert value(large, further) <= value(large, report) + 1e-8
 
 
-def test_how_often(path, monkeypatch):
+def test_how_often(path, seams):
     problem = problems.linear(*rows(), alpha=0.01)
     written = []
-    real = checkpoints.Saved.save
-    monkeypatch.setattr(
-        checkpoints.Saved,
-        "save",
-        lambda saved, place: (written.append(saved.epochs), real(saved, place)),
-    )
+    real = seams.loop.save
+    seams.loop.save = lambda saved, place: (written.append(saved.epochs), real(saved, place))
     solve(problem, stop=Stop(epochs=7), checkpoint=Checkpoint(path, epochs=3))
     assert written == [3, 6, 7]
     written.clear()
@@ -1211,10 +1206,10 @@ def test_ctrl_c_in_the_middle_of_a_write(tmp_path, path):
     assert sorted(os.listdir(tmp_path)) == ["run.npz", "script.py"]
 
 
-def test_a_keeper_rests_by_the_seconds(monkeypatch, path):
+def test_a_keeper_rests_by_the_seconds(seams, path):
     """From a pace of sixteen epochs a second, a checkpoint a second is one every 16 epochs."""
     clock = [0.0]
-    monkeypatch.setattr(keeping.time, "monotonic", lambda: clock[0])
+    seams.clock.of_checkpoints = lambda: clock[0]
     keeper = keeping.Keeper(a_session(), Checkpoint(path, seconds=1.0), {}, None, 0, False)
     epochs = []
     for _ in range(4):

@@ -193,7 +193,7 @@ def test_a_wrong_command_line_names_what_was_probably_meant(capsys, arguments, n
         (["predict", "missing.npz", "rows"], "missing.npz: No such file"),
         (
             ["simulate", "progress", "--barrier", "pbsp:2", "--poll", "none", "--seconds", "1"],
-            "poll must say after how many virtual seconds it looks again",
+            "poll must say after how many virtual seconds it polls again",
         ),
     ],
 )
@@ -424,37 +424,37 @@ def test_what_is_warmed_is_all_that_a_fit_needs_of_a_folder_that_may_only_be_rea
     assert sorted(tmp_path.rglob("*")) == there  # nor has a worker's process compiled
 
 
-def test_a_warm_up_that_can_keep_nothing_is_1(capsys, monkeypatch):
+def test_a_warm_up_that_can_keep_nothing_is_1(capsys, seams, monkeypatch):
     def keep():
         cache.tell_once("/full: No space left on device")
 
-    monkeypatch.setattr(cache, "_TOLD", [])
+    seams.kernels.told = []
     monkeypatch.setattr(warm, "fits", lambda args: [("a fit", keep)])
     code, out, err = run(capsys, "warm")
     assert (code, out) == (1, "")
     assert "HOGSHARE_CACHE_DIR" in err and "/full: No space left on device" in err
 
 
-def test_info_says_why_there_is_no_folder(capsys, monkeypatch):
-    monkeypatch.setattr(jit, "CACHE_FOLDER", None)
-    monkeypatch.setattr(jit, "NO_FOLDER", "/there: others may write to it")
+def test_info_says_why_there_is_no_folder(capsys, seams):
+    seams.kernels.folder = None
+    seams.kernels.no_folder = "/there: others may write to it"
     facts = json.loads(run(capsys, "info", "--json")[1])
     assert facts["folder of compiled kernels"] is None
     assert "others may write" in facts["why there is none"]
 
 
 @pytest.fixture
-def warmed(tmp_path, monkeypatch):
+def warmed(tmp_path, seams, monkeypatch):
     """A folder with a kernel's file, and what was fitted to warm it."""
     fitted = []
     (tmp_path / "kernel.nbc").write_bytes(b"code")
-    monkeypatch.setattr(jit, "CACHE_FOLDER", tmp_path)
+    seams.kernels.folder = tmp_path
     monkeypatch.setattr(warm, "fit_all", lambda name, *_: fitted.append(name))
     return tmp_path, fitted
 
 
 @compiles
-def test_a_second_warm_up_has_nothing_to_do(capsys, monkeypatch, warmed):
+def test_a_second_warm_up_has_nothing_to_do(capsys, seams, warmed):
     folder, fitted = warmed
     code, _, err = run(capsys, "warm", "ridge", "SGDClassifier")
     assert code == 0 and str(folder) in err
@@ -465,7 +465,7 @@ def test_a_second_warm_up_has_nothing_to_do(capsys, monkeypatch, warmed):
     run(capsys, "warm", "Lasso", "--dtype", "float32")
     run(capsys, "warm", "Ridge", "Lasso", "--dtype", "float32")
     assert fitted[8:] == ["Lasso"] * 2, "what was done before is remembered"
-    monkeypatch.setattr(jit, "processor", lambda: ["another"])
+    seams.kernels.processor = lambda: ["another"]
     run(capsys, "warm", "Ridge", "--dtype", "float32")
     assert fitted[10:] == ["Ridge"] * 2
 
@@ -522,8 +522,8 @@ def test_tables_are_plain_in_a_pipe_and_rich_on_a_terminal(capsys, monkeypatch):
     assert not capsys.readouterr().out.isascii()
 
 
-def test_progress_goes_to_standard_error(capsys, monkeypatch):
-    monkeypatch.setattr(console, "SECONDS_BETWEEN_LINES", 0.0)
+def test_progress_goes_to_standard_error(capsys, seams, monkeypatch):
+    seams.clock.between_lines = 0.0
     with console.progress(2, "work") as progress:
         progress.advance("one")
     captured = capsys.readouterr()
@@ -976,8 +976,8 @@ def test_three_classes_by_ridge_have_three_reports(capsys, tmp_path):
 
 @pytest.mark.parametrize("estimator", ["ridge", "lasso", "elastic-net"])
 @pytest.mark.parametrize("runtime", ["auto", "caller"])
-def test_fit_and_predict_numbers_to_a_tolerance(capsys, tmp_path, monkeypatch, estimator, runtime):
-    monkeypatch.setattr(console, "SECONDS_BETWEEN_LINES", 0.0)
+def test_fit_and_predict_numbers_to_a_tolerance(capsys, tmp_path, seams, estimator, runtime):
+    seams.clock.between_lines = 0.0
     X = np.random.default_rng(0).standard_normal((300, 4))
     y = X @ [1.0, 2.0, 0.0, -1.0] + 0.5
     np.savez(tmp_path / "rows.npz", X=X, y=y)

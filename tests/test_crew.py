@@ -82,9 +82,9 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture
-def crew(folder, monkeypatch):
+def crew(folder, seams):
     # these tasks are no fits: a helper that imports nothing for them is there ten times as soon
-    monkeypatch.setattr(crew_module.warm, "loaded", list)
+    seams.kernels.loaded = list
     crew = current_crew()
     crew.shutdown()  # members from before do not know this folder
     yield crew
@@ -331,12 +331,12 @@ def test_dismissed_members_end_in_the_middle_of_a_task(crew):
     assert ask(crew.hire(1)[0], "hello")
 
 
-def test_a_member_whose_old_task_hangs_is_ended_by_a_later_hire(crew, monkeypatch):
+def test_a_member_whose_old_task_hangs_is_ended_by_a_later_hire(crew, seams):
     (member,) = crew.hire(1)
     assert ask(member, "wait") == "waiting"
     pid = member.pid
     crew.release([member])
-    monkeypatch.setattr(crew_module, "HUNG", 0.1)
+    seams.clock.until_hung = 0.1
     time.sleep(0.2)
     (other,) = crew.hire(1)
     assert other is not member and ask(other, "hello")[0] != pid
@@ -348,13 +348,13 @@ def test_a_helper_without_kernels_imports_nothing(crew):
     assert "hogshare.runtimes.fork_helper" in modules and "numba" not in modules
 
 
-def with_kernels(monkeypatch):
+def with_kernels(seams):
     """Have the next helper import what it does for a fit."""
-    monkeypatch.setattr(crew_module.warm, "loaded", lambda: ["sgd_turn"])
+    seams.kernels.loaded = lambda: ["sgd_turn"]
 
 
-def test_the_helper_forks_with_one_thread(crew, monkeypatch):
-    with_kernels(monkeypatch)
+def test_the_helper_forks_with_one_thread(crew, seams):
+    with_kernels(seams)
     ask(crew.hire(1)[0], "hello")
     assert psutil.Process(helper_of(crew)).num_threads() == 1
 
@@ -531,9 +531,9 @@ def test_a_fork_that_fails_says_why_without_a_number(monkeypatch):
     assert told == [(4, None, "Resource temporarily unavailable")]
 
 
-def test_members_know_the_callers_path_but_not_its_main_module(crew, monkeypatch):
+def test_members_know_the_callers_path_but_not_its_main_module(crew, seams, monkeypatch):
     crew.shutdown()
-    with_kernels(monkeypatch)
+    with_kernels(seams)
     monkeypatch.setenv("PYTHONPATH", "/somewhere")
     (member,) = crew.hire(1)
     seen = ask(member, "look")

@@ -351,9 +351,8 @@ def test_the_line_is_known_in_a_file_of_many_chunks(tmp_path):
 
 
 @pytest.mark.parametrize("size", range(1, 12))
-def test_every_line_is_known_wherever_blocks_end(tmp_path, monkeypatch, size):
-    monkeypatch.setattr(sources, "PIECE", size)
-    monkeypatch.setattr(sources, "BLOCK", size)
+def test_every_line_is_known_wherever_blocks_end(tmp_path, seams, size):
+    seams.pieces.read = size
     lines = [b"one\n", b"\n", b"a longer one, of several blocks\n", b"\n", b"two\n", b"no end"]
     (tmp_path / "rows").write_bytes(b"".join(lines))
     with sources.Source(tmp_path / "rows") as source:
@@ -582,9 +581,8 @@ def test_csv(tmp_path):
 
 
 @pytest.mark.parametrize("size", [1, 13, 1 << 20])
-def test_csv_is_read_wherever_blocks_end(tmp_path, monkeypatch, size):
-    monkeypatch.setattr(sources, "PIECE", size)
-    monkeypatch.setattr(sources, "BLOCK", size)
+def test_csv_is_read_wherever_blocks_end(tmp_path, seams, size):
+    seams.pieces.read = size
     want = np.random.default_rng(0).standard_normal((9, 3)).round(3)
     lines = [", ".join(f'"{v}"' if k % 2 else str(v) for k, v in enumerate(row)) for row in want]
     (tmp_path / "rows.csv").write_text("\n  \n".join(lines))

@@ -386,9 +386,9 @@ def test_an_import_of_the_users_is_not_waited_for(monkeypatch):
     del sys.modules[slowly.name]
 
 
-def test_who_waits_in_vain_forks_and_the_child_says_why(monkeypatch):
+def test_who_waits_in_vain_forks_and_the_child_says_why(seams):
     """Whoever has the lock may wait for something that the thread has that forks."""
-    monkeypatch.setattr(forks, "PATIENCE_SECONDS", 0.1)
+    seams.clock.patience_of_forks = 0.1
     over = threading.Event()
 
     def work(is_due):

@@ -434,14 +434,12 @@ def test_a_prediction():
 # -- who runs it ---------------------------------------------------------------------------------
 
 
-def test_the_runtime_goes_by_what_the_gradient_holds(monkeypatch):
-    from hogshare import machine
-    from hogshare.runtimes import choice
+def test_the_runtime_goes_by_what_the_gradient_holds(seams):
 
-    monkeypatch.setattr(machine, "busy_others", lambda more=0: 0)
-    monkeypatch.setattr(machine, "cores", lambda: 4)
-    monkeypatch.setattr(choice, "usable_workers", lambda n: 2)
-    monkeypatch.setattr(choice, "worthwhile_workers", lambda work: 2)
+    seams.machine.busy_others = lambda more=0: 0
+    seams.machine.cores = lambda: 4
+    seams.usable.workers = lambda n: 2
+    seams.usable.worthwhile = lambda work: 2
     held = solve(logistic(numpy_gradient), n_workers=-1, stop=2, **RUN)
     assert held.runtime == "processes" and "may hold the interpreter" in held.notes[0]
     free = solve(logistic(numba_gradient), n_workers=-1, stop=2, **RUN)
@@ -567,10 +565,9 @@ BAD = {
 
 
 @pytest.mark.parametrize("gradient", BAD, ids=lambda f: f.__name__)
-def test_what_is_wrong_with_a_gradient_is_told_before_anybody_starts(gradient, monkeypatch):
-    from hogshare.engine.session import Session
+def test_what_is_wrong_with_a_gradient_is_told_before_anybody_starts(gradient, seams):
 
-    monkeypatch.setattr(Session, "__init__", None)
+    seams.loop.session = None
     with pytest.raises(GradientError, match=BAD[gradient]):
         solve(logistic(gradient), n_workers=2, runtime="processes", stop=2, **RUN)
 

@@ -12,26 +12,24 @@ from hogshare.estimators import workers
 from hogshare.kernels import survey as survey_module
 from hogshare.kernels.jit import JIT_DISABLED
 from hogshare.kernels.parts import NOBODY, Helpers
-from hogshare.problems.linear import rows as rows_module
 from hogshare.problems.linear.rows import survey_rows
 from hogshare.runtimes import helping
 from hogshare.runtimes.helping import LEAST_VALUES, helpers_for
-from hogshare.runtimes.pool import Pool
 
 PATIENCE = 30.0
 threaded = pytest.mark.skipif(JIT_DISABLED, reason="atomic words need the compiler")
 
 
 @pytest.fixture
-def eight_cores(monkeypatch):
+def eight_cores(seams):
     """A machine of eight cores, and who asks for two gets two."""
-    monkeypatch.setattr(helping, "usable_workers", lambda n_jobs: {None: 1, -1: 8}.get(n_jobs, 2))
-    monkeypatch.setattr(helping, "usable_cores", lambda: 8)
+    seams.usable.helpers = lambda n_jobs: {None: 1, -1: 8}.get(n_jobs, 2)
+    seams.usable.cores_of_helpers = lambda: 8
 
 
 @pytest.fixture
-def small_parts(monkeypatch):
-    monkeypatch.setattr(survey_module, "PART_VALUES", 64)
+def small_parts(seams):
+    seams.sizes.surveyed = 64
 
 
 def rows_of(n_rows=3000, n_features=40, dtype=np.float32):
@@ -68,9 +66,9 @@ def test_several_find_what_one_finds_bit_for_bit(n_features):
 
 
 @threaded
-def test_who_has_begun_a_part_is_waited_for(monkeypatch):
+def test_who_has_begun_a_part_is_waited_for(seams):
     """All parts are done when the pass is over, whoever has done them."""
-    monkeypatch.setattr(survey_module, "PART_VALUES", 1)
+    seams.sizes.surveyed = 1
     X = rows_of(n_rows=200)
 
     def first(function):
@@ -113,8 +111,8 @@ def test_several_find_a_column_that_is_too_large(place):
 @threaded
 @pytest.mark.usefixtures("small_parts")
 @pytest.mark.parametrize("sizes", [True, False])
-def test_several_find_in_dense_rows_what_one_finds(sizes, monkeypatch):
-    monkeypatch.setattr(rows_module, "MANY", 1)
+def test_several_find_in_dense_rows_what_one_finds(sizes, seams):
+    seams.sizes.helped = 1
     X = rows_of().toarray()
     alone = survey_rows(X, sizes)
     for _ in range(20):
@@ -161,7 +159,7 @@ def test_helpers_are_other_threads_and_free_afterwards():
 
 @threaded
 @pytest.mark.usefixtures("eight_cores")
-def test_none_is_sent_for_while_some_have_not_come(monkeypatch):
+def test_none_is_sent_for_while_some_have_not_come(seams):
     go, came = threading.Event(), []
 
     def late(me):
@@ -176,7 +174,7 @@ def test_none_is_sent_for_while_some_have_not_come(monkeypatch):
     for _, task in helping._out:
         task.result(PATIENCE)
     assert len(came) == helpers.count
-    monkeypatch.setattr(Pool, "submit_to", refuse)
+    seams.loop.submit = refuse
     helpers.call(late)  # nobody helps, and nobody minds
     assert len(came) == helpers.count
 
@@ -187,11 +185,11 @@ def refuse(*task):
 
 @threaded
 @pytest.mark.parametrize("dense", [False, True])
-def test_a_fit_with_several_looks_its_rows_over_with_several(dense, monkeypatch):
+def test_a_fit_with_several_looks_its_rows_over_with_several(dense, seams, monkeypatch):
     monkeypatch.setattr(helping, "LEAST_VALUES", 16)
-    monkeypatch.setattr(helping, "usable_workers", lambda n_jobs: n_jobs)
-    monkeypatch.setattr(helping, "usable_cores", lambda: 8)
-    monkeypatch.setattr(rows_module, "MANY", 16)
+    seams.usable.helpers = lambda n_jobs: n_jobs
+    seams.usable.cores_of_helpers = lambda: 8
+    seams.sizes.helped = 16
     X = rows_of()
     y = np.asarray(X.sum(axis=1)).ravel() > 0.0
     X = X.toarray() if dense else X

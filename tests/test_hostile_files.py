@@ -124,13 +124,13 @@ WIDE = {
 
 
 @pytest.mark.parametrize("name", WIDE)
-def test_few_bytes_do_not_become_many_rows(tmp_path, name, monkeypatch):
+def test_few_bytes_do_not_become_many_rows(tmp_path, name, seams):
     path = tmp_path / "rows.npz"
     np.savez_compressed(path, **WIDE[name])
     with pytest.raises(ValueError, match=r"rows.npz: .* more than 500 times the file's"):
         readers.read_file(path)  # whether or not it would fit
-    monkeypatch.setattr(memory, "FOLD", 1 << 40)
-    monkeypatch.setattr(memory, "free", lambda **_: 1 << 20)
+    seams.memory.fold = 1 << 40
+    seams.memory.free = lambda **_: 1 << 20
     with pytest.raises(MemoryError, match=r"rows.npz: .* of memory, and 1.00 MiB is free"):
         readers.read_file(path)
 
@@ -176,16 +176,16 @@ def test_no_file_takes_all_memory(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"1 1:1\n" * 400_000, bytes(3_000_000)], ids=["rows", "line"])
-def test_text_that_is_made_to_fill_the_memory(tmp_path, monkeypatch, content):
+def test_text_that_is_made_to_fill_the_memory(tmp_path, seams, monkeypatch, content):
     path = tmp_path / "rows.svm.bz2"
     path.write_bytes(bz2.compress(content))
     monkeypatch.setattr(sources, "LOOK_BYTES", 1 << 18)
-    with monkeypatch.context() as patch:
-        patch.setattr(memory, "PLENTY", 1 << 20)
+    with seams.for_now() as now:
+        now.memory.plenty = 1 << 20
         with pytest.raises(ValueError, match=r"rows.svm.bz2: .*: made to fill the memory"):
             readers.read_libsvm(path)
     left = iter([10 << 20, 6 << 20, 2 << 20])
-    monkeypatch.setattr(memory, "free", lambda: next(left))
+    seams.memory.free = lambda: next(left)
     with pytest.raises(MemoryError, match=r"rows.svm.bz2: the rows do not fit into memory"):
         readers.read_libsvm(path)
 
@@ -273,11 +273,10 @@ def test_models_with_parameters_of_no_estimator(tmp_path, params):
     ],
 )
 @pytest.mark.parametrize("size", [1, 7, 1 << 20])
-def test_underscores_are_in_no_number(tmp_path, monkeypatch, line, word, size):
+def test_underscores_are_in_no_number(tmp_path, seams, line, word, size):
     path = tmp_path / "rows.svm"
     path.write_text(f"1 1:1 # one_and_all\n-1 1:2\n{line}\n1 1:1\n")
-    monkeypatch.setattr(sources, "PIECE", size)
-    monkeypatch.setattr(sources, "BLOCK", size)
+    seams.pieces.read = size
     with pytest.raises(ValueError, match=r"rows.svm, line 3: not LIBSVM text: .* underscore") as e:
         readers.read_libsvm(path)
     assert f"'{word}'" in str(e.value)
@@ -285,21 +284,21 @@ def test_underscores_are_in_no_number(tmp_path, monkeypatch, line, word, size):
     assert readers.read_libsvm(path)[0].shape == (2, 1)
 
 
-def test_columns_that_are_many_for_the_values(tmp_path, monkeypatch):
+def test_columns_that_are_many_for_the_values(tmp_path, seams):
     path = tmp_path / "rows.svm"
     path.write_text("1 100000000:1\n")
     with pytest.warns(UserWarning, match=r"1 values in 100,000,000 columns.* n_features says"):
         readers.read_libsvm(path, zero_based=False)
     readers.read_libsvm(path, 100_000_000)
-    monkeypatch.setattr(memory, "free", lambda **_: 1 << 30)
+    seams.memory.free = lambda **_: 1 << 30
     with pytest.raises(MemoryError, match=r"rows.svm: 1 values .* n_features says"):
         readers.read_libsvm(path)
     readers.read_libsvm(path, 100_000_000)
 
 
-def test_a_fit_that_does_not_fit_says_so(monkeypatch):
+def test_a_fit_that_does_not_fit_says_so(seams):
     X = sparse.csr_array(([1.0, 1.0], ([0, 1], [0, 9_999_999])))
-    monkeypatch.setattr(memory, "free", lambda **_: 1 << 20)
+    seams.memory.free = lambda **_: 1 << 20
     with pytest.raises(
         MemoryError, match=r"A fit of 10,000,000 features needs .* of memory, and 1.00 MiB"
     ):

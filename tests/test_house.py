@@ -20,8 +20,8 @@ MOST_PARAMETERS = 10
 # each of a run's choices
 MANY_PARAMETERS = {
     "problems/linear/problem.py": {"linear", "build"},
-    "simulation/progressing.py": {"progress"},
-    "simulation/tuning.py": {"tune"},
+    "clockwork/progressing.py": {"progress"},
+    "clockwork/tuning.py": {"tune"},
     "solvers/solving.py": {"solve"},
 }
 # kernels take arrays and numbers one by one: a tuple of them costs a count or a copy at each call,

@@ -46,21 +46,23 @@ LEVELS = {
     "problems": 2,
     "datasets": 6,
     "rules": 3,
+    "clockwork": 3,
     "engine": 4,
     "forms": 4,
     "simulation": 4,
     "theory": 4,
     "modelfile": 5,
-    "report": 5,
+    "prediction": 5,
     "runtimes": 5,
     "solver_report": 5,
-    "solvers": 6,
-    "estimators": 7,
-    "studies": 7,
-    "rivals": 8,
-    "saving": 8,
-    "cli": 9,
-    "__main__": 10,
+    "report": 6,
+    "solvers": 7,
+    "estimators": 8,
+    "studies": 8,
+    "rivals": 9,
+    "saving": 9,
+    "cli": 10,
+    "__main__": 11,
 }
 
 KERNELS_MAY = {"numpy", "numba", "llvmlite"} | set(sys.stdlib_module_names)
@@ -177,7 +179,7 @@ def test_the_order_that_is_told_is_the_one_that_is_kept(name):
     text = (PACKAGE.parent / name).read_text(encoding="utf-8")
     (line,) = (line for line in text.splitlines() if line.startswith("    kernels <- "))
     steps = [[LEVELS[one] for one in step.split(", ")] for step in line.strip().split(" <- ")]
-    assert len(steps) == 10
+    assert len(steps) == 11
     for before, after in itertools.pairwise(steps):
         assert max(before) < min(after), line
 

@@ -32,8 +32,6 @@ from hogshare import (
     problems,
     solve,
 )
-from hogshare.engine.session import Session
-from hogshare.engine.sides import Worker
 from hogshare.interrupts import Holding
 from hogshare.problems.linear.intercepts import best_intercepts
 from hogshare.runtimes import crew, ending, pool, processes
@@ -389,8 +387,8 @@ def test_a_second_signal_leaves_no_half_of_a_file_either(tmp_path, monkeypatch):
     assert not os.listdir(tmp_path)
 
 
-def test_a_long_writing_ends_between_two_pieces(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "PIECE", 1)
+def test_a_long_writing_ends_between_two_pieces(tmp_path, seams, monkeypatch):
+    seams.pieces.written = 1
     monkeypatch.setattr(files, "_owner_only", lambda *_: interrupt() or os.open(*_, 0o600))
     monkeypatch.setattr(os, "fsync", None)  # it does not come to that
     with pytest.raises(KeyboardInterrupt):
@@ -462,9 +460,9 @@ def test_a_handler_may_submit_while_its_thread_is_about_to(event):
 
 
 @pytest.mark.timeout(30)
-def test_who_insists_leaves_what_is_stuck_behind(monkeypatch):
+def test_who_insists_leaves_what_is_stuck_behind(seams):
     """A worker that never comes back from a barrier of the user's."""
-    monkeypatch.setattr(interrupts, "PATIENCE_SECONDS", 0.0)
+    seams.clock.patience = 0.0
     main, go_on, stuck = threading.get_ident(), threading.Event(), threading.Event()
 
     def barrier(table, me):
@@ -527,10 +525,10 @@ class Stuck(Stragglers):
     ],
 )
 def test_ctrl_c_ends_a_run_that_is_stuck_in_code_of_the_users(
-    tmp_path, monkeypatch, what, runtime, n_workers, where
+    tmp_path, seams, what, runtime, n_workers, where
 ):
     """In the calling thread, in one of the pool and in a process; and once is enough."""
-    monkeypatch.setattr(interrupts, "PATIENCE_SECONDS", 0.1)
+    seams.clock.patience = 0.1
     stuck, run = Stuck(folder=str(tmp_path), where=where), {"seed": 0, "n_workers": n_workers}
     users = {"stragglers": stuck, "barrier": stuck.passes}
     over = threading.Event()
@@ -591,9 +589,9 @@ def test_the_interpreters_end_stops_fits_in_daemon_threads():
 
 
 @pytest.fixture
-def some_crew(monkeypatch):
+def some_crew(seams):
     # a helper that imports nothing for fits is there ten times as soon
-    monkeypatch.setattr(crew.warm, "loaded", list)
+    seams.kernels.loaded = list
     crew.current_crew().shutdown()
     yield crew.current_crew()
     crew.current_crew().shutdown()
@@ -671,9 +669,9 @@ def test_a_helper_that_is_gone_is_reaped_by_the_request_that_sees_it(some_crew):
     )
 
 
-def test_an_interrupted_fit_frees_its_memory_at_once():
+def test_an_interrupted_fit_frees_its_memory_at_once(seams):
     """Not when cycles are collected, which may be long after."""
-    made, init, turn = [], Session.__init__, Worker.turn
+    made, init, turn = [], seams.loop.session, seams.loop.quantum
 
     def noted(session, *args, **options):
         made.append(weakref.ref(session))
@@ -686,9 +684,9 @@ def test_an_interrupted_fit_frees_its_memory_at_once():
 
     gc.disable()
     try:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Session, "__init__", noted)
-            patch.setattr(Worker, "turn", interrupted)
+        with seams.for_now() as now:
+            now.loop.session = noted
+            now.loop.quantum = interrupted
             with pytest.raises(KeyboardInterrupt) as caught:
                 solve(problem(), stop=ENDLESS, runtime="threads", n_workers=2)
         del caught

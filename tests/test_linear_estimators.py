@@ -28,7 +28,6 @@ from hogshare import (
     Ridge,
     RidgeClassifier,
     Shared,
-    memory,
 )
 
 NAMES = ("LogisticRegression", "Ridge", "RidgeClassifier", "Lasso", "ElasticNet")
@@ -405,8 +404,8 @@ def test_indices_of_64_bits_are_as_good(diabetes, kind, form, runtime):
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_who_would_make_a_matrix_too_large_says_so(model, rows, monkeypatch):
-    monkeypatch.setattr(memory, "free", lambda **_: 4 << 30)
+def test_who_would_make_a_matrix_too_large_says_so(model, rows, seams):
+    seams.memory.free = lambda **_: 4 << 30
     with pytest.raises(MemoryError, match=r"a dense matrix of 70,000 rows and columns.* 4\.00 GiB"):
         model.fit(rows, np.arange(rows.shape[0]) % 2)
 

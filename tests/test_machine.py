@@ -104,24 +104,24 @@ def test_a_file_that_is_no_text_is_ignored(file):
 
 
 @pytest.mark.parametrize("part", ["hogshare", "machine", "processor", "cores"])
-def test_the_file_of_another_machine_is_ignored(file, monkeypatch, part):
+def test_the_file_of_another_machine_is_ignored(file, seams, part):
     machine.store(MEASURED)
     other = machine.key() | {part: "another"}
-    monkeypatch.setattr(machine, "key", lambda: other)
+    seams.machine.key = lambda: other
     assert machine.load() == Machine()
 
 
-def test_each_kind_of_machine_has_its_file(file, tmp_path, monkeypatch):
+def test_each_kind_of_machine_has_its_file(file, tmp_path, seams, monkeypatch):
     monkeypatch.delenv("HOGSHARE_MACHINE")
-    monkeypatch.setattr(machine, "cache_root", lambda: tmp_path)
+    seams.machine.root = lambda: tmp_path
     machine.store(MEASURED)
     assert machine.load() == MEASURED
     here = machine.key()
-    monkeypatch.setattr(machine, "key", lambda: here | {"cores": 1_000})
+    seams.machine.key = lambda: here | {"cores": 1_000}
     machine.load.cache_clear()
     assert machine.load() == Machine()
     machine.store(replace(MEASURED, miss_ns=80.0))
-    monkeypatch.setattr(machine, "key", lambda: here)
+    seams.machine.key = lambda: here
     machine.load.cache_clear()
     assert machine.load() == MEASURED
     assert len(list(tmp_path.glob("machine-*.json"))) == 2
@@ -134,12 +134,12 @@ def test_an_unwritable_folder_is_a_sentence(file):
     assert machine.load() == Machine()
 
 
-def test_a_user_without_a_home_has_the_defaults(file, monkeypatch):
+def test_a_user_without_a_home_has_the_defaults(file, seams, monkeypatch):
     def homeless():
         raise RuntimeError("Could not determine home directory.")
 
     monkeypatch.delenv("HOGSHARE_MACHINE")
-    monkeypatch.setattr(machine, "cache_root", homeless)
+    seams.machine.root = homeless
     assert machine.load() == Machine()
     with pytest.raises(OSError, match="home directory"):
         machine.store(MEASURED)
@@ -226,8 +226,8 @@ def test_a_short_probe_gives_plausible_numbers():
         assert math.isfinite(value) and value > 0.0, name
 
 
-def test_one_core_measures_what_it_can(monkeypatch):
-    monkeypatch.setattr(probing, "usable_workers", lambda n_jobs: 1)
+def test_one_core_measures_what_it_can(seams):
+    seams.usable.workers_to_probe = lambda n_jobs: 1
     measured = probing.probe(repeats=1)
     assert "sparse_value_ns" in measured.measured
     assert "hand_over_ns" not in measured.measured
@@ -269,20 +269,20 @@ def test_what_nobody_knows_is_nobody(text, tmp_path, monkeypatch):
     assert count_others() == 0
 
 
-def test_a_thread_that_ends_between_two_looks_is_nobody(monkeypatch):
+def test_a_thread_that_ends_between_two_looks_is_nobody(seams):
     counts = iter([3, 2, 1, 7])
-    monkeypatch.setattr(machine, "_running", lambda file: next(counts))
+    seams.machine.running = lambda file: next(counts)
     assert count_others() == 0
     assert next(counts) == 7, "three looks were enough"
 
 
 @pytest.mark.parametrize("others", [0, 1, 2, 7])
-def test_a_short_run_leaves_cores_alone_that_others_have(others, monkeypatch):
+def test_a_short_run_leaves_cores_alone_that_others_have(others, seams, monkeypatch):
     problem = a_problem()
-    monkeypatch.setattr(choice, "usable_workers", lambda n_jobs: 4)
-    monkeypatch.setattr(choice.machine, "cores", lambda: 4)
-    monkeypatch.setattr(choice, "worthwhile_workers", lambda *settings: 3)
-    monkeypatch.setattr(machine, "busy_others", lambda more=0: others)
+    seams.usable.workers = lambda n_jobs: 4
+    seams.machine.cores = lambda: 4
+    seams.usable.worthwhile = lambda *settings: 3
+    seams.machine.busy_others = lambda more=0: others
     n_workers, runtime, notes = choice.choose(work_on(problem, 10), "auto", -1)
     assert n_workers == max(1, min(3, 4 - others))
     assert runtime.name == ("threads" if n_workers > 1 else "caller")

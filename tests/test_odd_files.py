@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hogshare import csvrecords, datasets, memory, modelfile, sources
+from hogshare import csvrecords, datasets, modelfile, sources
 from hogshare.cli import fit
 from hogshare.cli.main import main
 
@@ -330,9 +330,9 @@ def run(capsys, *arguments):
 @pytest.mark.parametrize(
     ("name", "content", "further", "code", "words"), FITS, ids=[f"{f[0]} {f[4][:24]}" for f in FITS]
 )
-def test_what_fit_says_of_a_file(capsys, monkeypatch, stdin, name, content, further, code, words):
+def test_what_fit_says_of_a_file(capsys, seams, stdin, name, content, further, code, words):
     stdin(b"1\n2\n3\n")
-    monkeypatch.setattr(memory, "free", lambda **_: 8 << 30)
+    seams.memory.free = lambda **_: 8 << 30
     if content is not None:
         Path(name).write_bytes(content)
     before = {path.name: path.read_bytes() for path in Path().iterdir() if path.is_file()}
@@ -485,13 +485,12 @@ def test_a_long_pipe_is_predicted_while_it_comes_and_in_little_memory(capsys):
     assert b"accuracy against" in err
 
 
-def test_what_is_predicted_in_parts_is_what_is_predicted_at_once(capsys, monkeypatch):
+def test_what_is_predicted_in_parts_is_what_is_predicted_at_once(capsys, seams):
     content = b"".join(b"%d.5 1:%d 2:%d\n" % (i, i, i % 3) for i in range(200))
     model_of(capsys, content, "rows.svm", "--learning-rate", "auto")
     code, whole, told = run(capsys, "predict", "m.npz", "rows.svm")
     assert code == 0 and len(whole.splitlines()) == 200
-    monkeypatch.setattr(sources, "PIECE", 100)
-    monkeypatch.setattr(sources, "BLOCK", 100)
+    seams.pieces.read = 100
     code, parts, again = run(capsys, "predict", "m.npz", "rows.svm")
     assert (code, parts, again) == (0, whole, told)
     assert "R2 against the file's labels: " in told
@@ -631,9 +630,8 @@ def test_labels_that_are_only_compared_may_be_missing(capsys, rows, told):
 
 
 @pytest.mark.parametrize("piece", [1, 7, 1 << 20])
-def test_a_quoted_cell_may_have_lines_wherever_blocks_end(capsys, monkeypatch, piece):
-    monkeypatch.setattr(sources, "PIECE", piece)
-    monkeypatch.setattr(sources, "BLOCK", piece)
+def test_a_quoted_cell_may_have_lines_wherever_blocks_end(capsys, seams, piece):
+    seams.pieces.read = piece
     rows = [f'{k},"say ""{k}"",\n  then\n\n{k % 2}"' for k in range(9)]
     Path("rows.csv").write_bytes(csv("a,label", *rows))
     X, y = datasets.load("rows.csv", label_column="label")
@@ -644,10 +642,9 @@ def test_a_quoted_cell_may_have_lines_wherever_blocks_end(capsys, monkeypatch, p
         datasets.load("rows.csv", label_column="label")
 
 
-def test_a_quote_that_nothing_closes_does_not_take_the_file_along(monkeypatch):
+def test_a_quote_that_nothing_closes_does_not_take_the_file_along(seams, monkeypatch):
     monkeypatch.setattr(csvrecords, "LONGEST", 100)
-    monkeypatch.setattr(sources, "PIECE", 50)
-    monkeypatch.setattr(sources, "BLOCK", 50)
+    seams.pieces.read = 50
     Path("rows.csv").write_bytes(csv("a,label", '"1,2', *["1,2"] * 1000, '3",4'))
     with pytest.raises(ValueError, match=r'rows\.csv, line 2: a quote \("\) opens a cell'):
         datasets.load("rows.csv", label_column="label")
@@ -785,8 +782,8 @@ def test_standard_output_that_is_closed_is_told(capsys, monkeypatch):
 
 
 @pytest.mark.parametrize("estimator", ["sgd", "logistic", "ridge", "lasso"])
-def test_columns_that_are_many_are_told_whatever_is_fitted(capsys, monkeypatch, estimator):
-    monkeypatch.setattr(memory, "free", lambda **_: 1 << 30)
+def test_columns_that_are_many_are_told_whatever_is_fitted(capsys, seams, estimator):
+    seams.memory.free = lambda **_: 1 << 30
     Path("slip.svm").write_bytes(SVM + b"1 100000000:1\n")
     code, _, err = run(capsys, "fit", "slip.svm", *FIT[:2], "--estimator", estimator)
     assert code == 1

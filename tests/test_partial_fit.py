@@ -304,22 +304,20 @@ def test_a_run_that_is_broken_off_leaves_a_model(columns, average):
         np.testing.assert_allclose(session.model().average_coef, model.average_coef, rtol=1e-9)
 
 
-def test_an_interrupted_call_leaves_a_model(monkeypatch):
-    from hogshare.engine.sides import Worker
-
+def test_an_interrupted_call_leaves_a_model(seams):
     model = fitted(SGDRegressor, 1, average=True)
     other = pickle.loads(pickle.dumps(model))
     X, y = last(1)
-    turn = Worker.turn
+    turn = seams.loop.quantum
 
     def interrupted(self, n_blocks):
         turn(self, 1)  # the run's one block, before its scale is folded
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Worker, "turn", interrupted)
+    seams.loop.quantum = interrupted
     with pytest.raises(KeyboardInterrupt):
         model.partial_fit(X, y)
-    monkeypatch.undo()
+    seams.undo()
     other.partial_fit(X, y)
     np.testing.assert_allclose(model._standard_coef, other._standard_coef, rtol=1e-12)
     np.testing.assert_allclose(model._average_coef, other._average_coef, rtol=1e-9)

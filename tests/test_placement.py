@@ -11,7 +11,6 @@ import pytest
 from hogshare.engine.loop import Compute, Rest
 from hogshare.kernels.barriers import FREE
 from hogshare.kernels.epochs import EXCHANGE
-from hogshare.runtimes import placement as placement_module
 from hogshare.runtimes import threads as threads_module
 from hogshare.runtimes.placement import SETTLED_SECONDS, Placement
 from hogshare.runtimes.threads import ThreadCrew
@@ -90,10 +89,10 @@ def test_who_is_alone_on_its_core_can_be_bound_to_it_later(usable):
 
 
 @linux_only
-def test_who_is_bound_frees_itself_once_it_has_had_its_time(usable, monkeypatch):
+def test_who_is_bound_frees_itself_once_it_has_had_its_time(usable, seams):
     placement, seen, now = Placement(2), [], [0.0]
     clock = SimpleNamespace(perf_counter=lambda: now[0])
-    monkeypatch.setattr(placement_module, "time", clock)
+    seams.clock.of_placement = clock
 
     def work():
         for worker in (0, 1):
@@ -146,19 +145,19 @@ def test_who_is_sent_stays_away_from_the_first_ones_core_until_it_is_freed(usabl
 
 
 @linux_only
-def test_nobody_is_sent_anywhere_where_it_cannot_help(usable, monkeypatch):
+def test_nobody_is_sent_anywhere_where_it_cannot_help(usable, seams):
     crowded = Placement(len(usable) + 1)
     crowded.stay(0)
     assert crowded.elsewhere(1) == set()
-    monkeypatch.setattr(placement_module, "_libc", None)
+    seams.machine.libc = None
     unknown = Placement(2)
     unknown.stay(0)
     assert unknown.elsewhere(1) == set()
 
 
 @linux_only
-def test_where_the_core_is_not_known_everybody_is_bound(usable, monkeypatch):
-    monkeypatch.setattr(placement_module, "_libc", None)
+def test_where_the_core_is_not_known_everybody_is_bound(usable, seams):
+    seams.machine.libc = None
     before, after = cores_of(Placement(2), 2)
     assert all(len(cores) == 1 for cores in before.values()) and before[0] != before[1]
     assert after == {0: usable, 1: usable}
@@ -224,10 +223,10 @@ class Bell(threading.Event):
         super().set()
 
 
-def test_the_caller_is_woken_once(monkeypatch):
+def test_the_caller_is_woken_once(seams):
     """By the last worker: it would take the interpreter from those that still work."""
-    monkeypatch.setattr(threads_module, "Placement", Late)
-    monkeypatch.setattr(threads_module, "loop_of", Crowd(2).loop)
+    seams.loop.placement = Late
+    seams.loop.of_thread = Crowd(2).loop
     bell = Bell()
     crew = ThreadCrew(Crowd(2), range(2), bell)
     crew.start()
@@ -244,12 +243,12 @@ class Executor(ThreadPoolExecutor):
         return self.submit(*task)
 
 
-def test_nobody_computes_before_all_are_sent_for(monkeypatch):
+def test_nobody_computes_before_all_are_sent_for(seams):
     """However long it takes to start a thread."""
     crowd = Crowd(3)
-    monkeypatch.setattr(threads_module, "loop_of", crowd.loop)
+    seams.loop.of_thread = crowd.loop
     with Executor(3) as threads:
-        monkeypatch.setattr(threads_module, "pool", lambda: SlowToStart(threads))
+        seams.loop.pool = lambda: SlowToStart(threads)
         crew = ThreadCrew(crowd, range(3))
         crew.start()
         sent = time.monotonic()
@@ -259,7 +258,7 @@ def test_nobody_computes_before_all_are_sent_for(monkeypatch):
 
 @linux_only
 @pytest.mark.parametrize("is_master", [False, True])
-def test_a_thread_is_free_once_the_crew_has_ended(usable, is_master, monkeypatch):
+def test_a_thread_is_free_once_the_crew_has_ended(usable, is_master, seams):
     """A master takes no core, and nobody would free it."""
     seen = []
 
@@ -267,7 +266,7 @@ def test_a_thread_is_free_once_the_crew_has_ended(usable, is_master, monkeypatch
         seen.append(os.sched_getaffinity(0))
         yield Compute(lambda: None)
 
-    monkeypatch.setattr(threads_module, "loop_of", loop)
+    seams.loop.of_thread = loop
     crew = ThreadCrew(Crowd(1 if is_master else 2), range(1, 2), leads=True)
     crew.start()
     crew.finish()
@@ -287,7 +286,7 @@ class SlowToStart:
         return self.threads.submit(*task)
 
 
-def test_a_thread_that_cannot_be_started_holds_nobody(monkeypatch):
+def test_a_thread_that_cannot_be_started_holds_nobody(seams, monkeypatch):
     """Its task stays in the pool's queue, and must do nothing when a thread finds it there."""
     crowd = Crowd(2)
     started = []
@@ -299,10 +298,10 @@ def test_a_thread_that_cannot_be_started_holds_nobody(monkeypatch):
         started.append(thread)
         start(thread)
 
-    monkeypatch.setattr(threads_module, "loop_of", crowd.loop)
+    seams.loop.of_thread = crowd.loop
     began = time.monotonic()
     with Executor(2) as threads:
-        monkeypatch.setattr(threads_module, "pool", lambda: threads)
+        seams.loop.pool = lambda: threads
         crew = ThreadCrew(crowd, range(2))
         with monkeypatch.context() as patch:
             patch.setattr(threading.Thread, "start", start_one)
@@ -314,7 +313,7 @@ def test_a_thread_that_cannot_be_started_holds_nobody(monkeypatch):
     assert time.monotonic() - began < 10.0
 
 
-def test_who_rests_is_woken_by_the_caller_on_a_core_of_its_own(monkeypatch):
+def test_who_rests_is_woken_by_the_caller_on_a_core_of_its_own(seams):
     over, rests, cores = threading.Event(), [], {}
 
     def loop(session, me):
@@ -323,8 +322,8 @@ def test_who_rests_is_woken_by_the_caller_on_a_core_of_its_own(monkeypatch):
             rests.append((yield Rest(len(rests), over.is_set)))
         cores[me] = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else {0}
 
-    monkeypatch.setattr(threads_module, "REST_SECONDS", 30.0)
-    monkeypatch.setattr(threads_module, "loop_of", loop)
+    seams.clock.rest = 30.0
+    seams.loop.of_thread = loop
     crew = ThreadCrew(Crowd(2), range(2))
     crew.start()
     deadline = time.monotonic() + 10.0
@@ -349,9 +348,9 @@ def resting_until(over):
         attempts += 1
 
 
-def test_who_rests_looks_now_and_then_unasked(monkeypatch):
+def test_who_rests_looks_now_and_then_unasked(seams):
     over = threading.Event()
-    monkeypatch.setattr(threads_module, "loop_of", lambda session, me: resting_until(over))
+    seams.loop.of_thread = lambda session, me: resting_until(over)
     crew = ThreadCrew(Crowd(1), range(1))
     crew.start()
     deadline = time.monotonic() + 10.0
@@ -366,7 +365,7 @@ def test_who_rests_looks_now_and_then_unasked(monkeypatch):
 
 
 @pytest.fixture
-def resting(monkeypatch):
+def resting(seams):
     """A thread that rests beside the caller, who is worker 0."""
     over, names = threading.Event(), []
 
@@ -374,7 +373,7 @@ def resting(monkeypatch):
         names.append(threading.current_thread().name)
         yield from resting_until(over)
 
-    monkeypatch.setattr(threads_module, "loop_of", loop)
+    seams.loop.of_thread = loop
     crew = ThreadCrew(Crowd(2), range(1, 2), leads=True)
     crew.start()
     deadline = time.monotonic() + 10.0

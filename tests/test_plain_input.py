@@ -18,7 +18,6 @@ from hogshare import LogisticRegression, Ridge, SGDClassifier, SGDRegressor
 from hogshare.engine.arrays import private_memory
 from hogshare.estimators import parameters, plain, workers
 from hogshare.estimators.draws import generator_of
-from hogshare.problems.linear import rows as row_views
 from hogshare.problems.linear.rows import as_rows, check_sparse
 from hogshare.shm.spacing import APART
 
@@ -342,8 +341,8 @@ INDICES = ["<i2", "<i4", "<i8", ">i2", ">i4", ">i8", "<u2", "<u4", "<u8", ">u2",
 
 @pytest.mark.parametrize("kind", INDICES)
 @pytest.mark.parametrize("limit", [0, 1 << 26])
-def test_kernels_read_columns_of_any_size_and_byte_order(kind, limit, monkeypatch):
-    monkeypatch.setattr(row_views, "NARROWED_BYTES", limit)
+def test_kernels_read_columns_of_any_size_and_byte_order(kind, limit, seams):
+    seams.sizes.narrowed = limit
     X = csr(index=kind)
     check_sparse(X)
     rows = as_rows(X, LABELS.astype(float), None)

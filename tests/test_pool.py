@@ -10,7 +10,6 @@ import weakref
 import pytest
 
 from hogshare.runtimes import ending
-from hogshare.runtimes import pool as module
 from hogshare.runtimes.pool import Pool, pool
 
 PATIENCE = 30.0
@@ -147,11 +146,11 @@ def test_the_end_waits_for_an_interrupted_task_only_if_it_runs(late):
 
 
 @pytest.fixture
-def in_barriers(monkeypatch):
+def in_barriers(seams):
     """Two events: the first is set in a barrier that does not return before the second is."""
     inside, go_on = threading.Event(), threading.Event()
-    monkeypatch.setattr(module, "STUCK_SECONDS", 0.0)
-    monkeypatch.setattr(module, "POLL_SECONDS", 0.01)
+    seams.clock.until_left_behind = 0.0
+    seams.clock.between_polls_of_pool = 0.01
     yield inside, go_on
     ending._left_behind = False
     go_on.set()

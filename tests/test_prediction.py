@@ -28,13 +28,13 @@ from hogshare.barriers import name_of, named
 from hogshare.kernels import layout
 from hogshare.kernels.jit import JIT_DISABLED
 from hogshare.kernels.turns import DESCENT_FIRST, DESCENT_GROWTH, FIRST_INTERVAL, GROWTH
+from hogshare.prediction import costs as costing
+from hogshare.prediction import predicting
+from hogshare.prediction.costs import Run, costs_of, pushes_of, told_apart
 from hogshare.problems.linear.rows import block_rows
 from hogshare.report import Report, Trace
 from hogshare.shm.turns import KEPT, SHORTEST_NS, Turns, kept
 from hogshare.simulation import Measured
-from hogshare.simulation import costs as costing
-from hogshare.simulation import prediction as predicting
-from hogshare.simulation.costs import Run, costs_of, pushes_of, told_apart
 
 N_ROWS = 16_000
 ORDER = costing.ORDER_NS * N_ROWS  # nanoseconds

@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 from hogshare import theory
+from hogshare.clockwork.psp import interval
 from hogshare.simulation import progress
 from hogshare.studies import psp
 
@@ -46,15 +47,15 @@ def test_points_are_means_over_seeds_with_their_interval():
 
 def test_intervals_stay_where_the_values_can_be():
     """Norms, counts and shares: a few that are far apart have a wide interval."""
-    few = psp.interval([0.1, 0.1, 4.0])
+    few = interval([0.1, 0.1, 4.0])
     half = stats.t.ppf(0.975, 2) * statistics.stdev([0.1, 0.1, 4.0]) / 3**0.5
     assert few["low"] == 0.0 < few["mean"] < few["high"] == pytest.approx(few["mean"] + half)
-    shares = psp.interval([0.2, 0.99], most=1.0)
+    shares = interval([0.2, 0.99], most=1.0)
     assert (shares["low"], shares["high"]) == (0.0, 1.0)
 
 
 def test_a_run_that_has_diverged_has_no_interval():
-    assert psp.interval([1.0, math.inf]) == {"mean": math.inf, "low": None, "high": None}
+    assert interval([1.0, math.inf]) == {"mean": math.inf, "low": None, "high": None}
 
 
 def test_one_seed_has_no_interval():
@@ -132,10 +133,11 @@ def test_figures_2_and_3_whom_stragglers_hurt():
 
 
 def test_figures_4_and_5_are_the_theory():
+    run = theory.SamplingRun(sample=5, staleness=4, n_blocks=10_000)
     for name, bound in (("4", theory.psp_mean_bound), ("5", theory.psp_second_moment_bound)):
         for curve in psp.figure(name)["series"]:
             assert len(curve["bound"]) == len(curve["samples"]) == 100
-            assert curve["bound"][4] == bound(curve["within"], 5, 4, 10_000)
+            assert curve["bound"][4] == bound(curve["within"], run)
 
 
 @pytest.mark.parametrize(

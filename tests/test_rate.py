@@ -22,7 +22,7 @@ from hogshare import (
     solve,
 )
 from hogshare.datasets import dense, zipf_classification
-from hogshare.engine import arrays, description, rowwise
+from hogshare.engine import description, rowwise
 from hogshare.kernels import layout
 from hogshare.planes.shared import (
     easy_interval,
@@ -30,7 +30,6 @@ from hogshare.planes.shared import (
     feature_curvature,
     row_nanoseconds,
 )
-from hogshare.problems.linear import rows
 from hogshare.rules.pace import (
     interval_of_rounds,
     interval_with_memory,
@@ -101,8 +100,8 @@ def epochs(problem, best, rule, plane, n_workers, block):
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_as_many_epochs_as_one_worker(task, name, monkeypatch):
-    monkeypatch.setattr(arrays, "MAX_SNAPSHOT_BYTES", np.inf)  # zeros that are never touched
+def test_as_many_epochs_as_one_worker(task, name, seams):
+    seams.sizes.snapshots = np.inf  # zeros that are never touched
     problem, best, interval = task
     rule, private = RULES[name]
     plane = Shared(exchange=interval if private else None, adds="atomic")
@@ -110,11 +109,11 @@ def test_as_many_epochs_as_one_worker(task, name, monkeypatch):
     assert max(more) <= 1.15 * one + 1.0, (one, more)
 
 
-def test_as_many_epochs_with_an_intercept(monkeypatch):
+def test_as_many_epochs_with_an_intercept(seams, monkeypatch):
     """It moves by short steps, all of which count: what an exchange holds back of it is kept."""
     monkeypatch.setattr(f"{__name__}.LIMIT", 400)
     monkeypatch.setattr(f"{__name__}.CLOSE", 1e-5)
-    monkeypatch.setattr(arrays, "MAX_SNAPSHOT_BYTES", np.inf)
+    seams.sizes.snapshots = np.inf
     X, y = like_a9a()
     problem = problems.linear(X, y, alpha=1.0 / len(y))
     model = solve(problem, rule=SDCA(), stop=Stop(epochs=2000), seed=0).model
@@ -133,8 +132,8 @@ def text():
 
 
 @pytest.mark.parametrize("name", ["saga", "dual"])
-def test_as_many_epochs_on_text_at_the_automatic_interval(text, name, monkeypatch):
-    monkeypatch.setattr(arrays, "MAX_SNAPSHOT_BYTES", np.inf)
+def test_as_many_epochs_on_text_at_the_automatic_interval(text, name, seams, monkeypatch):
+    seams.sizes.snapshots = np.inf
     monkeypatch.setattr(f"{__name__}.LIMIT", 20)
     rule, _ = RULES[name]
     one, *more = (epochs(*text, rule, Shared(), k, 50) for k in (1, 2, 4, 8))
@@ -142,12 +141,14 @@ def test_as_many_epochs_on_text_at_the_automatic_interval(text, name, monkeypatc
 
 
 @pytest.mark.parametrize("n_workers", [4, 8])
-def test_rows_of_one_place_in_their_windows_do_not_stay_together(text, n_workers, monkeypatch):
+def test_rows_of_one_place_in_their_windows_do_not_stay_together(
+    text, n_workers, seams, monkeypatch
+):
     """With 64 windows that all begin at their first row, runs of 64 rows are of one place each."""
-    monkeypatch.setattr(arrays, "MAX_SNAPSHOT_BYTES", np.inf)
+    seams.sizes.snapshots = np.inf
     monkeypatch.setattr(f"{__name__}.LIMIT", 12)
     at_random = epochs(*text, SDCA(), Shared(), n_workers, 64)
-    monkeypatch.setattr(rows, "CACHED_BYTES", 0)
+    seams.sizes.cached = 0
     monkeypatch.setattr(rowwise, "windows_abreast", lambda *_: 64)
     assert epochs(*text, SDCA(), Shared(), n_workers, 64) <= 1.15 * at_random + 1.0
     plan = description.Plan
@@ -162,9 +163,9 @@ def test_how_many_windows_are_read_in_turn():
     assert windows_abreast(8, 8, 8, 41) == 8
 
 
-def test_as_many_epochs_where_exchanges_are_cheap(monkeypatch):
+def test_as_many_epochs_where_exchanges_are_cheap(seams, monkeypatch):
     """Steps that are not stretched fall within an epoch, with eight workers as with one."""
-    monkeypatch.setattr(arrays, "MAX_SNAPSHOT_BYTES", np.inf)
+    seams.sizes.snapshots = np.inf
     monkeypatch.setattr(f"{__name__}.CLOSE", 6e-9)  # between what two epochs reach
     rng = np.random.default_rng(0)
     X = rng.standard_normal((20_000, 20)) * (rng.random((20_000, 20)) < 0.5)

@@ -250,9 +250,9 @@ def test_what_was_prepared_is_given_back_after_a_failure():
     assert len(closed) == 1
 
 
-def test_the_time_limit_ends_tuning_and_rounds(monkeypatch):
+def test_the_time_limit_ends_tuning_and_rounds(seams):
     clock = iter(range(10**6))
-    monkeypatch.setattr(race.time, "perf_counter", lambda: float(next(clock)))
+    seams.clock.of_races = lambda: float(next(clock))
     budgets = []
 
     class Slow(Still):

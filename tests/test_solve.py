@@ -589,11 +589,9 @@ def test_int64_indices_give_the_same_model():
     ],
     ids=["fits", "does not fit", "small", "large"],
 )
-def test_int64_indices_are_narrowed_where_they_fit_and_are_few(
-    monkeypatch, n_features, limit, dtype
-):
+def test_int64_indices_are_narrowed_where_they_fit_and_are_few(seams, n_features, limit, dtype):
     if limit is not None:
-        monkeypatch.setattr(rows, "NARROWED_BYTES", limit)
+        seams.sizes.narrowed = limit
     columns = np.array([0, n_features - 1] * 3)
     X = sp.csr_array((np.ones(6), columns, np.arange(0, 7, 2)), shape=(3, n_features))
     X.indices, X.indptr = columns, X.indptr.astype(np.int64)
@@ -812,7 +810,7 @@ def test_classes_must_be_sorted_and_belong_to_a_classification():
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_rows_in_a_file_larger_than_memory_are_read_in_windows(tmp_path, monkeypatch, sparse):
+def test_rows_in_a_file_larger_than_memory_are_read_in_windows(tmp_path, seams, sparse):
     """The order has neighbours together, and every row is still visited once per epoch."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((400, 20)).astype(np.float32)
@@ -829,8 +827,8 @@ def test_rows_in_a_file_larger_than_memory_are_read_in_windows(tmp_path, monkeyp
     private = solve(problems.linear(form, y, alpha=0.01), seed=0)
     np.testing.assert_array_equal(usual.model.coef, private.model.coef)
 
-    monkeypatch.setattr(rows.memory, "free", lambda **_: 1000)
-    monkeypatch.setattr(rows, "WINDOW_BYTES", X.nbytes // 10)
+    seams.memory.free = lambda **_: 1000
+    seams.sizes.window = X.nbytes // 10
     problem = problems.linear(mapped, y, alpha=0.01)
     window, abreast = rows.windows(problem.rows, problem.n_rows)
     assert 0 < window <= 40 and abreast == 1
@@ -845,7 +843,7 @@ def test_rows_in_a_file_larger_than_memory_are_read_in_windows(tmp_path, monkeyp
     assert (report.model.coef != usual.model.coef).any()
 
 
-def test_saga_reads_small_windows_of_rows_that_fit_in_the_caches(monkeypatch):
+def test_saga_reads_small_windows_of_rows_that_fit_in_the_caches(seams):
     """Its rows have no order of scikit-learn's to keep, and sorted ones do not suffer by it."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((5000, 20))
@@ -863,14 +861,14 @@ def test_saga_reads_small_windows_of_rows_that_fit_in_the_caches(monkeypatch):
 
     best, windows = objective(60), sum(objective(6, seed) for seed in range(5)) / 5
     assert objective(6, runtime="threads", n_workers=2) < 1.01 * best
-    monkeypatch.setattr(rows, "SAGA_ROWS", 5001)
+    seams.sizes.saga = 5001
     assert rows.windows(problem.rows, problem.n_rows, neighbours=True) == (0, 1)
     random = sum(objective(6, seed) for seed in range(5)) / 5
     assert windows - best < 3.0 * (random - best)
 
 
 @pytest.mark.parametrize("rule", [SGD(), SDCA(), SAGA()], ids=lambda rule: type(rule).__name__)
-def test_rows_that_are_not_shuffled_are_read_in_order_however_many(monkeypatch, rule):
+def test_rows_that_are_not_shuffled_are_read_in_order_however_many(seams, rule):
     """Not in windows, whose scratch is not the rows' order."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((4096, 5))
@@ -878,12 +876,12 @@ def test_rows_that_are_not_shuffled_are_read_in_order_however_many(monkeypatch, 
     run = {"rule": rule, "stop": Stop(epochs=2), "shuffle": False, "seed": 0}
     usual = solve(problem, **run).model
     assert problem.objective(usual.coef, usual.intercept) < 0.3
-    monkeypatch.setattr(rows, "CACHED_BYTES", 1000)
+    seams.sizes.cached = 1000
     np.testing.assert_array_equal(solve(problem, **run).model.coef, usual.coef)
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_rows_larger_than_the_caches_are_read_with_their_neighbours(monkeypatch, sparse):
+def test_rows_larger_than_the_caches_are_read_with_their_neighbours(seams, sparse):
     """Sorted by class, too: the model is as good as with rows in wholly random order."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((2000, 20)).astype(np.float32)
@@ -892,7 +890,7 @@ def test_rows_larger_than_the_caches_are_read_with_their_neighbours(monkeypatch,
     problem = problems.linear(sp.csr_matrix(X) if sparse else X, y, alpha=0.01)
     assert rows.windows(problem.rows, problem.n_rows) == (0, 1)
     usual = solve(problem, seed=0)
-    monkeypatch.setattr(rows, "CACHED_BYTES", 1000)
+    seams.sizes.cached = 1000
     assert rows.windows(problem.rows, problem.n_rows) == (rows.NEIGHBOURS, rows.ABREAST)
     for rule, expected in ((SGD(), (8, 0)), (SAGA(), (8, 0)), (SDCA(), (10, 1))):
         plan = cases.session(problem, rule=rule, n_workers=3).plan

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.cluster import KMeans
 
-from hogshare import Stop, machine, problems, solve
+from hogshare import Stop, problems, solve
 from hogshare.runtimes import spinning
 
 MATRIX = np.random.default_rng(0).standard_normal((400, 400))
@@ -16,8 +16,8 @@ PATIENCE = 60.0  # seconds
 
 
 @pytest.fixture(autouse=True)
-def _no_core_is_free(monkeypatch):
-    monkeypatch.setattr(machine, "busy_others", lambda more=0: 1000)
+def _no_core_is_free(seams):
+    seams.machine.busy_others = lambda more=0: 1000
 
 
 def begin_to_spin(work, library):
@@ -79,9 +79,9 @@ def test_one_worker_leaves_them_alone():
     assert not any("idle" in note for note in report.notes)
 
 
-def test_nothing_is_looked_at_where_cores_are_free(monkeypatch):
-    monkeypatch.setattr(machine, "busy_others", lambda more=0: 0)
-    monkeypatch.setattr(spinning, "_strangers_awake", None)
+def test_nothing_is_looked_at_where_cores_are_free(seams):
+    seams.machine.busy_others = lambda more=0: 0
+    seams.machine.strangers_awake = None
     assert spinning.end_spinning(1) == []
 
 
@@ -104,10 +104,10 @@ def test_nothing_is_ended_while_another_thread_may_call(state, monkeypatch):
         other.join()
 
 
-def test_nothing_is_ended_where_strangers_are_more_than_the_pools_have(monkeypatch):
+def test_nothing_is_ended_where_strangers_are_more_than_the_pools_have(seams, monkeypatch):
     """One of them calls a library from a thread that is not Python's."""
     spin()
-    monkeypatch.setattr(spinning, "_strangers_awake", lambda: 1000)
+    seams.machine.strangers_awake = lambda: 1000
     monkeypatch.setattr(spinning, "_end", None)
     assert spinning.end_spinning(2) == []
 

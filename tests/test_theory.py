@@ -1,5 +1,6 @@
 """Theory: the formulas against each other and simulations, the constants against brute force."""
 
+import dataclasses
 import itertools
 import json
 
@@ -14,42 +15,48 @@ from hogshare.problems.linear import REGRESSION_LOSSES
 from hogshare.problems.linear.optimality import Optimality
 from hogshare.report import Report
 from hogshare.solvers.theory import Algorithm, lower_bound, theory_section
-from hogshare.theory import smoothness
+from hogshare.theory import Constants, CoordinateConstants, smoothness
 
 # -- formulas -------------------------------------------------------------------------------------
 
 
 def constants(n, seed):
-    """Draw (gap, L, sigma, M, T, n_coordinates) over many orders of magnitude."""
+    """Draw (what is known, T) over many orders of magnitude."""
     rng = np.random.default_rng(seed)
     for _ in range(n):
         gap, L, sigma = 10.0 ** rng.uniform(-4, 4, 3)
         size = int(10.0 ** rng.uniform(0, 5))
-        yield gap, L, sigma, int(rng.integers(1, 200)), int(10.0 ** rng.uniform(0, 4)) - 1, size
+        M, T = int(rng.integers(1, 200)), int(10.0 ** rng.uniform(0, 4)) - 1
+        numbers = {"gap": gap, "L": L, "sigma": sigma, "n_gradients": M, "n_coordinates": size}
+        yield CoordinateConstants(**numbers), T
+
+
+ONES = CoordinateConstants(gap=1.0, L=1.0, sigma=1.0, n_coordinates=4)
 
 
 def test_con_step_size_and_updates_give_the_condition_and_the_bound():
     """(9) and (10) imply (7), and (8) is at most (11)."""
     largest = 0.0
-    for gap, L, sigma, M, T, _ in constants(3000, 0):
-        K = theory.con_least_updates(gap, L, sigma, M, T)
-        step = theory.con_step_size(gap, L, sigma, K, M)
-        assert theory.con_condition(step, L, M, T) <= 1.0 + 1e-9
+    for known, T in constants(3000, 0):
+        gap, L, sigma, M = known.gap, known.L, known.sigma, known.n_gradients
+        K = theory.con_least_updates(known, T)
+        step = theory.con_step_size(known, K)
+        assert theory.con_condition(known, step, T) <= 1.0 + 1e-9
         # (8) for a constant step, its first updates without anything before them left aside
         noise = K * (step**2 * M * L + 2.0 * (L * M) ** 2 * step * T * step**2) * sigma**2
         eighth = (2.0 * gap + noise) / (M * K * step)
-        largest = max(largest, eighth / theory.con_bound(gap, L, sigma, K, M))
+        largest = max(largest, eighth / theory.con_bound(known, K))
     assert 0.9 < largest <= 1.0 + 1e-9
 
 
 def test_con_condition_fails_without_enough_updates():
     """(10) is no idle demand: with a twentieth of the updates the step (9) is too long."""
     tried = 0
-    for gap, L, sigma, M, T, _ in constants(200, 1):
-        K = theory.con_least_updates(gap, L, sigma, M, T) / 20.0
+    for known, T in constants(200, 1):
+        K = theory.con_least_updates(known, T) / 20.0
         if K > 1.0:
-            step = theory.con_step_size(gap, L, sigma, K, M)
-            assert theory.con_condition(step, L, M, T) > 1.0
+            step = theory.con_step_size(known, K)
+            assert theory.con_condition(known, step, T) > 1.0
             tried += 1
     assert tried > 20
 
@@ -58,49 +65,50 @@ def test_incon_step_size_and_writes_give_the_condition_and_the_bound():
     """(17) and (18) imply (15), and (16) as derived is at most (19)."""
     largest = 0.0
     rng = np.random.default_rng(2)
-    for gap, L, sigma, M, T, n in constants(3000, 2):
-        K = theory.incon_least_writes(gap, L, sigma, M, n, T)
-        step = theory.incon_step_size(gap, L, sigma, K, M, n)
-        L_max = L * rng.uniform(1e-3, 1.0)
-        assert theory.incon_condition(step, L, L_max, M, n, T) <= 1.0
-        sixteenth = theory.incon_bound_of_step(step, gap, L, L_max, sigma, K, M, n, T)
-        largest = max(largest, sixteenth / theory.incon_bound(gap, L, sigma, K, M, n))
+    for known, T in constants(3000, 2):
+        K = theory.incon_least_writes(known, T)
+        step = theory.incon_step_size(known, K)
+        known = dataclasses.replace(known, L_max=known.L * rng.uniform(1e-3, 1.0))
+        assert theory.incon_condition(known, step, T) <= 1.0
+        sixteenth = theory.incon_bound_of_step(known, step, K, T)
+        largest = max(largest, sixteenth / theory.incon_bound(known, K))
     assert 0.2 < largest <= 0.4
 
 
 def test_largest_age_is_the_inverse_of_the_least_updates():
-    for gap, L, sigma, M, T, n in constants(500, 3):
-        K = theory.con_least_updates(gap, L, sigma, M, T)
-        assert theory.con_largest_age(gap, L, sigma, K, M) >= T
-        if K > 1 and theory.con_least_updates(gap, L, sigma, M, T + 1) > K:
-            assert theory.con_largest_age(gap, L, sigma, K, M) == T
-        K = theory.incon_least_writes(gap, L, sigma, M, n, T)
-        assert theory.incon_largest_age(gap, L, sigma, K, M, n) >= T
-        if K > 1 and theory.incon_least_writes(gap, L, sigma, M, n, T + 1) > K:
-            assert theory.incon_largest_age(gap, L, sigma, K, M, n) == T
-    assert theory.con_largest_age(1.0, 1.0, 1.0, 3, 1) is None
-    assert theory.con_largest_age(1.0, 1.0, 1.0, 4, 1) == 0
-    assert theory.incon_largest_age(1.0, 1.0, 1.0, 63, 1, 4) is None
-    assert theory.incon_largest_age(1.0, 1.0, 1.0, 64, 1, 4) == 0
+    for known, T in constants(500, 3):
+        K = theory.con_least_updates(known, T)
+        assert theory.con_largest_age(known, K) >= T
+        if K > 1 and theory.con_least_updates(known, T + 1) > K:
+            assert theory.con_largest_age(known, K) == T
+        K = theory.incon_least_writes(known, T)
+        assert theory.incon_largest_age(known, K) >= T
+        if K > 1 and theory.incon_least_writes(known, T + 1) > K:
+            assert theory.incon_largest_age(known, K) == T
+    assert theory.con_largest_age(ONES, 3) is None
+    assert theory.con_largest_age(ONES, 4) == 0
+    assert theory.incon_largest_age(ONES, 63) is None
+    assert theory.incon_largest_age(ONES, 64) == 0
 
 
 def test_largest_age_of_a_step_meets_the_condition_and_one_more_does_not():
     rng = np.random.default_rng(4)
     for _ in range(500):
         L, M, n = 10.0 ** rng.uniform(-2, 2), int(rng.integers(1, 50)), int(rng.integers(1, 1000))
-        L_max = L * rng.uniform(0.01, 1.0)
+        numbers = {"L": L, "n_gradients": M, "n_coordinates": n, "L_max": L * rng.uniform(0.01, 1)}
+        known = dataclasses.replace(ONES, **numbers)
         step = 10.0 ** rng.uniform(-4, -0.01) / (M * L)
-        age = theory.con_largest_age_of_step(step, L, M)
-        assert theory.con_condition(step, L, M, age) <= 1.0 + 1e-6
-        assert theory.con_condition(step, L, M, age + 1) > 1.0
+        age = theory.con_largest_age_of_step(known, step)
+        assert theory.con_condition(known, step, age) <= 1.0 + 1e-6
+        assert theory.con_condition(known, step, age + 1) > 1.0
         step *= 0.5  # (15) has 2 M L_max step
-        age = theory.incon_largest_age_of_step(step, L, L_max, M, n)
-        assert theory.incon_condition(step, L, L_max, M, n, age) <= 1.0 + 1e-6
-        assert theory.incon_condition(step, L, L_max, M, n, age + 1) > 1.0
-    assert theory.con_largest_age_of_step(1.1, 1.0, 1) is None
-    assert theory.con_largest_age_of_step(1.0, 1.0, 1) == 0
-    assert theory.incon_largest_age_of_step(0.6, 1.0, 1.0, 1, 10) is None
-    assert theory.incon_largest_age_of_step(0.5, 1.0, 1.0, 1, 10) == 0
+        age = theory.incon_largest_age_of_step(known, step)
+        assert theory.incon_condition(known, step, age) <= 1.0 + 1e-6
+        assert theory.incon_condition(known, step, age + 1) > 1.0
+    assert theory.con_largest_age_of_step(ONES, 1.1) is None
+    assert theory.con_largest_age_of_step(ONES, 1.0) == 0
+    assert theory.incon_largest_age_of_step(ONES, 0.6) is None
+    assert theory.incon_largest_age_of_step(ONES, 0.5) == 0
 
 
 @pytest.mark.parametrize("age", [0, 1, 3, 50])
@@ -109,11 +117,12 @@ def test_bound_of_any_steps(age):
     rng = np.random.default_rng(5)
     steps = rng.uniform(0.2, 1.0, 30) * 0.002
     gap, L, sigma, M = 0.7, 1.3, 2.0, 3
+    known = Constants(gap=gap, L=L, sigma=sigma, n_gradients=M)
     total = 2.0 * gap
     for k, g in enumerate(steps):
         before = sum(steps[j] ** 2 for j in range(max(0, k - age), k))
         total += (g * g * M * L + 2.0 * L * L * M * M * g * before) * sigma**2
-    bound = theory.con_bound_of_steps(steps, gap, L, sigma, M, age)
+    bound = theory.con_bound_of_steps(known, steps, age)
     assert bound == pytest.approx(total / (M * steps.sum()), rel=1e-12)
 
 
@@ -125,8 +134,8 @@ def test_steps_that_break_the_condition_are_refused():
     )  # (7) with L = M = 1
     assert left > 1.0
     with pytest.raises(ValueError, match=rf"left side is {left:.4g} at update 20"):
-        theory.con_bound_of_steps(steps, 1.0, 1.0, 1.0, 1, 4)
-    theory.con_bound_of_steps(np.full(50, 0.1), 1.0, 1.0, 1.0, 1, 4)
+        theory.con_bound_of_steps(ONES, steps, 4)
+    theory.con_bound_of_steps(ONES, np.full(50, 0.1), 4)
 
 
 @pytest.mark.parametrize("age", [0, 5, 20])
@@ -138,7 +147,8 @@ def test_a_simulation_with_consistent_reads_keeps_below_the_bound(age, M):
     # L = 1 and f* = 0
     x = np.full((runs, d), 1.5)
     gap = d * (1.0 - np.cos(1.5))
-    step = min(theory.con_step_size(gap, L, sigma, K, M), 0.9 / (L * M * (1.0 + 1.5 * age)))
+    known = Constants(gap=gap, L=L, sigma=sigma, n_gradients=M)
+    step = min(theory.con_step_size(known, K), 0.9 / (L * M * (1.0 + 1.5 * age)))
     steps = step * rng.uniform(0.5, 1.0, K)
     past, squares = [x], np.zeros(K)
     for k in range(K):
@@ -150,7 +160,7 @@ def test_a_simulation_with_consistent_reads_keeps_below_the_bound(age, M):
             total += np.sin(read) + rng.standard_normal((runs, d)) * sigma / np.sqrt(d)
         x = x - steps[k] * total
         past.append(x)
-    bound = theory.con_bound_of_steps(steps, gap, L, sigma, M, age)
+    bound = theory.con_bound_of_steps(known, steps, age)
     seen = theory.ergodic_gradient_norm(steps, squares)
     assert 0.02 * bound < seen < bound
 
@@ -165,8 +175,11 @@ def test_a_simulation_with_inconsistent_reads_keeps_below_the_bound(age):
     L, L_max = float(np.linalg.eigvalsh(A)[-1]), float(A.diagonal().max())
     x = np.full((runs, n), 2.0)
     gap = 0.5 * float(x[0] @ A @ x[0])
-    step = theory.incon_step_size(gap, L, sigma, K, M, n)
-    while theory.incon_condition(step, L, L_max, M, n, age) > 1.0:
+    known = CoordinateConstants(
+        gap=gap, L=L, L_max=L_max, sigma=sigma, n_gradients=M, n_coordinates=n
+    )
+    step = theory.incon_step_size(known, K)
+    while theory.incon_condition(known, step, age) > 1.0:
         step *= 0.9
     writes, each, squares = [], np.arange(runs), np.zeros(K)
     for k in range(K):
@@ -181,34 +194,29 @@ def test_a_simulation_with_inconsistent_reads_keeps_below_the_bound(age):
         change = -step * total[each, coordinate]
         x[each, coordinate] += change
         writes.append((coordinate, change))
-    bound = theory.incon_bound_of_step(step, gap, L, L_max, sigma, K, M, n, age)
+    bound = theory.incon_bound_of_step(known, step, K, age)
     assert 0.02 * bound < theory.ergodic_gradient_norm(np.full(K, step), squares) < bound
 
 
-CON = {"gap": 1.0, "L": 1.0, "sigma": 1.0, "n_updates": 10, "n_gradients": 1}
-INCON = {"gap": 1.0, "L": 1.0, "sigma": 1.0, "n_writes": 10, "n_gradients": 1, "n_coordinates": 4}
-OF_STEP = {"step": 0.1, "L": 1.0, "L_max": 1.0, "n_gradients": 1, "n_coordinates": 4}
+CON = {"gap": 1.0, "L": 1.0, "sigma": 1.0, "n_gradients": 1}
+INCON = {**CON, "L_max": 1.0, "n_coordinates": 4}
 
-
-def without(arguments, *names, **more):
-    return {k: v for k, v in arguments.items() if k not in names} | more
-
-
+# what each function takes besides what is known
 SOUND = {
-    "con_step_size": CON,
-    "con_least_updates": without(CON, "n_updates", age=1),
-    "con_largest_age": CON,
-    "con_bound": CON,
-    "con_condition": {"step": 0.1, "L": 1.0, "n_gradients": 1, "age": 1},
-    "con_largest_age_of_step": {"step": 0.1, "L": 1.0, "n_gradients": 1},
-    "con_bound_of_steps": without(CON, "n_updates", steps=[0.1, 0.1], age=1),
-    "incon_step_size": INCON,
-    "incon_least_writes": without(INCON, "n_writes", age=1),
-    "incon_largest_age": INCON,
-    "incon_bound": INCON,
-    "incon_condition": {**OF_STEP, "age": 1},
-    "incon_largest_age_of_step": OF_STEP,
-    "incon_bound_of_step": {**INCON, **OF_STEP, "age": 1},
+    "con_step_size": {"n_updates": 10},
+    "con_least_updates": {"age": 1},
+    "con_largest_age": {"n_updates": 10},
+    "con_bound": {"n_updates": 10},
+    "con_condition": {"step": 0.1, "age": 1},
+    "con_largest_age_of_step": {"step": 0.1},
+    "con_bound_of_steps": {"steps": [0.1, 0.1], "age": 1},
+    "incon_step_size": {"n_writes": 10},
+    "incon_least_writes": {"age": 1},
+    "incon_largest_age": {"n_writes": 10},
+    "incon_bound": {"n_writes": 10},
+    "incon_condition": {"step": 0.1, "age": 1},
+    "incon_largest_age_of_step": {"step": 0.1},
+    "incon_bound_of_step": {"step": 0.1, "n_writes": 10, "age": 1},
 }
 BAD = {
     **dict.fromkeys(["gap", "L", "L_max", "sigma", "step"], (0.0, -1.0, np.inf, np.nan, "1", True)),
@@ -221,23 +229,39 @@ BAD = {
     ("function", "name"), [(f, name) for f in SOUND for name in SOUND[f] if name in BAD]
 )
 def test_numbers_out_of_range_are_refused(function, name):
-    getattr(theory, function)(**SOUND[function])
+    getattr(theory, function)(CoordinateConstants(**INCON), **SOUND[function])
     for value in BAD[name]:
         with pytest.raises(ValueError, match=name):
-            getattr(theory, function)(**SOUND[function] | {name: value})
+            getattr(theory, function)(ONES, **SOUND[function] | {name: value})
+
+
+@pytest.mark.parametrize(
+    ("kind", "sound", "name"),
+    [(Constants, CON, name) for name in CON] + [(CoordinateConstants, INCON, n) for n in INCON],
+)
+def test_constants_out_of_range_are_refused(kind, sound, name):
+    kind(**sound)
+    for value in BAD[name]:
+        with pytest.raises(ValueError, match=name):
+            kind(**sound | {name: value})
+
+
+def test_the_constant_along_one_coordinate_is_at_most_the_gradients():
+    assert CoordinateConstants(**INCON | {"L": 3.0, "L_max": 2.0}).along_one == 2.0
+    assert CoordinateConstants(**INCON | {"L": 3.0, "L_max": None}).along_one == 3.0
 
 
 @pytest.mark.parametrize("steps", [[], [0.1, 0.0], [0.1, -0.1], [0.1, np.inf], [[0.1]], [np.nan]])
 def test_steps_out_of_range_are_refused(steps):
     with pytest.raises(ValueError, match="steps must be"):
-        theory.con_bound_of_steps(steps, 1.0, 1.0, 1.0, 1, 1)
+        theory.con_bound_of_steps(ONES, steps, 1)
     with pytest.raises(ValueError, match="age must be a whole number"):
-        theory.con_bound_of_steps([0.1], 1.0, 1.0, 1.0, 1, 0.5)
+        theory.con_bound_of_steps(ONES, [0.1], 0.5)
 
 
 def test_a_step_that_breaks_the_condition_has_no_bound():
     with pytest.raises(ValueError, match=r"condition \(15\)"):
-        theory.incon_bound_of_step(0.6, 1.0, 1.0, 1.0, 1.0, 10, 1, 4, 0)
+        theory.incon_bound_of_step(ONES, 0.6, 10, 0)
 
 
 def test_ergodic_gradient_norm():
@@ -615,22 +639,24 @@ def test_the_sections_numbers_are_the_formulas(consistent):
     assert (found["L"], found["L_max"], found["sigma"]) == pytest.approx((L, L_max, sigma))
     assert found["gap"] == pytest.approx(gap)
     n = made.n_features + 1
-    known = gap, L, sigma
+    known = CoordinateConstants(
+        gap=gap, L=L, L_max=L_max, sigma=sigma, n_gradients=2, n_coordinates=n
+    )
     if consistent:
         expected = {
-            "paper_step": theory.con_step_size(*known, 30_000, 2),
-            "least_updates": theory.con_least_updates(*known, 2, 1),
-            "largest_age": theory.con_largest_age(*known, 30_000, 2),
-            "step_condition": theory.con_condition(0.01, L, 2, 1),
-            "bound": theory.con_bound(*known, 30_000, 2),
+            "paper_step": theory.con_step_size(known, 30_000),
+            "least_updates": theory.con_least_updates(known, 1),
+            "largest_age": theory.con_largest_age(known, 30_000),
+            "step_condition": theory.con_condition(known, 0.01, 1),
+            "bound": theory.con_bound(known, 30_000),
         }
     else:  # a write cycle is n writes
         expected = {
-            "paper_step": theory.incon_step_size(*known, 30_000 * n, 2, n),
-            "least_updates": -(-theory.incon_least_writes(*known, 2, n, n) // n),
-            "largest_age": theory.incon_largest_age(*known, 30_000 * n, 2, n) // n,
-            "step_condition": theory.incon_condition(0.01, L, L_max, 2, n, n),
-            "bound": theory.incon_bound(*known, 30_000 * n, 2, n),
+            "paper_step": theory.incon_step_size(known, 30_000 * n),
+            "least_updates": -(-theory.incon_least_writes(known, n) // n),
+            "largest_age": theory.incon_largest_age(known, 30_000 * n) // n,
+            "step_condition": theory.incon_condition(known, 0.01, n),
+            "bound": theory.incon_bound(known, 30_000 * n),
         }
     assert {name: found[name] for name in expected} == pytest.approx(expected)
     assert found["step_condition_holds"]

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from hogshare import BSP, PBSP, SAGA, SDCA, SGD, SSP, Master, Shared, Stop, problems, solve
-from hogshare.engine import loop, sides
 from hogshare.engine.checks import Checks
 from hogshare.kernels import layout
 from hogshare.runtimes import placement, pool
@@ -24,15 +23,15 @@ def problem_of(n_rows=2_000):
 
 
 @pytest.fixture
-def turns(monkeypatch):
+def turns(seams):
     """Who has taken turns, in which thread: pairs of worker and thread."""
-    seen, turn = set(), sides.Worker.turn
+    seen, turn = set(), seams.loop.quantum
 
     def seen_turn(worker, n_blocks):
         seen.add((worker.me, threading.get_ident()))
         return turn(worker, n_blocks)
 
-    monkeypatch.setattr(sides.Worker, "turn", seen_turn)
+    seams.loop.quantum = seen_turn
     return seen
 
 
@@ -67,26 +66,26 @@ def test_the_calling_thread_is_never_bound_to_a_core(monkeypatch, turns, known):
 
 
 @pytest.mark.parametrize(("epochs", "turns_taken"), [(1, 1), (5, 1), (2_000, None)])
-def test_a_run_of_a_moment_is_one_turn(epochs, turns_taken, monkeypatch):
+def test_a_run_of_a_moment_is_one_turn(epochs, turns_taken, seams):
     """It sees by itself that there is nothing left; a long one can be interrupted."""
-    calls, turn = [], sides.Worker.turn
-    monkeypatch.setattr(sides.Worker, "turn", lambda *given: calls.append(1) or turn(*given))
+    calls, turn = [], seams.loop.quantum
+    seams.loop.quantum = lambda *given: calls.append(1) or turn(*given)
     assert solve(problem_of(), stop=Stop(epochs=epochs), seed=0).n_epochs == epochs
     assert len(calls) == turns_taken if turns_taken else len(calls) > 1
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="needs Linux")
-def test_no_other_begins_on_the_calling_threads_core(monkeypatch):
+def test_no_other_begins_on_the_calling_threads_core(seams):
     usable, sent = os.sched_getaffinity(0), []
     if len(usable) < 2:
         pytest.skip("one usable core")
-    submit_to = pool.Pool.submit_to
+    submit_to = seams.loop.submit
 
     def noted(threads, cores, *task):
         sent.append(set(cores))
         return submit_to(threads, cores, *task)
 
-    monkeypatch.setattr(pool.Pool, "submit_to", noted)
+    seams.loop.submit = noted
     run = {"runtime": "threads", "n_workers": 2, "seed": 0}
     for _ in range(5):
         solve(problem_of(), stop=Stop(epochs=1), **run)
@@ -115,8 +114,8 @@ def test_who_has_epochs_to_report_is_no_worker(turns, barrier):
     assert threading.get_ident() not in {thread for _, thread in turns}
 
 
-def test_a_callback_that_takes_long_is_not_taken_for_a_barrier_that_is_stuck(monkeypatch):
-    monkeypatch.setattr(loop, "STUCK_NS", 100_000_000)
+def test_a_callback_that_takes_long_is_not_taken_for_a_barrier_that_is_stuck(seams):
+    seams.clock.until_stuck_ns = 100_000_000
 
     def slow(epoch, snapshot):
         time.sleep(0.5 if epoch == 2 else 0.0)
@@ -162,9 +161,9 @@ def raised_by(number):
 @pytest.mark.parametrize("name", RUNS)
 @pytest.mark.parametrize("before", [True, False], ids=["before a turn", "after it"])
 @pytest.mark.parametrize("number", [1, 5])
-def test_who_is_interrupted_between_turns_holds_nobody(monkeypatch, name, before, number):
+def test_who_is_interrupted_between_turns_holds_nobody(seams, name, before, number):
     """Neither the others, who may wait for it at a barrier, nor the master, who ends last."""
-    turn, interrupt = sides.Worker.turn, raised_by(number)
+    turn, interrupt = seams.loop.quantum, raised_by(number)
 
     def interrupted(worker, n_blocks):
         if before:
@@ -182,9 +181,9 @@ def test_who_is_interrupted_between_turns_holds_nobody(monkeypatch, name, before
             super().__init__(*args, **options)
             crews.append(self)
 
-    monkeypatch.setattr(threads_module, "ThreadCrew", Crew)
-    with monkeypatch.context() as patch:
-        patch.setattr(sides.Worker, "turn", interrupted)
+    seams.loop.crew = Crew
+    with seams.for_now() as now:
+        now.loop.quantum = interrupted
         began = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
             solve(problem_of(), stop=ENDLESS, **run)
@@ -211,15 +210,15 @@ def test_an_error_of_the_hooks_ends_the_run(name):
     assert caught.value.__context__ is None
 
 
-def test_an_error_in_another_thread_is_raised_here(monkeypatch):
-    turn = sides.Worker.turn
+def test_an_error_in_another_thread_is_raised_here(seams):
+    turn = seams.loop.quantum
 
     def failing(worker, n_blocks):
         if worker.me == 1:
             raise ZeroDivisionError("in worker 1")
         return turn(worker, n_blocks)
 
-    monkeypatch.setattr(sides.Worker, "turn", failing)
+    seams.loop.quantum = failing
     with pytest.raises(ZeroDivisionError, match="in worker 1"):
         solve(problem_of(), stop=ENDLESS, runtime="threads", n_workers=2)
 

@@ -196,7 +196,7 @@ def barrier(text: str) -> str:
 
 def block_time(text: str) -> str:
     """Check the words of a law of block times, such as ``uniform:0.5,1.5``, and return them."""
-    from hogshare.simulation import blocktimes
+    from hogshare.clockwork import blocktimes
 
     return _checked(blocktimes.parse, text)
 
@@ -210,7 +210,7 @@ def slow_workers(text: str) -> tuple[float, float]:
 
 
 def poll(text: str) -> float | None:
-    """Parse seconds between looks, where ``none`` means to pass at the very moment."""
+    """Parse seconds between polls, where ``none`` means to pass at the very moment."""
     return None if text == "none" else positive(text)
 
 

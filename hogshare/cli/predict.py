@@ -15,7 +15,7 @@ Print one prediction a line. With --proba, the first line has the classes and ev
 probabilities, with tabs between. Rows of text are predicted as they come, so that a pipe may be as
 long as it likes.
 
-In a file of LIBSVM text the model's columns are looked for where those of the file that it was
+In a file of LIBSVM text the model's columns are taken from where those of the file that it was
 fitted to were: indices begin at 0 or 1 as they did there. Values in further columns are left out,
 and columns that do not occur are zero. In CSV they are found by their names, if the file that the
 model was fitted to had names, else in their order."""

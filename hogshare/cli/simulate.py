@@ -86,7 +86,7 @@ def add_psp_options(parser: Any) -> None:
     parser.add_argument(
         "--poll",
         type=options.positive,
-        help="virtual seconds after which who may not pass looks again (default: 0.05; 2a and 2c: "
+        help="virtual seconds after which who may not pass polls again (default: 0.05; 2a and 2c: "
         "0.2)",
     )
     parser.add_argument(
@@ -170,7 +170,7 @@ def add_progress_options(parser: Any) -> None:
         "--poll",
         type=options.poll,
         default=0.05,
-        help="virtual seconds after which who may not pass looks again; none: it passes at the "
+        help="virtual seconds after which who may not pass polls again; none: it passes at the "
         "moment from which it may (default: %(default)s)",
     )
     parser.add_argument(
@@ -256,7 +256,7 @@ def show_errors(result: dict[str, Any]) -> None:
     settings = result["settings"]
     console.say(
         f"{settings['n_workers']:,} workers, {settings['n_parameters']:,} parameters, "
-        f"{settings['laws'][0]}, after {settings['seconds']:g} virtual seconds, looks every "
+        f"{settings['laws'][0]}, after {settings['seconds']:g} virtual seconds, polls every "
         f"{settings['poll']:g} s; means over {settings['seeds']} seeds"
     )
     for note in result["notes"]:
@@ -326,7 +326,7 @@ def show_psp(result: dict[str, Any]) -> None:
     console.show_table(header, rows, title=f"{result['figure']}: {result['title']}")
     settings = result["settings"]
     console.say(
-        f"{settings['n_workers']:,} workers, {settings['seconds']:g} virtual seconds, looks every "
+        f"{settings['n_workers']:,} workers, {settings['seconds']:g} virtual seconds, polls every "
         f"{settings['poll']:g} s; means over {settings['seeds']} seeds"
     )
     for note in result["notes"]:
@@ -357,7 +357,8 @@ def show_bounds(result: dict[str, Any]) -> None:
 def run_progress(args: Any) -> int:
     """Simulate, print, and store what was asked for."""
     from hogshare import barriers
-    from hogshare.simulation import blocktimes, progress, slow
+    from hogshare.clockwork import blocktimes
+    from hogshare.clockwork.progressing import progress, slow
 
     outputs.check_file(args.json)
     began = time.perf_counter()

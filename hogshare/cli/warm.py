@@ -167,7 +167,7 @@ def all_done() -> set[str]:
 
 
 def write_down(done: set[str]) -> None:
-    """Note what has been warmed; where that cannot be written the next call looks for itself."""
+    """Note what has been warmed; where that cannot be written the next call finds out by itself."""
     from hogshare import files
     from hogshare.kernels import jit
 
@@ -208,7 +208,7 @@ def fits(args: Any) -> Iterator[Fit]:
 def sparse(values: Any) -> Any:
     """Rows that are plain where they are few columns, and else as vectorizers leave them.
 
-    Those have columns in any order; with 64 bits each they are looked at another time as well.
+    Those have columns in any order; with 64 bits each they are checked another time as well.
     """
     import numpy as np
     import scipy.sparse as sp

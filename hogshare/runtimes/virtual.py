@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from hogshare.barriers import Barrier, name_of
+from hogshare.clockwork.churn import DIE, JOIN, LEAVE
 from hogshare.engine.arrays import NOTHING, Shapes, private_memory
 from hogshare.engine.checks import AtRest
 from hogshare.engine.loop import STUCK_NS, Compute, Rest, Sleep, Wait, Wish, loop_of
@@ -30,7 +31,6 @@ from hogshare.runtimes.clerk import Clerk
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
 from hogshare.runtimes.monitor import Monitor
 from hogshare.runtimes.parking import Parking
-from hogshare.simulation.churn import DIE, JOIN, LEAVE
 from hogshare.simulation.links import CONTROL_BYTES, Link, Traffic, message_bytes
 from hogshare.simulation.simulator import SimulationError, Simulator
 

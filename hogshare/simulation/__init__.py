@@ -1,7 +1,8 @@
 """A virtual clock: how long blocks take, who waits for whom, and who sees whom.
 
-Nothing here computes a gradient: `Simulator` describes a run that `hogshare.solve` carries out.
-Names are imported when they are first used.
+Nothing here computes a gradient: `Simulator` describes a run that `hogshare.solve` carries out, and
+`progress` runs clocks and barriers alone (`hogshare.clockwork`). Names are imported when they are
+first used.
 
 Examples
 --------
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING
 from hogshare import lazy
 
 if TYPE_CHECKING:
-    from hogshare.simulation.blocktimes import (
+    from hogshare.clockwork.blocktimes import (
         Constant,
         Exponential,
         Gamma,
@@ -26,42 +27,42 @@ if TYPE_CHECKING:
         Measured,
         Uniform,
     )
-    from hogshare.simulation.churn import Churn
+    from hogshare.clockwork.churn import Churn
+    from hogshare.clockwork.membership import Membership
+    from hogshare.clockwork.overlay import Drawn, Overlay, SizeEstimate, Window
+    from hogshare.clockwork.placement import Placement
+    from hogshare.clockwork.progressing import Progress, progress, slow
+    from hogshare.clockwork.tuning import Candidate, Tuned, tune
+    from hogshare.prediction.prediction import Prediction
     from hogshare.simulation.links import MODEL, Link, Network
-    from hogshare.simulation.membership import Membership
-    from hogshare.simulation.overlay import Drawn, Overlay, SizeEstimate, Window
-    from hogshare.simulation.placement import Placement
-    from hogshare.simulation.prediction import Prediction
-    from hogshare.simulation.progressing import Progress, progress, slow
     from hogshare.simulation.simulator import SimulationError, Simulator
-    from hogshare.simulation.tuning import Candidate, Tuned, tune
 
 _PLACES = {
-    "Candidate": "tuning",
-    "Churn": "churn",
-    "Constant": "blocktimes",
-    "Drawn": "overlay",
-    "Exponential": "blocktimes",
-    "Gamma": "blocktimes",
-    "Link": "links",
-    "LogNormal": "blocktimes",
-    "MODEL": "links",
-    "Measured": "blocktimes",
-    "Membership": "membership",
-    "Network": "links",
-    "Overlay": "overlay",
-    "Placement": "placement",
-    "Prediction": "prediction",
-    "Progress": "progressing",
-    "SimulationError": "simulator",
-    "Simulator": "simulator",
-    "SizeEstimate": "overlay",
-    "Tuned": "tuning",
-    "Uniform": "blocktimes",
-    "Window": "overlay",
-    "progress": "progressing",
-    "slow": "progressing",
-    "tune": "tuning",
+    "Candidate": "clockwork.tuning",
+    "Churn": "clockwork.churn",
+    "Constant": "clockwork.blocktimes",
+    "Drawn": "clockwork.overlay",
+    "Exponential": "clockwork.blocktimes",
+    "Gamma": "clockwork.blocktimes",
+    "Link": "simulation.links",
+    "LogNormal": "clockwork.blocktimes",
+    "MODEL": "simulation.links",
+    "Measured": "clockwork.blocktimes",
+    "Membership": "clockwork.membership",
+    "Network": "simulation.links",
+    "Overlay": "clockwork.overlay",
+    "Placement": "clockwork.placement",
+    "Prediction": "prediction.prediction",
+    "Progress": "clockwork.progressing",
+    "SimulationError": "simulation.simulator",
+    "Simulator": "simulation.simulator",
+    "SizeEstimate": "clockwork.overlay",
+    "Tuned": "clockwork.tuning",
+    "Uniform": "clockwork.blocktimes",
+    "Window": "clockwork.overlay",
+    "progress": "clockwork.progressing",
+    "slow": "clockwork.progressing",
+    "tune": "clockwork.tuning",
 }
 
 __all__ = [
@@ -92,4 +93,4 @@ __all__ = [
     "tune",
 ]
 
-__getattr__, __dir__ = lazy.names(__name__, _PLACES)
+__getattr__, __dir__ = lazy.names(__name__, _PLACES, within="hogshare")

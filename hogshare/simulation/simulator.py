@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hogshare.barriers import LOOKS_PER_BLOCK, Barrier, numbers_of
+from hogshare.clockwork.blocktimes import BlockTime, Exponential, law_of
+from hogshare.clockwork.churn import Churn
+from hogshare.clockwork.overlay import Overlay
+from hogshare.clockwork.placement import ASK_AND_ANSWER, Placement
 from hogshare.ranges import LONGEST, keep_whole, numbers, positive, seconds
-from hogshare.simulation.blocktimes import BlockTime, Exponential, law_of
-from hogshare.simulation.churn import Churn
 from hogshare.simulation.links import Network
-from hogshare.simulation.overlay import Overlay
-from hogshare.simulation.placement import ASK_AND_ANSWER, Placement
 
 if TYPE_CHECKING:
     from hogshare.problems.model import Model
@@ -224,14 +224,14 @@ class Simulator:
             seconds = (per_draw + ASK_AND_ANSWER) * self.network.link.latency
         return round(messages), seconds
 
-    def poll_seconds(self, barrier: str, must_look: bool, late: float = 0.0) -> float:
+    def poll_seconds(self, barrier: str, must_poll: bool, late: float = 0.0) -> float:
         """After how long a worker that is held polls again; 0: at the moment it may pass.
 
         Parameters
         ----------
         barrier : str
             Its name.
-        must_look : bool
+        must_poll : bool
             Whether polls change what it says: it draws a new sample at each, or is the user's.
         late : float, default=0.0
             What stragglers add to every block.
@@ -239,19 +239,19 @@ class Simulator:
         Raises
         ------
         ValueError
-            If it must look, and `poll` is 0, or nothing says what it should be.
+            If it must poll, and `poll` is 0, or nothing says what it should be.
         """
-        if self.poll == 0.0 and must_look:
+        if self.poll == 0.0 and must_poll:
             raise ValueError(
                 f"poll=0 lets a worker pass at the very moment it may, and {barrier} says "
-                "something else at every look: give the seconds between two looks."
+                "something else at every poll: give the seconds between two polls."
             )
         if self.poll is not None:
             return float(self.poll)
         mean = self.block_time.mean + late
-        if must_look and mean == 0.0:
+        if must_poll and mean == 0.0:
             raise ValueError(
-                f"{barrier} says something else at every look, and blocks take no time of which "
-                "the seconds between two looks could be a part: give poll."
+                f"{barrier} says something else at every poll, and blocks take no time of which "
+                "the seconds between two polls could be a part: give poll."
             )
-        return mean / LOOKS_PER_BLOCK if must_look else 0.0
+        return mean / LOOKS_PER_BLOCK if must_poll else 0.0

@@ -120,7 +120,7 @@ def solve(
         Where to start: coefficients, intercept, averages and step counter; of a gradient of one's
         own the vector. `SAGA` and `SDCA` go on
         with what the model remembers (`Model.memory`), also with another `alpha`; without, SAGA
-        looks at all rows once to remember the derivatives at a start other than zero, and SDCA
+        reads all rows once to remember the derivatives at a start other than zero, and SDCA
         starts from zero only.
     trace : int or None, default=None
         Snapshots of the model per epoch, for the report's curves. The objective is evaluated on

@@ -30,8 +30,8 @@ MOST_STEPS = 1 << 16  # evaluated between two snapshots
 
 
 @dataclass(frozen=True)
-class Constants:
-    """What both analyses need to know of a run; ages and updates are the model's, not coordinates.
+class Known:
+    """What the analysis needs to know of a run; ages and updates are the model's, not coordinates.
 
     A model's update is one write cycle on the lock-free plane: with inconsistent reads the analysis
     counts it as one write per coordinate, or as what it is where it writes just one.
@@ -40,13 +40,8 @@ class Constants:
         does not wait for
     """
 
-    gap: float
-    L: float
-    L_max: float
-    sigma: float
+    of: theory.CoordinateConstants
     n_updates: float
-    n_gradients: int
-    n_coordinates: int
     consistent: bool
     one_coordinate: bool = False
     own: int = 0
@@ -54,55 +49,53 @@ class Constants:
     def age_of(self, n_workers: int) -> int:
         """Age that so many workers make: the updates that their gradients under way make."""
         gradients = n_workers - 1 + self.own
-        return -(-gradients // self.n_gradients) if self.consistent else gradients
+        return -(-gradients // int(self.of.n_gradients)) if self.consistent else gradients
 
     def workers_of(self, age: int) -> int:
         """The most workers that make no larger age; at least 1, who makes none."""
-        gradients = age * self.n_gradients if self.consistent else age
+        gradients = age * int(self.of.n_gradients) if self.consistent else age
         return max(1, gradients + 1 - self.own)
 
     @property
     def writes(self) -> int:
         """The analysis' iterations in an update."""
-        return 1 if self.consistent or self.one_coordinate else self.n_coordinates
+        return 1 if self.consistent or self.one_coordinate else int(self.of.n_coordinates)
+
+    @property
+    def n_writes(self) -> float:
+        """K of the analysis."""
+        return self.n_updates * self.writes
 
     def step_size(self) -> float:
         """The paper's constant step, (9) or (17)."""
         if self.consistent:
-            return theory.con_step_size(*self._run)
-        return theory.incon_step_size(*self._run, self.n_coordinates)
+            return theory.con_step_size(self.of, self.n_updates)
+        return theory.incon_step_size(self.of, self.n_writes)
 
     def least_updates(self, age: float) -> int:
         """Updates that (10) or (18) asks for at an age."""
-        known = self.gap, self.L, self.sigma, self.n_gradients
         if self.consistent:
-            return theory.con_least_updates(*known, age)
-        n, writes = self.n_coordinates, self.writes
-        return math.ceil(theory.incon_least_writes(*known, n, writes * age) / writes)
+            return theory.con_least_updates(self.of, age)
+        return math.ceil(theory.incon_least_writes(self.of, self.writes * age) / self.writes)
 
     def largest_age(self) -> int | None:
         """Age that (10) or (18) allows."""
         if self.consistent:
-            return theory.con_largest_age(*self._run)
-        age = theory.incon_largest_age(*self._run, self.n_coordinates)
+            return theory.con_largest_age(self.of, self.n_updates)
+        age = theory.incon_largest_age(self.of, self.n_writes)
         return None if age is None else age // self.writes
 
     def condition(self, step: float, age: float) -> float:
         """Left side of (7) or (15)."""
         if self.consistent:
-            return theory.con_condition(step, self.L, self.n_gradients, age)
-        n, writes = self.n_coordinates, self.writes
-        return theory.incon_condition(step, self.L, self.L_max, self.n_gradients, n, writes * age)
+            return theory.con_condition(self.of, step, age)
+        return theory.incon_condition(self.of, step, self.writes * age)
 
     def bound(self) -> float:
         """(11) or (19)."""
         if self.consistent:
-            return theory.con_bound(*self._run)
-        return theory.incon_bound(*self._run, self.n_coordinates)
-
-    @property
-    def _run(self) -> tuple[float, float, float, float, int]:
-        return self.gap, self.L, self.sigma, self.n_updates * self.writes, self.n_gradients
+            return theory.con_bound(self.of, self.n_updates)
+        return theory.incon_bound(self.of, self.n_writes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,33 +184,30 @@ def theory_section(
     except ValueError as error:  # not smooth, or rows whose squared norms overflow
         return _nothing(str(error).rstrip("."))
     rows = sum(int(worker.get("rows", 0)) for worker in report.workers)
-    known = Constants(
-        found.at_start - found.lowest,
-        found.L,
-        found.L_max,
-        found.sigma,
+    gap = found.at_start - found.lowest
+    constants = {"gap": gap, "L": found.L, "L_max": found.L_max, "sigma": found.sigma}
+    if not all(0.0 < value < math.inf for value in constants.values()):
+        told = ", ".join(f"{name}={value:.3g}" for name, value in constants.items())
+        return _nothing(f"it needs finite constants above zero, and here {told}")
+    known = Known(
+        theory.CoordinateConstants(
+            **constants, n_gradients=n_gradients, n_coordinates=found.n_coordinates
+        ),
         n_updates=max(1.0, rows / (n_gradients * size)),
-        n_gradients=n_gradients,
-        n_coordinates=found.n_coordinates,
         consistent=algorithm.consistent,
         one_coordinate=algorithm.coordinate is not None,
         own=int(algorithm.own_under_way),
     )
-    if not (0.0 < known.gap < math.inf and known.L > 0.0 and 0.0 < known.sigma < math.inf):
-        return _nothing(
-            f"it needs finite constants above zero, and here gap={known.gap:.3g}, "
-            f"L={known.L:.3g}, sigma={known.sigma:.3g}"
-        )
     section: dict[str, Any] = {
         "reads": "consistent" if algorithm.consistent else "inconsistent",
-        "gap": known.gap,
+        "gap": gap,
         "lower_bound": found.lowest,
         "lower_bound_from": found.source,
-        "L": known.L,
+        "L": found.L,
         "rows_for_L": found.n_rows,
-        "L_max": known.L_max,
-        "sigma": known.sigma,
-        "n_coordinates": known.n_coordinates,
+        "L_max": found.L_max,
+        "sigma": found.sigma,
+        "n_coordinates": found.n_coordinates,
         "n_gradients": n_gradients,
         "n_updates": known.n_updates,
         **_ages(known, report),
@@ -325,13 +315,13 @@ def lower_bound(problem: RowProblem, model: Model) -> tuple[float, str]:
     return 0.0, "no loss is negative"
 
 
-def up_to(known: Constants) -> int:
+def up_to(known: Known) -> int:
     """Workers up to which the condition holds: as many as make no larger age than it allows."""
     allowed = known.largest_age()
     return 1 if allowed is None else known.workers_of(allowed)
 
 
-def is_expected(known: Constants, report: Report) -> bool:
+def is_expected(known: Known, report: Report) -> bool:
     """Whether two workers or more are allowed, and 19 of 20 ages of the run are."""
     allowed = known.largest_age()
     return allowed is not None and up_to(known) >= 2 and allowed >= p95_of(ages_of(report))
@@ -342,7 +332,7 @@ def ages_of(report: Report) -> np.ndarray:
     return report.staleness if report.ages is None else report.ages
 
 
-def sentence(known: Constants, report: Report, step: float | None) -> str:
+def sentence(known: Known, report: Report, step: float | None) -> str:
     """Whether linear speedup is to be expected, up to how many workers, and why."""
     law = "(10)" if known.consistent else "(18)"
     count, workers = f"{known.n_updates:,.0f}", up_to(known)
@@ -382,7 +372,7 @@ def _times(ratio: float) -> str:
     return f"{ratio:.2g} times" if ratio < 100.0 else f"{ratio:,.0f} times"
 
 
-def _ages(known: Constants, report: Report) -> dict[str, Any]:
+def _ages(known: Known, report: Report) -> dict[str, Any]:
     ages = ages_of(report)
     oldest = largest_of(ages)
     return {
@@ -395,7 +385,7 @@ def _ages(known: Constants, report: Report) -> dict[str, Any]:
     }
 
 
-def _steps(known: Constants, report: Report, step: float | None) -> dict[str, Any]:
+def _steps(known: Known, report: Report, step: float | None) -> dict[str, Any]:
     steps: dict[str, Any] = {"step": step, "paper_step": known.step_size()}
     if step is not None:
         left = known.condition(step, largest_of(ages_of(report)))

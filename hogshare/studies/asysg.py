@@ -23,13 +23,14 @@ from typing import Any
 import numpy as np
 
 from hogshare import problems
+from hogshare.clockwork import blocktimes
+from hogshare.clockwork.psp import Advance, Result, interval
 from hogshare.problems.protocol import RowProblem
 from hogshare.ranges import count, positive
 from hogshare.report import Report
-from hogshare.simulation import Network, Simulator, blocktimes
-from hogshare.simulation.links import message_bytes
+from hogshare.simulation.links import Network, message_bytes
+from hogshare.simulation.simulator import Simulator
 from hogshare.solvers import asysg_con, asysg_incon
-from hogshare.studies.psp import Advance, Result, interval
 
 WORKERS = (1, 2, 4, 8, 16, 32)
 ROWS, FEATURES = 20_000, 100
@@ -86,7 +87,7 @@ def speedups(
     workers : sequence of int, default=(1, 2, 4, 8, 16, 32)
         How many; one is always measured.
     law : str, default="lognormal:1,0.2"
-        Block time, as `hogshare.simulation.blocktimes.parse` reads it.
+        Block time, as `hogshare.clockwork.blocktimes.parse` reads it.
     ceiling : float, default=None
         With so many workers the model's end of the links is busy all the time. None: it never is.
     step : float, default=None

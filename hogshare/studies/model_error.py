@@ -25,16 +25,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from hogshare import barriers, problems
-from hogshare.engine.stops import Stop
-from hogshare.interrupts import errstate
-from hogshare.planes import Master
-from hogshare.problems.protocol import RowProblem
-from hogshare.ranges import count, positive
-from hogshare.rules.sgd import SGD
-from hogshare.rules.steps import StepSize
-from hogshare.simulation import Simulator, blocktimes, slow
-from hogshare.solvers import solve
-from hogshare.studies.psp import (
+from hogshare.clockwork import blocktimes
+from hogshare.clockwork.progressing import slow
+from hogshare.clockwork.psp import (
     PAPERS_FACTOR,
     POLL,
     Advance,
@@ -43,6 +36,15 @@ from hogshare.studies.psp import (
     one_percent,
     strategies,
 )
+from hogshare.engine.stops import Stop
+from hogshare.interrupts import errstate
+from hogshare.planes import Master
+from hogshare.problems.protocol import RowProblem
+from hogshare.ranges import count, positive
+from hogshare.rules.sgd import SGD
+from hogshare.rules.steps import StepSize
+from hogshare.simulation.simulator import Simulator
+from hogshare.solvers import solve
 
 N_PARAMETERS = 1000
 ROWS_PER_WORKER = 40  # of an epoch: at most two are open, which must hold nobody up
@@ -76,7 +78,7 @@ def figure(
     seconds : int, default=40
         Virtual seconds of a run, whole ones: the error is taken at each.
     law : str, default="exponential:1"
-        Block time, as `hogshare.simulation.blocktimes.parse` reads it.
+        Block time, as `hogshare.clockwork.blocktimes.parse` reads it.
     poll : float, default=0.05
         Virtual seconds after which who may not pass polls again.
     step : float, default=None

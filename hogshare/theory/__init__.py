@@ -11,9 +11,10 @@ Units: an age (T of the papers) counts the model's updates between a read and it
 Examples
 --------
 >>> from hogshare import theory
->>> theory.con_step_size(gap=0.7, L=2.0, sigma=1.5, n_updates=10_000, n_gradients=4)
+>>> known = theory.Constants(gap=0.7, L=2.0, sigma=1.5, n_gradients=4)
+>>> theory.con_step_size(known, n_updates=10_000)
 0.0019720265943665386
->>> theory.con_largest_age(gap=0.7, L=2.0, sigma=1.5, n_updates=10_000, n_gradients=4)
+>>> theory.con_largest_age(known, n_updates=10_000)
 30
 """
 
@@ -26,6 +27,7 @@ from hogshare.theory.consistent import (
     con_least_updates,
     con_step_size,
 )
+from hogshare.theory.constants import Constants, CoordinateConstants
 from hogshare.theory.gradients import (
     Gradient,
     ergodic_gradient_norm,
@@ -43,6 +45,7 @@ from hogshare.theory.inconsistent import (
     incon_step_size,
 )
 from hogshare.theory.lag import (
+    SamplingRun,
     psp_bound_curves,
     psp_lag_law,
     psp_mean,
@@ -56,7 +59,10 @@ from hogshare.theory.smoothness import coordinate_lipschitz, lipschitz
 from hogshare.theory.sparsity import Sparsity, hogwild_step_size, sparsity
 
 __all__ = [
+    "Constants",
+    "CoordinateConstants",
     "Gradient",
+    "SamplingRun",
     "Sparsity",
     "con_bound",
     "con_bound_of_steps",

@@ -8,13 +8,9 @@ is checked in ``tests/test_theory.py``.
 The model is updated by the *sum* of M gradients, ``x -= step * sum_m G_m``. All of this is for any
 smooth function, convex or not, with independent unbiased gradients.
 
-Arguments that all functions share:
+What is known of the problem are `Constants`. Besides them functions take
 
-gap : ``f(x_1) - f*``, or an upper bound of it; in units of f
-L : Lipschitz constant of the gradient; f over x squared
-sigma : standard deviation of one gradient, ``sqrt(E ||G - grad f||^2)``; f over x
 n_updates : K, updates of the model
-n_gradients : M, gradients summed in an update
 age : T, updates between a read and its application, at most
 """
 
@@ -26,27 +22,19 @@ from collections.abc import Sequence
 import numpy as np
 
 from hogshare.ranges import at_least_one, not_negative, positive, whole
+from hogshare.theory.constants import Constants
 
 ROUNDING = 1e-9  # of an age, by which a root may fall short of the whole number that it is
 
 
-def con_step_size(
-    gap: float, L: float, sigma: float, n_updates: float, n_gradients: float
-) -> float:
+def con_step_size(known: Constants, n_updates: float) -> float:
     """Constant step size of Corollary 2, equation (9): ``sqrt(gap / (M L K sigma^2))``.
 
     Parameters
     ----------
-    gap : float
-        ``f(x_1) - f*``, or an upper bound of it.
-    L : float
-        Lipschitz constant of the gradient.
-    sigma : float
-        Standard deviation of one gradient.
+    known : Constants
     n_updates : float
         K, updates of the model.
-    n_gradients : float
-        M, gradients summed in an update.
 
     Returns
     -------
@@ -56,26 +44,24 @@ def con_step_size(
     Raises
     ------
     ValueError
-        If a constant is not positive, or K or M is below 1.
+        If K is below 1.
 
     Examples
     --------
     >>> from hogshare import theory
-    >>> theory.con_step_size(gap=1.0, L=4.0, sigma=0.5, n_updates=10_000, n_gradients=1)
+    >>> theory.con_step_size(theory.Constants(gap=1.0, L=4.0, sigma=0.5), n_updates=10_000)
     0.01
     """
-    positive(gap=gap, L=L, sigma=sigma)
-    at_least_one(n_updates=n_updates, n_gradients=n_gradients)
-    return math.sqrt(gap / (n_gradients * L * n_updates)) / sigma
+    at_least_one(n_updates=n_updates)
+    return math.sqrt(known.gap / (known.n_gradients * known.L * n_updates)) / known.sigma
 
 
-def con_least_updates(gap: float, L: float, sigma: float, n_gradients: float, age: float) -> int:
+def con_least_updates(known: Constants, age: float) -> int:
     """Updates from which on Corollary 2 holds, (10): ``K >= 4 M L gap (T + 1)^2 / sigma^2``.
 
     Parameters
     ----------
-    gap, L, sigma, n_gradients : float
-        As in `con_step_size`.
+    known : Constants
     age : float
         T, the largest age.
 
@@ -87,23 +73,20 @@ def con_least_updates(gap: float, L: float, sigma: float, n_gradients: float, ag
     Raises
     ------
     ValueError
-        If a constant is not positive, M is below 1 or T negative.
+        If T is negative.
 
     Examples
     --------
     >>> from hogshare import theory
-    >>> theory.con_least_updates(gap=1.0, L=4.0, sigma=0.5, n_gradients=1, age=7)
+    >>> theory.con_least_updates(theory.Constants(gap=1.0, L=4.0, sigma=0.5), age=7)
     4096
     """
-    positive(gap=gap, L=L, sigma=sigma)
-    at_least_one(n_gradients=n_gradients)
     not_negative(age=age)
-    return max(1, math.ceil(4.0 * n_gradients * L * gap * ((age + 1.0) / sigma) ** 2))
+    way = known.n_gradients * known.L * known.gap
+    return max(1, math.ceil(4.0 * way * ((age + 1.0) / known.sigma) ** 2))
 
 
-def con_largest_age(
-    gap: float, L: float, sigma: float, n_updates: float, n_gradients: float
-) -> int | None:
+def con_largest_age(known: Constants, n_updates: float) -> int | None:
     """Largest age that (10) allows for so many updates.
 
     Up to there the bound (11) does not depend on the age, so that linear speedup is to be expected
@@ -113,8 +96,9 @@ def con_largest_age(
 
     Parameters
     ----------
-    gap, L, sigma, n_updates, n_gradients : float
-        As in `con_step_size`.
+    known : Constants
+    n_updates : float
+        K, updates of the model.
 
     Returns
     -------
@@ -124,22 +108,23 @@ def con_largest_age(
     Raises
     ------
     ValueError
-        If a constant is not positive, or K or M is below 1.
+        If K is below 1.
 
     Examples
     --------
     >>> from hogshare import theory
-    >>> theory.con_largest_age(gap=1.0, L=4.0, sigma=0.5, n_updates=4096, n_gradients=1)
+    >>> known = theory.Constants(gap=1.0, L=4.0, sigma=0.5)
+    >>> theory.con_largest_age(known, n_updates=4096)
     7
-    >>> theory.con_largest_age(gap=1.0, L=4.0, sigma=0.5, n_updates=50, n_gradients=1) is None
+    >>> theory.con_largest_age(known, n_updates=50) is None
     True
     """
-    positive(gap=gap, L=L, sigma=sigma)
-    at_least_one(n_updates=n_updates, n_gradients=n_gradients)
-    return floor_age(math.sqrt(n_updates / (4.0 * n_gradients * L * gap)) * sigma - 1.0)
+    at_least_one(n_updates=n_updates)
+    way = known.n_gradients * known.L * known.gap
+    return floor_age(math.sqrt(n_updates / (4.0 * way)) * known.sigma - 1.0)
 
 
-def con_bound(gap: float, L: float, sigma: float, n_updates: float, n_gradients: float) -> float:
+def con_bound(known: Constants, n_updates: float) -> float:
     """Bound of Corollary 2, (11): ``4 sqrt(gap L sigma^2 / (M K))``.
 
     Of the mean over the updates of ``E ||grad f(x_k)||^2``, with the step size (9), where (10)
@@ -147,8 +132,9 @@ def con_bound(gap: float, L: float, sigma: float, n_updates: float, n_gradients:
 
     Parameters
     ----------
-    gap, L, sigma, n_updates, n_gradients : float
-        As in `con_step_size`.
+    known : Constants
+    n_updates : float
+        K, updates of the model.
 
     Returns
     -------
@@ -158,30 +144,29 @@ def con_bound(gap: float, L: float, sigma: float, n_updates: float, n_gradients:
     Raises
     ------
     ValueError
-        If a constant is not positive, or K or M is below 1.
+        If K is below 1.
 
     Examples
     --------
     >>> from hogshare import theory
-    >>> theory.con_bound(gap=1.0, L=4.0, sigma=0.5, n_updates=10_000, n_gradients=1)
+    >>> theory.con_bound(theory.Constants(gap=1.0, L=4.0, sigma=0.5), n_updates=10_000)
     0.04
     """
-    positive(gap=gap, L=L, sigma=sigma)
-    at_least_one(n_updates=n_updates, n_gradients=n_gradients)
-    return 4.0 * sigma * math.sqrt(gap * L / (n_gradients * n_updates))
+    at_least_one(n_updates=n_updates)
+    return 4.0 * known.sigma * math.sqrt(known.gap * known.L / (known.n_gradients * n_updates))
 
 
-def con_condition(step: float, L: float, n_gradients: float, age: float) -> float:
+def con_condition(known: Constants, step: float, age: float) -> float:
     """Left side of condition (7) for a constant step; Theorem 1 holds where it is at most 1.
 
     ``L M step + 2 (L M T step)^2``.
 
     Parameters
     ----------
+    known : Constants
+        Of which L and M count.
     step : float
         Step size for the sum of the gradients.
-    L, n_gradients : float
-        As in `con_step_size`.
     age : float
         T, the largest age.
 
@@ -192,28 +177,29 @@ def con_condition(step: float, L: float, n_gradients: float, age: float) -> floa
     Raises
     ------
     ValueError
-        If the step or L is not positive, M is below 1 or T negative.
+        If the step is not positive, or T negative.
 
     Examples
     --------
     >>> from hogshare import theory
-    >>> theory.con_condition(step=0.125, L=1.0, n_gradients=1, age=4)
+    >>> theory.con_condition(theory.Constants(gap=1.0, L=1.0, sigma=1.0), step=0.125, age=4)
     0.625
     """
-    positive(step=step, L=L)
-    at_least_one(n_gradients=n_gradients)
+    positive(step=step)
     not_negative(age=age)
-    way = L * n_gradients * step
+    way = known.L * known.n_gradients * step
     return way + 2.0 * (age * way) ** 2
 
 
-def con_largest_age_of_step(step: float, L: float, n_gradients: float) -> int | None:
+def con_largest_age_of_step(known: Constants, step: float) -> int | None:
     """Largest age at which a constant step meets condition (7).
 
     Parameters
     ----------
-    step, L, n_gradients : float
-        As in `con_condition`.
+    known : Constants
+        Of which L and M count.
+    step : float
+        Step size for the sum of the gradients.
 
     Returns
     -------
@@ -223,26 +209,19 @@ def con_largest_age_of_step(step: float, L: float, n_gradients: float) -> int | 
     Raises
     ------
     ValueError
-        If the step or L is not positive, or M is below 1.
+        If the step is not positive.
 
     Examples
     --------
     >>> from hogshare import theory
-    >>> theory.con_largest_age_of_step(step=0.125, L=1.0, n_gradients=1)
+    >>> theory.con_largest_age_of_step(theory.Constants(gap=1.0, L=1.0, sigma=1.0), step=0.125)
     5
     """
-    way = con_condition(step, L, n_gradients, 0.0)
+    way = con_condition(known, step, 0.0)
     return None if way > 1.0 else floor_age(math.sqrt((1.0 - way) / 2.0) / way)
 
 
-def con_bound_of_steps(
-    steps: Sequence[float] | np.ndarray,
-    gap: float,
-    L: float,
-    sigma: float,
-    n_gradients: float,
-    age: int,
-) -> float:
+def con_bound_of_steps(known: Constants, steps: Sequence[float] | np.ndarray, age: int) -> float:
     """Bound of Theorem 1, (8), for any sequence of steps that meets condition (7).
 
     Of ``(1 / sum gamma_k) sum_k gamma_k E ||grad f(x_k)||^2``:
@@ -251,10 +230,9 @@ def con_bound_of_steps(
 
     Parameters
     ----------
+    known : Constants
     steps : array-like of shape (n_updates,)
         gamma_k, positive.
-    gap, L, sigma, n_gradients : float
-        As in `con_step_size`.
     age : int
         T, the largest age.
 
@@ -273,17 +251,16 @@ def con_bound_of_steps(
     --------
     >>> from hogshare import theory
     >>> steps = [0.1 / (1 + k / 10) for k in range(100)]
-    >>> round(theory.con_bound_of_steps(steps, gap=1.0, L=1.0, sigma=1.0, n_gradients=1, age=3), 4)
+    >>> known = theory.Constants(gap=1.0, L=1.0, sigma=1.0)
+    >>> round(theory.con_bound_of_steps(known, steps, age=3), 4)
     0.8694
     """
-    positive(gap=gap, L=L, sigma=sigma)
-    at_least_one(n_gradients=n_gradients)
     whole(age=age)
     gamma = np.asarray(steps, dtype=np.float64)
     if gamma.ndim != 1 or not gamma.size or not (gamma > 0.0).all() or np.isinf(gamma).any():
         raise ValueError("steps must be a sequence of positive finite numbers, at least one.")
     ahead = np.append(window_sums(gamma[::-1], age)[::-1], 0.0)[1 : len(gamma) + 1]
-    way = L * n_gradients
+    way = known.L * known.n_gradients
     left = way * gamma + 2.0 * way**2 * age * gamma * ahead
     if left.max() > 1.0 + 1e-12:
         raise ValueError(
@@ -291,8 +268,8 @@ def con_bound_of_steps(
             f"{int(left.argmax())}, and may be 1. Take shorter steps, or fewer workers."
         )
     behind = np.append(0.0, window_sums(gamma**2, age))[: len(gamma)]
-    noise = (gamma**2 * way + 2.0 * way**2 * gamma * behind).sum() * sigma**2
-    return float((2.0 * gap + noise) / (n_gradients * gamma.sum()))
+    noise = (gamma**2 * way + 2.0 * way**2 * gamma * behind).sum() * known.sigma**2
+    return float((2.0 * known.gap + noise) / (known.n_gradients * gamma.sum()))
 
 
 def window_sums(values: np.ndarray, length: int) -> np.ndarray:

@@ -9,16 +9,9 @@ taken, whose middle term is four times the recalled one: the weaker claim.
 One iteration of the analysis writes *one coordinate*, drawn uniformly from n, of the sum of M
 gradients. K and T count these writes: who writes all n coordinates at once makes n of them.
 
-Arguments that all functions share:
+What is known of the problem are `CoordinateConstants`. Besides them functions take
 
-gap : ``f(x_1) - f*``, or an upper bound of it; in units of f
-L : L_T of the paper, the Lipschitz constant for changes of T coordinates at most; that of the
-    gradient is an upper bound of it, and may be taken instead
-L_max : the same for a change of one coordinate, in that coordinate; at most L
-sigma : standard deviation of one gradient, ``sqrt(E ||G - grad f||^2)``; f over x
 n_writes : K, coordinates written
-n_gradients : M, gradients summed in a write
-n_coordinates : n, size of the model
 age : T, coordinates written between a read and its application, at most
 """
 
@@ -28,32 +21,17 @@ import math
 
 from hogshare.ranges import at_least_one, not_negative, positive
 from hogshare.theory.consistent import floor_age
+from hogshare.theory.constants import CoordinateConstants
 
 
-def incon_step_size(
-    gap: float,
-    L: float,
-    sigma: float,
-    n_writes: float,
-    n_gradients: float,
-    n_coordinates: float,
-) -> float:
+def incon_step_size(known: CoordinateConstants, n_writes: float) -> float:
     """Constant step size of Corollary 4, (17): ``sqrt(2 gap n / (K L_T M sigma^2))``.
 
     Parameters
     ----------
-    gap : float
-        ``f(x_1) - f*``, or an upper bound of it.
-    L : float
-        L_T, or the Lipschitz constant of the gradient.
-    sigma : float
-        Standard deviation of one gradient.
+    known : CoordinateConstants
     n_writes : float
         K, coordinates written.
-    n_gradients : float
-        M, gradients summed in a write.
-    n_coordinates : float
-        n, size of the model.
 
     Returns
     -------
@@ -63,36 +41,28 @@ def incon_step_size(
     Raises
     ------
     ValueError
-        If a constant is not positive, or K, M or n is below 1.
+        If K is below 1.
 
     Examples
     --------
     >>> from hogshare import theory
-    >>> theory.incon_step_size(
-    ...     2.0, L=1.0, sigma=2.0, n_writes=10_000, n_gradients=1, n_coordinates=4
-    ... )
+    >>> known = theory.CoordinateConstants(gap=2.0, L=1.0, sigma=2.0, n_coordinates=4)
+    >>> theory.incon_step_size(known, n_writes=10_000)
     0.02
     """
-    _check(gap, L, sigma, n_writes, n_gradients, n_coordinates)
-    return math.sqrt(2.0 * gap * n_coordinates / (n_writes * L * n_gradients)) / sigma
+    at_least_one(n_writes=n_writes)
+    way = n_writes * known.L * known.n_gradients
+    return math.sqrt(2.0 * known.gap * known.n_coordinates / way) / known.sigma
 
 
-def incon_least_writes(
-    gap: float,
-    L: float,
-    sigma: float,
-    n_gradients: float,
-    n_coordinates: float,
-    age: float,
-) -> int:
+def incon_least_writes(known: CoordinateConstants, age: float) -> int:
     """Writes from which on Corollary 4 holds, (18).
 
     ``K >= 16 gap L_T M (n^(3/2) + 4 T^2) / (sqrt(n) sigma^2)``.
 
     Parameters
     ----------
-    gap, L, sigma, n_gradients, n_coordinates : float
-        As in `incon_step_size`.
+    known : CoordinateConstants
     age : float
         T, the largest age in coordinates written.
 
@@ -104,35 +74,30 @@ def incon_least_writes(
     Raises
     ------
     ValueError
-        If a constant is not positive, M or n is below 1, or T negative.
+        If T is negative.
 
     Examples
     --------
     >>> from hogshare import theory
-    >>> theory.incon_least_writes(1.0, L=1.0, sigma=1.0, n_gradients=1, n_coordinates=4, age=3)
+    >>> known = theory.CoordinateConstants(gap=1.0, L=1.0, sigma=1.0, n_coordinates=4)
+    >>> theory.incon_least_writes(known, age=3)
     352
     """
-    _check(gap, L, sigma, 1.0, n_gradients, n_coordinates)
     not_negative(age=age)
-    root = math.sqrt(n_coordinates)
-    share = 16.0 * gap * L * n_gradients / (root * sigma**2)
-    return max(1, math.ceil(share * (n_coordinates * root + 4.0 * age**2)))
+    n = known.n_coordinates
+    root = math.sqrt(n)
+    share = 16.0 * known.gap * known.L * known.n_gradients / (root * known.sigma**2)
+    return max(1, math.ceil(share * (n * root + 4.0 * age**2)))
 
 
-def incon_largest_age(
-    gap: float,
-    L: float,
-    sigma: float,
-    n_writes: float,
-    n_gradients: float,
-    n_coordinates: float,
-) -> int | None:
+def incon_largest_age(known: CoordinateConstants, n_writes: float) -> int | None:
     """Largest age that (18) allows for so many writes.
 
     Parameters
     ----------
-    gap, L, sigma, n_writes, n_gradients, n_coordinates : float
-        As in `incon_step_size`.
+    known : CoordinateConstants
+    n_writes : float
+        K, coordinates written.
 
     Returns
     -------
@@ -142,33 +107,26 @@ def incon_largest_age(
     Raises
     ------
     ValueError
-        If a constant is not positive, or K, M or n is below 1.
+        If K is below 1.
 
     Examples
     --------
     >>> from hogshare import theory
-    >>> theory.incon_largest_age(
-    ...     1.0, L=1.0, sigma=1.0, n_writes=352, n_gradients=1, n_coordinates=4
-    ... )
+    >>> known = theory.CoordinateConstants(gap=1.0, L=1.0, sigma=1.0, n_coordinates=4)
+    >>> theory.incon_largest_age(known, n_writes=352)
     3
     """
-    _check(gap, L, sigma, n_writes, n_gradients, n_coordinates)
-    root = math.sqrt(n_coordinates)
-    least = n_coordinates * root
-    allowed = n_writes * root * sigma**2 / (16.0 * gap * L * n_gradients)
+    at_least_one(n_writes=n_writes)
+    root = math.sqrt(known.n_coordinates)
+    least = known.n_coordinates * root
+    way = 16.0 * known.gap * known.L * known.n_gradients
+    allowed = n_writes * root * known.sigma**2 / way
     if allowed < least * (1.0 - 1e-12):
         return None
     return floor_age(math.sqrt(max(0.0, allowed - least) / 4.0))
 
 
-def incon_bound(
-    gap: float,
-    L: float,
-    sigma: float,
-    n_writes: float,
-    n_gradients: float,
-    n_coordinates: float,
-) -> float:
+def incon_bound(known: CoordinateConstants, n_writes: float) -> float:
     """Bound of Corollary 4, (19): ``sqrt(72 gap L_T n sigma^2 / (K M))``.
 
     Of the mean over the writes of ``E ||grad f(x_k)||^2``, with the step size (17), where (18)
@@ -176,8 +134,9 @@ def incon_bound(
 
     Parameters
     ----------
-    gap, L, sigma, n_writes, n_gradients, n_coordinates : float
-        As in `incon_step_size`.
+    known : CoordinateConstants
+    n_writes : float
+        K, coordinates written.
 
     Returns
     -------
@@ -187,38 +146,31 @@ def incon_bound(
     Raises
     ------
     ValueError
-        If a constant is not positive, or K, M or n is below 1.
+        If K is below 1.
 
     Examples
     --------
     >>> from hogshare import theory
-    >>> theory.incon_bound(1.0, L=2.0, sigma=1.0, n_writes=40_000, n_gradients=1, n_coordinates=100)
+    >>> known = theory.CoordinateConstants(gap=1.0, L=2.0, sigma=1.0, n_coordinates=100)
+    >>> theory.incon_bound(known, n_writes=40_000)
     0.6
     """
-    _check(gap, L, sigma, n_writes, n_gradients, n_coordinates)
-    return sigma * math.sqrt(72.0 * gap * L * n_coordinates / (n_writes * n_gradients))
+    at_least_one(n_writes=n_writes)
+    way = 72.0 * known.gap * known.L * known.n_coordinates
+    return known.sigma * math.sqrt(way / (n_writes * known.n_gradients))
 
 
-def incon_condition(
-    step: float,
-    L: float,
-    L_max: float,
-    n_gradients: float,
-    n_coordinates: float,
-    age: float,
-) -> float:
+def incon_condition(known: CoordinateConstants, step: float, age: float) -> float:
     """Left side of condition (15); Theorem 3 holds where it is at most 1.
 
     ``2 M^2 T L_T^2 (sqrt(n) + T - 1) step^2 / n^(3/2) + 2 M L_max step``.
 
     Parameters
     ----------
+    known : CoordinateConstants
+        Of which all but gap and sigma count.
     step : float
         Step size for the sum of the gradients.
-    L, n_gradients, n_coordinates : float
-        As in `incon_step_size`.
-    L_max : float
-        Lipschitz constant along one coordinate.
     age : float
         T, the largest age in coordinates written.
 
@@ -229,31 +181,32 @@ def incon_condition(
     Raises
     ------
     ValueError
-        If the step, L or L_max is not positive, M or n is below 1, or T negative.
+        If the step is not positive, or T negative.
 
     Examples
     --------
     >>> from hogshare import theory
-    >>> theory.incon_condition(0.25, L=1.0, L_max=1.0, n_gradients=1, n_coordinates=4, age=3)
+    >>> known = theory.CoordinateConstants(gap=1.0, L=1.0, sigma=1.0, n_coordinates=4)
+    >>> theory.incon_condition(known, step=0.25, age=3)
     0.6875
     """
-    positive(step=step, L=L, L_max=L_max)
-    at_least_one(n_gradients=n_gradients, n_coordinates=n_coordinates)
+    positive(step=step)
     not_negative(age=age)
-    root = math.sqrt(n_coordinates)
-    aged = age * (root + age - 1.0) * (n_gradients * L * step) ** 2
-    return 2.0 * aged / (n_coordinates * root) + 2.0 * n_gradients * L_max * step
+    n, M = known.n_coordinates, known.n_gradients
+    root = math.sqrt(n)
+    aged = age * (root + age - 1.0) * (M * known.L * step) ** 2
+    return 2.0 * aged / (n * root) + 2.0 * M * known.along_one * step
 
 
-def incon_largest_age_of_step(
-    step: float, L: float, L_max: float, n_gradients: float, n_coordinates: float
-) -> int | None:
+def incon_largest_age_of_step(known: CoordinateConstants, step: float) -> int | None:
     """Largest age at which a constant step meets condition (15).
 
     Parameters
     ----------
-    step, L, L_max, n_gradients, n_coordinates : float
-        As in `incon_condition`.
+    known : CoordinateConstants
+        Of which all but gap and sigma count.
+    step : float
+        Step size for the sum of the gradients.
 
     Returns
     -------
@@ -263,34 +216,28 @@ def incon_largest_age_of_step(
     Raises
     ------
     ValueError
-        If the step, L or L_max is not positive, or M or n is below 1.
+        If the step is not positive.
 
     Examples
     --------
     >>> from hogshare import theory
-    >>> theory.incon_largest_age_of_step(0.25, L=1.0, L_max=1.0, n_gradients=1, n_coordinates=4)
+    >>> known = theory.CoordinateConstants(gap=1.0, L=1.0, sigma=1.0, n_coordinates=4)
+    >>> theory.incon_largest_age_of_step(known, step=0.25)
     5
     """
-    left = incon_condition(step, L, L_max, n_gradients, n_coordinates, 0.0)
+    left = incon_condition(known, step, 0.0)
     if left > 1.0:
         return None
-    root = math.sqrt(n_coordinates)
-    # T (T + root - 1) <= room, solved without subtracting numbers that are nearly equal
-    room = (1.0 - left) * n_coordinates * root / (2.0 * (n_gradients * L * step) ** 2)
+    n = known.n_coordinates
+    root = math.sqrt(n)
+    # T (T + root - 1) <= most, solved without subtracting numbers that are nearly equal
+    most = (1.0 - left) * n * root / (2.0 * (known.n_gradients * known.L * step) ** 2)
     linear = root - 1.0
-    return floor_age(2.0 * room / (linear + math.sqrt(linear**2 + 4.0 * room))) if room else 0
+    return floor_age(2.0 * most / (linear + math.sqrt(linear**2 + 4.0 * most))) if most else 0
 
 
 def incon_bound_of_step(
-    step: float,
-    gap: float,
-    L: float,
-    L_max: float,
-    sigma: float,
-    n_writes: float,
-    n_gradients: float,
-    n_coordinates: float,
-    age: float,
+    known: CoordinateConstants, step: float, n_writes: float, age: float
 ) -> float:
     """Bound of Theorem 3, (16), for a constant step that meets condition (15).
 
@@ -299,12 +246,11 @@ def incon_bound_of_step(
 
     Parameters
     ----------
+    known : CoordinateConstants
     step : float
         Step size for the sum of the gradients.
-    gap, L, sigma, n_writes, n_gradients, n_coordinates : float
-        As in `incon_step_size`.
-    L_max : float
-        Lipschitz constant along one coordinate.
+    n_writes : float
+        K, coordinates written.
     age : float
         T, the largest age in coordinates written.
 
@@ -321,38 +267,18 @@ def incon_bound_of_step(
     Examples
     --------
     >>> from hogshare import theory
-    >>> theory.incon_bound_of_step(
-    ...     0.25,
-    ...     1.0,
-    ...     L=1.0,
-    ...     L_max=1.0,
-    ...     sigma=1.0,
-    ...     n_writes=640,
-    ...     n_gradients=1,
-    ...     n_coordinates=4,
-    ...     age=2,
-    ... )
+    >>> known = theory.CoordinateConstants(gap=1.0, L=1.0, sigma=1.0, n_coordinates=4)
+    >>> theory.incon_bound_of_step(known, step=0.25, n_writes=640, age=2)
     0.3625
     """
-    _check(gap, L, sigma, n_writes, n_gradients, n_coordinates)
-    left = incon_condition(step, L, L_max, n_gradients, n_coordinates, age)
+    at_least_one(n_writes=n_writes)
+    left = incon_condition(known, step, age)
     if left > 1.0 + 1e-12:
         raise ValueError(
             f"The step does not meet condition (15): its left side is {left:.4g}, and may be 1. "
             "Take a shorter step, or fewer workers."
         )
-    started = 2.0 * n_coordinates * gap / (n_writes * n_gradients * step)
-    aged = 2.0 * (L * step * sigma) ** 2 * age * n_gradients / n_coordinates
-    return started + aged + L_max * step * sigma**2
-
-
-def _check(
-    gap: float,
-    L: float,
-    sigma: float,
-    n_writes: float,
-    n_gradients: float,
-    n_coordinates: float,
-) -> None:
-    positive(gap=gap, L=L, sigma=sigma)
-    at_least_one(n_writes=n_writes, n_gradients=n_gradients, n_coordinates=n_coordinates)
+    n, M = known.n_coordinates, known.n_gradients
+    started = 2.0 * n * known.gap / (n_writes * M * step)
+    aged = 2.0 * (known.L * step * known.sigma) ** 2 * age * M / n
+    return started + aged + known.along_one * step * known.sigma**2

@@ -20,19 +20,17 @@ What a mean lag costs, (13): the average regret of P workers has the shape ``c /
 ``4 P sigma L^2`` times the mean lag. That is a shape only (the sign of a constant in the paper's
 (8) is doubtful), so there is no function for it.
 
-Arguments that all functions share:
+What is known of barrier and run is a `SamplingRun`. Besides it functions take
 
 lags : f, the law of one worker's lag: chance of 0, 1, 2, ... blocks
 within : F(r), the chance of a lag of at most r
-sample : beta, workers whose clocks are read
-staleness : r, blocks
-n_blocks : T, blocks; the largest lag there is
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -42,6 +40,45 @@ from hogshare.ranges import count, share
 
 FIGURE_SAMPLES = tuple(range(1, 101))  # of the paper's figures 4 and 5
 FIGURE_WITHIN = (0.1, 0.3, 0.5, 0.7, 0.9, 0.99)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SamplingRun:
+    """A run behind a barrier that samples, in the numbers of Theorem 2.
+
+    Parameters
+    ----------
+    sample : int
+        beta, workers whose clocks a poll reads. With 0 the law is flat above the staleness, as it
+        is if nobody is ever beyond it (``F(r) = 1``): a = 1.
+    staleness : int
+        r, blocks that a worker may be ahead of those.
+    n_blocks : int
+        T, blocks of the run, at least r: the largest lag there is.
+
+    Raises
+    ------
+    ValueError
+        If a number is no whole number of at least 0, or T is below r.
+
+    Examples
+    --------
+    >>> from hogshare import theory
+    >>> theory.SamplingRun(sample=1, staleness=0, n_blocks=2)
+    SamplingRun(sample=1, staleness=0, n_blocks=2)
+    """
+
+    sample: int
+    staleness: int
+    n_blocks: int
+
+    def __post_init__(self) -> None:
+        count(0, sample=self.sample, staleness=self.staleness, n_blocks=self.n_blocks)
+        if self.n_blocks < self.staleness:
+            raise ValueError(
+                f"n_blocks must be at least the staleness, {self.staleness}; got "
+                f"{self.n_blocks!r}. In so short a run nobody is beyond it."
+            )
 
 
 def psp_pass_chance(within: float, sample: int) -> float:
@@ -75,21 +112,15 @@ def psp_pass_chance(within: float, sample: int) -> float:
     return float(within**sample)
 
 
-def psp_lag_law(lags: Any, sample: int, staleness: int, n_blocks: int) -> np.ndarray:
-    """Law of the lag when everybody looks at a sample: p of Theorem 2.
+def psp_lag_law(lags: Any, run: SamplingRun) -> np.ndarray:
+    """Law of the lag when everybody polls a sample: p of Theorem 2.
 
     Parameters
     ----------
     lags : array-like of shape (n_lags,)
         f: chances of lags of 0, 1, 2, ... blocks without a barrier; their sum is 1. Of those above
         the staleness only the sum counts.
-    sample : int
-        beta. With 0 the law is flat above the staleness, as it is if nobody is ever beyond it
-        (``F(r) = 1``): a = 1.
-    staleness : int
-        r.
-    n_blocks : int
-        T, at least r.
+    run : SamplingRun
 
     Returns
     -------
@@ -99,31 +130,33 @@ def psp_lag_law(lags: Any, sample: int, staleness: int, n_blocks: int) -> np.nda
     Raises
     ------
     ValueError
-        If `lags` is no law, a number is out of its range, or there is no law: nobody is within the
-        staleness (``F(r) = 0``), so that nobody who looks at a sample passes.
+        If `lags` is no law, or there is no law: nobody is within the staleness (``F(r) = 0``), so
+        that nobody who polls a sample passes.
 
     Examples
     --------
     >>> from hogshare import theory
-    >>> theory.psp_lag_law([0.5, 0.25, 0.25], sample=1, staleness=0, n_blocks=2).tolist()
+    >>> run = theory.SamplingRun(sample=1, staleness=0, n_blocks=2)
+    >>> theory.psp_lag_law([0.5, 0.25, 0.25], run).tolist()
     [0.4, 0.4, 0.2]
     """
-    f, within = _law(lags, staleness)
-    alpha, log_a, _ = _scale(within, sample, staleness, n_blocks)
-    p = np.zeros(n_blocks + 1)
-    near = min(staleness + 1, len(f))
+    f, within = _law(lags, run.staleness)
+    alpha, log_a, _ = _scale(within, run)
+    p = np.zeros(run.n_blocks + 1)
+    near = min(run.staleness + 1, len(f))
     p[:near] = alpha * f[:near]
     with errstate(under="ignore"):
-        p[staleness + 1 :] = alpha * np.exp(log_a * np.arange(1, n_blocks - staleness + 1))
+        beyond = np.arange(1, run.n_blocks - run.staleness + 1)
+        p[run.staleness + 1 :] = alpha * np.exp(log_a * beyond)
     return p
 
 
-def psp_mean(lags: Any, sample: int, staleness: int, n_blocks: int) -> float:
+def psp_mean(lags: Any, run: SamplingRun) -> float:
     """Mean of the lag under Theorem 2's law, exactly.
 
     Parameters
     ----------
-    lags, sample, staleness, n_blocks
+    lags, run
         As in `psp_lag_law`.
 
     Returns
@@ -145,18 +178,19 @@ def psp_mean(lags: Any, sample: int, staleness: int, n_blocks: int) -> float:
     Examples
     --------
     >>> from hogshare import theory
-    >>> theory.psp_mean([0.5, 0.25, 0.25], sample=1, staleness=0, n_blocks=2)
+    >>> run = theory.SamplingRun(sample=1, staleness=0, n_blocks=2)
+    >>> theory.psp_mean([0.5, 0.25, 0.25], run)
     0.8
     """
-    return _moments(lags, sample, staleness, n_blocks)[0]
+    return _moments(lags, run)[0]
 
 
-def psp_second_moment(lags: Any, sample: int, staleness: int, n_blocks: int) -> float:
+def psp_second_moment(lags: Any, run: SamplingRun) -> float:
     """Second moment of the lag under Theorem 2's law, exactly.
 
     Parameters
     ----------
-    lags, sample, staleness, n_blocks
+    lags, run
         As in `psp_lag_law`.
 
     Returns
@@ -172,13 +206,14 @@ def psp_second_moment(lags: Any, sample: int, staleness: int, n_blocks: int) -> 
     Examples
     --------
     >>> from hogshare import theory
-    >>> round(theory.psp_second_moment([0.5, 0.25, 0.25], sample=1, staleness=0, n_blocks=2), 12)
+    >>> run = theory.SamplingRun(sample=1, staleness=0, n_blocks=2)
+    >>> round(theory.psp_second_moment([0.5, 0.25, 0.25], run), 12)
     1.2
     """
-    return _moments(lags, sample, staleness, n_blocks)[1]
+    return _moments(lags, run)[1]
 
 
-def psp_mean_bound(within: float, sample: int, staleness: int, n_blocks: int) -> float:
+def psp_mean_bound(within: float, run: SamplingRun) -> float:
     """Upper bound (54) of the mean lag, whatever the law within the staleness.
 
     ``S (r (r + 1) / 2 + a (r + 2) / (1 - a)^2)`` with ``S = 1 / (F(r) + a + ... + a^(T - r))``.
@@ -186,13 +221,9 @@ def psp_mean_bound(within: float, sample: int, staleness: int, n_blocks: int) ->
     Parameters
     ----------
     within : float
-        F(r). At 1 there is no bound; 0 is refused, unless `sample` is 0.
-    sample : int
-        beta; with 0 there is no bound.
-    staleness : int
-        r.
-    n_blocks : int
-        T, at least r.
+        F(r). At 1 there is no bound; 0 is refused, unless the sample is 0.
+    run : SamplingRun
+        With a sample of 0 there is no bound.
 
     Returns
     -------
@@ -203,29 +234,30 @@ def psp_mean_bound(within: float, sample: int, staleness: int, n_blocks: int) ->
     Raises
     ------
     ValueError
-        If a number is out of its range, or nobody is within the staleness.
+        If `within` is no share, or nobody is within the staleness.
 
     Examples
     --------
     >>> from hogshare import theory
-    >>> round(theory.psp_mean_bound(0.9, sample=5, staleness=4, n_blocks=10_000), 2)
+    >>> run = theory.SamplingRun(sample=5, staleness=4, n_blocks=10_000)
+    >>> round(theory.psp_mean_bound(0.9, run), 2)
     13.29
     """
-    scale, a, rest = _bounded(within, sample, staleness, n_blocks)
+    scale, a, rest = _bounded(within, run)
     if rest == 0.0:
         return math.inf
-    r = float(staleness)
+    r = float(run.staleness)
     return scale * (r * (r + 1.0) / 2.0 + a * (r + 2.0) / rest**2)
 
 
-def psp_second_moment_bound(within: float, sample: int, staleness: int, n_blocks: int) -> float:
+def psp_second_moment_bound(within: float, run: SamplingRun) -> float:
     """Upper bound (55) of the lag's second moment; the paper calls it variance.
 
     ``S (r (r + 1) (2 r + 1) / 6 + a (r^2 + 4) / (1 - a)^3)``, S as in `psp_mean_bound`.
 
     Parameters
     ----------
-    within, sample, staleness, n_blocks
+    within, run
         As in `psp_mean_bound`.
 
     Returns
@@ -241,13 +273,14 @@ def psp_second_moment_bound(within: float, sample: int, staleness: int, n_blocks
     Examples
     --------
     >>> from hogshare import theory
-    >>> round(theory.psp_second_moment_bound(0.9, sample=5, staleness=4, n_blocks=10_000), 2)
+    >>> run = theory.SamplingRun(sample=5, staleness=4, n_blocks=10_000)
+    >>> round(theory.psp_second_moment_bound(0.9, run), 2)
     86.24
     """
-    scale, a, rest = _bounded(within, sample, staleness, n_blocks)
+    scale, a, rest = _bounded(within, run)
     if rest == 0.0:
         return math.inf
-    r = float(staleness)
+    r = float(run.staleness)
     near = r * (r + 1.0) * (2.0 * r + 1.0) / 6.0
     return scale * (near + a * (r**2 + 4.0) / rest**3)
 
@@ -289,9 +322,10 @@ def psp_bound_curves(
     >>> [[round(y, 2) for y in curve] for curve in curves["mean_bound"]]
     [[14.67, 19.16], [55.56, 13.29]]
     """
+    runs = [SamplingRun(sample=beta, staleness=staleness, n_blocks=n_blocks) for beta in samples]
 
     def curves(bound: Any) -> list[list[float]]:
-        return [[bound(F, beta, staleness, n_blocks) for beta in samples] for F in within]
+        return [[bound(F, run) for run in runs] for F in within]
 
     return {
         "staleness": staleness,
@@ -305,7 +339,6 @@ def psp_bound_curves(
 
 def _log_chance(within: float, sample: int) -> float:
     """Logarithm of a: a power of a number near 1 keeps its digits."""
-    count(0, sample=sample)
     share(within=within)
     if sample == 0:
         return 0.0
@@ -314,7 +347,6 @@ def _log_chance(within: float, sample: int) -> float:
 
 def _law(lags: Any, staleness: int) -> tuple[np.ndarray, float]:
     """The law as an array, and F(r)."""
-    count(0, staleness=staleness)
     f = np.asarray(lags)
     if f.ndim != 1 or f.dtype.kind not in "iuf" or not (np.isfinite(f).all() and (f >= 0).all()):
         raise ValueError("lags must be a list of chances, each finite and at least 0.")
@@ -326,22 +358,15 @@ def _law(lags: Any, staleness: int) -> tuple[np.ndarray, float]:
     return f, min(1.0, math.fsum(near)) if far.any() else 1.0
 
 
-def _scale(
-    within: float, sample: int, staleness: int, n_blocks: int
-) -> tuple[float, float, tuple[float, float, float]]:
+def _scale(within: float, run: SamplingRun) -> tuple[float, float, tuple[float, float, float]]:
     """Alpha of the law, log(a), and the sums over j = 1..T - r of a^j, j a^j and j^2 a^j."""
-    log_a = _log_chance(within, sample)
-    count(0, staleness=staleness, n_blocks=n_blocks)
-    if n_blocks < staleness:
-        raise ValueError(
-            f"n_blocks must be at least the staleness, {staleness}; got {n_blocks!r}. In so short "
-            "a run nobody is beyond it."
-        )
-    sums = _geometric(log_a, n_blocks - staleness)
+    log_a = _log_chance(within, run.sample)
+    sums = _geometric(log_a, run.n_blocks - run.staleness)
     if within + sums[0] == 0.0:
         raise ValueError(
-            f"There is no law: nobody is within a staleness of {staleness} (F(r) = 0), so that no "
-            "look at a sample lets a worker pass. Take a larger staleness, or sample=0 (ASP)."
+            f"There is no law: nobody is within a staleness of {run.staleness} (F(r) = 0), so "
+            "that no poll of a sample lets a worker pass. Take a larger staleness, or sample=0 "
+            "(ASP)."
         )
     return 1.0 / (within + sums[0]), log_a, sums
 
@@ -368,19 +393,17 @@ def _geometric(log_a: float, m: int) -> tuple[float, float, float]:
     return zeroth, first, second
 
 
-def _moments(lags: Any, sample: int, staleness: int, n_blocks: int) -> tuple[float, float]:
-    f, within = _law(lags, staleness)
-    alpha, _, (zeroth, first, second) = _scale(within, sample, staleness, n_blocks)
-    near = f[: staleness + 1]
+def _moments(lags: Any, run: SamplingRun) -> tuple[float, float]:
+    f, within = _law(lags, run.staleness)
+    alpha, _, (zeroth, first, second) = _scale(within, run)
+    near = f[: run.staleness + 1]
     s = np.arange(len(near), dtype=np.float64)
-    r = float(staleness)
+    r = float(run.staleness)
     mean = float(s @ near) + r * zeroth + first
     return alpha * mean, alpha * (float(s**2 @ near) + r**2 * zeroth + 2.0 * r * first + second)
 
 
-def _bounded(
-    within: float, sample: int, staleness: int, n_blocks: int
-) -> tuple[float, float, float]:
+def _bounded(within: float, run: SamplingRun) -> tuple[float, float, float]:
     """S, a and 1 - a of the bounds."""
-    scale, log_a, _ = _scale(within, sample, staleness, n_blocks)
+    scale, log_a, _ = _scale(within, run)
     return scale, math.exp(log_a), -math.expm1(log_a)

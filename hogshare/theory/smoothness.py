@@ -23,7 +23,7 @@ from hogshare.ranges import positive
 from hogshare.theory.gradients import check_smooth
 
 DENSE_SIZE = 40  # coordinates up to which the Hessian itself is formed
-VECTORS = 12  # of Lanczos: products with the rows before the first look at what was found
+VECTORS = 12  # of Lanczos: products with the rows before what was found is first checked
 PIECE_VALUES = 1 << 17  # of the rows, squared at a time
 
 

@@ -35,7 +35,7 @@ class Sparsity:
     rho : float
         ``max_e |{e': e' and e share a feature}| / |E|``, e itself among them: the largest share of
         the rows that one row gets in the way of. Where the search was cut short, of those rows
-        that were looked at: a lower bound.
+        that were searched: a lower bound.
     rho_at_most : float
         Upper bound of rho; the same number where it was found.
 
@@ -63,7 +63,7 @@ def sparsity(X: Any, *, budget: int | None = BUDGET) -> Sparsity:
     Omega and Delta are exact. For rho the rows are taken in the order of an upper bound, which is
     the number of entries in the lists of their features; it is exact as soon as no row that is left
     has a larger bound than what has been found. Where that takes more than `budget` entries, the
-    search ends, and rho is the largest share among the rows that were looked at: those with the
+    search ends, and rho is the largest share among the rows that were searched: those with the
     largest bounds, not a random sample.
 
     Parameters
@@ -71,7 +71,7 @@ def sparsity(X: Any, *, budget: int | None = BUDGET) -> Sparsity:
     X : {array-like, sparse matrix} of shape (n_rows, n_features)
         Values other than zero count, wherever they are stored.
     budget : int or None, default=2**26
-        Entries of row lists to look at, about; the first row is always looked at. None: as many
+        Entries of row lists to read, about; the first row is always searched. None: as many
         as it takes.
 
     Returns

@@ -22,12 +22,12 @@ posix = pytest.mark.skipif(os.name != "posix", reason="owners and modes are POSI
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(tmp_path, seams, monkeypatch):
     """A new folder for what this test's kernels leave."""
     folder = tmp_path / "kernels"
     folder.mkdir(mode=0o700)
-    monkeypatch.setattr(jit, "CACHE_FOLDER", folder)
-    monkeypatch.setattr(cache, "_TOLD", [])
+    seams.kernels.folder = folder
+    seams.kernels.told = []
     monkeypatch.setattr(cache, "_DAMAGED", [], raising=False)
     return folder
 
@@ -242,16 +242,16 @@ def test_a_file_that_others_may_write_is_compiled_anew_and_replaced(folder, warn
 
 @compiles
 @posix
-def test_a_folder_that_others_may_write_is_not_used(tmp_path, monkeypatch, warned):
+def test_a_folder_that_others_may_write_is_not_used(tmp_path, seams, monkeypatch, warned):
     monkeypatch.setenv("HOGSHARE_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(cache, "_TOLD", [])
+    seams.kernels.told = []
     folder = tmp_path / "version"
     folder.mkdir()
     folder.chmod(0o777)
     found, why_not = cache.find_folder("version")
     assert found is None and str(folder) in why_not and "others may write" in why_not
-    monkeypatch.setattr(jit, "CACHE_FOLDER", None)
-    monkeypatch.setattr(jit, "NO_FOLDER", why_not)
+    seams.kernels.folder = None
+    seams.kernels.no_folder = why_not
     assert use() == use() == 0
     assert not list(folder.iterdir())
     (message,) = warned()
@@ -265,11 +265,11 @@ def test_a_folder_that_cannot_be_made_is_none(tmp_path, monkeypatch):
     assert found is None and os.strerror(errno.ENOTDIR) in why_not
 
 
-def test_a_user_without_a_home_has_no_folder(monkeypatch):
+def test_a_user_without_a_home_has_no_folder(seams):
     def homeless():
         raise RuntimeError("Could not determine home directory.")
 
-    monkeypatch.setattr(cache, "cache_root", homeless)
+    seams.kernels.root = homeless
     assert cache.find_folder("version") == (None, "this user has no home")
 
 

@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 from hogshare import problems
 from hogshare.kernels import gradients, losses
 from hogshare.kernels.conjugates import loss_conjugate
-from hogshare.problems.linear import optimality, rows
+from hogshare.problems.linear import optimality
 from hogshare.problems.linear.intercepts import best_intercepts, best_without_features
 from hogshare.problems.linear.optimality import Optimality
 from hogshare.problems.model import Model
@@ -113,7 +113,7 @@ def test_parts_add_up_to_the_whole(monkeypatch, settle):
 @pytest.mark.parametrize("columns", [1, 3])
 @pytest.mark.parametrize("form", ["dense", "csr"])
 @pytest.mark.parametrize("known", [True, False])
-def test_few_rows_at_a_time_are_the_same_as_all(monkeypatch, form, columns, known):
+def test_few_rows_at_a_time_are_the_same_as_all(seams, form, columns, known):
     """Whatever number of them stays in a cache."""
     loss = "hinge" if known else "log_loss"
     problem, *_ = cases.problem(form, columns=columns, loss=loss, alpha=0.3)
@@ -121,7 +121,7 @@ def test_few_rows_at_a_time_are_the_same_as_all(monkeypatch, form, columns, know
     slopes = np.zeros((problem.n_rows, columns)) if known else None
     whole = Optimality(problem, at, slopes=slopes)
     for n_bytes in (1, 200, 1000):
-        monkeypatch.setattr(rows, "CACHED_TWICE_BYTES", n_bytes)
+        seams.sizes.cached_twice = n_bytes
         few = Optimality(problem, at, slopes=slopes)
         assert few.objective == pytest.approx(whole.objective, rel=1e-12)
         assert few.gradient() == pytest.approx(whole.gradient(), rel=1e-12)

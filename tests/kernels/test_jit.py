@@ -20,8 +20,8 @@ pytestmark = pytest.mark.skipif(jit.JIT_DISABLED, reason="nothing is compiled")
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(jit, "CACHE_FOLDER", tmp_path / "kernels")
+def folder(tmp_path, seams):
+    seams.kernels.folder = tmp_path / "kernels"
 
 
 def made():

@@ -78,8 +78,8 @@ def test_a_value_that_is_not_finite_is_in_the_total(bad):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("shape", [(3000, 7), (40, 9000), (1, 1), (1, PART_VALUES + 3)])
-def test_all_that_is_seen_of_dense_rows(shape, dtype, monkeypatch):
-    monkeypatch.setattr(rows, "MANY", 1)
+def test_all_that_is_seen_of_dense_rows(shape, dtype, seams):
+    seams.sizes.helped = 1
     X = np.random.default_rng(0).uniform(-1.0, 2.0, shape).astype(dtype)
     squares = np.square(X.astype(float)).sum(axis=1)
     seen = survey_rows(X, True)
@@ -101,11 +101,11 @@ def test_all_that_is_seen_of_dense_rows(shape, dtype, monkeypatch):
                 assert not np.isfinite(survey_rows(Y, sizes).total)
 
 
-def test_few_dense_values_and_dense_rows_in_another_form_are_not_surveyed(monkeypatch):
+def test_few_dense_values_and_dense_rows_in_another_form_are_not_surveyed(seams):
     X = np.ones((rows.MANY // 8, 8))
     assert survey_rows(X, True) is not None
     assert survey_rows(X[1:], True) is None
-    monkeypatch.setattr(rows, "MANY", 1)
+    seams.sizes.helped = 1
     for other in (np.asfortranarray(X), X[:, ::2], X.astype(int), X[0], X.astype(">f8"), [[1.0]]):
         assert survey_rows(other, True) is None
 

@@ -24,13 +24,13 @@ END = r"hogshare: compiled {} in \d+\.\d s"
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
+def folder(tmp_path, seams, monkeypatch):
     """A new folder, no second of silence, and logging as it is where nobody has set it up."""
     folder = tmp_path / "kernels"
     folder.mkdir(mode=0o700)
-    monkeypatch.setattr(jit, "CACHE_FOLDER", folder)
-    monkeypatch.setattr(cache, "_TOLD", [])
-    monkeypatch.setattr(telling, "SILENT_SECONDS", 0.0)
+    seams.kernels.folder = folder
+    seams.kernels.told = []
+    seams.clock.silent = 0.0
     monkeypatch.delenv("HOGSHARE_QUIET", raising=False)
     log = logging.Logger("hogshare")  # pytest listens to all that are known
     log.addHandler(logging.NullHandler())
@@ -82,8 +82,8 @@ def test_what_is_loaded_is_not_told(capsys):
     assert said(capsys) == []
 
 
-def test_a_second_of_it_is_silent(capsys, monkeypatch):
-    monkeypatch.setattr(telling, "SILENT_SECONDS", 1e9)
+def test_a_second_of_it_is_silent(capsys, seams):
+    seams.clock.silent = 1e9
     with telling.block("Somebody"):
         use(2)
     assert said(capsys) == []
@@ -123,8 +123,8 @@ def test_a_kernel_by_itself_is_named(capsys):
     assert "for test_telling.next_number" in first and "1 kernel in" in last
 
 
-def test_where_nothing_can_be_kept(capsys, monkeypatch):
-    monkeypatch.setattr(jit, "CACHE_FOLDER", None)
+def test_where_nothing_can_be_kept(capsys, seams):
+    seams.kernels.folder = None
     with pytest.warns(cache.KernelsNotKept):
         use()
     assert "in each process, for nothing can be kept" in said(capsys)[0]

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from hogshare.barriers import Barrier, BuiltIn, barrier_of, name_of, numbers_of
+from hogshare.clockwork.blocktimes import BlockTime, Exponential, law_of
 from hogshare.kernels import barriers as codes
 from hogshare.kernels import progress as kernel
 from hogshare.kernels import virtual
 from hogshare.ranges import count, is_count, is_worker, not_negative, positive
-from hogshare.simulation.blocktimes import BlockTime, Exponential, law_of
 
 EVENTS_AT_A_TIME = 1 << 20  # after which Ctrl-C is heard
 IN_A_BUCKET = 32  # ends of blocks in a bucket of the calendar, about
@@ -334,8 +334,8 @@ def _check(
         held = plan["hold"] == 1 and plan["share"] == 1.0
         if plan["barrier"] == codes.LAG and plan["sample"] != codes.EVERYBODY and not held:
             raise ValueError(
-                "a sample is drawn when a worker looks: poll must say after how many virtual "
-                "seconds it looks again, such as 0.05."
+                "a sample is drawn when a worker polls: poll must say after how many virtual "
+                "seconds it polls again, such as 0.05."
             )
         return
     positive(poll=poll)
@@ -493,7 +493,7 @@ def _progress(
     end: float,
     kept: list[tuple[float, int, str]],
 ) -> Progress:
-    from hogshare.simulation.blocktimes import written
+    from hogshare.clockwork.blocktimes import written
 
     words = world.words
     checks = int(words[virtual.CHECKS])
@@ -522,5 +522,5 @@ def _progress(
 
 
 def _done(setting: virtual.Setting, world: virtual.World) -> int:
-    """Workers that have done all their blocks, and so did not look after the last."""
+    """Workers that have done all their blocks, and so did not poll after the last."""
     return 0 if setting.blocks < 0 else int((world.whole[:, virtual.CLOCK] == setting.blocks).sum())

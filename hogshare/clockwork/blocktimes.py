@@ -110,7 +110,7 @@ class Exponential(BlockTime):
 
 @dataclass(frozen=True)
 class LogNormal(BlockTime):
-    """Block times whose logarithm is normal: what is measured on a busy machine looks so.
+    """Block times whose logarithm is normal: as they are measured on a busy machine.
 
     Parameters
     ----------
@@ -276,7 +276,7 @@ def parse(text: str) -> BlockTime:
 
     Examples
     --------
-    >>> from hogshare.simulation.blocktimes import parse
+    >>> from hogshare.clockwork.blocktimes import parse
     >>> parse("uniform:0.5,1.5")
     Uniform(low=0.5, high=1.5)
     """

@@ -1,6 +1,6 @@
 """The structured overlay: sampling of the others without anybody who knows them all.
 
-Workers stand on a ring (`hogshare.simulation.ring`), know O(log n) others each, and reach the owner
+Workers stand on a ring (`hogshare.clockwork.ring`), know O(log n) others each, and reach the owner
 of any point in O(log n) hops. Source: Wang, Catterall and Mortier 2017, who take it for granted
 that the owner of a random point is a random worker. It is not: the chance is the owner's zone,
 zones are about exponentially distributed, and of 1000 workers the luckiest is drawn some seven
@@ -41,9 +41,9 @@ from typing import Any
 import numpy as np
 from scipy.special import pdtrc
 
+from hogshare.clockwork import ring
+from hogshare.clockwork.membership import check_leaving, check_sample
 from hogshare.ranges import at_least_one, count, is_count, whole
-from hogshare.simulation import ring
-from hogshare.simulation.membership import check_leaving, check_sample
 from hogshare.words import nearest
 
 MOST_BITS = 62  # sums of two points fit in int64

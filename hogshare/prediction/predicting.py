@@ -1,7 +1,7 @@
 """What a run would take with other numbers of workers, each on a core of its own.
 
 From a report of a real run: what a row and an exchange cost, how uneven blocks are, what a master's
-message costs. These go into `hogshare.simulation.progress`, behind the run's barrier. Blocks are
+message costs. These go into `hogshare.clockwork.progressing`, behind the run's barrier. Blocks are
 claimed from one ticket: the run is over when all of its blocks are done. What only one can do at a
 time (a master's writes, the next epoch's order, the sections of BSP) is a floor under that.
 
@@ -10,7 +10,6 @@ time (a master's writes, the next epoch's order, the sections of BSP) is a floor
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,19 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from hogshare import figures, tables
-from hogshare.barriers import (
-    ASP,
-    LOOKS_PER_BLOCK,
-    BuiltIn,
-    numbers_of,
-)
+from hogshare.barriers import ASP, LOOKS_PER_BLOCK, BuiltIn, numbers_of
+from hogshare.clockwork.blocktimes import Measured
+from hogshare.clockwork.progressing import progress
 from hogshare.kernels import barriers as codes
 from hogshare.kernels.turns import FIRST_INTERVAL
+from hogshare.prediction.costs import Costs, Finished, Run, costs_of
+from hogshare.prediction.prediction import Prediction
 from hogshare.ranges import count
-from hogshare.simulation.blocktimes import Measured
-from hogshare.simulation.costs import Costs, Finished, Run, costs_of
-from hogshare.simulation.progressing import progress
 from hogshare.simulation.simulator import Simulator
 
 MOST_BLOCKS = 20_000  # that are simulated; of longer runs the rest is taken to go on alike
@@ -41,129 +35,6 @@ MOST_EVENTS = 1024  # blocks of an epoch that is simulated with its gradients
 MOST_EVENTS_REMEMBERING = 4096
 MOST_EPOCHS = 2.0  # of the run's, after which an objective counts as not reached
 GAIN = 0.98  # of the run's own, which is the objective if none is given
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Prediction:
-    """What a run would take with other numbers of workers; from `Report.predict`.
-
-    All arrays have one entry per number of workers.
-
-    Attributes
-    ----------
-    n_workers : tuple of int
-    seconds : float64 array
-        Of the same number of epochs.
-    throughput : float64 array
-        Rows per second.
-    speedup : float64 array
-        Throughput over that of one worker, which is predicted likewise.
-    waiting_share : float64 array
-        Share of workers' time in which they compute nothing.
-    limits : tuple of str
-        What the time is bound by: "workers", "master" or "order".
-    epochs : float64 array or None
-        Epochs to `objective`, if a problem was given; NaN where it was not reached.
-    time_speedup : float64 array or None
-        `speedup` times the epochs of one worker over these epochs.
-    objective : float or None
-    measured : dict
-        Of the run: ``n_workers``, ``seconds``, ``epochs``, and the ``predicted`` seconds of just
-        that, which tells how well the model fits its own run.
-    costs : Costs
-    assumed : tuple of str
-        What the prediction rests on besides, and what it leaves out.
-    """
-
-    n_workers: tuple[int, ...]
-    seconds: np.ndarray
-    throughput: np.ndarray
-    speedup: np.ndarray
-    waiting_share: np.ndarray
-    limits: tuple[str, ...]
-    epochs: np.ndarray | None
-    time_speedup: np.ndarray | None
-    objective: float | None
-    measured: dict[str, float]
-    costs: Costs
-    assumed: tuple[str, ...]
-
-    def headline(self) -> str:
-        """One line: what was measured, and what the model makes of that run itself."""
-        run = self.measured
-        count = f"{run['n_workers']:.0f} worker" + ("" if run["n_workers"] == 1 else "s")
-        return (
-            f"predicted from {run['epochs']:.3g} epochs with {count}: {run['seconds']:.3g} s "
-            f"measured, {run['predicted']:.3g} s by the model"
-        )
-
-    def rows(self) -> tuple[list[str], list[list[Any]]]:
-        """Header and rows of the table."""
-        header = ["workers", "seconds", "speedup of throughput", "waiting share", "bound by"]
-        columns: list[Sequence[Any]] = [
-            self.n_workers,
-            self.seconds.tolist(),
-            self.speedup.tolist(),
-            self.waiting_share.tolist(),
-            self.limits,
-        ]
-        if self.epochs is not None and self.time_speedup is not None:
-            header += ["epochs to the objective", "speedup of time"]
-            columns += [self.epochs.tolist(), self.time_speedup.tolist()]
-        return header, [list(row) for row in zip(*columns, strict=True)]
-
-    def table(self) -> str:
-        """Plain text: the headline, a row per number of workers, what is assumed."""
-        notes = "\n".join(f"assumed: {note}" for note in self.assumed)
-        return "\n\n".join([self.headline(), tables.text_table(*self.rows()), notes])
-
-    def __str__(self) -> str:
-        return self.table()
-
-    def __repr__(self) -> str:
-        return f"<Prediction: {self.headline()}>"
-
-    def _repr_html_(self) -> str:
-        notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.assumed)
-        table = tables.html_table(*self.rows())
-        return f"<div><p><b>{html.escape(self.headline())}</b></p>{table}<ul>{notes}</ul></div>"
-
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the speedups against the number of workers (needs matplotlib).
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where to draw; None makes a figure.
-
-        Returns
-        -------
-        matplotlib Axes
-        """
-        return figures.draw_speedups(self.n_workers, self.speedup, self.time_speedup, ax)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; NaN becomes None."""
-        found = {
-            "n_workers": list(self.n_workers),
-            "seconds": self.seconds.tolist(),
-            "throughput": self.throughput.tolist(),
-            "speedup": self.speedup.tolist(),
-            "waiting_share": self.waiting_share.tolist(),
-            "limits": list(self.limits),
-            "measured": dict(self.measured),
-            "costs": {
-                name: getattr(self.costs, name)
-                for name in ("row", "exchange", "order", "message", "outside", "source")
-            },
-            "assumed": list(self.assumed),
-        }
-        if self.epochs is not None and self.time_speedup is not None:
-            found["objective"] = self.objective
-            for name in ("epochs", "time_speedup"):
-                values = getattr(self, name).tolist()
-                found[name] = [value if math.isfinite(value) else None for value in values]
-        return found
 
 
 def time_of_blocks(barrier: BuiltIn, n_workers: int, law: Measured, n_blocks: int) -> float:
@@ -275,8 +146,8 @@ def assumptions(run: Run, costs: Costs) -> list[str]:
         found.append(f"the master takes {costs.message * 1e6:.3g} us for each message")
     if run.sleeps:
         found.append("the stragglers' sleep is part of the blocks' times, as it was drawn here")
-    if run.looks:
-        found.append("the looks at the model on the way (Stop's criteria) are left out")
+    if run.evaluates:
+        found.append("evaluations of the model on the way (Stop's criteria) are left out")
     if run.cores is not None and run.n_workers > run.cores:
         found.append(
             f"the run had {run.n_workers} workers on {run.cores} usable cores: its blocks' times "

@@ -40,7 +40,7 @@ class Placement:
     -----
     Source: Wang, Catterall and Mortier 2017. The barriers that the paper does not have
     go by the same rule: `Fraction` with a sample asks a sample, `Throttled` and a function of the
-    user's look at everybody.
+    user's ask everybody.
 
     Examples
     --------
@@ -114,7 +114,7 @@ class Placement:
             As of `check`.
         hops : float, default=0
             What finding a sample of that size takes: with an `Overlay` the sum of `Drawn.hops`, or
-            its mean. Nothing with a `Membership`. Not looked at where state is central.
+            its mean. Nothing with a `Membership`. It does not count where state is central.
 
         Returns
         -------

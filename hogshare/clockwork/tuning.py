@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from hogshare.barriers import ASP, BSP, PBSP, PSSP, SSP, BuiltIn
+from hogshare.clockwork.blocktimes import BlockTime, Exponential, law_of
+from hogshare.clockwork.placement import Placement
+from hogshare.clockwork.progressing import Progress, progress
 from hogshare.ranges import count, not_negative, positive, share
-from hogshare.simulation.blocktimes import BlockTime, Exponential, law_of
-from hogshare.simulation.placement import Placement
-from hogshare.simulation.progressing import Progress, progress
 
 SPAN = 40  # mean block times that a run lasts, as in the paper
 POLL = 0.05  # of a mean block time

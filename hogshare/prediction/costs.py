@@ -1,6 +1,6 @@
 """What rows, exchanges and messages of a real run cost, from its report.
 
-A worker's turns have one time each for rows and exchanges together, and both grow alike: an
+A worker's quanta have one time each for rows and exchanges together, and both grow alike: an
 exchange comes every so many rows. Least squares tells them apart where the proportion varies and
 nobody disturbs the run; its standard error says whether it has. Otherwise an exchange costs what
 the machine's constants say, and rows the rest.
@@ -32,9 +32,9 @@ from hogshare.problems.linear.rows import block_rows
 from hogshare.shm.turns import BLOCKS, NANOSECONDS, PUSHES, ROWS
 
 LEAST_TURNS = 4  # of a run that has measured something
-LEAST_SECONDS = 0.005  # of computing: more than a turn of full length of up to seven workers
+LEAST_SECONDS = 0.005  # of computing: more than a quantum of full length of up to seven workers
 TOLD_APART = 0.2  # standard error of an exchange's cost, over the cost, up to which it is believed
-OUTLIER = 1.5  # times the median row time, beyond which a turn was interrupted
+OUTLIER = 1.5  # times the median row time, beyond which a quantum was interrupted
 LARGEST_SHARE = 0.7  # of a run's computing that its exchanges and orders may be taken to be
 EXCHANGE_NS = 350.0  # of an exchange besides its coordinates; measured with 123 of them
 PASSES = 6  # reads and writes of a coordinate in an exchange: copy, base and shared vector
@@ -170,7 +170,7 @@ class Run:
         self.vectors = 2 if settings["rule"]["name"] == "SAGA" else 1
         self.mail = report.mail
         self.sleeps = settings["stragglers"] is not None
-        self.looks = len(report.checks) > 0
+        self.evaluates = len(report.checks) > 0
         self.cores = report.machine.get("usable_cores")
         snapshots = 0 if report.trace is None else len(report.trace.epochs) - 1
         per_epoch = round(snapshots / max(1, report.n_epochs))
@@ -246,12 +246,12 @@ def exchange_seconds(n_coordinates: int, itemsize: int) -> float:
 def told_apart(turns: np.ndarray, exchanges: np.ndarray) -> tuple[float, float, float]:
     """Seconds of a row and of an exchange by least squares, and the latter's relative error.
 
-    Residuals count relative to the turn's time. Turns that were interrupted are left out.
+    Residuals count relative to the quantum's time. Quanta that were interrupted are left out.
 
     Parameters
     ----------
     turns : float64 array, shape (n_turns, 4)
-        Blocks, rows, pushes, nanoseconds.
+        Of each quantum: blocks, rows, pushes, nanoseconds.
     exchanges : float64 array, shape (n_turns,)
 
     Returns
@@ -293,7 +293,7 @@ def costs_of(run: Run) -> Costs:
             counted = run.turns[:, PUSHES] + pulls * run.turns[:, BLOCKS]
             _, fitted, error = told_apart(run.turns, counted)
             if error < TOLD_APART:
-                exchange, source = fitted, f"least squares over {len(run.turns)} turns"
+                exchange, source = fitted, f"least squares over {len(run.turns)} quanta"
     extra = exchange * done + order * run.epochs
     if extra > LARGEST_SHARE * run.busy:
         shrink = LARGEST_SHARE * run.busy / extra
@@ -314,7 +314,7 @@ def costs_of(run: Run) -> Costs:
 
 
 def _evened(factors: np.ndarray, blocks: np.ndarray) -> np.ndarray:
-    """Factors of blocks: each turn's as often as it had blocks, in few numbers of mean 1."""
+    """Factors of blocks: each quantum's as often as it had blocks, in few numbers of mean 1."""
     along = np.argsort(factors, kind="stable")
     ends = np.cumsum(blocks[along])
     n = int(min(ends[-1], MOST_FACTORS))
