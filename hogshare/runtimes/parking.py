@@ -92,7 +92,7 @@ class Parking:
             else:
                 self._polled.add(me)
                 self._look_at(now + self._poll, me)
-        elif row[layout.T_MAILED] != row[layout.T_TAKEN]:
+        elif self._is_unanswered(me):
             self._for_master.add(me)
         else:
             self._idle.add(me)
@@ -164,6 +164,13 @@ class Parking:
     def has_barrier_queue(self) -> bool:
         """Whether anybody waits at the barrier."""
         return bool(self._polled or self._at_release or any(self._bins.values()))
+
+    def _is_unanswered(self, me: int) -> bool:
+        """Whether a master has yet to take a message of the worker's."""
+        if not self._session.has_master:
+            return False
+        counters = self._session.mail.box.counters[me]
+        return bool(counters[layout.M_POSTED] != counters[layout.M_TAKEN])
 
     def _must_turn(self) -> bool:
         """Whether all have to go on at once: the run is over, or sums are to be repaired."""
