@@ -134,6 +134,12 @@ def find_room(box, edge):
 
 
 @kernel
+def is_quiet(box, edge):
+    """Whether the reader has taken all that the writer has sent."""
+    return all_taken(box, edge)
+
+
+@kernel
 def send_next(box, edge):
     """Let the transport have the message that has been written."""
     send(box, edge)

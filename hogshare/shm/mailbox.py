@@ -62,7 +62,7 @@ class Transport(Protocol):
       reader's, which may be late, and never ahead (`take` with its number).
     - Edges do not wait for each other.
 
-    ``tests/shm/test_mailbox.py`` runs the contract against every implementation.
+    `tests/test_mailbox.py` runs the contract against every implementation.
     """
 
     def send(self, box: Mailbox, edge: int) -> None:
@@ -128,6 +128,11 @@ class Edge:
         self._box, self._index, self._transport = box, index, transport
         self._places, self._values = box.places[index], box.values[index]
         self._heads = box.heads[index]
+
+    @property
+    def all_taken(self) -> bool:
+        """Whether the reader has acknowledged all that has been posted."""
+        return bool(mailbox.is_quiet(self._box, self._index))
 
     def post(self, values: np.ndarray, places: np.ndarray | None = None, round: int = 0) -> bool:
         """Send a message; False if there is no room, and then nothing has happened.
