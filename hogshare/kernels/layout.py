@@ -76,8 +76,6 @@ T_ROUND = 20  # the round of the worker's next section, see `rounds`
 T_COMPUTED = 21  # the block in hand is computed and not folded, see `rounds`
 T_READY = 22  # the last round for whose sections the worker has computed what it had to
 T_WISH = 23  # what the worker does after its next section
-T_PULLED = 24  # messages of others in what the worker has read of the master's model
-T_STEP = 25  # 1: the block in hand has its step taken outside of kernels, see `blocks`
 T_DROPPED = 26  # of the worker's messages, those that the master has dropped, who writes this
 T_SLEEPS = 27  # sleeps begun in the block in hand: 1 before it computes; more: see `apart`
 T_COUNTED = 28  # blocks completed by all when its last one was counted, see `rounds`
@@ -85,6 +83,8 @@ T_ENTERS = 29  # 1: turns enter the run and leave it, see `turns`; 0: calls of t
 T_LOOKS = 30  # times that turns look again in one wait
 T_LOOKED = 31  # of which so many are done
 T_APPLIED = 32  # of the worker's messages that the master has not dropped, those in its model
+T_PULLED = 33  # messages of others in what the worker has read of the master's model
+T_STEP = 34  # 1: the block in hand has its step taken outside of kernels, see `blocks`
 N_TABLE = 3 * WORD
 
 # values of T_STATE

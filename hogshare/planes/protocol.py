@@ -150,14 +150,6 @@ class Plane:
         """
         return {}
 
-    def edges(self, n_workers: int) -> list[tuple[int, int]]:
-        """Who sends messages to whom, ``(from, to)``: workers from 0, and after the last a master.
-
-        A home posts to those that it has an edge to, and reads the mail of those that have one to
-        it. By default nobody does.
-        """
-        return []
-
     def after_block(self, home: Home) -> None:
         """Called by a worker, in its own thread or process, after each block that it completes."""
         raise NotImplementedError
@@ -178,6 +170,14 @@ class Plane:
         ndarray of shape (n_params,)
         """
         return np.asarray(homes.mean(axis=0))
+
+    def edges(self, n_workers: int) -> list[tuple[int, int]]:
+        """Who sends messages to whom, ``(from, to)``: workers from 0, and after the last a master.
+
+        A home posts to those that it has an edge to, and reads the mail of those that have one to
+        it. By default nobody does.
+        """
+        return []
 
 
 def edges_of(plane: Plane, n_workers: int) -> list[tuple[int, int]]:

@@ -165,13 +165,6 @@ class Parking:
         """Whether anybody waits at the barrier."""
         return bool(self._polled or self._at_release or any(self._bins.values()))
 
-    def _is_unanswered(self, me: int) -> bool:
-        """Whether a master has yet to take a message of the worker's."""
-        if not self._session.has_master:
-            return False
-        counters = self._session.mail.box.counters[me]
-        return bool(counters[layout.M_POSTED] != counters[layout.M_TAKEN])
-
     def _must_turn(self) -> bool:
         """Whether all have to go on at once: the run is over, or sums are to be repaired."""
         return self._session.word(layout.STOP) != layout.RUNNING or self._repairs()
@@ -221,3 +214,10 @@ class Parking:
             self._call_all(self.since, now)
         if section % n != me or section != before:
             self._call(section % n, now)
+
+    def _is_unanswered(self, me: int) -> bool:
+        """Whether a master has yet to take a message of the worker's."""
+        if not self._session.has_master:
+            return False
+        counters = self._session.mail.box.counters[me]
+        return bool(counters[layout.M_POSTED] != counters[layout.M_TAKEN])
