@@ -158,6 +158,85 @@ def test_a_class_is_its_defaults():
     assert report.plane["every"] == 4
 
 
+# -- messages --------------------------------------------------------------------------------------
+
+
+class Ring(Plane):
+    """Goes on from the mean with what the worker before has sent, whole or half of the places."""
+
+    def __init__(self, whole=True, queue=1):
+        self.whole, self.queue = whole, queue
+
+    def edges(self, n_workers):
+        return [(k, (k + 1) % n_workers) for k in range(n_workers) if n_workers > 1]
+
+    def arrays(self, n_params, n_workers):
+        return {"sent": ((n_workers,), "int64"), "had": ((n_workers,), "int64")}
+
+    def after_block(self, home):
+        n, sent, had = home.n_workers, home.arrays["sent"], home.arrays["had"]
+        before, vector = (home.me - 1) % n, home.read()
+        while n > 1 and (message := home.mail(before)) is not None:
+            had[home.me] += 1
+            assert message.number == had[home.me] <= message.round
+            places = slice(None) if self.whole else message.places
+            vector[places] = (vector[places] + message.values) / 2.0
+            home.take(before)
+            home.write(vector)
+        if n > 1:
+            places = None if self.whole else np.arange(home.blocks % 2, len(vector), 2)
+            values = vector if self.whole else vector[places]
+            sent[home.me] += home.post((home.me + 1) % n, values, places, round=home.blocks)
+
+    def model(self, homes, arrays):
+        self.counts = arrays["sent"].copy(), arrays["had"].copy()
+        return homes.mean(axis=0)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("n_workers", [2, 3])
+def test_homes_send_messages(runtime, n_workers, whole):
+    make, run = PROBLEMS["linear"]
+    known = solve(make(), stop=20, trace=1, seed=0, **run)
+    plane = Ring(whole, queue=n_workers - 1)
+    settings = {"plane": plane, "barrier": SSP(2), "runtime": runtime, **run}
+    report = solve(make(), stop=20 * n_workers, trace=1, n_workers=n_workers, **settings)
+    assert report.objective < 1.2 * known.objective
+    sent, had = plane.counts
+    assert (sent > 50).all() and (had <= np.roll(sent, 1)).all()
+    assert (had >= np.roll(sent, 1) - plane.queue).all()
+
+
+def test_messages_by_a_gradient_and_in_several_columns():
+    make, run = PROBLEMS["gradient"]
+    rows, labels = load_iris(return_X_y=True)
+    problem = problems.linear(scale(rows), labels, alpha=0.01)
+    for made, settings in ((make(), run), (problem, {"block": 10})):
+        known = solve(made, stop=40, trace=1, seed=0, **settings)
+        settings = {"runtime": "threads", "barrier": SSP(2), "stop": 80, **settings}
+        report = solve(made, plane=Ring(), n_workers=2, trace=1, **settings)
+        assert report.objective < 1.2 * known.objective
+
+
+def test_messages_repeat_on_a_virtual_clock():
+    run = {"n_workers": 4, "runtime": "simulator", "stop": 6, "block": 20, "seed": 3}
+    first, again = (solve(linear(), plane=Ring(), **run).model.coef for _ in range(2))
+    assert np.array_equal(first, again)
+
+
+def test_a_message_that_is_not_taken_keeps_its_place():
+    class Deaf(Ring):
+        def after_block(self, home):
+            sent = home.arrays["sent"]
+            sent[home.me] += home.post((home.me + 1) % home.n_workers, home.read())
+
+    for queue in (1, 3):
+        plane = Deaf(queue=queue)
+        solve(linear(), plane=plane, n_workers=3, runtime="threads", stop=4, block=20)
+        assert (plane.counts[0] <= queue).all() and plane.counts[0].max() == queue
+
+
 # -- what goes wrong -------------------------------------------------------------------------------
 
 
@@ -186,6 +265,48 @@ def test_a_plane_that_raises_is_named(runtime):
     with pytest.raises((PlaneError, RuntimeError), match="home's vector has the shape"):
         solve(linear(), plane=WritesWrong(), **run)
     assert solve(linear(), plane=Averaged(), **run).n_epochs == 5
+
+
+class Joined(Plane):
+    """Has the edges that it is told."""
+
+    def __init__(self, *joined, queue=1, does=lambda home: None):
+        self.joined, self.queue, self.after_block = list(joined), queue, does
+
+    def edges(self, n_workers):
+        return self.joined
+
+
+@pytest.mark.parametrize(
+    ("plane", "sentence"),
+    [
+        (Joined((0, 2)), "edge from 0 to 2: edges join two different workers of 0 to 1"),
+        (Joined((-1, 0)), "edge from -1 to 0"),
+        (Joined((1, 1)), "edge from 1 to 1"),
+        (Joined((0, 1), (0, 1)), "names an edge twice"),
+        (Joined((0, 1), queue=0), "queue of the plane Joined must hold 1 message"),
+    ],
+)
+def test_edges_that_cannot_be(plane, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        solve(linear(), plane=plane, n_workers=2, runtime="threads", stop=1)
+
+
+@pytest.mark.parametrize(
+    ("does", "sentence"),
+    [
+        (lambda home: home.post(1 - home.me, home.read()[:, None]), "at most 31 values"),
+        (lambda home: home.post(1 - home.me, np.zeros(32)), "at most 31 values"),
+        (lambda home: home.post(1 - home.me, np.zeros(2), np.zeros(3, int)), "as many places"),
+        (lambda home: home.post(2, home.read()), "no edge from 0 to 2: Joined.edges has to"),
+        (lambda home: home.mail(home.me), "no edge from 0 to 0"),
+        (lambda home: home.take(1 - home.me), "poll.. has to find one first"),
+    ],
+)
+def test_messages_that_cannot_be(does, sentence):
+    plane = Joined((0, 1), (1, 0), does=lambda home: does(home) if home.me == 0 else None)
+    with pytest.raises((PlaneError, RuntimeError), match=sentence):
+        solve(linear(), plane=plane, n_workers=2, runtime="simulator", stop=1, block=20)
 
 
 def test_a_model_of_another_shape():

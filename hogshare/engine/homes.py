@@ -42,10 +42,10 @@ class Homes:
     def __init__(self, session: SessionView, plane: Plane) -> None:
         self.session = session
         self.plane = plane
-        self.arrays = own_arrays(session.arrays)
-        self.after_block = plane.after_block
         edges = edges_of(plane, session.settings.n_workers)
         self.edges = {edge: Edge(session.mail.box, k) for k, edge in enumerate(edges)}
+        self.arrays = own_arrays(session.arrays)
+        self.after_block = plane.after_block
 
     def scatter(self) -> None:
         """Let every worker begin from the run's vector; while nobody works."""
