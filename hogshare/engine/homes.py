@@ -160,11 +160,11 @@ class Home:
             If the plane has no such edge, or the message has another size.
         """
         size = len(self._private.w) + self._private.local.shape[1] * self._has_intercept
-        n, whole = np.shape(values), places is None
-        if len(n) != 1 or n[0] > size or (not whole and np.shape(places) != n):
+        n, m = np.shape(values), None if places is None else np.shape(places)
+        if len(n) != 1 or n[0] > size or m not in (None, n):
             raise ValueError(
-                f"a message has at most {size} values, and as many places or none; got "
-                f"{n} values" + ("" if whole else f" and {np.shape(places)} places")
+                f"a message has at most {size} values in a row, and as many places, or none; got "
+                f"shapes {n} and {m}"
             )
         return self._edge(self.me, to).post(values, places, round)
 
