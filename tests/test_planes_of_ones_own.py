@@ -204,7 +204,7 @@ def test_homes_send_messages(runtime, n_workers, whole):
     plane = Ring(whole, queue=n_workers - 1, meets=runtime == "processes")
     settings = {"plane": plane, "barrier": SSP(2), "runtime": runtime, **run}
     report = solve(make(), stop=20 * n_workers, trace=1, n_workers=n_workers, **settings)
-    assert report.objective < 0.5 * report.trace.objective[0]
+    assert report.objective < 0.9 * report.trace.objective[0]
     sent, had = plane.counts
     assert (sent > 50).all() and (had <= np.roll(sent, 1)).all()
     assert (had >= np.roll(sent, 1) - plane.queue).all()
@@ -217,7 +217,7 @@ def test_messages_by_a_gradient_and_in_several_columns():
     for made, settings in ((make(), run), (problem, {"block": 10})):
         settings = {"runtime": "threads", "barrier": SSP(2), "stop": 80, **settings}
         report = solve(made, plane=Ring(), n_workers=2, trace=1, **settings)
-        assert report.objective < 0.5 * report.trace.objective[0]
+        assert report.objective < 0.9 * report.trace.objective[0]
 
 
 def test_messages_repeat_on_a_virtual_clock():
