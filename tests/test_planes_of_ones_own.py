@@ -16,11 +16,13 @@ from hogshare import (
     Checkpoint,
     Plane,
     Shared,
+    Simulator,
     StepSize,
     problems,
     solve,
 )
 from hogshare.planes import PlaneError
+from hogshare.simulation import Constant, Link, Network
 
 X, Y = load_breast_cancer(return_X_y=True)
 X = scale(X)
@@ -224,6 +226,56 @@ def test_messages_repeat_on_a_virtual_clock():
     run = {"n_workers": 4, "runtime": "simulator", "stop": 6, "block": 20, "seed": 3}
     first, again = (solve(linear(), plane=Ring(), **run).model.coef for _ in range(2))
     assert np.array_equal(first, again)
+
+
+class Told(Plane):
+    """Worker 0 tells the others after each block; how old that is when they are told."""
+
+    queue = 10
+
+    def edges(self, n_workers):
+        return [(0, k) for k in range(1, n_workers)]
+
+    def arrays(self, n_params, n_workers):
+        return {"age": ((n_workers, 100), "int64"), "told": ((n_workers,), "int64")}
+
+    def after_block(self, home):
+        age, told = home.arrays["age"], home.arrays["told"]
+        for k in range(1, home.n_workers) if home.me == 0 else ():
+            told[0] += home.post(k, home.read(), round=home.blocks)
+            told[0] += home.post(k, np.ones(2), np.arange(2), round=home.blocks)
+        while home.me and (message := home.mail(0)) is not None:
+            age[home.me, told[home.me]] = home.blocks - message.round
+            told[home.me] += 1
+            home.take(0)
+
+    def model(self, homes, arrays):
+        self.ages = [ages[:n] for ages, n in zip(arrays["age"], arrays["told"], strict=True)]
+        self.sent = arrays["told"][0]
+        return homes.mean(axis=0)
+
+
+def test_messages_are_under_way_on_a_virtual_clock_as_long_as_their_link_takes():
+    """Blocks take a second: what is told after one is seen after the next that ends later."""
+    plane, network = (
+        Told(),
+        Network(
+            Link(latency=2.5),
+            classes={"near": (Link(), [2])},
+            edges={(0, 3): Link(bandwidth=(31 * 8 + 32) / 1.5), (0, 4): Link(latency=np.inf)},
+        ),
+    )
+    simulator = Simulator(block_time=Constant(1.0), network=network)
+    report = solve(linear(), plane=plane, n_workers=5, runtime=simulator, stop=3, block=20)
+    # to the third the short message takes no longer than the long one, which was sent first
+    for k, age in ((1, 3), (2, 0), (3, 2)):
+        assert list(plane.ages[k]) == [age] * 2 * (report.workers[k]["blocks"] - age)
+    assert len(plane.ages[4]) == 0  # and to the fourth nothing ever comes
+    assert plane.sent == 3 * 2 * report.workers[0]["blocks"] + plane.queue
+    half = plane.sent // 2
+    size = half * (31 * 8 + 32) + half * (2 * (8 + 4) + 32)
+    assert report.traffic["mail"] == {"messages": plane.sent, "bytes": size}
+    assert report.traffic["model"]["messages"] == report.traffic["update"]["messages"] == 0
 
 
 def test_a_message_that_is_not_taken_keeps_its_place():

@@ -14,7 +14,7 @@ import numpy as np
 from hogshare.engine.view import SessionView
 from hogshare.kernels import layout
 from hogshare.planes.protocol import Plane, PlaneError, edges_of
-from hogshare.shm.mailbox import Edge, Message
+from hogshare.shm.mailbox import AT_ONCE, Edge, Message, Transport
 from hogshare.shm.table import ProgressTable
 
 PREFIX = "plane_"  # of the names of a plane's own arrays among a run's
@@ -42,10 +42,14 @@ class Homes:
     def __init__(self, session: SessionView, plane: Plane) -> None:
         self.session = session
         self.plane = plane
-        edges = edges_of(plane, session.settings.n_workers)
-        self.edges = {edge: Edge(session.mail.box, k) for k, edge in enumerate(edges)}
+        self.carry_by(AT_ONCE)
         self.arrays = own_arrays(session.arrays)
         self.after_block = plane.after_block
+
+    def carry_by(self, transport: Transport) -> None:
+        """Have messages between homes brought that way."""
+        edges, box = edges_of(self.plane, self.session.settings.n_workers), self.session.mail.box
+        self.edges = {edge: Edge(box, k, transport) for k, edge in enumerate(edges)}
 
     def scatter(self) -> None:
         """Let every worker begin from the run's vector; while nobody works."""
