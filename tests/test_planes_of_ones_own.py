@@ -1,5 +1,6 @@
 """Planes of one's own: a vector for each worker, and what the plane makes of them."""
 
+import time
 from pathlib import Path
 
 import numpy as np
@@ -15,11 +16,13 @@ from hogshare import (
     Checkpoint,
     Plane,
     Shared,
+    Simulator,
     StepSize,
     problems,
     solve,
 )
 from hogshare.planes import PlaneError
+from hogshare.simulation import Constant, Link, Network
 
 X, Y = load_breast_cancer(return_X_y=True)
 X = scale(X)
@@ -158,6 +161,135 @@ def test_a_class_is_its_defaults():
     assert report.plane["every"] == 4
 
 
+# -- messages --------------------------------------------------------------------------------------
+
+
+class Ring(Plane):
+    """Goes on from the mean with what the worker before has sent, whole or half of the places."""
+
+    def __init__(self, whole=True, queue=1, meets=False):
+        self.whole, self.queue, self.meets = whole, queue, meets
+
+    def edges(self, n_workers):
+        return [(k, (k + 1) % n_workers) for k in range(n_workers) if n_workers > 1]
+
+    def arrays(self, n_params, n_workers):
+        return {"sent": ((n_workers,), "int64"), "had": ((n_workers,), "int64")}
+
+    def after_block(self, home):
+        n, sent, had = home.n_workers, home.arrays["sent"], home.arrays["had"]
+        while self.meets and not home.table.blocks.all():
+            time.sleep(0.001)  # processes have come by then
+        before, vector = (home.me - 1) % n, home.read()
+        while n > 1 and (message := home.mail(before)) is not None:
+            had[home.me] += 1
+            assert message.number == had[home.me] <= message.round
+            places = slice(None) if self.whole else message.places
+            vector[places] = (vector[places] + message.values) / 2.0
+            home.take(before)
+            home.write(vector)
+        if n > 1:
+            places = None if self.whole else np.arange(home.blocks % 2, len(vector), 2)
+            values = vector if self.whole else vector[places]
+            sent[home.me] += home.post((home.me + 1) % n, values, places, round=home.blocks)
+
+    def model(self, homes, arrays):
+        self.counts = arrays["sent"].copy(), arrays["had"].copy()
+        return homes.mean(axis=0)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("n_workers", [2, 3])
+def test_homes_send_messages(runtime, n_workers, whole):
+    make, run = PROBLEMS["linear"]
+    plane = Ring(whole, queue=n_workers - 1, meets=runtime == "processes")
+    settings = {"plane": plane, "barrier": SSP(2), "runtime": runtime, **run}
+    report = solve(make(), stop=20 * n_workers, trace=1, n_workers=n_workers, **settings)
+    assert report.objective < 0.9 * report.trace.objective[0]
+    sent, had = plane.counts
+    assert (sent > 50).all() and (had <= np.roll(sent, 1)).all()
+    assert (had >= np.roll(sent, 1) - plane.queue).all()
+
+
+def test_messages_by_a_gradient_and_in_several_columns():
+    make, run = PROBLEMS["gradient"]
+    rows, labels = load_iris(return_X_y=True)
+    problem = problems.linear(scale(rows), labels, alpha=0.01)
+    for made, settings in ((make(), run), (problem, {"block": 10})):
+        settings = {"runtime": "threads", "barrier": SSP(2), "stop": 80, **settings}
+        report = solve(made, plane=Ring(), n_workers=2, trace=1, **settings)
+        assert report.objective < 0.9 * report.trace.objective[0]
+
+
+def test_messages_repeat_on_a_virtual_clock():
+    run = {"n_workers": 4, "runtime": "simulator", "stop": 6, "block": 20, "seed": 3}
+    first, again = (solve(linear(), plane=Ring(), **run).model.coef for _ in range(2))
+    assert np.array_equal(first, again)
+
+
+class Told(Plane):
+    """Worker 0 tells the others after each block; how old that is when they are told."""
+
+    queue = 10
+
+    def edges(self, n_workers):
+        return [(0, k) for k in range(1, n_workers)]
+
+    def arrays(self, n_params, n_workers):
+        return {"age": ((n_workers, 100), "int64"), "told": ((n_workers,), "int64")}
+
+    def after_block(self, home):
+        age, told = home.arrays["age"], home.arrays["told"]
+        for k in range(1, home.n_workers) if home.me == 0 else ():
+            told[0] += home.post(k, home.read(), round=home.blocks)
+            told[0] += home.post(k, np.ones(2), np.arange(2), round=home.blocks)
+        while home.me and (message := home.mail(0)) is not None:
+            age[home.me, told[home.me]] = home.blocks - message.round
+            told[home.me] += 1
+            home.take(0)
+
+    def model(self, homes, arrays):
+        self.ages = [ages[:n] for ages, n in zip(arrays["age"], arrays["told"], strict=True)]
+        self.sent = arrays["told"][0]
+        return homes.mean(axis=0)
+
+
+def test_messages_are_under_way_on_a_virtual_clock_as_long_as_their_link_takes():
+    """Blocks take a second: what is told after one is seen after the next that ends later."""
+    plane, network = (
+        Told(),
+        Network(
+            Link(latency=2.5),
+            classes={"near": (Link(), [2])},
+            edges={(0, 3): Link(bandwidth=(31 * 8 + 32) / 1.5), (0, 4): Link(latency=np.inf)},
+        ),
+    )
+    simulator = Simulator(block_time=Constant(1.0), network=network)
+    report = solve(linear(), plane=plane, n_workers=5, runtime=simulator, stop=3, block=20)
+    # to the third the short message takes no longer than the long one, which was sent first
+    for k, age in ((1, 3), (2, 0), (3, 2)):
+        assert list(plane.ages[k]) == [age] * 2 * (report.workers[k]["blocks"] - age)
+    assert len(plane.ages[4]) == 0  # and to the fourth nothing ever comes
+    assert plane.sent == 3 * 2 * report.workers[0]["blocks"] + plane.queue
+    half = plane.sent // 2
+    size = half * (31 * 8 + 32) + half * (2 * (8 + 4) + 32)
+    assert report.traffic["mail"] == {"messages": plane.sent, "bytes": size}
+    assert report.traffic["model"]["messages"] == report.traffic["update"]["messages"] == 0
+
+
+def test_a_message_that_is_not_taken_keeps_its_place():
+    class Deaf(Ring):
+        def after_block(self, home):
+            sent = home.arrays["sent"]
+            sent[home.me] += home.post((home.me + 1) % home.n_workers, home.read())
+
+    for queue in (1, 3):
+        plane = Deaf(queue=queue)
+        solve(linear(), plane=plane, n_workers=3, runtime="threads", stop=4, block=20)
+        assert (plane.counts[0] <= queue).all() and plane.counts[0].max() == queue
+
+
 # -- what goes wrong -------------------------------------------------------------------------------
 
 
@@ -186,6 +318,48 @@ def test_a_plane_that_raises_is_named(runtime):
     with pytest.raises((PlaneError, RuntimeError), match="home's vector has the shape"):
         solve(linear(), plane=WritesWrong(), **run)
     assert solve(linear(), plane=Averaged(), **run).n_epochs == 5
+
+
+class Joined(Plane):
+    """Has the edges that it is told."""
+
+    def __init__(self, *joined, queue=1, does=lambda home: None):
+        self.joined, self.queue, self.after_block = list(joined), queue, does
+
+    def edges(self, n_workers):
+        return self.joined
+
+
+@pytest.mark.parametrize(
+    ("plane", "sentence"),
+    [
+        (Joined((0, 2)), "edge from 0 to 2: edges join two different workers of 0 to 1"),
+        (Joined((-1, 0)), "edge from -1 to 0"),
+        (Joined((1, 1)), "edge from 1 to 1"),
+        (Joined((0, 1), (0, 1)), "names an edge twice"),
+        (Joined((0, 1), queue=0), "queue of the plane Joined must hold 1 message"),
+    ],
+)
+def test_edges_that_cannot_be(plane, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        solve(linear(), plane=plane, n_workers=2, runtime="threads", stop=1)
+
+
+@pytest.mark.parametrize(
+    ("does", "sentence"),
+    [
+        (lambda home: home.post(1 - home.me, home.read()[:, None]), "at most 31 values"),
+        (lambda home: home.post(1 - home.me, np.zeros(32)), "at most 31 values"),
+        (lambda home: home.post(1 - home.me, np.zeros(2), np.zeros(3, int)), "as many places"),
+        (lambda home: home.post(2, home.read()), "no edge from 0 to 2: Joined.edges has to"),
+        (lambda home: home.mail(home.me), "no edge from 0 to 0"),
+        (lambda home: home.take(1 - home.me), "poll.. has to find one first"),
+    ],
+)
+def test_messages_that_cannot_be(does, sentence):
+    plane = Joined((0, 1), (1, 0), does=lambda home: does(home) if home.me == 0 else None)
+    with pytest.raises((PlaneError, RuntimeError), match=sentence):
+        solve(linear(), plane=plane, n_workers=2, runtime="simulator", stop=1, block=20)
 
 
 def test_a_model_of_another_shape():

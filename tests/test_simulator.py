@@ -717,7 +717,7 @@ def test_what_is_no_law_or_no_network_is_refused(problem):
     assert Link(latency=np.float32(0.5)).delivers
     Churn(deaths={np.int64(1): 2.0}).check(2)
     with pytest.raises(ValueError, match="edges must map"):
-        Network(edges={(1, 2): Link()})
+        Network(edges={(2, 2): Link()})
     with pytest.raises(TypeError, match="class 'far' must be"):
         Network(classes={"far": Link()})
     with pytest.raises(ValueError, match="ceiling must be"):

@@ -24,10 +24,9 @@ from hogshare.kernels import (
     epochs,
     layout,
     losses,
-    master,
     tracking,
 )
-from hogshare.planes.protocol import Plane
+from hogshare.planes.protocol import Plane, edges_of
 from hogshare.planes.protocol import Shapes as Shapes
 from hogshare.planes.shared import feature_curvature, feature_rarity
 from hogshare.problems.model import Handed, Model, columns_last
@@ -36,7 +35,7 @@ from hogshare.rules.memories import BY_METHOD
 from hogshare.rules.protocol import Rule
 from hogshare.rules.sampling import row_chances
 from hogshare.rules.steps import StepSize
-from hogshare.shm import turns
+from hogshare.shm import mailbox, turns
 from hogshare.shm.spacing import APART, PAIR
 
 MAX_HISTORY = 100_000
@@ -62,8 +61,8 @@ def shapes(
     n_training: int,
     trace: int,
     rule: Rule,
-    record: bool = False,
-    plane: Plane | None = None,
+    record: bool,
+    plane: Plane,
 ) -> Shapes:
     """Names, shapes and dtypes of a run's arrays, the rows' own apart."""
     plan, workers, columns = settings.plan, settings.n_workers, settings.n_columns
@@ -73,18 +72,16 @@ def shapes(
     # workers of a simulation are one thread, and may be many
     apart = PAIR if plan["sleeps"] == epochs.SIMULATED else APART
     padded = _padded(m, problem.dtype.itemsize, apart)
-    has_homes = plane is not None and plane.has_homes
-    copies = mode in (epochs.EXCHANGE, epochs.MASTER) or plan["parts"] > 0 or has_homes
-    own: Shapes = {}
-    if plane is not None and has_homes:
-        n_params = m + columns * settings.rule["fit_intercept"]
-        own = {f"{PREFIX}{name}": one for name, one in plane.arrays(n_params, workers).items()}
+    copies = mode in (epochs.EXCHANGE, epochs.MASTER) or plan["parts"] > 0 or plane.has_homes
+    n_params = m + columns * settings.rule["fit_intercept"]
+    own = {f"{PREFIX}{name}": one for name, one in plane.arrays(n_params, workers).items()}
     if by_gradient(problem):
         own |= state_shapes(rule, problem.n_params, workers)
     in_place = mode in (epochs.LOCK_FREE, epochs.MASTER)
-    slots = workers * master.SLOTS if mode == epochs.MASTER else 0
-    room = message_room(problem, plan["block_rows"]) if slots else 0
-    summed = m if slots else 0
+    is_mailed = mode == epochs.MASTER
+    n_edges = len(edges_of(plane, workers))
+    room = message_room(problem, plan["block_rows"]) if is_mailed else n_params * (n_edges > 0)
+    summed = m if is_mailed else 0
     memory = BY_METHOD[settings.rule["method"]]
     l1 = settings.rule["l1_ratio"] > 0.0 and not in_place and not memory.is_proximal
     average = settings.rule["average"] > 0
@@ -124,11 +121,8 @@ def shapes(
         "done": ((2, plan["n_blocks"]), "int64"),
         "remaining": ((2 * word,), "int64"),
         "sums": ((2, 3 * columns), "float64"),
-        "ages": ((workers if slots else 0, layout.HISTOGRAM), "int64"),
-        "mail_heads": ((slots, word), "int64"),
-        "mail_places": ((slots, _padded(room, 8, PAIR) if room else 0), "int64"),
-        "mail_changes": ((slots, _padded(room, 8, PAIR) if room else 0), "float64"),
-        "mail_intercepts": ((slots, _padded(columns, 8, PAIR)), "float64"),
+        "ages": ((workers if is_mailed else 0, layout.HISTOGRAM), "int64"),
+        **mailbox.shapes(n_edges, plane.queue, room, columns if is_mailed else 0),
         "gathered": ((summed,), "float64"),
         "gathered_places": ((summed,), "int64"),
         "gathered_marks": ((summed,), "int64"),

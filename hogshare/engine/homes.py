@@ -2,7 +2,7 @@
 
 Who writes: a worker its own home, its row of the copies with its own numbers beside; the caller all
 of them, while nobody works. Who reads: a worker its own; the caller, at any moment, for a snapshot:
-a part of one may be of a step that is being taken.
+a part of one may be of a step that is being taken. Messages between homes: `hogshare.shm.mailbox`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import numpy as np
 
 from hogshare.engine.view import SessionView
 from hogshare.kernels import layout
-from hogshare.planes.protocol import Plane, PlaneError
+from hogshare.planes.protocol import Plane, PlaneError, edges_of
+from hogshare.shm.mailbox import AT_ONCE, Edge, Message, Transport
 from hogshare.shm.table import ProgressTable
 
 PREFIX = "plane_"  # of the names of a plane's own arrays among a run's
@@ -41,8 +42,14 @@ class Homes:
     def __init__(self, session: SessionView, plane: Plane) -> None:
         self.session = session
         self.plane = plane
+        self.carry_by(AT_ONCE)
         self.arrays = own_arrays(session.arrays)
         self.after_block = plane.after_block
+
+    def carry_by(self, transport: Transport) -> None:
+        """Have messages between homes brought that way."""
+        edges, box = edges_of(self.plane, self.session.settings.n_workers), self.session.mail.box
+        self.edges = {edge: Edge(box, k, transport) for k, edge in enumerate(edges)}
 
     def scatter(self) -> None:
         """Let every worker begin from the run's vector; while nobody works."""
@@ -145,6 +152,42 @@ class Home:
         local[layout.L_SCALE] = 1.0
         if self._has_intercept:
             local[layout.L_INTERCEPT] = vector[m:]
+
+    def post(
+        self, to: int, values: np.ndarray, places: np.ndarray | None = None, round: int = 0
+    ) -> bool:
+        """Send a message to another home; False if there is no room.
+
+        Raises
+        ------
+        ValueError
+            If the plane has no such edge, or the message has another size.
+        """
+        size = len(self._private.w) + self._private.local.shape[1] * self._has_intercept
+        n, m = np.shape(values), None if places is None else np.shape(places)
+        if len(n) != 1 or n[0] > size or m not in (None, n):
+            raise ValueError(
+                f"a message has at most {size} values in a row, and as many places, or none; got "
+                f"shapes {n} and {m}"
+            )
+        return self._edge(self.me, to).post(values, places, round)
+
+    def mail(self, sender: int) -> Message | None:
+        """The oldest message of another home that has not been taken, if one has arrived."""
+        return self._edge(sender, self.me).poll()
+
+    def take(self, sender: int) -> None:
+        """Acknowledge that message."""
+        self._edge(sender, self.me).take()
+
+    def _edge(self, sender: int, to: int) -> Edge:
+        try:
+            return self._homes.edges[sender, to]
+        except KeyError:
+            raise ValueError(
+                f"there is no edge from {sender} to {to}: {type(self._homes.plane).__name__}.edges "
+                "has to name it"
+            ) from None
 
     def join(self) -> None:
         """Begin where the others are by now, if any have done something."""

@@ -22,7 +22,7 @@ from hogshare.engine.sides import Worker
 from hogshare.engine.view import SessionView
 from hogshare.engine.workerstates import State
 from hogshare.kernels import blocks, epochs, layout, schedules
-from hogshare.kernels.master import slot_of
+from hogshare.kernels.mailbox import next_slot
 from hogshare.problems.gradient import Caller, GradientProblem, NotFinite
 from hogshare.rules.protocol import Rule
 
@@ -152,13 +152,12 @@ class BlockWorker(Worker):
 
     def _write_message(self, places: np.ndarray | None, step: np.ndarray) -> None:
         """A master's message is the step; it adds."""
-        mail = self.session.mail
-        slot = slot_of(self.me, int(self.table[layout.T_MAILED]) + 1)
-        count = len(step)
-        mail.places[slot, :count] = self.all_places if places is None else places
-        np.negative(step, out=mail.changes[slot, :count])
-        mail.intercepts[slot] = 0.0
-        mail.heads[slot, layout.H_COUNT] = count
+        box, count = self.session.mail.box, len(step)
+        edge = self.me, next_slot(box, self.me)
+        box.places[edge][:count] = self.all_places if places is None else places
+        np.negative(step, out=box.values[edge][:count])
+        box.values[edge][count] = 0.0  # the intercept
+        box.heads[edge][layout.H_COUNT], box.heads[edge][layout.H_DENSE] = count, 1
 
     def _count_iterates(
         self, places: np.ndarray | None, step: np.ndarray, n_rows: int, t: float

@@ -29,12 +29,13 @@ from hogshare.kernels.shared import Mail, Memory, Schedule, Vector
 from hogshare.planes.protocol import Plane
 from hogshare.problems.model import Model, as_coef, columns_last, shrunk
 from hogshare.rules.memories import BY_METHOD
+from hogshare.shm.mailbox import mailbox_of
 from hogshare.shm.table import IN_RUN
 from hogshare.stragglers import FIRST_BLOCKS, Stragglers, asked
 
 AT_ONCE = 1 << 15  # numbers of a mean that are added up while a cache has them
+SUM_ARRAYS = Mail._fields[2:]  # what a master makes of its mail
 ROW_ARRAYS = ("row_data", "row_indices", "row_indptr", "row_y", "row_weight")
-MAIL_ARRAYS = {name: f"mail_{name}" for name in ("heads", "places", "changes", "intercepts")}
 
 
 class Session:
@@ -84,7 +85,7 @@ class Session:
         self.schedule = Schedule(*(arrays[name] for name in Schedule._fields))
         self.vector = Vector(*(arrays[name] for name in Vector._fields))
         self.memory = Memory(*(arrays[name] for name in Memory._fields))
-        self.mail = Mail(*(arrays[MAIL_ARRAYS.get(name, name)] for name in Mail._fields))
+        self.mail = Mail(arrays["ages"], mailbox_of(arrays), *(arrays[name] for name in SUM_ARRAYS))
         self.size = settings.n_features * settings.n_columns
         kernel = self.plan.private, self.plan.ordered
         if outside is not None:
@@ -335,8 +336,8 @@ class Session:
         """Whether all that workers have posted is in the model; they post no more, or rest."""
         if not self.has_master:
             return True
-        table = self.schedule.table[self.schedule.table[:, layout.T_STATE] != layout.DEAD]
-        taken = (table[:, layout.T_MAILED] == table[:, layout.T_TAKEN]).all()
+        counters = self.mail.box.counters[self.schedule.table[:, layout.T_STATE] != layout.DEAD]
+        taken = (counters[:, layout.M_POSTED] == counters[:, layout.M_TAKEN]).all()
         words = (layout.GATHERED, layout.JOURNAL, layout.SERVING)
         return bool(taken) and not any(self.word(word) for word in words)
 

@@ -27,7 +27,8 @@ from hogshare.kernels.epochs import (
 )
 from hogshare.kernels.exchange import TRY, WAIT, push_private, record_push
 from hogshare.kernels.jit import helper, kernel
-from hogshare.kernels.master import address, post, take_round
+from hogshare.kernels.mailbox import post
+from hogshare.kernels.master import address, take_round
 from hogshare.kernels.rounds import AGAIN, COMPUTE, COMPUTED, POSTED
 from hogshare.kernels.tracking import start_block
 from hogshare.kernels.turns import (
@@ -175,7 +176,7 @@ def master_block_turn_of(name, ordered):
             else:
                 # first counted, then posted: if it dies in between, the block is not done again
                 last, completed = complete(schedule, plan, ticket, private.local)
-                post(schedule, mail, me)
+                post(mail.box, me)
                 if plan.inline != 0:
                     take_round(plan, schedule, vector, mail)
                 if plan.barrier == FREE:
@@ -201,7 +202,7 @@ def master_block_turn_of(name, ordered):
                     return answer
             else:
                 if state[layout.T_COMPUTED] == POSTED:
-                    if not is_answered(plan, schedule, me):
+                    if not is_answered(plan, schedule, mail, me):
                         return layout.TURN_WAIT
                     count_posted(state)
                     if plan.sleeps != 0:
@@ -209,7 +210,7 @@ def master_block_turn_of(name, ordered):
                 ticket = state[layout.T_BLOCK]  # which may have waited for a snapshot
                 if ticket == layout.NO_BLOCK:
                     if plan.barrier == FREE:
-                        if not is_answered(plan, schedule, me):
+                        if not is_answered(plan, schedule, mail, me):
                             return layout.TURN_WAIT
                     elif not pass_barrier(plan, schedule, vector, memory, private, me):
                         return layout.TURN_WAIT

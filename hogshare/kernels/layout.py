@@ -76,9 +76,7 @@ T_ROUND = 20  # the round of the worker's next section, see `rounds`
 T_COMPUTED = 21  # the block in hand is computed and not folded, see `rounds`
 T_READY = 22  # the last round for whose sections the worker has computed what it had to
 T_WISH = 23  # what the worker does after its next section
-T_MAILED = 24  # messages posted to the master
-T_TAKEN = 25  # of which the master has taken (which writes this, and the next)
-T_DROPPED = 26  # of which it has dropped
+T_DROPPED = 26  # of the worker's messages, those that the master has dropped, who writes this
 T_SLEEPS = 27  # sleeps begun in the block in hand: 1 before it computes; more: see `apart`
 T_COUNTED = 28  # blocks completed by all when its last one was counted, see `rounds`
 T_ENTERS = 29  # 1: turns enter the run and leave it, see `turns`; 0: calls of their own do
@@ -141,12 +139,20 @@ L_STRETCH = 18  # what a change of the copy is divided by when it is folded; see
 L_FACTOR = 19  # product whose logarithm is still to be added to the two sums; see `tracking`
 N_LOCAL_FIELDS = 20
 
-# mail_heads : int64[n_workers * SLOTS, WORD], the head of each message, see `master`
-H_NUMBER = 0  # which message of this worker it is, from 1; written last
-H_VERSION = 1  # of the snapshot
-H_COUNT = 2  # coordinates
-H_TICKET = 3  # of the block
-H_PULLED = 4  # messages of others in the snapshot
+# mail_counters : int64[n_edges, N_COUNTERS], see `mailbox`
+M_POSTED = 0 * WORD  # messages that the writer has sent
+M_ARRIVED = 1 * WORD  # of which so many stand where they are read
+M_TAKEN = 2 * WORD  # of which the reader has done with so many
+N_COUNTERS = 3 * WORD
+
+# mail_heads : int64[n_edges, queue, WORD], the head of each message, see `mailbox`
+H_NUMBER = 0  # which message of its edge it is, from 1; written last
+H_VERSION = 1  # of what it was computed from
+H_COUNT = 2  # values with a place
+H_DENSE = 3  # values without one, which come after those
+H_TICKET = 4  # of the block
+H_PULLED = 5  # to a master: messages of others in what it was computed from
+H_ROUND = 6  # of the writer's, on planes with rounds of their own
 
 # recording : int64[n_events, N_EVENT], in the order in which it happened, see `replay`
 E_WORKER = 0  # or NO_WORKER: the master applied the rest of a sum

@@ -10,9 +10,9 @@ Who writes:
 
 - The model (`w`, `intercept`), VERSION and the sum: the master alone. WRITES is a seqlock: odd
   while it writes. A worker reads the coordinates of its rows, and reads again if WRITES has moved.
-- A worker's slots: the worker, while the master has taken all that the slot ever held; the number
-  in the head is stored last, releasing. The master takes messages of a worker in their order, and
-  then stores T_TAKEN, releasing: if the message filled the sum, after the update and as part of it.
+- The mailbox, of which edge k is from worker k to the master: as `mailbox` says. The master takes
+  a message after it has added it to the sum: if the message filled that, after the update and as
+  part of it.
 - T_STALENESS, T_PUSHES, T_APPLIED, APPLIED, the histograms of staleness and age: the master.
 
 Two counts of how old a message is when it is taken. Its *age* is the paper's tau: the updates of
@@ -35,33 +35,13 @@ from hogshare.kernels.clock import nanoseconds
 from hogshare.kernels.cores import yield_core
 from hogshare.kernels.epochs import note_event
 from hogshare.kernels.jit import helper, inlined, kernel
+from hogshare.kernels.mailbox import has_mail, next_slot, slot_of, take
 from hogshare.kernels.rows import column_of, row_bounds
 
-SLOTS = 2  # messages of a worker that may be under way
 ATTEMPTS = 64  # to read, before the master is asked to wait
 MOST_ATTEMPTS = 4096  # before the worker lets others run; the master may have died
 COURTESY = 20_000  # looks of the master at readers that it lets go first
 OVER = -1  # answer of `serve`
-
-
-@inlined
-def slot_of(me, number):
-    """Place of a worker's message of that number (from 1)."""
-    return me * SLOTS + (number - 1) % SLOTS
-
-
-@helper
-def has_room(schedule, me):
-    """Whether a slot is free for the worker's next message."""
-    state = schedule.table[me]
-    return state[layout.T_MAILED] - load(state, layout.T_TAKEN) < SLOTS
-
-
-@helper
-def all_taken(schedule, me):
-    """Whether the master has taken all messages of the worker."""
-    state = schedule.table[me]
-    return state[layout.T_MAILED] == load(state, layout.T_TAKEN)
 
 
 @helper
@@ -137,10 +117,10 @@ def write_message(rows, order, first, last, schedule, mail, private, me, ticket)
     nothing, and comes again with every row that has it, while a slot has room for every coordinate
     of the block once. What there is no room for then is lost, in a run that is.
     """
-    number = schedule.table[me, layout.T_MAILED] + 1
-    slot = slot_of(me, number)
-    places = mail.places[slot]
-    changes = mail.changes[slot]
+    box = mail.box
+    slot = next_slot(box, me)
+    places = box.places[me, slot]
+    changes = box.values[me, slot]
     local = private.local
     n_columns = local.shape[1]
     w = private.w
@@ -159,8 +139,9 @@ def write_message(rows, order, first, last, schedule, mail, private, me, ticket)
                     count += 1
     for c in range(n_columns):
         change = local[layout.L_INTERCEPT, c] - local[layout.L_INTERCEPT_BASE, c]
-        mail.intercepts[slot, c] = change
-    mail.heads[slot, layout.H_COUNT] = count
+        changes[count + c] = change
+    box.heads[me, slot, layout.H_COUNT] = count
+    box.heads[me, slot, layout.H_DENSE] = n_columns
     address(schedule, mail, me, ticket)
 
 
@@ -168,18 +149,10 @@ def write_message(rows, order, first, last, schedule, mail, private, me, ticket)
 def address(schedule, mail, me, ticket):
     """Say of the message in the worker's next slot what it was computed from, and for."""
     state = schedule.table[me]
-    head = mail.heads[slot_of(me, state[layout.T_MAILED] + 1)]
+    head = mail.box.heads[me, next_slot(mail.box, me)]
     head[layout.H_VERSION] = state[layout.T_VERSION]
     head[layout.H_PULLED] = state[layout.T_PULLED]
     head[layout.H_TICKET] = ticket
-
-
-@helper
-def post(schedule, mail, me):
-    """Let the master have the message that has been written."""
-    number = schedule.table[me, layout.T_MAILED] + 1
-    schedule.table[me, layout.T_MAILED] = number
-    store(mail.heads[slot_of(me, number)], layout.H_NUMBER, number)
 
 
 @helper
@@ -208,7 +181,7 @@ def is_dropped(plan, age):
 def gather(plan, schedule, mail, worker, slot):
     """Add a message to the sum, or drop it."""
     control = schedule.control
-    head = mail.heads[slot]
+    head = mail.box.heads[worker, slot]
     state = schedule.table[worker]
     age = count_age(schedule, mail, worker, head)
     if is_dropped(plan, age):
@@ -220,9 +193,10 @@ def gather(plan, schedule, mail, worker, slot):
     marks = mail.gathered_marks
     mark = load(control, layout.VERSION) + 1
     known = load(control, layout.PLACES)
-    places = mail.places[slot]
-    changes = mail.changes[slot]
-    for k in range(head[layout.H_COUNT]):
+    places = mail.box.places[worker, slot]
+    changes = mail.box.values[worker, slot]
+    count = head[layout.H_COUNT]
+    for k in range(count):
         j = np.uint64(places[k])
         if marks[j] != mark:
             marks[j] = mark
@@ -232,7 +206,7 @@ def gather(plan, schedule, mail, worker, slot):
         total[j] += share * changes[k]
     store(control, layout.PLACES, known)
     for c in range(mail.gathered_intercepts.shape[0]):
-        mail.gathered_intercepts[c] += share * mail.intercepts[slot, c]
+        mail.gathered_intercepts[c] += share * changes[count + c]
     store(control, layout.GATHERED, load(control, layout.GATHERED) + 1)
 
 
@@ -290,7 +264,7 @@ def write_model(schedule, vector, mail):
     store(control, layout.VERSION, load(control, layout.JOURNAL) - 1)
     store(control, layout.WRITES, writes + 1)
     if worker >= 0:
-        store(schedule.table[worker], layout.T_TAKEN, load(control, layout.JOURNAL_NUMBER))
+        take(mail.box, worker, load(control, layout.JOURNAL_NUMBER))
     forget_sum(schedule, mail)
     store(control, layout.JOURNAL, 0)
 
@@ -316,27 +290,20 @@ def update(schedule, vector, mail, worker, number):
 
 
 @helper
-def has_mail(schedule, mail, worker):
-    """Whether there is a message of the worker that has not been taken."""
-    number = schedule.table[worker, layout.T_TAKEN] + 1
-    return load(mail.heads[slot_of(worker, number)], layout.H_NUMBER) == number
-
-
-@helper
 def take_message(plan, schedule, vector, mail, worker):
     """Take a worker's oldest message, if there is one."""
-    if not has_mail(schedule, mail, worker):
+    box = mail.box
+    if not has_mail(box, worker):
         return False
-    state = schedule.table[worker]
-    number = state[layout.T_TAKEN] + 1
-    slot = slot_of(worker, number)
+    number = box.counters[worker, layout.M_TAKEN] + 1
+    slot = slot_of(box, number)
     gather(plan, schedule, mail, worker, slot)
-    head = mail.heads[slot]
+    head = box.heads[worker, slot]
     note_event(schedule, worker, head[layout.H_TICKET], head[layout.H_VERSION])
     if load(schedule.control, layout.GATHERED) >= plan.gradients:
         update(schedule, vector, mail, worker, number)
     else:
-        store(state, layout.T_TAKEN, number)
+        take(box, worker, number)
     return True
 
 
@@ -373,7 +340,7 @@ def wait_for_mail(schedule, mail, looks):
     """Look so often whether there is mail, or nobody who might write any."""
     for _ in range(looks):
         for worker in range(schedule.table.shape[0]):
-            if has_mail(schedule, mail, worker):
+            if has_mail(mail.box, worker):
                 return
         if not somebody_may_write(schedule):
             return

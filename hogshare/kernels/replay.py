@@ -8,7 +8,8 @@ from hogshare.kernels.asaga import asaga_rows
 from hogshare.kernels.epochs import prepare_order
 from hogshare.kernels.hogwild import hogwild_rows
 from hogshare.kernels.jit import kernel
-from hogshare.kernels.master import address, apply_rest, post, take_message
+from hogshare.kernels.mailbox import post
+from hogshare.kernels.master import address, apply_rest, take_message
 from hogshare.kernels.saga import fade, level_of
 from hogshare.kernels.sgd import SAGA
 from hogshare.kernels.tracking import start_block
@@ -32,7 +33,7 @@ def compute_again(rows, rule, plan, schedule, vector, mail, private, me, ticket)
     """Compute a block as worker `me` at the present version, and post the message."""
     read_for_block(rows, rule, plan, schedule, vector, private, me, ticket)
     compute_message(rows, rule, plan, schedule, vector, mail, private, me, ticket)
-    post(schedule, mail, me)
+    post(mail.box, me)
 
 
 @kernel
@@ -47,7 +48,7 @@ def read_again(rows, rule, plan, schedule, vector, private, me, ticket):
 def post_again(schedule, mail, me, ticket):
     """Post the message that has been written outside."""
     address(schedule, mail, me, ticket)
-    post(schedule, mail, me)
+    post(mail.box, me)
 
 
 @kernel

@@ -23,7 +23,7 @@ from hogshare.kernels.endings import end_epochs, epoch_is_over
 from hogshare.kernels.epochs import MASTER, claim, complete, news_of, stop_now, tick
 from hogshare.kernels.exchange import ALL, WAIT, pull, push_in_order
 from hogshare.kernels.jit import helper
-from hogshare.kernels.master import all_taken, post
+from hogshare.kernels.mailbox import all_taken, post
 from hogshare.kernels.sgd import GRADIENT
 
 COMPUTE = -1  # answers of `next_step`, besides those of a turn
@@ -115,9 +115,9 @@ def fold_block(rows, rule, plan, schedule, vector, memory, mail, private, me):
             # first counted, as without rounds
             _, completed = complete(schedule, plan, state[layout.T_BLOCK], private.local)
             state[layout.T_COUNTED] = completed
-            post(schedule, mail, me)
+            post(mail.box, me)
             state[layout.T_COMPUTED] = POSTED
-        if not all_taken(schedule, me):
+        if not all_taken(mail.box, me):
             return layout.TURN_WAIT
         last, completed = epoch_is_over(schedule, plan), state[layout.T_COUNTED]
     else:

@@ -13,8 +13,8 @@ words at every call that it does not inline, and each of them lengthens a first 
 - `Memory`, what SDCA and SAGA remember of rows. Who writes: a row's entry, whoever has claimed its
   block (`dual`, `saga`); average and mean as the vector; after a death, the holder of SUMMER while
   all stand still (`turns.pause`). Who reads: the same.
-- `Mail`, what goes to a master. Who writes: a worker its slots, the rest the master alone
-  (`master`). Who reads: the master.
+- `Mail`, what goes to a master. Who writes: the mailbox as `mailbox` says, the rest the master
+  alone (`master`). Who reads: the master.
 
 Who frees: nobody in a kernel; a session's owner (`hogshare.engine.session`), who made them. The
 barriers' words are in the table and the control words (`barriers`). All groups are handed to every
@@ -24,6 +24,8 @@ turn: what its plane or rule has no use for is empty.
 from typing import NamedTuple
 
 import numpy as np
+
+from hogshare.kernels.mailbox import Mailbox
 
 
 class Schedule(NamedTuple):
@@ -99,13 +101,11 @@ class Memory(NamedTuple):
 class Mail(NamedTuple):
     """What goes to a master, and what it makes of that; all empty without one.
 
-    A worker has `master.SLOTS` slots. ``gathered`` to ``gathered_intercepts`` are the sum in hand.
+    ``gathered`` to ``gathered_intercepts`` are the sum in hand.
 
     ages : int64 [n_workers, HISTOGRAM], messages by their age, of each worker
-    heads : int64 [n_slots, WORD], see `layout`
-    places : int64 [n_slots, room], which coordinates a message changes
-    changes : float64 [n_slots, room], by how much
-    intercepts : float64 [n_slots, at least n_columns], changes of the intercepts
+    box : Mailbox, of which edge k is from worker k to the master. A message's values are by how
+        much it changes the coordinates that are its places, and after them the intercepts
     gathered : float64 [n_features * n_columns], the changes so far, where they are marked
     gathered_places : int64 [n_features * n_columns], which coordinates those are
     gathered_marks : int64 [n_features * n_columns], 1 + version at which one was changed last
@@ -115,10 +115,7 @@ class Mail(NamedTuple):
     """
 
     ages: np.ndarray
-    heads: np.ndarray
-    places: np.ndarray
-    changes: np.ndarray
-    intercepts: np.ndarray
+    box: Mailbox
     gathered: np.ndarray
     gathered_places: np.ndarray
     gathered_marks: np.ndarray

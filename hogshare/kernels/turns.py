@@ -49,14 +49,8 @@ from hogshare.kernels.exchange import (
 )
 from hogshare.kernels.hogwild import hogwild_rows
 from hogshare.kernels.jit import JIT_DISABLED, helper, inlined, kernel
-from hogshare.kernels.master import (
-    all_taken,
-    has_room,
-    post,
-    read_snapshot,
-    take_round,
-    write_message,
-)
+from hogshare.kernels.mailbox import all_taken, has_room, post
+from hogshare.kernels.master import read_snapshot, take_round, write_message
 from hogshare.kernels.rounds import (
     AGAIN,
     COMPUTE,
@@ -458,13 +452,13 @@ def turn_of(name, method, lock_free, ordered=False, single=False):
 
 
 @helper
-def is_answered(plan, schedule, me):
+def is_answered(plan, schedule, mail, me):
     """Whether the master has taken so much that the worker may go on; looks again for a moment.
 
     Behind a barrier that is all it has posted: see `count_posted`.
     """
     while True:
-        if has_room(schedule, me) if plan.barrier == FREE else all_taken(schedule, me):
+        if has_room(mail.box, me) if plan.barrier == FREE else all_taken(mail.box, me):
             schedule.table[me, layout.T_LOOKED] = 0
             return True
         if not look_again(schedule, plan, me):
@@ -549,7 +543,7 @@ def master_turn_of(name, ordered):
                 store(state, layout.T_READY, state[layout.T_ROUND])
                 continue
             if state[layout.T_COMPUTED] == POSTED:
-                if not is_answered(plan, schedule, me):
+                if not is_answered(plan, schedule, mail, me):
                     return layout.TURN_WAIT
                 count_posted(state)
                 if plan.sleeps != 0:
@@ -557,7 +551,7 @@ def master_turn_of(name, ordered):
             ticket = state[layout.T_BLOCK]  # which may have waited for a snapshot
             if ticket == layout.NO_BLOCK:
                 if plan.barrier == FREE:
-                    if not is_answered(plan, schedule, me):
+                    if not is_answered(plan, schedule, mail, me):
                         return layout.TURN_WAIT
                 elif not pass_barrier(plan, schedule, vector, memory, private, me):
                     return layout.TURN_WAIT
@@ -574,7 +568,7 @@ def master_turn_of(name, ordered):
                 compute_message(rows, rule, plan, schedule, vector, mail, private, me, ticket)
                 # first counted, then posted: if it dies in between, the block is not done again
                 last, completed = complete(schedule, plan, ticket, private.local)
-                post(schedule, mail, me)
+                post(mail.box, me)
                 if plan.inline != 0:
                     take_round(plan, schedule, vector, mail)
                 if plan.barrier == FREE:

@@ -53,10 +53,15 @@ class Master(Plane):
 
     has_homes: ClassVar[bool] = False
     has_master: ClassVar[bool] = True
+    queue = 2  # one is read while the next is computed
 
     def mode(self, n_workers: int) -> int:
         """Code of the plane in a run's plan."""
         return epochs.MASTER
+
+    def edges(self, n_workers: int) -> list[tuple[int, int]]:
+        """Each worker's to the master."""
+        return [(k, n_workers) for k in range(n_workers)]
 
     def numbers(self) -> dict[str, Any]:
         """Fields of a run's plan."""

@@ -21,6 +21,7 @@ import numpy as np
 from hogshare.kernels import epochs
 
 if TYPE_CHECKING:
+    from hogshare.shm.mailbox import Message
     from hogshare.shm.table import ProgressTable
 
 Shapes = dict[str, tuple[tuple[int, ...], str]]
@@ -59,6 +60,25 @@ class Home(Protocol):
         """Go on from another vector."""
         ...
 
+    def post(
+        self, to: int, values: np.ndarray, places: np.ndarray | None = None, round: int = 0
+    ) -> bool:
+        """Send a message along an edge; False if as many as its queue holds are under way.
+
+        values : float64 [n], of the places of a vector; without places of all
+        places : int64 [n]
+        round : what the reader is told with them
+        """
+        ...
+
+    def mail(self, sender: int) -> Message | None:
+        """The oldest message from there that has not been taken, if one has arrived."""
+        ...
+
+    def take(self, sender: int) -> None:
+        """Acknowledge that message: its arrays are the sender's again."""
+        ...
+
 
 class Plane:
     """Where the model lives; one of one's own derives from it.
@@ -88,6 +108,7 @@ class Plane:
     has_homes: ClassVar[bool] = True  # a vector for each worker, which the plane itself looks after
     has_master: ClassVar[bool] = False  # who owns the model
     cutoff: int | None = None  # of the ages of messages
+    queue: int = 1  # messages of an edge that may be under way
 
     @property
     def has_copies(self) -> bool:
@@ -149,3 +170,34 @@ class Plane:
         ndarray of shape (n_params,)
         """
         return np.asarray(homes.mean(axis=0))
+
+    def edges(self, n_workers: int) -> list[tuple[int, int]]:
+        """Who sends messages to whom, ``(from, to)``: workers from 0, and after the last a master.
+
+        A home posts to those that it has an edge to, and reads the mail of those that have one to
+        it. By default nobody does.
+        """
+        return []
+
+
+def edges_of(plane: Plane, n_workers: int) -> list[tuple[int, int]]:
+    """The edges of a plane, looked at before a run.
+
+    Raises
+    ------
+    ValueError
+        If one has no end in the run, or two are the same, or a queue holds nothing.
+    """
+    name, ends = type(plane).__name__, n_workers + plane.has_master
+    edges = [(int(sender), int(to)) for sender, to in plane.edges(n_workers)]
+    for sender, to in edges:
+        if not (0 <= sender < ends and 0 <= to < ends) or sender == to:
+            raise ValueError(
+                f"The plane {name} has an edge from {sender} to {to}: edges join two different "
+                f"workers of 0 to {n_workers - 1}."
+            )
+    if len(set(edges)) < len(edges):
+        raise ValueError(f"The plane {name} names an edge twice: {edges!r}.")
+    if plane.queue < 1:
+        raise ValueError(f"The queue of the plane {name} must hold 1 message; got {plane.queue!r}.")
+    return edges

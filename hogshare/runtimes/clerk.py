@@ -31,7 +31,7 @@ class Clerk:
     def __init__(
         self, session: Session, write_seconds: float, push: Callable[[float], None]
     ) -> None:
-        self._session, self._table = session, session.schedule.table
+        self._session, self._counters = session, session.mail.box.counters
         self._seconds, self._push = write_seconds, push
         self._loop = loop_of(session, session.settings.n_workers)
         self._reply: object = None
@@ -48,7 +48,7 @@ class Clerk:
 
     def notice(self, me: int, now: float) -> bool:
         """See whether a worker has posted anything; True if it has been taken at once."""
-        mailed = int(self._table[me, layout.T_MAILED])
+        mailed = int(self._counters[me, layout.M_POSTED])
         if mailed == self._posted[me]:
             return False
         if self._seconds == 0.0:

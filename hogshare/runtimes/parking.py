@@ -92,7 +92,7 @@ class Parking:
             else:
                 self._polled.add(me)
                 self._look_at(now + self._poll, me)
-        elif row[layout.T_MAILED] != row[layout.T_TAKEN]:
+        elif self._is_unanswered(me):
             self._for_master.add(me)
         else:
             self._idle.add(me)
@@ -214,3 +214,10 @@ class Parking:
             self._call_all(self.since, now)
         if section % n != me or section != before:
             self._call(section % n, now)
+
+    def _is_unanswered(self, me: int) -> bool:
+        """Whether a master has yet to take a message of the worker's."""
+        if not self._session.has_master:
+            return False
+        counters = self._session.mail.box.counters[me]
+        return bool(counters[layout.M_POSTED] != counters[layout.M_TAKEN])

@@ -2,11 +2,11 @@
 
 A worker's loop runs on until it wishes to sleep or to wait. To sleep is an event at a later time;
 where workers wait is `hogshare.runtimes.parking`, and when a master takes their mail
-`hogshare.runtimes.clerk`.
+`hogshare.runtimes.clerk`. What homes send each other is brought by `hogshare.runtimes.courier`.
 
-Order: by time; at one time first who comes and goes, then who watches, blocks that end, the master,
-and looks at barriers; of one kind by worker. So a run repeats bit for bit. The calling thread does
-everything: nothing is shared, and the arrays are ordinary.
+Order: by time; at one time first who comes and goes, then who watches, messages that arrive, blocks
+that end, the master, and looks at barriers; of one kind by worker. So a run repeats bit for bit.
+The calling thread does everything: nothing is shared, and the arrays are ordinary.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from hogshare.engine.session import Session
 from hogshare.kernels import barriers, epochs, layout, repair
 from hogshare.planes import Plane
 from hogshare.runtimes.clerk import Clerk
+from hogshare.runtimes.courier import Courier
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
 from hogshare.runtimes.monitor import Monitor
 from hogshare.runtimes.parking import Parking
@@ -35,7 +36,7 @@ from hogshare.simulation.links import CONTROL_BYTES, Link, Traffic, message_byte
 from hogshare.simulation.simulator import SimulationError, Simulator
 
 # kinds of events, in the order in which they count at one time
-COME, GO, FALL, WATCH, ON, MASTER, LOOK = range(7)
+COME, GO, FALL, WATCH, ARRIVE, ON, MASTER, LOOK = range(8)
 CHURN = {JOIN: COME, LEAVE: GO, DIE: FALL}
 # looks one after the other, while nothing else is to come: then nobody will pass
 LOOKS_IN_VAIN = 100_000
@@ -139,6 +140,10 @@ class Simulation:
         self._clerk: Clerk | None = None
         if session.has_master:
             self._clerk = Clerk(session, simulator.write_seconds, self._push_master)
+        self._courier: Courier | None = None
+        if session.homes is not None:
+            ways = self.traffic, self._seconds, self._push_arrival
+            self._courier = Courier(session.homes, simulator.network, *ways)
         size = settings.n_features * settings.n_columns
         itemsize = session.vector.w.dtype.itemsize
         pairs = math.inf
@@ -208,9 +213,14 @@ class Simulation:
     def let_loose(self) -> None:
         """Break the circles that lead back here, so that memory is free when the run is over."""
         self.session.clock = time.perf_counter_ns
+        if self._courier is not None:
+            self._courier.let_loose()
         for loop in self._loops.values():
             loop.close()
         vars(self).clear()
+
+    def _seconds(self) -> float:
+        return self.now
 
     def _nanoseconds(self) -> int:
         return round(self.now * NS)
@@ -225,6 +235,9 @@ class Simulation:
 
     def _push_master(self, seconds: float) -> None:
         self._push(seconds, MASTER, 0)
+
+    def _push_arrival(self, seconds: float, edge: int) -> None:
+        self._push(seconds, ARRIVE, edge)
 
     def _pop(self) -> tuple[float, int, int]:
         event = heapq.heappop(self._queue)
@@ -258,6 +271,9 @@ class Simulation:
             self._go_on(worker)
         elif kind == LOOK:
             self._look(worker)
+        elif kind == ARRIVE:
+            assert self._courier is not None
+            self._parking.notice(self._courier.arrive(worker), self.now)
         elif kind == MASTER:
             assert self._clerk is not None
             self._parking.mail_is_taken(self._clerk.has_written(self.now), self.now)
@@ -379,8 +395,10 @@ class Simulation:
         if sim.slowness is not None:
             seconds *= sim.slowness[me]
         self._parking.passes(me)
-        self.traffic.add("model", self._model_bytes)
-        down = self._transfer(sim.network.down(me), self._model_bytes)
+        down = 0.0
+        if self.session.homes is None:  # else the model is where the worker is
+            self.traffic.add("model", self._model_bytes)
+            down = self._transfer(sim.network.down(me), self._model_bytes)
         self._sending[me] = write
         if math.isinf(down):
             self._lost.add(me)
@@ -398,8 +416,11 @@ class Simulation:
         """Computing is over, and the update goes on its way; or it has arrived."""
         write = self._sending.pop(me, None)
         if write is not None:
-            self.traffic.add("update", self._update_bytes)
-            under_way = write + self._transfer(self.simulator.network.up(me), self._update_bytes)
+            under_way = write
+            if self.session.homes is None:
+                self.traffic.add("update", self._update_bytes)
+                up = self.simulator.network.up(me)
+                under_way += self._transfer(up, self._update_bytes)
             if math.isinf(under_way):
                 self._lost.add(me)
             if under_way > 0.0:

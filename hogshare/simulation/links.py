@@ -13,6 +13,7 @@ from hogshare.ranges import LONGEST, is_number, is_worker
 MODEL = -1  # the model's end of a link, beside workers from 0
 KINDS = ("model", "update", "control")
 HEADER_BYTES = 32  # of a message: number, version, count, block
+PLACE_BYTES = 4  # of a value that is sent with its place
 CONTROL_BYTES = 16  # a worker and its clock
 
 
@@ -62,7 +63,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Network:
-    """Links between the workers and the model.
+    """Links between the workers and the model, and among workers whose plane has edges.
 
     Parameters
     ----------
@@ -71,8 +72,9 @@ class Network:
     classes : mapping of str to (Link, sequence of int), default={}
         Workers whose two directions are another link, by the name of their class.
     edges : mapping of (int, int) to Link, default={}
-        Single directions, ``(from, to)``, of which one end is a worker and the other
-        `hogshare.simulation.MODEL`. They count more than classes.
+        Single directions, ``(from, to)``, between two workers, or of which one end is
+        `hogshare.simulation.MODEL`. They count more than classes. Between two workers the sender's
+        class counts more than the other's.
     ceiling : float, default=inf
         Bytes per virtual second that the model's end sends and receives in all: messages stand in
         line for it.
@@ -106,10 +108,10 @@ class Network:
                 )
         for edge, link in self.edges.items():
             ends = edge if isinstance(edge, tuple) and len(edge) == 2 else ()
-            if sum(end == MODEL for end in ends) != 1 or not isinstance(link, Link):
+            if len(set(ends)) != 2 or not isinstance(link, Link):
                 raise ValueError(
-                    "edges must map (worker, MODEL) or (MODEL, worker) to a Link; got "
-                    f"{edge!r}: {link!r}."
+                    "edges must map (worker, MODEL), (MODEL, worker) or two different workers to "
+                    f"a Link; got {edge!r}: {link!r}."
                 )
         if not is_number(self.ceiling) or not self.ceiling > 0.0:
             raise ValueError(f"ceiling must be above 0 bytes per second; got {self.ceiling!r}.")
@@ -125,6 +127,11 @@ class Network:
     def down(self, worker: int) -> Link:
         """The link by which the model reaches a worker."""
         return self.edges.get((MODEL, worker)) or self._of_class.get(worker, self.link)
+
+    def between(self, sender: int, to: int) -> Link:
+        """The link by which a worker's messages reach another."""
+        classes = self._of_class
+        return self.edges.get((sender, to)) or classes.get(sender, classes.get(to, self.link))
 
     def check(self, n_workers: int) -> None:
         """Refuse links of workers that the run does not have.
@@ -148,7 +155,7 @@ def message_bytes(payload: int, n_columns: int) -> int:
 
 
 class Traffic:
-    """Messages and bytes of a run so far, by kind: model, update, control."""
+    """Messages and bytes of a run so far by kind: model, update, control, and mail where any is."""
 
     def __init__(self) -> None:
         self.messages = dict.fromkeys(KINDS, 0)
@@ -156,11 +163,12 @@ class Traffic:
 
     def add(self, kind: str, n_bytes: int, count: int = 1) -> None:
         """Count messages of so many bytes each."""
-        self.messages[kind] += count
-        self.bytes[kind] += count * n_bytes
+        self.messages[kind] = self.messages.get(kind, 0) + count
+        self.bytes[kind] = self.bytes.get(kind, 0) + count * n_bytes
 
     def as_dict(self) -> dict[str, Any]:
         """For the report: ``{kind: {"messages": ..., "bytes": ...}}``."""
         return {
-            kind: {"messages": self.messages[kind], "bytes": self.bytes[kind]} for kind in KINDS
+            kind: {"messages": self.messages[kind], "bytes": self.bytes[kind]}
+            for kind in self.messages
         }

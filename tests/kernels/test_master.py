@@ -10,9 +10,10 @@ import pytest
 
 from hogshare import PSSP, SSP, Fraction, Throttled, barriers
 from hogshare.engine.stops import Stop
-from hogshare.kernels import layout, master, replay
+from hogshare.kernels import layout, mailbox, master, replay
 from hogshare.kernels.atomics import fence, fetch_add, load, store
 from hogshare.kernels.jit import JIT_DISABLED, kernel
+from hogshare.kernels.mailbox import slot_of
 from hogshare.planes import Master
 from hogshare.rules import SGD
 
@@ -23,6 +24,15 @@ def made(form="csr", plane=None, **settings):
     problem, *_ = cases.problem(form, alpha=0.05)
     settings = {"n_workers": 3, "block": 4, "stop": Stop(epochs=3), "rule": SGD(batch=4)} | settings
     return cases.session(problem, plane=plane or Master(), **settings)
+
+
+def message(session, worker, number):
+    """Copies of a posted message's places, their changes, and those of the intercepts."""
+    box = session.mail.box
+    slot = slot_of(box, number)
+    count, dense = (box.heads[worker, slot, k] for k in (layout.H_COUNT, layout.H_DENSE))
+    values = box.values[worker, slot, : count + dense].copy()
+    return box.places[worker, slot, :count].copy(), values[:count], values[count:]
 
 
 def interleave(session, seed):
@@ -48,7 +58,7 @@ def test_every_message_is_in_the_model_once(form, gradients):
     """However turns interleave; the sum is followed beside, message by message."""
     for seed in range(3):
         session = made(form, Master(gradients))
-        s = session
+        s, counters = session, session.mail.box.counters
         start = s.vector.w.astype(np.float64), s.vector.intercept.copy()
         total, bias = start[0].copy(), start[1].copy()
         seen = np.zeros(3, np.int64)
@@ -66,18 +76,16 @@ def test_every_message_is_in_the_model_once(form, gradients):
             elif k in workers:
                 if workers[k].turn(1) == layout.TURN_DONE:
                     workers.pop(k).leave()
-                while seen[k] < s.schedule.table[k, layout.T_MAILED]:
+                while seen[k] < counters[k, layout.M_POSTED]:
                     seen[k] += 1
-                    slot = k * master.SLOTS + (seen[k] - 1) % master.SLOTS
-                    count = s.mail.heads[slot, layout.H_COUNT]
-                    places = s.mail.places[slot, :count].copy()
-                    assert len(set(places)) == count
-                    post.append((places, s.mail.changes[slot, :count].copy()))
-                    total[places] += post[-1][1]
-                    bias += s.mail.intercepts[slot, : len(bias)]
+                    places, changes, intercepts = message(s, k, seen[k])
+                    assert len(set(places)) == len(places)
+                    post.append(places)
+                    total[places] += changes
+                    bias += intercepts
         else:
             raise AssertionError("the run does not end")
-        assert len(post) == s.schedule.table[:, layout.T_TAKEN].sum() == 3 * 6
+        assert len(post) == counters[:, layout.M_TAKEN].sum() == 3 * 6
         np.testing.assert_allclose(s.vector.w, total, rtol=1e-5, atol=1e-7)
         np.testing.assert_allclose(s.vector.intercept, bias, rtol=1e-9)
         updates = -(-len(post) // gradients)
@@ -123,9 +131,9 @@ def test_old_messages_count_for_less(plane, counted):
     s = session
     start = s.vector.w.astype(np.float64)
     want = start.copy()
-    for slot, share in zip((0, 2, 3), counted, strict=True):
-        count = s.mail.heads[slot, layout.H_COUNT]
-        want[s.mail.places[slot, :count]] += share * s.mail.changes[slot, :count]
+    for posted, share in zip(((0, 1), (1, 1), (1, 2)), counted, strict=True):
+        places, changes, _ = message(s, *posted)
+        want[places] += share * changes
     session.master().serve()
     np.testing.assert_allclose(s.vector.w, want, rtol=1e-5, atol=1e-7)
     assert s.schedule.table[1, layout.T_DROPPED] == counted.count(0.0)
@@ -180,35 +188,32 @@ def test_who_passes_a_barrier_reads_what_it_has_waited_for(barrier):
         session = made(plane=plane, barrier=barrier, stop=Stop(epochs=5), seed=seed + 1)
         session.barrier = barrier if barrier is near else None
         s, rng = session, random.Random(seed)
+        box = s.mail.box
+        posted, acknowledged = box.counters[:, layout.M_POSTED], box.counters[:, layout.M_TAKEN]
         workers = {k: session.worker(k) for k in range(3)}
         assert all(worker.join() for worker in workers.values())
         taken = []  # whose messages, in their order
         for _ in range(10_000):
             k = rng.randrange(6)
             if k >= 3:  # the master takes a message
-                before = s.schedule.table[k - 3, layout.T_TAKEN]
+                before = acknowledged[k - 3]
                 replay.take_again(s.plan, s.schedule, s.vector, s.mail, k - 3)
-                taken += [k - 3] * int(s.schedule.table[k - 3, layout.T_TAKEN] - before)
+                taken += [k - 3] * int(acknowledged[k - 3] - before)
             elif k in workers:
                 worker, clocks = workers[k], s.schedule.table[:, layout.T_CLOCK].copy()
-                mailed = s.schedule.table[k, layout.T_MAILED]
+                mailed = posted[k]
                 answer = worker.turn(1)
                 if answer == layout.TURN_WAIT and worker.must_ask():
                     worker.ask()
                 held += answer == layout.TURN_WAIT
-                if s.schedule.table[k, layout.T_MAILED] > mailed:
-                    slot = k * master.SLOTS + mailed % master.SLOTS
-                    read = taken[: gradients * s.mail.heads[slot, layout.H_VERSION]]
+                if posted[k] > mailed:
+                    head = box.heads[k, slot_of(box, posted[k])]
+                    read = taken[: gradients * head[layout.H_VERSION]]
                     missing = [max(0, clocks[j] - read.count(j)) for j in range(3)]
                     assert sum(missing) <= gradients - 1
                 if answer == layout.TURN_DONE:
                     workers.pop(k).leave()
-            if (
-                not workers
-                and (
-                    s.schedule.table[:, layout.T_MAILED] == s.schedule.table[:, layout.T_TAKEN]
-                ).all()
-            ):
+            if not workers and (posted == acknowledged).all():
                 break
         assert len(taken) == s.schedule.table[:, layout.T_BLOCKS].sum() == 5 * 6
     assert held > 0
@@ -241,10 +246,10 @@ def test_a_master_may_die_between_any_two_stores(gradients, monkeypatch):
         for worker in workers:
             worker.turn(2)
         changes = []
-        for slot in (0, 2, 1, 3):
-            count = s.mail.heads[slot, layout.H_COUNT]
+        for posted in ((0, 1), (1, 1), (0, 2), (1, 2)):
+            places, values, _ = message(s, *posted)
             change = np.zeros(len(s.vector.w))
-            change[s.mail.places[slot, :count]] = s.mail.changes[slot, :count]
+            change[places] = values
             changes.append(change)
         left = [moment]
 
@@ -256,6 +261,7 @@ def test_a_master_may_die_between_any_two_stores(gradients, monkeypatch):
 
         with monkeypatch.context() as patch:
             patch.setattr(master, "store", dying)
+            patch.setattr(mailbox, "store", dying)
             try:
                 session.master().serve()
             except Died:
@@ -270,7 +276,7 @@ def test_a_master_may_die_between_any_two_stores(gradients, monkeypatch):
         # only whole updates, and none twice
         assert session.word(layout.VERSION) * gradients in messages_in(s.vector.w, changes)
         side.serve()
-        assert (s.schedule.table[:, layout.T_TAKEN] == 2).all()
+        assert (s.mail.box.counters[:, layout.M_TAKEN] == 2).all()
         counted = messages_in(s.vector.w, changes)
         assert session.word(layout.VERSION) * gradients in counted
         lost = 4 - max(counted) - session.word(layout.GATHERED)
@@ -368,6 +374,7 @@ def test_a_model_of_nan_does_not_run_over_its_slot(form):
     worker = session.worker(0)
     assert worker.join()
     worker.turn(1)
-    assert s.schedule.table[0, layout.T_MAILED] == 1
-    assert 0 < s.mail.heads[0, layout.H_COUNT] <= s.mail.places.shape[1]
-    assert not s.mail.places[1:].any(), "the slots behind it"
+    box = s.mail.box
+    assert box.counters[0, layout.M_POSTED] == 1
+    assert 0 < box.heads[0, 0, layout.H_COUNT] <= box.places.shape[2]
+    assert not box.places[0, 1:].any() and not box.places[1:].any(), "the slots behind it"

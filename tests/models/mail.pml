@@ -1,6 +1,7 @@
 /* The mail of the master's plane: slots, the sum of M messages, the journal, a master that dies.
 
-Kernel: hogshare/kernels/master.py; beside each step stands the function that it models. WORKERS
+Kernel: hogshare/kernels/master.py; beside each step stands the function that it models. The mailbox
+by itself is the business of mailbox.pml; here a message is there once its number is. WORKERS
 workers post MESSAGES messages each, which change both words of the model. The master may be killed
 DEATHS times at any step, inside of take_over too, and its successor takes over. Readers are the
 business of snapshot.pml.
@@ -9,7 +10,7 @@ The words hold a digit to the base of four for each message: how often the messa
 
 Memory order. A step is atomic and all see it at once. A message's words are one step, as nobody
 looks at them before the number in the head has been stored, releasing; HEAD_EARLY and TAKEN_EARLY
-are what could be seen if that store, or the store of T_TAKEN, did not release. The order of the
+are what could be seen if that store, or the store of M_TAKEN, did not release. The order of the
 model's own words is the business of snapshot.pml too.
 
 With BARRIER workers are behind SSP(LAG) (turns.py, barriers.py): a worker's clock counts messages
@@ -23,8 +24,8 @@ unfinished sum.
 
 Broken twins, by -D, each has to be caught:
   HEAD_EARLY         the number in the head is stored before the message
-  TAKEN_EARLY        T_TAKEN is stored before the message has been added to the sum
-  TAKEN_APART        T_TAKEN is not in the journal: the successor takes a message again that is in
+  TAKEN_EARLY        M_TAKEN is stored before the message has been added to the sum
+  TAKEN_APART        M_TAKEN is not in the journal: the successor takes a message again that is in
   JOURNAL_EARLY      the journal is marked before it is complete
   SUM_AGAIN          take-over adds the sum instead of copying the journal
   NO_JOURNAL         the model is changed in place
@@ -131,7 +132,7 @@ inline write_model() {
         marks[1] = false
     };
 #ifndef TAKEN_APART
-    /* store(T_TAKEN) of the message that filled the sum; its worker sees the update */
+    /* take: store(M_TAKEN) of the message that filled the sum; its worker sees the update */
     if
     :: TAKER > 0 -> take(TAKER - 1, NUMBER)
     :: else
@@ -150,7 +151,7 @@ inline write_model() {
 inline take(whose, which) {
     atomic {
         unread[SLOT(whose, which)] = false;
-        taken[whose] = which /* store(state, layout.T_TAKEN, number) */
+        taken[whose] = which /* store(counters, layout.M_TAKEN, number) */
     }
 }
 
@@ -172,7 +173,7 @@ inline take_message() {
         slot = SLOT(worker, number)
     };
     if
-    :: head[slot] != number /* load(mail_heads[slot], layout.H_NUMBER) */
+    :: head[slot] != number /* has_mail */
     :: head[slot] == number ->
 #ifdef TAKEN_EARLY
         take(worker, number);
@@ -297,9 +298,9 @@ active proctype fate() {
 }
 
 inline post() {
-    mailed[me] = number; /* T_MAILED, plain */
+    mailed[me] = number; /* send: store(M_POSTED) */
     unread[slot] = true;
-    head[slot] = number /* store(H_NUMBER) */
+    head[slot] = number /* deliver: store(H_NUMBER), store(M_ARRIVED) */
 }
 
 #define HOLDS(k) (state[k] == ACTIVE && clock[me] > clock[k] + LAG)

@@ -1,0 +1,185 @@
+"""Mailboxes as Python sees them: the arrays of a run's edges, one edge's two ends, transports.
+
+    writer: post -> POSTED -> transport -> ARRIVED -> poll, take: reader
+              ^                                          |
+              +------------------ TAKEN <----------------+
+
+What the counters are, who writes them and in which order is told, and kept, in
+`hogshare.kernels.mailbox`; all that is done here with more than one word goes through its kernels.
+Who writes: `Edge.post` an edge's one writer; `Edge.take` its one reader. Who reads: the two. Who
+frees: the owner of the arrays; a `Message` is a view of its slot, and good until it is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from hogshare.kernels import layout, mailbox
+from hogshare.kernels.mailbox import NO_SLOT, Mailbox
+from hogshare.shm.spacing import PAIR
+
+PREFIX = "mail_"  # of the names of a mailbox's arrays among a run's
+
+
+class Message(NamedTuple):
+    """What an edge's reader finds: views of the slot, not to be written, good until it is taken.
+
+    Attributes
+    ----------
+    number : int
+        Which message of its edge it is, from 1: one after the other, none left out.
+    round : int
+        What the writer has said.
+    values : float64 array of shape (n,)
+    places : int64 array of shape (n,), or None
+        Where the values belong; None: to the whole vector, one after the other.
+    """
+
+    number: int
+    round: int
+    values: np.ndarray
+    places: np.ndarray | None
+
+
+class Transport(Protocol):
+    """What brings messages from where they are written to where they are read.
+
+    Writer and reader need no more of it than this, so that one by wire, or by a clock, is one
+    class:
+
+    - `send` is called by an edge's writer, in its thread, when it has written the next slot. It
+      calls `hogshare.kernels.mailbox.send_next`, and must not wait for the reader.
+    - Later, or at once, each message is delivered once, in the order in which an edge's were sent:
+      values, places and head are copied to the same slot of the reader's own `Mailbox` (nothing to
+      do if both have one), the number of the head last. `deliver_next` on the reader's mailbox does
+      that last store, and moves ARRIVED. Nothing may be brought into a slot that the reader has not
+      taken: there the order of an edge's messages is enough, as the writer does not write so far
+      ahead.
+    - Where the two have a mailbox each, TAKEN has to come back: the writer's is set to the
+      reader's, which may be late, and never ahead (`take` with its number).
+    - Edges do not wait for each other.
+
+    `tests/test_mailbox.py` runs the contract against every implementation.
+    """
+
+    def send(self, box: Mailbox, edge: int) -> None:
+        """Let the message that has been written into the edge's next slot go on its way."""
+        ...
+
+
+class AtOnce:
+    """In one memory: what has been sent has arrived."""
+
+    def send(self, box: Mailbox, edge: int) -> None:
+        """Let the reader have the message."""
+        mailbox.send_next(box, edge)
+        mailbox.deliver_next(box, edge)
+
+
+AT_ONCE = AtOnce()
+
+
+def shapes(
+    n_edges: int, queue: int, n_places: int, n_dense: int = 0
+) -> dict[str, tuple[tuple[int, ...], str]]:
+    """Names, shapes and dtypes of a mailbox's arrays; they begin as zeros.
+
+    Parameters
+    ----------
+    n_edges : int
+    queue : int
+        Messages of an edge that may be under way, at least 1.
+    n_places : int
+        Most values with a place in a message.
+    n_dense : int, default=0
+        Most values without one that come after so many.
+    """
+    slots, step = (n_edges, queue), PAIR // 8
+    places = -(-n_places // step) * step
+    values = -(-(places + n_dense) // step) * step
+    return {
+        f"{PREFIX}counters": ((n_edges, layout.N_COUNTERS), "int64"),
+        f"{PREFIX}heads": ((*slots, layout.WORD), "int64"),
+        f"{PREFIX}places": ((*slots, places), "int64"),
+        f"{PREFIX}values": ((*slots, values), "float64"),
+    }
+
+
+def mailbox_of(arrays: Mapping[str, np.ndarray]) -> Mailbox:
+    """The mailbox of a run's arrays, as `shapes` has named them."""
+    return Mailbox(*(arrays[f"{PREFIX}{name}"] for name in Mailbox._fields))
+
+
+class Edge:
+    """One edge's two ends.
+
+    Parameters
+    ----------
+    box : Mailbox
+    index : int
+        Which of its edges.
+    transport : Transport
+    """
+
+    def __init__(self, box: Mailbox, index: int, transport: Transport = AT_ONCE) -> None:
+        self._box, self._index, self._transport = box, index, transport
+        self._places, self._values = box.places[index], box.values[index]
+        self._heads = box.heads[index]
+
+    @property
+    def all_taken(self) -> bool:
+        """Whether the reader has acknowledged all that has been posted."""
+        return bool(mailbox.is_quiet(self._box, self._index))
+
+    def post(self, values: np.ndarray, places: np.ndarray | None = None, round: int = 0) -> bool:
+        """Send a message; False if there is no room, and then nothing has happened.
+
+        Parameters
+        ----------
+        values : array of shape (n,)
+        places : int array of shape (n,), or None
+            Where they belong; None: to the whole vector.
+        round : int
+            What the reader is told with them.
+        """
+        slot, n = mailbox.find_room(self._box, self._index), len(values)
+        if slot == NO_SLOT:
+            return False
+        self._values[slot, :n] = values
+        if places is not None:
+            self._places[slot, :n] = places
+        head = self._heads[slot]
+        head[layout.H_COUNT], head[layout.H_DENSE] = (0, n) if places is None else (n, 0)
+        head[layout.H_ROUND] = round
+        self._transport.send(self._box, self._index)
+        return True
+
+    def poll(self) -> Message | None:
+        """The oldest message that has not been taken, if one has arrived."""
+        slot = mailbox.find_mail(self._box, self._index)
+        if slot == NO_SLOT:
+            return None
+        head = self._heads[slot]
+        count = head.item(layout.H_COUNT)
+        values = self._values[slot, : count + head.item(layout.H_DENSE)].view()
+        values.flags.writeable = False
+        places = None
+        if not head.item(layout.H_DENSE):
+            places = self._places[slot, :count].view()
+            places.flags.writeable = False
+        return Message(head.item(layout.H_NUMBER), head.item(layout.H_ROUND), values, places)
+
+    def take(self) -> None:
+        """Acknowledge the message that `poll` has found: its slot is the writer's again.
+
+        Raises
+        ------
+        RuntimeError
+            If there is none.
+        """
+        if mailbox.find_mail(self._box, self._index) == NO_SLOT:
+            raise RuntimeError("There is no message to take: poll() has to find one first.")
+        mailbox.take_next(self._box, self._index)
