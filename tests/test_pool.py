@@ -186,7 +186,7 @@ def test_who_is_in_no_barrier_is_waited_for(in_barriers):
     inside, go_on = in_barriers
     through, threads = threading.Event(), Pool()
     barrier = ending.noted(lambda table, me: inside.set() or go_on.wait(PATIENCE))
-    threads.submit(barrier, None, 0)
+    waiting = threads.submit(barrier, None, 0)
     threads.submit(through.wait, PATIENCE)
     assert inside.wait(PATIENCE)
     closing = threading.Thread(target=threads.close)
@@ -194,6 +194,7 @@ def test_who_is_in_no_barrier_is_waited_for(in_barriers):
     closing.join(0.05)
     assert closing.is_alive() and not ending._left_behind
     go_on.set()
+    assert waiting.result(PATIENCE)  # out of its barrier, before nobody else is left
     through.set()
     closing.join(PATIENCE)
     assert not closing.is_alive()
