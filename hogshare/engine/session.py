@@ -108,7 +108,7 @@ class Session:
         if self.outside is not None:
             self.outside.around.append(way)
         if self.homes is not None:
-            self.homes.after_block = way(self.homes.after_block)
+            self.homes.call_by(way)
 
     def set_up_turns(self, looks: int) -> None:
         """Say what turns do by themselves; called before any worker starts.

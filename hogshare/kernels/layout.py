@@ -87,6 +87,9 @@ T_LOOKED = 31  # of which so many are done
 T_APPLIED = 32  # of the worker's messages that the master has not dropped, those in its model
 T_PULLED = 33  # messages of others in what the worker has read of the master's model
 T_STEP = 34  # 1: the block in hand has its step taken outside of kernels, see `blocks`
+T_HELD = 35  # a plane lets the worker wait: FOR_OTHERS or FOR_TIME; 0: it does not
+T_HOLDS = 36  # such waits that are over
+T_HELD_NS = 37  # of T_WAITING, for the plane
 N_TABLE = 3 * WORD
 
 # values of T_STATE
@@ -96,6 +99,10 @@ WAITING = 2
 DONE = 3
 DEAD = 4
 RESTING = 5  # has left until the caller raises the limit
+
+# values of T_HELD
+FOR_OTHERS = 1  # until they have done something
+FOR_TIME = 2  # as well, but for some time at most
 
 HISTOGRAM = 128  # bins of the histograms of staleness and age; the last holds that much or more
 

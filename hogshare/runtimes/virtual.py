@@ -22,7 +22,7 @@ import numpy as np
 from hogshare.barriers import Barrier, name_of
 from hogshare.engine.arrays import NOTHING, Shapes, private_memory
 from hogshare.engine.checks import AtRest
-from hogshare.engine.loop import STUCK_NS, Compute, Rest, Sleep, Wait, Wish, loop_of
+from hogshare.engine.loop import STUCK_NS, Compute, Hold, Rest, Sleep, Wait, Wish, loop_of
 from hogshare.engine.session import Session
 from hogshare.kernels import barriers, epochs, layout, repair
 from hogshare.planes import Plane
@@ -320,6 +320,13 @@ class Simulation:
                 "link a finite latency and some bandwidth, or let the worker die (Churn), so that "
                 "others do its block"
             )
+        elif held := self._parking.held:
+            named = ", ".join(map(str, held[:5])) + (", ..." if len(held) > 5 else "")
+            words.append(
+                f", and the plane {type(self.session.plane).__name__} has worker {named} wait for "
+                "what nobody will do: workers that are done, dead or resting must not be waited "
+                "for (home.table.gone)"
+            )
         elif self._parking.has_barrier_queue:
             words.append(" at the barrier, which lets none of them pass")
         return "".join(words) + "."
@@ -339,6 +346,9 @@ class Simulation:
                     reply = wish.call(), 0
                 elif isinstance(wish, Sleep):
                     self._sleep(me, wish.seconds)
+                    break
+                elif isinstance(wish, Hold):
+                    self._parking.hold(me, self.now, wish)
                     break
                 elif isinstance(wish, (Wait, Rest)):
                     self._parking.park(me, self.now)
