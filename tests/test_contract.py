@@ -28,6 +28,7 @@ from hogshare import (
     Simulator,
     StepSize,
     Throttled,
+    Until,
     problems,
     solve,
 )
@@ -99,6 +100,22 @@ class Averaged(Plane):
             home.write(last[seen > 0].mean(axis=0))
 
 
+class Ring(Plane):
+    """Homes that go on from their neighbours' mean of the same round, for which they wait."""
+
+    def arrays(self, n_params, n_workers):
+        return {"posted": ((n_workers,), "int64"), "slots": ((2, n_workers, n_params), "float64")}
+
+    def after_block(self, home):
+        posted, slots, now = home.arrays["posted"], home.arrays["slots"], home.blocks
+        around = sorted({(home.me + k) % home.n_workers for k in (-1, 0, 1)})
+        slots[now % 2, home.me] = home.read()
+        posted[home.me] = now
+        yield Until(lambda: (home.table.gone | (posted >= now))[around].all())
+        there = [k for k in around if posted[k] >= now]
+        home.write(slots[now % 2, there].mean(axis=0))
+
+
 PROBLEMS = {
     "linear": lambda: problems.linear(X, Y, alpha=0.01),
     "sparse": lambda: problems.linear(sp.csr_array(X * (X > 0.0)), Y, alpha=0.01),
@@ -121,6 +138,7 @@ PLANES = {
     "lock-free": Shared(exchange=None),
     "master": Master(),
     "homes": Averaged(),
+    "ring": Ring(),
 }
 BARRIERS = {
     "asp": ASP(),
@@ -144,12 +162,12 @@ REFUSED = {
     },
     ("rule", "plane"): {
         ("sdca", "lock-free"): "private copies",
-        **{(r, p): "shared vector" for r in ("sdca", "saga") for p in ("master", "homes")},
+        **{(r, p): "shared vector" for r in ("sdca", "saga") for p in ("master", "homes", "ring")},
     },
     ("rule", "problem", "plane"): {
         ("batch", k, p): "batch=1"
         for k in ("linear", "sparse", "columns")
-        for p in ("shared", "homes")
+        for p in ("shared", "homes", "ring")
     },
     ("rule", "plane", "runtime"): {("saga", "lock-free", "simulator"): "Simulator"},
 }
