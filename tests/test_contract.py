@@ -104,16 +104,16 @@ class Ring(Plane):
     """Homes that go on from their neighbours' mean of the same round, for which they wait."""
 
     def arrays(self, n_params, n_workers):
-        return {"posted": ((n_workers,), "int64"), "slots": ((2, n_workers, n_params), "float64")}
+        return {"rounds": ((2, n_workers), "int64"), "last": ((2, n_workers, n_params), "float64")}
 
     def after_block(self, home):
-        posted, slots, now = home.arrays["posted"], home.arrays["slots"], home.blocks
+        rounds, last, now = home.arrays["rounds"], home.arrays["last"], home.clock
         around = sorted({(home.me + k) % home.n_workers for k in (-1, 0, 1)})
-        slots[now % 2, home.me] = home.read()
-        posted[home.me] = now
-        yield Until(lambda: (home.table.gone | (posted >= now))[around].all())
-        there = [k for k in around if posted[k] >= now]
-        home.write(slots[now % 2, there].mean(axis=0))
+        last[now % 2, home.me] = home.read()
+        rounds[now % 2, home.me] = now
+        yield Until(lambda: (home.table.gone | (rounds.max(axis=0) >= now))[around].all())
+        there = [k for k in around if rounds[now % 2, k] == now]
+        home.write(last[now % 2, there].mean(axis=0))
 
 
 PROBLEMS = {
@@ -225,7 +225,7 @@ def test_contract(problem, plane, runtime):
         assert report.to_json() and str(report), chosen
 
 
-@pytest.mark.parametrize("plane", ["shared", "master"])
+@pytest.mark.parametrize("plane", ["shared", "master", "homes", "ring"])
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_bsp_is_the_same_in_every_runtime(problem, plane):
     vectors = []

@@ -130,6 +130,11 @@ class Home:
         return int(self._row[layout.T_BLOCKS])
 
     @property
+    def clock(self) -> int:
+        """Blocks as barriers count them: who joins late begins at the others' least."""
+        return int(self._row[layout.T_CLOCK])
+
+    @property
     def table(self) -> ProgressTable:
         """The progress of all workers."""
         return ProgressTable(self._session.schedule.table)

@@ -137,10 +137,18 @@ def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
         waited = table[layout.T_WAITING] - waited  # by the turn itself
         table[layout.T_WAITING if in_vain else layout.T_BUSY] += spent - waited
         turns.note()
-        if worker.home is not None and table[layout.T_BLOCKS] > blocks:
-            _, spent = yield Compute(worker.home.after_block)
-            table[layout.T_BUSY] += spent
-            yield from _at_home(worker, worker.home)
+        if worker.home is not None:
+            if table[layout.T_BLOCKS] > blocks:
+                _, spent = yield Compute(worker.home.after_block)
+                table[layout.T_BUSY] += spent
+                if worker.session.plan.ordered and worker.home.wish is not None:
+                    # in the worker's section, which has to go on, and all others of the round
+                    table[layout.T_PENDING] = 1 + table[layout.T_ROUND]
+                else:
+                    yield from _at_home(worker, worker.home)
+            elif answer == layout.TURN_HOME:
+                table[layout.T_PENDING] = 0
+                yield from _at_home(worker, worker.home)
         if answer == layout.TURN_CLOSED:
             return
         if answer == layout.TURN_DONE:
@@ -175,6 +183,8 @@ def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
             yield Ended()  # a record may fall on an epoch's end; the hook counts epochs itself
         if answer == layout.TURN_OVER and not worker.session.plan.sleeps and worker.home is None:
             n_blocks = next_turn(n_blocks, spent, worker.session.settings.n_workers)
+    if worker.home is not None:
+        worker.home.close()  # of an ordered run that is broken off between two sections
     if not worker.enters:
         yield Compute(worker.leave)
 

@@ -47,6 +47,11 @@ class Home(Protocol):
         ...
 
     @property
+    def clock(self) -> int:
+        """Blocks as barriers count them: who joins late begins at the others' least."""
+        ...
+
+    @property
     def table(self) -> ProgressTable:
         """The progress of all workers."""
         ...

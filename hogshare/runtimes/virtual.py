@@ -461,7 +461,7 @@ class Simulation:
     def _leave(self, me: int) -> None:
         self._loops.pop(me).close()
         row = self._table[me]
-        if row[layout.T_STATE] == layout.RESTING:  # it has left already
+        if row[layout.T_STATE] in (layout.RESTING, layout.STARTING):  # it has left already
             row[layout.T_STATE] = layout.DONE
         else:
             self.session.worker(me).leave()
