@@ -121,6 +121,19 @@ class Plane:
         """Fields of a run's plan."""
         return {"atomic": 0, "gradients": 0, "cutoff": -1, "damped": 0}
 
+    def check(self) -> None:
+        """Refuse one of one's own that lacks what it does.
+
+        Raises
+        ------
+        TypeError
+        """
+        if self.has_homes and getattr(self.after_block, "__func__", None) is Plane.after_block:
+            raise TypeError(
+                f"{type(self).__name__} has no after_block: write after_block(self, home), which "
+                "does with a worker's vector what the plane does after a block."
+            )
+
     # -- what one of one's own says --------------------------------------------------------------
 
     def arrays(self, n_params: int, n_workers: int) -> Shapes:

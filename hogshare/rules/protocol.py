@@ -70,6 +70,19 @@ class Rule:
         """Whether an epoch is anything but a permutation of the rows."""
         return self.remembers and (self.replace or self.sampling != "uniform")
 
+    def check(self) -> None:
+        """Refuse one that lacks its step.
+
+        Raises
+        ------
+        TypeError
+        """
+        if not self.has_kernels and getattr(self.step, "__func__", None) is Rule.step:
+            raise TypeError(
+                f"{type(self).__name__} has no step: write step(self, gradient, eta), which makes "
+                "a step of a gradient in place."
+            )
+
     def step(self, gradient: np.ndarray, eta: float) -> None:
         """Make a step of a gradient, in place: what is then subtracted from the vector.
 

@@ -43,6 +43,8 @@ def refuse(
     StepSize
         The given one, or the default of such a problem.
     """
+    rule.check()
+    plane.check()
     if problem.has_rows and not rule.has_kernels:
         raise ValueError(
             f"{type(rule).__name__} makes steps of gradients, and the rows of a linear problem are "
