@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         SGDClassifier,
         SGDRegressor,
     )
-    from hogshare.planes import Master, Plane, Shared
+    from hogshare.planes import Master, Plane, Shared, Until
     from hogshare.problems.model import Model
     from hogshare.report import Report
     from hogshare.rules import SAGA, SDCA, SGD, Rule
@@ -74,6 +74,7 @@ _PLACES = {
     "StepSize": "rules.steps",
     "Stop": "engine.stops",
     "Throttled": "barriers",
+    "Until": "planes",
     "asaga": "solvers",
     "asysg_con": "solvers",
     "asysg_incon": "solvers",
@@ -119,6 +120,7 @@ __all__ = [
     "StepSize",
     "Stop",
     "Throttled",
+    "Until",
     "__version__",
     "asaga",
     "asysg_con",

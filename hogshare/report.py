@@ -145,8 +145,9 @@ class Report(Document):
         The objective along the run, if it was asked for.
     workers : list of dict
         For each worker ``worker``, ``state``, ``blocks``, ``rows``, ``pushes``,
-        ``dropped``, ``waiting_seconds``, ``mean_block_seconds``, ``largest_lead`` (None where
-        it never asked how far others are, as without a barrier), ``joined_seconds`` and ``pid``.
+        ``dropped``, ``waiting_seconds``, of which ``waiting_for_plane_seconds`` where a plane of
+        one's own says so, ``mean_block_seconds``, ``largest_lead`` (None where it never asked how
+        far others are, as without a barrier), ``joined_seconds`` and ``pid``.
     staleness : ndarray of int
         Histogram: ``staleness[s]`` pushes had staleness ``s``, which is how many pushes of others
         came between their pull and their push. The last bin holds that or more. With a master, of

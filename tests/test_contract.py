@@ -28,6 +28,7 @@ from hogshare import (
     Simulator,
     StepSize,
     Throttled,
+    Until,
     problems,
     solve,
 )
@@ -111,6 +112,22 @@ class Averaged(Plane):
             home.write(last[seen > 0].mean(axis=0))
 
 
+class Ring(Plane):
+    """Homes that go on from their neighbours' mean of the same round, for which they wait."""
+
+    def arrays(self, n_params, n_workers):
+        return {"rounds": ((2, n_workers), "int64"), "last": ((2, n_workers, n_params), "float64")}
+
+    def after_block(self, home):
+        rounds, last, now = home.arrays["rounds"], home.arrays["last"], home.clock
+        around = sorted({(home.me + k) % home.n_workers for k in (-1, 0, 1)})
+        last[now % 2, home.me] = home.read()
+        rounds[now % 2, home.me] = now
+        yield Until(lambda: (home.table.gone | (rounds.max(axis=0) >= now))[around].all())
+        there = [k for k in around if rounds[now % 2, k] == now]
+        home.write(last[now % 2, there].mean(axis=0))
+
+
 PROBLEMS = {
     "linear": lambda: problems.linear(X, Y, alpha=0.01),
     "sparse": lambda: problems.linear(sp.csr_array(X * (X > 0.0)), Y, alpha=0.01),
@@ -134,6 +151,7 @@ PLANES = {
     "lock-free": Shared(exchange=None),
     "master": Master(),
     "homes": Averaged(),
+    "ring": Ring(),
 }
 BARRIERS = {
     "asp": ASP(),
@@ -161,12 +179,12 @@ REFUSED = {
     },
     ("rule", "plane"): {
         ("sdca", "lock-free"): "private copies",
-        **{(r, p): "shared vector" for r in ("sdca", "saga") for p in ("master", "homes")},
+        **{(r, p): "shared vector" for r in ("sdca", "saga") for p in ("master", "homes", "ring")},
     },
     ("rule", "problem", "plane"): {
         ("batch", k, p): "batch=1"
         for k in ("linear", "sparse", "columns")
-        for p in ("shared", "homes")
+        for p in ("shared", "homes", "ring")
     },
     ("rule", "plane", "runtime"): {("saga", "lock-free", "simulator"): "Simulator"},
 }
@@ -224,7 +242,7 @@ def test_contract(problem, plane, runtime):
         assert report.to_json() and str(report), chosen
 
 
-@pytest.mark.parametrize("plane", ["shared", "master"])
+@pytest.mark.parametrize("plane", ["shared", "master", "homes", "ring"])
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_bsp_is_the_same_in_every_runtime(problem, plane):
     vectors = []

@@ -499,6 +499,20 @@ def test_a_rule_of_ones_own(plane):
         assert report.rule["name"] == "SignSGD"
 
 
+@pytest.mark.parametrize("problem", [lambda: logistic(), lambda: problems.linear(X, Y)])
+def test_a_rule_that_makes_no_step_is_refused(problem, monkeypatch):
+    """Before anything is allocated, let alone a worker started."""
+
+    class Idle(Rule):
+        def steps(self, gradient, eta):
+            """Misspelt."""
+
+    monkeypatch.setattr("hogshare.solvers.running.Run.to_the_end", None)
+    for rule in (Idle, Idle()):
+        with pytest.raises(TypeError, match=r"Idle has no step: write step\(self, gradient, eta\)"):
+            solve(problem(), rule=rule, n_workers=2, runtime="threads")
+
+
 def test_what_a_rule_of_ones_own_keeps_may_have_any_name():
     """Names by which the rules of kernels say how they draw rows are not taken."""
 

@@ -367,6 +367,22 @@ def test_a_model_of_another_shape():
         solve(linear(), plane=Shapeless(), n_workers=2, runtime="threads", stop=1)
 
 
+@pytest.mark.parametrize("plane", [Plane, Plane()])
+def test_a_plane_that_does_nothing_is_refused(plane, monkeypatch):
+    """Before anything is allocated, let alone a worker started."""
+    monkeypatch.setattr("hogshare.solvers.running.Run.to_the_end", None)
+    with pytest.raises(
+        TypeError, match=r"Plane has no after_block: write after_block\(self, home\)"
+    ):
+        solve(linear(), plane=plane, n_workers=2, runtime="threads")
+
+
+def test_a_plane_may_be_given_its_method():
+    plane = Plane()
+    plane.after_block = lambda home: None
+    assert solve(linear(), plane=plane, n_workers=2, runtime="threads", stop=1).n_epochs == 1
+
+
 def test_what_does_not_fit_is_refused():
     with pytest.raises(ValueError, match="SAGA needs a shared vector"):
         solve(linear(), rule=SAGA(), plane=Averaged())

@@ -82,8 +82,8 @@ class Choices:
 
     @property
     def is_ordered(self) -> bool:
-        """Whether workers fold and claim in their order."""
-        has_order = self.mode in (epochs.EXCHANGE, epochs.MASTER)
+        """Whether workers fold, or call their plane, and claim in their order."""
+        has_order = self.mode in (epochs.EXCHANGE, epochs.MASTER) or self.plane.has_homes
         return (
             self.orderly
             and self.n_workers > 1

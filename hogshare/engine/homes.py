@@ -7,17 +7,21 @@ a part of one may be of a step that is being taken. Messages between homes: `hog
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Generator, Mapping
+from types import GeneratorType
+from typing import Any
 
 import numpy as np
 
 from hogshare.engine.view import SessionView
 from hogshare.kernels import layout
 from hogshare.planes.protocol import Plane, PlaneError, edges_of
+from hogshare.planes.waiting import Until
 from hogshare.shm.mailbox import AT_ONCE, Edge, Message, Transport
 from hogshare.shm.table import ProgressTable
 
 PREFIX = "plane_"  # of the names of a plane's own arrays among a run's
+MOST_WISHES = 100_000  # of a plane after one block
 
 
 def own_arrays(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -44,7 +48,13 @@ class Homes:
         self.plane = plane
         self.carry_by(AT_ONCE)
         self.arrays = own_arrays(session.arrays)
-        self.after_block = plane.after_block
+        self.name = type(plane).__name__
+
+        def call(function: Callable[..., Any], *args: Any) -> Any:
+            return function(*args)
+
+        call.__qualname__ = f"{self.name}.after_block"
+        self.call: Callable[..., Any] = call  # whoever has to know of that calls it otherwise
 
     def carry_by(self, transport: Transport) -> None:
         """Have messages between homes brought that way."""
@@ -76,7 +86,7 @@ class Homes:
             raise self.error("model", error) from error
         if found.shape != homes.shape[1:] or found.dtype.kind != "f":
             raise PlaneError(
-                f"The plane {type(self.plane).__name__} has to make a model of shape "
+                f"The plane {self.name} has to make a model of shape "
                 f"{homes.shape[1:]} of the homes; it made {found.dtype} of shape {found.shape}."
             )
         m = session.size
@@ -95,11 +105,14 @@ class Homes:
         self.session.vector.w[:] = w
         self.session.vector.intercept[:] = intercept
 
+    def call_by(self, way: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+        """Call the plane's code in some way; see `Session.call_users_by`."""
+        self.call = way(self.call)
+
     def error(self, what: str, error: Exception) -> PlaneError:
         """What to raise where the plane's code has raised."""
         return PlaneError(
-            f"The plane {type(self.plane).__name__} raised in {what}: "
-            f"{type(error).__name__}: {error}"
+            f"The plane {self.name} raised in {what}: {type(error).__name__}: {error}"
         )
 
 
@@ -114,11 +127,19 @@ class Home:
         self._private = session.private(me)
         self._row = session.schedule.table[me]
         self._has_intercept = bool(session.rule.fit_intercept)
+        self.wish: Until | None = None  # what the plane waits for
+        self._steps: Generator[Any, Any, None] | None = None  # of the plane after this block
+        self._n_wishes = 0
 
     @property
     def blocks(self) -> int:
         """Blocks that this worker has completed."""
         return int(self._row[layout.T_BLOCKS])
+
+    @property
+    def clock(self) -> int:
+        """Blocks as barriers count them: who joins late begins at the others' least."""
+        return int(self._row[layout.T_CLOCK])
 
     @property
     def table(self) -> ProgressTable:
@@ -196,15 +217,97 @@ class Home:
             w, intercept = self._homes.model()
             self.write(np.concatenate((w, intercept)) if self._has_intercept else w)
 
+    # -- after a block: what the plane does, from one wish to the next ---------------------------
+
     def after_block(self) -> None:
-        """Let the plane do with it what it does after a block.
+        """Let the plane do with it what it does after a block, up to its first wish.
 
         Raises
         ------
         PlaneError
-            If its code raises.
+            If its code raises, or answers anything.
         """
+        self._n_wishes = 0
+        answer = self._called(self._homes.plane.after_block, self)
+        if isinstance(answer, GeneratorType):
+            self._steps = answer
+            self.go_on(None)
+        elif answer is not None:
+            raise self._wrong(f"returned {_short(answer)}", "return nothing, or yield Until(...)")
+
+    def go_on(self, came: bool | None) -> None:
+        """Let the plane go on from its wish, up to the next.
+
+        came : whether what it has waited for holds; None: it has not begun
+        """
+        assert self._steps is not None
+        self.wish = None
         try:
-            self._homes.after_block(self)
+            wish = self._called(self._steps.send, came, ends=StopIteration)
+        except StopIteration:
+            self._steps = None
+            return
+        if not isinstance(wish, Until):
+            raise self._wrong(f"yielded {_short(wish)}", "yield Until(...)")
+        self._n_wishes += 1
+        if self._n_wishes > MOST_WISHES:
+            raise PlaneError(
+                f"The plane {self._homes.name} has yielded {MOST_WISHES:,} times after one block: "
+                "its after_block has to come to an end, so that the worker takes its next block."
+            )
+        self.wish = wish
+
+    def holds(self) -> bool:
+        """Whether what the plane waits for holds.
+
+        Raises
+        ------
+        PlaneError
+            If its code raises, or answers neither yes nor no.
+        """
+        assert self.wish is not None
+        answer = self._called(self.wish.holds)
+        if type(answer).__name__ not in ("bool", "bool_"):  # NumPy's
+            raise self._wrong(
+                f"waits until something holds that is {_short(answer)}",
+                "say True (go on) or False (wait)",
+            )
+        return bool(answer)
+
+    def close(self) -> None:
+        """Let the plane go no further, if it has a wish: the run is broken off."""
+        steps, self._steps, self.wish = self._steps, None, None
+        if steps is not None:
+            self._called(steps.close)
+
+    def stuck(self, waited_ns: int) -> PlaneError:
+        """What to raise where all wait, and nothing that they wait for can happen."""
+        return PlaneError(
+            f"The plane {self._homes.name} has let worker {self.me} wait for "
+            f"{waited_ns * 1e-9:.0f} seconds in which all others waited too, so that nothing it "
+            "waits for can happen. Workers that are done, dead or resting must not be waited for "
+            "(home.table.gone); what nobody among the workers does needs Until(..., seconds=...)."
+        )
+
+    def _called(
+        self, function: Callable[..., Any], *args: Any, ends: type[Exception] | None = None
+    ) -> Any:
+        """What code of the plane answers; `ends` is how a generator says that it is over."""
+        try:
+            return self._homes.call(function, *args)
         except Exception as error:
+            if ends is not None and isinstance(error, ends):
+                raise
             raise self._homes.error("after_block", error) from error
+
+    def _wrong(self, what: str, has_to: str) -> PlaneError:
+        return PlaneError(
+            f"The plane {self._homes.name} {what} in after_block; it has to {has_to}."
+        )
+
+
+def _short(answer: Any) -> str:
+    """What was answered, in few words."""
+    shape = getattr(answer, "shape", None)
+    kind = type(answer).__name__
+    return f"{kind} of shape {shape}" if isinstance(shape, tuple) else f"{answer!r:.60} ({kind})"

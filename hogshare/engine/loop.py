@@ -5,6 +5,9 @@
 In real time, if nothing is between, the first turn joins and the last one leaves
 (`Session.set_up_turns`).
 
+On a plane of the user's own a turn is a block, and the plane is called after it. It may wish to
+wait for others, as often as it likes; the next turn begins when it has no wish any more.
+
 Where a run is looked at on its way, workers leave at the epoch that has been set as a limit, and
 join again when the caller has raised it. A turn that may not begin, because of a barrier or because
 there is nothing to claim (some have looked again for a moment, see `hogshare.kernels.turns`), ends,
@@ -12,11 +15,11 @@ and the loop wishes to wait. A barrier of the user's own is asked here, between 
 
 The loop is a generator. It yields `Compute` (call this, tell me what it answered and how long it
 took), `Wait` (nothing to claim: let time pass, tell me how much), `Rest` (the same, while the
-caller looks at the model), `Sleep` (see below) and `Ended` (an epoch is over). A runtime drives it:
+caller looks at the model), `Hold` (a plane waits), `Sleep` (see below) and `Ended` (an epoch is
+over). A runtime drives it:
 threads and processes call, yield and sleep; a simulation advances a virtual clock. Turns of
 built-in planes run compiled, many blocks at a time; how many is adapted so that a turn takes a few
-milliseconds, more with many workers. On a plane of the user's own a turn is a block, and the plane
-is called after it. With stragglers, and in a simulation, a turn is at most a
+milliseconds, more with many workers. With stragglers, and in a simulation, a turn is at most a
 block: it ends with it, and between its claim and its computing, where the loop wishes to `Sleep`;
 that counts as computing.
 
@@ -30,6 +33,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any
 
+from hogshare.engine.homes import Home
 from hogshare.engine.session import Session
 from hogshare.engine.sides import MasterSide, Worker
 from hogshare.kernels import layout, master
@@ -85,11 +89,25 @@ class Rest:
 
 
 @dataclass(frozen=True)
+class Hold:
+    """A plane of the user's waits: let time pass, at best until this says True; send back the
+    nanoseconds.
+
+    attempts : in vain so far: the more, the longer
+    seconds : that are left at most; None: as many as it takes
+    """
+
+    attempts: int
+    holds: Callable[[], bool]
+    seconds: float | None
+
+
+@dataclass(frozen=True)
 class Ended:
     """An epoch has ended in this worker; send back anything."""
 
 
-Wish = Compute | Wait | Rest | Sleep | Ended
+Wish = Compute | Wait | Rest | Hold | Sleep | Ended
 
 
 def loop_of(session: Session, me: int) -> Generator[Wish, Any, None]:
@@ -119,9 +137,18 @@ def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
         waited = table[layout.T_WAITING] - waited  # by the turn itself
         table[layout.T_WAITING if in_vain else layout.T_BUSY] += spent - waited
         turns.note()
-        if worker.home is not None and table[layout.T_BLOCKS] > blocks:
-            _, spent = yield Compute(worker.home.after_block)
-            table[layout.T_BUSY] += spent
+        if worker.home is not None:
+            if table[layout.T_BLOCKS] > blocks:
+                _, spent = yield Compute(worker.home.after_block)
+                table[layout.T_BUSY] += spent
+                if worker.session.plan.ordered and worker.home.wish is not None:
+                    # in the worker's section, which has to go on, and all others of the round
+                    table[layout.T_PENDING] = 1 + table[layout.T_ROUND]
+                else:
+                    yield from _at_home(worker, worker.home)
+            elif answer == layout.TURN_HOME:
+                table[layout.T_PENDING] = 0
+                yield from _at_home(worker, worker.home)
         if answer == layout.TURN_CLOSED:
             return
         if answer == layout.TURN_DONE:
@@ -156,8 +183,59 @@ def worker_loop(worker: Worker) -> Generator[Wish, Any, None]:
             yield Ended()  # a record may fall on an epoch's end; the hook counts epochs itself
         if answer == layout.TURN_OVER and not worker.session.plan.sleeps and worker.home is None:
             n_blocks = next_turn(n_blocks, spent, worker.session.settings.n_workers)
+    if worker.home is not None:
+        worker.home.close()  # of an ordered run that is broken off between two sections
     if not worker.enters:
         yield Compute(worker.leave)
+
+
+def _at_home(worker: Worker, home: Home) -> Generator[Wish, Any, None]:
+    """Let the plane wait and go on until it has no wish any more, or the run is broken off."""
+    table = worker.table
+    while home.wish is not None:
+        came = yield from _hold(worker, home)
+        if came is None:
+            home.close()
+            return
+        table[layout.T_STATE] = layout.ACTIVE
+        _, spent = yield Compute(lambda came=came: home.go_on(came))  # type: ignore[misc]
+        table[layout.T_BUSY] += spent
+
+
+def _hold(worker: Worker, home: Home) -> Generator[Wish, Any, bool | None]:
+    """Wait as the plane wishes: whether it holds, in the time it has; None: the run is broken off.
+
+    Raises
+    ------
+    PlaneError
+        If nobody can ever end it.
+    """
+    session, table, wish = worker.session, worker.table, home.wish
+    assert wish is not None
+    end = None if wish.seconds is None else session.clock() + round(wish.seconds * 1e9)
+    attempts, stuck = 0, 0
+    before: tuple[int, int] | None = None
+    try:
+        while True:
+            holds = home.holds()
+            if worker.is_broken_off():  # whatever holds now: others have been given up
+                return None
+            seconds = None if end is None else (end - session.clock()) * 1e-9
+            if holds or (seconds is not None and seconds <= 0.0):
+                return holds
+            table[layout.T_HELD] = layout.FOR_OTHERS if end is None else layout.FOR_TIME
+            table[layout.T_STATE] = layout.WAITING
+            waited = yield Hold(attempts, home.holds, seconds)
+            table[layout.T_WAITING] += waited
+            table[layout.T_HELD_NS] += waited
+            attempts += 1
+            now = worker.standstill()
+            stuck, before = stuck + waited if now is not None and now == before else 0, now
+            if stuck > (session.patience_ns or STUCK_NS):
+                raise home.stuck(stuck)
+    finally:
+        table[layout.T_HELD] = 0
+        table[layout.T_HOLDS] += attempts > 0
 
 
 def _rest(worker: Worker) -> Generator[Wish, Any, bool]:

@@ -110,7 +110,7 @@ class Session:
         if self.outside is not None:
             self.outside.around.append(way)
         if self.homes is not None:
-            self.homes.after_block = way(self.homes.after_block)
+            self.homes.call_by(way)
 
     def set_up_turns(self, looks: int) -> None:
         """Say what turns do by themselves; called before any worker starts.
@@ -342,7 +342,18 @@ class Session:
         return bool(taken) and not any(self.word(word) for word in words)
 
     def raise_limit(self, epochs: int) -> None:
-        """Let workers that rest go on up to so many epochs."""
+        """Let workers that rest go on up to so many epochs.
+
+        Where workers have homes, those that rest are expected again from now on, at one clock: not
+        everybody may have had a block in the last round. Worker 0 has the next section, if there
+        are any: who rests there has not waited for one, so that it may be anybody's.
+        """
+        if self.homes is not None:
+            n, table, control = self.settings.n_workers, self.schedule.table, self.schedule.control
+            resting = table[:, layout.T_STATE] == layout.RESTING
+            table[resting, layout.T_CLOCK] = table[:, layout.T_CLOCK].max()
+            table[resting, layout.T_STATE] = layout.STARTING
+            control[layout.SECTION] = -(-control[layout.SECTION] // n) * n
         self.schedule.control[layout.LIMIT] = min(epochs, self.plan.max_epochs)
         if self.on_limit is not None:
             self.on_limit()

@@ -177,6 +177,26 @@ class Worker:
         """Whether somebody has asked everybody to stop."""
         return self.session.word(layout.STOP) != layout.RUNNING
 
+    def is_broken_off(self) -> bool:
+        """Whether the run is over before its end: nobody waits for anybody any more."""
+        broken = layout.STOPPED_BY_CALLER, layout.STOPPED_BY_DIVERGENCE
+        return self.session.word(layout.STOP) in broken
+
+    def standstill(self) -> tuple[int, int] | None:
+        """What stays as it is while nobody does anything; None if somebody does, or will by itself.
+
+        That is blocks, and waits for a plane that are over: who does either between two looks has
+        not stood still.
+        """
+        table = self.session.schedule.table
+        states = table[:, layout.T_STATE]
+        held = table[states == layout.WAITING, layout.T_HELD]
+        if ((states == layout.STARTING) | (states == layout.ACTIVE)).any():
+            return None
+        if (held == layout.FOR_TIME).any():
+            return None
+        return int(table[:, layout.T_BLOCKS].sum()), int(table[:, layout.T_HOLDS].sum())
+
     def must_rest(self) -> bool:
         """Whether the caller has yet to raise the limit."""
         s = self.session

@@ -97,6 +97,8 @@ def block_turn_of(name, lock_free, ordered=False):
             state[layout.T_ROWS] += n_rows
             state[layout.T_UNEXCHANGED] += n_rows
             if ordered:
+                if plan.private == ALONE:
+                    record_push(schedule, me)
                 wait_for_section(schedule, me)
             else:
                 ticket = state[layout.T_BLOCK]
@@ -282,10 +284,12 @@ def apart_block_turn(rows, rule, plan, schedule, vector, memory, mail, private, 
 
 # By Plan.private and Plan.ordered.
 _private = block_turn_of("block_turn", False)
+_round = block_turn_of("block_round", False, ordered=True)
 BLOCK_TURNS = {
     (EXCHANGE, 0): _private,
     (ALONE, 0): _private,
-    (EXCHANGE, 1): block_turn_of("block_round", False, ordered=True),
+    (EXCHANGE, 1): _round,
+    (ALONE, 1): _round,
     (LOCK_FREE, 0): block_turn_of("block_lock_free_turn", True),
     (MASTER, 0): master_block_turn_of("block_master_turn", False),
     (MASTER, 1): master_block_turn_of("block_master_round", True),

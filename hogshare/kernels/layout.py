@@ -85,6 +85,10 @@ T_LOOKED = 31  # of which so many are done
 T_APPLIED = 32  # of the worker's messages that the master has not dropped, those in its model
 T_PULLED = 33  # messages of others in what the worker has read of the master's model
 T_STEP = 34  # 1: the block in hand has its step taken outside of kernels, see `blocks`
+T_HELD = 35  # a plane lets the worker wait: FOR_OTHERS or FOR_TIME; 0: it does not
+T_HOLDS = 36  # such waits that are over
+T_HELD_NS = 37  # of T_WAITING, for the plane
+T_PENDING = 38  # 1 + the round after whose sections the worker's plane goes on, see `rounds`; or 0
 N_TABLE = 3 * WORD
 
 # values of T_STATE
@@ -94,6 +98,10 @@ WAITING = 2
 DONE = 3
 DEAD = 4
 RESTING = 5  # has left until the caller raises the limit
+
+# values of T_HELD
+FOR_OTHERS = 1  # until they have done something
+FOR_TIME = 2  # as well, but for some time at most
 
 HISTOGRAM = 128  # bins of the histograms of staleness and age; the last holds that much or more
 
@@ -171,3 +179,4 @@ TURN_REST = 5  # nothing to claim until the caller raises the limit
 TURN_SLEEP = 6  # a block is claimed, and this worker is to sleep before it computes
 TURN_CLOSED = 7  # the run was closed, or is over, before this worker entered it
 TURN_STEP = 8  # a block is claimed and pulled: its step is to be taken outside
+TURN_HOME = 9  # all sections of a round are over: the worker's plane goes on

@@ -9,6 +9,12 @@ round's sections begin when all have computed. So round k gives worker j of P th
 everything that is decided (an epoch's end, a step size, a stop) is decided in a section while
 nobody computes, and the model depends on the seed and the number of workers only.
 
+On a plane of the user's there is nothing to fold. The plane is called in the section instead,
+which goes on when it has come to its first wish (`hogshare.engine.loop`); what comes after that
+wish comes when all sections of the round are over, of all workers at the same time, and before the
+next block. So it may wait for what others have written in their sections or write after them, and a
+run depends on the seed and the number of workers if the plane does.
+
 Who writes: SECTION, the number of the next section, the worker whose section it is, at its end
 (releasing); anybody moves it past a worker that is gone, by a compare-exchange. Who reads: all,
 acquiring, so that a section sees all before it. A worker that starts is waited for; one that is
@@ -20,7 +26,16 @@ other bits.
 from hogshare.kernels import layout
 from hogshare.kernels.atomics import compare_exchange, load, store
 from hogshare.kernels.endings import end_epochs, epoch_is_over
-from hogshare.kernels.epochs import MASTER, claim, complete, news_of, stop_now, tick
+from hogshare.kernels.epochs import (
+    ALONE,
+    EXCHANGE,
+    MASTER,
+    claim,
+    complete,
+    news_of,
+    stop_now,
+    tick,
+)
 from hogshare.kernels.exchange import ALL, WAIT, pull, push_in_order
 from hogshare.kernels.jit import helper
 from hogshare.kernels.mailbox import all_taken, post
@@ -121,7 +136,8 @@ def fold_block(rows, rule, plan, schedule, vector, memory, mail, private, me):
             return layout.TURN_WAIT
         last, completed = epoch_is_over(schedule, plan), state[layout.T_COUNTED]
     else:
-        push_in_order(rule, schedule, vector, memory, private, me, WAIT, workers_left(schedule))
+        if plan.private == EXCHANGE:
+            push_in_order(rule, schedule, vector, memory, private, me, WAIT, workers_left(schedule))
         last, completed = complete(schedule, plan, state[layout.T_BLOCK], private.local)
     state[layout.T_COMPUTED] = 0
     tick(state)
@@ -169,35 +185,44 @@ def claim_block(rows, rule, plan, schedule, vector, memory, private, me):
 def next_step(rows, rule, plan, schedule, vector, memory, mail, private, me):
     """What a worker does next: COMPUTE the block in hand, AGAIN, or one of the ``TURN_`` answers.
 
+    Of a plane's the answer after a fold is TURN_OVER at least, for the plane to be called.
+
     The stop word counts where all workers of a round see the same: in a section, and after all
     sections of a round. Who leaves or rests has one section more, for what its copy has kept.
     """
     control = schedule.control
     state = schedule.table[me]
     n = schedule.table.shape[0]
+    pending = state[layout.T_PENDING]
+    if pending != 0 and pending <= state[layout.T_ROUND]:
+        all_over = has_come(schedule, state[layout.T_ROUND] * n)
+        return layout.TURN_HOME if all_over else layout.TURN_WAIT
     if state[layout.T_BLOCK] >= 0 and state[layout.T_COMPUTED] == 0:
         if not has_come(schedule, state[layout.T_ROUND] * n):
             return layout.TURN_WAIT
         if load(control, layout.STOP) == layout.RUNNING:
-            if plan.private != MASTER:  # whose snapshot is read when its rows are known
+            if plan.private == EXCHANGE:  # a master's snapshot is read when its rows are known
                 pull(schedule, vector, memory, private, me)
             return COMPUTE
         state[layout.T_BLOCK] = layout.NO_BLOCK
         state[layout.T_WISH] = LEAVE
         store(state, layout.T_READY, state[layout.T_ROUND])
+    wish = state[layout.T_WISH]
+    if wish != GO_ON and plan.private == ALONE:  # nothing is kept, and others may wait for its end
+        state[layout.T_WISH] = GO_ON
+        return layout.TURN_DONE if wish == LEAVE else layout.TURN_REST
     mine = has_come(schedule, state[layout.T_ROUND] * n + me)
     if not mine or not all_are_ready(schedule, state[layout.T_ROUND]):
         return layout.TURN_WAIT
     if state[layout.T_COMPUTED] != 0:
         answer = fold_block(rows, rule, plan, schedule, vector, memory, mail, private, me)
-        if answer != layout.TURN_OVER:
+        if answer != layout.TURN_OVER or plan.private == ALONE:
             return answer
-    wish = state[layout.T_WISH]
     if wish == GO_ON:
         claim_block(rows, rule, plan, schedule, vector, memory, private, me)
         end_section(schedule, me)
         return AGAIN
-    if plan.private != MASTER and state[layout.T_ROWS] > state[layout.T_ROWS_AT_JOIN]:
+    if plan.private == EXCHANGE and state[layout.T_ROWS] > state[layout.T_ROWS_AT_JOIN]:
         push_in_order(rule, schedule, vector, memory, private, me, ALL, workers_left(schedule))
     state[layout.T_WISH] = GO_ON
     end_section(schedule, me)

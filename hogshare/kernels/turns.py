@@ -608,7 +608,9 @@ both = turn_of("dual_turn", DUAL, False)
 for plane in (EXCHANGE, ALONE):
     tabulate(both, DUAL, plane, 0)
 for name, method in (("sgd", GRADIENT), ("dual", DUAL), ("saga", SAGA)):
-    tabulate(turn_of(f"{name}_round", method, False, ordered=True), method, EXCHANGE, 1)
+    in_rounds = turn_of(f"{name}_round", method, False, ordered=True)
+    for plane in (EXCHANGE, ALONE):
+        tabulate(in_rounds, method, plane, 1)
 tabulate(turn_of("hogwild_turn", GRADIENT, True), GRADIENT, LOCK_FREE, 0)
 tabulate(turn_of("asaga_turn", SAGA, True), SAGA, LOCK_FREE, 0)
 tabulate(master_turn_of("master_turn", False), GRADIENT, MASTER, 0)

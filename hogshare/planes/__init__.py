@@ -3,5 +3,6 @@
 from hogshare.planes.master import Master
 from hogshare.planes.protocol import Home, Plane, PlaneError
 from hogshare.planes.shared import Shared
+from hogshare.planes.waiting import Until
 
-__all__ = ["Home", "Master", "Plane", "PlaneError", "Shared"]
+__all__ = ["Home", "Master", "Plane", "PlaneError", "Shared", "Until"]

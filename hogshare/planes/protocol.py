@@ -6,14 +6,14 @@ that its steps are taken on, and after each of its blocks the plane may do with 
 with arrays that all workers share.
 
 Who writes: a home its worker alone; the plane's arrays whoever the plane says, in `after_block` of
-any worker, at any moment. Aligned words of 64 bits are never read half written; of a row that one
-worker writes and others read, a reader may see a part of the next state. Who frees: the session's
-owner.
+any worker, at any moment, also while others wait there. Aligned words of 64 bits are never read
+half written; of a row that one worker writes and others read, a reader may see a part of the next
+state. Who frees: the session's owner.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
@@ -45,6 +45,11 @@ class Home(Protocol):
     @property
     def blocks(self) -> int:
         """Blocks that this worker has completed."""
+        ...
+
+    @property
+    def clock(self) -> int:
+        """Blocks as barriers count them: who joins late begins at the others' least."""
         ...
 
     @property
@@ -137,6 +142,19 @@ class Plane:
         """Fields of a run's plan."""
         return {"atomic": 0, "gradients": 0, "cutoff": -1, "damped": 0}
 
+    def check(self) -> None:
+        """Refuse one of one's own that lacks what it does.
+
+        Raises
+        ------
+        TypeError
+        """
+        if self.has_homes and getattr(self.after_block, "__func__", None) is Plane.after_block:
+            raise TypeError(
+                f"{type(self).__name__} has no after_block: write after_block(self, home), which "
+                "does with a worker's vector what the plane does after a block."
+            )
+
     # -- what one of one's own says --------------------------------------------------------------
 
     def arrays(self, n_params: int, n_workers: int) -> Shapes:
@@ -150,8 +168,12 @@ class Plane:
         """
         return {}
 
-    def after_block(self, home: Home) -> None:
-        """Called by a worker, in its own thread or process, after each block that it completes."""
+    def after_block(self, home: Home) -> Generator[Any, bool, None] | None:
+        """Called by a worker, in its own thread or process, after each block that it completes.
+
+        Nobody waits in it; a plane that has to, for what other workers do, is a generator here, and
+        yields `Until`. The worker takes its next block when all of it is done.
+        """
         raise NotImplementedError
 
     def model(self, homes: np.ndarray, arrays: Mapping[str, np.ndarray]) -> np.ndarray:

@@ -89,9 +89,16 @@ class Rule:
 
         Raises
         ------
+        TypeError
+            If it lacks its step.
         ValueError
             With a sentence that says what to choose instead.
         """
+        if not self.has_kernels and getattr(self.step, "__func__", None) is Rule.step:
+            raise TypeError(
+                f"{type(self).__name__} has no step: write step(self, gradient, eta), which makes "
+                "a step of a gradient in place."
+            )
         if chosen.problem.has_rows and not self.has_kernels:
             raise ValueError(
                 f"{type(self).__name__} makes steps of gradients, and the rows of a linear problem "

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Generator
 from typing import Any
 
-from hogshare.engine.loop import Compute, Rest, Sleep, Wait, Wish
+from hogshare.engine.loop import Compute, Hold, Rest, Sleep, Wait, Wish
 from hogshare.engine.session import Session
 from hogshare.kernels.barriers import FREE
 from hogshare.kernels.epochs import MASTER
@@ -71,6 +71,15 @@ def nap(wish: Rest) -> int:
     return back_off(wish.attempts, yields=0)
 
 
+def hold(wish: Hold) -> int:
+    """Wait a little where a plane says so, as behind a barrier; return nanoseconds."""
+    if wish.seconds is not None and wish.seconds < LONGEST_SLEEP and wish.attempts >= YIELDS:
+        start = time.perf_counter_ns()
+        time.sleep(wish.seconds)
+        return time.perf_counter_ns() - start
+    return back_off(wish.attempts)
+
+
 def sleep(wish: Sleep, on_slice: Callable[[], None] | None = None) -> int:
     """Sleep in slices until the time or the run is over; return nanoseconds."""
     start = time.perf_counter_ns()
@@ -95,7 +104,7 @@ def drive(
     on_ended : called when an epoch has ended
     yields : how often it yields where it waits, before it sleeps
     rest : lets a rest pass, or part of it; returns nanoseconds
-    on_turn : called after every turn, whatever has come of it, and while it sleeps
+    on_turn : called after every turn, whatever has come of it, and while it sleeps or is held
     """
     reply: Any = None
     while True:
@@ -114,6 +123,10 @@ def drive(
             reply = back_off(wish.attempts, yields) if look is None else sleep(look, on_turn)
         elif isinstance(wish, Rest):
             reply = rest(wish)
+        elif isinstance(wish, Hold):
+            reply = hold(wish)
+            if on_turn is not None:
+                on_turn()
         elif isinstance(wish, Sleep):
             reply = sleep(wish, on_turn)
         else:

@@ -9,6 +9,8 @@ the queue, when that may have come about:
 - a barrier that draws samples, or is the user's: at its next look, a poll later;
 - its turn in an ordered run: when the section is its own, or a round is over;
 - the master: when that has taken its message;
+- where a plane of the user's says so: when what it waits for holds after another worker's doing, or
+  its time is over;
 - a block to claim, the caller, or a repair of sums after a death: when the words that tell of it
   have changed.
 
@@ -20,6 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from hogshare.engine.loop import Hold
 from hogshare.engine.session import Session
 from hogshare.kernels import barriers, layout
 from hogshare.runtimes.least import LeastClock
@@ -63,6 +66,7 @@ class Parking:
         self._at_release: set[int] = set()
         self._polled: set[int] = set()
         self._for_master: set[int] = set()
+        self._held: dict[int, Callable[[], bool]] = {}  # by a plane, until this says True
         self._idle: set[int] = set()
         self._has_looked: set[int] = set()  # at the barrier, since their last block
         self._section = -1
@@ -97,13 +101,22 @@ class Parking:
         else:
             self._idle.add(me)
 
+    def hold(self, me: int, now: float, wish: Hold) -> None:
+        """Note that a plane lets a worker wait."""
+        self.since[me] = now
+        self._held[me] = wish.holds
+        if wish.seconds is not None:
+            # the clock of a worker counts nanoseconds: the next moment there is, if that is as soon
+            self._look_at(max(now + wish.seconds, math.nextafter(now, math.inf)), me)
+
     def leave(self, me: int, now: float) -> float:
         """Take a worker from where it is parked; how long it has waited."""
         waited = now - self.since.pop(me)
         self._due.pop(me, None)
         at_barrier = me in self._has_looked and me not in self._polled
-        if at_barrier and self._poll > 0.0 and me not in self._idle and me not in self._for_master:
+        if at_barrier and self._poll > 0.0 and self._is_at_barrier(me):
             self._count_looks(round(waited / self._poll))
+        self._held.pop(me, None)
         for place in (self._polled, self._at_release, self._for_master, self._idle):
             place.discard(me)
         return waited
@@ -141,6 +154,9 @@ class Parking:
             if released != self._released:
                 self._released = released
                 self._call_all(self._at_release, now)
+        for other in sorted(self._held):
+            if self._due.get(other, math.inf) > now and self._held[other]():
+                self._look_at(now, other)
         words = self._look_at_words()
         if words != self._words:
             self._words = words
@@ -165,6 +181,15 @@ class Parking:
         """Whether anybody waits at the barrier."""
         return bool(self._polled or self._at_release or any(self._bins.values()))
 
+    @property
+    def held(self) -> list[int]:
+        """Whom a plane lets wait."""
+        return sorted(self._held)
+
+    def _is_at_barrier(self, me: int) -> bool:
+        """Whether a parked worker waits at the barrier, or for its section."""
+        return not (me in self._idle or me in self._for_master or me in self._held)
+
     def _must_turn(self) -> bool:
         """Whether all have to go on at once: the run is over, or sums are to be repaired."""
         return self._session.word(layout.STOP) != layout.RUNNING or self._repairs()
@@ -185,10 +210,10 @@ class Parking:
 
     def _call(self, me: int, now: float) -> None:
         """Have a parked worker look: now, or when it would look at the barrier next."""
-        if me not in self.since:
+        if me not in self.since or (me in self._held and not self._must_turn()):
             return
-        when, waits = now, me not in self._idle and me not in self._for_master
-        if self._poll > 0.0 and waits and not self._must_turn():
+        when = now
+        if self._poll > 0.0 and self._is_at_barrier(me) and not self._must_turn():
             since = self.since[me]
             when = max(when, since + self._poll * math.ceil((when - since) / self._poll))
         if me not in self._due or when < self._due[me]:

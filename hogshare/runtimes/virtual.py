@@ -23,7 +23,7 @@ from hogshare.barriers import Barrier, name_of
 from hogshare.clockwork.churn import DIE, JOIN, LEAVE
 from hogshare.engine.arrays import NOTHING, Shapes, private_memory
 from hogshare.engine.checks import AtRest
-from hogshare.engine.loop import STUCK_NS, Compute, Rest, Sleep, Wait, Wish, loop_of
+from hogshare.engine.loop import STUCK_NS, Compute, Hold, Rest, Sleep, Wait, Wish, loop_of
 from hogshare.engine.session import Session
 from hogshare.kernels import barriers, epochs, layout, repair
 from hogshare.planes import Plane
@@ -336,6 +336,13 @@ class Simulation:
                 "link a finite latency and some bandwidth, or let the worker die (Churn), so that "
                 "others do its block"
             )
+        elif held := self._parking.held:
+            named = ", ".join(map(str, held[:5])) + (", ..." if len(held) > 5 else "")
+            words.append(
+                f", and the plane {type(self.session.plane).__name__} has worker {named} wait for "
+                "what nobody will do: workers that are done, dead or resting must not be waited "
+                "for (home.table.gone)"
+            )
         elif self._parking.has_barrier_queue:
             words.append(" at the barrier, which lets none of them pass")
         return "".join(words) + "."
@@ -355,6 +362,9 @@ class Simulation:
                     reply = wish.call(), 0
                 elif isinstance(wish, Sleep):
                     self._sleep(me, wish.seconds)
+                    break
+                elif isinstance(wish, Hold):
+                    self._parking.hold(me, self.now, wish)
                     break
                 elif isinstance(wish, (Wait, Rest)):
                     self._parking.park(me, self.now)
@@ -472,7 +482,7 @@ class Simulation:
     def _leave(self, me: int) -> None:
         self._loops.pop(me).close()
         row = self._table[me]
-        if row[layout.T_STATE] == layout.RESTING:  # it has left already
+        if row[layout.T_STATE] in (layout.RESTING, layout.STARTING):  # it has left already
             row[layout.T_STATE] = layout.DONE
         else:
             self.session.worker(me).leave()

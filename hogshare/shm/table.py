@@ -78,6 +78,14 @@ class ProgressTable:
         return (state == active) | (state == waiting)
 
     @property
+    def gone(self) -> np.ndarray:
+        """Whether the worker is done, dead or resting: nothing more comes of it by itself.
+
+        Unlike `in_run` it is False of one that is starting, which will come.
+        """
+        return self._array[:, layout.T_STATE] >= layout.DONE
+
+    @property
     def version(self) -> np.ndarray:
         """Pushes by all workers that were in what it pulled last; with a master its version."""
         return self._column(layout.T_VERSION)
@@ -95,7 +103,7 @@ class ProgressTable:
 
     @property
     def waiting_seconds(self) -> np.ndarray:
-        """Time waited at barriers and for blocks."""
+        """Time waited at barriers, for blocks, and where a plane says so."""
         return self._column(layout.T_WAITING, 1e-9)
 
     @property

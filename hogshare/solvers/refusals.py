@@ -40,6 +40,7 @@ def refuse(
     StepSize
         The given one, or the default of such a problem.
     """
+    plane.check()
     rule.check(
         Chosen(
             problem=problem,
