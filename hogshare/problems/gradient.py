@@ -80,6 +80,8 @@ class GradientProblem:
     is_regression: ClassVar[bool] = True
     divisors: ClassVar[None] = None
 
+    eta0: ClassVar[float] = 0.01  # the step size where none is given
+
     def gradient(
         self, w: np.ndarray, rows: np.ndarray, out: np.ndarray
     ) -> float | tuple[float, np.ndarray]:

@@ -13,7 +13,7 @@ from hogshare.interrupts import errstate
 from hogshare.planes import Plane
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Handed, Model
-from hogshare.problems.protocol import Problem, has_rows
+from hogshare.problems.protocol import Problem, by_gradient, has_rows
 from hogshare.problems.rows import exceeds_memory
 from hogshare.rules.automatic import COUPLED
 from hogshare.rules.protocol import Rule
@@ -69,7 +69,8 @@ def refuse(
     if gradients and trace is None:
         raise ValueError("gradients=True records them on the trace: ask for one, trace=4.")
     if not has_rows(problem):
-        step = step or StepSize("constant")
+        assert by_gradient(problem)
+        step = step or StepSize("constant", eta0=problem.eta0)
         check_outside(rule, step, stop)
         return step
     step = step or StepSize()
