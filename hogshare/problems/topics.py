@@ -27,13 +27,13 @@ from sklearn.utils.validation import check_non_negative
 from hogshare import ranges
 from hogshare.interrupts import leaves_numpy
 from hogshare.kernels.topics import Desk, Documents, expect, spread, topics_bound
-from hogshare.problems.gradient import NOBODY, GradientProblem
+from hogshare.problems.gradient import NOBODY, PASS_ROWS, GradientProblem
 from hogshare.problems.model import Model
 from hogshare.problems.params import Params, params_of
 from hogshare.problems.rows import check_sparse, frozen
 
 SHAPE, SIZE = 100.0, 0.01  # of the gamma law that first numbers are drawn from
-COUNTED = 1e-6  # by how much a number of steps may be off, from rounding
+EPS = float(np.finfo(np.float64).eps)  # that a likelihood is raised by
 LEAST = 1e-250  # of what steps leave, before its inverse is no number any more
 SPARSE_SHARE = 0.25  # of the words: a batch that has more moves the whole vector
 
@@ -58,7 +58,7 @@ class TopicsProblem(GradientProblem):
     """Topics of documents; make one with `hogshare.problems.topics`."""
 
     releases_interpreter = True
-    eta0 = 1.0
+    eta0, has_steps = 1.0, True
 
     def __init__(
         self,
@@ -80,7 +80,6 @@ class TopicsProblem(GradientProblem):
         self.decay, self.offset, self.total = law
         self.n_batches = n_batches
         self.most, self.tol = patience
-        self.eps = float(np.finfo(documents.counts.dtype).eps)
         self.random_state = random_state
         self._components = components
 
@@ -153,18 +152,13 @@ class TopicsProblem(GradientProblem):
 
         The documents' shares are fitted anew, each from 1.
         """
-        params = frozen(np.asarray(params, dtype=self.dtype))
-        u, totals = self.parts(params)
+        u, totals = self.parts(frozen(np.asarray(params, dtype=self.dtype)))
         left = self.left_after(round(float(params[-1])))
-        bound, seen = 0.0, np.zeros(self.n_params)
-        read = Reader(self, NOBODY)
-        for rows in self._parts():
-            n_ids, here = read.expect(u, totals, left, rows)
-            bound += here
-            spread(read.desk, n_ids, 1.0, seen)
+        gammas = np.ones((self.n_rows, self.n_topics))
+        bound, seen = Reader(self, NOBODY).whole(u, totals, left, slice(0, self.n_rows), gammas)
         bound += topics_bound(u, totals, self.word_prior, left, self.word_prior)
-        step = left * u - self.total / self.n_rows * self.parts(seen)[0]
-        away = np.concatenate([step, np.zeros(self.n_topics + 1)])
+        away = np.zeros(self.n_params)
+        away[: u.size] = left * u - self.total / self.n_rows * seen.ravel()
         return -bound / self.n_rows, away / self.n_rows
 
 
@@ -186,7 +180,7 @@ class Reader:
         problem = self.problem
         n_steps, left = self._steps_in(w)
         rho = problem.weight(n_steps)
-        n_ids, bound = self.expect(*problem.parts(w), left, rows)
+        n_ids, bound = self.fit(*problem.parts(w), left, rows, self.first(len(rows)))
         factor = rho * problem.total / len(rows) / (left * (1.0 - rho))
         spread(self.desk, n_ids, -factor, out)
         out[-1] = -1.0
@@ -196,22 +190,47 @@ class Reader:
         of_words = (firsts[:, np.newaxis] + self.of_a_word).ravel()
         return -bound, np.concatenate([of_words, self.of_all])
 
-    def expect(
-        self, u: np.ndarray, totals: np.ndarray, left: float, rows: np.ndarray
-    ) -> tuple[int, float]:
-        """Fit the shares of some documents; how many words they have, and their bound."""
-        gammas = self.first(len(rows))
-        return self.fit(u, totals, left, rows, gammas)
-
     def first(self, n_rows: int) -> np.ndarray:
         """What documents' numbers begin with."""
         shape = n_rows, self.problem.n_topics
         return np.ones(shape) if self.stream is None else self.stream.gamma(SHAPE, SIZE, shape)
 
+    def whole(
+        self,
+        u: np.ndarray,
+        totals: np.ndarray,
+        left: float,
+        rows: slice,
+        gammas: np.ndarray,
+        most: int | None = None,
+    ) -> tuple[float, np.ndarray]:
+        """As `fit`, of many documents: their bound, and how much of each word was of each topic.
+
+        gammas : of all documents
+        """
+        bound, seen = 0.0, np.zeros((self.problem.n_words, self.problem.n_topics))
+        for first in range(rows.start, rows.stop, PASS_ROWS):
+            last = min(first + PASS_ROWS, rows.stop)
+            part = np.arange(first, last)
+            n_ids, here = self.fit(u, totals, left, part, gammas[first:last], most)
+            seen[self.desk.ids[:n_ids]] += self.desk.seen[:n_ids]
+            bound += here
+        return bound, seen
+
     def fit(
-        self, u: np.ndarray, totals: np.ndarray, left: float, rows: np.ndarray, gammas: np.ndarray
+        self,
+        u: np.ndarray,
+        totals: np.ndarray,
+        left: float,
+        rows: np.ndarray,
+        gammas: np.ndarray,
+        most: int | None = None,
     ) -> tuple[int, float]:
-        """As `expect`, from given numbers, which become the documents'."""
+        """Fit the shares of some documents; how many words they have, and their bound.
+
+        gammas : what each begins with, and then what it has become
+        most : passes over a document, if not the problem's
+        """
         problem = self.problem
         begins = problem.documents.begins
         n_words = min(problem.n_words, int((begins[rows + 1] - begins[rows]).sum()))
@@ -227,9 +246,9 @@ class Reader:
             self.desk,
             gammas,
             problem.document_prior,
-            problem.most,
+            problem.most if most is None else most,
             problem.tol,
-            problem.eps,
+            EPS,
         )
         return found
 
@@ -250,11 +269,6 @@ class Reader:
     def _steps_in(self, w: np.ndarray) -> tuple[int, float]:
         """How many steps are in a vector, and what they have left of what was before."""
         n_steps = round(float(w[-1]))
-        if not abs(w[-1] - n_steps) < COUNTED:
-            raise ValueError(
-                "the steps of topics are their own (learning_decay, learning_offset): leave out "
-                "step=, or say step=1.0"
-            )
         known, left = self._known
         if n_steps < known:
             known, left = 0, 1.0
