@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hogshare.estimators import (
         ElasticNet,
         Lasso,
+        LatentDirichletAllocation,
         LogisticRegression,
         LogisticRegressionCV,
         Ridge,
@@ -51,6 +52,7 @@ _PLACES = {
     "ElasticNet": "estimators",
     "Fraction": "barriers",
     "Lasso": "estimators",
+    "LatentDirichletAllocation": "estimators",
     "LogisticRegression": "estimators",
     "LogisticRegressionCV": "estimators",
     "Master": "planes",
@@ -103,6 +105,7 @@ __all__ = [
     "ElasticNet",
     "Fraction",
     "Lasso",
+    "LatentDirichletAllocation",
     "LogisticRegression",
     "LogisticRegressionCV",
     "Master",

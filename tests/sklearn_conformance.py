@@ -1,20 +1,21 @@
-"""Runs scikit-learn's own tests of its linear models with hogshare's classes instead.
+"""Runs scikit-learn's own tests of its estimators with hogshare's classes instead.
 
     python tests/sklearn_conformance.py                              # one worker, test_sgd
     python tests/sklearn_conformance.py --module test_logistic
     python tests/sklearn_conformance.py --n-jobs 2 --runtime threads # two forced workers
 
-The tests are those installed with scikit-learn (`sklearn/linear_model/tests`). They run in a pytest
-of their own; this file is its plugin too, which puts hogshare's classes into `sklearn.linear_model`
-before the tests are collected, changes their defaults of `n_jobs` and `runtime`, and takes note of
-the tests that make an instance of them (the others concern what hogshare does not have). The exit
-code is 1 if a test fails that is not in the list of known failures. With several
+The tests are those installed with scikit-learn (`sklearn/linear_model/tests` and the like). They
+run in a pytest of their own; this file is its plugin too, which puts hogshare's classes into
+scikit-learn before the tests are collected, changes their defaults of `n_jobs` and `runtime`, and
+takes note of the tests that make an instance of them (the others concern what hogshare does not
+have). The exit code is 1 if a test fails that is not in the list of known failures. With several
 workers a known one may pass or fail, as they meet.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import subprocess
@@ -29,7 +30,9 @@ MODULES = {
     "test_sag": ("LogisticRegression", "Ridge"),
     "test_ridge": ("Ridge", "RidgeClassifier"),
     "test_coordinate_descent": ("Lasso", "ElasticNet"),
+    "test_online_lda": ("LatentDirichletAllocation",),
 }
+PACKAGES = {"test_online_lda": "decomposition"}  # of scikit-learn's; of the others linear_model
 ROOT = Path(__file__).resolve().parent.parent
 
 PRIVATE = (
@@ -119,12 +122,15 @@ KNOWN_ELSEWHERE: dict[str, dict[str, str]] = {
 # -- the plugin ----------------------------------------------------------------------------------
 
 
+def package_of(module: str) -> str:
+    """Where scikit-learn has the classes of one of its modules of tests."""
+    return PACKAGES.get(module, "linear_model")
+
+
 class Plugin:
     """Replaces the classes, and keeps what became of each test."""
 
     def __init__(self, config) -> None:
-        from sklearn import linear_model
-
         import hogshare
 
         self.path = config.getoption("--hogshare-results")
@@ -132,12 +138,13 @@ class Plugin:
         self.ours: set[str] = set()
         self.now = ""
         module = config.getoption("--hogshare-module")
+        package = importlib.import_module(f"sklearn.{package_of(module)}")
         for name in MODULES[module]:
             klass = getattr(hogshare, name)
             klass.__init__.__kwdefaults__["n_jobs"] = config.getoption("--hogshare-n-jobs")
             klass.__init__.__kwdefaults__["runtime"] = config.getoption("--hogshare-runtime")
             klass.__new__ = self.noting()
-            setattr(linear_model, name, klass)
+            setattr(package, name, klass)
 
     def noting(self):
         def new(cls, *args, **kwargs):
@@ -196,7 +203,7 @@ def run(
         command += ["sklearn_conformance", "-p", "no:cacheprovider", "-c", str(config)]
         command += ["--rootdir", folder, "--hogshare-results", str(results)]
         command += ["--hogshare-runtime", runtime, "--hogshare-module", module]
-        command += ["--pyargs", f"sklearn.linear_model.tests.{module}"]
+        command += ["--pyargs", f"sklearn.{package_of(module)}.tests.{module}"]
         command += ["--hogshare-n-jobs", str(n_jobs)] if n_jobs is not None else []
         command += ["-k", select] if select else []
         paths = [str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")]

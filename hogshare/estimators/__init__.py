@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from hogshare.estimators.logistic_cv import LogisticRegressionCV
     from hogshare.estimators.regressor import SGDRegressor
     from hogshare.estimators.ridge import Ridge, RidgeClassifier
+    from hogshare.estimators.topics import LatentDirichletAllocation
 
 _PLACES = {
     "ElasticNet": "lasso",
     "Lasso": "lasso",
+    "LatentDirichletAllocation": "topics",
     "LogisticRegression": "logistic",
     "LogisticRegressionCV": "logistic_cv",
     "Ridge": "ridge",
@@ -31,6 +33,7 @@ _PLACES = {
 __all__ = [
     "ElasticNet",
     "Lasso",
+    "LatentDirichletAllocation",
     "LogisticRegression",
     "LogisticRegressionCV",
     "Ridge",

@@ -11,9 +11,18 @@ from hogshare.problems.model import Model
 from hogshare.solver_report import SolverReport
 from hogshare.solvers import outcome
 
+UNSAID: Any = object()
+
 
 def report_of(
-    estimator: Any, by: str, reason: str, began: float, converged: bool | None = None
+    estimator: Any,
+    by: str,
+    reason: str,
+    began: float,
+    converged: bool | None = None,
+    *,
+    solver: str | None = None,
+    model: Any = UNSAID,
 ) -> SolverReport:
     """Report a fit that is over, from the fitted attributes.
 
@@ -28,13 +37,19 @@ def report_of(
         When, by `time.perf_counter`.
     converged : bool or None, default=None
         As of `SolverReport`.
+    solver : str, default=None
+        Who, in a word; None: the estimator's `solver_`.
+    model : Any, default=its coefficients and intercepts
+        What was fitted.
     """
     seconds = time.perf_counter() - began
+    if model is UNSAID:
+        model = Model(np.atleast_2d(estimator.coef_), np.atleast_1d(estimator.intercept_))
     return SolverReport(
-        solver=estimator.solver_,
+        solver=solver or estimator.solver_,
         by=by,
         reason=reason,
-        model=Model(np.atleast_2d(estimator.coef_), np.atleast_1d(estimator.intercept_)),
+        model=model,
         n_iter=estimator.n_iter_,
         converged=converged,
         seconds={"run": seconds, "total": seconds},

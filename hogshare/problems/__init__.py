@@ -6,6 +6,7 @@ from hogshare.problems.model import Model
 from hogshare.problems.modules import ModuleParams, ModuleProblem, torch
 from hogshare.problems.params import Params
 from hogshare.problems.protocol import Problem
+from hogshare.problems.topics import TopicParams, TopicsProblem, topics
 from hogshare.problems.user import UserProblem, user
 
 __all__ = [
@@ -17,8 +18,11 @@ __all__ = [
     "ModuleProblem",
     "Params",
     "Problem",
+    "TopicParams",
+    "TopicsProblem",
     "UserProblem",
     "linear",
+    "topics",
     "torch",
     "user",
 ]

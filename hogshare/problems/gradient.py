@@ -80,6 +80,11 @@ class GradientProblem:
     is_regression: ClassVar[bool] = True
     divisors: ClassVar[None] = None
 
+    # the step size where none is given; and whether no other may be, nor another rule's step,
+    # because a step is all that `gradient` says
+    eta0: ClassVar[float] = 0.01
+    has_steps: ClassVar[bool] = False
+
     def gradient(
         self, w: np.ndarray, rows: np.ndarray, out: np.ndarray
     ) -> float | tuple[float, np.ndarray]:

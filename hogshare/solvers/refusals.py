@@ -11,8 +11,9 @@ from hogshare.engine.checks import check_criterion
 from hogshare.engine.stops import Stop
 from hogshare.interrupts import errstate
 from hogshare.planes import Plane
+from hogshare.problems.gradient import GradientProblem
 from hogshare.problems.model import Handed, Model
-from hogshare.problems.protocol import Problem, RowProblem, has_rows
+from hogshare.problems.protocol import Problem, RowProblem, by_gradient, has_rows
 from hogshare.rules.chosen import Chosen
 from hogshare.rules.protocol import Rule
 from hogshare.rules.steps import StepSize
@@ -61,8 +62,10 @@ def refuse(
     if gradients and trace is None:
         raise ValueError("gradients=True records them on the trace: ask for one, trace=4.")
     if not has_rows(problem):
-        step = step or StepSize("constant")
+        assert by_gradient(problem)
+        step = step or StepSize("constant", eta0=problem.eta0)
         check_outside(step, stop)
+        check_own_steps(problem, rule, step)
         return step
     step = step or StepSize()
     check(problem, rule, step, stop, start)
@@ -88,6 +91,23 @@ def check_outside(step: StepSize, stop: Stop) -> None:
         raise ValueError(
             f"Stop({gaps[0] if gaps else 'confirm'}=...) needs a linear problem, whose dual and "
             "whose curvature are known; for a gradient of your own use tol= or gradient=."
+        )
+
+
+def check_own_steps(problem: GradientProblem, rule: Rule, step: StepSize) -> None:
+    """Refuse what would change the steps of a problem that says them itself."""
+    if not problem.has_steps:
+        return
+    if not rule.has_kernels or rule.average:
+        what = f"{own('SGD(average=...)')}" if rule.average else f"the rule {type(rule).__name__}"
+        raise ValueError(
+            f"The steps of {problem.name} are its own, and {what} would make others of them: use "
+            "SGD()."
+        )
+    if (step.kind, step.eta0) != ("constant", problem.eta0):
+        raise ValueError(
+            f"The steps of {problem.name} are its own: leave out step=, or say "
+            f"step={problem.eta0!r}; got {step}."
         )
 
 

@@ -1,0 +1,403 @@
+"""`LatentDirichletAllocation`: scikit-learn's, fitted by every core."""
+
+from __future__ import annotations
+
+import time
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+from scipy.special import digamma
+from sklearn.base import _fit_context
+from sklearn.decomposition import LatentDirichletAllocation as _LatentDirichletAllocation
+from sklearn.utils import gen_even_slices
+
+from hogshare.engine.stops import Stop
+from hogshare.estimators.elsewhere import report_of
+from hogshare.estimators.exporting import Exporting
+from hogshare.estimators.parameters import KnownParameters
+from hogshare.estimators.told import told
+from hogshare.estimators.workers import WORKER_CONSTRAINTS, plane_of
+from hogshare.kernels.topics import topics_bound
+from hogshare.problems.gradient import NOBODY
+from hogshare.problems.linear.rows import check_sparse
+from hogshare.problems.topics import LEAST, Reader, TopicsProblem, documents_of
+from hogshare.report import Report
+from hogshare.runtimes.choice import check_jobs
+from hogshare.solver_report import SolverReport
+from hogshare.solvers.solving import solve
+
+TOLD = "iteration: %d of max_iter: %d"  # as scikit-learn says it
+FORGETS = "learning_decay=0 has each batch replace the topics"
+SURE = 1e20 * LEAST  # of what batches leave: batches that overlap leave a little less
+WORDS = {"n_workers": "n_jobs", "epochs": "max_iter", "block": "batch_size"}
+
+
+class LatentDirichletAllocation(Exporting, KnownParameters, _LatentDirichletAllocation):
+    """Topics of documents by online variational Bayes, on every core.
+
+    A drop-in replacement of `sklearn.decomposition.LatentDirichletAllocation`, and a subclass of
+    it: the same parameters, defaults and attributes, plus `plane`, `barrier`, `runtime` and
+    `report_`. With ``learning_method="online"`` every batch is a step that workers take beside each
+    other; one worker takes scikit-learn's steps, to rounding. With "batch" scikit-learn's own loop
+    runs over compiled passes.
+
+    Parameters
+    ----------
+    n_components : int, default=10
+        Topics.
+
+    doc_topic_prior : float or None, default=None
+        Prior of the documents' shares of topics; None: ``1 / n_components``.
+
+    topic_word_prior : float or None, default=None
+        Prior of the topics' shares of words; None: ``1 / n_components``.
+
+    learning_method : {"batch", "online"}, default="batch"
+        How `fit` goes: by passes over all documents, or by steps of a batch. `partial_fit` goes by
+        batches.
+
+    learning_decay : float, default=0.7
+        Kappa of the share ``(learning_offset + t) ** -learning_decay`` of the topics that the batch
+        t replaces, in (0.5, 1] for convergence. With 0 scikit-learn's loop takes the steps.
+
+    learning_offset : float, default=10.0
+        Tau of that share; at least 1.
+
+    max_iter : int, default=10
+        Passes over the documents (epochs) of `fit`.
+
+    batch_size : int, default=128
+        Documents of a step.
+
+    evaluate_every : int, default=-1
+        After how many epochs the perplexity is computed, by which `fit` may end; at most 0: never.
+
+    total_samples : float, default=1e6
+        Documents that those of `partial_fit` are drawn from.
+
+    perp_tol : float, default=1e-1
+        `fit` ends when the perplexity changes by less, if it is evaluated.
+
+    mean_change_tol : float, default=1e-3
+        A document's shares are fitted till its numbers change by less, on the average.
+
+    max_doc_update_iter : int, default=100
+        Passes over a document, at most.
+
+    n_jobs : int or None, default=None
+        Workers that fit the topics together, and threads of `transform`; see `LogisticRegression`.
+
+    verbose : int, default=0
+        Whether epochs are printed.
+
+    random_state : int, RandomState instance or None, default=None
+        Of the first topics and of what documents' shares begin with.
+
+    plane : {"shared", "master"}, Plane or None, default="shared"
+        Where the topics live while several workers fit them. "shared" (and None) is
+        ``hogshare.Shared()``, private copies; with very many words ``Shared(exchange=None)``, whose
+        workers read and write one vector, exchanges nothing.
+
+    barrier : Barrier, callable or str, default=None
+        When a worker may go on after a batch; see `LogisticRegression`.
+
+    runtime : {"auto", "caller", "threads", "processes"}, default="auto"
+        Who runs the workers.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        Variational parameters of the topics: pseudo-counts of how often a word was of a topic.
+
+    exp_dirichlet_component_ : ndarray of shape (n_components, n_features)
+        ``exp(E[log(beta)])`` of them.
+
+    n_batch_iter_ : int
+        1 plus the steps so far.
+
+    n_features_in_ : int
+        Number of features seen during `fit`.
+
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features seen during `fit`, where `X` has names that are all strings.
+
+    n_iter_ : int
+        Epochs.
+
+    bound_ : float
+        Perplexity of the training documents, as scikit-learn computes it.
+
+    doc_topic_prior_, topic_word_prior_ : float
+        The priors.
+
+    random_state_ : RandomState instance
+        The generator.
+
+    report_ : Report or SolverReport
+        How the workers' last run went; where scikit-learn's loop took the steps, a `SolverReport`
+        says so, and why.
+
+    See Also
+    --------
+    hogshare.problems.topics : The problem, for `hogshare.solve`.
+
+    References
+    ----------
+    Hoffman, Blei and Bach 2010, "Online learning for latent Dirichlet allocation".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hogshare import LatentDirichletAllocation
+    >>> words = np.random.default_rng(0)
+    >>> X = np.vstack([words.poisson([4, 4, 0, 0], (50, 4)), words.poisson([0, 0, 4, 4], (50, 4))])
+    >>> settings = {"learning_method": "online", "batch_size": 10, "random_state": 0}
+    >>> model = LatentDirichletAllocation(2, **settings)
+    >>> shares = model.fit_transform(X)
+    >>> bool((shares[:50].argmax(axis=1) == shares[0].argmax()).all())
+    True
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+        **_LatentDirichletAllocation._parameter_constraints,
+        **WORKER_CONSTRAINTS,
+        "n_jobs": [None, Integral],
+    }
+    _words: ClassVar[dict[str, str]] = WORDS
+
+    components_: np.ndarray
+    n_iter_: int
+    n_batch_iter_: int
+    report_: Report | SolverReport
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        doc_topic_prior: float | None = None,
+        topic_word_prior: float | None = None,
+        learning_method: str = "batch",
+        learning_decay: float = 0.7,
+        learning_offset: float = 10.0,
+        max_iter: int = 10,
+        batch_size: int = 128,
+        evaluate_every: int = -1,
+        total_samples: float = 1e6,
+        perp_tol: float = 1e-1,
+        mean_change_tol: float = 1e-3,
+        max_doc_update_iter: int = 100,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: Any = None,
+        plane: Any = "shared",
+        barrier: Any = None,
+        runtime: str = "auto",
+    ) -> None:
+        super().__init__(
+            n_components,
+            doc_topic_prior=doc_topic_prior,
+            topic_word_prior=topic_word_prior,
+            learning_method=learning_method,
+            learning_decay=learning_decay,
+            learning_offset=learning_offset,
+            max_iter=max_iter,
+            batch_size=batch_size,
+            evaluate_every=evaluate_every,
+            total_samples=total_samples,
+            perp_tol=perp_tol,
+            mean_change_tol=mean_change_tol,
+            max_doc_update_iter=max_doc_update_iter,
+            n_jobs=n_jobs,
+            verbose=verbose,
+            random_state=random_state,
+        )
+        self.plane = plane
+        self.barrier = barrier
+        self.runtime = runtime
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    @told
+    def fit(self, X: Any, y: Any = None) -> LatentDirichletAllocation:
+        """Learn the topics.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            How often each word is in each document.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : LatentDirichletAllocation
+        """
+        with self._in_own_words():
+            check_jobs(self.n_jobs)
+            check_sparse(X)
+            rows = self._check_non_neg_array(X, True, whom="LatentDirichletAllocation.fit")
+            if reason := self._why_scikit_learn(rows.shape[0]):
+                began = time.perf_counter()
+                super().fit(X)
+                self._tell(reason, began)
+                return self
+            X = rows
+            self._init_latent_vars(X.shape[1], dtype=X.dtype)
+            self._fit_epochs(X)
+            shares, _ = self._e_step(X, cal_sstats=False, random_init=False)
+            self.bound_ = self._perplexity_precomp_distr(X, shares)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    @told
+    def partial_fit(self, X: Any, y: Any = None) -> LatentDirichletAllocation:
+        """Go on with some documents, once, in batches.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            How often each word is in each document.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : LatentDirichletAllocation
+        """
+        with self._in_own_words():
+            check_jobs(self.n_jobs)
+            check_sparse(X)
+            if self.learning_decay == 0.0:
+                began = time.perf_counter()
+                super().partial_fit(X)
+                self._tell(FORGETS, began)
+                return self
+            first = not hasattr(self, "components_")
+            X = self._check_non_neg_array(X, first, "LatentDirichletAllocation.partial_fit")
+            if first:
+                self._init_latent_vars(X.shape[1], dtype=X.dtype)
+            self._run(X, 1, float(self.total_samples))
+        return self
+
+    # -- runs ------------------------------------------------------------------------------------
+
+    def _why_scikit_learn(self, n_documents: int) -> str:
+        """Why scikit-learn's loop takes the steps; empty if workers do."""
+        if self.learning_method != "online":
+            return "learning_method='batch' has one step an epoch"
+        if self.max_iter == 0:
+            return "max_iter=0 asks for no step"
+        if self.learning_decay == 0.0:
+            return FORGETS
+        if self._most_epochs(n_documents, 1) < 1:
+            return "a step replaces so much that nothing is left after an epoch"
+        return ""
+
+    def _most_epochs(self, n_documents: int, first: int) -> int:
+        """Epochs after which something is left of the topics before them, as a number."""
+        n_batches = -(-n_documents // self.batch_size)
+        most = self.max_iter * n_batches
+        rho = (self.learning_offset + np.arange(first, first + most)) ** -self.learning_decay
+        left = np.log1p(-rho).cumsum()
+        return int((left > np.log(SURE)).sum()) // n_batches
+
+    def _fit_epochs(self, X: Any) -> None:
+        """Run from one look at the perplexity to the next."""
+        every, last = self.evaluate_every, None
+        while True:
+            step = 1 if self.verbose else every if every > 0 else self.max_iter
+            step = min(step - self.n_iter_ % step, self.max_iter - self.n_iter_)
+            step = min(step, max(1, self._most_epochs(X.shape[0], self.n_batch_iter_)))
+            self._run(X, step, float(X.shape[0]))
+            at, ends = self.n_iter_ + step, False
+            if every > 0 and at % every == 0:
+                shares, _ = self._e_step(X, cal_sstats=False, random_init=False)
+                perplexity = self._perplexity_precomp_distr(X, shares)
+                self._say(f"{TOLD}, perplexity: %.4f", at, self.max_iter, perplexity)
+                ends = bool(last and abs(last - perplexity) < self.perp_tol)
+                last = perplexity
+            else:
+                self._say(TOLD, at, self.max_iter)
+            self.n_iter_ = at - ends  # scikit-learn does not count the epoch that it ends after
+            if ends or at >= self.max_iter:
+                return
+
+    def _say(self, text: str, *values: float) -> None:
+        if self.verbose:
+            print(text % values)  # noqa: T201  # as scikit-learn does
+
+    def _run(self, X: Any, epochs: int, total: float) -> None:
+        """Have workers take the batches' steps."""
+        self.report_ = report = solve(
+            self._problem(X, total),
+            plane=plane_of(self),
+            barrier=self.barrier,
+            runtime=self.runtime,
+            n_workers=self.n_jobs,
+            stop=Stop(epochs=epochs),
+            block=self.batch_size,
+            shuffle=False,
+            seed=0,
+        )
+        found = report.model
+        self.components_ = found.components.astype(self.components_.dtype, copy=False)
+        self.n_batch_iter_ = found.n_batches + 1
+        self._expect_topics()
+
+    def _problem(self, X: Any, total: float) -> TopicsProblem:
+        documents, _ = documents_of(X)
+        return TopicsProblem(
+            documents,
+            np.asarray(self.components_, dtype=np.float64),
+            priors=(float(self.doc_topic_prior_), float(self.topic_word_prior_)),
+            law=(float(self.learning_decay), float(self.learning_offset), total),
+            n_batches=self.n_batch_iter_ - 1,
+            patience=(self.max_doc_update_iter, float(self.mean_change_tol)),
+            random_state=self.random_state_,
+        )
+
+    def _expect_topics(self) -> None:
+        """Set what scikit-learn computes of the topics after each step."""
+        totals = self.components_.sum(axis=1, keepdims=True)
+        self.exp_dirichlet_component_ = np.exp(digamma(self.components_) - digamma(totals))
+
+    def _tell(self, reason: str, began: float) -> None:
+        by = "scikit-learn's loop over compiled passes"
+        self.report_ = report_of(self, by, reason, began, solver=self.learning_method, model=None)
+
+    # -- passes over documents, in the place of scikit-learn's -----------------------------------
+
+    def _e_step(
+        self, X: Any, cal_sstats: bool, random_init: bool, parallel: Any = None
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """The documents' shares, and how much of each word was of each topic."""
+        problem = self._problem(X, 1.0)
+        shape = X.shape[0], self.n_components
+        begin = self.random_state_.gamma(100.0, 0.01, shape) if random_init else np.ones(shape)
+        _, seen = self._pass(problem, begin, None)
+        shares = begin.astype(X.dtype, copy=False)
+        return shares, seen.astype(X.dtype, copy=False) if cal_sstats else None
+
+    def _pass(
+        self, problem: TopicsProblem, gammas: np.ndarray, most: int | None
+    ) -> tuple[float, np.ndarray]:
+        """Fit documents' numbers in place, in parts beside each other; their bound, and counts."""
+        u, totals = problem.parts(problem.start())
+
+        def part(slice_: slice) -> tuple[float, np.ndarray]:
+            return Reader(problem, NOBODY).whole(u, totals, 1.0, slice_, gammas, most)
+
+        slices = gen_even_slices(len(gammas), min(effective_n_jobs(self.n_jobs), len(gammas)))
+        found = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(part)(s) for s in slices)
+        seen = sum(seen for _, seen in found)
+        return sum(bound for bound, _ in found), np.ascontiguousarray(seen.T)
+
+    def _approx_bound(self, X: Any, doc_topic_distr: np.ndarray, sub_sampling: bool) -> float:
+        """As scikit-learn's: the evidence's lower bound at given shares."""
+        problem = self._problem(X, 1.0)
+        bound, _ = self._pass(problem, np.array(doc_topic_distr, dtype=np.float64), 0)
+        if sub_sampling:
+            bound *= float(self.total_samples) / X.shape[0]
+        u, totals = problem.parts(problem.start())
+        return float(bound + topics_bound(u, totals, problem.word_prior, 1.0, problem.word_prior))
