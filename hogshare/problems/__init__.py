@@ -1,5 +1,6 @@
 """What is minimised: rows, loss, penalty, and how many parameters that makes."""
 
+from hogshare.problems.factorisation import FactorisationProblem, factorisation
 from hogshare.problems.gradient import GradientError, GradientProblem
 from hogshare.problems.linear import LinearProblem, linear
 from hogshare.problems.model import Model
@@ -9,6 +10,7 @@ from hogshare.problems.protocol import Problem
 from hogshare.problems.user import UserProblem, user
 
 __all__ = [
+    "FactorisationProblem",
     "GradientError",
     "GradientProblem",
     "LinearProblem",
@@ -18,6 +20,7 @@ __all__ = [
     "Params",
     "Problem",
     "UserProblem",
+    "factorisation",
     "linear",
     "torch",
     "user",

@@ -8,12 +8,13 @@ import numpy as np
 
 from hogshare import ranges
 from hogshare.engine.checks import check_criterion
+from hogshare.engine.outside import takes_passes
 from hogshare.engine.stops import Stop
 from hogshare.interrupts import errstate
 from hogshare.planes import Plane
 from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Handed, Model
-from hogshare.problems.protocol import Problem, has_rows
+from hogshare.problems.protocol import Problem, by_gradient, has_rows
 from hogshare.problems.rows import exceeds_memory
 from hogshare.rules.automatic import COUPLED
 from hogshare.rules.protocol import Rule
@@ -71,6 +72,11 @@ def refuse(
     if not has_rows(problem):
         step = step or StepSize("constant")
         check_outside(rule, step, stop)
+        if by_gradient(problem) and plane.numbers()["atomic"] and takes_passes(problem, rule):
+            raise ValueError(
+                f"{problem.name} takes its rows' steps by itself, with plain adds: leave out "
+                "adds='atomic', or have it stepped by its gradient, as with SGD(batch=64)."
+            )
         return step
     step = step or StepSize()
     check(problem, rule, plane, step, stop, start, block)
