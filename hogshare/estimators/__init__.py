@@ -11,6 +11,7 @@ from hogshare import lazy
 
 if TYPE_CHECKING:
     from hogshare.estimators.classifier import SGDClassifier
+    from hogshare.estimators.factorisation import MatrixFactorization
     from hogshare.estimators.lasso import ElasticNet, Lasso
     from hogshare.estimators.logistic import LogisticRegression
     from hogshare.estimators.logistic_cv import LogisticRegressionCV
@@ -22,6 +23,7 @@ _PLACES = {
     "Lasso": "lasso",
     "LogisticRegression": "logistic",
     "LogisticRegressionCV": "logistic_cv",
+    "MatrixFactorization": "factorisation",
     "Ridge": "ridge",
     "RidgeClassifier": "ridge",
     "SGDClassifier": "classifier",
@@ -33,6 +35,7 @@ __all__ = [
     "Lasso",
     "LogisticRegression",
     "LogisticRegressionCV",
+    "MatrixFactorization",
     "Ridge",
     "RidgeClassifier",
     "SGDClassifier",

@@ -30,7 +30,8 @@ class Ratings(NamedTuple):
 
     users, items : uint32 (n_ratings,), which line of theirs each rating touches
     values : float32 or float64 (n_ratings,), as the vector
-    of_users, of_items : as `values` (n_users,), (n_items,), alpha over the number of ratings
+    of_users, of_items : as `values` (n_users,), (n_items,), a rating's share in a line's penalty
+    alpha, bias_alpha : strengths of the penalties on factors and biases
     n_factors : numbers of a line without the bias
     biases : 1 where a line ends with a bias, else 0
     mean : float, of the predictions
@@ -43,6 +44,8 @@ class Ratings(NamedTuple):
     values: np.ndarray
     of_users: np.ndarray
     of_items: np.ndarray
+    alpha: float
+    bias_alpha: float
     n_factors: int
     biases: int
     mean: float
@@ -99,7 +102,7 @@ def advance(w, ratings, rows, eta):
     kind = w.dtype.type
     one, zero = kind(1.0), kind(0.0)
     n_factors = np.uint64(ratings.n_factors)
-    step = kind(eta)
+    shrink, bias_shrink = kind(eta * ratings.alpha), kind(eta * ratings.bias_alpha)
     losses = 0.0
     for k in range(np.uint64(rows.shape[0])):
         fetch_ahead(w, ratings, rows, k)
@@ -108,8 +111,8 @@ def advance(w, ratings, rows, eta):
         z, y = predicted(w, ratings, p, q), np.float64(ratings.values[r])
         losses += loss_value(ratings.loss, 0.0, y, z)
         change = kind(-eta * loss_derivative(ratings.loss, 0.0, y, z))
-        keep_p = max(zero, one - step * ratings.of_users[u])
-        keep_q = max(zero, one - step * ratings.of_items[i])
+        of_u, of_i = ratings.of_users[u], ratings.of_items[i]
+        keep_p, keep_q = max(zero, one - shrink * of_u), max(zero, one - shrink * of_i)
         if ratings.nonnegative != 0:
             for f in range(n_factors):
                 a, b = w[p + f], w[q + f]
@@ -121,6 +124,10 @@ def advance(w, ratings, rows, eta):
                 w[p + f] = keep_p * a + change * b
                 w[q + f] = keep_q * b + change * a
         if ratings.biases != 0:
+            keep_p, keep_q = (
+                max(zero, one - bias_shrink * of_u),
+                max(zero, one - bias_shrink * of_i),
+            )
             w[p + n_factors] = keep_p * w[p + n_factors] + change
             w[q + n_factors] = keep_q * w[q + n_factors] + change
     return losses
@@ -131,6 +138,7 @@ def gradient(w, ratings, rows, out):
     """Add the gradients of some ratings, penalties included, to `out`; returns as `advance`."""
     n_factors = np.uint64(ratings.n_factors)
     kind = w.dtype.type
+    alpha, bias_alpha = kind(ratings.alpha), kind(ratings.bias_alpha)
     losses = 0.0
     for k in range(np.uint64(rows.shape[0])):
         r = np.uint64(rows[k])
@@ -138,12 +146,13 @@ def gradient(w, ratings, rows, out):
         z, y = predicted(w, ratings, p, q), np.float64(ratings.values[r])
         losses += loss_value(ratings.loss, 0.0, y, z)
         slope = kind(loss_derivative(ratings.loss, 0.0, y, z))
-        of_u, of_i = ratings.of_users[u], ratings.of_items[i]
+        of_u, of_i = alpha * ratings.of_users[u], alpha * ratings.of_items[i]
         for f in range(n_factors):
             a, b = w[p + f], w[q + f]
             out[p + f] += slope * b + of_u * a
             out[q + f] += slope * a + of_i * b
         if ratings.biases != 0:
+            of_u, of_i = bias_alpha * ratings.of_users[u], bias_alpha * ratings.of_items[i]
             out[p + n_factors] += slope + of_u * w[p + n_factors]
             out[q + n_factors] += slope + of_i * w[q + n_factors]
     return losses
@@ -174,26 +183,3 @@ def bias_slopes(biases, ratings, side, slopes, curvatures):
         j = u if side == 0 else i
         slopes[j] += loss_derivative(ratings.loss, 0.0, y, z)
         curvatures[j] += loss_curvature(ratings.loss, 0.0, y, z)
-
-
-@kernel
-def predict(w, ratings, users, items, out):
-    """Predictions, before the logistic function, for pairs of lines.
-
-    users, items : int64, of which a negative one is nobody: what is known of the other
-    """
-    width = ratings.n_factors + ratings.biases
-    n_factors = ratings.n_factors
-    first_item = ratings.of_users.shape[0]
-    for k in range(users.shape[0]):
-        u, i = users[k], items[k]
-        p, q = u * width, (first_item + i) * width
-        if u >= 0 and i >= 0:
-            out[k] = predicted(w, ratings, np.uint64(p), np.uint64(q))
-            continue
-        out[k] = ratings.mean
-        if ratings.biases != 0:
-            if u >= 0:
-                out[k] += np.float64(w[p + n_factors])
-            if i >= 0:
-                out[k] += np.float64(w[q + n_factors])

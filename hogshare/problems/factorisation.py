@@ -24,6 +24,7 @@ LOSSES = {"squared_error": "squared_error", "logistic": "log_loss"}  # as kernel
 SWEEPS = 4  # of all users' and all items' biases, after which they hardly move
 FIRST_SHARE = 0.3  # of the residuals' size that factors explain at the start, all of it by chance
 MOST_LINES = 1 << 32  # users, or items, that a rating's uint32 tells apart
+BIAS_CAUTION = 2.0  # what a bias counts in the length of a step, in that of a factor of size 1
 LINES_AT_ONCE = 4  # vectors of a run, at least
 # Ratings of a tile, at least, and groups on either side, at most.
 TILE_RATINGS, MOST_GROUPS = 1 << 15, 64
@@ -45,10 +46,9 @@ class FactorisationProblem(GradientProblem):
     keeps_neighbours: ClassVar[bool] = True
     name: ClassVar[str] = "factorisation"
 
-    def __init__(self, ratings: Ratings, loss: str, alpha: float) -> None:
+    def __init__(self, ratings: Ratings, loss: str) -> None:
         self.ratings = ratings
         self.loss = loss
-        self.alpha = alpha
         self.n_rows = len(ratings.values)
         self.width = ratings.n_factors + ratings.biases
         self.n_users, self.n_items = len(ratings.of_users), len(ratings.of_items)
@@ -88,14 +88,27 @@ class FactorisationProblem(GradientProblem):
         """Mean loss and penalty: what is minimised over the number of ratings."""
         w = self._feasible(np.ascontiguousarray(params, dtype=self.dtype))
         loss = float(factors.sum_of_losses(frozen(w), self.ratings))
-        squares = np.square(w.reshape(-1, self.width), dtype=np.float64).sum(axis=1) @ self._rated
-        return (loss + 0.5 * self.alpha * squares) / self.n_rows
+        squares = np.square(w.reshape(-1, self.width), dtype=np.float64)
+        penalty = self._weighed @ (squares @ self._strengths)
+        return (loss + 0.5 * float(penalty)) / self.n_rows
+
+    @property
+    def _counts(self) -> np.ndarray:
+        """Ratings of each line."""
+        of_users = np.bincount(self.ratings.users, minlength=self.n_users)
+        return np.concatenate([of_users, np.bincount(self.ratings.items, minlength=self.n_items)])
 
     @once
-    def _rated(self) -> np.ndarray:
-        """1 for each line that has ratings, of which alone the penalty is."""
-        of = np.concatenate([self.ratings.of_users, self.ratings.of_items])
-        return (of > 0.0).astype(np.float64) if self.alpha else np.ones(len(of))
+    def _weighed(self) -> np.ndarray:
+        """What a line's penalty counts, summed over its ratings."""
+        return self._counts * np.concatenate([self.ratings.of_users, self.ratings.of_items])
+
+    @property
+    def _strengths(self) -> np.ndarray:
+        """Of the penalty on each number of a line."""
+        ratings = self.ratings
+        alphas = [ratings.alpha] * ratings.n_factors + [ratings.bias_alpha] * ratings.biases
+        return np.asarray(alphas)
 
     def _feasible(self, params: np.ndarray) -> np.ndarray:
         """Factors that workers' changes have added up to below zero, at zero."""
@@ -156,8 +169,9 @@ class FactorisationProblem(GradientProblem):
             for side, part in ((1, slice(n, None)), (0, slice(n))):
                 slopes, curvatures = np.zeros((2, n + m))
                 factors.bias_slopes(found, self.ratings, side, slopes, curvatures)
-                down = slopes[part] + self.alpha * found[part]
-                up = curvatures[part] + self.alpha
+                alpha = self.ratings.bias_alpha * self._weighed[part]
+                down = slopes[part] + alpha * found[part]
+                up = curvatures[part] + alpha
                 found[part] -= np.divide(down, up, out=np.zeros(len(up)), where=up > 0.0)
         return found
 
@@ -174,26 +188,45 @@ class FactorisationProblem(GradientProblem):
         return max(float(np.sqrt(np.mean(np.square(left, dtype=np.float64)))), 1e-12)
 
     @property
+    def noise_edge(self) -> float:
+        """A penalty that keeps factors from explaining what is chance.
+
+        The penalty takes `alpha` off every singular value of what factors are to explain. Of n
+        numbers of size s that stand at random places of a matrix the largest is about
+        ``s (sqrt(a) + sqrt(b))``, with a the mean number in a row and b in a column, each row and
+        column counted as often as it is met: the largest ones decide.
+
+        Source: Bandeira and van Handel 2016, "Sharp nonasymptotic bounds on the norm of random
+        matrices", for whose largest sums of squares the mean over entries stands here.
+        """
+        counts = self._counts
+        parts = counts[: self.n_users], counts[self.n_users :]
+        met = sum(math.sqrt(float(np.square(part).sum()) / self.n_rows) for part in parts)
+        slope = 0.5 if self.loss == "logistic" else self.residual
+        return slope * met
+
+    def with_alpha(self, alpha: float) -> FactorisationProblem:
+        """The same ratings, with another penalty on the factors."""
+        return FactorisationProblem(self.ratings._replace(alpha=float(alpha)), self.loss)
+
+    @property
     def sharpness(self) -> float:
         """How curved a rating's loss is along its two lines, about, where factors explain it.
 
         Products of two lines that explain residuals of size s with k factors are of lines whose
-        squared lengths are about s sqrt(k).
+        squared lengths are about s sqrt(k). Biases are fitted when a run begins: long steps, which
+        factors bear, would only shake them.
         """
         bound = losses.CURVATURE[losses.CODES[LOSSES[self.loss]]]
-        lengths = self.residual * math.sqrt(self.ratings.n_factors) + self.ratings.biases
+        lengths = self.residual * math.sqrt(self.ratings.n_factors)
+        lengths += BIAS_CAUTION * self.ratings.biases
         return 2.0 * bound * lengths
 
     def curvature(self) -> np.ndarray:
         """Of each number: a rating's along its line, as often as the line is rated."""
-        counts = np.concatenate(
-            [
-                np.bincount(self.ratings.users, minlength=self.n_users),
-                np.bincount(self.ratings.items, minlength=self.n_items),
-            ]
-        )
-        of_line = 0.5 * self.sharpness * counts + self.alpha
-        return np.repeat(of_line / self.n_rows, self.width)
+        of_line = 0.5 * self.sharpness * self._counts
+        of_all = of_line[:, np.newaxis] + self._weighed[:, np.newaxis] * self._strengths
+        return of_all.ravel() / self.n_rows
 
     def facts(self) -> dict[str, Any]:
         """What it is, as plain data, for reports."""
@@ -204,7 +237,8 @@ class FactorisationProblem(GradientProblem):
             "factors": self.ratings.n_factors,
             "biases": bool(self.ratings.biases),
             "loss": self.loss,
-            "alpha": self.alpha,
+            "alpha": self.ratings.alpha,
+            "bias_alpha": self.ratings.bias_alpha,
             "nonnegative": bool(self.ratings.nonnegative),
         }
 
@@ -219,6 +253,7 @@ def factorisation(
     biases: bool = True,
     loss: str = "squared_error",
     alpha: float = 1.0,
+    bias_alpha: float = 1.0,
     nonnegative: bool = False,
     dtype: Any = np.float32,
 ) -> FactorisationProblem:
@@ -227,10 +262,11 @@ def factorisation(
     What is minimised is::
 
         sum over ratings of loss(r, mean + b_u + c_i + p_u . q_i)
-            + alpha / 2 (|b|^2 + |c|^2 + |P|^2 + |Q|^2)
+            + alpha / 2 (|P|^2 + |Q|^2) + bias_alpha / 2 (|b|^2 + |c|^2)
 
     over the number of ratings. The penalty is a ridge: whatever the number of its ratings, a line
-    is shrunk with the same `alpha`, of which a step for one of its n ratings takes alpha / n.
+    is shrunk with the same `alpha`, of which a step for one of its n ratings takes alpha / n
+    (Hogwild!, where Koren's takes alpha for each).
 
     Parameters
     ----------
@@ -247,8 +283,9 @@ def factorisation(
         is p_u . q_i.
     loss : {"squared_error", "logistic"}, default="squared_error"
         ``(r - z)^2 / 2``, or ``log(1 + exp(z)) - r z`` for ratings from 0 to 1.
-    alpha : float, default=1.0
-        Strength of the penalty.
+    alpha, bias_alpha : float, default=1.0
+        Strengths of the penalties on factors and biases. Below ``problem.noise_edge`` factors
+        explain chance, too.
     nonnegative : bool, default=False
         Whether the factors (not the biases) are to be at least 0.
     dtype : dtype, default=float32
@@ -290,7 +327,7 @@ def factorisation(
     """
     ranges.whole(0, n_factors=n_factors)
     ranges.flag(biases=biases, nonnegative=nonnegative)
-    ranges.not_negative(alpha=alpha)
+    ranges.not_negative(alpha=alpha, bias_alpha=bias_alpha)
     if loss not in LOSSES:
         raise ValueError(
             f"loss must be one of {list(LOSSES)}; got {loss!r}.{nearest(loss, LOSSES)}"
@@ -302,7 +339,8 @@ def factorisation(
     values = checked_ratings(ratings, loss)
     lines = checked_lines(users, items, len(values), shape)
     counts = tuple(np.bincount(line, minlength=n) for line, n in lines)
-    made = Form(int(n_factors), bool(biases), loss, float(alpha), bool(nonnegative))
+    strengths = float(alpha), float(bias_alpha)
+    made = Form(int(n_factors), bool(biases), loss, *strengths, bool(nonnegative))
     return build(
         lines[0][0], lines[1][0], values.astype(dtype), counts, made, mean_of(values, loss)
     )
@@ -315,6 +353,7 @@ class Form(NamedTuple):
     biases: bool
     loss: str
     alpha: float
+    bias_alpha: float
     nonnegative: bool
 
 
@@ -340,8 +379,7 @@ def build(
     order = tiled(users, items, counts)
     users, items = (frozen(line[order].astype(np.uint32, copy=False)) for line in (users, items))
     of_users, of_items = (
-        frozen(np.where(c > 0, form.alpha / np.maximum(c, 1), 0.0).astype(values.dtype))
-        for c in counts
+        frozen((1.0 / np.maximum(count, 1)).astype(values.dtype)) for count in counts
     )
     ratings = Ratings(
         users,
@@ -349,13 +387,15 @@ def build(
         frozen(values[order]),
         of_users,
         of_items,
+        form.alpha,
+        form.bias_alpha,
         form.n_factors,
         int(form.biases),
         float(mean) if form.biases else 0.0,
         losses.CODES[LOSSES[form.loss]],
         int(form.nonnegative),
     )
-    return FactorisationProblem(ratings, form.loss, form.alpha)
+    return FactorisationProblem(ratings, form.loss)
 
 
 def checked_ratings(ratings: Any, loss: str) -> np.ndarray:
