@@ -774,3 +774,60 @@ def sum_by_place(words, first):
             word = (word ^ (word >> shift)) * factor
         total += word
     return total % (1 << 64)
+
+
+def factor_lines(w, ratings, u, i):
+    """Where a user's and an item's numbers are."""
+    width = ratings.n_factors + ratings.biases
+    return np.arange(width) + u * width, np.arange(width) + (len(ratings.of_users) + i) * width
+
+
+def factor_prediction(w, ratings, u, i):
+    p, q = (w[line].astype(float) for line in factor_lines(w, ratings, int(u), int(i)))
+    k = ratings.n_factors
+    return ratings.mean + p[:k] @ q[:k] + p[k:].sum() + q[k:].sum()
+
+
+def factor_losses(w, ratings, rows):
+    name = LOSS_NAMES[ratings.loss]
+    for r in rows:
+        z = factor_prediction(w, ratings, ratings.users[r], ratings.items[r])
+        yield loss_value(name, 0.0, float(ratings.values[r]), z)
+
+
+def factor_penalties(ratings):
+    """Strength of the penalty on each number of a line."""
+    return np.array([ratings.alpha] * ratings.n_factors + [ratings.bias_alpha] * ratings.biases)
+
+
+def factor_objective(w, ratings, rows):
+    """Of some ratings, each with its share of its lines' penalties."""
+    total = sum(factor_losses(w, ratings, rows))
+    for r in rows:
+        p, q = factor_lines(w, ratings, int(ratings.users[r]), int(ratings.items[r]))
+        alphas = factor_penalties(ratings)
+        total += 0.5 * ratings.of_users[ratings.users[r]] * alphas @ np.square(w[p])
+        total += 0.5 * ratings.of_items[ratings.items[r]] * alphas @ np.square(w[q])
+    return total
+
+
+def factor_steps(w, ratings, rows, eta):
+    """Vector after a step for each rating, and the sum of the losses before them."""
+    w, k, losses = w.copy(), ratings.n_factors, 0.0
+    alphas = factor_penalties(ratings)
+    for r in rows:
+        u, i = int(ratings.users[r]), int(ratings.items[r])
+        y, z = float(ratings.values[r]), factor_prediction(w, ratings, u, i)
+        losses += loss_value(LOSS_NAMES[ratings.loss], 0.0, y, z)
+        slope = loss_derivative(LOSS_NAMES[ratings.loss], 0.0, y, z)
+        lines = factor_lines(w, ratings, u, i)
+        p, q = (w[line] for line in lines)
+        steps = [
+            slope * np.append(other[:k], np.ones(ratings.biases)) + share * alphas * mine
+            for mine, other, share in ((p, q, ratings.of_users[u]), (q, p, ratings.of_items[i]))
+        ]
+        for line, step in zip(lines, steps, strict=True):
+            w[line] -= eta * step
+            if ratings.nonnegative:
+                w[line[:k]] = np.maximum(0.0, w[line[:k]])
+    return w, losses

@@ -10,7 +10,13 @@ from test_imports import FILES, PACKAGE, imports, module_name
 ROOMS = {
     "rules": {"Rule", "SGD", "SDCA", "SAGA"},
     "planes": {"Plane", "Master", "Shared"},
-    "problems": {"LinearProblem", "GradientProblem", "UserProblem", "ModuleProblem"},
+    "problems": {
+        "LinearProblem",
+        "GradientProblem",
+        "UserProblem",
+        "ModuleProblem",
+        "FactorisationProblem",
+    },
 }
 # the table of words tells a thing, or the class of one, from a word
 MAY_ASK = {"solvers/choices.py": Counter(Rule=2, Plane=2)}
@@ -19,9 +25,11 @@ MOST_PARAMETERS = 10
 # what follows scikit-learn, or a paper's algorithm, has as many as they have; so has what names
 # each of a run's choices
 MANY_PARAMETERS = {
+    "problems/factorisation.py": {"factorisation"},
     "problems/linear/problem.py": {"linear", "build"},
     "clockwork/progressing.py": {"progress"},
     "clockwork/tuning.py": {"tune"},
+    "problems/topics.py": {"topics"},
     "solvers/solving.py": {"solve"},
 }
 # kernels take arrays and numbers one by one: a tuple of them costs a count or a copy at each call,

@@ -7,10 +7,14 @@ block as many as are worth a worker's while; here a block is a step, or a few.
 from __future__ import annotations
 
 from hogshare.engine.choices import Choices
+from hogshare.engine.outside import takes_passes
 from hogshare.engine.rowwise import Pace
 from hogshare.kernels import coordinate, epochs, losses, penalties, schedules, sgd, tracking
 from hogshare.rules.numbers import neutral
 
+PASS_ROWS = 1 << 14, 1 << 16  # of a block of a pass: fewest and most
+PASS_BLOCKS = 8  # per worker and epoch, in between
+MESSAGE_ROWS = 1 << 12  # of a pass whose change is a message, at most: it is added as it comes
 NO_LOSS = "squared_error"  # which no kernel evaluates: the gradient tells of its own
 BLOCK_ROWS = 64  # whose gradients are one step, where nobody says how many are
 
@@ -42,13 +46,27 @@ def block_numbers(c: Choices) -> sgd.Rule:
 def block_pace(c: Choices) -> Pace:
     """Settle blocks and exchanges.
 
-    A gradient takes its time, beside which an exchange costs little: after every block, if nobody
+    Of a problem with a pass a block is as many rows as take longer than the call for them. A
+    gradient takes its time, beside which an exchange costs little: after every block, if nobody
     says otherwise. Where exchanges come at blocks' ends and nowhere else, a block of mini-batches
     is as long as the plane asks for. A message to a master is one step.
     """
     interval = c.plane.interval(c.problem) if c.mode == epochs.EXCHANGE else 0
+    if takes_passes(c.problem, c.rule):
+        fewest, most = PASS_ROWS
+        share = -(-c.n_training // (PASS_BLOCKS * c.n_workers))
+        # an even share where that is less: else one worker would have it all
+        fewest = min(fewest, -(-c.n_training // c.n_workers))
+        rows = max(fewest, min(most, share))
+        rows = c.block or (min(MESSAGE_ROWS, rows) if c.mode == epochs.MASTER else rows)
+        return _in_windows(c, min(c.n_training, rows), interval)
     rows = c.block or (c.batch if c.batch > 1 else BLOCK_ROWS)
     if c.exchanges_at_ends and c.block is None and c.batch > 1:
         rows = max(rows, interval)
     rows = min(c.n_training, -(-min(rows, c.n_training) // c.batch) * c.batch)
-    return Pace(rows, max(rows, interval) if interval else 0)
+    return _in_windows(c, rows, interval)
+
+
+def _in_windows(c: Choices, rows: int, interval: int) -> Pace:
+    window = rows if c.shuffle and c.problem.keeps_neighbours else 0
+    return Pace(rows, max(rows, interval) if interval else 0, window)

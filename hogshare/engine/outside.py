@@ -6,6 +6,10 @@ A turn (`hogshare.kernels.blocks`) claims a block, and this takes its step where
 - the one vector without locks: there, by NumPy's subtraction, or by atomic adds;
 - a master: in the worker's next slot, as a message, which the turn posts.
 
+Or the problem takes a step for each row of the block by itself (`GradientProblem.advance`), in the
+copy or in the one vector; a master's message is then what has changed in the worker's copy of the
+snapshot, as it is where a block is several mini-batches.
+
 Who writes: worker `me` its own copy and its own slots, the one vector whoever steps. Who reads:
 as `hogshare.kernels.epochs`. Who frees: the session's owner; `out` belongs to the worker.
 """
@@ -23,10 +27,15 @@ from hogshare.engine.view import SessionView
 from hogshare.engine.workerstates import State
 from hogshare.kernels import blocks, epochs, layout, schedules
 from hogshare.kernels.mailbox import next_slot
-from hogshare.problems.gradient import Caller, GradientProblem, NotFinite
+from hogshare.problems.gradient import Caller, GradientProblem, NotFinite, Stepper
 from hogshare.rules.protocol import Rule
 
 NO_PLACES = np.empty(0, np.int64)  # all
+
+
+def takes_passes(problem: GradientProblem, rule: Rule) -> bool:
+    """Whether the rows' steps are taken by the problem itself, in passes."""
+    return problem.has_pass and rule.is_plain
 
 
 @dataclass
@@ -50,7 +59,13 @@ class Outside:
 
     def gradient(self, me: int) -> Callable[..., Any]:
         """What worker `me` calls."""
-        call = self.problem.for_worker(me)
+        return self._within(self.problem.for_worker(me))
+
+    def advance(self, me: int) -> Callable[..., Any]:
+        """What worker `me` calls, where the problem takes its steps by itself."""
+        return self._within(self.problem.advance_for_worker(me))
+
+    def _within(self, call: Callable[..., Any]) -> Callable[..., Any]:
         for by in self.around:
             call = by(call)
         return call
@@ -70,7 +85,12 @@ class BlockWorker(Worker):
         assert outside is not None
         self.rule = outside.rule
         self.state = State(session.arrays, me)
-        self.call = Caller(outside.problem, outside.gradient(me))
+        self.call: Caller | None = None
+        self.advance: Stepper | None = None
+        if takes_passes(outside.problem, outside.rule):
+            self.advance = Stepper(outside.problem, outside.advance(me))
+        else:
+            self.call = Caller(outside.problem, outside.gradient(me))
         plan = session.plan
         self.is_mailed = plan.private == epochs.MASTER
         self.is_lock_free = plan.private == epochs.LOCK_FREE and not plan.parts
@@ -95,29 +115,57 @@ class BlockWorker(Worker):
         return answer
 
     def step(self) -> None:
-        """Take the steps of the block in hand, one for each mini-batch."""
-        plan, rule = self.session.plan, self.session.rule
+        """Take the steps of the block in hand."""
+        plan = self.session.plan
         ticket = int(self.table[layout.T_BLOCK])
         order = self.order[ticket // plan.n_blocks % 2]
         first = ticket % plan.n_blocks * plan.block_rows
         rows = order[first : first + plan.block_rows]
-        t = rule.first_t + float(ticket // plan.n_blocks) * len(order) + first
+        t = self.session.rule.first_t + float(ticket // plan.n_blocks) * len(order) + first
+        if self.advance is not None:
+            self._pass(self.advance, rows, t)
+        else:
+            assert self.call is not None
+            self._by_batches(self.call, rows, t)
+
+    def _pass(self, advance: Stepper, rows: np.ndarray, t: float) -> None:
+        """Let the problem take a step for each row, where the plane has the vector."""
+        try:
+            loss = advance(self.w, rows, self._step_size(t))
+        except NotFinite:
+            if not self._is_divergence():
+                raise
+            loss = 0.0
+        self.local[layout.L_LOSS] += loss
+        self.local[layout.L_CRITERION] += loss
+        if self.is_mailed:
+            changed = np.flatnonzero(self.private.base != self.w)
+            self._write_message(changed, self.private.base[changed] - self.w[changed])
+
+    def _is_divergence(self) -> bool:
+        """Whether the vector has left the range: the steps are too long, whatever the gradient."""
+        if np.isfinite(self.w).all():
+            return False
+        self.session.stop(layout.STOPPED_BY_DIVERGENCE)
+        return True
+
+    def _by_batches(self, call: Caller, rows: np.ndarray, t: float) -> None:
+        """Take one step for each mini-batch."""
+        plan, rule = self.session.plan, self.session.rule
         size = rule.batch if rule.batch > 1 else plan.block_rows
         # several steps are one message: they are taken on the copy, and what they have changed goes
         self.posts = self.is_mailed and len(rows) <= size
         for begin in range(0, len(rows), size):
             batch = rows[begin : begin + size]
             try:
-                loss, places = self.call(self.seen, batch)
+                loss, places = call(self.seen, batch)
             except NotFinite:
-                if np.isfinite(self.w).all():
+                if not self._is_divergence():
                     raise
-                # the vector has left the range: the steps are too long, whatever the gradient is
-                self.session.stop(layout.STOPPED_BY_DIVERGENCE)
                 loss, places = 0.0, NO_PLACES
             self.local[layout.L_LOSS] += loss
             self.local[layout.L_CRITERION] += loss
-            self._move(places, self._step_size(t), len(batch), t)
+            self._move(call.out, places, self._step_size(t), len(batch), t)
             t += len(batch)
         if self.is_mailed and not self.posts:
             self._write_message(None, self.private.base - self.w)
@@ -131,9 +179,10 @@ class BlockWorker(Worker):
         self.local[layout.L_ETA] = eta
         return eta
 
-    def _move(self, places: np.ndarray | None, eta: float, n_rows: int, t: float) -> None:
+    def _move(
+        self, out: np.ndarray, places: np.ndarray | None, eta: float, n_rows: int, t: float
+    ) -> None:
         """Take one step, from what the gradient has left in `out`."""
-        out = self.call.out
         if self.state:  # which moves numbers that this gradient does not
             step, places = out if places is None else out.copy(), None
             self.rule.step(step, eta, self.state)

@@ -11,6 +11,7 @@ from hogshare import lazy
 
 if TYPE_CHECKING:
     from hogshare.estimators.classifier import SGDClassifier
+    from hogshare.estimators.factorisation import MatrixFactorization
     from hogshare.estimators.lasso import ElasticNet, Lasso
     from hogshare.estimators.logistic import LogisticRegression
     from hogshare.estimators.logistic_cv import LogisticRegressionCV
@@ -24,6 +25,7 @@ _PLACES = {
     "LatentDirichletAllocation": "topics",
     "LogisticRegression": "logistic",
     "LogisticRegressionCV": "logistic_cv",
+    "MatrixFactorization": "factorisation",
     "Ridge": "ridge",
     "RidgeClassifier": "ridge",
     "SGDClassifier": "classifier",
@@ -36,6 +38,7 @@ __all__ = [
     "LatentDirichletAllocation",
     "LogisticRegression",
     "LogisticRegressionCV",
+    "MatrixFactorization",
     "Ridge",
     "RidgeClassifier",
     "SGDClassifier",

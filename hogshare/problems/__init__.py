@@ -1,5 +1,6 @@
 """What is minimised: rows, loss, penalty, and how many parameters that makes."""
 
+from hogshare.problems.factorisation import FactorisationProblem, factorisation
 from hogshare.problems.gradient import GradientError, GradientProblem
 from hogshare.problems.linear import LinearProblem, linear
 from hogshare.problems.model import Model
@@ -10,6 +11,7 @@ from hogshare.problems.topics import TopicParams, TopicsProblem, topics
 from hogshare.problems.user import UserProblem, user
 
 __all__ = [
+    "FactorisationProblem",
     "GradientError",
     "GradientProblem",
     "LinearProblem",
@@ -21,6 +23,7 @@ __all__ = [
     "TopicParams",
     "TopicsProblem",
     "UserProblem",
+    "factorisation",
     "linear",
     "topics",
     "torch",

@@ -9,6 +9,7 @@ All else has a default.
 from __future__ import annotations
 
 import copy
+import functools
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -24,6 +25,7 @@ from hogshare.problems.model import Model
 from hogshare.problems.params import Params, params_of
 
 SAMPLE_ROWS = 64  # that a gradient is tried with
+SAMPLE_STEPS = 1024  # the same of a pass, whose rows take less time than its call
 LONG_SECONDS = 1.0  # of a call, which is not made again to time it
 PASS_ROWS = 1024  # whose gradients are summed in one call of a pass over all rows
 NOBODY = -1  # a number of a worker
@@ -84,6 +86,9 @@ class GradientProblem:
     # because a step is all that `gradient` says
     eta0: ClassVar[float] = 0.01
     has_steps: ClassVar[bool] = False
+    # whether its rows stand in an order that is to be kept within a block: a shuffled epoch then
+    # reads the blocks, and the rows of each, in a new order, and mixes no two
+    keeps_neighbours: ClassVar[bool] = False
 
     def gradient(
         self, w: np.ndarray, rows: np.ndarray, out: np.ndarray
@@ -152,6 +157,40 @@ class GradientProblem:
         """
         return self.gradient
 
+    def advance(self, w: np.ndarray, rows: np.ndarray, eta: float) -> float:
+        """Take a step for each of some rows, one after the other, in place: optional.
+
+        Where a row touches few numbers of the vector, a gradient of many rows at one place is a
+        worse step than a step of each, and most of what a call of it costs is not its rows. A
+        problem that has this is stepped by it, wherever the steps are those of plain `SGD()`; with
+        mini-batches, averages or another rule by its `gradient`.
+
+        Parameters
+        ----------
+        w : ndarray of shape (n_params,)
+            Where, and what is changed: for each row ``w -= eta * (the gradient of f_r at w)``. On
+            one vector without locks others write it meanwhile.
+        rows : ndarray of int64
+            Which rows, in which order; it must not be written.
+        eta : float
+            Step size.
+
+        Returns
+        -------
+        float
+            The sum of the rows' losses, each before its step.
+        """
+        raise NotImplementedError
+
+    def advance_for_worker(self, me: int) -> Callable[..., Any]:
+        """What a worker calls for `advance`; see `for_worker`."""
+        return self.advance
+
+    @property
+    def has_pass(self) -> bool:
+        """Whether it has an `advance`."""
+        return type(self).advance is not GradientProblem.advance
+
     def for_process(self) -> GradientProblem:
         """What goes to another process: without an objective, which workers do not ask for."""
         sent = copy.copy(self)
@@ -177,17 +216,20 @@ class GradientProblem:
     def seconds_of_a_row(self, start: np.ndarray) -> float:
         """Try the gradient with a few rows at a start: does it work, and how long does it take?
 
+        Or the pass over more of them, where there is one, with a step size of zero.
         Of two calls the second counts: the first may compile.
 
         Raises
         ------
         GradientError
         """
-        rows = np.arange(min(self.n_rows, SAMPLE_ROWS))
-        call, spent = Caller(self), 0.0
+        w = frozen(np.asarray(start, dtype=self.dtype))
+        rows = frozen(np.arange(min(self.n_rows, SAMPLE_STEPS if self.has_pass else SAMPLE_ROWS)))
+        call = _one_pass(self, w) if self.has_pass else functools.partial(Caller(self), w)
+        spent = 0.0
         for _ in range(2):
             began = time.perf_counter()
-            call(frozen(np.asarray(start, dtype=self.dtype)), frozen(rows))
+            call(rows)
             spent = time.perf_counter() - began
             if spent > LONG_SECONDS:
                 break
@@ -431,6 +473,53 @@ class Caller:
             f"number is {size:.3g}. If that has grown, the steps are too long: a smaller "
             "step=StepSize('constant', eta0=...) might help."
         )
+
+
+class Stepper:
+    """Calls a problem's pass, and looks at what it has answered.
+
+    Parameters
+    ----------
+    problem : GradientProblem
+        One that has a pass.
+    advance : callable, optional
+        What is called in its place: the same, with something around it.
+    """
+
+    def __init__(self, problem: GradientProblem, advance: Callable[..., Any] | None = None) -> None:
+        self.name = problem.name
+        self.advance = advance or problem.advance_for_worker(NOBODY)
+
+    def __call__(self, w: np.ndarray, rows: np.ndarray, eta: float) -> float:
+        """Sum of the rows' losses, each before the step that it has taken in `w`.
+
+        Raises
+        ------
+        GradientError
+        """
+        try:
+            loss = self.advance(w, rows, eta)
+        except Exception as error:
+            raise GradientError(
+                f"advance of {self.name} raised {type(error).__name__}: {error}{_advice(error)}"
+            ) from error
+        if not ranges.is_number(loss):
+            raise GradientError(
+                f"advance of {self.name} has to return the sum of the rows' losses, a number; it "
+                f"returned {type(loss).__name__}."
+            )
+        if not math.isfinite(loss):
+            raise NotFinite(
+                f"advance of {self.name} gave a loss that is NaN or infinite, of {len(rows)} rows, "
+                f"the first of which is row {rows[0]}."
+            )
+        return float(loss)
+
+
+def _one_pass(problem: GradientProblem, w: np.ndarray) -> Callable[[np.ndarray], float]:
+    """A pass that leaves a vector as it is."""
+    step, mine = Stepper(problem), w.copy()
+    return lambda rows: step(mine, rows, 0.0)
 
 
 class NotFinite(GradientError):

@@ -72,6 +72,14 @@ class Rule:
     turns_windows: ClassVar[bool] = False
 
     @property
+    def is_plain(self) -> bool:
+        """Whether its steps are each row's gradient times the step size, and nothing is averaged.
+
+        A problem that has a pass of its own takes such steps by itself.
+        """
+        return False
+
+    @property
     def draws(self) -> bool:
         """Whether an epoch is anything but a permutation of the rows."""
         return self.remembers and (self.replace or self.sampling != "uniform")

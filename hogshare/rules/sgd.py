@@ -50,6 +50,11 @@ class SGD(Rule):
     coordinate: str | None = None
     has_kernels: ClassVar[bool] = True
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether steps are rows', written whole, and nothing is averaged."""
+        return self.batch == 1 and not self.average and self.coordinate is None
+
     def step(self, gradient: np.ndarray, eta: float) -> None:
         """The gradient times the step size."""
         np.multiply(gradient, eta, out=gradient)

@@ -8,6 +8,7 @@ import numpy as np
 
 from hogshare import ranges
 from hogshare.engine.checks import check_criterion
+from hogshare.engine.outside import takes_passes
 from hogshare.engine.stops import Stop
 from hogshare.interrupts import errstate
 from hogshare.planes import Plane
@@ -66,6 +67,11 @@ def refuse(
         step = step or StepSize("constant", eta0=problem.eta0)
         check_outside(step, stop)
         check_own_steps(problem, rule, step)
+        if plane.numbers()["atomic"] and takes_passes(problem, rule):
+            raise ValueError(
+                f"{problem.name} takes its rows' steps by itself, with plain adds: leave out "
+                "adds='atomic', or have it stepped by its gradient, as with SGD(batch=64)."
+            )
         return step
     step = step or StepSize()
     check(problem, rule, step, stop, start)

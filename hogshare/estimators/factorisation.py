@@ -1,0 +1,585 @@
+"""`MatrixFactorization`: who will like what, from ratings, on every core."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import expit
+from sklearn.base import BaseEstimator, _fit_context
+from sklearn.metrics import r2_score
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from hogshare import ranges
+from hogshare.callers import users_line
+from hogshare.engine.stops import Stop
+from hogshare.estimators.draws import generator_of
+from hogshare.estimators.parameters import SGD_WORDS, KnownParameters, always_checked
+from hogshare.estimators.told import told
+from hogshare.estimators.vocabulary import NOBODY, Vocabulary, as_array, distinct, is_one
+from hogshare.estimators.workers import WORKER_CONSTRAINTS
+from hogshare.planes import Shared
+from hogshare.problems.factorisation import (
+    FactorisationProblem,
+    Form,
+    build,
+    checked_ratings,
+    mean_of,
+)
+from hogshare.problems.linear.rows import check_sparse
+from hogshare.problems.params import Params
+from hogshare.report import Report
+from hogshare.rules.steps import StepSize
+from hogshare.runtimes.hooks import OnEpoch
+from hogshare.solvers.solving import solve
+
+MAX_INT = np.iinfo(np.int32).max
+# The first step, times how curved a rating's loss is. Of a set of known rank (1,000,000 ratings, 8
+# factors) 0.4, 0.6, 0.8 and 1.2 came within 1 % of the best objective after 16 and more, 14, 10 and
+# 12 epochs, and 1.8 times that diverged from some starts.
+FIRST_STEP = 0.8
+
+
+class MatrixFactorization(KnownParameters, BaseEstimator):
+    """Ratings of items by users, explained by biases and a few factors, fitted on every core.
+
+    The prediction is ``mean_ + b_u + c_i + p_u . q_i``. Fitted is::
+
+        sum over ratings of (r - prediction)^2 / 2
+            + alpha / 2 (|P|^2 + |Q|^2) + bias_alpha / 2 (|b|^2 + |c|^2)
+
+    by stochastic gradient descent, rating by rating; with one vector for all workers and no locks
+    it is Hogwild!, whose own application this is (Niu et al. 2011).
+
+    Parameters
+    ----------
+    n_factors : int, default=8
+        Numbers that each user and each item has. 0: biases alone.
+
+    biases : bool, default=True
+        Whether users and items have biases, counted from the mean of all ratings. They are fitted
+        first, by turns (all items', then all users'), and go on together with the factors.
+
+    loss : {'squared_error', 'logistic'}, default='squared_error'
+        'logistic' is for ratings from 0 (no) to 1 (yes); predictions are probabilities then.
+
+    alpha : float or 'auto', default='auto'
+        Strength of the penalty on factors: a ridge, the same for who has rated much and for who has
+        not. 'auto' is what keeps factors from explaining chance, as far as it goes by the ratings'
+        number and spread (`hogshare.problems.FactorisationProblem.noise_edge`). It is cautious: if
+        there is much to explain, less may predict better.
+
+    bias_alpha : float, default=2.0
+        Strength of the penalty on biases.
+
+    nonnegative : bool, default=False
+        Whether factors (not biases) are to be at least 0.
+
+    learning_rate : {'invscaling', 'constant', 'adaptive'}, default='invscaling'
+        Step size: ``eta0 / (1 + epochs)**power_t``, eta0, or eta0 divided by 5 whenever the stop
+        criterion is met.
+
+    eta0 : float or 'auto', default='auto'
+        First step size. 'auto' goes by how far ratings are from what biases explain.
+
+    power_t : float, default=0.75
+        See `learning_rate`.
+
+    max_iter : int, default=20
+        Passes over the ratings (epochs) at the most, in `fit`.
+
+    tol : float or None, default=None
+        Stop when an epoch's mean loss has not improved by this for `n_iter_no_change` epochs in a
+        row. None: never.
+
+    n_iter_no_change : int, default=5
+        See `tol`.
+
+    unknown : {'warn', 'ignore', 'raise'}, default='warn'
+        What to do about a user or an item that was in no fit: a prediction is then of the mean and
+        of what is known of the other.
+
+    random_state : int, RandomState or None, default=None
+        Of the first factors and the order of ratings. With one worker an int gives the same model
+        bit for bit; with more it depends on their timing, unless they wait for each other
+        (``plane="shared", barrier="bsp"``).
+
+    n_jobs : int or None, default=None
+        Workers that fit the model together. None is one, -1 all usable cores. With
+        ``runtime="auto"`` it is a ceiling.
+
+    plane : {"shared", "master"}, Shared, Master or None, default=None
+        Where the model lives while several workers fit it. None is ``Shared(exchange=None)``: one
+        vector that all write without locks; a rating touches two of its lines, so that workers
+        seldom meet. "shared" is private copies that are exchanged after every block.
+
+    barrier : Barrier, callable or str, default=None
+        When a worker may go on after a block of ratings; see `hogshare.barriers`.
+
+    runtime : {"auto", "caller", "threads", "processes"}, default="auto"
+        Who runs the workers.
+
+    Attributes
+    ----------
+    users_, items_ : ndarray of shape (n_users,), (n_items,)
+        Ids, in the order of the rows below.
+
+    user_factors_, item_factors_ : ndarray of float32 of shape (n_users, n_factors), ...
+        P and Q.
+
+    user_biases_, item_biases_ : ndarray of float32 of shape (n_users,), (n_items,)
+        b and c; zeros without biases.
+
+    alpha_ : float
+        The penalty's strength.
+
+    mean_ : float
+        What biases are counted from: the mean of the first fit's ratings, of 'logistic' its logit.
+
+    seen_ : csr_array of uint8 of shape (n_users, n_items)
+        Which pairs have been rated.
+
+    user_counts_, item_counts_ : ndarray of int64
+        Ratings of each.
+
+    n_iter_ : int
+        Epochs that were finished.
+
+    t_ : float
+        Step counter: the first fit's ratings, and those that have been visited since.
+
+    report_ : Report
+        How the last fit (or `partial_fit`) went.
+
+    See Also
+    --------
+    hogshare.problems.factorisation : The problem underneath, for `hogshare.solve`.
+
+    Notes
+    -----
+    A pair that is given twice is two ratings, of which the loss is taken of each.
+
+    Examples
+    --------
+    >>> from hogshare import MatrixFactorization
+    >>> users = ["ann", "ann", "bob", "bob", "cleo", "cleo"]
+    >>> items = ["tea", "rum", "tea", "gin", "rum", "gin"]
+    >>> model = MatrixFactorization(n_factors=1, random_state=0)
+    >>> model.fit(users, items, [5, 1, 4, 2, 2, 1]).predict("cleo", "tea").round()
+    array([4.], dtype=float32)
+    >>> [item for item, _ in model.recommend("ann", n=1)]
+    ['gin']
+    """
+
+    _words = SGD_WORDS
+    _on_epoch: OnEpoch | None = None  # who is told of epochs: the command
+    user_counts_: np.ndarray
+    item_counts_: np.ndarray
+    seen_: sp.csr_array
+    alpha_: float
+    mean_: float
+    t_: float
+    _eta0: float  # first step of the first fit
+    _unit: float  # its number of ratings, by which steps fall
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_factors": [Interval(Integral, 0, None, closed="left")],
+        "biases": ["boolean"],
+        "loss": [StrOptions({"squared_error", "logistic"})],
+        "alpha": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
+        "bias_alpha": [Interval(Real, 0, None, closed="left")],
+        "nonnegative": ["boolean"],
+        "learning_rate": [StrOptions({"invscaling", "constant", "adaptive"})],
+        "eta0": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "power_t": [Interval(Real, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left"), None],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "unknown": [StrOptions({"warn", "ignore", "raise"})],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        **WORKER_CONSTRAINTS,
+    }
+
+    def __init__(
+        self,
+        n_factors: int = 8,
+        *,
+        biases: bool = True,
+        loss: str = "squared_error",
+        alpha: float | str = "auto",
+        bias_alpha: float = 2.0,
+        nonnegative: bool = False,
+        learning_rate: str = "invscaling",
+        eta0: float | str = "auto",
+        power_t: float = 0.75,
+        max_iter: int = 20,
+        tol: float | None = None,
+        n_iter_no_change: int = 5,
+        unknown: str = "warn",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        plane: Any = None,
+        barrier: Any = None,
+        runtime: str = "auto",
+    ) -> None:
+        self.n_factors = n_factors
+        self.biases = biases
+        self.loss = loss
+        self.alpha = alpha
+        self.bias_alpha = bias_alpha
+        self.nonnegative = nonnegative
+        self.learning_rate = learning_rate
+        self.eta0 = eta0
+        self.power_t = power_t
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_iter_no_change = n_iter_no_change
+        self.unknown = unknown
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.plane = plane
+        self.barrier = barrier
+        self.runtime = runtime
+
+    # -- fitting
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    @told
+    def fit(self, users: Any, items: Any = None, ratings: Any = None) -> MatrixFactorization:
+        """Fit the model.
+
+        Parameters
+        ----------
+        users : array-like of shape (n_ratings,), or sparse matrix of shape (n_users, n_items)
+            Ids of who has rated, of any hashable kind. Or all ratings as a matrix, whose ids are
+            the numbers of its rows and columns: every entry that is stored is a rating, explicit
+            zeros too, and what is stored twice is summed, as SciPy has it.
+        items : array-like of shape (n_ratings,)
+            Ids of what.
+        ratings : array-like of shape (n_ratings,)
+            How.
+
+        Returns
+        -------
+        self : MatrixFactorization
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the input or a parameter is not valid, or if the run diverges.
+        """
+        ids, values = self._triples(users, items, ratings)
+        if sp.issparse(users):
+            known = [Vocabulary(np.arange(n)) for n in users.shape]
+            lines = ids
+        else:
+            found = [distinct(one) for one in ids]
+            known, lines = [Vocabulary(names) for names, _ in found], [line for _, line in found]
+        self._learn(known, lines, values, self.max_iter, anew=True)
+        return self
+
+    @always_checked
+    @_fit_context(prefer_skip_nested_validation=True)
+    @told
+    def partial_fit(
+        self, users: Any, items: Any = None, ratings: Any = None
+    ) -> MatrixFactorization:
+        """Go on for one epoch on some ratings, which may have users and items of their own.
+
+        Parameters
+        ----------
+        users, items, ratings
+            As of `fit`. New ids are added after those that there are. A penalty is shared out among
+            all ratings that its line has had so far.
+
+        Returns
+        -------
+        self : MatrixFactorization
+        """
+        if getattr(self, "user_factors_", None) is None:
+            ids, values = self._triples(users, items, ratings)
+            known = [Vocabulary(one[:0]) for one in ids]
+        else:
+            self._require_same_form()
+            ids, values = self._triples(users, items, ratings)
+            known = self._vocabularies()
+        grown = [one.grown(of) for one, of in zip(known, ids, strict=True)]
+        lines = [line for _, line in grown]
+        anew = not hasattr(self, "user_factors_")
+        self._learn([one for one, _ in grown], lines, values, 1, anew=anew)
+        return self
+
+    def _learn(
+        self,
+        known: list[Vocabulary],
+        lines: list[np.ndarray],
+        values: np.ndarray,
+        epochs: int,
+        *,
+        anew: bool,
+    ) -> None:
+        """Fit some ratings, from new biases and factors or from those that there are."""
+        sizes = [len(one.ids) for one in known]
+        counts = [np.bincount(line, minlength=n) for line, n in zip(lines, sizes, strict=True)]
+        mean, seen = mean_of(values, self.loss), None
+        if not anew:
+            mean, seen = self.mean_, self.seen_
+            for count, before in zip(counts, (self.user_counts_, self.item_counts_), strict=True):
+                count[: len(before)] += before
+        problem = self._problem(lines, values, counts, mean, None if anew else self.alpha_)
+        generator = generator_of(self.random_state)
+        draws, order = (int(seed) for seed in generator.randint(MAX_INT, size=2))
+        start, t = problem.start(draws), float(problem.n_rows)
+        eta0, unit = self._first_step(problem), t
+        if not anew:
+            start, t, eta0, unit = self._grown(problem, start), self.t_, self._eta0, self._unit
+        report = self._solved(problem, Params(start, t), eta0 * unit**self._power, epochs, order)
+        parts = problem.split(report.model.params)
+        user_biases, user_factors, item_biases, item_factors = map(np.ascontiguousarray, parts)
+        self.users_, self.items_ = (one.ids for one in known)
+        self.user_biases_, self.item_biases_ = user_biases, item_biases
+        self.user_factors_, self.item_factors_ = user_factors, item_factors
+        self.user_counts_, self.item_counts_ = counts
+        self.alpha_ = problem.ratings.alpha
+        self.mean_, self.t_ = float(mean), float(report.model.t)
+        self._eta0, self._unit = float(eta0), float(unit)
+        self.n_iter_ = report.n_epochs
+        self.report_ = report
+        self.seen_ = _pairs(lines, sizes, seen)
+
+    def _triples(self, users: Any, items: Any, ratings: Any) -> tuple[list[np.ndarray], np.ndarray]:
+        """Each rating's user and item, by their ids, and how it is."""
+        if sp.issparse(users):
+            if items is not None or ratings is not None:
+                raise TypeError("a sparse matrix of ratings has users, items and ratings in it.")
+            check_sparse(users)
+            matrix = users.tocsr(copy=True)
+            matrix.sum_duplicates()
+            values = checked_ratings(matrix.data, self.loss)
+            rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+            return [rows, matrix.indices.astype(np.int64)], values
+        if items is None or ratings is None:
+            raise TypeError(
+                "give users, items and ratings, one of each for every rating, or a sparse matrix."
+            )
+        values = checked_ratings(ratings, self.loss)
+        return self._ids(users, items, len(values)), values
+
+    def _ids(self, users: Any, items: Any, n: int) -> list[np.ndarray]:
+        ids = [as_array(users, "users"), as_array(items, "items")]
+        for name, one in zip(("users", "items"), ids, strict=True):
+            if len(one) != n:
+                raise ValueError(
+                    f"there are {n} ratings and {len(one)} {name}: one each is needed."
+                )
+        return ids
+
+    def _problem(
+        self,
+        lines: list[np.ndarray],
+        values: np.ndarray,
+        counts: list[np.ndarray],
+        mean: float,
+        alpha: float | None,
+    ) -> FactorisationProblem:
+        """What is minimised; with the penalty of an earlier fit, if there was one."""
+        if not (self.n_factors or self.biases):
+            raise ValueError("n_factors=0 without biases leaves nothing to fit.")
+        alone = self.alpha == "auto"
+        strengths = 0.0 if alone else float(self.alpha), float(self.bias_alpha)
+        nonnegative = bool(self.nonnegative)
+        form = Form(int(self.n_factors), bool(self.biases), self.loss, *strengths, nonnegative)
+        values = values.astype(np.float32)
+        problem = build(lines[0], lines[1], values, tuple(counts), form, mean)
+        if alone:
+            problem = problem.with_alpha(problem.noise_edge if alpha is None else alpha)
+        return problem
+
+    def _first_step(self, problem: FactorisationProblem) -> float:
+        if self.eta0 == "auto":
+            return FIRST_STEP / problem.sharpness
+        return float(self.eta0)
+
+    @property
+    def _power(self) -> float:
+        """By which steps fall."""
+        return float(self.power_t) if self.learning_rate == "invscaling" else 0.0
+
+    def _solved(
+        self, problem: FactorisationProblem, start: Params, eta0: float, epochs: int, seed: int
+    ) -> Report:
+        """Let the workers fit it.
+
+        eta0 : as of `solve`, whose steps fall by the number of ratings and not by that of epochs
+        """
+        with self._in_own_words():
+            return solve(
+                problem,
+                plane=Shared(exchange=None) if self.plane is None else self.plane,
+                barrier=self.barrier,
+                runtime=self.runtime,
+                n_workers=self.n_jobs,
+                step=StepSize(self.learning_rate, eta0, self._power),
+                stop=Stop(epochs, self.tol, patience=self.n_iter_no_change),
+                seed=seed,
+                start=start,
+                on_epoch=self._on_epoch,
+            )
+
+    def _require_same_form(self) -> None:
+        """Refuse to go on with what has other numbers than there are."""
+        if self.user_factors_.shape[1] != self.n_factors:
+            raise ValueError(
+                f"n_factors={self.n_factors}, and the model has {self.user_factors_.shape[1]}: "
+                "partial_fit goes on with it, and fit begins anew."
+            )
+
+    def _grown(self, problem: FactorisationProblem, drawn: np.ndarray) -> np.ndarray:
+        """The model as a vector, with drawn factors for those who are new."""
+        drawn = drawn.copy()
+        for part, own in zip(problem.split(drawn), self._parts(), strict=True):
+            part[: len(own)] = own
+        if self.biases:
+            for part, own in zip(problem.split(drawn)[::2], self._parts()[::2], strict=True):
+                part[len(own) :] = 0.0  # theirs were fitted with those of the others left out
+        return drawn
+
+    def _parts(self) -> tuple[np.ndarray, ...]:
+        return self.user_biases_, self.user_factors_, self.item_biases_, self.item_factors_
+
+    def _vocabularies(self) -> list[Vocabulary]:
+        """Which line stands for whom; made anew where ids have been set, as by `load`."""
+        known = vars(self).get("_known")
+        if known is None or known[0].ids is not self.users_ or known[1].ids is not self.items_:
+            known = self._known = [Vocabulary(self.users_), Vocabulary(self.items_)]
+        return list(known)
+
+    # -- asking
+
+    def predict(self, users: Any, items: Any) -> np.ndarray:
+        """Predict ratings; of 'logistic' probabilities.
+
+        Parameters
+        ----------
+        users, items : array-like of shape (n_pairs,), or one id
+            Pairs; one id goes with all of the others.
+
+        Returns
+        -------
+        ndarray of float32 of shape (n_pairs,)
+            Of a user or an item that was in no fit (see `unknown`): what is known of the other, and
+            the mean.
+        """
+        check_is_fitted(self, "user_factors_")
+        given = [[one] if is_one(one) else one for one in (users, items)]
+        ids = [as_array(one, name) for one, name in zip(given, ("users", "items"), strict=True)]
+        if len(ids[0]) != len(ids[1]) and 1 not in (len(ids[0]), len(ids[1])):
+            raise ValueError(
+                f"predict takes pairs: got {len(ids[0])} users and {len(ids[1])} items."
+            )
+        lines = [one.lines(of) for one, of in zip(self._vocabularies(), ids, strict=True)]
+        lines = [np.ascontiguousarray(line) for line in np.broadcast_arrays(*lines)]
+        self._tell_of_unknown(lines, ids)
+        return self._predicted(*lines)
+
+    def recommend(self, users: Any, n: int = 10, *, exclude_seen: bool = True) -> list[Any]:
+        """What users will like best.
+
+        Parameters
+        ----------
+        users : array-like of shape (n_users,), or one id
+        n : int, default=10
+            How many items.
+        exclude_seen : bool, default=True
+            Whether to leave out what a user has rated in a fit.
+
+        Returns
+        -------
+        list of (item, prediction)
+            Best first, and fewer than `n` where there are no more; of several users a list of such
+            lists. A user that was in no fit (see `unknown`) gets what all like.
+        """
+        check_is_fitted(self, "user_factors_")
+        ranges.whole(1, n=n)
+        alone = is_one(users)
+        ids = as_array([users] if alone else users, "users")
+        lines = self._vocabularies()[0].lines(ids)
+        self._tell_of_unknown([lines], [ids])
+        names = self.items_.tolist()
+        everything = np.arange(len(names))
+        answers = []
+        for user in lines:
+            scores = self._predicted(np.full(len(names), user), everything)
+            left = everything
+            if exclude_seen and user != NOBODY:
+                seen = self.seen_.indices[self.seen_.indptr[user] : self.seen_.indptr[user + 1]]
+                left = np.delete(everything, seen)
+            best = left[np.argsort(-scores[left], kind="stable")[: int(n)]]
+            answers.append([(names[item], float(scores[item])) for item in best])
+        return answers[0] if alone else answers
+
+    def score(self, users: Any, items: Any = None, ratings: Any = None) -> float:
+        """R squared of the predictions of some ratings.
+
+        Parameters
+        ----------
+        users, items, ratings
+            As of `fit`.
+
+        Returns
+        -------
+        float
+            1 at best, and 0 of who predicts the mean of these ratings.
+        """
+        check_is_fitted(self, "user_factors_")
+        ids, values = self._triples(users, items, ratings)
+        return float(r2_score(values, self.predict(*ids)))
+
+    def _tell_of_unknown(self, lines: list[np.ndarray], ids: list[np.ndarray]) -> None:
+        missing = [
+            (name, repr(of[0 if len(of) == 1 else int(np.argmax(line == NOBODY))]))
+            for name, line, of in zip(("users", "items"), lines, ids, strict=False)
+            if (line == NOBODY).any()
+        ]
+        if not missing or self.unknown == "ignore":
+            return
+        told = " and ".join(f"{name} that were in no fit, such as {one}" for name, one in missing)
+        if self.unknown == "raise":
+            raise ValueError(f"There are {told}; unknown='ignore' predicts what is known.")
+        warnings.warn(
+            f"There are {told}: predicted from the mean and what is known of the other; "
+            "unknown='ignore' says nothing.",
+            UserWarning,
+            stacklevel=users_line(),
+        )
+
+    def _predicted(self, users: np.ndarray, items: np.ndarray) -> np.ndarray:
+        z = np.full(len(users), self.mean_)
+        known_user, known_item = users != NOBODY, items != NOBODY
+        z[known_user] += self.user_biases_[users[known_user]]
+        z[known_item] += self.item_biases_[items[known_item]]
+        both = known_user & known_item
+        of_users, of_items = self.user_factors_[users[both]], self.item_factors_[items[both]]
+        if not self.biases:
+            z[both] = 0.0
+        z[both] += np.einsum("ij,ij->i", of_users, of_items)
+        if self.loss == "logistic":
+            z = expit(z)
+        return z.astype(np.float32)
+
+
+def _pairs(lines: list[np.ndarray], sizes: list[int], before: Any) -> sp.csr_array:
+    """Which pairs have been rated, with those before."""
+    ones = np.ones(len(lines[0]), np.uint8)
+    seen = sp.coo_array((ones, tuple(lines)), shape=tuple(sizes)).tocsr()
+    if before is not None:
+        before = before.copy()
+        before.resize(tuple(sizes))
+        seen = (seen + before).tocsr()
+    seen.data[:] = 1
+    return seen

@@ -1,0 +1,504 @@
+"""Matrix factorisation: ratings of items by users, explained by biases and a few factors of each.
+
+Who writes: nobody after `__init__`: the ratings are the problem's own copies, which workers read.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from hogshare import memory, ranges
+from hogshare.kernels import factors, losses
+from hogshare.kernels.factors import Ratings
+from hogshare.once import once
+from hogshare.problems.arrays import FLOATS, frozen
+from hogshare.problems.gradient import GradientProblem
+from hogshare.problems.model import Model
+from hogshare.problems.params import Params, params_of
+from hogshare.words import nearest
+
+LOSSES = {"squared_error": "squared_error", "logistic": "log_loss"}  # as kernels call them
+SWEEPS = 4  # of all users' and all items' biases, after which they hardly move
+FIRST_SHARE = 0.3  # of the residuals' size that factors explain at the start, all of it by chance
+MOST_LINES = 1 << 32  # users, or items, that a rating's uint32 tells apart
+BIAS_CAUTION = 2.0  # what a bias counts in the length of a step, in that of a factor of size 1
+LINES_AT_ONCE = 4  # vectors of a run, at least
+# Ratings of a tile, at least, and groups on either side, at most.
+TILE_RATINGS, MOST_GROUPS = 1 << 15, 64
+TILES_SEED = 0  # a problem is the same whenever it is stated
+
+
+class FactorisationProblem(GradientProblem):
+    """Ratings and what explains them; make one with `hogshare.problems.factorisation`.
+
+    Attributes
+    ----------
+    ratings : Ratings
+        What kernels read.
+    width : int
+        Numbers of a line of the vector: factors, and a bias.
+    """
+
+    releases_interpreter: ClassVar[bool] = True
+    keeps_neighbours: ClassVar[bool] = True
+    name: ClassVar[str] = "factorisation"
+
+    def __init__(self, ratings: Ratings, loss: str) -> None:
+        self.ratings = ratings
+        self.loss = loss
+        self.n_rows = len(ratings.values)
+        self.width = ratings.n_factors + ratings.biases
+        self.n_users, self.n_items = len(ratings.of_users), len(ratings.of_items)
+        self.n_params = (self.n_users + self.n_items) * self.width
+        self.dtype = ratings.values.dtype
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        # of a type with the first process's, for which the kernels are compiled
+        arrays: dict[str, Any] = {
+            name: frozen(one)
+            for name, one in self.ratings._asdict().items()
+            if isinstance(one, np.ndarray)
+        }
+        self.ratings = self.ratings._replace(**arrays)
+
+    @property
+    def nnz(self) -> int:
+        """Numbers that a pass over the ratings touches."""
+        return 2 * self.n_rows * self.width
+
+    def advance(self, w: np.ndarray, rows: np.ndarray, eta: float) -> float:
+        """Take a step for each rating."""
+        return float(factors.advance(w, self.ratings, rows, eta))
+
+    def gradient(
+        self, w: np.ndarray, rows: np.ndarray, out: np.ndarray
+    ) -> tuple[float, np.ndarray]:
+        """The sum over some ratings, and the lines that it has touched."""
+        loss = float(factors.gradient(w, self.ratings, rows, out))
+        users = np.unique(self.ratings.users[rows]).astype(np.int64)
+        items = np.unique(self.ratings.items[rows]).astype(np.int64) + self.n_users
+        lines = np.concatenate([users, items])[:, np.newaxis]
+        return loss, (lines * self.width + np.arange(self.width)).ravel()
+
+    def objective(self, params: np.ndarray) -> float:
+        """Mean loss and penalty: what is minimised over the number of ratings."""
+        w = self._feasible(np.ascontiguousarray(params, dtype=self.dtype))
+        loss = float(factors.sum_of_losses(frozen(w), self.ratings))
+        squares = np.square(w.reshape(-1, self.width), dtype=np.float64)
+        penalty = self._weighed @ (squares @ self._strengths)
+        return (loss + 0.5 * float(penalty)) / self.n_rows
+
+    @property
+    def _counts(self) -> np.ndarray:
+        """Ratings of each line."""
+        of_users = np.bincount(self.ratings.users, minlength=self.n_users)
+        return np.concatenate([of_users, np.bincount(self.ratings.items, minlength=self.n_items)])
+
+    @once
+    def _weighed(self) -> np.ndarray:
+        """What a line's penalty counts, summed over its ratings."""
+        return self._counts * np.concatenate([self.ratings.of_users, self.ratings.of_items])
+
+    @property
+    def _strengths(self) -> np.ndarray:
+        """Of the penalty on each number of a line."""
+        ratings = self.ratings
+        alphas = [ratings.alpha] * ratings.n_factors + [ratings.bias_alpha] * ratings.biases
+        return np.asarray(alphas)
+
+    def _feasible(self, params: np.ndarray) -> np.ndarray:
+        """Factors that workers' changes have added up to below zero, at zero."""
+        if not self.ratings.nonnegative:
+            return params
+        lines = params.reshape(-1, self.width).copy()
+        factors_of = lines[:, : self.ratings.n_factors]
+        np.maximum(factors_of, 0.0, out=factors_of)
+        return lines.reshape(-1)
+
+    def view(self, model: Model) -> Params:
+        """The vector."""
+        known = params_of(model)
+        average = None if known.average is None else self._feasible(known.average)
+        return Params(self._feasible(known.params), known.t, average)
+
+    def split(self, params: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Biases and factors of users, then of items, as views of a vector.
+
+        Returns
+        -------
+        user_biases, user_factors, item_biases, item_factors : ndarray
+            Biases are zeros where the problem has none.
+        """
+        k = self.ratings.n_factors
+        lines = np.asarray(params).reshape(-1, self.width)
+        biases = lines[:, k] if self.ratings.biases else np.zeros(len(lines), lines.dtype)
+        n = self.n_users
+        return biases[:n], lines[:n, :k], biases[n:], lines[n:, :k]
+
+    def start(self, seed: int = 0) -> np.ndarray:
+        """Where a run begins: biases that are fitted without factors, and small drawn factors.
+
+        Biases are settled by turns, all items' and all users', `SWEEPS` times, each by a step of
+        Newton's: for squared error the shrunk mean of what the other side leaves unexplained.
+
+        Parameters
+        ----------
+        seed : int, default=0
+            Of the factors, normal around zero, or their sizes if they are not to be negative, by
+            which products of two lines have `FIRST_SHARE` of the residuals' standard deviation.
+        """
+        lines = np.zeros((self.n_users + self.n_items, self.width), self.dtype)
+        k = self.ratings.n_factors
+        if self.ratings.biases:
+            lines[:, k] = self._fitted_biases
+        if k:
+            size = math.sqrt(FIRST_SHARE * self.residual / math.sqrt(k))
+            draws = np.random.default_rng(seed).standard_normal((len(lines), k), dtype=np.float32)
+            lines[:, :k] = size * (np.abs(draws) if self.ratings.nonnegative else draws)
+        return lines.reshape(-1)
+
+    @once
+    def _fitted_biases(self) -> np.ndarray:
+        n, m = self.n_users, self.n_items
+        found = np.zeros(n + m)
+        for _ in range(SWEEPS):
+            for side, part in ((1, slice(n, None)), (0, slice(n))):
+                slopes, curvatures = np.zeros((2, n + m))
+                factors.bias_slopes(found, self.ratings, side, slopes, curvatures)
+                alpha = self.ratings.bias_alpha * self._weighed[part]
+                down = slopes[part] + alpha * found[part]
+                up = curvatures[part] + alpha
+                found[part] -= np.divide(down, up, out=np.zeros(len(up)), where=up > 0.0)
+        return found
+
+    @once
+    def residual(self) -> float:
+        """Standard deviation of what means and biases leave to factors; 1 of a logistic loss."""
+        if self.loss == "logistic":
+            return 1.0
+        values = self.ratings.values
+        left = values - self.ratings.mean
+        if self.ratings.biases:
+            found = self._fitted_biases
+            left = left - found[self.ratings.users] - found[self.n_users + self.ratings.items]
+        return max(float(np.sqrt(np.mean(np.square(left, dtype=np.float64)))), 1e-12)
+
+    @property
+    def noise_edge(self) -> float:
+        """A penalty that keeps factors from explaining what is chance.
+
+        The penalty takes `alpha` off every singular value of what factors are to explain. Of n
+        numbers of size s that stand at random places of a matrix the largest is about
+        ``s (sqrt(a) + sqrt(b))``, with a the mean number in a row and b in a column, each row and
+        column counted as often as it is met: the largest ones decide.
+
+        Source: Bandeira and van Handel 2016, "Sharp nonasymptotic bounds on the norm of random
+        matrices", for whose largest sums of squares the mean over entries stands here.
+        """
+        counts = self._counts
+        parts = counts[: self.n_users], counts[self.n_users :]
+        met = sum(math.sqrt(float(np.square(part).sum()) / self.n_rows) for part in parts)
+        slope = 0.5 if self.loss == "logistic" else self.residual
+        return slope * met
+
+    def with_alpha(self, alpha: float) -> FactorisationProblem:
+        """The same ratings, with another penalty on the factors."""
+        return FactorisationProblem(self.ratings._replace(alpha=float(alpha)), self.loss)
+
+    @property
+    def sharpness(self) -> float:
+        """How curved a rating's loss is along its two lines, about, where factors explain it.
+
+        Products of two lines that explain residuals of size s with k factors are of lines whose
+        squared lengths are about s sqrt(k). Biases are fitted when a run begins: long steps, which
+        factors bear, would only shake them.
+        """
+        bound = losses.CURVATURE[losses.CODES[LOSSES[self.loss]]]
+        lengths = self.residual * math.sqrt(self.ratings.n_factors)
+        lengths += BIAS_CAUTION * self.ratings.biases
+        return 2.0 * bound * lengths
+
+    def curvature(self) -> np.ndarray:
+        """Of each number: a rating's along its line, as often as the line is rated."""
+        of_line = 0.5 * self.sharpness * self._counts
+        of_all = of_line[:, np.newaxis] + self._weighed[:, np.newaxis] * self._strengths
+        return of_all.ravel() / self.n_rows
+
+    def facts(self) -> dict[str, Any]:
+        """What it is, as plain data, for reports."""
+        return {
+            **super().facts(),
+            "users": self.n_users,
+            "items": self.n_items,
+            "factors": self.ratings.n_factors,
+            "biases": bool(self.ratings.biases),
+            "loss": self.loss,
+            "alpha": self.ratings.alpha,
+            "bias_alpha": self.ratings.bias_alpha,
+            "nonnegative": bool(self.ratings.nonnegative),
+        }
+
+
+def factorisation(
+    users: Any,
+    items: Any,
+    ratings: Any,
+    shape: tuple[int, int] | None = None,
+    *,
+    n_factors: int = 8,
+    biases: bool = True,
+    loss: str = "squared_error",
+    alpha: float = 1.0,
+    bias_alpha: float = 1.0,
+    nonnegative: bool = False,
+    dtype: Any = np.float32,
+) -> FactorisationProblem:
+    """State the factorisation of a matrix of which some entries are known.
+
+    What is minimised is::
+
+        sum over ratings of loss(r, mean + b_u + c_i + p_u . q_i)
+            + alpha / 2 (|P|^2 + |Q|^2) + bias_alpha / 2 (|b|^2 + |c|^2)
+
+    over the number of ratings. The penalty is a ridge: whatever the number of its ratings, a line
+    is shrunk with the same `alpha`, of which a step for one of its n ratings takes alpha / n
+    (Hogwild!, where Koren's takes alpha for each).
+
+    Parameters
+    ----------
+    users, items : array-like of int of shape (n_ratings,)
+        Who has rated what, counted from 0.
+    ratings : array-like of shape (n_ratings,)
+        How. A pair that is there twice is two ratings, of which the loss is taken of each.
+    shape : (int, int) or None, default=None
+        How many users and items there are; None: as far as the numbers go.
+    n_factors : int, default=8
+        Numbers of p_u and of q_i; 0: biases alone.
+    biases : bool, default=True
+        Whether there are a mean (of all ratings, which stays), b and c. Otherwise the prediction
+        is p_u . q_i.
+    loss : {"squared_error", "logistic"}, default="squared_error"
+        ``(r - z)^2 / 2``, or ``log(1 + exp(z)) - r z`` for ratings from 0 to 1.
+    alpha, bias_alpha : float, default=1.0
+        Strengths of the penalties on factors and biases. Below ``problem.noise_edge`` factors
+        explain chance, too.
+    nonnegative : bool, default=False
+        Whether the factors (not the biases) are to be at least 0.
+    dtype : dtype, default=float32
+        Of the vector: float32 or float64.
+
+    Returns
+    -------
+    FactorisationProblem
+        ``report.model.params`` is a vector with a line for each user, then for each item: the
+        factors, and last the bias. ``problem.split(params)`` takes it apart.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there are no ratings, some lie outside of the matrix, are NaN or infinite or, for the
+        logistic loss, not between 0 and 1, or an argument is out of its range.
+
+    Notes
+    -----
+    Steps are taken rating by rating, in a compiled pass (`GradientProblem.advance`), with plain
+    `SGD()`; with mini-batches or a rule of one's own by gradients of blocks. On one vector without
+    locks (``Shared(exchange=None)``) this is Hogwild!'s own application. The ratings are copied, in
+    tiles of a few users and a few items: two workers seldom meet on a line, and the lines of a
+    block fit into the caches. A shuffled epoch draws the order of blocks, and of the ratings in
+    each. Factors are drawn; ``start=problem.start(seed)`` draws others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hogshare import Shared, problems, solve
+    >>> rng = np.random.default_rng(0)
+    >>> users, items = rng.integers(200, size=8000), rng.integers(100, size=8000)
+    >>> P, Q = rng.normal(size=(200, 2)), rng.normal(size=(100, 2))
+    >>> ratings = (P[users] * Q[items]).sum(axis=1)
+    >>> problem = problems.factorisation(users, items, ratings, n_factors=2, alpha=0.1)
+    >>> report = solve(problem, plane=Shared(exchange=None), step=0.05, stop=30, seed=0)
+    >>> bool(problem.objective(report.model.params) < 0.1 * problem.objective(problem.start()))
+    True
+    """
+    ranges.whole(0, n_factors=n_factors)
+    ranges.flag(biases=biases, nonnegative=nonnegative)
+    ranges.not_negative(alpha=alpha, bias_alpha=bias_alpha)
+    if loss not in LOSSES:
+        raise ValueError(
+            f"loss must be one of {list(LOSSES)}; got {loss!r}.{nearest(loss, LOSSES)}"
+        )
+    if not (n_factors or biases):
+        raise ValueError("n_factors=0 without biases leaves nothing to fit.")
+    if np.dtype(dtype) not in FLOATS:
+        raise ValueError(f"dtype must be float32 or float64; got {dtype!r}.")
+    values = checked_ratings(ratings, loss)
+    lines = checked_lines(users, items, len(values), shape)
+    counts = tuple(np.bincount(line, minlength=n) for line, n in lines)
+    strengths = float(alpha), float(bias_alpha)
+    made = Form(int(n_factors), bool(biases), loss, *strengths, bool(nonnegative))
+    return build(
+        lines[0][0], lines[1][0], values.astype(dtype), counts, made, mean_of(values, loss)
+    )
+
+
+class Form(NamedTuple):
+    """What explains ratings; as of `factorisation`."""
+
+    n_factors: int
+    biases: bool
+    loss: str
+    alpha: float
+    bias_alpha: float
+    nonnegative: bool
+
+
+def build(
+    users: np.ndarray,
+    items: np.ndarray,
+    values: np.ndarray,
+    counts: tuple[np.ndarray, ...],
+    form: Form,
+    mean: float,
+) -> FactorisationProblem:
+    """The problem of ratings that have been checked.
+
+    counts : ratings of each user and of each item, by which a line's penalty is shared out: more
+        than are given where these are not the first
+    mean : of the predictions; of no account without biases
+    """
+    n_lines = sum(map(len, counts))
+    memory.require(
+        LINES_AT_ONCE * n_lines * (form.n_factors + form.biases) * values.dtype.itemsize,
+        f"A factorisation with {n_lines:,} users and items",
+    )
+    order = tiled(users, items, counts)
+    users, items = (frozen(line[order].astype(np.uint32, copy=False)) for line in (users, items))
+    of_users, of_items = (
+        frozen((1.0 / np.maximum(count, 1)).astype(values.dtype)) for count in counts
+    )
+    ratings = Ratings(
+        users,
+        items,
+        frozen(values[order]),
+        of_users,
+        of_items,
+        form.alpha,
+        form.bias_alpha,
+        form.n_factors,
+        int(form.biases),
+        float(mean) if form.biases else 0.0,
+        losses.CODES[LOSSES[form.loss]],
+        int(form.nonnegative),
+    )
+    return FactorisationProblem(ratings, form.loss)
+
+
+def checked_ratings(ratings: Any, loss: str) -> np.ndarray:
+    """Ratings as float64.
+
+    Raises
+    ------
+    TypeError, ValueError
+    """
+    try:
+        values = np.asarray(ratings, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"ratings must be numbers ({error}).") from error
+    if values.ndim != 1:
+        raise ValueError(f"ratings must have one dimension; got shape {values.shape}.")
+    if not values.size:
+        raise ValueError("There are no ratings: at least one is needed.")
+    if not np.isfinite(values).all():
+        first = int(np.flatnonzero(~np.isfinite(values))[0])
+        raise ValueError(
+            f"ratings holds NaN or infinity, first at place {first}: leave such ratings out."
+        )
+    if loss == "logistic" and (values.min() < 0.0 or values.max() > 1.0):
+        raise ValueError(
+            "loss='logistic' takes ratings from 0 (no) to 1 (yes), and these go from "
+            f"{values.min():g} to {values.max():g}: give counts as 1 where they are above 0, or "
+            "take loss='squared_error'."
+        )
+    return values
+
+
+def checked_lines(
+    users: Any, items: Any, n_ratings: int, shape: tuple[int, int] | None
+) -> list[tuple[np.ndarray, int]]:
+    """Each rating's user and item, and how many there are of either.
+
+    Raises
+    ------
+    TypeError, ValueError
+    """
+    if shape is not None:
+        if len(ranges.several(shape=shape)) != 2:
+            raise ValueError(f"shape must be the numbers of users and of items; got {shape!r}.")
+        for n in shape:
+            ranges.whole(1, shape=n)
+    found = []
+    for side, (name, given) in enumerate((("users", users), ("items", items))):
+        line = np.asarray(given)
+        if line.shape != (n_ratings,):
+            raise ValueError(
+                f"{name} must have one number for each of the {n_ratings} ratings; got shape "
+                f"{line.shape}."
+            )
+        if line.dtype.kind not in "iu":
+            raise TypeError(
+                f"{name} must be whole numbers from 0 on; got {line.dtype}. "
+                "hogshare.MatrixFactorization takes ids of any kind."
+            )
+        n = int(line.max()) + 1 if shape is None else int(shape[side])
+        if int(line.min()) < 0 or int(line.max()) >= n:
+            raise ValueError(
+                f"{name} go from {line.min()} to {line.max()}, outside of a matrix with {n} "
+                f"{name}, which are counted from 0."
+            )
+        if n > MOST_LINES:
+            raise ValueError(f"{name} go up to {n - 1:,}; {MOST_LINES:,} is the most.")
+        found.append((line, n))
+    return found
+
+
+def mean_of(values: np.ndarray, loss: str) -> float:
+    """What biases are counted from: the mean; of a logistic loss the logit of a mean inside."""
+    mean = float(values.mean())
+    if loss == "squared_error":
+        return mean
+    inside = 0.5 / len(values)
+    share = min(max(mean, inside), 1.0 - inside)
+    return math.log(share / (1.0 - share))
+
+
+def tiled(users: np.ndarray, items: np.ndarray, counts: tuple[np.ndarray, ...]) -> np.ndarray:
+    """An order of ratings in which neighbours are of a few users and a few items.
+
+    Both sides are cut into groups with about as many ratings each, of lines drawn at random. A pair
+    of groups is a tile; tiles follow each other along diagonals, so that those that are near have
+    no line in common. Within a tile ratings are in a random order.
+
+    Source: the blocks of FPSGD (Zhuang et al. 2013) and the strata of DSGD (Gemulla et al. 2011),
+    whose workers never meet; here they may.
+    """
+    n = len(users)
+    rng = np.random.default_rng(TILES_SEED)
+    order = rng.permutation(n)
+    n_groups = min(MOST_GROUPS, int(math.sqrt(n / TILE_RATINGS)))
+    if n_groups < 2:
+        return order
+    groups = []
+    for line, count in zip((users, items), counts, strict=True):
+        drawn = rng.permutation(len(count))
+        share = np.cumsum(count[drawn])
+        group = np.empty(len(count), np.int64)
+        group[drawn] = np.minimum(n_groups - 1, share * n_groups // (share[-1] + 1))
+        groups.append(group[line[order]])
+    diagonal = (groups[1] - groups[0]) % n_groups
+    tile = (diagonal * n_groups + groups[0]).astype(np.uint16)  # whose sort is by digits
+    return order[np.argsort(tile, kind="stable")]
