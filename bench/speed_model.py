@@ -26,7 +26,7 @@ from summaries import store
 from hogshare import Shared, Stop, datasets, machine, problems, solve
 from hogshare.machine import Machine
 from hogshare.planes.shared import LINE_BYTES, descent_interval
-from hogshare.problems.rows import windows
+from hogshare.problems.linear.rows import windows
 from hogshare.runtimes import probing
 from hogshare.runtimes.choice import usable_workers
 from hogshare.simulation.costs import exchange_seconds

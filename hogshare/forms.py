@@ -26,7 +26,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from hogshare import barriers, memory, planes
-from hogshare.problems.rows import check_sparse
+from hogshare.problems.linear.rows import check_sparse
 
 PLAIN = (type(None), bool, int, float, str)
 STORED = "biufU"  # kinds of arrays

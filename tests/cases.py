@@ -15,8 +15,8 @@ from hogshare.engine.stops import Stop
 from hogshare.kernels import epochs, layout, tracking
 from hogshare.kernels.jit import BOUNDSCHECK, JIT_DISABLED
 from hogshare.planes.shared import Shared
-from hogshare.problems import rows as row_views
 from hogshare.problems.linear import linear
+from hogshare.problems.linear import rows as row_views
 from hogshare.rules import SGD
 from hogshare.rules.remembered import begins_empty
 from hogshare.rules.steps import StepSize

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
 
 from hogshare import BSP, SAGA, SGD, SGDClassifier, SGDRegressor, Shared, Stop, problems, solve
-from hogshare.problems.columns import Columns, suited
+from hogshare.problems.linear.columns import Columns, suited
 
 
 def one_value(X):

@@ -41,7 +41,7 @@ from hogshare.engine import checkpoints, keeping, resuming, sides
 from hogshare.engine.keeping import CheckpointFailed
 from hogshare.kernels import layout
 from hogshare.problems import digits
-from hogshare.problems import rows as row_orders
+from hogshare.problems.linear import rows as row_orders
 from hogshare.solvers.solving import OrderSeed
 
 ROOT = Path(__file__).parent.parent

@@ -86,6 +86,18 @@ class SignSGD(Rule):
         gradient *= eta
 
 
+class Momentum(Rule):
+    """Steps that go on, each worker's own, in the direction of its last."""
+
+    def state(self, n_params):
+        return {"velocity": ((n_params,), "float64")}
+
+    def step(self, gradient, eta, state):
+        state["velocity"] *= 0.5
+        state["velocity"] += eta * gradient
+        gradient[:] = state["velocity"]
+
+
 class Averaged(Plane):
     """Homes that go on from their mean every other block."""
 
@@ -115,6 +127,7 @@ RULES = {
     "sdca": SDCA(),
     "saga": SAGA(),
     "sign": SignSGD(),
+    "momentum": Momentum(),
 }
 PLANES = {
     "shared": Shared(),
@@ -140,7 +153,11 @@ REFUSED = {
         ("sdca", "columns"): "couples",
         **{(r, p): "remembers" for r in ("sdca", "saga") for p in ("numpy", "numba")},
         **{(r, p): "remembers" for r in ("sdca", "saga") for p in ("places", "class")},
-        **{("sign", p): "makes steps of gradients" for p in ("linear", "sparse", "columns")},
+        **{
+            (r, p): "makes steps of gradients"
+            for r in ("sign", "momentum")
+            for p in ("linear", "sparse", "columns")
+        },
     },
     ("rule", "plane"): {
         ("sdca", "lock-free"): "private copies",

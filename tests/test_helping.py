@@ -12,8 +12,8 @@ from hogshare.estimators import workers
 from hogshare.kernels import survey as survey_module
 from hogshare.kernels.jit import JIT_DISABLED
 from hogshare.kernels.parts import NOBODY, Helpers
-from hogshare.problems import rows as rows_module
-from hogshare.problems.rows import survey_rows
+from hogshare.problems.linear import rows as rows_module
+from hogshare.problems.linear.rows import survey_rows
 from hogshare.runtimes import helping
 from hogshare.runtimes.helping import LEAST_VALUES, helpers_for
 from hogshare.runtimes.pool import Pool

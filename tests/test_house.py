@@ -19,7 +19,7 @@ MOST_PARAMETERS = 10
 # what follows scikit-learn, or a paper's algorithm, has as many as they have; so has what names
 # each of a run's choices
 MANY_PARAMETERS = {
-    "problems/linear.py": {"linear", "build"},
+    "problems/linear/problem.py": {"linear", "build"},
     "simulation/progressing.py": {"progress"},
     "simulation/tuning.py": {"tune"},
     "solvers/solving.py": {"solve"},
@@ -30,11 +30,17 @@ KERNELS = "kernels/"
 
 MOST_LINES = 90
 
+MOST_NAMING = 20
+
+
+def texts():
+    for path in FILES:
+        yield path.relative_to(PACKAGE).as_posix(), path.read_text(encoding="utf-8")
+
 
 def parsed():
-    for path in FILES:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        yield path.relative_to(PACKAGE).as_posix(), tree
+    for place, text in texts():
+        yield place, ast.parse(text)
 
 
 def asked_for(tree):
@@ -83,6 +89,22 @@ def test_who_asks_is_noticed():
     expected = Counter(SAGA=1, SDCA=1, Rule=1, Master=1, LinearProblem=1)
     assert asked_outside("engine/rowwise.py", ast.parse(text)) == expected
     assert asked_outside("rules/pace.py", ast.parse(text)) == Counter(Master=1, LinearProblem=1)
+
+
+def test_few_files_name_the_linear_problem():
+    """Others ask for what they need of a problem (`problems/protocol.py`)."""
+    naming = {place for place, text in texts() if "LinearProblem" in text}
+    assert len(naming) <= MOST_NAMING, sorted(naming)
+
+
+def test_estimators_get_at_linear_problems_by_one_door():
+    """They have `build` make one, and know it as a problem with rows."""
+    found = set()
+    for place, tree in parsed():
+        for node in ast.walk(tree) if place.startswith("estimators/") else ():
+            if isinstance(node, ast.ImportFrom) and node.module == "hogshare.problems.linear":
+                found |= {alias.name for alias in node.names}
+    assert found == {"build"}
 
 
 def graph():

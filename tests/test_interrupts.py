@@ -19,10 +19,10 @@ import numpy as np
 import pytest
 
 from hogshare import Stop, archives, files, interrupts, problems, solve
-from hogshare.engine.intercepts import best_intercepts
 from hogshare.engine.session import Session
 from hogshare.engine.sides import Worker
 from hogshare.interrupts import Holding
+from hogshare.problems.linear.intercepts import best_intercepts
 from hogshare.runtimes import crew, ending, pool, processes
 from hogshare.runtimes.hooks import side_by_side
 from hogshare.runtimes.news import Bell

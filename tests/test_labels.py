@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hogshare.problems.labels import distinct, pair_of
+from hogshare.problems.linear.labels import distinct, pair_of
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
-"""What the pages "write a ..." write: each page's first block is a file, which every run takes.
+"""What the pages "write a ..." write: each page's files, blocks that begin with a docstring.
 
-A row for each page: what the file defines, as the problem and the rule of a run, and a step size.
+A row for each file: what it defines, as the problem and the rule of a run, and a step size.
 """
 
 import importlib.util
@@ -19,11 +19,12 @@ BARRIERS = [ASP(), BSP(), SSP(2)]
 RUNTIMES = ["threads", "processes", "simulator"]
 
 
-def first_block(page, folder):
-    """The page's first block of Python as a module, from a file of its own."""
+def module_of(page, number, folder):
+    """One of the page's files as a module, from a file of its own."""
     text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
-    path = folder / f"{page}_example.py"
-    path.write_text(text.split("```python\n", 1)[1].split("```\n", 1)[0], encoding="utf-8")
+    blocks = [block.split("```\n", 1)[0] for block in text.split("```python\n")[1:]]
+    path = folder / f"{page}_{number}.py"
+    path.write_text([one for one in blocks if one.startswith('"""')][number], encoding="utf-8")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -44,12 +45,20 @@ def sign(module):
     return problems.user(distance, *POINTS.shape), module.SignSGD(batch=20), 0.5
 
 
-PAGES = {"write_a_problem": median, "write_a_rule": sign}
+def momentum(module):
+    return problems.user(distance, *POINTS.shape), module.Momentum(batch=20), 0.1
 
 
-@pytest.fixture(params=PAGES)
+PAGES = {
+    ("write_a_problem", 0): median,
+    ("write_a_rule", 0): sign,
+    ("write_a_rule", 1): momentum,
+}
+
+
+@pytest.fixture(params=PAGES, ids=lambda file: f"{file[0]}-{file[1]}")
 def written(request, tmp_path):
-    problem, rule, first = PAGES[request.param](first_block(request.param, tmp_path))
+    problem, rule, first = PAGES[request.param](module_of(*request.param, tmp_path))
     step = StepSize("invscaling", first, 0.5)
     return {"problem": problem, "rule": rule, "step": step, "stop": 15, "seed": 0}
 
@@ -65,10 +74,11 @@ def in_a_loop(problem, rule, step, stop, seed):
     spy = problems.user(spying, problem.n_rows, problem.n_params, start=problem.start())
     solve(spy, rule=rule, step=step, stop=stop, seed=seed, runtime="caller")
     w, t = problem.start(), 1.0
+    state = {name: np.zeros(*asked) for name, asked in rule.state(problem.n_params).items()}
     for rows in orders[-stop * problem.n_rows // rule.batch :]:
         out = np.zeros_like(w)
         problem.gradient(w, rows, out)
-        rule.step(out, step.eta0 / t**step.power_t)
+        rule.step(out, step.eta0 / t**step.power_t, *([state] if state else []))
         w -= out
         t += len(rows)
     return w

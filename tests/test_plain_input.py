@@ -18,7 +18,8 @@ from hogshare import LogisticRegression, Ridge, SGDClassifier, SGDRegressor
 from hogshare.engine.arrays import private_memory
 from hogshare.estimators import parameters, plain, workers
 from hogshare.estimators.draws import generator_of
-from hogshare.problems.rows import as_rows, check_sparse
+from hogshare.problems.linear import rows as row_views
+from hogshare.problems.linear.rows import as_rows, check_sparse
 from hogshare.shm.spacing import APART
 
 ROWS = np.array([[1.0, 2.0, 0.0], [0.0, 0.5, 3.0], [1.0, 0.0, 0.0], [2.0, 2.0, 1.0]])
@@ -342,7 +343,7 @@ INDICES = ["<i2", "<i4", "<i8", ">i2", ">i4", ">i8", "<u2", "<u4", "<u8", ">u2",
 @pytest.mark.parametrize("kind", INDICES)
 @pytest.mark.parametrize("limit", [0, 1 << 26])
 def test_kernels_read_columns_of_any_size_and_byte_order(kind, limit, monkeypatch):
-    monkeypatch.setattr("hogshare.problems.rows.NARROWED_BYTES", limit)
+    monkeypatch.setattr(row_views, "NARROWED_BYTES", limit)
     X = csr(index=kind)
     check_sparse(X)
     rows = as_rows(X, LABELS.astype(float), None)

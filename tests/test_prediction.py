@@ -28,7 +28,7 @@ from hogshare.barriers import name_of, named
 from hogshare.kernels import layout
 from hogshare.kernels.jit import JIT_DISABLED
 from hogshare.kernels.turns import DESCENT_FIRST, DESCENT_GROWTH, FIRST_INTERVAL, GROWTH
-from hogshare.problems.rows import block_rows
+from hogshare.problems.linear.rows import block_rows
 from hogshare.report import Report, Trace
 from hogshare.shm.turns import KEPT, SHORTEST_NS, Turns, kept
 from hogshare.simulation import Measured

@@ -30,7 +30,7 @@ from hogshare.planes.shared import (
     feature_curvature,
     row_nanoseconds,
 )
-from hogshare.problems import rows
+from hogshare.problems.linear import rows
 from hogshare.rules.pace import (
     interval_of_rounds,
     interval_with_memory,

@@ -15,8 +15,7 @@ from sklearn.preprocessing import scale
 
 from hogshare import SAGA, SDCA, SGD, Shared, StepSize, Stop, asysg_incon, problems, share, solve
 from hogshare.kernels import losses
-from hogshare.problems import rows
-from hogshare.problems.linear import REGRESSION_LOSSES
+from hogshare.problems.linear import REGRESSION_LOSSES, rows
 from hogshare.solvers.solving import OrderSeed
 
 RUNTIMES = [("caller", 1), ("threads", 1), ("processes", 1)]

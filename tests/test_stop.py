@@ -9,9 +9,9 @@ from sklearn.datasets import make_classification
 from sklearn.preprocessing import StandardScaler
 
 from hogshare import SAGA, SDCA, SGD, Shared, StepSize, Stop, problems, solve
-from hogshare.engine import optimality
 from hogshare.engine.checks import Checks
-from hogshare.engine.optimality import Optimality
+from hogshare.problems.linear import optimality
+from hogshare.problems.linear.optimality import Optimality
 
 WORKERS = [("caller", 1), ("threads", 2), ("threads", 4), ("processes", 2)]
 

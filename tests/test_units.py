@@ -14,9 +14,9 @@ from sklearn.linear_model import Ridge as SklearnRidge
 
 import hogshare
 from hogshare import ElasticNet, Lasso, LogisticRegression, Ridge, RidgeClassifier, problems
-from hogshare.engine.optimality import Optimality
 from hogshare.kernels.moments import add_deviations
-from hogshare.problems.linear import LinearProblem
+from hogshare.problems.linear import LinearProblem, units
+from hogshare.problems.linear.optimality import Optimality
 from hogshare.problems.model import Model
 
 NEAR = 0.005  # of the closed form's share of what can be explained
@@ -214,7 +214,7 @@ def test_a_sample_of_the_rows_will_do_where_it_tells(form, monkeypatch):
         passes.append(every)
         return add_deviations(rows, every, *others)
 
-    monkeypatch.setattr("hogshare.problems.units.add_deviations", counted)
+    monkeypatch.setattr(units, "add_deviations", counted)
     rows = sp.csr_matrix(X) if form == "csr" else X
     at = Model(np.zeros((1, 5)), np.zeros(1))
     for alpha, wanted in ((0.0, [40, 1]), (1.0, [40])):

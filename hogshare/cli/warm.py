@@ -230,11 +230,12 @@ def without_rows() -> None:
 
     from hogshare.estimators import plain
     from hogshare.kernels import layout, repair
-    from hogshare.problems import labels, rows
+    from hogshare.problems.arrays import FLOATS
+    from hogshare.problems.linear import labels, rows
 
     for kind in labels.NUMBERS:
         labels.pair_of(np.zeros(1, kind))
-    for kind in rows.FLOATS:
+    for kind in FLOATS:
         plain.is_finite(np.zeros(rows.MANY, kind))
     repair.refuse(np.zeros(layout.WORD, np.int64))  # ends runs of processes
 

@@ -14,10 +14,10 @@ import numpy as np
 
 from hogshare import memory
 from hogshare.engine.homes import PREFIX
-from hogshare.engine.memory import fill_memory
 from hogshare.engine.session import ROW_ARRAYS, Session
 from hogshare.engine.stops import Stop
 from hogshare.engine.view import Settings
+from hogshare.engine.workerstates import state_shapes
 from hogshare.kernels import (
     barriers,
     coordinate,
@@ -25,15 +25,14 @@ from hogshare.kernels import (
     layout,
     losses,
     master,
-    sgd,
     tracking,
 )
 from hogshare.planes.protocol import Plane
 from hogshare.planes.protocol import Shapes as Shapes
 from hogshare.planes.shared import feature_curvature, feature_rarity
-from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Handed, Model, columns_last
-from hogshare.problems.protocol import Problem, by_gradient, has_rows
+from hogshare.problems.protocol import Problem, RowProblem, by_gradient, has_rows
+from hogshare.rules.memories import BY_METHOD
 from hogshare.rules.protocol import Rule
 from hogshare.rules.sampling import row_chances
 from hogshare.rules.steps import StepSize
@@ -62,7 +61,7 @@ def shapes(
     settings: Settings,
     n_training: int,
     trace: int,
-    draws: bool,
+    rule: Rule,
     record: bool = False,
     plane: Plane | None = None,
 ) -> Shapes:
@@ -80,15 +79,17 @@ def shapes(
     if plane is not None and has_homes:
         n_params = m + columns * settings.rule["fit_intercept"]
         own = {f"{PREFIX}{name}": one for name, one in plane.arrays(n_params, workers).items()}
+    if by_gradient(problem):
+        own |= state_shapes(rule, problem.n_params, workers)
     in_place = mode in (epochs.LOCK_FREE, epochs.MASTER)
     slots = workers * master.SLOTS if mode == epochs.MASTER else 0
     room = message_room(problem, plan["block_rows"]) if slots else 0
     summed = m if slots else 0
-    is_dual = settings.rule["method"] == sgd.DUAL
-    is_saga = settings.rule["method"] == sgd.SAGA
-    l1 = settings.rule["l1_ratio"] > 0.0 and not in_place and not (is_dual or is_saga)
+    memory = BY_METHOD[settings.rule["method"]]
+    l1 = settings.rule["l1_ratio"] > 0.0 and not in_place and not memory.is_proximal
     average = settings.rule["average"] > 0
-    copied_average = _padded(m, 8, apart) if is_saga and mode == epochs.EXCHANGE else 0
+    copied = memory.has_average and mode == epochs.EXCHANGE
+    copied_average = _padded(m, 8, apart) if copied else 0
     n_snapshots = plan["n_blocks"] * plan["max_epochs"] // plan["record_every"] if trace else 0
     if n_snapshots * m * problem.dtype.itemsize > MAX_SNAPSHOT_BYTES:
         raise ValueError(
@@ -101,17 +102,15 @@ def shapes(
         "intercept": ((columns,), "float64"),
         "curvature": ((settings.n_features if mode == epochs.EXCHANGE else 0,), "float32"),
         "intercept_curvature": ((1,), "float64"),
-        "dual": ((problem.n_rows * (1 + columns) if is_dual else 0,), kind),
+        "dual": ((0,), kind),
         "dual_mean": ((columns,), "float64"),
-        "gradients": ((problem.n_rows * columns if is_saga else 0,), kind),
-        "average": ((m if is_saga else 0,), "float64"),
-        "units": ((2, settings.n_features if is_saga else 0), "float64"),
-        "rarity": (
-            (settings.n_features if in_place or is_saga else 0,),
-            "float32",
-        ),
+        "gradients": ((0,), kind),
+        "average": ((0,), "float64"),
+        "units": ((2, 0), "float64"),
+        **memory.arrays(problem),
+        "rarity": ((settings.n_features if in_place or memory.has_average else 0,), "float32"),
         "divisors": ((0 if problem.divisors is None else problem.n_features,), "float64"),
-        "chances": ((problem.n_rows if draws else 0,), "float64"),
+        "chances": ((problem.n_rows if rule.draws else 0,), "float64"),
         "segments": ((n_segments * word,), "int64"),
         "control": ((layout.N_CONTROL * word,), "int64"),
         "returned": ((workers * word,), "int64"),
@@ -245,34 +244,24 @@ def fill(
 
 
 def _fill_rows(
-    session: Session, problem: LinearProblem, rule: Rule, stop: Stop, start: Model | None
+    session: Session, problem: RowProblem, rule: Rule, stop: Stop, start: Model | None
 ) -> None:
     """Write what depends on the rows of a linear problem."""
-    a, plan, columns = session.arrays, session.plan, session.arrays["columns"]
-    is_saga = session.rule.method == sgd.SAGA
-    if is_saga:
-        columns[layout.C_ETA] = session.rule.saga_step
-        columns[layout.C_CALM] = np.inf
-        columns[layout.C_FALLS] = session.rule.falls
+    a, plan, memory = session.arrays, session.plan, session.row_memory
+    memory.begin(session)
     if a["chances"].size:
         a["chances"][:] = row_chances(problem, rule, stop.validation)
     in_place = plan.private in (epochs.LOCK_FREE, epochs.MASTER)
-    if is_saga or (in_place and problem.penalty is not None):
+    if memory.has_average or (in_place and problem.penalty is not None):
         a["rarity"][:] = feature_rarity(problem, a["chances"])
     if start is not None:
-        fill_memory(session, problem, start)
+        memory.fill(session, start)
         session.locals()[:, layout.L_DUAL_MEAN] = a["dual_mean"]
     if plan.private == epochs.EXCHANGE:
         a["curvature"][:] = feature_curvature(problem, plan.seed, a["chances"])
         # what an exchange multiplies with the step of the features, which is not the intercept's
-        a["intercept_curvature"][0] = (
-            losses.CURVATURE[session.rule.loss]
-            * {
-                sgd.GRADIENT: session.rule.intercept_decay,
-                sgd.DUAL: session.rule.intercept_step * session.rule.dual_scale,
-                sgd.SAGA: session.rule.intercept_step,
-            }[session.rule.method]
-        )
+        intercept_step = memory.intercept_step(session.rule)
+        a["intercept_curvature"][0] = losses.CURVATURE[session.rule.loss] * intercept_step
 
 
 def lent(start: Model | None, iterate: float) -> dict[str, np.ndarray]:

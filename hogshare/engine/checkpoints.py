@@ -4,7 +4,8 @@ The file is an archive (`hogshare.archives`), so it is the old checkpoint or the
 is killed while it is written, and nothing in it is unpickled.
 
     header               JSON: format, version, finished epochs, what run this is (its facts), the
-                         first step's time, the looks at the model so far, names of fields
+                         first step's time, the looks at the model so far, names of fields and
+                         of what the rule has with each worker
     coef, intercept, average_coef, average_intercept
                          the model, for people and for `Checkpoint.model`
     state_*              what the engine needs to go on; see `hogshare.engine.resuming`
@@ -24,10 +25,12 @@ import numpy as np
 from hogshare import archives, files, ranges
 from hogshare._version import __version__
 from hogshare.engine.stops import CRITERIA, Stop
+from hogshare.engine.workerstates import PREFIX
 from hogshare.problems.digits import DIGITS, digits
 from hogshare.problems.model import Model
 from hogshare.problems.params import Params, params_of
 from hogshare.problems.protocol import Problem
+from hogshare.rules.memories import KEPT, derivatives_in
 from hogshare.rules.protocol import Rule
 from hogshare.rules.steps import StepSize
 from hogshare.words import own
@@ -37,10 +40,12 @@ FORMAT_VERSION = 1
 WHAT = "a hogshare checkpoint"
 MODEL = ("coef", "intercept", "average_coef", "average_intercept")
 STATE = (
-    *("w", "gradients", "dual", "average", "columns", "history", "order", "permutation"),
+    *("w", *KEPT, "columns", "history", "order", "permutation"),
     *("average_coef", "average_intercept", "local", "lag", "received", "intercept", "dual_mean"),
 )
-ARRAYS = (*MODEL, *(f"state_{name}" for name in STATE))
+STATE_PREFIX = "state_"
+RULE_PREFIX = f"{STATE_PREFIX}{PREFIX}"  # of what the rule has with each worker
+ARRAYS = (*MODEL, *(f"{STATE_PREFIX}{name}" for name in STATE))
 MAX_EPOCHS = 1 << 40
 MAX_LOOK = 1 << 60  # epoch of a look that is still to come
 MAX_SEED = (1 << 63) - 1
@@ -174,6 +179,15 @@ class Saved:
     path: str = field(default="", repr=False)
 
     @property
+    def state(self) -> dict[str, np.ndarray]:
+        """What the engine needs to go on, by name."""
+        return {
+            name.removeprefix(STATE_PREFIX): array
+            for name, array in self.arrays.items()
+            if name.startswith(STATE_PREFIX)
+        }
+
+    @property
     def seed(self) -> int:
         """Seed of the row order."""
         return int(self.facts["seed"])
@@ -213,6 +227,7 @@ class Saved:
             "ready": self.ready,
             "looks": self.looks,
             "fields": self.fields,
+            "rule_state": [name for name in self.arrays if name.startswith(RULE_PREFIX)],
         }
         archives.write(path, header, self.arrays)
 
@@ -251,11 +266,7 @@ class Saved:
         """The model, with what the rule remembered of the rows."""
         a = self.arrays
         n_columns = len(a["coef"])
-        memory = None
-        if "state_gradients" in a:
-            memory = a["state_gradients"].reshape(-1, n_columns)
-        elif "state_dual" in a:
-            memory = -a["state_dual"].reshape(-1, 1 + n_columns)[:, 1:]
+        memory = derivatives_in(self.state, n_columns)
         t = self.first_t + self.epochs * float(self.facts["problem"]["training rows"])
         averages = a.get("average_coef"), a.get("average_intercept")
         return Model(a["coef"], a["intercept"], t, *averages, memory)
@@ -271,7 +282,7 @@ def load(path: str | Path) -> Saved:
     OSError
         If it cannot be opened.
     """
-    header, arrays = archives.read(path, WHAT, FORMAT, [FORMAT_VERSION], lambda _: ARRAYS)
+    header, arrays = archives.read(path, WHAT, FORMAT, [FORMAT_VERSION], _wanted)
     try:
         saved = Saved(
             epochs=int(header["epochs"]),
@@ -296,6 +307,13 @@ def load(path: str | Path) -> Saved:
     except (ValueError, KeyError, TypeError, OverflowError, AttributeError) as error:
         raise ValueError(f"{path}: not {WHAT} ({error!r})") from error
     return saved
+
+
+def _wanted(header: dict[str, Any]) -> list[str]:
+    """Names of the arrays that are read: all that there may be, and those of the rule's own."""
+    own = header.get("rule_state", [])
+    names = [name for name in own if isinstance(name, str)] if isinstance(own, list) else []
+    return [*ARRAYS, *(name for name in names if name.startswith(RULE_PREFIX))]
 
 
 def facts_of(

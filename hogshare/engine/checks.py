@@ -14,19 +14,18 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
 
-from hogshare.engine.intercepts import Each, best_intercepts, best_without_features
-from hogshare.engine.memory import memory_of
-from hogshare.engine.optimality import Optimality, components
 from hogshare.engine.session import Session
 from hogshare.engine.stops import Stop
 from hogshare.kernels import layout, losses
-from hogshare.problems.linear import LinearProblem
+from hogshare.kernels.parts import Each
+from hogshare.problems.linear.intercepts import best_intercepts, best_without_features
+from hogshare.problems.linear.optimality import Optimality, components
 from hogshare.problems.model import Model
+from hogshare.problems.protocol import RowProblem
 
 FIRST_LOOK = 3  # epochs
 PATIENCE = 7  # epochs per epoch so far without a look, where an epoch's end may ask for one
@@ -98,7 +97,7 @@ class Checks:
         columns = self.problem.n_columns
         shape = columns, self.problem.n_features
         rows = self.problem.rows
-        nothing = replace(self.problem, rows=rows._replace(y=rows.y[:0]), seen=None)
+        nothing = self.problem.with_rows(rows._replace(y=rows.y[:0]))
         settle = 0.0 if self.settles else None
         # slopes that are given ask for the pass over the conjugates, which a look may or may not
         slopes = np.empty((0, columns)) if self._needs_gap else None
@@ -210,7 +209,7 @@ class Checks:
     def _dual_slopes(self, session: Session) -> np.ndarray | None:
         if not self._needs_gap or self.problem.loss not in losses.KINKED:
             return None  # of a smooth loss the derivatives at the model are ahead of what is kept
-        return memory_of(session)
+        return session.remembered()
 
     def _foreseen(self, kind: str) -> float:
         """Epochs that it still takes at the rate of late; infinity where there is none.
@@ -243,7 +242,7 @@ def whole(epochs: float) -> int:
     return max(1, math.ceil(epochs))
 
 
-def check_criterion(problem: LinearProblem, stop: Stop) -> None:
+def check_criterion(problem: RowProblem, stop: Stop) -> None:
     """Refuse a criterion that the problem does not have.
 
     Raises

@@ -2,17 +2,7 @@
 
 Losses stop falling at the optimum, and where steps are too short to get anywhere: one value of a
 million, or a column of years beside others of size 1, makes them so. So a model is confirmed by
-what it is: by a step along the gradient, each column by its own scale, which is what its values
-deviate from their mean, and as far as it gains. Neither another unit of a column nor a shift makes
-a difference to that. What is found is there to be had, since the objective itself is looked at:
-no model is doubted without reason. Where one step finds a part, others follow. The converse does
-not hold: where columns are nearly alike, a little may be left that no such step finds.
-
-A few rows that are much larger than the others (one value of a million again) may decide a
-column's scale. Where their class is told for certain, their losses bend no more after the smallest
-step; the scale then is far too large, and no length helps, since the other columns' steps grow with
-it. So with losses that end to bend columns have a second scale: of ordinary rows, whose losses
-still bend. Where that foresees a gain, a second step is tried.
+what it is, and by what scaled steps would gain from it (`hogshare.problems.linear.gains`).
 
 A run may gain less than the tolerance in an epoch, and more in several. So it is doubted where the
 step gains more than `SOON` epochs of such.
@@ -28,34 +18,26 @@ Source for the rates: Shalev-Shwartz and Zhang (2013, JMLR 14), theorem 5; Defaz
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from hogshare.engine.session import Session
-from hogshare.interrupts import errstate
-from hogshare.kernels import layout, losses, repair, sgd
-from hogshare.kernels.gains import look_at_columns, losses_along, square_norms
-from hogshare.kernels.gradients import fill_margins
-from hogshare.problems.linear import LinearProblem
-from hogshare.problems.model import Model
-from hogshare.rules.automatic import COUPLED
-from hogshare.rules.numbers import largest_weight
+from hogshare.kernels import layout, repair
+from hogshare.problems.linear.gains import (
+    ROUNDING,
+    Direction,
+    gain_of,
+    share_of_tolerance,
+    zeros,
+)
+from hogshare.problems.protocol import RowProblem
 
 SOON = 15.0  # epochs; see the file's head
 EVEN = 0.3  # of a tolerance that is not for targets much smaller than 1
-SLOPE = 2.0  # tolerances that the first length would gain, if the slope stayed what it is
-MOST_DOUBLINGS = 100  # of a length
-STEPS = 8  # of one look
-SAMPLE = 1024  # rows that tell how large columns are
-ASTRAY = 4.0  # times a sample's mean squared norm, beyond which it has missed what matters
-ORDINARY = 16.0  # times the median squared norm, up to which a row is as others are
-FLAT = 1e-12  # variance of a column, in its mean square, below which it is rounding
-ROUNDING = {4: 1e-5, 8: 1e-9}  # of an objective, by the bytes of a number
 BEFORE_GIVING_UP = 3  # looks
 HARDLY_LESS = 0.9  # than the first of them has found
 HOPELESS = 1.5  # times the epochs that are left
-
 
 LOADED: set[tuple[Any, ...]] = set()  # kinds of rows whose kernels are there
 
@@ -65,14 +47,14 @@ class Confirmation:
 
     Parameters
     ----------
-    problem : LinearProblem
+    problem : RowProblem
     tol : float
         `Stop.tol`.
     epochs : int
         Those of the run, at most.
     """
 
-    def __init__(self, problem: LinearProblem, tol: float, epochs: int) -> None:
+    def __init__(self, problem: RowProblem, tol: float, epochs: int) -> None:
         self.problem = problem
         self.epochs = epochs
         self.seen: list[dict[str, Any]] = []
@@ -156,312 +138,8 @@ def can_go_on(session: Session) -> bool:
     return left and not plan.ordered and not plan.parts and not plan.sleeps
 
 
-def epochs_of_penalty(problem: LinearProblem, session: Session) -> float:
+def epochs_of_penalty(problem: RowProblem, session: Session) -> float:
     """Epochs in which the distance falls by a factor of e, at most; infinite without an l2 part."""
-    rule = session.rule
     if problem.l2 == 0.0 or problem.divisors is not None:
         return math.inf
-    if rule.method == sgd.SAGA:
-        return 1.0 / max(rule.saga_step * problem.l2 * rule.dual_rows, 1e-300)
-    _, largest = problem.norms
-    sharp = problem.sharpness if problem.loss in losses.KINKED else rule.curvature
-    weight = 1.0 if problem.loss in losses.KINKED else largest_weight(problem)
-    return 1.0 + sharp * weight * (largest / rule.dual_scale + rule.intercept_step)
-
-
-def share_of_tolerance(problem: LinearProblem) -> float:
-    """What a tolerance is multiplied by, so that it means something for small targets too.
-
-    It is meant for losses of about 1, as those of classes are; the losses of targets go by their
-    unit. 1 from targets on that deviate from their mean by about 1.
-    """
-    if not problem.is_regression or not problem.n_rows:
-        return 1.0
-    y = problem.rows.y.astype(np.float64)
-    weight = problem.rows.weight if problem.rows.weight.size else None
-    mean = float(np.average(y, weights=weight)) if weight is None or weight.any() else 0.0
-    at = np.array([mean if problem.fit_intercept else 0.0])
-    none = np.zeros(problem.n_rows)
-    value = along(problem, problem.rows, none, none, at, np.zeros(1))[0] / problem.n_rows
-    return min(1.0, 2.0 * float(value)) if np.isfinite(value) else 1.0
-
-
-def zeros(problem: LinearProblem) -> Model:
-    """Return the model of zeros."""
-    shape = problem.n_columns, problem.n_features
-    return Model(np.zeros(shape), np.zeros(shape[0]))
-
-
-def along(
-    problem: LinearProblem,
-    rows: Any,
-    without: np.ndarray,
-    change: np.ndarray,
-    intercept: np.ndarray,
-    lengths: np.ndarray,
-    most: float = math.inf,
-) -> np.ndarray:
-    """Sum of the losses of every column, so far along a direction; a single one's up to `most`."""
-    out = np.empty(problem.n_columns)
-    losses_along(
-        rows,
-        losses.CODES[problem.loss],
-        float(problem.epsilon),
-        without,
-        change,
-        intercept,
-        lengths,
-        problem.positive,
-        problem.negative,
-        most,
-        np.empty(problem.n_columns),
-        out,
-    )
-    return out
-
-
-class Scales(NamedTuple):
-    """How large columns are.
-
-    Attributes
-    ----------
-    means, squares : ndarray of shape (n_features,)
-        Of the columns, and of their squares.
-    curvature : float
-        Of the mean loss in its prediction, or what counts as it.
-    """
-
-    means: np.ndarray
-    squares: np.ndarray
-    curvature: float
-
-
-class Direction:
-    """One scaled step from a model: what it changes, and how steep the objective is along it.
-
-    Parameters
-    ----------
-    problem : LinearProblem
-    rows : Rows
-        The problem's, or fewer.
-    model : Model
-
-    Attributes
-    ----------
-    fall : ndarray of shape (n_columns,)
-        By how much a column's objective falls for a length of the direction, at first.
-    """
-
-    def __init__(self, problem: LinearProblem, rows: Any, model: Model) -> None:
-        self.problem, self.rows = problem, rows
-        n, columns = len(rows.y), problem.n_columns
-        self.w = np.ascontiguousarray(np.asarray(model.coef).T, dtype=problem.dtype)
-        self.intercept = np.asarray(model.intercept, np.float64)
-        self.without, self.change = np.empty(n * columns), np.empty(n * columns)
-        self.size = max(1, n)
-        self.direction = np.zeros((problem.n_features, columns), problem.dtype)
-        self.fall, self.step = np.zeros(columns), np.zeros(columns)
-        every = 1 if rows.weight.size else max(1, n // SAMPLE)
-        all_rows, self.bent = self._look(every)
-        if every > 1:
-            seen = float(all_rows.squares.sum())
-            if not problem.norms[0] <= ASTRAY * seen:
-                all_rows, self.bent = self._look(1)
-            elif problem.is_sparse:  # what no row of the sample has may be in one of so many
-                least = seen * every / max(1, problem.nnz)
-                all_rows = all_rows._replace(squares=np.maximum(all_rows.squares, least))
-        self._aim(all_rows)
-        self._go()
-
-    def turn(self, enough: float) -> bool:
-        """Aim by ordinary rows whose losses still bend, if so much is foreseen to be gained."""
-        if self.bent is None:
-            return False
-        self._aim(self.bent)
-        turns = bool(0.5 * self.fall.max() > enough)
-        if turns:
-            self._go()
-        return turns
-
-    def _look(self, every: int) -> tuple[Scales, Scales | None]:
-        """Fill the margins and gradients; how large columns are, and are to `turn`.
-
-        every : of so many rows one tells the columns' sizes
-        """
-        problem, n = self.problem, len(self.rows.y)
-        columns, features = problem.n_columns, problem.n_features
-        self.gradient, moments = np.zeros((features, columns)), np.zeros((2, features))
-        self.slope_sums = np.zeros(columns)
-        # squares bend everywhere
-        bends = np.zeros((2, 0 if problem.loss == "squared_error" else features))
-        norms = np.empty(-(-n // every) if bends.size else 0)
-        square_norms(self.rows, every, norms)
-        ordinary = ORDINARY * float(np.median(norms)) if norms.size else 0.0
-        if problem.loss in losses.KINKED:
-            sharp = problem.sharpness
-        else:
-            sharp = losses.CURVATURE[losses.CODES[problem.loss]]
-        sharp = max(sharp, np.finfo(float).tiny)
-        weights, bent = look_at_columns(
-            self.rows,
-            losses.CODES[problem.loss],
-            float(problem.epsilon),
-            self.w.reshape(-1),
-            self.intercept,
-            problem.positive,
-            problem.negative,
-            self.without,
-            self.gradient.reshape(-1),
-            self.slope_sums,
-            every,
-            moments,
-            sharp,
-            bends,
-            norms,
-            ordinary,
-            np.empty(columns),
-        )
-        sharp *= 1.0 if problem.loss in losses.KINKED else weights / max(1, -(-n // every))
-        weights = max(float(weights), np.finfo(float).tiny)
-        means, squares = moments / weights
-        all_rows = Scales(means, squares, max(sharp, np.finfo(float).tiny))
-        if not bent > 0.0:
-            return all_rows, None
-        means, squares = bends / bent
-        return all_rows, Scales(means, squares, all_rows.curvature * bent / weights)
-
-    def _aim(self, scales: Scales) -> None:
-        """Set the direction and its fall."""
-        curvature, means = scales.curvature, scales.means
-        variance = np.maximum(scales.squares - means * means, FLAT * scales.squares)
-        self.fall[:] = 0.0
-        for c in range(self.problem.n_columns):
-            of_losses = self.gradient[:, c] / self.size
-            if self.problem.fit_intercept:  # for columns as if they were centred, whatever they are
-                of_intercept = self.slope_sums[c] / self.size
-                of_losses -= means * of_intercept
-                move = self._scaled(c, of_losses, curvature * variance)
-                self.step[c] = -of_intercept / curvature - float(means @ move)
-                self.fall[c] += of_intercept * of_intercept / curvature
-            else:
-                move = self._scaled(c, of_losses, curvature * variance, curvature, means)
-            self.fall[c] -= float(of_losses @ move) + self._penalty_slope(c)
-
-    def _go(self) -> None:
-        """Set what a length of the direction changes in the margins."""
-        n, columns = len(self.rows.y), self.problem.n_columns
-        direction = self.direction.reshape(-1)
-        fill_margins(self.rows, 0, n, direction, np.empty(columns), self.change)
-        self.change.reshape(n, columns)[:] += self.step
-
-    def _scaled(
-        self,
-        c: int,
-        of_losses: np.ndarray,
-        curvature: np.ndarray,
-        bound: float = 0.0,
-        means: np.ndarray | float = 0.0,
-    ) -> np.ndarray:
-        """Set and return a column's step, proximal where there is an l1 part.
-
-        The curvature is that of each feature, and of all together that of their means, so many
-        times (`bound`): without an intercept, columns far from zero are nearly one.
-        """
-        problem = self.problem
-        l1, l2 = problem.strengths
-        at = self.w[:, c].astype(np.float64)
-        scale = curvature + l2
-        over = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0.0)
-        steps = (of_losses + l2 * at) * over
-        if bound > 0.0:  # Sherman and Morrison
-            common = means * over
-            steps -= common * (bound * (means @ steps) / (1.0 + bound * (means @ common)))
-        to = at - steps
-        to = np.copysign(np.maximum(np.abs(to) - l1 * over, 0.0), to)
-        # in the rows' own precision, so that all is of the same direction
-        self.direction[:, c] = np.where(np.isfinite(to), to - at, 0.0)
-        return self.direction[:, c].astype(np.float64)
-
-    def _penalty_slope(self, c: int) -> float:
-        l1, l2 = self.problem.strengths
-        at, move = self.w[:, c].astype(np.float64), self.direction[:, c].astype(np.float64)
-        slope = float(np.sum(l2 * at * move))
-        if self.problem.l1 > 0.0:
-            slope += float(np.sum(l1 * np.where(at == 0.0, np.abs(move), np.sign(at) * move)))
-        return slope
-
-    def model_at(self, lengths: np.ndarray) -> Model:
-        """The model so far along the direction."""
-        coef = self.w + self.direction * lengths
-        return Model(coef.T.astype(self.problem.dtype), self.intercept + self.step * lengths)
-
-    def objective(self, lengths: np.ndarray, most: float = math.inf) -> np.ndarray:
-        """Objective of every column so far along the direction; more than `most` may be more."""
-        l1, l2 = self.problem.strengths
-        parts = self.without, self.change, self.intercept, lengths
-        value = along(self.problem, self.rows, *parts, most * self.size)
-        value /= self.size
-        for c, length in enumerate(lengths.tolist()):
-            w = self.w[:, c] + length * self.direction[:, c].astype(np.float64)
-            value[c] += 0.5 * float(np.sum(l2 * w * w)) if self.problem.l2 > 0.0 else 0.0
-            value[c] += float(np.sum(l1 * np.abs(w))) if self.problem.l1 > 0.0 else 0.0
-        return value
-
-
-def gain_of(problem: LinearProblem, model: Model, enough: float) -> tuple[float, float]:
-    """What scaled steps from a model gain together, and the objective at the model.
-
-    One after the other, `STEPS` at most, and only as long as steps like the last would make it
-    `enough`: from an optimum the first is the only one.
-    """
-    total, objective = 0.0, None
-    for left in range(STEPS, 0, -1):
-        gain, before, model = _step(problem, model, enough)
-        objective = before if objective is None else objective
-        total += gain
-        if total > enough or not left * gain > enough:
-            break
-    assert objective is not None
-    return total, objective
-
-
-def _step(problem: LinearProblem, model: Model, enough: float) -> tuple[float, float, Model]:
-    """Take one scaled step: its gain, the objective before it, and the model after it.
-
-    The gain, a column's at most, is concave in the length, and starts with a known slope. So it is
-    looked for from the length on at which it would be `SLOPE` times a part of what is `enough`;
-    where that length gains nothing, no length gains more than that, and most gain less than half
-    of that part.
-    """
-    coupled = problem.loss in COUPLED
-    with errstate(all="ignore"):
-        step = Direction(problem, problem.rows, model)
-        start = step.objective(np.zeros(problem.n_columns))
-        objective = float(start.sum())
-        least = max(enough, ROUNDING[problem.dtype.itemsize] * abs(objective)) / STEPS
-        gain, after = _best_along(step, start, least, coupled)
-        if not gain > enough and step.turn(least):
-            turned, other = _best_along(step, start, least, coupled)
-            if turned > gain:
-                gain, after = turned, other
-    return gain, objective, after
-
-
-def _best_along(
-    step: Direction, start: np.ndarray, least: float, coupled: bool
-) -> tuple[float, Model]:
-    """What a column's objective falls by along a direction, at most, and the model there."""
-    objective = float(start.sum())
-    fall = np.full_like(step.fall, step.fall.sum()) if coupled else step.fall
-    lengths = np.where(fall > 0.0, SLOPE * least / fall, 0.0)
-    lengths[~np.isfinite(lengths)] = 0.0
-    best, there = np.zeros((2, len(start)))
-    for _ in range(MOST_DOUBLINGS if lengths.any() else 0):
-        gain = start - step.objective(lengths, objective)
-        gain = np.full_like(gain, gain.sum()) if coupled else gain
-        better = gain > best
-        if not better.any():
-            break
-        best, there = np.where(better, gain, best), np.where(better, lengths, there)
-        lengths = np.where(better, 2.0 * lengths, 0.0)
-    return float(best.max()), step.model_at(there)
+    return session.row_memory.epochs_of_penalty(problem, session.rule)

@@ -73,4 +73,4 @@ def describe(c: Choices) -> tuple[Settings, Shapes]:
         problem.n_columns,
         c.n_workers,
     )
-    return settings, shapes(problem, settings, c.n_training, c.trace, rule.draws, c.record, c.plane)
+    return settings, shapes(problem, settings, c.n_training, c.trace, rule, c.record, c.plane)

@@ -7,10 +7,10 @@ import math
 import numpy as np
 
 from hogshare.engine.checks import FIRST_LOOK, Checks, whole
-from hogshare.engine.intercepts import Each
 from hogshare.engine.session import Session
 from hogshare.engine.stops import Stop
 from hogshare.kernels import layout
+from hogshare.kernels.parts import Each
 from hogshare.problems.gradient import GradientProblem
 
 

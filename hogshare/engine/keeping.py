@@ -19,10 +19,10 @@ from typing import Any
 from hogshare.callers import users_line
 from hogshare.engine.checkpoints import Checkpoint, Saved
 from hogshare.engine.checks import AtRest, Checks
-from hogshare.engine.intercepts import Each
 from hogshare.engine.resuming import collect
 from hogshare.engine.session import Session
 from hogshare.kernels import layout
+from hogshare.kernels.parts import Each
 from hogshare.problems.model import Model
 
 NEVER = sys.maxsize  # an epoch that does not come

@@ -20,6 +20,7 @@ import numpy as np
 
 from hogshare.engine.sides import Worker
 from hogshare.engine.view import SessionView
+from hogshare.engine.workerstates import State
 from hogshare.kernels import blocks, epochs, layout, schedules
 from hogshare.kernels.master import slot_of
 from hogshare.problems.gradient import Caller, GradientProblem, NotFinite
@@ -68,6 +69,7 @@ class BlockWorker(Worker):
         outside = session.outside
         assert outside is not None
         self.rule = outside.rule
+        self.state = State(session.arrays, me)
         self.call = Caller(outside.problem, outside.gradient(me))
         plan = session.plan
         self.is_mailed = plan.private == epochs.MASTER
@@ -132,8 +134,12 @@ class BlockWorker(Worker):
     def _move(self, places: np.ndarray | None, eta: float, n_rows: int, t: float) -> None:
         """Take one step, from what the gradient has left in `out`."""
         out = self.call.out
-        step = out if places is None else out[places]
-        self.rule.step(step, eta)
+        if self.state:  # which moves numbers that this gradient does not
+            step, places = out if places is None else out.copy(), None
+            self.rule.step(step, eta, self.state)
+        else:
+            step = out if places is None else out[places]
+            self.rule.step(step, eta)
         self._count_iterates(places, step, n_rows, t)
         if self.posts:
             self._write_message(places, step)

@@ -18,9 +18,11 @@ from typing import Any
 import numpy as np
 
 from hogshare.engine.arrays import MAX_HISTORY
-from hogshare.engine.checkpoints import Saved
+from hogshare.engine.checkpoints import STATE_PREFIX, Saved
 from hogshare.engine.session import Session
+from hogshare.engine.workerstates import restore_states, states
 from hogshare.kernels import epochs, layout
+from hogshare.rules.memories import KEPT
 
 # how one worker's state stands, by the plan's `private`, and how that of several does
 FORMS = {
@@ -31,8 +33,6 @@ FORMS = {
 }
 FOLDED = "folded"
 
-# what the rules remember and the sums over it: the same for any number of workers
-REMEMBERED = ("gradients", "dual", "average")
 # of every run whose orders are shuffled from one another
 ORDERS = ("order", "permutation")
 
@@ -71,13 +71,14 @@ def collect(session: Session, facts: dict[str, Any], looks: dict[str, Any]) -> S
     if session.homes is not None:
         session.homes.gather()
     a, model = session.arrays, session.model()
-    state = {name: a[name] for name in ("w", *REMEMBERED, "columns")}
+    state = {name: a[name] for name in ("w", *KEPT, "columns")}
     state["history"] = a["history"][: session.word(layout.EPOCHS)]
     if _shuffles_on(session):
         state |= {name: a[name] for name in ORDERS}
     if session.rule.first_t > session.rule.average > 0:
         # the mean that the run has begun with
         state |= {name: a[name] for name in ("average_coef", "average_intercept")}
+    state |= states(a)
     form = form_of(session)
     if form == FOLDED:
         state |= _folded_sums(session)
@@ -85,7 +86,7 @@ def collect(session: Session, facts: dict[str, Any], looks: dict[str, Any]) -> S
         private = session.private(0)
         state |= {name: getattr(private, name) for name in ("local", "lag", "received")}
         state |= {name: a[name] for name in ("intercept", "dual_mean")}
-    arrays = {f"state_{name}": array.copy() for name, array in state.items() if array.size}
+    arrays = {f"{STATE_PREFIX}{name}": array.copy() for name, array in state.items() if array.size}
     arrays |= {"coef": model.coef, "intercept": model.intercept}
     if model.average_coef is not None and model.average_intercept is not None:
         arrays["average_coef"] = model.average_coef
@@ -162,18 +163,15 @@ def restore(session: Session, saved: Saved) -> None:
         If the file's arrays do not fit the session.
     """
     a = session.arrays
-    state = {
-        name.removeprefix("state_"): array
-        for name, array in saved.arrays.items()
-        if name.startswith("state_")
-    }
+    state = saved.state
     exact = form_of(session) == saved.form != FOLDED
     _check(session, saved, state, exact)
     if not exact:
         state = folded(state, saved.form)
-    for name in ("w", "intercept", "dual_mean", *REMEMBERED, "columns"):
+    for name in ("w", "intercept", "dual_mean", *KEPT, "columns"):
         if a[name].size:
             a[name][...] = state[name]
+    restore_states(a, state)
     for name in ("average_coef", "average_intercept"):
         if name in state:
             a[name][...] = state[name]
@@ -243,7 +241,7 @@ def _check(session: Session, saved: Saved, state: dict[str, np.ndarray], exact: 
     if saved.form not in FORMS.values():
         raise ValueError(f"{problem}it has the unknown form {saved.form!r}.")
     n_columns = session.settings.n_columns
-    expected = {name: (a[name].shape, a[name].dtype) for name in ("w", *REMEMBERED, "columns")}
+    expected = {name: (a[name].shape, a[name].dtype) for name in ("w", *KEPT, "columns")}
     expected["intercept"] = expected["dual_mean"] = ((n_columns,), np.dtype(np.float64))
     expected["local"] = ((layout.N_LOCAL_FIELDS, n_columns), np.dtype(np.float64))
     expected["history"] = ((min(saved.epochs, MAX_HISTORY),), np.dtype(np.float64))
@@ -263,6 +261,12 @@ def _check(session: Session, saved: Saved, state: dict[str, np.ndarray], exact: 
         found = state.get(name)
         if found is None or found.shape != shape or found.dtype != kind:
             raise ValueError(f"{problem}{name} is not {kind} of shape {shape}.")
+    for name, array in states(a).items():
+        found = state.get(name)
+        kind, shape = array.dtype, array.shape[1:]
+        fits = found is not None and found.dtype == kind and found.shape[1:] == shape and len(found)
+        if array.size and not fits:
+            raise ValueError(f"{problem}{name} is not {kind} of shape {shape} for each worker.")
     for name in ORDERS:
         rows = state.get(name, np.zeros(1, np.int64))
         if rows.min() < 0 or rows.max() >= len(a["permutation"]):

@@ -8,7 +8,7 @@ from hogshare.engine.choices import Choices
 from hogshare.kernels import coordinate, epochs, losses, penalties, schedules, sgd
 from hogshare.planes.shared import descent_interval, row_nanoseconds
 from hogshare.problems.linear import effective_l1_ratio
-from hogshare.problems.rows import block_rows, windows
+from hogshare.problems.linear.rows import block_rows, windows
 from hogshare.rules.pace import longest_interval, pace_of, windows_abreast
 from hogshare.rules.sampling import largest_share
 from hogshare.rules.steps import optimal_start

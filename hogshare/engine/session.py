@@ -18,7 +18,6 @@ import numpy as np
 
 from hogshare.barriers import UserBarrier
 from hogshare.engine.homes import Homes
-from hogshare.engine.memory import sum_anew
 from hogshare.engine.outside import BlockWorker, Outside
 from hogshare.engine.sides import MasterSide, Worker
 from hogshare.engine.view import Settings
@@ -29,6 +28,7 @@ from hogshare.kernels.rows import Rows
 from hogshare.kernels.shared import Mail, Memory, Schedule, Vector
 from hogshare.planes.protocol import Plane
 from hogshare.problems.model import Model, as_coef, columns_last, shrunk
+from hogshare.rules.memories import BY_METHOD
 from hogshare.shm.table import IN_RUN
 from hogshare.stragglers import FIRST_BLOCKS, Stragglers, asked
 
@@ -76,6 +76,7 @@ class Session:
         self.patience_ns: int | None = None  # with a barrier of the user's; None: the loop's own
         self.rule = sgd.Rule(**settings.rule)
         self.plan = Plan(**settings.plan)
+        self.row_memory = BY_METHOD[self.rule.method]
         rows = [arrays[name].view() for name in ROW_ARRAYS]
         for view in rows:
             view.flags.writeable = False
@@ -368,12 +369,20 @@ class Session:
         columns[layout.C_SOONEST, 0] = soonest
 
     def put_units(self, origin: np.ndarray, size: np.ndarray, known: np.ndarray) -> None:
-        """Say in which units SAGA's average is compared (`hogshare.problems.units`); as above."""
+        """Say in which units SAGA's average is compared (`problems.linear.units`); as above."""
         units = self.arrays["units"]
         if not units.size:
             return
         units[0] = origin
         np.divide(1.0, size, out=units[1], where=known & (size > 0.0))
+
+    def remembered(self) -> np.ndarray | None:
+        """What is remembered of rows, as derivatives: a copy; None by a rule that remembers none.
+
+        While nobody works.
+        """
+        found = self.row_memory.derivatives(self.arrays, self.settings.n_columns)
+        return found if found is None or found.flags.owndata else found.copy()
 
     def mean_slopes(self) -> np.ndarray:
         """Mean of what is remembered of the rows, as it stands: float64 of shape (n_columns,)."""
@@ -387,7 +396,7 @@ class Session:
         During the run that is done too (`turns.pause`); this is for a death that came at the end.
         """
         if self._lost_anyone():
-            sum_anew(self)
+            self.row_memory.sum_anew(self)
 
     def _lost_anyone(self) -> bool:
         return layout.DEAD in self.schedule.table[:, layout.T_STATE].tolist()

@@ -68,7 +68,7 @@ class Stop:
     the gradient mapping in the coefficients ``D_j w_j``. Of a feature with ``D_j = 0`` nothing
     counts. For features of zeros and ones, and for standardised ones without a zero, D_j is 1 where
     the penalty is weak. What one coefficient can still gain is at most
-    ``gradient^2 / (2 L p_j u^2)``. See `hogshare.problems.units` and ``docs/logistic.md``.
+    ``gradient^2 / (2 L p_j u^2)``. See `hogshare.problems.linear.units` and ``docs/logistic.md``.
 
     With a smooth loss and a rule that remembers rows (`SDCA`, `SAGA`), a check also moves the
     intercepts to where they are best for the coefficients as they stand.

@@ -25,9 +25,10 @@ from hogshare.estimators.workers import check_rows, plane_of
 from hogshare.interrupts import errstate
 from hogshare.kernels import schedules
 from hogshare.kernels.survey import Survey
-from hogshare.problems.columns import Columns, suited
-from hogshare.problems.linear import LinearProblem, build
+from hogshare.problems.linear import build
+from hogshare.problems.linear.columns import Columns, suited
 from hogshare.problems.model import Handed, Model, in_place
+from hogshare.problems.protocol import RowProblem
 from hogshare.report import Report
 from hogshare.rules.automatic import automatic_rule
 from hogshare.rules.protocol import Rule
@@ -229,7 +230,7 @@ class SGDMixin(Exporting, KnownParameters, CallbackSupportMixin):
         sample_weight: np.ndarray | None,
         class_weight: np.ndarray | None = None,
         classes: np.ndarray | None = None,
-    ) -> LinearProblem:
+    ) -> RowProblem:
         """What is minimised."""
         est: Any = self
         return build(
@@ -249,7 +250,7 @@ class SGDMixin(Exporting, KnownParameters, CallbackSupportMixin):
 
     def _learn(
         self,
-        problem: LinearProblem,
+        problem: RowProblem,
         X: Any,
         y: np.ndarray,
         *,

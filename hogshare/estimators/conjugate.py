@@ -16,23 +16,23 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, cg
 
-from hogshare.engine.optimality import Optimality
 from hogshare.interrupts import errstate
-from hogshare.problems.linear import LinearProblem
+from hogshare.problems.linear.optimality import Optimality
+from hogshare.problems.linear.units import features_of
 from hogshare.problems.model import Model
-from hogshare.problems.units import features_of
+from hogshare.problems.protocol import RowProblem
 
 CLOSER = 10.0  # by how much the residual's bound is lowered where it did not do
 IN_VAIN = 6  # bounds in a row that the residual was below already: rounding leaves no more
 
 
-def gradient_at(problem: LinearProblem, model: Model) -> float:
+def gradient_at(problem: RowProblem, model: Model) -> float:
     """What is compared with the tolerance: the largest component in the features' units."""
     with errstate(all="ignore"):  # of numbers that are too large it is infinite, or NaN
         return Optimality(problem, model, sides=False).gradient()
 
 
-def missed(problem: LinearProblem, model: Model, enough: float, gap: float, floor: float) -> float:
+def missed(problem: RowProblem, model: Model, enough: float, gap: float, floor: float) -> float:
     """How many times a model misses what is asked for: at most 1 where it is good enough.
 
     The gradient is compared with what it is at zero, of which a few rows with large values or
@@ -59,7 +59,7 @@ def missed(problem: LinearProblem, model: Model, enough: float, gap: float, floo
 
 
 def by_conjugate_gradients(
-    problem: LinearProblem,
+    problem: RowProblem,
     X: Any,
     enough: float,
     gap: float,
@@ -71,7 +71,7 @@ def by_conjugate_gradients(
 
     Parameters
     ----------
-    problem : LinearProblem
+    problem : RowProblem
         Of one column.
     X : ndarray or CSR matrix of shape (n_rows, n_features)
         Its rows.

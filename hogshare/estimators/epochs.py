@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
+from hogshare.problems.protocol import RowProblem
 from hogshare.report import Report
 
 
@@ -24,7 +24,7 @@ class EpochTasks:
     ----------
     estimator : estimator
         Its callbacks are called.
-    problem : LinearProblem
+    problem : RowProblem
         For the objective that `verbose` prints.
     X, y, metadata
         What hooks are given.
@@ -37,7 +37,7 @@ class EpochTasks:
     def __init__(
         self,
         estimator: Any,
-        problem: LinearProblem,
+        problem: RowProblem,
         X: Any,
         y: np.ndarray,
         metadata: dict[str, Any] | None,

@@ -30,9 +30,9 @@ from hogshare.estimators.workers import (
     with_mean_one,
 )
 from hogshare.kernels.survey import Survey
-from hogshare.problems.linear import LinearProblem
+from hogshare.problems.linear.rows import check_sparse
 from hogshare.problems.model import Model
-from hogshare.problems.rows import check_sparse
+from hogshare.problems.protocol import RowProblem
 from hogshare.report import Report
 from hogshare.runtimes.hooks import OnEpoch
 from hogshare.solver_report import SolverReport
@@ -271,10 +271,10 @@ class ElasticNet(Exporting, KnownParameters, _ElasticNet):
         # by these names the kernels leave out what a penalty of one part alone does not need
         penalty = {0.0: "l2", 1.0: "l1"}.get(float(self.l1_ratio), "elasticnet")
 
-        def state(target: int) -> LinearProblem:
+        def state(target: int) -> RowProblem:
             return squares.problem(target, penalty, float(self.alpha), float(self.l1_ratio))
 
-        def begin(target: int, problem: LinearProblem) -> tuple[Stop, Model | None]:
+        def begin(target: int, problem: RowProblem) -> tuple[Stop, Model | None]:
             epochs = MAX_ITER if self.max_iter is None else self.max_iter
             gap = GAP_SHARE * self.tol * squares.spread(target)
             floor = squares.rounding(target) ** 2

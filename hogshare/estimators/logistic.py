@@ -43,8 +43,9 @@ from hogshare.estimators.workers import (
     with_mean_one,
 )
 from hogshare.kernels.survey import Survey
-from hogshare.problems.linear import LinearProblem, build
+from hogshare.problems.linear import build
 from hogshare.problems.model import Model
+from hogshare.problems.protocol import RowProblem
 from hogshare.report import Report
 from hogshare.solver_report import SolverReport
 
@@ -370,7 +371,7 @@ class LogisticRegression(Exporting, KnownParameters, _LogisticRegression):
         warn_if_there_is_no_optimum(problem, finished.model)
         return finished.model
 
-    def _stop(self, problem: LinearProblem, epochs: int, may_give_up: bool) -> Stop:
+    def _stop(self, problem: RowProblem, epochs: int, may_give_up: bool) -> Stop:
         """The gradient as for lbfgs; and the gap, where the penalty gives the problem a dual.
 
         The largest component of the gradient says little where features are small: on text with
@@ -430,7 +431,7 @@ class LogisticRegression(Exporting, KnownParameters, _LogisticRegression):
             return sp.csr_array(sp.hstack([X, column], format="csr")), scaling
         return np.hstack([X, column]), scaling
 
-    def _start(self, problem: LinearProblem) -> Model:
+    def _start(self, problem: RowProblem) -> Model:
         """Where the workers begin: at zero, or at the last solution."""
         shape = problem.n_columns, problem.n_features
         before = getattr(self, "coef_", None) if self.warm_start else None

@@ -12,12 +12,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from hogshare.callers import users_line
 from hogshare.engine.checks import Checks
-from hogshare.engine.optimality import Optimality
-from hogshare.engine.separation import separates
 from hogshare.engine.stops import Stop
 from hogshare.estimators.workers import chooses_runtime
-from hogshare.problems.linear import LinearProblem
+from hogshare.problems.linear.optimality import Optimality
+from hogshare.problems.linear.separation import separates
 from hogshare.problems.model import Model
+from hogshare.problems.protocol import RowProblem
 from hogshare.report import Report
 from hogshare.runtimes.choice import usable_workers
 from hogshare.runtimes.pool import take_turns
@@ -44,7 +44,7 @@ def may_be_finished(estimator: Any) -> bool:
     return estimator.solver in FINISHERS and chooses_runtime(estimator)
 
 
-def epochs_of(estimator: Any, problem: LinearProblem) -> int:
+def epochs_of(estimator: Any, problem: RowProblem) -> int:
     """Epochs of the workers, at the most: Newton's method, if it goes on, has to have some left.
 
     The few that L-BFGS would have are of less use than as many epochs.
@@ -55,7 +55,7 @@ def epochs_of(estimator: Any, problem: LinearProblem) -> int:
     return most - most // SHARE
 
 
-def go_on(estimator: Any, problem: LinearProblem, report: Report, stop: Stop) -> Finish:
+def go_on(estimator: Any, problem: RowProblem, report: Report, stop: Stop) -> Finish:
     """Go on from the workers' model, in the iterations that they have left."""
     left = estimator.max_iter - report.n_epochs
     workers = usable_workers(estimator.n_jobs)
@@ -87,9 +87,7 @@ def with_finish(report: Report, finished: Finish) -> Report:
     )
 
 
-def warn_of_what_is_left(
-    report: Report, iterations: int, left: int, problem: LinearProblem
-) -> None:
+def warn_of_what_is_left(report: Report, iterations: int, left: int, problem: RowProblem) -> None:
     """A `ConvergenceWarning` where a fit that others finished does not meet its criterion."""
     if report.converged:
         return
@@ -105,7 +103,7 @@ def warn_of_what_is_left(
     )
 
 
-def warn_unless_good(problem: LinearProblem, model: Model, stop: Stop) -> None:
+def warn_unless_good(problem: RowProblem, model: Model, stop: Stop) -> None:
     """The same for a model that nothing was done to."""
     checks = Checks(problem, stop, settles=False)
     checks.note(0, Optimality(problem, model))
@@ -118,7 +116,7 @@ def warn_unless_good(problem: LinearProblem, model: Model, stop: Stop) -> None:
         )
 
 
-def warn_if_there_is_no_optimum(problem: LinearProblem, model: Model) -> None:
+def warn_if_there_is_no_optimum(problem: RowProblem, model: Model) -> None:
     """A `ConvergenceWarning` where the classes are separated and nothing is penalised."""
     if problem.penalty is None and separates(problem, model):
         warnings.warn(

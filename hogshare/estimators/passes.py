@@ -13,7 +13,7 @@ from hogshare.estimators import plain
 from hogshare.estimators.common import MAX_INT, SGDMixin
 from hogshare.estimators.draws import generator_of
 from hogshare.interrupts import errstate
-from hogshare.problems.labels import distinct
+from hogshare.problems.linear.labels import distinct
 
 
 class ClassifierPass(SGDMixin):

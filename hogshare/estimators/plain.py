@@ -19,8 +19,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from hogshare.interrupts import errstate
 from hogshare.kernels.sums import total
 from hogshare.kernels.survey import Survey
-from hogshare.problems.labels import distinct, pair_of
-from hogshare.problems.rows import FLOATS, MANY, frozen
+from hogshare.problems.arrays import FLOATS, frozen
+from hogshare.problems.linear.labels import distinct, pair_of
+from hogshare.problems.linear.rows import MANY
 
 COUNTS = (np.dtype(np.int32), np.dtype(np.int64))
 CSR = (sp.csr_matrix, sp.csr_array)
@@ -56,7 +57,7 @@ def is_plain_target(y: Any) -> bool:
 def is_plain_rows(X: Any, seen: Survey | None = None) -> bool:
     """Whether `X` holds float32 or float64 rows, dense or CSR, that can be used as they are.
 
-    They have passed `hogshare.problems.rows.survey_rows`, which gave `seen`.
+    They have passed `hogshare.problems.linear.rows.survey_rows`, which gave `seen`.
     """
     if type(X) in CSR:
         kind = X.indices.dtype

@@ -38,9 +38,9 @@ from hogshare.estimators.workers import (
 )
 from hogshare.interrupts import errstate
 from hogshare.kernels.survey import Survey
-from hogshare.problems.linear import LinearProblem
+from hogshare.problems.linear.rows import check_sparse
 from hogshare.problems.model import Model
-from hogshare.problems.rows import check_sparse
+from hogshare.problems.protocol import RowProblem
 from hogshare.ranges import meaning
 from hogshare.report import Report
 from hogshare.runtimes.hooks import OnEpoch
@@ -58,7 +58,7 @@ SOLVERS = {
 GAP_SHARE = 500.0  # relative duality gap asked for, in units of tol, as of LogisticRegression
 CONSTRAINTS: dict[str, list[Any]] = {**WORKER_CONSTRAINTS, "n_jobs": [None, Integral]}
 ADVICE = "Increase max_iter or tol, scale the data (StandardScaler), or use solver='auto'."
-State = Callable[[int], LinearProblem]
+State = Callable[[int], RowProblem]
 Enough = Callable[[int, float], float]
 
 
@@ -128,7 +128,7 @@ class RidgeMixin(Exporting, KnownParameters):
             )
         alpha = np.broadcast_to(alpha, squares.n_targets)
 
-        def state(target: int) -> LinearProblem:
+        def state(target: int) -> RowProblem:
             # ours is scikit-learn's objective divided by twice the sum of the weights
             return squares.problem(target, "l2", float(alpha[target]) / total, 0.0)
 
@@ -162,7 +162,7 @@ class RidgeMixin(Exporting, KnownParameters):
         """Let the workers fit target by target; returns the reports of those that failed."""
         est: Any = self
 
-        def begin(target: int, problem: LinearProblem) -> tuple[Stop, Model | None]:
+        def begin(target: int, problem: RowProblem) -> tuple[Stop, Model | None]:
             epochs = MAX_ITER if est.max_iter is None else est.max_iter
             steepest = gradient_at(problem, zeros(problem))
             gap = GAP_SHARE * est.tol if self._chooses and problem.l2 > 0.0 else None

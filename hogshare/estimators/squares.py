@@ -12,11 +12,12 @@ from hogshare.engine.stops import Stop
 from hogshare.estimators.workers import to_the_optimum
 from hogshare.interrupts import errstate
 from hogshare.kernels.survey import Survey
-from hogshare.problems.columns import in_units, moments_of
-from hogshare.problems.linear import LinearProblem, build
+from hogshare.problems.linear import build
+from hogshare.problems.linear.columns import in_units, moments_of
+from hogshare.problems.linear.rows import as_rows
+from hogshare.problems.linear.units import Features, features_of
 from hogshare.problems.model import Model
-from hogshare.problems.rows import as_rows
-from hogshare.problems.units import Features, features_of
+from hogshare.problems.protocol import RowProblem
 from hogshare.report import Report
 
 ROUNDING = 8 * np.finfo(np.float64).eps  # of means and products in double precision
@@ -84,7 +85,7 @@ class Squares:
 
     def problem(
         self, target: int, penalty: str | None, alpha: float, l1_ratio: float
-    ) -> LinearProblem:
+    ) -> RowProblem:
         """State the problem of one target.
 
         Raises
@@ -144,7 +145,7 @@ class Squares:
         return Model(coef.reshape(1, -1).astype(dtype), np.array([value], dtype))
 
 
-def zeros(problem: LinearProblem) -> Model:
+def zeros(problem: RowProblem) -> Model:
     """Return the model of zeros."""
     shape = problem.n_columns, problem.n_features
     return Model(np.zeros(shape, problem.dtype), np.zeros(shape[0], problem.dtype))
@@ -153,8 +154,8 @@ def zeros(problem: LinearProblem) -> Model:
 def fit_targets(
     estimator: Any,
     squares: Squares,
-    state: Callable[[int], LinearProblem],
-    begin: Callable[[int, LinearProblem], tuple[Stop, Model | None]],
+    state: Callable[[int], RowProblem],
+    begin: Callable[[int, RowProblem], tuple[Stop, Model | None]],
     *,
     draws: bool,
 ) -> tuple[np.ndarray, np.ndarray, list[Report]]:

@@ -19,9 +19,9 @@ from hogshare.engine.stops import Stop
 from hogshare.estimators import plain
 from hogshare.kernels.survey import Survey
 from hogshare.planes import Plane
-from hogshare.problems.linear import LinearProblem
+from hogshare.problems.linear.rows import survey_rows
 from hogshare.problems.model import Model
-from hogshare.problems.rows import survey_rows
+from hogshare.problems.protocol import RowProblem
 from hogshare.report import Report
 from hogshare.rules.automatic import automatic_rule
 from hogshare.runtimes.choice import RUNTIMES, check_jobs
@@ -131,7 +131,7 @@ def check_rows(
 
 def to_the_optimum(
     estimator: Any,
-    problem: LinearProblem,
+    problem: RowProblem,
     stop: Stop,
     start: Model | None = None,
     on_epoch: OnEpoch | None = None,

@@ -1,4 +1,4 @@
-"""What one scaled step would gain: passes over the rows for `hogshare.engine.confirming`.
+"""What one scaled step would gain: passes over the rows for `hogshare.problems.linear.gains`.
 
 The first looks at a model and at how large columns are, the second (`gradients.fill_margins`) at a
 direction; after that the objective anywhere along the direction takes no pass, only one number per

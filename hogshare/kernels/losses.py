@@ -42,6 +42,7 @@ CODES = {
 }
 
 KINKED = ("hinge", "perceptron", "epsilon_insensitive")  # derivatives jump
+COUPLED = ("multinomial",)  # of all columns of a row together: no dual step for one column
 MAX_DERIVATIVE = 1e12
 
 # Upper bound of the second derivative in the prediction; for the losses with a kink, the change of

@@ -9,8 +9,8 @@ nothing but these words. Who frees: nobody needs to; a thread holds the arrays t
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from hogshare.kernels.cores import yield_core
 from hogshare.kernels.jit import helper
 
 NEXT, DONE = 0, 8  # on cache lines of their own
+# as `map`: what calls a function for each of some parts, one after the other or side by side
+Each = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+
 GLANCES = 1000  # a nanosecond each, between two times that the core is given up
 
 

@@ -84,7 +84,7 @@ class Memory(NamedTuple):
     gradients : rows' dtype [n_rows * n_columns], SAGA's table (empty without)
     average : float64 [n_features * n_columns], its average (empty without)
     units : float64 [2, n_features], for its comparison: the features' origins, and one over their
-        sizes, or 0 where a feature is not compared (`hogshare.problems.units`; empty without)
+        sizes, or 0 where a feature is not compared (`problems.linear.units`; empty without)
     divisors : float64 [n_features], by what dense columns have been divided (empty: by nothing)
     """
 

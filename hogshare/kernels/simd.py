@@ -2,7 +2,7 @@
 
 The compiler makes vector instructions of a loop over a row's features where it only reads the
 vector (`rows.margin`), but not where it writes: for all it knows, two of the features are one. In a
-row they never are (`hogshare.problems.rows` adds up repeated columns), so here the coordinates of
+row they never are (`problems.linear.rows` adds up repeated columns), so here the coordinates of
 four features are read together, computed with together, and written one by one. (Whoever edits a
 SciPy matrix's arrays in place has to take back what it remembers of them, `has_canonical_format`:
 it is trusted here, as in SciPy's own operations.)

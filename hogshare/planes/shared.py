@@ -13,8 +13,7 @@ from hogshare.kernels.moments import add_chances, estimate_curvature
 from hogshare.planes.protocol import Plane
 
 if TYPE_CHECKING:
-    from hogshare.problems.linear import LinearProblem
-    from hogshare.problems.protocol import Size
+    from hogshare.problems.protocol import RowProblem, Size
 
 # Fewest and most rows looked at to tell hot features from cold ones, and values of those rows,
 # about: 0.05 ms. Four times as many gave the same objectives within 1 or 2 % (40 seeds).
@@ -169,9 +168,7 @@ def _interval(problem: Size, meeting_ns: float, share: float) -> int:
     return min(8192, max(16, int(share * exchange_ns / row_nanoseconds(problem))))
 
 
-def feature_curvature(
-    problem: LinearProblem, seed: int, chances: np.ndarray = NOBODY
-) -> np.ndarray:
+def feature_curvature(problem: RowProblem, seed: int, chances: np.ndarray = NOBODY) -> np.ndarray:
     """Estimate how curved the objective is along each feature, from a sample of rows.
 
     With `chances` (how often an epoch visits each row) rows are drawn by them: a few that are much
@@ -199,7 +196,7 @@ def feature_curvature(
     return out
 
 
-def feature_rarity(problem: LinearProblem, chances: np.ndarray = NOBODY) -> np.ndarray:
+def feature_rarity(problem: RowProblem, chances: np.ndarray = NOBODY) -> np.ndarray:
     """Visits per visit to a row that has the feature; float32 of shape (n_features,).
 
     1 for dense rows. With `chances` (how often an epoch visits each row), rows count by them.

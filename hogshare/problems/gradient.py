@@ -19,9 +19,9 @@ import numpy as np
 from hogshare import ranges
 from hogshare.kernels.rows import Rows
 from hogshare.once import once
+from hogshare.problems.arrays import FLOATS, frozen
 from hogshare.problems.model import Model
 from hogshare.problems.params import Params, params_of
-from hogshare.problems.rows import FLOATS, frozen
 
 SAMPLE_ROWS = 64  # that a gradient is tried with
 LONG_SECONDS = 1.0  # of a call, which is not made again to time it

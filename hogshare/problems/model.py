@@ -9,7 +9,7 @@ import numpy as np
 
 from hogshare.interrupts import errstate
 from hogshare.kernels.sums import squares
-from hogshare.problems.rows import FLOATS, frozen
+from hogshare.problems.arrays import FLOATS, frozen
 
 
 @dataclass(frozen=True)

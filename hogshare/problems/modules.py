@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from hogshare import ranges
+from hogshare.problems.arrays import FLOATS
 from hogshare.problems.gradient import NOBODY, GradientProblem
 from hogshare.problems.model import Model
 from hogshare.problems.params import Params, params_of
-from hogshare.problems.rows import FLOATS
 
 REDUCTIONS = ("mean", "sum")
 

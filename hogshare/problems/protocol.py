@@ -16,7 +16,7 @@ from hogshare.problems.model import Model
 
 if TYPE_CHECKING:
     from hogshare.problems.gradient import GradientProblem
-    from hogshare.problems.linear import LinearProblem
+    from hogshare.problems.linear.units import Units
 
 
 class Size(Protocol):
@@ -101,7 +101,130 @@ class Problem(Size, Protocol):
         ...
 
 
-def has_rows(problem: Problem) -> TypeGuard[LinearProblem]:
+class RowProblem(Problem, Protocol):
+    """A problem whose rows kernels step through: losses of predictions, and a penalty.
+
+    What rules, planes, the engine and estimators know of a linear problem. One is made by
+    `hogshare.problems.linear`, and the attributes are told there.
+    """
+
+    @property
+    def loss(self) -> str:
+        """Name of the loss of a row's prediction."""
+        ...
+
+    @property
+    def epsilon(self) -> float:
+        """Threshold of some losses."""
+        ...
+
+    @property
+    def penalty(self) -> str | None:
+        """Name of the penalty; None: there is none."""
+        ...
+
+    @property
+    def alpha(self) -> float:
+        """Factor of the penalty."""
+        ...
+
+    @property
+    def l1_ratio(self) -> float:
+        """Share of l1 in an elastic net."""
+        ...
+
+    @property
+    def l1(self) -> float:
+        """Strength of the penalty's l1 part."""
+        ...
+
+    @property
+    def l2(self) -> float:
+        """Strength of the penalty's l2 part."""
+        ...
+
+    @property
+    def strengths(self) -> tuple[np.ndarray | float, np.ndarray | float]:
+        """Strengths of l1 and l2 on every feature, or the one of all."""
+        ...
+
+    @property
+    def fit_intercept(self) -> bool:
+        """Whether there is an intercept, which is not penalised."""
+        ...
+
+    @property
+    def positive(self) -> np.ndarray:
+        """Weights of the columns' own classes."""
+        ...
+
+    @property
+    def negative(self) -> np.ndarray:
+        """Weights of the rest."""
+        ...
+
+    @property
+    def sample_every(self) -> int:
+        """Of how many rows one is enough to tell what rows are like."""
+        ...
+
+    @property
+    def norms(self) -> tuple[float, float]:
+        """Mean and largest squared norm of the rows."""
+        ...
+
+    @property
+    def sampled_norms(self) -> tuple[float, float]:
+        """The same of a sample, where looking at all would take long."""
+        ...
+
+    @property
+    def squared_norms(self) -> np.ndarray:
+        """Squared norm of every row."""
+        ...
+
+    @property
+    def nonzeros(self) -> np.ndarray:
+        """Values that are stored of each feature of sparse rows."""
+        ...
+
+    @property
+    def sharpness(self) -> float:
+        """Of a loss with kinks, what stands for its curvature."""
+        ...
+
+    @property
+    def units(self) -> Units:
+        """In which a column's part of the gradient is compared."""
+        ...
+
+    @property
+    def sampled_units(self) -> Units:
+        """The same by a sample of the rows."""
+        ...
+
+    def require_norms(self) -> None:
+        """Refuse rows that are too large for any step."""
+        ...
+
+    def row_sizes(self) -> np.ndarray:
+        """Largest weight of each row in any column."""
+        ...
+
+    def with_rows(self, rows: Rows, divisors: np.ndarray | None = None) -> RowProblem:
+        """The same problem of other rows."""
+        ...
+
+    def objective(self, coef: np.ndarray, intercept: np.ndarray) -> float:
+        """Objective at coefficients and intercepts."""
+        ...
+
+    def penalty_at(self, coef: np.ndarray) -> float:
+        """The penalty's part of it."""
+        ...
+
+
+def has_rows(problem: Problem) -> TypeGuard[RowProblem]:
     """Whether kernels step through a problem's rows, as those of a linear problem."""
     return problem.has_rows
 

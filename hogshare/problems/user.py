@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from hogshare import ranges
+from hogshare.problems.arrays import FLOATS
 from hogshare.problems.gradient import GradientProblem
-from hogshare.problems.rows import FLOATS
 
 
 class UserProblem(GradientProblem):

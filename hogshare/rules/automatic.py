@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from hogshare.kernels import losses
-from hogshare.problems.linear import LinearProblem
-from hogshare.problems.rows import exceeds_memory
+from hogshare.problems.linear.rows import exceeds_memory
+from hogshare.problems.protocol import RowProblem
 from hogshare.rules.saga import SAGA
 from hogshare.rules.sdca import SDCA
 from hogshare.words import own
 
 AUTO, SEARCHING = "rule='auto'", "rule='sgd'"  # as `solve` calls them
-COUPLED = ("multinomial",)  # losses of all columns of a row together: no dual step for one column
 # A row's reach is the loss's curvature times mean |x|^2 / (alpha n): SDCA's epochs grow with it,
 # SAGA's with how unlike the directions of the data are, which features tell in proportion to rows.
 FEW = 1.0  # rows per feature up to which SDCA is ahead whatever the reach
@@ -33,7 +32,7 @@ TOO_LONG = 30.0  # reach from which SDCA takes too many epochs even for uneven r
 
 
 def automatic_rule(
-    problem: LinearProblem, shuffle: bool = True, from_anywhere: bool = False
+    problem: RowProblem, shuffle: bool = True, from_anywhere: bool = False
 ) -> SDCA | SAGA:
     """SDCA where features are many, rows short beside the penalty, or uneven; SAGA elsewhere.
 
@@ -65,7 +64,7 @@ def automatic_rule(
     uneven = unevenness > (UNEVEN_IF_TALL if tall else UNEVEN)
     free = shuffle and not exceeds_memory(problem.rows)
     saga = SAGA(sampling="importance" if free and uneven else "uniform")
-    if problem.l2 == 0.0 or problem.loss in COUPLED or from_anywhere:
+    if problem.l2 == 0.0 or problem.loss in losses.COUPLED or from_anywhere:
         return saga
     weight = float(problem.rows.weight.mean()) if problem.rows.weight.size else 1.0
     curvature = losses.CURVATURE[losses.CODES[problem.loss]] * weight
@@ -86,7 +85,7 @@ def automatic_rule(
     return SDCA() if reach <= limit else saga
 
 
-def rule_for_kinks(problem: LinearProblem) -> SDCA | SAGA:
+def rule_for_kinks(problem: RowProblem) -> SDCA | SAGA:
     """SDCA for text and short rows, and where features are as many as rows that are very long."""
     reach = problem.sharpness * problem.sampled_norms[0] / (problem.l2 * problem.n_rows)
     limit = LONG_IF_KINKED
@@ -99,7 +98,7 @@ def rule_for_kinks(problem: LinearProblem) -> SDCA | SAGA:
     return SDCA() if reach <= limit else SAGA()
 
 
-def occurring_features(problem: LinearProblem, every: int = 1) -> float:
+def occurring_features(problem: RowProblem, every: int = 1) -> float:
     """How many features some row has, estimated from every so many rows; all of them, if dense.
 
     What a hashed matrix has besides says nothing. Beyond those that were seen there are about

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hogshare.kernels import losses, sgd
 
 if TYPE_CHECKING:
-    from hogshare.problems.linear import LinearProblem
+    from hogshare.problems.protocol import RowProblem
 
 FOREVER = 1 << 31  # epochs in which SAGA's step falls: all
 INTERCEPT_ROWS = 3000  # in which the intercept settles, as far as one row's step allows
@@ -36,13 +36,13 @@ def neutral(loss: str, n_rows: int) -> dict[str, Any]:
     }
 
 
-def smoothness_of(problem: LinearProblem) -> float:
+def smoothness_of(problem: RowProblem) -> float:
     """Of a row's loss in its prediction, at most; never zero."""
     curvature = losses.CURVATURE[losses.CODES[problem.loss]]
     return float(max(curvature * largest_weight(problem), 1e-300))
 
 
-def longest_intercept(problem: LinearProblem) -> float:
+def longest_intercept(problem: RowProblem) -> float:
     """The intercept's step, at most, in units of 1 / (3 L) for the intercept alone; 0 without one.
 
     Every row has the intercept, at full size, so that with a step of 1 it follows the few rows in
@@ -52,7 +52,7 @@ def longest_intercept(problem: LinearProblem) -> float:
     return min(1.0, INTERCEPT_ROWS / problem.n_rows) if problem.fit_intercept else 0.0
 
 
-def largest_weight(problem: LinearProblem) -> float:
+def largest_weight(problem: RowProblem) -> float:
     """The largest weight of a row and its class."""
     largest = float(problem.rows.weight.max(initial=0.0)) if problem.rows.weight.size else 1.0
     return largest * max(problem.positive.tolist() + problem.negative.tolist())

@@ -13,7 +13,7 @@ import numpy as np
 
 from hogshare.kernels import losses, sgd
 from hogshare.planes.shared import EXCHANGE_SHARE, easy_interval
-from hogshare.problems.linear import LinearProblem
+from hogshare.problems.protocol import RowProblem
 from hogshare.rules.numbers import largest_weight
 from hogshare.rules.protocol import Rule
 from hogshare.rules.saga import LEVEL
@@ -48,7 +48,7 @@ class Pace(NamedTuple):
 
 def pace_of(
     rule: Rule,
-    problem: LinearProblem,
+    problem: RowProblem,
     numbers: sgd.Rule,
     n_rows: int,
     n_workers: int,
@@ -97,7 +97,7 @@ def pace_of(
     return stretched
 
 
-def stretch_limit(rule: Rule, problem: LinearProblem, numbers: sgd.Rule) -> float:
+def stretch_limit(rule: Rule, problem: RowProblem, numbers: sgd.Rule) -> float:
     """How much longer a worker's steps in its own copy may be; see `hogshare.kernels.exchange`.
 
     A step of SDCA that goes a share of the way to the optimum of its row alone may be one over that

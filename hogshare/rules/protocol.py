@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from hogshare.rules.chosen import Chosen
 from hogshare.rules.numbers import neutral
+from hogshare.rules.rowmemory import RowMemory, Shapes
 from hogshare.rules.steps import StepSize
+from hogshare.words import own
 
 if TYPE_CHECKING:
-    from hogshare.problems.linear import LinearProblem
+    from hogshare.problems.protocol import RowProblem
 
 
 class Rule:
@@ -53,6 +56,8 @@ class Rule:
     # of those that remember rows: whether they are drawn with replacement, and how often each is
     replace: bool = False
     sampling: str = "uniform"
+    # what it remembers of rows, in arrays of which kernels know
+    memory: ClassVar[RowMemory] = RowMemory()
     # whether kernels know it: the rows of a linear problem are stepped through in kernels only
     has_kernels: ClassVar[bool] = False
     # whether it is one of those that remember rows, for which they have to be a linear problem's
@@ -70,27 +75,78 @@ class Rule:
         """Whether an epoch is anything but a permutation of the rows."""
         return self.remembers and (self.replace or self.sampling != "uniform")
 
-    def step(self, gradient: np.ndarray, eta: float) -> None:
+    def check(self, chosen: Chosen) -> None:
+        """Refuse other choices with which it makes no sense.
+
+        A rule of one's own that has conditions adds them to what this says of every rule.
+
+        Parameters
+        ----------
+        chosen : Chosen
+            Attributes ``problem``, ``plane``, ``step``, ``stop``, ``start``, ``shuffle``, ``block``
+            as given to `solve`, but with words looked up.
+
+        Raises
+        ------
+        ValueError
+            With a sentence that says what to choose instead.
+        """
+        if chosen.problem.has_rows and not self.has_kernels:
+            raise ValueError(
+                f"{type(self).__name__} makes steps of gradients, and the rows of a linear problem "
+                "are stepped through by SGD, SDCA or SAGA: use one of those, or state the problem "
+                "by its gradient (problems.user)."
+            )
+        if self.average and chosen.plane.has_master and chosen.plane.cutoff is not None:
+            raise ValueError(
+                f"{own('SGD(average=...)')} counts every step, and Master(cutoff=...) drops some: "
+                "leave out one."
+            )
+        if chosen.problem.has_rows and chosen.stop.confirm and not self.remembers:
+            raise ValueError(
+                "Stop(confirm=True) asks whether the optimum is reached, around which SGD hovers: "
+                "use SDCA() or SAGA()."
+            )
+
+    def state(self, n_params: int) -> Shapes:
+        """What it keeps with each worker from step to step: shapes and dtypes by name.
+
+        By default nothing. Arrays begin as zeros, are the worker's own, and stand in checkpoints.
+        A rule that has some is called ``step(gradient, eta, state)``.
+
+        Parameters
+        ----------
+        n_params : int
+            Numbers of the vector.
+
+        Returns
+        -------
+        dict of str to (tuple of int, dtype)
+        """
+        return {}
+
+    def step(self, gradient: np.ndarray, eta: float, *state: Any, **others: Any) -> None:
         """Make a step of a gradient, in place: what is then subtracted from the vector.
 
         Parameters
         ----------
         gradient : ndarray
-            Sum of the gradients of a block's rows, or of a mini-batch's; all of it, or the numbers
-            that have been touched.
+            Sum of the gradients of a block's rows, or of a mini-batch's: all of it, or, of a rule
+            without a state, the numbers that have been touched.
         eta : float
             Step size.
+        state : mapping of str to ndarray
+            Only of a rule that has a `state`: the worker's own arrays. Setting one by its name
+            writes its numbers.
         """
         raise NotImplementedError
 
-    def numbers(
-        self, problem: LinearProblem, l1: float, n_rows: int, empty: bool
-    ) -> dict[str, Any]:
+    def numbers(self, problem: RowProblem, l1: float, n_rows: int, empty: bool) -> dict[str, Any]:
         """What kernels are told of how it remembers rows, and of its own steps.
 
         Parameters
         ----------
-        problem : LinearProblem
+        problem : RowProblem
         l1 : float
             Share of l1 in the penalty.
         n_rows : int

@@ -11,8 +11,9 @@ import math
 import numpy as np
 
 from hogshare.interrupts import errstate
-from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
+from hogshare.problems.protocol import RowProblem, has_rows
+from hogshare.rules.chosen import Chosen
 
 # Lowest and highest derivative of the losses whose derivative is bounded: in the prediction for the
 # target 1 (in {0, 1} or {-1, 1}; the other class mirrors it), or for any target of a regression.
@@ -26,7 +27,7 @@ OWN_CLASS = {
 }
 
 
-def derivative_range(problem: LinearProblem) -> tuple[np.ndarray, np.ndarray]:
+def derivative_range(problem: RowProblem) -> tuple[np.ndarray, np.ndarray]:
     """Lowest and highest derivative that each row's loss can have, without its weight.
 
     Returns
@@ -43,7 +44,7 @@ def derivative_range(problem: LinearProblem) -> tuple[np.ndarray, np.ndarray]:
     return np.where(own, low, -high), np.where(own, high, -low)
 
 
-def check_start(problem: LinearProblem, memory: np.ndarray) -> None:
+def check_start(problem: RowProblem, memory: np.ndarray) -> None:
     """Refuse what no run on this problem can have remembered.
 
     Raises
@@ -77,8 +78,25 @@ def check_start(problem: LinearProblem, memory: np.ndarray) -> None:
         )
 
 
+def check_remembering(name: str, chosen: Chosen) -> RowProblem:
+    """Refuse what no rule that remembers rows can do; returns the problem, which has some.
+
+    name : the rule's
+    """
+    if not has_rows(chosen.problem):
+        raise ValueError(
+            f"{name} remembers a number for each row of a linear problem, and of this one only "
+            "gradients of blocks are known: use SGD()."
+        )
+    if chosen.plane.has_master or chosen.plane.has_homes:
+        raise ValueError(f"{name} needs a shared vector: use plane=Shared(), or rule=SGD().")
+    if chosen.step is not None:
+        raise ValueError(f"{name} has no schedule of step sizes; leave `step` out.")
+    return chosen.problem
+
+
 def begins_empty(start: Model | None) -> bool:
-    """Whether a rule that remembers rows begins with nothing remembered; see `engine.memory`."""
+    """Whether a rule that remembers rows begins with nothing remembered; see `rules.table`."""
     if start is None:
         return True
     return start.memory is None and start.is_zero()

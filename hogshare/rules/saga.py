@@ -10,14 +10,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hogshare import ranges
-from hogshare.kernels import losses, sgd
+from hogshare.kernels import losses
+from hogshare.problems.linear.rows import exceeds_memory
+from hogshare.rules.chosen import Chosen
 from hogshare.rules.numbers import longest_intercept, neutral, smoothness_of
 from hogshare.rules.protocol import Rule
+from hogshare.rules.remembered import check_remembering
+from hogshare.rules.rowmemory import RowMemory
 from hogshare.rules.steps import StepSize
+from hogshare.rules.table import Table
 from hogshare.words import own
 
 if TYPE_CHECKING:
-    from hogshare.problems.linear import LinearProblem
+    from hogshare.problems.protocol import RowProblem
 
 # Share of an epoch in which SAGA's step is level before it falls. Without one it begins at twice
 # its mean, which is too much where that is 2 / (3 L) already: for the largest rows, if they are
@@ -80,6 +85,7 @@ class SAGA(Rule):
     step: float | None = None  # type: ignore[assignment]
     sampling: str = "uniform"
     replace: bool = False
+    memory: ClassVar[RowMemory] = Table()
     has_kernels: ClassVar[bool] = True
     remembers: ClassVar[bool] = True
     reads_neighbours: ClassVar[bool] = True
@@ -91,9 +97,22 @@ class SAGA(Rule):
             ranges.positive(step=self.step)
         ranges.flag(replace=self.replace)
 
-    def numbers(
-        self, problem: LinearProblem, l1: float, n_rows: int, empty: bool
-    ) -> dict[str, Any]:
+    def check(self, chosen: Chosen) -> None:
+        """Refuse to draw rows that have an order, or are in a file."""
+        super().check(chosen)
+        problem = check_remembering("SAGA", chosen)
+        if self.draws and not chosen.shuffle:
+            raise ValueError(
+                f"{self} draws rows at random; leave shuffle=False out, or take SAGA() for the "
+                "rows in their order."
+            )
+        if self.draws and exceeds_memory(problem.rows):
+            raise ValueError(
+                f"{self} visits rows wholly at random, and these are in a file larger than half "
+                "the free memory; take SAGA(), which reads neighbours together."
+            )
+
+    def numbers(self, problem: RowProblem, l1: float, n_rows: int, empty: bool) -> dict[str, Any]:
         """How long its steps are, and how they fall."""
         return neutral(problem.loss, n_rows) | step_numbers(self, problem, empty)
 
@@ -107,11 +126,11 @@ class SAGA(Rule):
         return own("SAGA(step=...)", chosen)
 
 
-def step_numbers(rule: SAGA, problem: LinearProblem, empty: bool) -> dict[str, Any]:
+def step_numbers(rule: SAGA, problem: RowProblem, empty: bool) -> dict[str, Any]:
     """Numbers of its steps; those of `Rule.numbers` that are not neutral."""
     mean, largest = problem.norms
     share = intercept_share(problem, mean)
-    numbers: dict[str, Any] = {"method": sgd.SAGA, "intercept_step": share}
+    numbers: dict[str, Any] = {"method": rule.memory.method, "intercept_step": share}
     if rule.step is not None:
         return numbers | {"saga_step": rule.step, "falls": 0}
     if not math.isfinite(mean):  # the step would be zero, and the model stay where it is
@@ -130,7 +149,7 @@ def step_numbers(rule: SAGA, problem: LinearProblem, empty: bool) -> dict[str, A
     return numbers | {"saga_step": step, "tamed": 1}
 
 
-def intercept_share(problem: LinearProblem, mean: float) -> float:
+def intercept_share(problem: RowProblem, mean: float) -> float:
     """SAGA's step for the intercept in proportion to that for the features.
 
     So that it is at most `longest_intercept`, with a step of 1 / (3 L) in which the intercept
@@ -141,7 +160,7 @@ def intercept_share(problem: LinearProblem, mean: float) -> float:
     return min(1.0, longest * mean / (1.0 - longest)) if longest < 1.0 else 1.0
 
 
-def kinked_step(problem: LinearProblem, mean: float) -> float:
+def kinked_step(problem: RowProblem, mean: float) -> float:
     """A third of the way to the kink for the mean row; longer where features are many beside rows.
 
     No step is too long for a proximal point, however large a row is; one that is longer makes more

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from hogshare.interrupts import errstate
-from hogshare.problems.linear import LinearProblem
+from hogshare.problems.protocol import RowProblem
 from hogshare.rules.protocol import Rule
 
 
-def row_chances(problem: LinearProblem, rule: Rule, held_out: np.ndarray | None) -> np.ndarray:
+def row_chances(problem: RowProblem, rule: Rule, held_out: np.ndarray | None) -> np.ndarray:
     """How often an epoch visits each row on average.
 
     Half the visits go to all rows alike and half in proportion to how curved a row's loss can be.
@@ -43,7 +43,7 @@ def row_chances(problem: LinearProblem, rule: Rule, held_out: np.ndarray | None)
     return np.asarray(0.5 * chances + 0.5 * smoothness * (chances.sum() / total))
 
 
-def largest_share(problem: LinearProblem, rule: Rule, held_out: np.ndarray | None) -> float:
+def largest_share(problem: RowProblem, rule: Rule, held_out: np.ndarray | None) -> float:
     """Share of all visits that go to one row, at most."""
     if rule.sampling == "uniform":
         return 1.0 / problem.n_rows

@@ -6,14 +6,18 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from hogshare.kernels import losses, sgd
+from hogshare.kernels import losses
+from hogshare.rules.chosen import Chosen
+from hogshare.rules.duals import Duals
 from hogshare.rules.numbers import longest_intercept, neutral, smoothness_of
 from hogshare.rules.protocol import Rule
+from hogshare.rules.remembered import check_remembering
+from hogshare.rules.rowmemory import RowMemory
 from hogshare.rules.steps import StepSize
 from hogshare.words import own
 
 if TYPE_CHECKING:
-    from hogshare.problems.linear import LinearProblem
+    from hogshare.problems.protocol import RowProblem
 
 
 @dataclass(frozen=True)
@@ -41,18 +45,43 @@ class SDCA(Rule):
     'SDCA'
     """
 
+    memory: ClassVar[RowMemory] = Duals()
     has_kernels: ClassVar[bool] = True
     remembers: ClassVar[bool] = True
     is_sum: ClassVar[bool] = True
     turns_windows: ClassVar[bool] = True
 
-    def numbers(
-        self, problem: LinearProblem, l1: float, n_rows: int, empty: bool
-    ) -> dict[str, Any]:
+    def check(self, chosen: Chosen) -> None:
+        """Refuse what has no dual, or no sum over rows to begin with."""
+        super().check(chosen)
+        problem, start = check_remembering("SDCA", chosen), chosen.start
+        if chosen.plane.is_lock_free:
+            raise ValueError(
+                "SDCA needs private copies: use Shared() instead of exchange=None, or SAGA()."
+            )
+        if problem.loss in losses.COUPLED:
+            raise ValueError(
+                "SDCA moves one column of a row at a time, and "
+                f"loss={problem.loss!r} couples them; use SAGA() or SGD(), or loss='log_loss' for "
+                "each class against the rest."
+            )
+        if problem.l2 == 0.0:
+            raise ValueError(
+                "SDCA needs an l2 part in the penalty: use penalty='l2', or 'elasticnet' with "
+                "l1_ratio < 1, and alpha > 0; or SAGA()."
+            )
+        if start is not None and start.memory is None and not start.is_zero():
+            raise ValueError(
+                "SDCA starts from zero, or from a model of SDCA or SAGA on the same rows: its "
+                "model is a sum over the rows' dual variables, which this start model does not "
+                "have (memory)."
+            )
+
+    def numbers(self, problem: RowProblem, l1: float, n_rows: int, empty: bool) -> dict[str, Any]:
         """Its scale, and how far the intercept goes; from nothing, how a first epoch begins."""
         smoothness = smoothness_of(problem)
         numbers = neutral(problem.loss, n_rows) | {
-            "method": sgd.DUAL,
+            "method": self.memory.method,
             "dual_scale": (1.0 - l1) * problem.alpha * n_rows,
             "threshold": l1 / (1.0 - l1),
             "intercept_step": longest_intercept(problem) / (3.0 * smoothness),

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from hogshare import ranges
+from hogshare.rules.chosen import Chosen
 from hogshare.rules.protocol import Rule
 from hogshare.words import nearest
 
@@ -52,6 +53,41 @@ class SGD(Rule):
     def step(self, gradient: np.ndarray, eta: float) -> None:
         """The gradient times the step size."""
         np.multiply(gradient, eta, out=gradient)
+
+    def check(self, chosen: Chosen) -> None:
+        """Refuse mini-batches of rows in copies, and writes of one coordinate without meaning."""
+        super().check(chosen)
+        plane, has_rows = chosen.plane, chosen.problem.has_rows
+        if has_rows and self.batch > 1 and (plane.has_copies or plane.has_homes):
+            raise ValueError(
+                f"SGD(batch={self.batch}) computes a mini-batch from one read of a vector that "
+                "others write meanwhile; that needs Shared(exchange=None), or a Master. With "
+                "private copies use batch=1."
+            )
+        if self.coordinate is not None:
+            self._check_coordinate(chosen)
+
+    def _check_coordinate(self, chosen: Chosen) -> None:
+        what = f"SGD(coordinate={self.coordinate!r})"
+        if not chosen.problem.has_rows:
+            raise ValueError(
+                f"{what} draws among the features of a linear problem's rows; leave it out, and "
+                "return the places that the gradient has written."
+            )
+        if not chosen.plane.is_lock_free:
+            raise ValueError(
+                f"{what} writes one coordinate of a vector that others write meanwhile: that needs "
+                "plane=Shared(exchange=None). With another plane leave coordinate out."
+            )
+        if chosen.step is not None and chosen.step.kind in ("pa1", "pa2"):
+            raise ValueError(
+                f"{what} takes a coordinate of a gradient, and StepSize({chosen.step.kind!r}) has "
+                "none: its step is meant for a whole row. Use another StepSize."
+            )
+        if chosen.block is not None:
+            raise ValueError(
+                f"{what} counts writes of one coordinate, and each block is one: leave block out."
+            )
 
     def __post_init__(self) -> None:
         if isinstance(self.average, bool):

@@ -13,9 +13,8 @@ from hogshare import machine
 from hogshare.engine.stops import Stop
 from hogshare.planes import Plane
 from hogshare.planes.shared import row_nanoseconds
-from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
-from hogshare.problems.protocol import Problem, by_gradient, has_rows
+from hogshare.problems.protocol import Problem, RowProblem, by_gradient, has_rows
 from hogshare.runtimes.caller import Caller
 from hogshare.runtimes.spinning import end_spinning
 from hogshare.runtimes.threads import Threads
@@ -79,7 +78,7 @@ def usable_workers(n_jobs: int | None) -> int:
     return max(1, count)
 
 
-def computing_ns(problem: LinearProblem, epochs: int) -> float:
+def computing_ns(problem: RowProblem, epochs: int) -> float:
     """Nanoseconds that one worker would compute."""
     return problem.n_rows * row_nanoseconds(problem) * min(epochs, EXPECTED_EPOCHS)
 
@@ -92,7 +91,7 @@ def worthwhile_workers(work: Work) -> int:
     return max(1, min(by_time, by_exchange))
 
 
-def _are_shared(problem: LinearProblem) -> bool:
+def _are_shared(problem: RowProblem) -> bool:
     """Whether processes can have the rows without a copy."""
     return problem.rows.data.size > 0 and sharing.find(problem.rows.data) is not None
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from hogshare import forks
 from hogshare.engine.checks import AtRest
-from hogshare.engine.intercepts import Each
 from hogshare.engine.keeping import OnEpoch as OnEpoch
 from hogshare.engine.session import Session
 from hogshare.interrupts import Holding
 from hogshare.kernels import layout
+from hogshare.kernels.parts import Each
 from hogshare.problems.model import Model
 from hogshare.runtimes.pool import pool, wait_for
 

@@ -28,7 +28,7 @@ from hogshare.planes.shared import (
     exchange_interval,
 )
 from hogshare.problems.linear import effective_l1_ratio
-from hogshare.problems.rows import block_rows
+from hogshare.problems.linear.rows import block_rows
 from hogshare.shm.turns import BLOCKS, NANOSECONDS, PUSHES, ROWS
 
 LEAST_TURNS = 4  # of a run that has measured something

@@ -20,9 +20,8 @@ from hogshare.engine.checkpoints import Checkpoint
 from hogshare.engine.stops import Stop
 from hogshare.kernels import schedules
 from hogshare.planes import Master, Plane, Shared
-from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
-from hogshare.problems.protocol import Problem, has_rows
+from hogshare.problems.protocol import Problem, RowProblem, has_rows
 from hogshare.rules.automatic import automatic_rule
 from hogshare.rules.protocol import Rule
 from hogshare.rules.saga import SAGA
@@ -75,7 +74,7 @@ def problem_of(problem: Any, others: tuple[Any, ...] = ()) -> Problem:
     )
 
 
-def linear_of(algorithm: str, problem: Any, others: tuple[Any, ...] = ()) -> LinearProblem:
+def linear_of(algorithm: str, problem: Any, others: tuple[Any, ...] = ()) -> RowProblem:
     """The problem of an algorithm that remembers rows, which has to be a linear one."""
     problem = problem_of(problem, others)
     if has_rows(problem):

@@ -2,7 +2,7 @@
 
 Where rows are few and features unequal, workers that take steps by single rows come no closer for
 hundreds of epochs, and methods that pass over all rows for a step are the better tool. Every
-iterate is looked at as the run's model was (`hogshare.engine.optimality`), which costs nothing
+iterate is looked at as the run's model was (`problems.linear.optimality`), which costs nothing
 besides: the gradient that a step needs is that of the look. So a fit ends where the model that is
 returned, in its own precision, meets what was asked for, and nowhere else, except that iterations
 run out or that rounding lets it come no closer; the answer says which.
@@ -19,13 +19,19 @@ import numpy as np
 import scipy.optimize
 
 from hogshare.engine.checks import Checks
-from hogshare.engine.curvature import Curvature, DoubleRows, by_factors, by_products, by_signs
-from hogshare.engine.intercepts import Each
-from hogshare.engine.optimality import Optimality
 from hogshare.engine.stops import Stop
 from hogshare.interrupts import errstate
-from hogshare.problems.linear import LinearProblem
+from hogshare.kernels.parts import Each
+from hogshare.problems.linear.curvature import (
+    Curvature,
+    DoubleRows,
+    by_factors,
+    by_products,
+    by_signs,
+)
+from hogshare.problems.linear.optimality import Optimality
 from hogshare.problems.model import Model
+from hogshare.problems.protocol import RowProblem
 
 METHODS = ("lbfgs", "newton-cg", "newton-cholesky")
 FEW = 300  # features times columns and one, up to which a step by factors costs a few of lbfgs's
@@ -76,7 +82,7 @@ class Point:
         Which coordinates are not held.
     """
 
-    def __init__(self, problem: LinearProblem, x: np.ndarray, each: Each, n_parts: int) -> None:
+    def __init__(self, problem: RowProblem, x: np.ndarray, each: Each, n_parts: int) -> None:
         features, dtype = problem.n_features, problem.dtype
         if len(x) > 1 and problem.l1 == 0.0:
             # of the softmax any shift of all columns is as good, and this one the least penalised
@@ -108,7 +114,7 @@ class Descent:
 
     def __init__(
         self,
-        problem: LinearProblem,
+        problem: RowProblem,
         model: Model,
         stop: Stop,
         iterations: int,
@@ -235,11 +241,11 @@ def _better(descent: Descent, step: np.ndarray, stays: bool) -> Point | None:
     return None
 
 
-def _size(problem: LinearProblem, x: np.ndarray) -> float:
+def _size(problem: RowProblem, x: np.ndarray) -> float:
     return _sum(x[:, : problem.n_features])
 
 
-def _on_its_side(problem: LinearProblem, here: Point, x: np.ndarray) -> np.ndarray:
+def _on_its_side(problem: RowProblem, here: Point, x: np.ndarray) -> np.ndarray:
     """Coefficients that have passed zero, or left it uphill, are zero instead."""
     features = problem.n_features
     before = here.x[:, :features]
@@ -259,7 +265,7 @@ STEPS: dict[str, Callable[[Descent], None]] = {
 }
 
 
-def method_for(problem: LinearProblem, wish: str | None) -> str:
+def method_for(problem: RowProblem, wish: str | None) -> str:
     """The method that suits a problem, if it is not one of Newton's that is wished for."""
     if wish in METHODS and wish != "lbfgs":
         return wish
@@ -270,7 +276,7 @@ def method_for(problem: LinearProblem, wish: str | None) -> str:
 
 
 def finish(
-    problem: LinearProblem,
+    problem: RowProblem,
     model: Model,
     stop: Stop,
     method: str,
@@ -286,7 +292,7 @@ def finish(
 
     Parameters
     ----------
-    problem : LinearProblem
+    problem : RowProblem
         With the log loss of one column or the multinomial loss.
     model : Model
     stop : Stop

@@ -11,13 +11,10 @@ from hogshare.engine.checks import check_criterion
 from hogshare.engine.stops import Stop
 from hogshare.interrupts import errstate
 from hogshare.planes import Plane
-from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Handed, Model
-from hogshare.problems.protocol import Problem, has_rows
-from hogshare.problems.rows import exceeds_memory
-from hogshare.rules.automatic import COUPLED
+from hogshare.problems.protocol import Problem, RowProblem, has_rows
+from hogshare.rules.chosen import Chosen
 from hogshare.rules.protocol import Rule
-from hogshare.rules.remembered import check_start
 from hogshare.rules.steps import StepSize
 from hogshare.words import listed, own
 
@@ -43,25 +40,19 @@ def refuse(
     StepSize
         The given one, or the default of such a problem.
     """
-    if problem.has_rows and not rule.has_kernels:
-        raise ValueError(
-            f"{type(rule).__name__} makes steps of gradients, and the rows of a linear problem are "
-            "stepped through by SGD, SDCA or SAGA: use one of those, or state the problem by its "
-            "gradient (problems.user)."
+    rule.check(
+        Chosen(
+            problem=problem,
+            plane=plane,
+            step=step,
+            stop=stop,
+            start=start,
+            shuffle=shuffle,
+            block=block,
         )
+    )
     if rule.remembers:
-        if not has_rows(problem):
-            raise ValueError(
-                f"{type(rule).__name__} remembers a number for each row of a linear problem, and "
-                "of this one only gradients of blocks are known: use SGD()."
-            )
-        check_memory(problem, rule, plane, step, shuffle, start)
         step = StepSize("constant")
-    if plane.has_master and plane.cutoff is not None and rule.average:
-        raise ValueError(
-            f"{own('SGD(average=...)')} counts every step, and Master(cutoff=...) drops some: "
-            "leave out one."
-        )
     if block is not None:
         ranges.whole(1, block=block)
     if trace is not None:
@@ -70,28 +61,22 @@ def refuse(
         raise ValueError("gradients=True records them on the trace: ask for one, trace=4.")
     if not has_rows(problem):
         step = step or StepSize("constant")
-        check_outside(rule, step, stop)
+        check_outside(step, stop)
         return step
     step = step or StepSize()
-    check(problem, rule, plane, step, stop, start, block)
+    check(problem, rule, step, stop, start)
     check_gradients(problem, gradients)
     check_criterion(problem, stop)
-    check_confirm(rule, stop)
     check_units(problem, rule, plane, stop)
     return step
 
 
-def check_outside(rule: Rule, step: StepSize, stop: Stop) -> None:
+def check_outside(step: StepSize, stop: Stop) -> None:
     """Refuse what is for the rows of linear problems, where steps are by a gradient."""
     if step.kind not in PROPORTIONAL:
         raise ValueError(
             f"The step {step.kind!r} is computed from a linear problem; for a gradient of your own "
             f"use {listed(PROPORTIONAL)}, as in StepSize('constant', eta0=0.01)."
-        )
-    if rule.coordinate is not None:
-        raise ValueError(
-            f"SGD(coordinate={rule.coordinate!r}) draws among the features of a linear problem's "
-            "rows; leave it out, and return the places that the gradient has written."
         )
     if stop.validation is not None:
         raise ValueError(
@@ -106,23 +91,8 @@ def check_outside(rule: Rule, step: StepSize, stop: Stop) -> None:
         )
 
 
-def check(
-    problem: LinearProblem,
-    rule: Rule,
-    plane: Plane,
-    step: StepSize,
-    stop: Stop,
-    start: Model | None,
-    block: int | None,
-) -> None:
+def check(problem: RowProblem, rule: Rule, step: StepSize, stop: Stop, start: Model | None) -> None:
     """Refuse combinations of a linear problem that do not make sense."""
-    if rule.batch > 1 and (plane.has_copies or plane.has_homes):
-        raise ValueError(
-            f"SGD(batch={rule.batch}) computes a mini-batch from one read of a vector that others "
-            "write meanwhile; that needs Shared(exchange=None), or a Master. With private copies "
-            "use batch=1."
-        )
-    check_coordinate(rule, plane, step, block)
     if step.kind == "optimal" and problem.alpha == 0.0:
         raise ValueError(
             "alpha must be > 0 since the step size is 'optimal', which is computed from alpha; "
@@ -172,78 +142,8 @@ def check(
             held = np.asarray(start.coef).astype(problem.dtype)
         if not np.isfinite(held).all():
             raise ValueError(f"{own('The start model')} has a coef too large for {problem.dtype}.")
-        if start.memory is not None and rule.remembers:
-            check_start(problem, start.memory)
-
-
-def check_coordinate(rule: Rule, plane: Plane, step: StepSize, block: int | None) -> None:
-    """Refuse writes of one coordinate where they have no meaning."""
-    if rule.coordinate is None:
-        return
-    what = f"SGD(coordinate={rule.coordinate!r})"
-    if not plane.is_lock_free:
-        raise ValueError(
-            f"{what} writes one coordinate of a vector that others write meanwhile: that needs "
-            "plane=Shared(exchange=None). With another plane leave coordinate out."
-        )
-    if step.kind in ("pa1", "pa2"):
-        raise ValueError(
-            f"{what} takes a coordinate of a gradient, and StepSize({step.kind!r}) has none: its "
-            "step is meant for a whole row. Use another StepSize."
-        )
-    if block is not None:
-        raise ValueError(
-            f"{what} counts writes of one coordinate, and each block is one: leave block out."
-        )
-
-
-def check_memory(
-    problem: LinearProblem,
-    rule: Rule,
-    plane: Plane,
-    step: StepSize | None,
-    shuffle: bool,
-    start: Model | None,
-) -> None:
-    """Refuse what the rules that remember rows cannot do."""
-    name = type(rule).__name__
-    if plane.has_master or plane.has_homes:
-        raise ValueError(f"{name} needs a shared vector: use plane=Shared(), or rule=SGD().")
-    if step is not None:
-        raise ValueError(f"{name} has no schedule of step sizes; leave `step` out.")
-    if not rule.is_sum:
-        if rule.draws and not shuffle:
-            raise ValueError(
-                f"{rule} draws rows at random; leave shuffle=False out, or take SAGA() for the "
-                "rows in their order."
-            )
-        if rule.draws and exceeds_memory(problem.rows):
-            raise ValueError(
-                f"{rule} visits rows wholly at random, and these are in a file larger than half "
-                "the free memory; take SAGA(), which reads neighbours together."
-            )
-        return
-    if plane.is_lock_free:
-        raise ValueError(
-            "SDCA needs private copies: use Shared() instead of exchange=None, or SAGA()."
-        )
-    if problem.loss in COUPLED:
-        raise ValueError(
-            f"SDCA moves one column of a row at a time, and loss={problem.loss!r} couples them; "
-            "use SAGA() or SGD(), or loss='log_loss' for each class against the rest."
-        )
-    if problem.l2 == 0.0:
-        raise ValueError(
-            "SDCA needs an l2 part in the penalty: use penalty='l2', or 'elasticnet' with "
-            "l1_ratio < 1, and alpha > 0; or SAGA()."
-        )
-    if start is None or start.memory is not None:
-        return
-    if not start.is_zero():
-        raise ValueError(
-            "SDCA starts from zero, or from a model of SDCA or SAGA on the same rows: its model is "
-            "a sum over the rows' dual variables, which this start model does not have (memory)."
-        )
+        if start.memory is not None:
+            rule.memory.check(problem, start.memory)
 
 
 def check_simulated(rule: Rule, plane: Plane) -> None:
@@ -255,16 +155,7 @@ def check_simulated(rule: Rule, plane: Plane) -> None:
         )
 
 
-def check_confirm(rule: Rule, stop: Stop) -> None:
-    """Refuse to confirm a model that is not meant to be the optimum's."""
-    if stop.confirm and not rule.remembers:
-        raise ValueError(
-            "Stop(confirm=True) asks whether the optimum is reached, around which SGD hovers: use "
-            "SDCA() or SAGA()."
-        )
-
-
-def check_units(problem: LinearProblem, rule: Rule, plane: Plane, stop: Stop) -> None:
+def check_units(problem: RowProblem, rule: Rule, plane: Plane, stop: Stop) -> None:
     """Refuse columns in units of their own where the penalty would not know of them."""
     fits = rule.remembers and not rule.is_sum and plane.has_copies and not stop.looks
     if problem.divisors is None or fits:
@@ -274,7 +165,7 @@ def check_units(problem: LinearProblem, rule: Rule, plane: Plane, stop: Stop) ->
     )
 
 
-def check_gradients(problem: LinearProblem, gradients: bool) -> None:
+def check_gradients(problem: RowProblem, gradients: bool) -> None:
     """Refuse gradients where there is none."""
     if gradients:
         from hogshare.theory.gradients import check_smooth

@@ -22,7 +22,6 @@ from hogshare.engine.confirming import Confirmation, can_go_on, go_on
 from hogshare.engine.description import describe
 from hogshare.engine.gradient_checks import GradientChecks
 from hogshare.engine.keeping import Keeper
-from hogshare.engine.memory import memory_of
 from hogshare.engine.outside import Outside
 from hogshare.engine.resuming import restore
 from hogshare.engine.session import Session
@@ -189,7 +188,7 @@ class Run:
             over = time.perf_counter()
             session.restore_sums()
             model = session.model(last=self.runner.is_private)
-            remembered = memory_of(session)
+            remembered = session.remembered()
             self.squares = sum_of_squares(model.coef)
             is_finite = model.is_finite(self.squares)
         self.seconds["run"] = over - self.ready

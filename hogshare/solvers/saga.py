@@ -6,7 +6,8 @@ from typing import Any, Never
 
 from hogshare.engine.stops import Stop
 from hogshare.planes.shared import Shared
-from hogshare.problems.linear import LinearProblem, effective_l1_ratio
+from hogshare.problems.linear import effective_l1_ratio
+from hogshare.problems.protocol import RowProblem
 from hogshare.report import Report
 from hogshare.rules.saga import SAGA
 from hogshare.solvers.choices import linear_of
@@ -14,7 +15,7 @@ from hogshare.solvers.solving import solve
 
 
 def asaga(
-    problem: LinearProblem,
+    problem: RowProblem,
     *others: Never,
     n_workers: int = -1,
     step: float | str = "auto",
@@ -96,7 +97,7 @@ def asaga(
 
 
 def prox_asaga(
-    problem: LinearProblem,
+    problem: RowProblem,
     *others: Never,
     n_workers: int = -1,
     step: float | str = "auto",

@@ -110,7 +110,7 @@ def solve(
         When to end; a number is so many epochs.
     shuffle : bool, default=True
         Whether each epoch visits the rows in a new order: scikit-learn's for rows of up to 16 MB,
-        and by windows of neighbours for more and for `SAGA` (`hogshare.problems.rows.windows`).
+        and by windows of neighbours for more and for `SAGA` (`problems.linear.rows.windows`).
     seed : int, RandomState or None, default=None
         Of the row order. With one worker the same seed gives the same model bit for bit; with more
         the run depends on their timing.

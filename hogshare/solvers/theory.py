@@ -15,12 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hogshare import theory
-from hogshare.engine.optimality import Optimality
 from hogshare.interrupts import errstate
 from hogshare.kernels import schedules
-from hogshare.problems.linear import LinearProblem
+from hogshare.problems.linear.optimality import Optimality
 from hogshare.problems.model import Model
-from hogshare.problems.protocol import Problem, by_gradient, has_rows
+from hogshare.problems.protocol import Problem, RowProblem, by_gradient, has_rows
 from hogshare.report import Report, largest_of, mean_of, p95_of
 from hogshare.rules.steps import StepSize, optimal_start
 from hogshare.theory.smoothness import as_matrix
@@ -255,7 +254,7 @@ class Objective(NamedTuple):
 
 
 def _of_rows(
-    problem: LinearProblem,
+    problem: RowProblem,
     report: Report,
     start: Model | None,
     rows_per_gradient: int,
@@ -298,7 +297,7 @@ def _nothing(reason: str) -> dict[str, Any]:
 
 
 def _start_and_noise(
-    problem: LinearProblem, last: Model, start: Model | None, n_rows: int, on_support: bool
+    problem: RowProblem, last: Model, start: Model | None, n_rows: int, on_support: bool
 ) -> tuple[float, float]:
     """Objective where the run started, and the larger of the noises there and at its end."""
     if start is None:
@@ -313,7 +312,7 @@ def _start_and_noise(
     return at.objective, max(noises)
 
 
-def lower_bound(problem: LinearProblem, model: Model) -> tuple[float, str]:
+def lower_bound(problem: RowProblem, model: Model) -> tuple[float, str]:
     """What the optimum is not below, and how that is known.
 
     With l2 the dual objective at the slopes of a model, if that is above zero; no loss is negative.
@@ -450,7 +449,7 @@ def mean_steps(
     return np.array(means)
 
 
-def _sparsity(problem: LinearProblem) -> dict[str, Any]:
+def _sparsity(problem: RowProblem) -> dict[str, Any]:
     """Hogwild!'s numbers of the features; the intercept, which all rows share, is left out."""
     found = theory.sparsity(as_matrix(problem))
     return {

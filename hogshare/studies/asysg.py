@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from hogshare import problems
-from hogshare.problems.linear import LinearProblem
+from hogshare.problems.protocol import RowProblem
 from hogshare.ranges import count, positive
 from hogshare.report import Report
 from hogshare.simulation import Network, Simulator, blocktimes
@@ -167,7 +167,7 @@ def speedups(
     }
 
 
-def draw_problem(seed: int) -> LinearProblem:
+def draw_problem(seed: int) -> RowProblem:
     """Least squares with noise, on standard normal rows."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((ROWS, FEATURES))
@@ -179,7 +179,7 @@ def draw_problem(seed: int) -> LinearProblem:
 
 def run(
     algorithm: str,
-    problem: LinearProblem,
+    problem: RowProblem,
     n_workers: int,
     law: str,
     ceiling: float | None,

@@ -28,7 +28,7 @@ from hogshare import barriers, problems
 from hogshare.engine.stops import Stop
 from hogshare.interrupts import errstate
 from hogshare.planes import Master
-from hogshare.problems.linear import LinearProblem
+from hogshare.problems.protocol import RowProblem
 from hogshare.ranges import count, positive
 from hogshare.rules.sgd import SGD
 from hogshare.rules.steps import StepSize
@@ -134,7 +134,7 @@ def figure(
 class Rows:
     """Rows, and the model that explains them."""
 
-    problem: LinearProblem
+    problem: RowProblem
     truth: np.ndarray
 
 

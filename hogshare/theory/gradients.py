@@ -14,9 +14,9 @@ import numpy as np
 
 from hogshare.kernels import losses
 from hogshare.kernels.gradients import add_gradient, sums_of
-from hogshare.problems.linear import LinearProblem
+from hogshare.problems.linear.rows import rows_at_once
 from hogshare.problems.model import Model
-from hogshare.problems.rows import rows_at_once
+from hogshare.problems.protocol import RowProblem
 from hogshare.ranges import at_least_one
 
 
@@ -56,7 +56,7 @@ class Gradient:
         return float(np.square(self.coef).sum() + np.square(self.intercept).sum())
 
 
-def unsmooth(problem: LinearProblem) -> str | None:
+def unsmooth(problem: RowProblem) -> str | None:
     """Say why an objective has no gradient everywhere; None if it has.
 
     Parameters
@@ -80,7 +80,7 @@ def unsmooth(problem: LinearProblem) -> str | None:
     return None
 
 
-def check_smooth(problem: LinearProblem) -> None:
+def check_smooth(problem: RowProblem) -> None:
     """Raise ValueError where the objective has no gradient everywhere."""
     reason = unsmooth(problem)
     if reason is not None:
@@ -90,7 +90,7 @@ def check_smooth(problem: LinearProblem) -> None:
         )
 
 
-def gradient(problem: LinearProblem, model: Model) -> Gradient:
+def gradient(problem: RowProblem, model: Model) -> Gradient:
     """Objective and gradient at a model's last iterate, over all rows.
 
     Parameters
@@ -156,7 +156,7 @@ def gradient(problem: LinearProblem, model: Model) -> Gradient:
 
 
 def gradient_noise(
-    problem: LinearProblem,
+    problem: RowProblem,
     model: Model,
     batch: int = 1,
     *,

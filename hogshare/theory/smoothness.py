@@ -18,7 +18,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from hogshare.interrupts import Holding, errstate
 from hogshare.kernels import losses
-from hogshare.problems.linear import LinearProblem
+from hogshare.problems.protocol import RowProblem
 from hogshare.ranges import positive
 from hogshare.theory.gradients import check_smooth
 
@@ -28,7 +28,7 @@ PIECE_VALUES = 1 << 17  # of the rows, squared at a time
 
 
 def lipschitz(
-    problem: LinearProblem, *, tol: float = 0.01, n_rows: int | None = None, seed: int = 0
+    problem: RowProblem, *, tol: float = 0.01, n_rows: int | None = None, seed: int = 0
 ) -> float:
     """Lipschitz constant L of the gradient of a linear problem's objective; paper's equation (4).
 
@@ -113,7 +113,7 @@ def lipschitz(
     return min(float(values[0]) + float(np.linalg.norm(residual)), trace)
 
 
-def coordinate_lipschitz(problem: LinearProblem) -> float:
+def coordinate_lipschitz(problem: RowProblem) -> float:
     """L_max, the largest Lipschitz constant along one coordinate; paper's equation (6).
 
     ``max_j curvature sum_i weight_i x_ij^2 / n + l2``; of the intercept, whose x is 1, without l2.
@@ -146,7 +146,7 @@ def coordinate_lipschitz(problem: LinearProblem) -> float:
     return max(largest, float(weight.sum())) if problem.fit_intercept else largest
 
 
-def as_matrix(problem: LinearProblem) -> Any:
+def as_matrix(problem: RowProblem) -> Any:
     """The rows as a matrix of NumPy or SciPy, without a copy of the values."""
     rows = problem.rows
     shape = problem.n_rows, problem.n_features
@@ -156,7 +156,7 @@ def as_matrix(problem: LinearProblem) -> Any:
     return sp.csr_array((rows.data, rows.indices.view(signed), rows.indptr), shape=shape)
 
 
-def heaviest(problem: LinearProblem) -> np.ndarray:
+def heaviest(problem: RowProblem) -> np.ndarray:
     """Weight of each row in the column where it weighs most; float64 of shape (n_rows,)."""
     rows = problem.rows
     own = rows.weight.astype(np.float64) if rows.weight.size else np.ones(problem.n_rows)
@@ -175,7 +175,7 @@ def _finite(squares: float) -> float:
     return squares
 
 
-def _curvature(problem: LinearProblem) -> float:
+def _curvature(problem: RowProblem) -> float:
     return losses.CURVATURE[losses.CODES[problem.loss]]
 
 

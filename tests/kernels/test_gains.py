@@ -6,8 +6,8 @@ import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression
 
 from hogshare import problems
-from hogshare.engine.confirming import gain_of, share_of_tolerance
-from hogshare.problems.columns import in_units, moments_of
+from hogshare.problems.linear.columns import in_units, moments_of
+from hogshare.problems.linear.gains import gain_of, share_of_tolerance
 from hogshare.problems.model import Model
 
 FORMS = pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "sparse"])

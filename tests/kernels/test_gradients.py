@@ -7,11 +7,11 @@ import pytest
 from scipy.special import logsumexp
 
 from hogshare import problems
-from hogshare.engine import optimality
-from hogshare.engine.intercepts import best_intercepts, best_without_features
-from hogshare.engine.optimality import Optimality
 from hogshare.kernels import gradients, losses
 from hogshare.kernels.conjugates import loss_conjugate
+from hogshare.problems.linear import optimality, rows
+from hogshare.problems.linear.intercepts import best_intercepts, best_without_features
+from hogshare.problems.linear.optimality import Optimality
 from hogshare.problems.model import Model
 
 FORMS = [("dense", "float32"), ("dense", "float64"), ("csr", "float32"), ("csr64", "float64")]
@@ -94,7 +94,7 @@ def test_columns_that_the_loss_couples(form):
 
 @pytest.mark.parametrize("settle", [None, 1e-9])
 def test_parts_add_up_to_the_whole(monkeypatch, settle):
-    monkeypatch.setattr("hogshare.engine.optimality.PART_VALUES", 10)
+    monkeypatch.setattr(optimality, "PART_VALUES", 10)
     problem, *_ = cases.problem("dense", columns=3)
     at, sizes = model(problem), []
 
@@ -121,7 +121,7 @@ def test_few_rows_at_a_time_are_the_same_as_all(monkeypatch, form, columns, know
     slopes = np.zeros((problem.n_rows, columns)) if known else None
     whole = Optimality(problem, at, slopes=slopes)
     for n_bytes in (1, 200, 1000):
-        monkeypatch.setattr("hogshare.problems.rows.CACHED_TWICE_BYTES", n_bytes)
+        monkeypatch.setattr(rows, "CACHED_TWICE_BYTES", n_bytes)
         few = Optimality(problem, at, slopes=slopes)
         assert few.objective == pytest.approx(whole.objective, rel=1e-12)
         assert few.gradient() == pytest.approx(whole.gradient(), rel=1e-12)

@@ -1,7 +1,6 @@
 """One view of dense and CSR rows, and the loops over a row's features."""
 
 import dataclasses
-import sys
 
 import cases
 import naive
@@ -28,6 +27,7 @@ from hogshare.kernels.rows import (
     squared_norm,
 )
 from hogshare.kernels.scores import add_losses
+from hogshare.problems.linear import problem as statement
 
 FORMS = [
     ("dense", "float32"),
@@ -164,8 +164,9 @@ def test_samples_longer_than_what_is_asked_for_ahead():
 
 def test_a_problem_looks_at_its_sample_once(monkeypatch):
     calls = []
-    linear = sys.modules["hogshare.problems.linear"]  # by its name it is the function in there
-    monkeypatch.setattr(linear, "norms_of", lambda rows, every: calls.append(every) or (1.0, 2.0))
+    monkeypatch.setattr(
+        statement, "norms_of", lambda rows, every: calls.append(every) or (1.0, 2.0)
+    )
     problem, *_ = cases.problem("csr")
     assert problem.sampled_norms == problem.sampled_norms == (1.0, 2.0)
     assert calls == [1]

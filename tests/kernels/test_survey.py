@@ -1,15 +1,14 @@
 """One pass over sparse rows against a pass for each thing."""
 
-import sys
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from hogshare import problems
 from hogshare.kernels.survey import FEW, PART_VALUES, STRIDE, survey
-from hogshare.problems import rows
-from hogshare.problems.rows import survey_rows
+from hogshare.problems.linear import problem as statement
+from hogshare.problems.linear import rows
+from hogshare.problems.linear.rows import survey_rows
 
 
 def looked_over(X, sizes=True):
@@ -135,11 +134,10 @@ def test_a_problem_takes_what_was_seen_and_looks_by_itself_otherwise(monkeypatch
     settings = {"loss": "log_loss", "penalty": "l2", "alpha": 1e-3, "l1_ratio": 0.0}
     settings |= {"fit_intercept": False, "epsilon": 0.0, "sample_weight": None}
     settings |= {"class_weight": None, "classes": np.array([0, 1])}
-    linear = sys.modules["hogshare.problems.linear"]  # by its name it is the function in there
     calls = []
-    monkeypatch.setattr(linear, "survey", lambda *args: calls.append(1) or survey(*args))
-    given = linear.build(X, y, **settings, seen=survey_rows(X, True))
-    alone = linear.build(X, y, **settings)
+    monkeypatch.setattr(statement, "survey", lambda *args: calls.append(1) or survey(*args))
+    given = statement.build(X, y, **settings, seen=survey_rows(X, True))
+    alone = statement.build(X, y, **settings)
     assert given.norms == given.sampled_norms
     assert not calls
     assert alone.norms == given.norms
@@ -149,7 +147,7 @@ def test_a_problem_takes_what_was_seen_and_looks_by_itself_otherwise(monkeypatch
     repeated = sp.csr_matrix(
         (np.ones(4), np.array([0, 0, 1, 2]), np.array([0, 2, 4])), shape=(2, 3)
     )
-    summed = linear.build(repeated, y[:2], **settings, seen=survey_rows(repeated, True))
+    summed = statement.build(repeated, y[:2], **settings, seen=survey_rows(repeated, True))
     assert summed.norms == (3.0, 4.0), "of the rows whose repeated columns were added up"
     np.testing.assert_array_equal(summed.nonzeros, [1, 1, 1])
 

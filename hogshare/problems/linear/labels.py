@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hogshare.kernels.labels import two_kinds
-from hogshare.problems.rows import frozen
+from hogshare.problems.arrays import frozen
 
 NUMBERS = tuple(map(np.dtype, ("float32", "float64", "int32", "int64")))  # of this byte order
 

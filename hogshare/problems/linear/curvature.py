@@ -16,9 +16,9 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
-from hogshare.engine.optimality import Optimality
 from hogshare.interrupts import errstate
-from hogshare.problems.linear import LinearProblem
+from hogshare.problems.linear.optimality import Optimality
+from hogshare.problems.protocol import RowProblem
 
 BLOCK_VALUES = 1 << 20  # of dense rows, which are weighted in a copy
 THIN = 0.1  # share of values that are stored, below which products of sparse matrices are faster
@@ -37,7 +37,7 @@ class Curvature:
 
     Parameters
     ----------
-    problem : LinearProblem
+    problem : RowProblem
         With the log loss of one column or the multinomial loss. Of the penalty its l2 part counts.
     look : Optimality
         At the model.
@@ -45,7 +45,7 @@ class Curvature:
         Its rows.
     """
 
-    def __init__(self, problem: LinearProblem, look: Optimality, doubles: DoubleRows) -> None:
+    def __init__(self, problem: RowProblem, look: Optimality, doubles: DoubleRows) -> None:
         self.problem = problem
         self.doubles = doubles
         rows = problem.rows
@@ -230,7 +230,7 @@ def by_products(curvature: Curvature, gradient: np.ndarray, free: np.ndarray) ->
     return step if step.any() else None
 
 
-def width_of(problem: LinearProblem) -> int:
+def width_of(problem: RowProblem) -> int:
     """Numbers of a column of the model: one a feature, and the intercept."""
     return problem.n_features + problem.fit_intercept
 
@@ -242,7 +242,7 @@ class DoubleRows:
     made once.
     """
 
-    def __init__(self, problem: LinearProblem) -> None:
+    def __init__(self, problem: RowProblem) -> None:
         rows = problem.rows
         shape = problem.n_rows, problem.n_features
         self.matrix: Any = None

@@ -13,6 +13,7 @@ from hogshare.kernels.parts import NOBODY, Helpers
 from hogshare.kernels.repeats import has_repeats
 from hogshare.kernels.rows import Rows
 from hogshare.kernels.survey import Survey, survey, survey_dense
+from hogshare.problems.arrays import FLOATS, frozen
 from hogshare.shm import sharing
 
 WINDOW_BYTES = 1 << 25  # of rows in a file that are read together
@@ -21,8 +22,7 @@ CACHED_TWICE_BYTES = 1 << 17  # of rows that are read twice, one time after the 
 NEIGHBOURS = 8  # rows of a window in memory, of which many do not fit in the caches
 NARROWED_BYTES = 1 << 26  # of 64-bit columns that are copied, if they fit, into 32 bits
 MANY = 1 << 17  # dense values that NumPy takes two and a half times as long to add up as a kernel
-FLOATS = (np.dtype(np.float32), np.dtype(np.float64))  # of this machine's byte order
-UNSIGNED = {  # as kernels read columns, of this machine's byte order too
+UNSIGNED = {  # as kernels read columns, of this machine's byte order
     np.dtype(np.int32): np.uint32,
     np.dtype(np.int64): np.uint64,
     np.dtype(np.uint32): np.uint32,
@@ -34,18 +34,6 @@ SAGA_NEIGHBOURS, SAGA_ABREAST = 4, 16  # the same for SAGA's rows that fit in th
 SAGA_ROWS = 4096  # so many at least; drawing the order of fewer takes next to nothing
 MAX_BLOCK_ROWS = 8192
 BLOCKS_PER_WORKER = 8  # per epoch: a slow worker delays its end by at most one block
-
-
-def frozen(array: np.ndarray) -> np.ndarray:
-    """A read-only, aligned, contiguous view (a copy only where the layout demands one).
-
-    So there is one kernel for arrays that may be written and that may not.
-    """
-    if not (array.flags.c_contiguous and array.flags.aligned):
-        array = np.require(array, requirements=["C", "A"])
-    array = array.view()
-    array.setflags(write=False)
-    return array
 
 
 def is_sparse(X: Any) -> bool:

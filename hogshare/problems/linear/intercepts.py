@@ -9,17 +9,14 @@ of Newton's method on one number per row.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from typing import Any
 
 import numpy as np
 
 from hogshare.interrupts import Holding
 from hogshare.kernels import losses
 from hogshare.kernels.intercepts import add_intercept_slopes
-from hogshare.problems.linear import LinearProblem
-
-Each = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+from hogshare.kernels.parts import Each
+from hogshare.problems.protocol import RowProblem
 
 MAX_STEPS = 12
 MAX_HALVINGS = 6
@@ -29,7 +26,7 @@ FAR = 4.0  # steps that are longer are mistrusted where curvatures fall off with
 FALLS_OFF = {losses.LOG_LOSS: 1.0, losses.MULTINOMIAL: 2.0, losses.MODIFIED_HUBER: 1.0}  # how fast
 
 
-def best_without_features(problem: LinearProblem) -> np.ndarray:
+def best_without_features(problem: RowProblem) -> np.ndarray:
     """Intercepts to begin at: the best ones of a model of zeros for the log loss of one column.
 
     Those are the log odds. Zeros for other losses, and where rows of a class are none or weigh
@@ -52,7 +49,7 @@ def best_without_features(problem: LinearProblem) -> np.ndarray:
 
 
 def best_intercepts(
-    problem: LinearProblem,
+    problem: RowProblem,
     margins: np.ndarray,
     start: np.ndarray,
     enough: float,
@@ -66,7 +63,7 @@ def best_intercepts(
 
     Parameters
     ----------
-    problem : LinearProblem
+    problem : RowProblem
         With a smooth loss.
     margins : ndarray of shape (n_rows * n_columns,), float64
         Of the rows, without intercepts.
@@ -132,7 +129,7 @@ def best_intercepts(
     return at
 
 
-def trusted(problem: LinearProblem, step: np.ndarray) -> np.ndarray:
+def trusted(problem: RowProblem, step: np.ndarray) -> np.ndarray:
     """The part of a long step of Newton's method along which the losses still fall.
 
     The curvature of the log loss changes by a factor of at most ``exp(d)`` over a distance d, and

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from hogshare.kernels.gradients import fill_margins
-from hogshare.problems.linear import LinearProblem
 from hogshare.problems.model import Model
+from hogshare.problems.protocol import RowProblem
 
 
-def separates(problem: LinearProblem, model: Model) -> bool:
+def separates(problem: RowProblem, model: Model) -> bool:
     """Whether every row that weighs anything is on its own class's side of a model.
 
     Without a penalty the log loss then falls towards zero along the model itself, and has no

@@ -10,7 +10,6 @@ import itertools
 
 import numpy as np
 
-from hogshare.engine.intercepts import Each, best_intercepts
 from hogshare.interrupts import errstate
 from hogshare.kernels import losses
 from hogshare.kernels.gradients import (
@@ -22,18 +21,19 @@ from hogshare.kernels.gradients import (
     sum_of_conjugates,
     sums_of,
 )
-from hogshare.problems.linear import LinearProblem
+from hogshare.kernels.parts import Each
+from hogshare.problems.linear.intercepts import best_intercepts
+from hogshare.problems.linear.rows import rows_at_once
+from hogshare.problems.linear.units import Units
 from hogshare.problems.model import Model, shrunk
-from hogshare.problems.rows import rows_at_once
-from hogshare.problems.units import Units
-from hogshare.rules.automatic import COUPLED
+from hogshare.problems.protocol import RowProblem
 
 HARDLY_SHRUNK = 0.999  # of what slopes are: the gap may be a thousandth of the objective too large
 PART_VALUES = 1 << 18  # of the rows, fewer of which are not worth a thread
 
 
 def components(
-    problem: LinearProblem,
+    problem: RowProblem,
     units: Units,
     coef: np.ndarray,
     of_losses: np.ndarray,
@@ -66,7 +66,7 @@ class Optimality:
 
     Parameters
     ----------
-    problem : LinearProblem
+    problem : RowProblem
     model : Model
         Its last iterate is looked at.
     slopes : ndarray of shape (n_rows, n_columns) or None, default=None
@@ -86,7 +86,7 @@ class Optimality:
 
     def __init__(
         self,
-        problem: LinearProblem,
+        problem: RowProblem,
         model: Model,
         *,
         slopes: np.ndarray | None = None,
@@ -149,7 +149,7 @@ class Optimality:
     def gradient(self) -> float:
         """Largest component of the gradient mapping, intercepts included.
 
-        In the columns' units: see `hogshare.problems.units`, also for what it is with l1.
+        In the columns' units: see `hogshare.problems.linear.units`, also for what it is with l1.
         """
         problem, n_rows = self.problem, max(1, self.problem.n_rows)
         of_losses = self._sides.sum(axis=0).T / n_rows
@@ -204,7 +204,7 @@ class Optimality:
         l1, l2 = problem.l1, problem.l2
         shrink = np.ones((2, problem.n_columns))
         slack = 0.0
-        if problem.fit_intercept and problem.loss in COUPLED:
+        if problem.fit_intercept and problem.loss in losses.COUPLED:
             sums = np.abs(self._slope_sums.sum(axis=0)) / n_rows
             slack = float(sums @ (1.0 + 2.0 * np.abs(self.intercept)))
         elif problem.fit_intercept:
@@ -220,7 +220,7 @@ class Optimality:
         if l2 == 0.0:
             reach = np.abs(gradient).max(axis=0, initial=0.0)
             within = l1 / np.maximum(reach, max(l1, np.finfo(float).tiny))
-            shrink *= within.min() if problem.loss in COUPLED else within
+            shrink *= within.min() if problem.loss in losses.COUPLED else within
         else:
             excess = np.maximum(np.abs(gradient) - l1, 0.0)
             dual -= float(np.square(excess).sum()) / (2.0 * l2)
@@ -254,7 +254,7 @@ class Optimality:
         return sum(self._each(conjugates, self._parts))
 
 
-def parts_of(problem: LinearProblem, n_parts: int) -> list[tuple[int, int]]:
+def parts_of(problem: RowProblem, n_parts: int) -> list[tuple[int, int]]:
     """Cut the rows into parts of even size, as many as are worth it."""
     count = max(1, min(n_parts, problem.nnz // PART_VALUES, problem.n_rows))
     borders = np.linspace(0, problem.n_rows, count + 1).astype(int)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,12 +15,13 @@ from hogshare.kernels.rows import Rows
 from hogshare.kernels.scores import add_losses
 from hogshare.kernels.survey import Survey, survey, survey_dense
 from hogshare.once import once
+from hogshare.problems.arrays import frozen
 from hogshare.problems.digits import DIGITS, digits
-from hogshare.problems.labels import distinct
+from hogshare.problems.linear.labels import distinct
+from hogshare.problems.linear.rows import as_rows, check_sparse, each_column_once, is_sparse
+from hogshare.problems.linear.sharpness import row_sizes, sharpness_of
+from hogshare.problems.linear.units import Features, Units, features_of, units_of
 from hogshare.problems.model import Model
-from hogshare.problems.rows import as_rows, check_sparse, each_column_once, frozen, is_sparse
-from hogshare.problems.sharpness import row_sizes, sharpness_of
-from hogshare.problems.units import Features, Units, features_of, units_of
 from hogshare.words import nearest
 
 REGRESSION_LOSSES = (
@@ -187,7 +188,7 @@ class LinearProblem:
 
     @once
     def sharpness(self) -> float:
-        """See `hogshare.problems.sharpness`; looked at once too."""
+        """See `hogshare.problems.linear.sharpness`; looked at once too."""
         return sharpness_of(self.loss, self.row_sizes(), self.rows.y, self.sample_every)
 
     def row_sizes(self) -> np.ndarray:
@@ -196,7 +197,7 @@ class LinearProblem:
 
     @once
     def units(self) -> Units:
-        """See `hogshare.problems.units`; of what a sample says too little of, by all rows."""
+        """See `problems.linear.units`; of what a sample says too little of, by all rows."""
         sampled, rows = self._sampled_features, self.rows
         unknown = np.flatnonzero(~sampled.known)
         if self.is_sparse:
@@ -221,6 +222,14 @@ class LinearProblem:
             return self.features
         every = self.sample_every if self.is_sparse else max(1, self.n_rows // UNIT_ROWS)
         return features_of(self.rows, self.n_features, self.fit_intercept, every)
+
+    def with_rows(self, rows: Rows, divisors: np.ndarray | None = None) -> LinearProblem:
+        """The same problem of other rows; nothing has been seen of them yet.
+
+        divisors : by what their features have been divided; None: as those of these rows
+        """
+        divisors = self.divisors if divisors is None else divisors
+        return replace(self, rows=rows, seen=None, divisors=divisors)
 
     def objective(self, coef: np.ndarray, intercept: np.ndarray) -> float:
         """Objective at a model.

@@ -2,7 +2,7 @@
 
 With an intercept, ``w x + b`` is ``w (x - m) + (b + w m)``, and the intercept is not penalised: the
 same problem. So is one with columns divided by something, where the penalty is still that on the
-coefficients of the columns as they were (`LinearProblem.divisors`). A step that is short enough for
+coefficients of the columns as they were (`RowProblem.divisors`). A step that is short enough for
 a column of years, or of cents beside millions, is far too short for all others; with columns alike
 it suits all.
 
@@ -20,9 +20,9 @@ from hogshare.interrupts import errstate
 from hogshare.kernels import losses
 from hogshare.kernels.columns import add_moments, change_units
 from hogshare.kernels.rows import Rows
-from hogshare.problems.linear import LinearProblem
+from hogshare.problems.arrays import frozen
 from hogshare.problems.model import Model
-from hogshare.problems.rows import frozen
+from hogshare.problems.protocol import RowProblem
 
 SAMPLE = 256  # rows that tell whether it is worth a pass over all
 SHORTER = 10.0  # times that steps are too short, from which a copy is worth it
@@ -49,11 +49,11 @@ class Columns:
     middle: np.ndarray
     divisors: np.ndarray | None
 
-    def recast(self, problem: LinearProblem) -> LinearProblem:
+    def recast(self, problem: RowProblem) -> RowProblem:
         """State the problem with a copy of its rows."""
         data = in_units(problem.rows.data, self.middle, self.divisors)
         rows = problem.rows._replace(data=data)
-        return replace(problem, rows=rows, seen=None, divisors=self.divisors)
+        return problem.with_rows(rows, self.divisors)
 
     def inward(self, model: Model) -> Model:
         """Of the recast problem, from that of the rows as they were."""
@@ -98,7 +98,7 @@ def in_units(data: np.ndarray, middle: np.ndarray, units: np.ndarray | None = No
     return out
 
 
-def suited(problem: LinearProblem) -> Columns | None:
+def suited(problem: RowProblem) -> Columns | None:
     """Middles and units where steps are far too short without (`SHORTER`); None elsewhere.
 
     A sample tells whether that may be. What it misses, a few rows that are much larger than all
@@ -114,7 +114,7 @@ def suited(problem: LinearProblem) -> Columns | None:
     return columns if columns is None or every == 1 else _columns(problem, mean, 1)
 
 
-def is_carried(problem: LinearProblem, largest: float) -> bool:
+def is_carried(problem: RowProblem, largest: float) -> bool:
     """Whether the penalty makes every epoch come nearer by so much (`CARRIED`), however rows are.
 
     largest : squared norm of a row
@@ -122,14 +122,14 @@ def is_carried(problem: LinearProblem, largest: float) -> bool:
     return sharpness(problem) * largest <= CARRIED * problem.l2 * problem.n_rows
 
 
-def sharpness(problem: LinearProblem) -> float:
+def sharpness(problem: RowProblem) -> float:
     """Bound of the losses' curvature, or what counts as it."""
     if problem.loss in losses.KINKED:
         return problem.sharpness
     return losses.CURVATURE[losses.CODES[problem.loss]]
 
 
-def _columns(problem: LinearProblem, mean: float, every: int) -> Columns | None:
+def _columns(problem: RowProblem, mean: float, every: int) -> Columns | None:
     """Middles and units by every so many rows; None if steps are not much too short.
 
     A step is as short as the rows' mean squared norm asks for, and should not be for a column whose

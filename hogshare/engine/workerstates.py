@@ -1,0 +1,90 @@
+"""What a rule of one's own keeps with each worker from step to step: moments, means, counts.
+
+Who writes: worker `me` its own row of each array, in `Rule.step`; a checkpoint's restoring all of
+them, before anybody works. Who reads: the same, and a checkpoint while nobody works. Who frees: the
+session's owner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from hogshare.planes.protocol import Shapes
+from hogshare.rules.protocol import Rule
+
+PREFIX = "rule_"  # of the names of these arrays among a run's
+
+
+def state_shapes(rule: Rule, n_params: int, n_workers: int) -> Shapes:
+    """The arrays that a rule asks for, a row for each worker.
+
+    Raises
+    ------
+    TypeError
+        If it asks for something else.
+    """
+    asked, shapes = rule.state(n_params), {}
+    try:
+        for name, (shape, kind) in dict(asked).items():
+            if not (isinstance(name, str) and name.isidentifier()):
+                raise TypeError(f"{name!r} is no name")
+            dtype = np.dtype(kind)
+            if dtype.kind not in "biuf":
+                raise TypeError(f"{name!r} is of {dtype}, which is no kind of number")
+            own = tuple(int(length) for length in shape)
+            if min(own, default=0) < 0:
+                raise ValueError(f"{name!r} has the shape {own}")
+            shapes[f"{PREFIX}{name}"] = ((n_workers, *own), dtype.name)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"{type(rule).__name__}.state has to name arrays by shape and dtype, as in "
+            f'{{"velocity": ((n_params,), "float64")}}; it gave {asked!r} ({error}).'
+        ) from error
+    return shapes
+
+
+def states(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Those of all workers, by their names among a run's arrays."""
+    return {name: array for name, array in arrays.items() if name.startswith(PREFIX)}
+
+
+class State(Mapping[str, np.ndarray]):
+    """A worker's own arrays, by the names that the rule has given them.
+
+    Setting one writes its numbers: the array stays the run's, so that nothing is lost.
+
+    Parameters
+    ----------
+    arrays : mapping of str to ndarray
+        A run's.
+    me : int
+    """
+
+    def __init__(self, arrays: Mapping[str, np.ndarray], me: int) -> None:
+        self._own = {
+            name.removeprefix(PREFIX): array[me, ...] for name, array in states(arrays).items()
+        }
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self._own[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        own = self._own[name]
+        if value is not own:  # as it is after ``state[name] *= ...``
+            own[...] = value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._own)
+
+    def __len__(self) -> int:
+        return len(self._own)
+
+
+def restore_states(arrays: Mapping[str, np.ndarray], saved: Mapping[str, np.ndarray]) -> None:
+    """Give workers the states that a checkpoint has; more workers than then begin with copies."""
+    for name, array in states(arrays).items():
+        if array.size:
+            array[...] = saved[name][np.arange(len(array)) % len(saved[name])]
