@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from hogshare.planes import Master, Plane, Shared
     from hogshare.problems.model import Model
     from hogshare.report import Report
-    from hogshare.rules import SAGA, SDCA, SGD, Rule
+    from hogshare.rules import SAGA, SDCA, SGD, Adam, Rule
     from hogshare.rules.steps import StepSize
     from hogshare.saving import load, save
     from hogshare.shm.sharing import share
@@ -46,6 +46,7 @@ logging.getLogger("hogshare").addHandler(logging.NullHandler())
 
 _PLACES = {
     "ASP": "barriers",
+    "Adam": "rules",
     "BSP": "barriers",
     "Checkpoint": "engine.checkpoints",
     "ElasticNet": "estimators",
@@ -98,6 +99,7 @@ __all__ = [
     "SDCA",
     "SGD",
     "SSP",
+    "Adam",
     "Checkpoint",
     "ElasticNet",
     "Fraction",

@@ -80,7 +80,7 @@ def shapes(
         n_params = m + columns * settings.rule["fit_intercept"]
         own = {f"{PREFIX}{name}": one for name, one in plane.arrays(n_params, workers).items()}
     if by_gradient(problem):
-        own |= state_shapes(rule, problem.n_params, workers)
+        own |= state_shapes(rule, problem.n_params, workers, kind)
     in_place = mode in (epochs.LOCK_FREE, epochs.MASTER)
     slots = workers * master.SLOTS if mode == epochs.MASTER else 0
     room = message_room(problem, plan["block_rows"]) if slots else 0

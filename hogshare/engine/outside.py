@@ -21,7 +21,7 @@ import numpy as np
 from hogshare.engine.sides import Worker
 from hogshare.engine.view import SessionView
 from hogshare.engine.workerstates import State
-from hogshare.kernels import blocks, epochs, layout, schedules
+from hogshare.kernels import blocks, descents, epochs, layout, schedules
 from hogshare.kernels.master import slot_of
 from hogshare.problems.gradient import Caller, GradientProblem, NotFinite
 from hogshare.rules.protocol import Rule
@@ -70,6 +70,7 @@ class BlockWorker(Worker):
         assert outside is not None
         self.rule = outside.rule
         self.state = State(session.arrays, me)
+        self.kept = (self.state,) if self.state else ()
         self.call = Caller(outside.problem, outside.gradient(me))
         plan = session.plan
         self.is_mailed = plan.private == epochs.MASTER
@@ -136,10 +137,14 @@ class BlockWorker(Worker):
         out = self.call.out
         if self.state:  # which moves numbers that this gradient does not
             step, places = out if places is None else out.copy(), None
-            self.rule.step(step, eta, self.state)
         else:
             step = out if places is None else out[places]
-            self.rule.step(step, eta)
+        if self.rule.clip is not None:
+            descents.shorten(step, float(self.rule.clip))
+        self.rule.step(step, eta, *self.kept)
+        if self.rule.weight_decay:
+            decay = self.w.dtype.type(eta * self.rule.weight_decay)
+            step += decay * (self.w if places is None else self.w[places])
         self._count_iterates(places, step, n_rows, t)
         if self.posts:
             self._write_message(places, step)

@@ -22,7 +22,7 @@ DOOR = ir.FunctionType(
 )
 
 
-def load_blas():
+def load_blas() -> None:
     """Load SciPy's BLAS, and see that Numba can call it; before a kernel does, and is limited.
 
     Threads of linear algebra are limited in the libraries that are there
@@ -41,6 +41,7 @@ def load_blas():
 if JIT_DISABLED:
 
     def gemm(flip_a, flip_b, m, n, k, a, a_at, b, b_at, beta, c, c_at):
+        """``c = op(a) op(b) + beta c``, as below."""
         left = a[a_at : a_at + m * k].reshape((k, m) if flip_a else (m, k))
         right = b[b_at : b_at + k * n].reshape((n, k) if flip_b else (k, n))
         into = c[c_at : c_at + m * n].reshape(m, n)

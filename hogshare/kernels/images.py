@@ -90,9 +90,7 @@ def convolve(shape, memory, at, w, w_at, out_at, scratch_at):
 
 
 @helper
-def convolve_back(
-    shape, memory, at, delta_at, w, w_at, kept, out, inward, inward_at, scratch_at
-):
+def convolve_back(shape, memory, at, delta_at, w, w_at, kept, out, inward, inward_at, scratch_at):
     """From an image's derivatives in what `convolve` gives to those in filters and image.
 
     kept : 1.0 to add to the filters' derivatives in `out`, 0.0 to write them
@@ -115,7 +113,7 @@ def convolve_back(
 def pool(shape, image, largest, out, marks):
     """The largest or the mean of each window's numbers, channel by channel.
 
-    marks : int32 [down * across * channels], where in the image the largest is
+    marks : int32 [down * across * channels], where in the image the largest is; of means empty
     """
     height, width, channels, down, across, _, size, stride, padding = shape
     for y in range(down):
@@ -129,13 +127,15 @@ def pool(shape, image, largest, out, marks):
                 for column in range(left, right):
                     begin = (row * width + column) * channels
                     run = image[begin : begin + channels]
-                    if row == top and column == left:
+                    is_first = row == top and column == left
+                    if largest:
                         for c in range(channels):
-                            into[c], places[c] = run[c], begin + c
-                    elif largest:
-                        for c in range(channels):
-                            if not run[c] <= into[c]:
+                            # NaN, wherever it is, becomes the largest
+                            if is_first or not run[c] <= into[c]:
                                 into[c], places[c] = run[c], begin + c
+                    elif is_first:
+                        for c in range(channels):
+                            into[c] = run[c]
                     else:
                         for c in range(channels):
                             into[c] += run[c]

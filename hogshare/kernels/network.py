@@ -212,8 +212,24 @@ def end_rows(rows, targets, weights, kind, memory, at, n_outputs, deltas_at):
 
 @kernel
 def gradient(
-    layers, numbers, w, rows, data, indices, indptr, targets, weights, loss, alpha, mean,
-    memory, marks, deltas_at, space, scratch_at, out,
+    layers,
+    numbers,
+    w,
+    rows,
+    data,
+    indices,
+    indptr,
+    targets,
+    weights,
+    loss,
+    alpha,
+    mean,
+    memory,
+    marks,
+    deltas_at,
+    space,
+    scratch_at,
+    out,
 ):
     """Overwrite `out` with the gradient of some rows' losses and of the penalty; the value.
 
@@ -256,8 +272,20 @@ def predict(
 
 @kernel
 def loss_of(
-    layers, numbers, w, rows, data, indices, indptr, targets, weights, loss, memory, marks,
-    deltas_at, scratch_at,
+    layers,
+    numbers,
+    w,
+    rows,
+    data,
+    indices,
+    indptr,
+    targets,
+    weights,
+    loss,
+    memory,
+    marks,
+    deltas_at,
+    scratch_at,
 ):
     """Sum of some rows' losses, and of their weights, without a way back."""
     n = rows.shape[0]

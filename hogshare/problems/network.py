@@ -1,4 +1,4 @@
-"""Networks of layers, whose gradient is compiled: outputs and losses as scikit-learn's MLP has them.
+"""Networks of layers, whose gradient is compiled: outputs and losses as scikit-learn's MLP.
 
 Who writes: a worker its own replica, which is the memory that its mini-batches go through. Who
 frees: replicas belong to the workers, and end with them.
@@ -13,13 +13,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hogshare import ranges
-from hogshare.kernels import dense, gemm, network as kernels, outputs
+from hogshare.kernels import dense, gemm, outputs
+from hogshare.kernels import network as kernels
+from hogshare.problems.arrays import frozen
 from hogshare.problems.gradient import NOBODY, PASS_ROWS, GradientProblem
-from hogshare.problems.labels import distinct
 from hogshare.problems.layers import Dense, Layer, Plan, activation_refused, plan_of
+from hogshare.problems.linear.labels import distinct
+from hogshare.problems.linear.rows import as_rows, check_sparse, is_sparse
 from hogshare.problems.model import Model
 from hogshare.problems.params import Params, params_of
-from hogshare.problems.rows import as_rows, check_sparse, frozen, is_sparse
 from hogshare.words import nearest
 
 LOSSES = {"log_loss": outputs.SOFTMAX, "squared_error": outputs.SQUARES, "poisson": outputs.POISSON}
@@ -159,12 +161,14 @@ class NetworkProblem(GradientProblem):
         """A start from a generator, which goes on from there."""
         vector = np.empty(self.n_params, self.dtype)
         with_coefs = [row for row in self.plan.rows if row[kernels.END] > row[kernels.WEIGHTS]]
-        layers = zip(with_coefs, parted(vector, self.shapes), strict=True)
-        for layer, (coefs, intercepts) in layers:
+        activations = [row[kernels.ACTIVATION] for row in with_coefs]
+        activations[-1] = dense.ACTIVATIONS[self.plan.activation]  # the outputs' layer has none
+        layers = zip(activations, parted(vector, self.shapes), strict=True)
+        for activation, (coefs, intercepts) in layers:
             window = int(np.prod(coefs.shape[:-2]))
             spread = window * (coefs.shape[-2] + coefs.shape[-1])
-            logistic = layer[kernels.ACTIVATION] == dense.LOGISTIC
-            bound = np.sqrt((GLOROT_LOGISTIC if logistic else GLOROT) / spread)
+            factor = GLOROT_LOGISTIC if activation == dense.LOGISTIC else GLOROT
+            bound = np.sqrt(factor / spread)
             coefs[...] = generator.uniform(-bound, bound, coefs.shape)
             intercepts[:] = generator.uniform(-bound, bound, intercepts.shape)
         return vector
@@ -278,7 +282,7 @@ class Replica:
         """Overwrite `out` with the gradient of some rows; the sum of their losses."""
         if len(rows) > self.capacity:
             self._make_space(len(rows))
-        return kernels.gradient(  # type: ignore[no-any-return]
+        return kernels.gradient(
             *self.layers,
             _read_only(w),
             _read_only(rows),
@@ -398,7 +402,7 @@ channels)
     if layers is None:
         layers = [Dense(units) for units in _hidden(hidden)]
     plan = plan_of(layers, X.shape[1], image, activation)
-    n_outputs = len(classes) if code == outputs.SOFTMAX else targets.shape[1]
+    n_outputs = targets.shape[1] if code != outputs.SOFTMAX else int(targets.max()) + 1
     Dense(n_outputs, "identity").add_to(plan)
     weights = None
     if sample_weight is not None:
