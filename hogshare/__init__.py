@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from hogshare.planes import Master, Plane, Shared, Until
     from hogshare.problems.model import Model
     from hogshare.report import Report
-    from hogshare.rules import SAGA, SDCA, SGD, Rule
+    from hogshare.rules import SAGA, SDCA, SGD, Adam, Rule
     from hogshare.rules.steps import StepSize
     from hogshare.saving import load, save
     from hogshare.shm.sharing import share
@@ -48,6 +48,7 @@ logging.getLogger("hogshare").addHandler(logging.NullHandler())
 
 _PLACES = {
     "ASP": "barriers",
+    "Adam": "rules",
     "BSP": "barriers",
     "Checkpoint": "engine.checkpoints",
     "ElasticNet": "estimators",
@@ -103,6 +104,7 @@ __all__ = [
     "SDCA",
     "SGD",
     "SSP",
+    "Adam",
     "Checkpoint",
     "ElasticNet",
     "Fraction",

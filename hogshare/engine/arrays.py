@@ -76,7 +76,7 @@ def shapes(
     n_params = m + columns * settings.rule["fit_intercept"]
     own = {f"{PREFIX}{name}": one for name, one in plane.arrays(n_params, workers).items()}
     if by_gradient(problem):
-        own |= state_shapes(rule, problem.n_params, workers)
+        own |= state_shapes(rule, problem.n_params, workers, kind)
     in_place = mode in (epochs.LOCK_FREE, epochs.MASTER)
     is_mailed = mode == epochs.MASTER
     n_edges = len(edges_of(plane, workers))

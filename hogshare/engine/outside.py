@@ -25,7 +25,7 @@ import numpy as np
 from hogshare.engine.sides import Worker
 from hogshare.engine.view import SessionView
 from hogshare.engine.workerstates import State
-from hogshare.kernels import blocks, epochs, layout, schedules
+from hogshare.kernels import blocks, descents, epochs, layout, schedules
 from hogshare.kernels.mailbox import next_slot
 from hogshare.problems.gradient import Caller, GradientProblem, NotFinite, Stepper
 from hogshare.rules.protocol import Rule
@@ -85,6 +85,7 @@ class BlockWorker(Worker):
         assert outside is not None
         self.rule = outside.rule
         self.state = State(session.arrays, me)
+        self.kept = (self.state,) if self.state else ()
         self.call: Caller | None = None
         self.advance: Stepper | None = None
         if takes_passes(outside.problem, outside.rule):
@@ -185,10 +186,14 @@ class BlockWorker(Worker):
         """Take one step, from what the gradient has left in `out`."""
         if self.state:  # which moves numbers that this gradient does not
             step, places = out if places is None else out.copy(), None
-            self.rule.step(step, eta, self.state)
         else:
             step = out if places is None else out[places]
-            self.rule.step(step, eta)
+        if self.rule.clip is not None:
+            descents.shorten(step, float(self.rule.clip))
+        self.rule.step(step, eta, *self.kept)
+        if self.rule.weight_decay:
+            decay = self.w.dtype.type(eta * self.rule.weight_decay)
+            step += decay * (self.w if places is None else self.w[places])
         self._count_iterates(places, step, n_rows, t)
         if self.posts:
             self._write_message(places, step)

@@ -15,11 +15,17 @@ import numpy as np
 from hogshare.planes.protocol import Shapes
 from hogshare.rules.protocol import Rule
 
+VECTOR = "vector"  # in place of a dtype: the vector's own
 PREFIX = "rule_"  # of the names of these arrays among a run's
 
 
-def state_shapes(rule: Rule, n_params: int, n_workers: int) -> Shapes:
+def state_shapes(rule: Rule, n_params: int, n_workers: int, vector: str) -> Shapes:
     """The arrays that a rule asks for, a row for each worker.
+
+    Parameters
+    ----------
+    vector : str
+        The vector's dtype, which those have that ask for it.
 
     Raises
     ------
@@ -31,7 +37,7 @@ def state_shapes(rule: Rule, n_params: int, n_workers: int) -> Shapes:
         for name, (shape, kind) in dict(asked).items():
             if not (isinstance(name, str) and name.isidentifier()):
                 raise TypeError(f"{name!r} is no name")
-            dtype = np.dtype(kind)
+            dtype = np.dtype(vector if kind == VECTOR else kind)
             if dtype.kind not in "biuf":
                 raise TypeError(f"{name!r} is of {dtype}, which is no kind of number")
             own = tuple(int(length) for length in shape)

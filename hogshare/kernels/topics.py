@@ -6,8 +6,9 @@ needs of a word lies together. It is handed over as ``offset + scale u``, and as
 words of ``u``: so a batch touches the numbers of its own words and nothing else
 (`hogshare.problems.topics`).
 
-Who writes: everything that is written is the caller's own, but for nothing. `u` and `totals` are
-read, and others may write them meanwhile: a batch is computed from numbers of different moments.
+Who writes: `expect` and `spread` what is the caller's own. `add_step` the one vector, by atomic
+adds, as all workers without locks do; `expect` reads it meanwhile, so that a batch is computed from
+numbers of different moments. Who frees: the run's owner; the desk is a worker's.
 """
 
 import math
@@ -15,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hogshare.kernels.atomics import add_float
 from hogshare.kernels.jit import helper, inlined, kernel
 
 EULER = 0.5772156649015329
@@ -217,6 +219,27 @@ def spread(desk, n_ids, factor, out):
             value = factor * desk.seen[i, t]
             out[first + t] += value
             out[last + t] += value
+
+
+@kernel
+def add_step(desk, n_ids, factor, vector):
+    """Add a batch's step to a vector that others may change meanwhile: nothing is lost.
+
+    Its last number counts the steps.
+    """
+    n_topics = desk.share.shape[0]
+    last = desk.slots.shape[0] * n_topics
+    for t in range(n_topics):
+        desk.fresh[t] = 0.0
+    for i in range(n_ids):
+        first = desk.ids[i] * n_topics
+        for t in range(n_topics):
+            value = factor * desk.seen[i, t]
+            add_float(vector, first + t, value)
+            desk.fresh[t] += value
+    for t in range(n_topics):
+        add_float(vector, last + t, desk.fresh[t])
+    add_float(vector, last + n_topics, 1.0)
 
 
 @kernel

@@ -89,6 +89,12 @@ class GradientProblem:
     # whether its rows stand in an order that is to be kept within a block: a shuffled epoch then
     # reads the blocks, and the rows of each, in a new order, and mixes no two
     keeps_neighbours: ClassVar[bool] = False
+    # whether what workers call gives the mean of the rows' gradients, by which a step then is, in
+    # place of their sum; who evaluates gets sums in any case
+    by_mean: ClassVar[bool] = False
+    # whether it writes all of `out` and nothing else, and its value is no number where one of those
+    # is none, so that nobody has to look
+    overwrites: ClassVar[bool] = False
 
     def gradient(
         self, w: np.ndarray, rows: np.ndarray, out: np.ndarray
@@ -400,6 +406,11 @@ class Caller:
         GradientError
         """
         out = self.out
+        if self.problem.overwrites:
+            loss = self.gradient(w, rows, out)
+            if not math.isfinite(loss):
+                raise NotFinite(self._what_is_not(loss, rows, w))
+            return loss, None
         if self._written is None:
             out.fill(0.0)
         else:

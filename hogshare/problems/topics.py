@@ -26,7 +26,7 @@ from sklearn.utils.validation import check_non_negative
 
 from hogshare import ranges
 from hogshare.interrupts import leaves_numpy
-from hogshare.kernels.topics import Desk, Documents, expect, spread, topics_bound
+from hogshare.kernels.topics import Desk, Documents, add_step, expect, spread, topics_bound
 from hogshare.problems.arrays import frozen
 from hogshare.problems.gradient import NOBODY, PASS_ROWS, GradientProblem
 from hogshare.problems.linear.rows import check_sparse
@@ -131,6 +131,14 @@ class TopicsProblem(GradientProblem):
         """Minus a batch's step, and minus its documents' part of the bound."""
         return Reader(self, NOBODY)(w, rows, out)
 
+    def advance(self, w: np.ndarray, rows: np.ndarray, eta: float) -> float:
+        """Take the step of a batch in place."""
+        return Reader(self, NOBODY).advance(w, rows, eta)
+
+    def advance_for_worker(self, me: int) -> Callable[..., Any]:
+        """A worker's own scratch, and its own draws."""
+        return Reader(self, me).advance
+
     def draws(self, me: int) -> np.random.RandomState | None:
         """Whose draws a worker's documents begin with; None: they begin at 1.
 
@@ -177,12 +185,9 @@ class Reader:
     def __call__(
         self, w: np.ndarray, rows: np.ndarray, out: np.ndarray
     ) -> float | tuple[float, np.ndarray]:
-        """Minus the step of a batch."""
+        """Minus the step of a batch, as a gradient."""
         problem = self.problem
-        n_steps, left = self._steps_in(w)
-        rho = problem.weight(n_steps)
-        n_ids, bound = self.fit(*problem.parts(w), left, rows, self.first(len(rows)))
-        factor = rho * problem.total / len(rows) / (left * (1.0 - rho))
+        n_ids, factor, bound = self._batch(w, rows)
         spread(self.desk, n_ids, -factor, out)
         out[-1] = -1.0
         if n_ids > SPARSE_SHARE * problem.n_words:
@@ -190,6 +195,20 @@ class Reader:
         firsts = self.desk.ids[:n_ids] * problem.n_topics
         of_words = (firsts[:, np.newaxis] + self.of_a_word).ravel()
         return -bound, np.concatenate([of_words, self.of_all])
+
+    def advance(self, w: np.ndarray, rows: np.ndarray, eta: float) -> float:
+        """Take a batch's step where the vector is."""
+        n_ids, factor, bound = self._batch(w, rows)
+        add_step(self.desk, n_ids, eta * factor, w)
+        return -bound
+
+    def _batch(self, w: np.ndarray, rows: np.ndarray) -> tuple[int, float, float]:
+        """Words of a batch, by what the counts of each become its step, and its bound."""
+        problem = self.problem
+        n_steps, left = self._steps_in(w)
+        rho = problem.weight(n_steps)
+        n_ids, bound = self.fit(*problem.parts(w), left, rows, self.first(len(rows)))
+        return n_ids, rho * problem.total / len(rows) / (left * (1.0 - rho)), bound
 
     def first(self, n_rows: int) -> np.ndarray:
         """What documents' numbers begin with."""

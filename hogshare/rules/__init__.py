@@ -1,8 +1,9 @@
 """How a block of rows becomes a step."""
 
+from hogshare.rules.adam import Adam
 from hogshare.rules.protocol import Rule
 from hogshare.rules.saga import SAGA
 from hogshare.rules.sdca import SDCA
 from hogshare.rules.sgd import SGD
 
-__all__ = ["SAGA", "SDCA", "SGD", "Rule"]
+__all__ = ["SAGA", "SDCA", "SGD", "Adam", "Rule"]

@@ -54,6 +54,10 @@ class Rule:
     average: int = 0
     batch: int = 1
     coordinate: str | None = None
+    # by which share of the step size the vector shrinks at each step besides
+    weight_decay: float = 0.0
+    # the longest gradient, by the root of its squares' sum: longer ones are shortened to it
+    clip: float | None = None
     # of those that remember rows: whether they are drawn with replacement, and how often each is
     replace: bool = False
     sampling: str = "uniform"
@@ -70,6 +74,11 @@ class Rule:
     reads_neighbours: ClassVar[bool] = False
     # whether windows of neighbours are to be read in turn, where several are read abreast
     turns_windows: ClassVar[bool] = False
+
+    @property
+    def is_proportional(self) -> bool:
+        """Whether a step is the gradient times the step size, and nothing else."""
+        return False
 
     @property
     def is_plain(self) -> bool:
@@ -147,6 +156,7 @@ class Rule:
         """What it keeps with each worker from step to step: shapes and dtypes by name.
 
         By default nothing. Arrays begin as zeros, are the worker's own, and stand in checkpoints.
+        The dtype "vector" is that of the vector.
         A rule that has some is called ``step(gradient, eta, state)``.
 
         Parameters

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from hogshare import ranges
+from hogshare.kernels import descents
 from hogshare.rules.chosen import Chosen
+from hogshare.rules.options import keep_options
 from hogshare.rules.protocol import Rule
+from hogshare.rules.rowmemory import Shapes
 from hogshare.words import nearest
 
 COORDINATES = (None, "uniform", "support", "unbiased")
+OF_GRADIENTS = ("momentum", "nesterov", "weight_decay", "clip")
 
 
 @dataclass(frozen=True)
@@ -25,39 +29,67 @@ class SGD(Rule):
         Average the iterates from this many rows on; True means from the first. 0: no average.
     batch : int, default=1
         Rows whose gradients are computed from one read of the model before any is written
-        (AsySG-incon's M). They are summed, not averaged. Needs a plane without exchange, where
-        other workers write between read and write; with private copies it must be 1.
+        (AsySG-incon's M). They are summed, not averaged, but for networks. For a linear problem it
+        needs a plane without exchange, where other workers write between read and write; with
+        private copies it must be 1.
     coordinate : {None, "uniform", "support", "unbiased"}, default=None
         None: all coordinates of the rows are written. Otherwise one for each mini-batch, as
         AsySG-incon is printed: "uniform" of all coordinates, (13) of the paper; "support" of those
         that the rows have, its sparse variant, whose expected step is not along the gradient;
         "unbiased" the same times their number, which makes the expected step that of the summed
         gradient. Needs ``Shared(exchange=None)``. A block is then one mini-batch.
+    momentum : float, default=0.0
+        Share of a worker's last step that its next one begins with, from 0 to 1. This and what
+        follows is for problems by a gradient.
+    nesterov : bool, default=False
+        Whether a step looks ahead by as much of the next one.
+    weight_decay : float, default=0.0
+        By which share of the step size the vector shrinks at each step besides.
+    clip : float, default=None
+        Longest gradient, by the root of its squares' sum: longer ones are shortened to it.
 
     Notes
     -----
-    Source of `batch` and `coordinate`: Lian, Huang, Li and Liu 2015, section 4.
+    Source of `batch` and `coordinate`: Lian, Huang, Li and Liu 2015, section 4. A worker's momentum
+    is its own, of the gradients that it has computed; others see its steps.
 
     Examples
     --------
     >>> from hogshare import SGD
-    >>> SGD(average=True)
-    SGD(average=1, batch=1, coordinate=None)
+    >>> SGD(average=True).average
+    1
     """
 
     average: int = 0
     batch: int = 1
     coordinate: str | None = None
+    momentum: float = 0.0
+    nesterov: bool = False
+    weight_decay: float = 0.0
+    clip: float | None = None
     has_kernels: ClassVar[bool] = True
+
+    @property
+    def is_proportional(self) -> bool:
+        """Whether a step is the gradient times the step size."""
+        return not (self.momentum or self.weight_decay) and self.clip is None
 
     @property
     def is_plain(self) -> bool:
         """Whether steps are rows', written whole, and nothing is averaged."""
-        return self.batch == 1 and not self.average and self.coordinate is None
+        return self.is_proportional and (self.batch, self.average, self.coordinate) == (1, 0, None)
 
-    def step(self, gradient: np.ndarray, eta: float) -> None:
-        """The gradient times the step size."""
-        np.multiply(gradient, eta, out=gradient)
+    def state(self, n_params: int) -> Shapes:
+        """With momentum a velocity for each number of the vector."""
+        return {"velocity": ((n_params,), "vector")} if self.momentum else {}
+
+    def step(self, gradient: np.ndarray, eta: float, *state: Any, **others: Any) -> None:
+        """The gradient times the step size, or the velocity that it changes."""
+        if state:
+            velocity = state[0]["velocity"]
+            descents.heavy_ball(gradient, velocity, eta, float(self.momentum), self.nesterov)
+        else:
+            np.multiply(gradient, eta, out=gradient)
 
     def check(self, chosen: Chosen) -> None:
         """Refuse mini-batches of rows in copies, and writes of one coordinate without meaning."""
@@ -68,6 +100,12 @@ class SGD(Rule):
                 f"SGD(batch={self.batch}) computes a mini-batch from one read of a vector that "
                 "others write meanwhile; that needs Shared(exchange=None), or a Master. With "
                 "private copies use batch=1."
+            )
+        told = [name for name in OF_GRADIENTS if getattr(self, name)]
+        if has_rows and told:
+            raise ValueError(
+                f"SGD({told[0]}={getattr(self, told[0])}) is for problems by a gradient, and a "
+                "linear problem's rows are stepped through without: leave it out."
             )
         if self.coordinate is not None:
             self._check_coordinate(chosen)
@@ -95,10 +133,11 @@ class SGD(Rule):
             )
 
     def __post_init__(self) -> None:
-        if isinstance(self.average, bool):
-            object.__setattr__(self, "average", int(self.average))
-        ranges.keep_whole(0, self, "average")
-        ranges.keep_whole(1, self, "batch")
+        keep_options(self)
+        ranges.share(momentum=self.momentum)
+        ranges.flag(nesterov=self.nesterov)
+        if self.nesterov and not self.momentum:
+            raise ValueError("nesterov=True looks ahead by momentum: give one, momentum=0.9.")
         if not isinstance(self.coordinate, str | None) or self.coordinate not in COORDINATES:
             raise ValueError(
                 f"coordinate must be one of {list(COORDINATES)}; got {self.coordinate!r}."

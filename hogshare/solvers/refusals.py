@@ -104,10 +104,9 @@ def check_own_steps(problem: GradientProblem, rule: Rule, step: StepSize) -> Non
     """Refuse what would change the steps of a problem that says them itself."""
     if not problem.has_steps:
         return
-    if not rule.has_kernels or rule.average:
-        what = f"{own('SGD(average=...)')}" if rule.average else f"the rule {type(rule).__name__}"
+    if rule.average or not rule.is_proportional:
         raise ValueError(
-            f"The steps of {problem.name} are its own, and {what} would make others of them: use "
+            f"The steps of {problem.name} are its own, and {rule} would make others of them: use "
             "SGD()."
         )
     if (step.kind, step.eta0) != ("constant", problem.eta0):

@@ -1,0 +1,308 @@
+"""Layers of a network: what users say of each, and the table of numbers that kernels read.
+
+An image is a row of numbers in the order height, width, channels (NHWC), and so are the filters of
+a convolution: float [size, size, channels, filters].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from hogshare import ranges
+from hogshare.kernels import dense, network
+from hogshare.words import nearest
+
+POOLS = {"max": network.LARGEST, "average": network.MEAN}
+
+
+def _keep_activation(layer: Dense | Convolution) -> None:
+    if layer.activation is not None and layer.activation not in dense.ACTIVATIONS:
+        raise ValueError(activation_refused(layer.activation))
+
+
+def activation_refused(activation: object) -> str:
+    """The sentence about an activation that there is none of."""
+    return (
+        f"activation must be one of {list(dense.ACTIVATIONS)}; got {activation!r}."
+        f"{nearest(activation, dense.ACTIVATIONS)}"
+    )
+
+
+@dataclass(frozen=True)
+class Dense:
+    """Units that are each connected to everything before.
+
+    Parameters
+    ----------
+    units : int
+    activation : {"relu", "tanh", "logistic", "identity"}, default=None
+        None: the network's.
+    """
+
+    units: int
+    activation: str | None = None
+
+    def __post_init__(self) -> None:
+        ranges.keep_whole(1, self, "units")
+        _keep_activation(self)
+
+    def add_to(self, plan: Plan) -> None:
+        """Append it to a network's layers."""
+        n_in = plan.n_now
+        plan.add(network.DENSE, (n_in, self.units), self.activation, (n_in, self.units))
+        plan.image = None
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """Filters that each see a square window of an image, at every place.
+
+    Parameters
+    ----------
+    filters : int
+        Channels of the image that comes out.
+    size : int
+        Places along a side of the window.
+    stride : int, default=1
+        Places from one window to the next.
+    padding : int, default=0
+        Zeros beyond each border.
+    activation : {"relu", "tanh", "logistic", "identity"}, default=None
+        None: the network's.
+    """
+
+    filters: int
+    size: int
+    stride: int = 1
+    padding: int = 0
+    activation: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("filters", "size", "stride"):
+            ranges.keep_whole(1, self, name)
+        ranges.keep_whole(0, self, "padding")
+        if self.padding >= self.size:
+            raise ValueError(
+                f"padding must be less than size, {self.size}: a window would lie beyond the "
+                f"border as a whole; got {self.padding}."
+            )
+        _keep_activation(self)
+
+    def add_to(self, plan: Plan) -> None:
+        """Append it to a network's layers."""
+        height, width, channels = plan.take_image("Convolution")
+        down, across = (
+            (side + 2 * self.padding - self.size) // self.stride + 1 for side in (height, width)
+        )
+        if min(down, across) < 1:
+            raise ValueError(
+                f"A Convolution's size must fit into the image before it, {height} x {width} with "
+                f"padding {self.padding}; got {self.size}."
+            )
+        n_in, length = height * width * channels, self.size**2 * channels
+        image = down, across, self.filters
+        shape = (height, width, channels, *image, self.size, self.stride, self.padding)
+        coefs = self.size, self.size, channels, self.filters
+        ends = n_in, down * across * self.filters
+        plan.add(network.CONVOLUTION, ends, self.activation, coefs, shape)
+        plan.scratch = max(plan.scratch, down * across * length)
+        plan.image = image
+
+
+@dataclass(frozen=True)
+class Pooling:
+    """The largest number of each square window of an image, or their mean, channel by channel.
+
+    Windows begin as long as there is an image left, and are cut at its border, as Caffe's.
+
+    Parameters
+    ----------
+    size : int
+        Places along a side of the window.
+    stride : int, default=None
+        Places from one window to the next; None: `size`.
+    kind : {"max", "average"}, default="max"
+    """
+
+    size: int
+    stride: int | None = None
+    kind: str = "max"
+
+    def __post_init__(self) -> None:
+        ranges.keep_whole(1, self, "size")
+        if self.stride is not None:
+            ranges.keep_whole(1, self, "stride")
+        if self.kind not in POOLS:
+            raise ValueError(
+                f"kind must be one of {list(POOLS)}; got {self.kind!r}.{nearest(self.kind, POOLS)}"
+            )
+
+    def add_to(self, plan: Plan) -> None:
+        """Append it to a network's layers."""
+        height, width, channels = plan.take_image("Pooling")
+        stride = self.size if self.stride is None else self.stride
+        if self.size > min(height, width):
+            raise ValueError(
+                f"A Pooling's size must be at most the image before it, {height} x {width}; got "
+                f"{self.size}."
+            )
+        down, across = _windows(height, self.size, stride), _windows(width, self.size, stride)
+        image = down, across, channels
+        shape = (height, width, channels, *image, self.size, stride, 0)
+        ends = height * width * channels, down * across * channels
+        plan.add(POOLS[self.kind], ends, "identity", None, shape)
+        plan.image = image
+
+
+def _windows(side: int, size: int, stride: int) -> int:
+    count = -(-(side - size) // stride) + 1
+    return min(count, -(-side // stride))  # none begins beyond the border
+
+
+@dataclass(frozen=True)
+class LocalResponse:
+    """Each number divided by a power of the squares around it, within its channel.
+
+    ``x / (k + alpha / size^2 * sum of the squares in the window around x)^beta``: Caffe's local
+    response normalisation of the kind WITHIN_CHANNEL.
+
+    Parameters
+    ----------
+    size : int, default=3
+        Places along a side of the window; odd.
+    alpha, beta, k : float, default=5e-5, 0.75 and 1.0
+    """
+
+    size: int = 3
+    alpha: float = 5e-5
+    beta: float = 0.75
+    k: float = 1.0
+
+    def __post_init__(self) -> None:
+        ranges.keep_whole(1, self, "size")
+        if self.size % 2 == 0:
+            raise ValueError(f"size must be odd, so that a window has a middle; got {self.size}.")
+        ranges.not_negative(alpha=self.alpha)
+        ranges.finite(beta=self.beta)
+        ranges.positive(k=self.k)
+
+    def add_to(self, plan: Plan) -> None:
+        """Append it to a network's layers."""
+        image = height, width, channels = plan.take_image("LocalResponse")
+        n = height * width * channels
+        shape = (*image, *image, self.size, 1, self.size // 2)
+        plan.add(network.RESPONSE, (n, n), "identity", None, shape)
+        plan.numbers[-1] = self.alpha, self.beta, self.k
+        plan.scratch = max(plan.scratch, 2 * n)
+
+
+Layer = Dense | Convolution | Pooling | LocalResponse
+
+
+@dataclass
+class Plan:
+    """Layers one after another, as they are added.
+
+    Attributes
+    ----------
+    n_now : int
+        Numbers of a row that come out of the last one.
+    image : (int, int, int) or None
+        Height, width and channels of those; None where they are none of an image.
+    activation : str
+        Of layers that name none.
+    """
+
+    n_now: int
+    image: tuple[int, int, int] | None
+    activation: str
+    rows: list[list[int]] = field(default_factory=list)
+    numbers: list[tuple[float, float, float]] = field(default_factory=list)
+    shapes: list[tuple[int, ...]] = field(default_factory=list)
+    n_params: int = 0
+    n_marks: int = 0
+    scratch: int = 0
+
+    def take_image(self, who: str) -> tuple[int, int, int]:
+        """What the next layer takes, if that is an image.
+
+        Raises
+        ------
+        ValueError
+        """
+        if self.image is None:
+            raise ValueError(
+                f"A {who} needs an image before it: give X of shape (rows, height, width, "
+                "channels), or shape=(height, width, channels), and no Dense layer before."
+            )
+        return self.image
+
+    def add(
+        self,
+        kind: int,
+        ends: tuple[int, int],
+        activation: str | None,
+        coefs: tuple[int, ...] | None,
+        shape: tuple[int, ...] = (0,) * network.SHAPELESS,
+    ) -> None:
+        """Append a layer.
+
+        Parameters
+        ----------
+        kind : int
+            One of the codes of `hogshare.kernels.network`.
+        ends : (int, int)
+            Numbers of a row that go in and come out.
+        coefs : tuple of int, or None
+            Shape of its coefficients, a bias for each of the last; None where it has none.
+        """
+        n_in, n_out = ends
+        first = self.n_params
+        biases = end = first
+        if coefs is not None:
+            biases = first + int(np.prod(coefs))
+            end = biases + coefs[-1]
+            self.shapes.append(coefs)
+        code = dense.ACTIVATIONS[self.activation if activation is None else activation]
+        self.rows.append([kind, code, first, biases, end, n_in, n_out, 0, self.n_marks, *shape])
+        self.numbers.append((0.0, 0.0, 0.0))
+        self.n_params, self.n_now = end, n_out
+        if kind == network.LARGEST:
+            self.n_marks += n_out
+
+    def table(self, in_place: bool) -> np.ndarray:
+        """What kernels read, once all layers are there.
+
+        Parameters
+        ----------
+        in_place : bool
+            Whether the rows stay where they are, and lie not in a worker's memory.
+        """
+        table = np.array(self.rows, np.int64)
+        before = 0 if in_place else int(table[0, network.N_IN])
+        outputs = table[:, network.N_OUT]
+        table[:, network.AT] = before + np.cumsum(outputs) - outputs
+        return table
+
+
+def plan_of(
+    layers: Sequence[Layer], n_features: int, image: tuple[int, int, int] | None, activation: str
+) -> Plan:
+    """Put layers one after another.
+
+    Raises
+    ------
+    TypeError, ValueError
+    """
+    plan = Plan(n_features, image, activation)
+    for layer in layers:
+        if not isinstance(layer, Layer):
+            raise TypeError(
+                "layers must be Dense, Convolution, Pooling and LocalResponse of "
+                f"hogshare.problems; got {type(layer).__name__}."
+            )
+        layer.add_to(plan)
+    return plan

@@ -1,0 +1,491 @@
+"""Networks of layers, whose gradient is compiled: outputs and losses as scikit-learn's MLP.
+
+Who writes: a worker its own replica, which is the memory that its mini-batches go through. Who
+frees: replicas belong to the workers, and end with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from hogshare import ranges
+from hogshare.kernels import dense, gemm, outputs
+from hogshare.kernels import network as kernels
+from hogshare.problems.arrays import frozen
+from hogshare.problems.gradient import NOBODY, PASS_ROWS, GradientProblem
+from hogshare.problems.layers import Dense, Layer, Plan, activation_refused, plan_of
+from hogshare.problems.linear.labels import distinct
+from hogshare.problems.linear.rows import as_rows, check_sparse, is_sparse
+from hogshare.problems.model import Model
+from hogshare.problems.params import Params, params_of
+from hogshare.words import nearest
+
+LOSSES = {"log_loss": outputs.SOFTMAX, "squared_error": outputs.SQUARES, "poisson": outputs.POISSON}
+GLOROT, GLOROT_LOGISTIC = 6.0, 2.0  # of a start's variance, as scikit-learn has them
+
+
+@dataclass(frozen=True)
+class NetworkParams(Params):
+    """What a run on a network returns: its vector, and the same by layers.
+
+    Attributes
+    ----------
+    shapes : tuple of tuple of int
+        Of the coefficients of every layer that has some, in the order of the vector.
+    """
+
+    shapes: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def coefs(self) -> list[np.ndarray]:
+        """Coefficients by layer: views of the vector."""
+        return [coefs for coefs, _ in parted(self.params, self.shapes)]
+
+    @property
+    def intercepts(self) -> list[np.ndarray]:
+        """Intercepts by layer: views of the vector."""
+        return [intercepts for _, intercepts in parted(self.params, self.shapes)]
+
+
+def parted(
+    vector: np.ndarray, shapes: Sequence[tuple[int, ...]]
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """A network's vector as coefficients and intercepts, layer by layer: views."""
+    found, first = [], 0
+    for shape in shapes:
+        biases = first + int(np.prod(shape))
+        end = biases + shape[-1]
+        found.append((vector[first:biases].reshape(shape), vector[biases:end]))
+        first = end
+    return found
+
+
+class NetworkProblem(GradientProblem):
+    """A network of layers on rows; make one with `hogshare.problems.network`.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (n_classes,) or None
+        Sorted labels, of a classification with one label a row.
+    shapes : tuple of tuple of int
+        Of the coefficients of every layer that has some.
+    n_outputs : int
+    alpha : float
+    """
+
+    by_mean: ClassVar[bool] = True
+    overwrites: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        X: Any,
+        targets: np.ndarray,
+        weights: np.ndarray | None,
+        classes: np.ndarray | None,
+        plan: Plan,
+        loss: int,
+        alpha: float,
+        seed: int,
+    ) -> None:
+        self.n_rows, self.n_inputs = X.shape
+        self.n_params = plan.n_params
+        self.dtype = X.dtype
+        rows = as_rows(X, targets[:, 0], weights)
+        self.inputs = rows.data, rows.indices, rows.indptr
+        self.targets = frozen(targets)
+        self.weights = rows.weight
+        self.total_weight = float(rows.weight.sum(dtype=float)) if len(rows.weight) else X.shape[0]
+        self.classes = classes
+        self.plan = plan
+        self.shapes = tuple(plan.shapes)
+        self.n_outputs = plan.n_now
+        self.loss = loss
+        self.alpha = alpha
+        self.seed = seed
+        gemm.load_blas()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        gemm.load_blas()  # before a worker's linear algebra is limited to one thread
+
+    @property
+    def name(self) -> str:
+        """What it is called in reports and errors."""
+        return "network"
+
+    @property
+    def releases_interpreter(self) -> bool:
+        """Kernels do."""
+        return True
+
+    def for_worker(self, me: int) -> Replica:
+        """Memory of its own; and a worker's steps are by the mean."""
+        return Replica(self, mean=me != NOBODY)
+
+    def gradient(self, w: np.ndarray, rows: np.ndarray, out: np.ndarray) -> float:
+        """Overwrite `out` with the sum of the rows' gradients and ``alpha`` times coefficients.
+
+        Returns
+        -------
+        float
+            Sum of the rows' losses, and the penalty once.
+        """
+        return Replica(self, mean=False)(w, rows, out)
+
+    def curvature(self) -> float | np.ndarray:
+        """Copies are averaged."""
+        return np.inf
+
+    def facts(self) -> dict[str, Any]:
+        """What it is, as plain data, for reports."""
+        names = {code: name for name, code in LOSSES.items()} | {outputs.BINARY: "log_loss"}
+        told = [list(shape) for shape in self.shapes]
+        return {**super().facts(), "loss": names[self.loss], "alpha": self.alpha, "coefs": told}
+
+    def start(self, seed: int | None = None) -> np.ndarray:
+        """Glorot's uniform start, with the bits of scikit-learn's MLP for the same seed.
+
+        Parameters
+        ----------
+        seed : int, default=None
+            None: the problem's.
+        """
+        generator = np.random.RandomState(self.seed if seed is None else seed)
+        return self.drawn(generator)
+
+    def drawn(self, generator: np.random.RandomState) -> np.ndarray:
+        """A start from a generator, which goes on from there."""
+        vector = np.empty(self.n_params, self.dtype)
+        with_coefs = [row for row in self.plan.rows if row[kernels.END] > row[kernels.WEIGHTS]]
+        activations = [row[kernels.ACTIVATION] for row in with_coefs]
+        activations[-1] = dense.ACTIVATIONS[self.plan.activation]  # the outputs' layer has none
+        layers = zip(activations, parted(vector, self.shapes), strict=True)
+        for activation, (coefs, intercepts) in layers:
+            window = int(np.prod(coefs.shape[:-2]))
+            spread = window * (coefs.shape[-2] + coefs.shape[-1])
+            factor = GLOROT_LOGISTIC if activation == dense.LOGISTIC else GLOROT
+            bound = np.sqrt(factor / spread)
+            coefs[...] = generator.uniform(-bound, bound, coefs.shape)
+            intercepts[:] = generator.uniform(-bound, bound, intercepts.shape)
+        return vector
+
+    def view(self, model: Model) -> NetworkParams:
+        """The vector, and its layers."""
+        known = params_of(model)
+        return NetworkParams(known.params, known.t, known.average, self.shapes)
+
+    # -- passes over rows ------------------------------------------------------------------------
+
+    def penalty_at(self, params: np.ndarray) -> float:
+        """``alpha / 2`` times the squares of the coefficients, over the rows' weights."""
+        squares = [np.square(coefs, dtype=float).sum() for coefs, _ in parted(params, self.shapes)]
+        return float(0.5 * self.alpha * sum(squares) / self.total_weight)
+
+    def objective(self, params: np.ndarray) -> float:
+        """Mean loss and penalty: ``(sum of w_r l_r + alpha / 2 |coefs|^2) / sum of w_r``."""
+        params = frozen(np.asarray(params, self.dtype))
+        replica = Replica(self, mean=False)
+        total = sum(replica.loss(params, rows) for rows in self._parts())
+        return total / self.total_weight + self.penalty_at(params)
+
+    def evaluate(self, params: np.ndarray) -> tuple[float, np.ndarray]:
+        """Objective and its gradient over all rows."""
+        params = frozen(np.asarray(params, self.dtype))
+        replica = Replica(self, mean=False, alpha=0.0)
+        value, total, out = 0.0, np.zeros(self.n_params), np.empty(self.n_params, self.dtype)
+        for rows in self._parts():
+            value += replica(params, rows, out)
+            total += out
+        sums, at = parted(total, self.shapes), parted(params, self.shapes)
+        for (slopes, _), (coefs, _) in zip(sums, at, strict=True):
+            slopes += self.alpha * coefs
+        value = value / self.total_weight + self.penalty_at(params)
+        return value, total / self.total_weight
+
+    def scores(self, params: np.ndarray, X: Any) -> np.ndarray:
+        """The network's outputs: of a classification probabilities.
+
+        Parameters
+        ----------
+        params : ndarray of shape (n_params,)
+        X : {array-like, sparse matrix} of shape (n_rows, ...)
+            Inputs as the problem's.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_outputs)
+        """
+        X = _checked(X, self.dtype)
+        if X.shape[1] != self.n_inputs:
+            raise ValueError(
+                f"X has {X.shape[1]} features, and the network was made for {self.n_inputs}."
+            )
+        params = frozen(np.asarray(params, self.dtype))
+        rows = as_rows(X, np.empty(0, self.dtype), None)
+        replica = Replica(self, mean=False, inputs=(rows.data, rows.indices, rows.indptr))
+        found = np.empty((X.shape[0], self.n_outputs), self.dtype)
+        for first in range(0, X.shape[0], PASS_ROWS):
+            part = np.arange(first, min(X.shape[0], first + PASS_ROWS))
+            replica.predict(params, part, found[first : first + PASS_ROWS].reshape(-1))
+        return found
+
+    def predict(self, params: np.ndarray, X: Any) -> np.ndarray:
+        """Labels, zeros and ones of many labels, or numbers, in the shape of the targets."""
+        found = self.scores(params, X)
+        if self.classes is not None and self.n_outputs > 1:
+            labels: np.ndarray = self.classes[found.argmax(axis=1)]
+            return labels
+        if self.classes is not None:
+            return np.asarray(self.classes[(found[:, 0] > 0.5).astype(int)])
+        if self.loss == outputs.BINARY:
+            return (found > 0.5).astype(int)
+        return found[:, 0] if self.n_outputs == 1 else found
+
+
+class Replica:
+    """One worker's memory for a network: calls of it are the gradient."""
+
+    def __init__(
+        self,
+        problem: NetworkProblem,
+        mean: bool,
+        alpha: float | None = None,
+        inputs: tuple[np.ndarray, ...] | None = None,
+    ) -> None:
+        plan = problem.plan
+        self.inputs = problem.inputs if inputs is None else inputs
+        in_place = len(self.inputs[2]) > 0 and plan.rows[0][kernels.KIND] == kernels.DENSE
+        table = plan.table(in_place)
+        self.layers = table, np.array(plan.numbers)
+        self.dtype = problem.dtype
+        self.n_marks, self.n_scratch = plan.n_marks, plan.scratch
+        self.deltas_at = int(table[-1, kernels.AT] + table[-1, kernels.N_OUT])
+        self.space = int(table[:, kernels.N_OUT].max())
+        self.scratch_at = self.deltas_at + 2 * self.space
+        self.ends = problem.targets, problem.weights, problem.loss
+        self.alpha = float(problem.alpha if alpha is None else alpha)
+        self.mean = mean
+        self.memory = np.empty(0, self.dtype)
+        self.marks = np.empty(0, np.int32)
+        self.capacity = 0
+
+    def _make_space(self, n: int) -> None:
+        self.memory = np.empty(n * self.scratch_at + self.n_scratch, self.dtype)
+        self.marks = np.empty(n * self.n_marks, np.int32)
+        self.capacity = n
+
+    def __call__(self, w: np.ndarray, rows: np.ndarray, out: np.ndarray) -> float:
+        """Overwrite `out` with the gradient of some rows; the sum of their losses."""
+        if len(rows) > self.capacity:
+            self._make_space(len(rows))
+        return kernels.gradient(
+            *self.layers,
+            _read_only(w),
+            _read_only(rows),
+            *self.inputs,
+            *self.ends,
+            self.alpha,
+            self.mean,
+            self.memory,
+            self.marks,
+            self.deltas_at,
+            self.space,
+            self.scratch_at,
+            out,
+        )
+
+    def loss(self, w: np.ndarray, rows: np.ndarray) -> float:
+        """Sum of some rows' losses."""
+        if len(rows) > self.capacity:
+            self._make_space(len(rows))
+        places = self.deltas_at, self.scratch_at
+        run = *self.inputs, *self.ends, self.memory, self.marks, *places
+        return float(kernels.loss_of(*self.layers, w, frozen(rows), *run)[0])
+
+    def predict(self, w: np.ndarray, rows: np.ndarray, predictions: np.ndarray) -> None:
+        """Overwrite the predictions of some rows."""
+        if len(rows) > self.capacity:
+            self._make_space(len(rows))
+        run = *self.inputs, self.ends[2], self.memory, self.marks, self.scratch_at, predictions
+        kernels.predict(*self.layers, w, frozen(rows), *run)
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    """For one kernel of what may be written and what may not."""
+    return frozen(array) if array.flags.writeable else array
+
+
+def network(
+    X: Any,
+    y: Any,
+    hidden: Any = (100,),
+    *,
+    activation: str = "relu",
+    loss: str = "log_loss",
+    alpha: float = 1e-4,
+    sample_weight: Any = None,
+    layers: Sequence[Layer] | None = None,
+    shape: tuple[int, int, int] | None = None,
+    seed: int = 0,
+) -> NetworkProblem:
+    """State the training of a network, whose gradient is compiled.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_rows, n_features), or (n_rows, height, width, \
+channels)
+        float32 and float64 are kept, and are the vector's type; anything else becomes float64.
+    y : array-like of shape (n_rows,) or (n_rows, n_outputs)
+        Labels, or columns of zeros and ones where a row may have many; numbers for a regression.
+    hidden : sequence of int, default=(100,)
+        Units of the hidden layers.
+    activation : {"relu", "tanh", "logistic", "identity"}, default="relu"
+        Of the hidden layers.
+    loss : {"log_loss", "squared_error", "poisson"}, default="log_loss"
+        With its output: a softmax of many classes and a logistic function of two, or of each label;
+        the identity; the exponential.
+    alpha : float, default=1e-4
+        Strength of the penalty on coefficients, as scikit-learn's MLP has it: ``alpha / 2`` times
+        their squares come once to the losses of a mini-batch, of whatever size.
+    sample_weight : array-like of shape (n_rows,), default=None
+        Weights of the rows; None means one each.
+    layers : sequence of Dense, Convolution, Pooling and LocalResponse, default=None
+        The hidden layers, in place of `hidden`.
+    shape : (int, int, int), default=None
+        Height, width and channels of the images whose numbers `X` has in that order.
+    seed : int, default=0
+        Of the start.
+
+    Returns
+    -------
+    NetworkProblem
+        ``report.model.coefs`` and ``report.model.intercepts`` are the vector's parts by layer.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is of another kind or out of its range, lengths differ, or there is NaN.
+
+    Notes
+    -----
+    A step is by the *mean* over the mini-batch, so that `step` is scikit-learn's
+    ``learning_rate_init``, and torch's ``lr``. Behind the scenes are products of BLAS with one
+    thread in each of several workers.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from hogshare import SGD, problems, solve
+    >>> X, y = load_digits(return_X_y=True)
+    >>> problem = problems.network(X / 16.0, y, hidden=(32,))
+    >>> report = solve(problem, rule=SGD(batch=20), step=0.2, stop=20, seed=0, trace=1)
+    >>> [coefs.shape for coefs in report.model.coefs]
+    [(64, 32), (32, 10)]
+    >>> bool((problem.predict(report.model.params, X / 16.0) == y).mean() > 0.97)
+    True
+    """
+    if not isinstance(loss, str) or loss not in LOSSES:
+        raise ValueError(
+            f"loss must be one of {list(LOSSES)}; got {loss!r}.{nearest(loss, LOSSES)}"
+        )
+    if not isinstance(activation, str) or activation not in dense.ACTIVATIONS:
+        raise ValueError(activation_refused(activation))
+    ranges.not_negative(alpha=alpha)
+    ranges.whole(0, seed=seed)
+    image = _image(X, shape)
+    X = _checked(X, None)
+    targets, classes, code = _targets(y, loss, X)
+    if layers is None:
+        layers = [Dense(units) for units in _hidden(hidden)]
+    plan = plan_of(layers, X.shape[1], image, activation)
+    n_outputs = targets.shape[1] if code != outputs.SOFTMAX else int(targets.max()) + 1
+    Dense(n_outputs, "identity").add_to(plan)
+    weights = None
+    if sample_weight is not None:
+        weights = _weights(sample_weight, X)
+    return NetworkProblem(X, targets, weights, classes, plan, code, float(alpha), int(seed))
+
+
+def _hidden(hidden: Any) -> list[int]:
+    units = [hidden] if ranges.is_integer(hidden) else list(hidden)
+    with ranges.meaning("hidden must be numbers of units, at least 1 each, such as (100, 50)"):
+        for one in units:
+            ranges.whole(1, hidden=one)
+    return [int(one) for one in units]
+
+
+def _image(X: Any, shape: Any) -> tuple[int, int, int] | None:
+    """Height, width and channels of a row of X; None where it is no image."""
+    found = np.shape(X)
+    if shape is None:
+        return None if len(found) != 4 else (int(found[1]), int(found[2]), int(found[3]))
+    with ranges.meaning("shape must be (height, width, channels), whole numbers"):
+        height, width, channels = shape
+        for side in shape:
+            ranges.whole(1, shape=side)
+    n_features = int(np.prod(found[1:]))
+    if height * width * channels != n_features:
+        raise ValueError(
+            f"shape must have as many numbers as a row of X, {n_features}; got {shape!r}, which "
+            f"has {height * width * channels}."
+        )
+    return int(height), int(width), int(channels)
+
+
+def _checked(X: Any, dtype: np.dtype | None) -> Any:
+    """Inputs as a matrix that kernels read."""
+    # here because processes import this file too, and check nothing
+    from sklearn.utils.validation import check_array
+
+    if not is_sparse(X):
+        X = np.asarray(X)
+        X = X.reshape(len(X), -1) if X.ndim == 4 else X
+    check_sparse(X)
+    kinds = [np.float64, np.float32] if dtype is None else dtype
+    return check_array(X, accept_sparse="csr", dtype=kinds, order="C")
+
+
+def _targets(y: Any, loss: str, X: Any) -> tuple[np.ndarray, np.ndarray | None, int]:
+    """Targets as kernels read them, the labels of one for each row, and the code of the loss."""
+    y = np.asarray(y)
+    if y.ndim not in (1, 2) or len(y) != X.shape[0]:
+        raise ValueError(
+            f"y must have a target for each of the {X.shape[0]} rows of X; got shape {y.shape}."
+        )
+    code = LOSSES[loss]
+    if code == outputs.SOFTMAX and y.ndim == 1:
+        classes = distinct(y)
+        if len(classes) < 2:
+            raise ValueError(
+                f"A classification needs at least two classes; y holds only {classes[0]!r}."
+            )
+        places = np.searchsorted(classes, y).astype(X.dtype)[:, np.newaxis]
+        return places, classes, outputs.BINARY if len(classes) == 2 else code
+    targets = np.ascontiguousarray(y.reshape(len(y), -1), X.dtype)
+    if not np.isfinite(targets).all():
+        raise ValueError(f"y holds NaN or infinity, or numbers too large for {X.dtype}.")
+    if code == outputs.SOFTMAX:
+        if not np.isin(targets, (0.0, 1.0)).all():
+            raise ValueError("y of many labels must hold zeros and ones.")
+        code = outputs.BINARY
+    elif code == outputs.POISSON and (targets < 0.0).any():
+        raise ValueError("y must not be negative with loss='poisson'.")
+    return targets, None, code
+
+
+def _weights(sample_weight: Any, X: Any) -> np.ndarray:
+    from sklearn.utils.validation import _check_sample_weight
+
+    with ranges.meaning(
+        f"sample_weight must hold a number, at least 0, for each of {X.shape[0]} rows"
+    ):
+        weights: np.ndarray = _check_sample_weight(
+            sample_weight, X, dtype=X.dtype, ensure_non_negative=True
+        )
+    if not weights.any():
+        raise ValueError("sample_weight must not be zero for every row.")
+    return weights

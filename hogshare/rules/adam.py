@@ -1,0 +1,88 @@
+"""Adam: steps by running means of gradients and of their squares."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hogshare import ranges
+from hogshare.kernels import descents
+from hogshare.rules.options import keep_options
+from hogshare.rules.protocol import Rule
+from hogshare.rules.rowmemory import Shapes
+
+
+@dataclass(frozen=True)
+class Adam(Rule):
+    """Each number moves by its gradients' running mean, over the root of that of their squares.
+
+    For problems by a gradient: networks, modules of torch, gradients of one's own. The means are
+    each worker's own, of the gradients that it has computed.
+
+    Parameters
+    ----------
+    batch : int, default=1
+        Rows of a step; 1: those of a block.
+    beta_1, beta_2 : float, default=0.9 and 0.999
+        Shares of the two means that a step leaves; from 0 to below 1.
+    epsilon : float, default=1e-8
+        Added to the root.
+    weight_decay : float, default=0.0
+        By which share of the step size the vector shrinks at each step besides (AdamW).
+    clip : float, default=None
+        Longest gradient, by the root of its squares' sum: longer ones are shortened to it.
+    average : int or bool, default=0
+        Average the iterates from this many rows on; True means from the first. 0: no average.
+
+    Notes
+    -----
+    Sources: Kingma and Ba 2015, as scikit-learn has it; Loshchilov and Hutter 2019 for the decay.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from hogshare import Adam, problems, solve
+    >>> X, y = load_digits(return_X_y=True)
+    >>> problem = problems.network(X / 16.0, y, hidden=(32,))
+    >>> report = solve(problem, rule=Adam(batch=20), step=0.003, stop=10, seed=0, trace=1)
+    >>> bool(report.objective < 0.15)
+    True
+    """
+
+    batch: int = 1
+    beta_1: float = 0.9
+    beta_2: float = 0.999
+    epsilon: float = 1e-8
+    weight_decay: float = 0.0
+    clip: float | None = None
+    average: int = 0
+
+    def __post_init__(self) -> None:
+        keep_options(self)
+        for name in ("beta_1", "beta_2"):
+            share = getattr(self, name)
+            if not (ranges.is_number(share) and 0.0 <= share < 1.0):
+                raise ValueError(f"{name} must be at least 0 and below 1; got {share!r}.")
+        ranges.positive(epsilon=self.epsilon)
+
+    def state(self, n_params: int) -> Shapes:
+        """Both means, and how many steps they are of."""
+        mean = (n_params,), "vector"
+        return {"mean": mean, "square": mean, "steps": ((1,), "int64")}
+
+    def step(self, gradient: np.ndarray, eta: float, *state: Any, **others: Any) -> None:
+        """Overwrite the gradient with the step."""
+        (own,) = state
+        steps = own["steps"]
+        steps += 1
+        t = int(steps[0])
+        size = eta * math.sqrt(1.0 - self.beta_2**t) / (1.0 - self.beta_1**t)
+        numbers = float(self.beta_1), float(self.beta_2), float(self.epsilon)
+        descents.adam(gradient, own["mean"], own["square"], size, *numbers)
+
+    def remedy(self) -> str:
+        """What makes its steps smaller."""
+        return "a smaller step size (eta0)"

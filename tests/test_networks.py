@@ -1,0 +1,257 @@
+"""Networks: gradients and steps against plain twins and scikit-learn's, and runs of them."""
+
+import warnings
+
+import naive_networks as naive
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import check_grad
+from sklearn.datasets import load_digits
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+
+from hogshare import BSP, SGD, Adam, Master, Shared, Simulator, problems, solve
+from hogshare.problems import Convolution, Dense, LocalResponse, Pooling
+
+DRAWS = np.random.default_rng(0)
+N, D = 40, 7
+X = DRAWS.standard_normal((N, D)) * (DRAWS.random((N, D)) < 0.6)
+TARGETS = {
+    "softmax": DRAWS.integers(0, 3, N),
+    "binary": DRAWS.integers(0, 2, N),
+    "labels": DRAWS.integers(0, 2, (N, 4)),
+    "numbers": DRAWS.standard_normal((N, 2)),
+    "counts": DRAWS.poisson(1.0, N),
+}
+LOSS = {"numbers": "squared_error", "counts": "poisson"}
+TWIN = {"labels": "binary", "numbers": "squares", "counts": "poisson"}
+ACTIVATIONS = ["relu", "tanh", "logistic", "identity"]
+DIGITS, LABELS = load_digits(return_X_y=True)
+DIGITS = DIGITS / 16.0
+
+
+def made(kind, dtype=np.float64, sparse=False, **others):
+    rows = X.astype(dtype)
+    rows = sp.csr_array(rows) if sparse else rows
+    loss = LOSS.get(kind, "log_loss")
+    return problems.network(rows, TARGETS[kind], (5, 6), loss=loss, seed=1, **others)
+
+
+def columns(kind):
+    """Targets with a column for each of the last sums."""
+    y = TARGETS[kind]
+    if kind == "softmax":
+        return np.eye(3)[y]
+    return y.reshape(N, -1).astype(float)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "csr"])
+@pytest.mark.parametrize("kind", TARGETS)
+def test_gradient_is_the_twins(kind, sparse, dtype):
+    weight = DRAWS.uniform(0.5, 2.0, N).astype(dtype)
+    rows = DRAWS.permutation(N)[:17]
+    for activation in ACTIVATIONS:
+        options = {"activation": activation, "alpha": 0.3, "sample_weight": weight}
+        problem = made(kind, dtype, sparse, **options)
+        vector = problem.start()
+        layers = problems.NetworkParams(vector.astype(float), shapes=problem.shapes)
+        x, y = X[rows].astype(dtype).astype(float), columns(kind)[rows]
+        run = layers.coefs, layers.intercepts, activation, TWIN.get(kind, kind), 0.3
+        value, slopes = naive.network(x, y, weight[rows].astype(float), *run)
+        out = np.full_like(vector, np.nan)
+        found = problem.gradient(vector, rows, out)
+        near = (
+            {"rtol": 1e-12, "atol": 1e-12} if dtype is np.float64 else {"rtol": 1e-4, "atol": 1e-4}
+        )
+        np.testing.assert_allclose(found, value, **near)
+        of = problems.NetworkParams(out, shapes=problem.shapes)
+        for k, (coefs, intercepts) in enumerate(slopes):
+            np.testing.assert_allclose(of.coefs[k], coefs, **near)
+            np.testing.assert_allclose(of.intercepts[k], intercepts, **near)
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+def test_whole_gradient_is_that_of_the_objective(kind):
+    problem = made(kind, activation="tanh", alpha=0.5)
+    at = problem.start()
+
+    def objective(w):
+        return problem.evaluate(w)[0]
+
+    assert check_grad(objective, lambda w: problem.evaluate(w)[1], at) < 1e-6
+    assert problem.objective(at) == pytest.approx(objective(at), rel=1e-14)
+
+
+IMAGES = DRAWS.standard_normal((12, 6, 7, 2))
+STACKS = {
+    "convolution": [Convolution(3, 3)],
+    "padded": [Convolution(3, 3, stride=2, padding=2, activation="relu")],
+    "max": [Convolution(3, 2), Pooling(2)],
+    "average": [Convolution(3, 2), Pooling(3, 2, kind="average")],
+    "response": [Convolution(3, 3, padding=1), LocalResponse(3, alpha=0.5, k=2.0)],
+    "cifar": [
+        Convolution(4, 3, padding=1, activation="identity"),
+        Pooling(3, 2),
+        LocalResponse(3, alpha=0.1),
+        Convolution(3, 3, padding=1),
+        Pooling(3, 2, kind="average"),
+        Dense(5),
+    ],
+    "first": [Pooling(2), LocalResponse()],
+}
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_gradient_through_images_by_differences(stack):
+    y = DRAWS.integers(0, 3, len(IMAGES))
+    problem = problems.network(IMAGES, y, layers=STACKS[stack], activation="tanh", alpha=0.1)
+    at = problem.start()
+    off = check_grad(lambda w: problem.evaluate(w)[0], lambda w: problem.evaluate(w)[1], at)
+    assert off < 2e-6
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_outputs_of_images_are_the_twins(stack):
+    y = DRAWS.standard_normal(len(IMAGES))
+    settings = {"loss": "squared_error", "activation": "tanh"}
+    problem = problems.network(IMAGES, y, layers=STACKS[stack], **settings)
+    vector = problem.start()
+    layers = problems.NetworkParams(vector, shapes=problem.shapes)
+    expected = []
+    for image in IMAGES:
+        weights = iter(zip(layers.coefs, layers.intercepts, strict=True))
+        for layer in STACKS[stack]:
+            if isinstance(layer, Pooling):
+                image = naive.pool(image, layer.size, layer.stride or layer.size, layer.kind)
+            elif isinstance(layer, LocalResponse):
+                image = naive.respond(image, layer.size, layer.alpha, layer.beta, layer.k)
+            else:
+                W, b = next(weights)
+                if isinstance(layer, Convolution):
+                    z = naive.convolve(image, W, b, layer.stride, layer.padding)
+                else:
+                    z = image.reshape(-1) @ W + b
+                image = naive.FORWARD[layer.activation or "tanh"](z)
+        W, b = next(weights)
+        expected.append(image.reshape(-1) @ W + b)
+    np.testing.assert_allclose(problem.scores(vector, IMAGES), expected, rtol=1e-10, atol=1e-12)
+
+
+def test_sparse_images_are_laid_out():
+    flat = IMAGES.reshape(len(IMAGES), -1) * (DRAWS.random((len(IMAGES), 84)) < 0.5)
+    y = np.arange(len(IMAGES)) % 3
+    stack = {"layers": STACKS["max"], "shape": (6, 7, 2)}
+    dense, sparse = (problems.network(rows, y, **stack) for rows in (flat, sp.csr_array(flat)))
+    at = dense.start()
+    np.testing.assert_array_equal(dense.evaluate(at)[1], sparse.evaluate(at)[1])
+
+
+def test_memory_is_kept_from_step_to_step():
+    problem = made("softmax")
+    replica = problem.for_worker(0)
+    vector, out = problem.start(), np.empty(problem.n_params)
+    replica(vector, np.arange(20), out)
+    before = replica.memory
+    replica(vector, np.arange(7), out)
+    assert replica.memory is before
+
+
+# -- scikit-learn's ------------------------------------------------------------------------------
+
+
+def theirs(kind, **settings):
+    """scikit-learn's after a few passes, in the order of the rows."""
+    estimator = MLPRegressor if kind in LOSS else MLPClassifier
+    if kind in LOSS:
+        settings["loss"] = LOSS[kind]
+    settings = {"shuffle": False, "random_state": 1, "tol": 0.0, "alpha": 0.3, **settings}
+    model = estimator(hidden_layer_sizes=(5, 6), batch_size=16, max_iter=4, **settings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return model.fit(X, TARGETS[kind])
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_start_has_the_bits_of_scikit_learns(activation):
+    model = theirs("softmax", activation=activation, solver="sgd", learning_rate_init=1e-300)
+    problem = made("softmax", activation=activation)
+    ours = problems.NetworkParams(problem.start(), shapes=problem.shapes)
+    for k in range(3):
+        np.testing.assert_array_equal(ours.coefs[k], model.coefs_[k])
+        np.testing.assert_array_equal(ours.intercepts[k], model.intercepts_[k])
+
+
+RULES = {
+    "plain": (SGD(batch=16), {"solver": "sgd", "momentum": 0.0}),
+    "momentum": (
+        SGD(batch=16, momentum=0.9),
+        {"solver": "sgd", "momentum": 0.9, "nesterovs_momentum": False},
+    ),
+    "nesterov": (SGD(batch=16, momentum=0.9, nesterov=True), {"solver": "sgd"}),
+    "adam": (Adam(batch=16), {"solver": "adam"}),
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("kind", TARGETS)
+def test_one_worker_follows_scikit_learn(kind, rule):
+    """The last mini-batch of a pass has 8 rows."""
+    ours, settings = RULES[rule]
+    model = theirs(kind, learning_rate_init=0.02, **settings)
+    problem = made(kind, alpha=0.3)
+    run = {"rule": ours, "step": 0.02, "stop": 4, "shuffle": False, "n_workers": 1}
+    found = solve(problem, runtime="caller", **run).model
+    for k in range(3):
+        np.testing.assert_allclose(found.coefs[k], model.coefs_[k], rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(found.intercepts[k], model.intercepts_[k], rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(problem.predict(found.params, X).shape, model.predict(X).shape)
+    np.testing.assert_allclose(
+        problem.predict(found.params, X), model.predict(X), rtol=1e-9, atol=1e-12
+    )
+
+
+# -- runs ----------------------------------------------------------------------------------------
+
+
+def digits(dtype=np.float64):
+    return problems.network(DIGITS.astype(dtype), LABELS, (24,), alpha=1e-3)
+
+
+def test_one_worker_is_a_plain_loop():
+    problem = digits()
+    w, order = problem.start(), np.arange(problem.n_rows)
+    out, replica = np.empty_like(w), problem.for_worker(0)
+    for _ in range(2):
+        for first in range(0, problem.n_rows, 50):
+            replica(w, order[first : first + 50], out)
+            w -= 0.1 * out
+    run = {"rule": SGD(batch=50), "step": 0.1, "stop": 2, "shuffle": False, "runtime": "caller"}
+    np.testing.assert_array_equal(solve(problem, **run).model.params, w)
+
+
+@pytest.mark.parametrize("plane", [Shared(), Master()], ids=repr)
+@pytest.mark.parametrize("rule", [SGD(batch=50, momentum=0.5), Adam(batch=50)], ids=repr)
+def test_rounds_have_the_same_bits_in_every_runtime(plane, rule):
+    run = {"rule": rule, "plane": plane, "barrier": BSP(), "n_workers": 2, "stop": 2, "seed": 0}
+    step = 0.003 if isinstance(rule, Adam) else 0.05
+    first, *others = (
+        solve(digits(np.float32), step=step, runtime=runtime, **run).model.params
+        for runtime in ("threads", "processes", Simulator(seed=1))
+    )
+    assert first.dtype == np.float32
+    for other in others:
+        np.testing.assert_array_equal(first, other)
+
+
+@pytest.mark.parametrize("plane", [Shared(), Shared(exchange=None), Master()], ids=repr)
+def test_more_workers_come_as_far(plane):
+    """On the virtual clock, which repeats."""
+    run = {"rule": SGD(batch=25), "step": 0.1, "stop": 15, "seed": 0, "trace": 1}
+    problem = digits()
+    reached = [
+        solve(problem, plane=plane, n_workers=n, runtime=Simulator(seed=0), **run).objective
+        for n in (1, 2, 4)
+    ]
+    print(reached)
+    assert max(reached) < 1.1 * min(reached) < 0.1
