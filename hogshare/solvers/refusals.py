@@ -105,8 +105,9 @@ def check_own_steps(problem: GradientProblem, rule: Rule, step: StepSize) -> Non
     if not problem.has_steps:
         return
     if rule.average or not rule.is_proportional:
+        what = str(rule) if rule.has_kernels else type(rule).__name__
         raise ValueError(
-            f"The steps of {problem.name} are its own, and {rule} would make others of them: use "
+            f"The steps of {problem.name} are its own, and {what} would make others of them: use "
             "SGD()."
         )
     if (step.kind, step.eta0) != ("constant", problem.eta0):
