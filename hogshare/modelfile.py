@@ -26,6 +26,7 @@ FORMAT = "hogshare model"
 FORMAT_VERSION = 2
 # the first had parameters and attributes as plain JSON, and these arrays
 FIRST_ARRAYS = ("coef_", "intercept_", "classes_", "n_iter_")
+FACTORISATION = "MatrixFactorization"  # the class that has no coefficients
 ITERATES = {"_standard_coef": "_standard_intercept", "_average_coef": "_average_intercept"}
 DAMAGE = (ValueError, KeyError, TypeError, OverflowError, AttributeError)
 
@@ -39,7 +40,7 @@ class SavedModel:
     class_name : str
         Name of the estimator's class.
     n_features : int
-        Columns that the model expects.
+        Columns that the model expects; 0 of one that is asked for pairs of ids.
     params : dict
         The estimator's parameters.
     attributes : dict
@@ -172,11 +173,27 @@ def check(model: SavedModel) -> None:
     ------
     ValueError
     """
-    has = model.attributes
     if not (model.zero_based is None or isinstance(model.zero_based, bool)):
         raise ValueError(f"zero_based: {model.zero_based!r}")
     if not (model.label_column is None or type(model.label_column) in (str, int)):
         raise ValueError(f"label_column: {model.label_column!r}")
+    if model.class_name == FACTORISATION:
+        check_lines(model)
+    else:
+        check_coefficients(model)
+    t = model.attributes.get("t_", 1.0)
+    if not isinstance(t, Real) or not 0.0 < float(t) < math.inf:
+        raise ValueError(f"t_ is {t!r}, which is no step counter")
+
+
+def check_coefficients(model: SavedModel) -> None:
+    """Refuse coefficients that do not fit together.
+
+    Raises
+    ------
+    ValueError
+    """
+    has = model.attributes
     coef = has.get("coef_")
     shape: tuple[int, ...] = getattr(coef, "shape", ())
     if not _is_floats(coef) or len(shape) not in (1, 2) or shape[-1] != model.n_features:
@@ -202,9 +219,46 @@ def check(model: SavedModel) -> None:
         raise ValueError("feature_names_in_ do not fit n_features")
     if names is not None and not all(type(name) is str for name in names.tolist()):
         raise ValueError("feature_names_in_ are no words")
-    t = has.get("t_", 1.0)
-    if not isinstance(t, Real) or not 0.0 < float(t) < math.inf:
-        raise ValueError(f"t_ is {t!r}, which is no step counter")
+
+
+def check_lines(model: SavedModel) -> None:
+    """Refuse users and items that do not fit together.
+
+    Raises
+    ------
+    ValueError
+    """
+    has: Mapping[str, Any] = {"seen_": None, **model.attributes}
+    lengths, widths = [], set()
+    for side, ids in (("user", "users_"), ("item", "items_")):
+        names: Any = has.get(ids)
+        lines: Any = has.get(f"{side}_factors_")
+        if type(names) is not np.ndarray or names.ndim != 1:
+            raise ValueError(f"{ids} is missing, or no list of ids")
+        if not _is_floats(lines) or _shape(lines) is None or lines.shape[:-1] != names.shape:
+            raise ValueError(f"{side}_factors_ is missing, or not those of {ids}")
+        biases: Any = has.get(f"{side}_biases_")
+        counts: Any = has.get(f"{side}_counts_")
+        if not _is_floats(biases) or _shape(biases) != names.shape:
+            raise ValueError(f"{side}_biases_ is missing, or not those of {ids}")
+        if _shape(counts) != names.shape or counts.dtype.kind != "i" or counts.min(initial=0) < 0:
+            raise ValueError(f"{side}_counts_ is missing, or not those of {ids}")
+        lengths.append(len(names))
+        widths.add(lines.shape[1])
+        try:
+            distinct = len(set(names.tolist()))
+        except TypeError as error:
+            raise ValueError(f"{ids} holds what is no id") from error
+        if distinct < len(names):
+            raise ValueError(f"{ids} holds an id twice")
+    if len(widths) > 1:
+        raise ValueError("users and items have different numbers of factors")
+    seen = has["seen_"]
+    if not sp.issparse(seen) or seen.shape != tuple(lengths):
+        raise ValueError("seen_ is missing, or not that of users and items")
+    for name in ("alpha_", "mean_", "_eta0", "_unit"):
+        if not isinstance(has.get(name), float) or not math.isfinite(has[name]):
+            raise ValueError(f"{name} is {has.get(name)!r}, which is no finite number")
 
 
 def _is_floats(value: Any) -> bool:

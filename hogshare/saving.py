@@ -154,14 +154,14 @@ def to_saved(estimator: Any, zero_based: bool | None = None) -> SavedModel:
     from hogshare.estimators import fitted
     from hogshare.solvers.outcome import versions
 
-    check_is_fitted(estimator, "coef_")
+    check_is_fitted(estimator, fitted.mark(estimator))
     estimator._validate_params()  # what was set since a fit, and `load` would not take
     attributes = fitted.attributes(estimator)
     if _is_multilabel(estimator):
         attributes["multilabel"] = "sparse" if estimator._label_binarizer.sparse_input_ else "dense"
     return SavedModel(
         class_name=name,
-        n_features=estimator.n_features_in_,
+        n_features=getattr(estimator, "n_features_in_", 0),
         params={k: v for k, v in estimator.get_params(deep=False).items() if not _is_unset(v)},
         attributes=attributes,
         requests=fitted.requests(estimator),
@@ -202,7 +202,8 @@ def to_estimator(saved: SavedModel, path: str) -> Any:
         raise ValueError(f"{path}: the model's parameters do not fit ({error})") from error
     if is_classifier(estimator) != ("classes_" in saved.attributes):
         raise ValueError(f"{path}: a model of the class {saved.class_name!r} with the wrong arrays")
-    estimator.n_features_in_ = saved.n_features
+    if saved.n_features:
+        estimator.n_features_in_ = saved.n_features
     # by name, not whatever the file holds: a model file is not trusted
     for name in fitted.ATTRIBUTES:
         if name in saved.attributes:

@@ -542,7 +542,7 @@ class MatrixFactorization(KnownParameters, BaseEstimator):
 
     def _tell_of_unknown(self, lines: list[np.ndarray], ids: list[np.ndarray]) -> None:
         missing = [
-            (name, repr(of[0 if len(of) == 1 else int(np.argmax(line == NOBODY))]))
+            (name, repr(of.tolist()[0 if len(of) == 1 else int(np.argmax(line == NOBODY))]))
             for name, line, of in zip(("users", "items"), lines, ids, strict=False)
             if (line == NOBODY).any()
         ]

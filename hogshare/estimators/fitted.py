@@ -12,12 +12,19 @@ ATTRIBUTES = (
     *("t_", "_standard_coef", "_standard_intercept", "_average_coef", "_average_intercept"),
     "dual_gap_",
     *("Cs_", "l1_ratios_", "C_", "l1_ratio_", "coefs_paths_", "scores_"),
+    *("users_", "items_", "user_factors_", "item_factors_", "user_biases_", "item_biases_"),
+    *("user_counts_", "item_counts_", "seen_", "alpha_", "mean_", "_eta0", "_unit"),
 )
 
 
 def attributes(estimator: Any) -> dict[str, Any]:
     """What a fit has left, by name: the estimator's own, not copies."""
     return {name: vars(estimator)[name] for name in ATTRIBUTES if name in vars(estimator)}
+
+
+def mark(estimator: Any) -> str:
+    """An attribute that it has if it has been fitted."""
+    return "coef_" if hasattr(type(estimator), "to_sklearn") else "user_factors_"
 
 
 def requests(estimator: Any) -> dict[str, dict[str, Any]]:

@@ -9,14 +9,13 @@ import numpy as np
 
 NOBODY = -1  # the line of an id that is not known
 SPREAD = 4  # whole numbers that a table may have for each id that is looked up
+WORDS = (str, bytes, tuple, frozenset)  # that are ids as a whole, though they have parts
 PLAIN = "iubU"  # kinds of arrays whose values are told apart as they are
 
 
 def is_one(ids: Any) -> bool:
     """Whether it is one id and not several: a word, a number, a tuple."""
-    if isinstance(ids, str | bytes | tuple):
-        return True
-    return np.ndim(ids) == 0 and isinstance(ids, Hashable)
+    return isinstance(ids, WORDS) or not hasattr(ids, "__iter__") or getattr(ids, "ndim", 1) == 0
 
 
 def as_array(ids: Any, name: str) -> np.ndarray:

@@ -1,0 +1,314 @@
+"""`MatrixFactorization`: ids, predictions, recommendations, further ratings, bad input, files."""
+
+import os
+import signal
+import sys
+
+import numpy as np
+import psutil
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils._param_validation import InvalidParameterError
+
+import hogshare
+from hogshare import BSP, MatrixFactorization, Shared
+from hogshare.estimators.vocabulary import Vocabulary, as_array, distinct
+from hogshare.runtimes.processes import WorkerDied
+
+N_USERS, N_ITEMS, RANK = 80, 50, 2
+RNG = np.random.default_rng(0)
+TRUTH = RNG.normal(size=(N_USERS, RANK)) @ RNG.normal(size=(RANK, N_ITEMS)) + 3.0
+TRUTH += RNG.normal(size=(N_USERS, 1))
+USERS, ITEMS = RNG.integers(N_USERS, size=3000), RNG.integers(N_ITEMS, size=3000)
+RATINGS = TRUTH[USERS, ITEMS]
+SETTINGS = {"n_factors": RANK, "alpha": 0.5, "random_state": 0, "max_iter": 60, "n_jobs": 1}
+
+
+def model(**settings):
+    return MatrixFactorization(**{**SETTINGS, **settings})
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return model().fit(USERS, ITEMS, RATINGS)
+
+
+def test_it_predicts_what_was_not_rated(fitted):
+    users, items = (pairs.ravel() for pairs in np.meshgrid(range(N_USERS), range(N_ITEMS)))
+    assert fitted.score(users, items, TRUTH[users, items]) > 0.95
+    alone = model(n_factors=0).fit(USERS, ITEMS, RATINGS)
+    assert alone.score(users, items, TRUTH[users, items]) < 0.7
+    assert fitted.n_iter_ == 60 and fitted.report_.n_epochs == 60
+    assert fitted.t_ == 61 * len(USERS)
+    assert fitted.mean_ == pytest.approx(RATINGS.mean())
+
+
+def test_a_seed_repeats_and_another_does_not(fitted):
+    again = model().fit(USERS, ITEMS, RATINGS)
+    np.testing.assert_array_equal(again.user_factors_, fitted.user_factors_)
+    other = model(random_state=1).fit(USERS, ITEMS, RATINGS)
+    assert (other.user_factors_ != fitted.user_factors_).any()
+
+
+def test_two_workers_that_wait_repeat():
+    settings = {"plane": "shared", "barrier": BSP(), "n_jobs": 2}
+    first, second = (
+        model(**settings, runtime=runtime).fit(USERS, ITEMS, RATINGS)
+        for runtime in ("threads", "processes")
+    )
+    np.testing.assert_array_equal(first.item_factors_, second.item_factors_)
+    assert first.score(USERS, ITEMS, RATINGS) > 0.95
+
+
+KINDS = {
+    "words": (lambda k: f"user {k}", lambda k: f"item {k}"),
+    "words and numbers": (lambda k: k if k % 2 else f"u{k}", lambda k: k),
+    "tuples": (lambda k: ("u", k), lambda k: str(k)),
+    "far apart": (lambda k: k * 10**12, lambda k: -k),
+    "floats": (lambda k: k + 0.5, lambda k: bytes([k])),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_ids_of_any_kind(fitted, kind):
+    of_user, of_item = KINDS[kind]
+    users, items = [of_user(int(u)) for u in USERS], [of_item(int(i)) for i in ITEMS]
+    named = model().fit(users, items, RATINGS)
+    assert len(named.users_) == N_USERS and len(named.items_) == N_ITEMS
+    assert named.score(users, items, RATINGS) > 0.95
+    one = named.predict(users[0], items[0])
+    assert one.shape == (1,) and one.dtype == np.float32
+    np.testing.assert_array_equal(one, named.predict(users[:5], items[:5])[:1])
+    assert [type(item) for item, _ in named.recommend(users[0], n=2)] == [type(items[0])] * 2
+
+
+def test_a_word_and_a_number_are_two():
+    with_both = model(n_factors=0).fit([1, "1", 1, "1"], list("abba"), [1.0, 5.0, 1.0, 5.0])
+    assert set(with_both.users_.tolist()) == {1, "1"}
+    assert with_both.predict("1", "a") > with_both.predict(1, "a")
+
+
+def test_frames_of_pandas():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"u": [f"u{k}" for k in USERS], "i": ITEMS, "r": RATINGS})
+    named = model().fit(frame.u, frame.i, frame.r)
+    assert named.score(frame.u, frame.i, frame.r) > 0.95
+
+
+def test_a_matrix_has_its_zeros_that_are_stored():
+    matrix = sp.csr_array(([0.0, 4.0, 2.0], ([0, 1, 2], [0, 1, 0])), shape=(4, 3))
+    of_matrix = model(max_iter=3).fit(matrix)
+    assert of_matrix.seen_.nnz == 3 and of_matrix.mean_ == 2.0
+    assert len(of_matrix.users_) == 4 and len(of_matrix.items_) == 3
+    assert of_matrix.user_counts_.tolist() == [1, 1, 1, 0]
+    assert matrix.nnz == 3  # the caller's is as it was
+    assert np.isfinite(of_matrix.predict(3, [0, 1, 2])).all()
+    assert of_matrix.score(matrix) <= 1.0
+
+
+def test_a_matrix_is_its_triples(fitted):
+    order = np.lexsort((ITEMS, USERS))
+    pairs = np.unique(USERS[order] * N_ITEMS + ITEMS[order], return_index=True)[1]
+    kept = order[pairs]
+    triples = USERS[kept], ITEMS[kept], RATINGS[kept]
+    matrix = sp.coo_array((triples[2], triples[:2]), shape=(N_USERS, N_ITEMS))
+    np.testing.assert_array_equal(
+        model().fit(matrix).user_factors_, model().fit(*triples).user_factors_
+    )
+
+
+def test_who_is_not_known_gets_what_is(fitted):
+    with pytest.warns(UserWarning, match="users that were in no fit, such as 999"):
+        told = fitted.predict([999, 0], [3, 3])
+    assert told[0] == pytest.approx(fitted.mean_ + fitted.item_biases_[3], rel=1e-6)
+    with pytest.warns(UserWarning, match="items that were in no fit"):
+        told = fitted.predict(0, -5)
+    assert told == pytest.approx(fitted.mean_ + fitted.user_biases_[0], rel=1e-6)
+    quiet = clone(fitted).set_params(unknown="ignore").fit(USERS, ITEMS, RATINGS)
+    assert quiet.predict(999, -5) == pytest.approx(fitted.mean_, rel=1e-6)
+    favourite = int(np.argmax(quiet.item_biases_))
+    assert quiet.recommend(999, n=1)[0][0] == favourite
+    strict = clone(fitted).set_params(unknown="raise").fit(USERS, ITEMS, RATINGS)
+    with pytest.raises(ValueError, match="unknown='ignore'"):
+        strict.predict(999, 3)
+
+
+def test_without_biases_the_mean_is_for_who_is_not_known():
+    plain = model(biases=False, unknown="ignore").fit(USERS, ITEMS, RATINGS)
+    assert plain.predict(999, 0) == pytest.approx(RATINGS.mean(), rel=1e-6)
+    assert not plain.user_biases_.any()
+    product = plain.user_factors_[0] @ plain.item_factors_[0]
+    assert plain.predict(0, 0) == pytest.approx(product, rel=1e-5)
+
+
+def test_recommendations_are_new_and_best_first(fitted):
+    for user, told in zip([4, 9], fitted.recommend([4, 9], n=5), strict=True):
+        items, scores = zip(*told, strict=True)
+        assert len(items) == 5 and list(scores) == sorted(scores, reverse=True)
+        seen = set(ITEMS[user == USERS])
+        assert not seen & set(items)
+        rest = [i for i in range(N_ITEMS) if i not in seen and i not in items]
+        assert fitted.predict(user, rest).max() <= scores[-1]
+        np.testing.assert_allclose(fitted.predict(user, list(items)), scores)
+    everything = fitted.recommend(4, n=1000, exclude_seen=False)
+    assert sorted(item for item, _ in everything) == list(range(N_ITEMS))
+    assert fitted.recommend(4, n=1000) == [
+        pair for pair in everything if pair[0] not in set(ITEMS[USERS == 4])
+    ]
+
+
+def test_partial_fit_goes_on_and_grows():
+    part = slice(0, 2000)
+    grown = model(max_iter=40).fit(USERS[part], ITEMS[part], RATINGS[part])
+    before, steps = grown.score(USERS, ITEMS, RATINGS), grown.t_
+    new = RNG.normal(size=RANK)
+    items = np.arange(N_ITEMS)
+    for _ in range(30):
+        grown.partial_fit(["new"] * N_ITEMS, items, TRUTH[3])
+        grown.partial_fit(USERS[2000:], ITEMS[2000:], RATINGS[2000:])
+    assert len(grown.users_) == N_USERS + 1 and grown.users_[-1] == "new"
+    assert grown.t_ == steps + 30 * (N_ITEMS + 1000)
+    assert grown.score(USERS, ITEMS, RATINGS) > before - 0.01
+    assert grown.score(["new"] * N_ITEMS, items, TRUTH[3]) > 0.5
+    assert grown.user_counts_[-1] == 30 * N_ITEMS
+    assert grown.seen_[[N_USERS]].nnz == N_ITEMS and len(new) == RANK
+
+
+def test_partial_fit_alone_is_an_epoch_of_fit():
+    one = model(max_iter=1).fit(USERS, ITEMS, RATINGS)
+    other = model().partial_fit(USERS, ITEMS, RATINGS)
+    np.testing.assert_allclose(
+        one.predict(USERS, ITEMS), other.predict(USERS, ITEMS), rtol=1e-4, atol=1e-4
+    )
+    other.set_params(n_factors=3)
+    with pytest.raises(ValueError, match="the model has 2"):
+        other.partial_fit(USERS, ITEMS, RATINGS)
+
+
+def test_logistic_predicts_probabilities():
+    likes = (RATINGS > 3.0).astype(int)
+    probable = model(loss="logistic").fit(USERS, ITEMS, likes).predict(USERS, ITEMS)
+    assert probable.min() >= 0.0 and probable.max() <= 1.0
+    assert ((probable > 0.5) == likes).mean() > 0.9
+
+
+def test_factors_that_are_not_negative():
+    positive = model(nonnegative=True, biases=False).fit(USERS, ITEMS, RATINGS - RATINGS.min())
+    assert positive.user_factors_.min() >= 0.0 and positive.item_factors_.min() >= 0.0
+    assert positive.score(USERS, ITEMS, RATINGS - RATINGS.min()) > 0.3
+
+
+def test_default_settings_are_no_worse_than_biases_alone():
+    """Of ratings that biases explain, and noise."""
+    rng = np.random.default_rng(1)
+    users, items = rng.integers(400, size=6000), (300 * rng.random(6000) ** 2).astype(int)
+    ratings = rng.normal(size=400)[users] + rng.normal(size=300)[items] + rng.normal(size=6000)
+    train, test = np.arange(5000), np.arange(5000, 6000)
+    scores = [
+        MatrixFactorization(k, random_state=0, unknown="ignore")
+        .fit(users[train], items[train], ratings[train])
+        .score(users[test], items[test], ratings[test])
+        for k in (8, 0)
+    ]
+    assert scores[0] > scores[1] - 0.005
+
+
+def test_scikit_learns_conventions(fitted):
+    same = clone(fitted)
+    assert same.get_params() == fitted.get_params() and not hasattr(same, "user_factors_")
+    for ask in (lambda: same.predict(0, 0), lambda: same.recommend(0), lambda: same.score(0, 0, 0)):
+        with pytest.raises(NotFittedError):
+            ask()
+    with pytest.raises(InvalidParameterError, match="n_factors"):
+        model(n_factors=-1).fit(USERS, ITEMS, RATINGS)
+    with pytest.raises(InvalidParameterError, match="loss"):
+        model(loss="hinge").fit(USERS, ITEMS, RATINGS)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "told"),
+    [
+        (([], [], []), ValueError, "no ratings"),
+        ((USERS, ITEMS, np.full(3000, np.inf)), ValueError, "NaN or infinity"),
+        ((USERS, ITEMS[:5], RATINGS), ValueError, "5 items"),
+        ((USERS,), TypeError, "sparse matrix"),
+        (([1.0, np.nan], [1, 2], [1, 2]), ValueError, "users holds NaN"),
+        (([[1], [2]], [1, 2], [1, 2]), TypeError, "there is a list"),
+        ((sp.csr_array((3, 3)),), ValueError, "no ratings"),
+        ((sp.csr_array(np.eye(3)), USERS), TypeError, "in it"),
+    ],
+)
+def test_what_cannot_be_fitted_is_refused(given, error, told):
+    with pytest.raises(error, match=told):
+        model().fit(*given)
+
+
+def test_a_count_is_no_probability():
+    with pytest.raises(ValueError, match="give counts as 1"):
+        model(loss="logistic").fit(USERS, ITEMS, np.arange(3000) - 5)
+
+
+def test_steps_too_long_are_told_in_its_own_words():
+    with pytest.raises(ValueError, match="eta0"):
+        model(eta0=50.0).fit(USERS, ITEMS, RATINGS)
+
+
+def members():
+    """Processes of the crew: children of the fork helper."""
+    helpers = [one for one in psutil.Process().children() if "fork_helper" in str(one.cmdline())]
+    return [member for helper in helpers for member in helper.children()]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
+@pytest.mark.parametrize("plane", [Shared(), Shared(exchange=None)], ids=repr)
+def test_a_worker_that_is_killed_leaves_a_model(plane):
+    """In the middle of a fit; the other does its block again."""
+    kept = model(n_jobs=2, runtime="processes", plane=plane, max_iter=4000, eta0=0.05)
+
+    def kill(epoch, snapshot):
+        if not killed and epoch > 20:
+            killed.extend(member.pid for member in members())
+            for one in killed:
+                os.kill(one, signal.SIGKILL)
+        return False
+
+    killed, kept._on_epoch = [], kill
+    with pytest.warns(WorkerDied):
+        kept.fit(USERS, ITEMS, RATINGS)
+    assert killed and kept.n_iter_ == 4000
+    assert kept.score(USERS, ITEMS, RATINGS) > 0.95
+
+
+@pytest.mark.parametrize("kind", [int, str, lambda k: ("u", int(k)) if k % 2 else int(k)])
+def test_it_travels(tmp_path, kind):
+    path = tmp_path / "model.npz"
+    first = model(max_iter=3, plane=Shared()).fit([kind(u) for u in USERS], ITEMS, RATINGS)
+    hogshare.save(first, path)
+    again = hogshare.load(path)
+    assert repr(again) == repr(first) and not hasattr(again, "report_")
+    for name in ("users_", "items_", "user_factors_", "item_biases_", "user_counts_"):
+        ours, theirs = getattr(first, name), getattr(again, name)
+        assert ours.dtype == theirs.dtype
+        np.testing.assert_array_equal(ours, theirs)
+    users = [kind(u) for u in USERS[:50]]
+    np.testing.assert_array_equal(
+        again.predict(users, ITEMS[:50]), first.predict(users, ITEMS[:50])
+    )
+    assert again.recommend(users[:3]) == first.recommend(users[:3])
+    one, other = (m.partial_fit(users, ITEMS[:50], RATINGS[:50]) for m in (first, again))
+    np.testing.assert_array_equal(one.user_factors_, other.user_factors_)
+
+
+def test_vocabularies():
+    for ids in (np.array([5, 3, 5, 9]), np.array([10**12, 3, 10**12]), np.array(["b", "a", "b"])):
+        names, codes = distinct(ids)
+        np.testing.assert_array_equal(names[codes], ids)
+        assert len(names) == len(set(ids.tolist()))
+    known = Vocabulary(np.array([4, 2]))
+    assert known.lines(np.array([2, 3, 4])).tolist() == [1, -1, 0]
+    grown, lines = known.grown(np.array([7, 4, 7]))
+    assert grown.ids.tolist() == [4, 2, 7] and lines.tolist() == [2, 0, 2]
+    assert known.grown(np.array([2]))[0] is known
+    assert as_array([1, True], "ids").dtype == object
