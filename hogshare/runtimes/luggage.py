@@ -54,9 +54,6 @@ def packed(what: str, thing: Any, large: list[memoryview] | None = None) -> byte
     users = [one for one in getattr(thing, "users", (thing,)) if one is not None]
     # a list, and no generator: one that an interrupt closes complains of it
     foreign = [one for one in users if not _is_ours(type(one).__module__)]
-    if not foreign:
-        return pickle.dumps(thing)
-    import cloudpickle
 
     def is_small(buffer: pickle.PickleBuffer) -> bool:
         content = buffer.raw()
@@ -64,6 +61,10 @@ def packed(what: str, thing: Any, large: list[memoryview] | None = None) -> byte
             return True
         large.append(content)
         return False
+
+    if not foreign:
+        return pickle.dumps(thing, 5, buffer_callback=is_small)
+    import cloudpickle
 
     modules = [module for one in users for module in _modules_of(one)]
     try:
