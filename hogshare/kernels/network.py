@@ -10,6 +10,7 @@ without locks others write it meanwhile, so that the layers may see it at differ
 
 import numpy as np
 
+from hogshare.kernels.atomics import prefetch
 from hogshare.kernels.dense import (
     activate,
     dense_backward,
@@ -34,6 +35,7 @@ COLUMNS = 18
 
 DENSE, CONVOLUTION, LARGEST, MEAN, RESPONSE = range(5)
 SHAPELESS = 9
+AHEAD = 2  # rows asked for before they are copied
 
 
 @helper
@@ -44,9 +46,25 @@ def shape_of(layer):
 
 
 @helper
+def ask_for(row, data, indptr, n_in):
+    """Have a dense row fetched."""
+    if indptr.shape[0] == 0:
+        for j in range(0, n_in, 64 // data.itemsize):
+            prefetch(data, row * n_in + j)
+
+
+@helper
 def gather(rows, data, indices, indptr, n_in, memory):
-    """Lay the rows of a mini-batch one after another at the beginning of memory."""
+    """Lay the rows of a mini-batch one after another at the beginning of memory.
+
+    They are wherever shuffling has them from: the memory's answer for one is awaited while others
+    are copied.
+    """
+    for i in range(min(AHEAD, rows.shape[0])):
+        ask_for(rows[i], data, indptr, n_in)
     for i in range(rows.shape[0]):
+        if i + AHEAD < rows.shape[0]:
+            ask_for(rows[i + AHEAD], data, indptr, n_in)
         into = memory[i * n_in : i * n_in + n_in]
         if indptr.shape[0]:
             into[:] = memory.dtype.type(0.0)

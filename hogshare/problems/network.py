@@ -136,10 +136,6 @@ class NetworkProblem(GradientProblem):
         """
         return Replica(self, mean=False)(w, rows, out)
 
-    def curvature(self) -> float | np.ndarray:
-        """Copies are averaged."""
-        return np.inf
-
     def facts(self) -> dict[str, Any]:
         """What it is, as plain data, for reports."""
         names = {code: name for name, code in LOSSES.items()} | {outputs.BINARY: "log_loss"}

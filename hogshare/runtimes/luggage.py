@@ -51,6 +51,9 @@ def packed(what: str, thing: Any, large: list[memoryview] | None = None) -> byte
     ValueError
         If that cannot be done.
     """
+    users = [one for one in getattr(thing, "users", (thing,)) if one is not None]
+    # a list, and no generator: one that an interrupt closes complains of it
+    foreign = [one for one in users if not _is_ours(type(one).__module__)]
 
     def is_small(buffer: pickle.PickleBuffer) -> bool:
         content = buffer.raw()
@@ -59,9 +62,6 @@ def packed(what: str, thing: Any, large: list[memoryview] | None = None) -> byte
         large.append(content)
         return False
 
-    users = [one for one in getattr(thing, "users", (thing,)) if one is not None]
-    # a list, and no generator: one that an interrupt closes complains of it
-    foreign = [one for one in users if not _is_ours(type(one).__module__)]
     if not foreign:
         return pickle.dumps(thing, 5, buffer_callback=is_small)
     import cloudpickle
