@@ -18,15 +18,16 @@ from hogshare.engine.loop import worker_loop
 from hogshare.engine.session import Session
 from hogshare.runtimes.driver import drive
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
+from hogshare.runtimes.protocol import Outcome, Runtime
 
 _spare = threading.local()
 
 
-class Caller:
+class Caller(Runtime):
     """The runtime of one worker: no thread, no process, the caller's own arrays."""
 
     name = "caller"
-    is_private = True  # what it allocates stays as long as anybody has it
+    is_inside = True
 
     def __init__(self) -> None:
         self._room: Room | None = None
@@ -46,20 +47,17 @@ class Caller:
         self._room = room
         return {**room.arrays(lent), **rows}
 
-    def prepare(self, session: Session) -> None:
-        """Nothing."""
-
     def run(
         self, session: Session, on_epoch: OnEpoch | None, checks: AtRest | None = None
-    ) -> list[str]:
-        """Run to the end; returns notes for the report."""
+    ) -> Outcome:
+        """Run to the end."""
         if on_epoch is not None or checks is not None:
             self._room = None
         worker = session.worker(0)
         with EpochHook(session, on_epoch, checks) as hook:
             drive(worker_loop(worker), lambda: hook.poll(worker.snapshot))
             hook.poll()
-        return []
+        return Outcome([])
 
     def close(self) -> None:
         """Keep the memory for the next run, if it is little."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import joblib
 
@@ -16,6 +16,7 @@ from hogshare.planes.shared import row_nanoseconds
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import Problem, RowProblem, by_gradient, has_rows
 from hogshare.runtimes.caller import Caller
+from hogshare.runtimes.protocol import Runtime
 from hogshare.runtimes.spinning import end_spinning
 from hogshare.runtimes.threads import Threads
 from hogshare.shm import sharing
@@ -137,9 +138,9 @@ def work_of(problem: Problem, stop: Stop, plane: Plane, start: Model | None) -> 
 
 def choose(
     work: Work,
-    runtime: str | Simulator,
+    runtime: str | Runtime | Simulator,
     n_workers: int | None,
-) -> tuple[int, Any, list[str]]:
+) -> tuple[int, Runtime, list[str]]:
     """Settle the number of workers and the runtime.
 
     With ``runtime="auto"`` `n_workers` is a ceiling, with a runtime named, exactly so many start.
@@ -151,6 +152,8 @@ def choose(
     check_jobs(n_workers)
     if (crew := sys.modules.get("hogshare.runtimes.crew")) is not None:
         crew.reap()  # though this run may need no processes
+    if isinstance(runtime, Runtime):
+        return usable_workers(n_workers), runtime, []
     if not isinstance(runtime, str):
         return _simulated(runtime, n_workers)
     paying = worthwhile_workers(work) if runtime == "auto" else 0
@@ -185,7 +188,7 @@ def choose(
     return ceiling, Threads() if runtime == "threads" else _processes(), ended
 
 
-def _simulated(simulator: Simulator, n_workers: int | None) -> tuple[int, Any, list[str]]:
+def _simulated(simulator: Simulator, n_workers: int | None) -> tuple[int, Runtime, list[str]]:
     """As many workers as one likes: no core has to be there for them.
 
     Imported here: a fit should not wait for what it does not use.
@@ -200,7 +203,7 @@ def _simulated(simulator: Simulator, n_workers: int | None) -> tuple[int, Any, l
     return count, Virtual(simulator), []
 
 
-def _processes() -> Any:
+def _processes() -> Runtime:
     """The runtime of processes, imported where it is used: it is the dear one to import."""
     from hogshare.runtimes.processes import Processes
 

@@ -39,6 +39,7 @@ from hogshare.runtimes.hooks import EpochHook, OnEpoch
 from hogshare.runtimes.luggage import packed
 from hogshare.runtimes.monitor import Monitor
 from hogshare.runtimes.news import News
+from hogshare.runtimes.protocol import Outcome, Runtime
 from hogshare.runtimes.threads import ThreadCrew
 from hogshare.shm import sharing
 from hogshare.shm.arena import Arena
@@ -53,7 +54,7 @@ class WorkerDied(RuntimeWarning):
     """A worker process died; the run goes on without it."""
 
 
-class Processes:
+class Processes(Runtime):
     """The runtime of processes."""
 
     name = "processes"
@@ -108,8 +109,8 @@ class Processes:
 
     def run(
         self, session: Session, on_epoch: OnEpoch | None, checks: AtRest | None = None
-    ) -> list[str]:
-        """Run to the end; returns notes for the report."""
+    ) -> Outcome:
+        """Run to the end."""
         crew = current_crew()
         wanted = session.settings.n_workers - 1 + session.has_master  # the last is the master
         news, process = News(), os.getpid()
@@ -148,7 +149,7 @@ class Processes:
             watch.finish()
             hook.poll()
         watch.raise_failures()
-        return watch.notes
+        return Outcome(watch.notes)
 
     def _pack_gradient(self, outside: Outside | None) -> None:
         """Pack what steps are made of; its large arrays are copied once, for all members."""

@@ -19,14 +19,11 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, wait
 from typing import Any
 
-import numpy as np
-
 from hogshare import interrupts
-from hogshare.engine.arrays import NOTHING, Shapes, private_memory
 from hogshare.engine.checks import AtRest
 from hogshare.engine.loop import Rest, loop_of
 from hogshare.engine.session import Session
@@ -38,6 +35,7 @@ from hogshare.runtimes.hooks import EpochHook, OnEpoch
 from hogshare.runtimes.news import Bell, News
 from hogshare.runtimes.placement import Placement
 from hogshare.runtimes.pool import pool
+from hogshare.runtimes.protocol import Outcome, Runtime
 
 POLL_SECONDS = 0.05
 REST_SECONDS = 0.005  # after which who rests looks unasked: a run may be stopped without a word
@@ -257,28 +255,15 @@ class ThreadCrew:
             raise self.errors[0]
 
 
-class Threads:
+class Threads(Runtime):
     """The runtime of threads."""
 
     name = "threads"
-    is_private = True  # what it allocates stays as long as anybody has it
-
-    def allocate(
-        self,
-        shapes: Shapes,
-        rows: Mapping[str, np.ndarray],
-        lent: Mapping[str, np.ndarray] = NOTHING,
-    ) -> dict[str, np.ndarray]:
-        """Private memory; the rows, and what is lent, as they are."""
-        return {**private_memory(shapes, lent), **rows}
-
-    def prepare(self, session: Session) -> None:
-        """Nothing."""
 
     def run(
         self, session: Session, on_epoch: OnEpoch | None, checks: AtRest | None = None
-    ) -> list[str]:
-        """Run to the end; returns notes for the report."""
+    ) -> Outcome:
+        """Run to the end."""
         leads = on_epoch is None
         workers = range(int(leads), session.settings.n_workers + session.has_master)
         crew = ThreadCrew(session, workers, news := Bell(), leads)
@@ -299,7 +284,4 @@ class Threads:
                 raise
             crew.finish()
             hook.poll()
-        return []
-
-    def close(self) -> None:
-        """Nothing to free."""
+        return Outcome([])

@@ -14,14 +14,11 @@ from __future__ import annotations
 import heapq
 import math
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from typing import Any
-
-import numpy as np
 
 from hogshare.barriers import Barrier, name_of
 from hogshare.clockwork.churn import DIE, JOIN, LEAVE
-from hogshare.engine.arrays import NOTHING, Shapes, private_memory
 from hogshare.engine.checks import AtRest
 from hogshare.engine.loop import STUCK_NS, Compute, Hold, Rest, Sleep, Wait, Wish, loop_of
 from hogshare.engine.session import Session
@@ -32,6 +29,7 @@ from hogshare.runtimes.courier import Courier
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
 from hogshare.runtimes.monitor import Monitor
 from hogshare.runtimes.parking import Parking
+from hogshare.runtimes.protocol import Outcome, Runtime
 from hogshare.simulation.links import CONTROL_BYTES, Link, Traffic, message_bytes
 from hogshare.simulation.simulator import SimulationError, Simulator
 
@@ -45,18 +43,24 @@ NS = 1e9
 LATEST = 9e9  # virtual seconds: in 64 bits of nanoseconds
 
 
-class Virtual:
+class Virtual(Runtime):
     """The runtime of a `Simulator`."""
 
     name = "simulator"
-    is_private = True
+    has_clock = True
 
     def __init__(self, simulator: Simulator) -> None:
         self.simulator = simulator
-        self.traffic = Traffic()
-        self.seconds = 0.0
-        self.reached_limit = False
         self.look = 0, 0.0
+
+    @property
+    def is_orderly(self) -> bool:
+        """Whether all workers are there from the beginning."""
+        return self.simulator.is_orderly
+
+    def facts(self) -> dict[str, Any]:
+        """The simulator, as plain data."""
+        return {"simulator": self.simulator.to_dict()}
 
     def settle(self, barrier: Barrier, n_workers: int) -> None:
         """Refuse what does not fit, and find out what a look at the barrier costs.
@@ -72,34 +76,19 @@ class Virtual:
         """Moments of reading the one vector; 0 where there is none."""
         return self.simulator.parts_of(plane.is_lock_free)
 
-    def allocate(
-        self,
-        shapes: Shapes,
-        rows: Mapping[str, np.ndarray],
-        lent: Mapping[str, np.ndarray] = NOTHING,
-    ) -> dict[str, np.ndarray]:
-        """Private memory; the rows, and what is lent, as they are."""
-        return {**private_memory(shapes, lent), **rows}
-
-    def prepare(self, session: Session) -> None:
-        """Nothing."""
-
     def run(
         self, session: Session, on_epoch: OnEpoch | None, checks: AtRest | None = None
-    ) -> list[str]:
-        """Run to the end; returns notes for the report."""
+    ) -> Outcome:
+        """Run to the end."""
         with EpochHook(session, on_epoch, checks) as hook:
             run = Simulation(session, self.simulator, hook, self.look)
             try:
                 run.to_the_end()
-                self.traffic, self.seconds = run.traffic, run.now
-                self.reached_limit = run.reached_limit
-                return run.notes
+                why = f"the Simulator's {run.now:g} virtual seconds were over"
+                ended = why if run.reached_limit else None
+                return Outcome(run.notes, run.now, run.traffic.as_dict(), ended)
             finally:
                 run.let_loose()
-
-    def close(self) -> None:
-        """Nothing to free."""
 
 
 class Simulation:

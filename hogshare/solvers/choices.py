@@ -29,6 +29,7 @@ from hogshare.rules.sdca import SDCA
 from hogshare.rules.sgd import SGD
 from hogshare.rules.steps import StepSize
 from hogshare.runtimes.choice import RUNTIMES
+from hogshare.runtimes.protocol import Runtime
 from hogshare.words import listed, nearest, own, speaking
 
 if TYPE_CHECKING:
@@ -112,10 +113,15 @@ def plane_of(plane: Any) -> Plane:
     return _made("plane", plane, PLANES, "Shared(), Master()")
 
 
-def runtime_of(runtime: Any) -> str | Simulator:
-    """The runtime that is meant: one of the names, in lower case, or a Simulator."""
+def runtime_of(runtime: Any) -> str | Runtime | Simulator:
+    """The runtime that is meant: one of the names, in lower case, a Simulator, or the user's."""
     if runtime is None:
         return AUTO
+    if isinstance(runtime, type) and issubclass(runtime, Runtime):
+        runtime = runtime()
+    if isinstance(runtime, Runtime):
+        runtime.check()
+        return runtime
     if isinstance(runtime, str):
         name = runtime.strip().lower()
         if name in RUNTIMES:

@@ -35,6 +35,7 @@ from hogshare.runtimes.blas import one_thread_each
 from hogshare.runtimes.driver import looks_of
 from hogshare.runtimes.ending import known
 from hogshare.runtimes.hooks import OnEpoch, side_by_side
+from hogshare.runtimes.protocol import Runtime
 from hogshare.solvers import outcome
 from hogshare.solvers.again import Again
 from hogshare.stragglers import Stragglers
@@ -52,8 +53,7 @@ class Run:
     Parameters
     ----------
     choices : Choices
-    runner : object
-        The runtime.
+    runner : Runtime
     notes : list of str
         For the report; more come.
     began : float
@@ -76,7 +76,7 @@ class Run:
     """
 
     choices: Choices
-    runner: Any
+    runner: Runtime
     notes: list[str]
     began: float
     start: Model | None
@@ -159,7 +159,7 @@ class Run:
 
     def _keep(self, next_look: int) -> None:
         assert self.checkpoint is not None
-        inside = self.runner.name == "caller"
+        inside = self.runner.is_inside
         keeper = Keeper(self.session, self.checkpoint, self.facts, self.checks, next_look, inside)
         self.session.raise_limit(keeper.limit)
         self.keeper = keeper
@@ -201,10 +201,12 @@ class Run:
 
     def _run(self) -> list[str]:
         """Let the workers run, and again while the model is not what was asked for."""
-        notes: list[str] = self.runner.run(self.session, self.heard, self.at_rest)
+        self.outcome = self.runner.run(self.session, self.heard, self.at_rest)
+        notes = list(self.outcome.notes)
         while self.doubt is not None and self._must_go_on(self.doubt):
             go_on(self.session)
-            notes += self.runner.run(self.session, self.heard, self.at_rest)
+            self.outcome = self.runner.run(self.session, self.heard, self.at_rest)
+            notes += self.outcome.notes
         return notes
 
     def _must_go_on(self, doubt: Confirmation) -> bool:
@@ -229,10 +231,9 @@ class Run:
             model = self._looked_at(checks, model)
         converged, why = self._end()
         described = outcome.settings(c, self.runner.name, session, self.seed)
-        simulated = self.runner if self.runner.name == "simulator" else None
-        if simulated is not None:
-            described["simulator"] = simulated.simulator.to_dict()
-            self.seconds["virtual"] = simulated.seconds
+        described |= self.runner.facts()
+        if self.outcome.seconds is not None:
+            self.seconds["virtual"] = self.outcome.seconds
         first = self.start if self.saved is None else self.saved.model()
         begun = 0 if self.saved is None else self.saved.epochs
         return Report(
@@ -254,7 +255,7 @@ class Run:
             turns=outcome.turns(session),
             mail=outcome.mail(session),
             seconds=self.seconds,
-            traffic=None if simulated is None else simulated.traffic.as_dict(),
+            traffic=self.outcome.traffic,
             notes=self.notes,
             again=self.again,
             recording=recorded(session, c, self.settings, self.shapes, self.start)
@@ -281,8 +282,7 @@ class Run:
                 why = why if converged else f"the losses no longer fall, but {doubt.sentence()}"
             else:
                 self.notes.append(f"after {doubt.seen[-1]['epoch']} epochs {doubt.sentence()}")
-        if self.runner.name == "simulator" and self.runner.reached_limit:
-            why = f"the Simulator's {self.runner.seconds:g} virtual seconds were over"
+        why = self.outcome.why or why
         if checks is not None:
             converged = checks.met
             if checks.hopeless:

@@ -26,6 +26,7 @@ from hogshare.rules.remembered import begins_empty
 from hogshare.rules.steps import StepSize
 from hogshare.runtimes.choice import choose, work_of
 from hogshare.runtimes.hooks import OnEpoch
+from hogshare.runtimes.protocol import Runtime
 from hogshare.solvers.again import again
 from hogshare.solvers.choices import (
     check_settings,
@@ -52,7 +53,7 @@ def solve(
     rule: Rule | type[Rule] | str | None = None,
     plane: Plane | type[Plane] | str | None = None,
     barrier: Barrier | type[BuiltIn] | str | None = None,
-    runtime: str | Simulator | type[Simulator] | None = "auto",
+    runtime: str | Runtime | Simulator | type[Simulator] | None = "auto",
     n_workers: int | None = None,
     step: StepSize | float | str | None = None,
     stop: Stop | int | None = None,
@@ -99,7 +100,8 @@ def solve(
         Who runs the workers. "auto" uses as many of `n_workers` as pay, less the cores that others
         have now where a run is short, as threads (no copy of the rows), or as processes if the
         rows come from `hogshare.share`. With a runtime named exactly `n_workers` start. A
-        `Simulator` runs any number of them on a virtual clock; "simulator" is ``Simulator()``.
+        `Simulator` runs any number of them on a virtual clock; "simulator" is ``Simulator()``. Or a
+        runtime of one's own (`hogshare.runtimes.protocol.Runtime`).
     n_workers : int or None, default=None
         None is one, -1 all usable cores (`joblib.effective_n_jobs`). A ceiling with
         ``runtime="auto"``, which takes fewer where more cannot pay or others have the cores now;
@@ -204,10 +206,9 @@ def solve(
     runtime, step, stop = runtime_of(runtime), step_of(step), stop_of(stop)
     step = refuse(problem, rule, plane, step, stop, first, shuffle, trace, block, gradients)
     workers, runner, notes = choose(work_of(problem, stop, plane, first), runtime, n_workers)
-    simulated = runner if runner.name == "simulator" else None
-    if simulated is not None:
+    if runner.has_clock:
         rule.check_simulated(plane)
-        simulated.settle(barrier, workers)
+    runner.settle(barrier, workers)
     check_workers(stragglers, workers)
     place, saved = place_of(checkpoint), saved_run(resume, given)
     order_seed = shuffle_seed(seed) if saved is None or seed is not None else saved.seed
@@ -217,7 +218,6 @@ def solve(
     if saved is not None:
         saved.require(facts)
     first_t = 1.0 if first is None else first.t
-    inside = runner.name == "caller"
     choices = Choices(
         problem=problem,
         rule=rule,
@@ -230,13 +230,13 @@ def solve(
         shuffle=shuffle,
         first_t=first_t if saved is None else saved.first_t,
         trace=trace or 0,
-        report_epochs=on_epoch is not None or (place is not None and inside),
+        report_epochs=on_epoch is not None or (place is not None and runner.is_inside),
         track=tracking.CRITERION if stop.tol is not None else tracking.NOTHING,
         block=block,
         record=record,
-        sleeps=int(stragglers is not None) if simulated is None else epochs.SIMULATED,
-        parts=0 if simulated is None else simulated.parts(plane),
-        orderly=simulated is None or simulated.simulator.is_orderly,
+        sleeps=epochs.SIMULATED if runner.has_clock else int(stragglers is not None),
+        parts=runner.parts(plane),
+        orderly=runner.is_orderly,
         empty=rule.remembers and begins_empty(first),
         iterate=weight_of_iterates(rule, plane, workers, first),
     )
