@@ -18,16 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from hogshare import archives, forms
+from hogshare import archives, forms, modelparts
 
 FORMAT = "hogshare model"
 FORMAT_VERSION = 2
 # the first had parameters and attributes as plain JSON, and these arrays
 FIRST_ARRAYS = ("coef_", "intercept_", "classes_", "n_iter_")
-FACTORISATION = "MatrixFactorization"  # the class that has no coefficients
-ITERATES = {"_standard_coef": "_standard_intercept", "_average_coef": "_average_intercept"}
 DAMAGE = (ValueError, KeyError, TypeError, OverflowError, AttributeError)
 
 
@@ -177,102 +174,7 @@ def check(model: SavedModel) -> None:
         raise ValueError(f"zero_based: {model.zero_based!r}")
     if not (model.label_column is None or type(model.label_column) in (str, int)):
         raise ValueError(f"label_column: {model.label_column!r}")
-    if model.class_name == FACTORISATION:
-        check_lines(model)
-    else:
-        check_coefficients(model)
+    modelparts.check(model)
     t = model.attributes.get("t_", 1.0)
     if not isinstance(t, Real) or not 0.0 < float(t) < math.inf:
         raise ValueError(f"t_ is {t!r}, which is no step counter")
-
-
-def check_coefficients(model: SavedModel) -> None:
-    """Refuse coefficients that do not fit together.
-
-    Raises
-    ------
-    ValueError
-    """
-    has = model.attributes
-    coef = has.get("coef_")
-    shape: tuple[int, ...] = getattr(coef, "shape", ())
-    if not _is_floats(coef) or len(shape) not in (1, 2) or shape[-1] != model.n_features:
-        raise ValueError("the coefficients coef_ are missing, or do not fit n_features")
-    n_lines = math.prod(shape[:-1])
-    if not _is_intercept(has.get("intercept_"), n_lines):
-        raise ValueError("intercept_ is missing, or is not that of the coefficients")
-    for one, other in ITERATES.items():
-        iterate = has.get(one)
-        if iterate is None:
-            continue
-        if not _is_floats(iterate) or math.prod(iterate.shape) != n_lines * model.n_features:
-            raise ValueError(f"{one} does not fit the coefficients")
-        if not _is_intercept(has.get(other), n_lines):
-            raise ValueError(f"{other} is missing, or is not that of {one}")
-    classes = has.get("classes_")
-    # of a single class, which is a target of a single number
-    fewest = 1 if model.class_name == "RidgeClassifier" and n_lines == 1 else 2
-    if classes is not None and _shape(classes) not in ((fewest,), (max(2, n_lines),)):
-        raise ValueError("classes_ are not those of the coefficients")
-    names = has.get("feature_names_in_")
-    if names is not None and _shape(names) != (model.n_features,):
-        raise ValueError("feature_names_in_ do not fit n_features")
-    if names is not None and not all(type(name) is str for name in names.tolist()):
-        raise ValueError("feature_names_in_ are no words")
-
-
-def check_lines(model: SavedModel) -> None:
-    """Refuse users and items that do not fit together.
-
-    Raises
-    ------
-    ValueError
-    """
-    has: Mapping[str, Any] = {"seen_": None, **model.attributes}
-    lengths, widths = [], set()
-    for side, ids in (("user", "users_"), ("item", "items_")):
-        names: Any = has.get(ids)
-        lines: Any = has.get(f"{side}_factors_")
-        if type(names) is not np.ndarray or names.ndim != 1:
-            raise ValueError(f"{ids} is missing, or no list of ids")
-        if not _is_floats(lines) or _shape(lines) is None or lines.shape[:-1] != names.shape:
-            raise ValueError(f"{side}_factors_ is missing, or not those of {ids}")
-        biases: Any = has.get(f"{side}_biases_")
-        counts: Any = has.get(f"{side}_counts_")
-        if not _is_floats(biases) or _shape(biases) != names.shape:
-            raise ValueError(f"{side}_biases_ is missing, or not those of {ids}")
-        if _shape(counts) != names.shape or counts.dtype.kind != "i" or counts.min(initial=0) < 0:
-            raise ValueError(f"{side}_counts_ is missing, or not those of {ids}")
-        lengths.append(len(names))
-        widths.add(lines.shape[1])
-        try:
-            distinct = len(set(names.tolist()))
-        except TypeError as error:
-            raise ValueError(f"{ids} holds what is no id") from error
-        if distinct < len(names):
-            raise ValueError(f"{ids} holds an id twice")
-    if len(widths) > 1:
-        raise ValueError("users and items have different numbers of factors")
-    seen = has["seen_"]
-    if not sp.issparse(seen) or seen.shape != tuple(lengths):
-        raise ValueError("seen_ is missing, or not that of users and items")
-    for name in ("alpha_", "mean_", "_eta0", "_unit"):
-        if not isinstance(has.get(name), float) or not math.isfinite(has[name]):
-            raise ValueError(f"{name} is {has.get(name)!r}, which is no finite number")
-
-
-def _is_floats(value: Any) -> bool:
-    """Whether it is an array of floats, or a sparse matrix."""
-    known = type(value) is np.ndarray or sp.issparse(value)
-    return known and value.dtype.kind == "f"
-
-
-def _is_intercept(value: Any, n_lines: int) -> bool:
-    if isinstance(value, float | np.floating):
-        return True
-    return _is_floats(value) and value.shape in ((), (n_lines,))
-
-
-def _shape(value: Any) -> Any:
-    """Of an array; None of anything else."""
-    return value.shape if type(value) is np.ndarray else None

@@ -156,7 +156,7 @@ def to_saved(estimator: Any, zero_based: bool | None = None) -> SavedModel:
 
     check_is_fitted(estimator, fitted.mark(estimator))
     estimator._validate_params()  # what was set since a fit, and `load` would not take
-    attributes = fitted.attributes(estimator)
+    attributes = fitted.plain(fitted.attributes(estimator))
     if _is_multilabel(estimator):
         attributes["multilabel"] = "sparse" if estimator._label_binarizer.sparse_input_ else "dense"
     return SavedModel(
@@ -204,10 +204,7 @@ def to_estimator(saved: SavedModel, path: str) -> Any:
         raise ValueError(f"{path}: a model of the class {saved.class_name!r} with the wrong arrays")
     if saved.n_features:
         estimator.n_features_in_ = saved.n_features
-    # by name, not whatever the file holds: a model file is not trusted
-    for name in fitted.ATTRIBUTES:
-        if name in saved.attributes:
-            setattr(estimator, name, saved.attributes[name])
+    fitted.restore(estimator, saved.attributes)
     if saved.class_name == "RidgeClassifier":
         estimator._label_binarizer = _binarizer(saved.attributes)
     return estimator

@@ -1,5 +1,8 @@
 """Topics: the same steps as scikit-learn's, and as a plain loop's; on every plane and runtime."""
 
+import dataclasses
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -7,6 +10,7 @@ from scipy.special import digamma, gammaln
 from sklearn import clone, decomposition
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import hogshare
 from hogshare import (
     BSP,
     SGD,
@@ -15,7 +19,9 @@ from hogshare import (
     Rule,
     Shared,
     Simulator,
+    modelfile,
     problems,
+    saving,
     solve,
 )
 
@@ -253,6 +259,60 @@ def test_workers_are_as_the_parameters_say():
     assert first.report_.n_workers == 2 and "BSP" in str(first.report_.barrier)
     assert (
         "batch" in theirs(LatentDirichletAllocation, learning_method="batch").fit(X).report_.reason
+    )
+
+
+def left_in(model):
+    return {
+        name: value
+        for name, value in vars(model).items()
+        if name not in {"report_", "random_state_", *model.get_params()}
+    }
+
+
+@pytest.mark.parametrize("method", ["online", "batch"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_topics_travel_in_files_and_go_on(tmp_path, method, dtype):
+    rows = X.astype(dtype)
+    model = theirs(LatentDirichletAllocation, learning_method=method).fit(rows)
+    hogshare.save(model, tmp_path / "topics")
+    again = hogshare.load(tmp_path / "topics")
+    for _ in range(2):
+        assert repr(again) == repr(model)
+        assert left_in(again).keys() == left_in(model).keys()
+        for name, value in left_in(model).items():
+            assert type(left_in(again)[name]) is type(value), name
+            np.testing.assert_array_equal(left_in(again)[name], value)
+        for of in ("transform", "score", "perplexity"):
+            np.testing.assert_array_equal(getattr(again, of)(rows), getattr(model, of)(rows))
+        model.partial_fit(rows[:30])
+        again.partial_fit(rows[:30])
+
+
+def test_a_file_of_topics_that_do_not_fit_is_refused(tmp_path):
+    model = theirs(LatentDirichletAllocation).fit(X)
+    saved = saving.to_saved(model)
+    for name, value in {
+        "components_": -model.components_,
+        "exp_dirichlet_component_": model.components_[:2],
+        "doc_topic_prior_": np.nan,
+        "n_batch_iter_": 1.5,
+        "n_iter_": -1,
+        "random_state_": ("MT19937", np.zeros(3, np.uint32), 0, 0, 0.0),
+    }.items():
+        bad = dataclasses.replace(saved, attributes={**saved.attributes, name: value})
+        with pytest.raises(ValueError, match=name):
+            modelfile.check(bad)
+
+
+def test_scikit_learns_own_goes_on_from_our_topics():
+    model = theirs(LatentDirichletAllocation).fit(X)
+    made = model.to_sklearn()
+    assert type(made) is decomposition.LatentDirichletAllocation
+    assert b"hogshare" not in pickle.dumps(made)
+    np.testing.assert_allclose(made.transform(X), model.transform(X), rtol=1e-7)
+    np.testing.assert_allclose(
+        made.partial_fit(X).components_, model.partial_fit(X).components_, rtol=1e-6
     )
 
 

@@ -6,7 +6,6 @@ import copy
 from typing import Any
 
 import numpy as np
-from sklearn import linear_model
 from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
@@ -22,12 +21,13 @@ class Exporting:
         """Return the scikit-learn estimator that this one replaces, fitted.
 
         It predicts the same, bit for bit, shares nothing with this one, and can be pickled, served
-        and converted where neither this package nor Numba is installed.
+        and converted where neither this package nor Numba is installed. Topics' shares, which are
+        computed anew, are the same to rounding.
 
         Returns
         -------
         estimator
-            Of the class of `sklearn.linear_model` with this class's name. It has the parameters
+            Of scikit-learn's class with this class's name. It has the parameters
             that scikit-learn knows; ``learning_rate='auto'`` becomes the default of that class, or
             'invscaling' where that needs a penalty and there is none.
 
@@ -56,7 +56,7 @@ class Exporting:
         >>> bool((served.decision_function(X) == model.decision_function(X)).all())
         True
         """
-        check_is_fitted(self, "coef_")
+        check_is_fitted(self, fitted.mark(self))
         kind = _replaced(type(self))
         est: Any = self
         params = est.get_params(deep=False)
@@ -77,7 +77,8 @@ class Exporting:
 def _replaced(kind: type) -> Any:
     """scikit-learn's class that a class of ours, or one that a user made of it, stands for."""
     ours = next(base for base in kind.__mro__ if base.__module__.startswith("hogshare."))
-    return getattr(linear_model, ours.__name__)
+    theirs = (base for base in kind.__mro__ if base.__module__.startswith("sklearn."))
+    return next(base for base in theirs if base.__name__ == ours.__name__)
 
 
 def _translated(estimator: Any, params: dict[str, Any]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from sklearn import config_context
 
 # of all estimators, by the names that they have in scikit-learn too, but for `solver_`
@@ -14,7 +15,11 @@ ATTRIBUTES = (
     *("Cs_", "l1_ratios_", "C_", "l1_ratio_", "coefs_paths_", "scores_"),
     *("users_", "items_", "user_factors_", "item_factors_", "user_biases_", "item_biases_"),
     *("user_counts_", "item_counts_", "seen_", "alpha_", "mean_", "_eta0", "_unit"),
+    *("components_", "exp_dirichlet_component_", "n_batch_iter_", "bound_", "random_state_"),
+    *("doc_topic_prior_", "topic_word_prior_"),
 )
+# what a class has if it has been fitted; the others have coefficients
+MARKS = {"MatrixFactorization": "user_factors_", "LatentDirichletAllocation": "components_"}
 
 
 def attributes(estimator: Any) -> dict[str, Any]:
@@ -24,7 +29,28 @@ def attributes(estimator: Any) -> dict[str, Any]:
 
 def mark(estimator: Any) -> str:
     """An attribute that it has if it has been fitted."""
-    return "coef_" if hasattr(type(estimator), "to_sklearn") else "user_factors_"
+    names = [kind.__name__ for kind in type(estimator).__mro__]
+    return next((MARKS[name] for name in names if name in MARKS), "coef_")
+
+
+def plain(attributes: dict[str, Any]) -> dict[str, Any]:
+    """Attributes as a file has them: a generator is its state."""
+    known = dict(attributes)
+    if "random_state_" in known:
+        known["random_state_"] = tuple(known["random_state_"].get_state())
+    return known
+
+
+def restore(estimator: Any, saved: dict[str, Any]) -> None:
+    """Give an estimator what a file has, by name, not whatever it holds: it is not trusted."""
+    for name in ATTRIBUTES:
+        if name not in saved:
+            continue
+        value = saved[name]
+        if name == "random_state_":
+            value = np.random.RandomState()
+            value.set_state(saved[name])
+        setattr(estimator, name, value)
 
 
 def requests(estimator: Any) -> dict[str, dict[str, Any]]:
