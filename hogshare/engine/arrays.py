@@ -122,7 +122,7 @@ def shapes(
         "remaining": ((2 * word,), "int64"),
         "sums": ((2, 3 * columns), "float64"),
         "ages": ((workers if is_mailed else 0, layout.HISTOGRAM), "int64"),
-        **mailbox.shapes(n_edges, plane.queue, room, columns if is_mailed else 0),
+        **mailbox.shapes(n_edges, plane.queue, room, columns if is_mailed else room),
         "gathered": ((summed,), "float64"),
         "gathered_places": ((summed,), "int64"),
         "gathered_marks": ((summed,), "int64"),

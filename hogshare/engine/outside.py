@@ -210,7 +210,7 @@ class BlockWorker(Worker):
         edge = self.me, next_slot(box, self.me)
         box.places[edge][:count] = self.all_places if places is None else places
         np.negative(step, out=box.values[edge][:count])
-        box.values[edge][count] = 0.0  # the intercept
+        box.values[edge][box.places.shape[2]] = 0.0  # the intercept
         box.heads[edge][layout.H_COUNT], box.heads[edge][layout.H_DENSE] = count, 1
 
     def _count_iterates(
