@@ -239,16 +239,32 @@ def digits(dtype=np.float64):
     return problems.network(DIGITS.astype(dtype), LABELS, (24,), alpha=1e-3)
 
 
-def test_one_worker_is_a_plain_loop():
+PLAIN = {
+    "plain": (SGD(batch=50), naive.plain, 0.1),
+    "heavy": (SGD(batch=50, momentum=0.9), naive.heavy, 0.02),
+    "ahead": (SGD(batch=50, momentum=0.9, nesterov=True), naive.ahead, 0.02),
+    "adam": (Adam(batch=50), naive.adam, 0.003),
+}
+
+
+@pytest.mark.parametrize("plane", [Shared(), Shared(exchange=None), Master()], ids=repr)
+@pytest.mark.parametrize("rule", PLAIN)
+def test_one_worker_is_a_plain_loop(rule, plane):
+    """Bit for bit, whether the step is taken with the gradient or after it, as a message."""
     problem = digits()
-    w, order = problem.start(), np.arange(problem.n_rows)
+    rule, step, eta = PLAIN[rule]
+    w, order, kept = problem.start(), np.arange(problem.n_rows), {}
     out, replica = np.empty_like(w), problem.for_worker(0)
-    for _ in range(2):
-        for first in range(0, problem.n_rows, 50):
-            replica(w, order[first : first + 50], out)
-            w -= 0.1 * out
-    run = {"rule": SGD(batch=50), "step": 0.1, "stop": 2, "shuffle": False, "runtime": "caller"}
-    np.testing.assert_array_equal(solve(problem, **run).model.params, w)
+    for t in range(72):
+        first = t % 36 * 50
+        replica(w, order[first : first + 50], out)
+        w -= step(out, kept, eta, t + 1)
+    run = {"rule": rule, "step": eta, "stop": 2, "shuffle": False, "n_workers": 1}
+    found = solve(problem, plane=plane, runtime="threads", **run).model.params
+    if isinstance(plane, Master):  # whose sums are of messages
+        np.testing.assert_allclose(found, w, rtol=1e-9, atol=1e-12)
+    else:
+        np.testing.assert_array_equal(found, w)
 
 
 @pytest.mark.parametrize("plane", [Shared(), Master()], ids=repr)
@@ -330,7 +346,7 @@ def test_zero_weights_leave_rows_out():
         ({"y": np.full(N, np.nan), "loss": "squared_error"}, "NaN or infinity"),
         ({"y": np.full(N, -1.0), "loss": "poisson"}, "must not be negative"),
         ({"X": np.full((N, D), np.nan)}, "NaN"),
-        ({"sample_weight": np.zeros(N)}, "zero for every row"),
+        ({"sample_weight": np.zeros(N)}, "at least one non-zero"),
         ({"sample_weight": np.full(N, -1.0)}, "sample_weight must hold"),
         ({"shape": (2, 2, 2)}, "as many numbers as a row of X, 7"),
         ({"layers": [Pooling(2)]}, "needs an image before it"),

@@ -61,6 +61,11 @@ class Outside:
         return *getattr(self.problem, "users", (self.problem,)), self.rule
 
 
+def _is_plain(rule: Rule) -> bool:
+    """Whether kernels know a rule's steps, and nothing has to be done besides."""
+    return rule.descends and not rule.average and not rule.weight_decay and rule.clip is None
+
+
 class BlockWorker(Worker):
     """A worker whose steps are taken outside."""
 
@@ -79,6 +84,8 @@ class BlockWorker(Worker):
         self.seen = self.w.view()
         self.seen.flags.writeable = False
         self.posts = self.is_mailed
+        # a step of which nothing is asked but that the vector moves is taken with the gradient
+        self.advances = self.call.advances and _is_plain(self.rule) and not plan.atomic
         self.all_places = np.arange(len(self.w) if self.is_mailed else 0)
         self.local = self.private.local[:, 0]
         self.order = session.schedule.order.view()
@@ -108,17 +115,25 @@ class BlockWorker(Worker):
         self.posts = self.is_mailed and len(rows) <= size
         for begin in range(0, len(rows), size):
             batch = rows[begin : begin + size]
+            eta = self._step_size(t)
             try:
-                loss, places = self.call(self.seen, batch)
+                if self.advances and not self.posts:
+                    descent = self.rule.descent(eta, *self.kept)
+                    loss = self.call.advance(self.seen, batch, self.w, descent)
+                else:
+                    loss, places = self.call(self.seen, batch)
+                    self._move(places, eta, len(batch), t)
             except NotFinite:
-                if np.isfinite(self.w).all():
+                # a gradient of ours is a number wherever the vector is of a sensible size
+                if not self.call.problem.overwrites and np.isfinite(self.w).all():
                     raise
                 # the vector has left the range: the steps are too long, whatever the gradient is
                 self.session.stop(layout.STOPPED_BY_DIVERGENCE)
-                loss, places = 0.0, NO_PLACES
+                loss = 0.0
+                if self.posts:
+                    self._write_message(NO_PLACES, self.w[:0].copy())
             self.local[layout.L_LOSS] += loss
             self.local[layout.L_CRITERION] += loss
-            self._move(places, self._step_size(t), len(batch), t)
             t += len(batch)
         if self.is_mailed and not self.posts:
             self._write_message(None, self.private.base - self.w)
