@@ -1,7 +1,7 @@
 """Matrix factorisation against other libraries: to the same objective, and on ratings of films.
 
 `rank`: seconds until the training objective is within 1 % of the best that anybody finds, on
-1,000,000 ratings of known rank with noise (20,000 users, 5,000 items, 8 factors, no biases, float32),
+1,000,000 noisy ratings of known rank (20,000 users, 5,000 items, 8 factors, no biases, float32),
 with the penalty that each of the others takes for each rating (0.02). Users have about as many
 ratings as each other, and items, so that this is a ridge, up to sizes that P and Q may hand each
 other: the objective is taken where those are best. Every contestant fits from scratch, for the
