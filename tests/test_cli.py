@@ -153,6 +153,12 @@ def test_who_reads_libsvm_text_is_told_where_indices_begin(capsys, command):
         ["fit", "x", "--model", "m", "--estimator", "ridge", "--average"],
         ["fit", "x", "--model", "m", "--C", "1"],
         ["fit", "x", "--model", "m", "--resume"],
+        ["fit", "x", "--model", "m", "--n-topics", "3"],
+        ["fit", "x", "--model", "m", "--estimator", "topics", "--n-topics", "0"],
+        ["fit", "x", "--model", "m", "--estimator", "topics", "--tol", "0.1"],
+        ["fit", "x", "--model", "m", "--estimator", "topics", "--labels", "y"],
+        ["fit", "x", "--model", "m", "--estimator", "topics", "--task", "classification"],
+        ["fit", "x", "--model", "m", "--estimator", "topics", "--checkpoint", "c"],
         ["fit", "x", "--model", "m", "--estimator", "ridge", "--checkpoint", "c"],
     ],
 )

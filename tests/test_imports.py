@@ -51,6 +51,7 @@ LEVELS = {
     "forms": 4,
     "simulation": 4,
     "theory": 4,
+    "modelparts": 4,
     "modelfile": 5,
     "prediction": 5,
     "runtimes": 5,

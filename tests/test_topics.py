@@ -147,6 +147,13 @@ def test_several_workers_find_as_good_topics(plane, n_workers):
     assert bounds[1] < 1.01 * bounds[0]
 
 
+@pytest.mark.parametrize("plane", [Shared(), Shared(exchange=None), Master()])
+def test_a_batch_is_of_64_documents_if_nobody_says(plane):
+    run = {"stop": 2, "seed": 0, "plane": plane, "runtime": "threads"}
+    for n_workers in (1, 2):
+        assert solve(problem(), n_workers=n_workers, **run).model.n_batches == 2 * -(-N // 64)
+
+
 def test_a_run_goes_on_from_another_ones_topics():
     whole = solve(problem(), **{**RUN, "stop": 4}).model
     half = solve(first := problem(), **{**RUN, "stop": 2}).model

@@ -14,8 +14,11 @@ if TYPE_CHECKING:
 LABELS = ("label", "labels", "target", "class", "y")
 
 
-def to_fit(args: Any, name: str) -> Choose:
-    """Choose all columns but that of the labels, which the command line names or which is plain."""
+def to_fit(args: Any, name: str, labelled: bool = True) -> Choose:
+    """Choose all columns but that of the labels, which the command line names or which is plain.
+
+    Unless there have to be labels (`labelled`), there may be no such column.
+    """
     from hogshare.csvtext import Choice, listed
 
     def choose(names: tuple[str, ...] | None, width: int) -> Choice:
@@ -25,6 +28,8 @@ def to_fit(args: Any, name: str) -> Choose:
             label = _place(args.label_column, names, width, name)
         else:
             plain = [n for n in names or () if n.lower() in LABELS]
+            if len(plain) != 1 and not labelled:
+                return Choice(range(width), None)
             if names is None or len(plain) != 1:
                 there = listed(names) if names else f"1 is the first and -1 the last of {width}"
                 raise ValueError(

@@ -1,4 +1,4 @@
-"""``hogshare fit``: train a linear model on a file and store it."""
+"""``hogshare fit``: train a model on a file and store it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,14 @@ from hogshare.cli import console, kinds, options, outputs, rows
 from hogshare.tables import cell
 
 CHECKPOINT_SECONDS = 1.0
+SCORES = {
+    "classification": "training accuracy",
+    "regression": "training R2",
+    "topics": "training perplexity",
+}
 
 DESCRIPTION = """\
-Train a linear model on every usable core and store it.
+Train a model on every usable core and store it.
 
 estimators:
   sgd          SGDClassifier or SGDRegressor: any loss, a rough model in a few epochs
@@ -22,8 +27,10 @@ estimators:
   ridge        RidgeClassifier or Ridge: least squares with an l2 penalty
   lasso        Lasso: least squares with an l1 penalty
   elastic-net  ElasticNet: least squares with both
+  topics       LatentDirichletAllocation: topics of documents, whose words are counted; no labels
 
-What is not named has the default of that estimator, which is scikit-learn's.
+What is not named has the default of that estimator, which is scikit-learn's. Topics are fitted with
+learning_method="online".
 
 Labels that are words or few different whole numbers are classes; fractions are numbers; of many
 whole numbers --task says which they are. CSV may have names of columns in its first line: the model
@@ -34,14 +41,15 @@ EXAMPLES = """\
 examples:
   hogshare fit a9a.xz --model a9a.npz --loss log_loss --epochs 20
   hogshare fit houses.csv --label-column price --model m.npz --estimator ridge
-  hogshare fit - --format csv --label-column -1 --model m.npz"""
+  hogshare fit - --format csv --label-column -1 --model m.npz
+  hogshare fit counts.svm --model topics.npz --estimator topics --n-topics 20 --epochs 5"""
 
 
 def add_parser(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         "fit",
-        help="train a linear model and store it",
+        help="train a model and store it",
         description=DESCRIPTION,
         epilog=EXAMPLES,
         formatter_class=options.HelpFormatter,
@@ -131,7 +139,7 @@ def add_estimator_options(parser: Any) -> None:
         "--max-iter",
         dest="epochs",
         type=options.positive_int,
-        help="at most (default: 1000, logistic 100)",
+        help="at most (default: 1000, logistic 100); topics: exactly (default: 10)",
     )
     add(
         "--tol",
@@ -151,11 +159,14 @@ def add_estimator_options(parser: Any) -> None:
         choices=("balanced",),
         help="sgd, logistic, ridge: weigh classes by how rare they are (default: all alike)",
     )
+    add("--n-topics", type=options.positive_int, help="topics: how many (default: 10)")
+    add("--batch-size", type=options.positive_int, help="topics: rows of a step (default: 128)")
 
 
 def run(args: Any) -> int:
     """Fit, store the model, print what came out."""
     kinds.check(args)
+    kind = kinds.KINDS[args.estimator]
     import numpy as np
 
     from hogshare import files, modelfile, saving
@@ -168,13 +179,19 @@ def run(args: Any) -> int:
     files.check(args.model)
     outputs.check_file(args.json)
     outputs.check_file(args.checkpoint)
-    loaded = rows.load(args, args.data)
+    loaded = rows.load(args, args.data, kind.labelled)
     X, whose = loaded.X, args.labels or args.data
-    y = rows.need_labels(loaded.y, whose)
-    task = kinds.task_of(args, y, whose)
-    y = rows.labels_for(task, y, whose)
     params = kinds.parameters(args)
-    check_memory(args.data, X.shape[1], 1 if task == "regression" else len(np.unique(y)))
+    if kind.labelled:
+        y = rows.need_labels(loaded.y, whose)
+        task = kinds.task_of(args, y, whose)
+        y = rows.labels_for(task, y, whose)
+        check_memory(args.data, X.shape[1], 1 if task == "regression" else len(np.unique(y)))
+    else:
+        y, task = None, kinds.task_of(args, None, whose)
+        rows.check_counts(X, args.data)
+        rows.tell_ignored(loaded.y, args.data)
+        check_memory(args.data, X.shape[1], params.get("n_components", 10), "topics")
     began = time.perf_counter()
     estimator = fitted(task, params, args, X, y)
     seconds = time.perf_counter() - began
@@ -198,7 +215,7 @@ def run(args: Any) -> int:
     return 0
 
 
-def check_memory(data: str, n_features: int, n_classes: int) -> None:
+def check_memory(data: str, n_features: int, n_vectors: int, called: str = "classes") -> None:
     """Refuse a model that does not fit into memory, whoever is to fit it.
 
     Raises
@@ -207,11 +224,11 @@ def check_memory(data: str, n_features: int, n_classes: int) -> None:
     """
     from hogshare import libsvm, memory
 
-    vectors = n_classes if n_classes > 2 else 1
+    vectors = n_vectors if n_vectors > 2 else 1
     memory.require(
         libsvm.COLUMN_BYTES * n_features * vectors,
         f"{data}: a model of {n_features:,} columns"
-        + (f" and {n_classes:,} classes" if vectors > 1 else ""),
+        + (f" and {n_vectors:,} {called}" if vectors > 1 else ""),
     )
 
 
@@ -289,7 +306,6 @@ def report_of(estimator: Any) -> Any:
 
 def summary(estimator: Any, task: str, seconds: float, X: Any, y: Any) -> list[tuple[str, str]]:
     """Return what to tell about a fit, by name."""
-    score = "training accuracy" if task == "classification" else "training R2"
     reports = reports_of(estimator)
     facts = [("task", task), ("estimator", type(estimator).__name__)]
     facts += [(name, getattr(estimator, name)) for name in ("loss",) if hasattr(estimator, name)]
@@ -305,5 +321,5 @@ def summary(estimator: Any, task: str, seconds: float, X: Any, y: Any) -> list[t
     return [
         *facts,
         ("seconds", cell(seconds)),
-        (score, cell(float(estimator.score(X, y)))),
+        (SCORES[task], cell(float(estimator.bound_ if y is None else estimator.score(X, y)))),
     ]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from hogshare.cli import options
 
 # option of the command -> parameter of the estimators, where the two differ
-PARAMETERS = {"epochs": "max_iter"}
+PARAMETERS = {"epochs": "max_iter", "n_topics": "n_components"}
 
 
 @dataclass(frozen=True)
@@ -21,10 +21,16 @@ class Kind:
         Names of public classes by task.
     options : tuple of str
         Options that make sense for it, by their names in the parsed command line.
+    labelled : bool, default=True
+        Whether it learns from labels.
+    always : dict
+        Parameters that the command sets.
     """
 
     classes: dict[str, str]
     options: tuple[str, ...]
+    labelled: bool = True
+    always: dict[str, Any] = field(default_factory=dict)
 
 
 KINDS = {
@@ -44,6 +50,12 @@ KINDS = {
     ),
     "lasso": Kind({"regression": "Lasso"}, ("alpha", "epochs", "tol")),
     "elastic-net": Kind({"regression": "ElasticNet"}, ("alpha", "l1_ratio", "epochs", "tol")),
+    "topics": Kind(
+        {"topics": "LatentDirichletAllocation"},
+        ("n_topics", "batch_size", "epochs"),
+        labelled=False,
+        always={"learning_method": "online"},
+    ),
 }
 # what to take instead of an option that an estimator does not have
 SQUARED = "its loss is the squared error; --estimator sgd has others"
@@ -64,6 +76,7 @@ INSTEAD = {
     ("elastic-net", "C"): "take --alpha",
     ("elastic-net", "loss"): SQUARED,
     ("elastic-net", "penalty"): "take --l1-ratio: 1 is l1, 0 is l2",
+    ("topics", "tol"): "it makes --epochs passes over the documents",
 }
 
 
@@ -114,6 +127,10 @@ def check(args: Any) -> None:
             "threads and processes run several"
         )
     _check_tasks(args)
+    if args.labels and not kind.labelled:
+        raise options.WrongCommandLine(
+            f"--labels is not for --estimator {args.estimator}, which learns without labels"
+        )
     if args.labels and args.label_column:
         raise options.WrongCommandLine("--labels and --label-column both say where labels are")
 
@@ -141,7 +158,7 @@ def check_task(args: Any, task: str) -> None:
     named = given(args)
     if task == "regression" and "class_weight" in named:
         raise options.WrongCommandLine("--class-weight is for classes, and this is a regression")
-    losses = options.LOSSES[task]
+    losses = options.LOSSES.get(task, ())
     if "loss" in named and named["loss"] not in losses:
         raise options.WrongCommandLine(
             f"--loss {named['loss']} is not for {task}; choose from {', '.join(losses)}"
@@ -205,6 +222,7 @@ def task_of(args: Any, y: Any, data: str) -> str:
 def parameters(args: Any) -> dict[str, Any]:
     """Return what goes to the estimator and into the model file: what was given, no defaults."""
     params = {PARAMETERS.get(name, name): value for name, value in given(args).items()}
+    params |= KINDS[args.estimator].always
     if args.estimator == "sgd" and params.get("penalty") == "none":
         params["penalty"] = None
     if args.estimator == "logistic" and params.get("l1_ratio"):

@@ -1,8 +1,8 @@
-"""``hogshare predict``: labels or probabilities of a stored model for the rows of a file."""
+"""``hogshare predict``: what a stored model says of the rows of a file."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,8 +12,9 @@ from hogshare.cli.scores import Score
 
 DESCRIPTION = """\
 Print one prediction a line. With --proba, the first line has the classes and every other line their
-probabilities, with tabs between. Rows of text are predicted as they come, so that a pipe may be as
-long as it likes.
+probabilities, with tabs between. Of a model of topics every line has the document's share of each,
+with tabs between, and labels of the file are ignored. Rows of text are predicted as they come, so
+that a pipe may be as long as it likes.
 
 In a file of LIBSVM text the model's columns are taken from where those of the file that it was
 fitted to were: indices begin at 0 or 1 as they did there. Values in further columns are left out,
@@ -50,6 +51,7 @@ def add_parser(commands: Any) -> None:
 def run(args: Any) -> int:
     """Predict and print; tell the score where the rows have labels."""
     from hogshare import modelfile, saving
+    from hogshare.estimators import fitted
 
     for flag, path in rows.files_read(args, "DATA", MODEL=args.model).items():
         outputs.check_distinct({flag: path, "--out": args.out})
@@ -59,7 +61,7 @@ def run(args: Any) -> int:
     names = saved.attributes.pop("feature_names_in_", None)
     estimator = saving.to_estimator(saved, args.model)
     check_probabilities(estimator, args.proba)
-    args.dtype = estimator.coef_.dtype.name
+    args.dtype = getattr(estimator, fitted.mark(estimator)).dtype.name
     expected = Expected(
         n_features=saved.n_features,
         zero_based=saved.zero_based,
@@ -67,9 +69,11 @@ def run(args: Any) -> int:
         names=None if names is None else tuple(names.tolist()),
         label=saved.label_column,
     )
-    score = Score(estimator)
     with writer(args.out) as write:
-        begun = False
+        if not hasattr(estimator, "predict"):
+            put_shares(args, estimator, expected, write)
+            return 0
+        score, begun = Score(estimator), False
         for X, y, *_ in rows.iterate(args, args.data, expected):
             labels = estimator.predict(X) if y is not None or not args.proba else None
             text = [] if begun or not args.proba else [header(estimator)]
@@ -80,6 +84,15 @@ def run(args: Any) -> int:
     if (told := score.told()) is not None:
         console.say(told)
     return 0
+
+
+def put_shares(args: Any, estimator: Any, expected: Expected, write: Callable[[str], None]) -> None:
+    """Print which share of each document each topic has."""
+    told = False
+    for X, y, *_ in rows.iterate(args, args.data, expected):
+        rows.check_counts(X, args.data)
+        told = told or rows.tell_ignored(y, args.data)
+        write("".join(f"{line}\n" for line in table(estimator.transform(X))))
 
 
 @contextmanager
@@ -128,5 +141,9 @@ def header(estimator: Any) -> str:
 
 def probabilities(estimator: Any, X: Any) -> list[str]:
     """Return a line for each row."""
-    table = estimator.predict_proba(X).tolist()
-    return ["\t".join(f"{value:.9g}" for value in row) for row in table]
+    return table(estimator.predict_proba(X))
+
+
+def table(values: Any) -> list[str]:
+    """Return a line for each row of an array."""
+    return ["\t".join(f"{value:.9g}" for value in row) for row in values.tolist()]

@@ -143,8 +143,11 @@ def _printed_to() -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def load(args: Any, data: str) -> Loaded:
-    """Load rows and, if there are any, labels; say on standard error what was found."""
+def load(args: Any, data: str, labelled: bool = True) -> Loaded:
+    """Load rows and, if there are any, labels; say on standard error what was found.
+
+    labelled : whether there have to be labels
+    """
     from hogshare import catalogue, datasets, readers
 
     found = None
@@ -154,7 +157,7 @@ def load(args: Any, data: str) -> Loaded:
             zero_based = catalogue.zero_based(data) if data in catalogue.names() else None
             loaded = Loaded(X, y, zero_based)
         else:
-            choose = columns.to_fit(args, source.name)
+            choose = columns.to_fit(args, source.name, labelled)
             wanted = _wanted(args, source, choose=choose, n_features=args.n_features)
             found = readers.read(source, wanted)
             _tell_of_indices(args, source.name, found, None)
@@ -441,6 +444,28 @@ def need_labels(y: Any, data: str) -> Any:
         label = y[row].item()
         raise ValueError(f"the label of row {row + 1} of {data} is {label!r}: every row needs one")
     return y
+
+
+def check_counts(X: Any, data: str) -> None:
+    """Refuse rows that count nothing.
+
+    Raises
+    ------
+    ValueError
+    """
+    values = X.data if hasattr(X, "indptr") else X
+    if values.size and values.min() < 0:
+        raise ValueError(
+            f"{data} has negative values, and topics are of counts: how often each word is in each "
+            "document"
+        )
+
+
+def tell_ignored(y: Any, data: str) -> bool:
+    """Say that labels are there, if they are, and are not used; whether it was said."""
+    if y is not None:
+        console.say(f"{data}: its labels are ignored; topics are found without")
+    return y is not None
 
 
 def missing(y: Any) -> Any:

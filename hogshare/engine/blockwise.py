@@ -46,13 +46,14 @@ def block_numbers(c: Choices) -> sgd.Rule:
 def block_pace(c: Choices) -> Pace:
     """Settle blocks and exchanges.
 
-    Of a problem with a pass a block is as many rows as take longer than the call for them. A
+    Of a problem with a pass a block is as many rows as take longer than the call for them; where
+    a problem says its steps itself, a block is one of those, as where it is a gradient. A
     gradient takes its time, beside which an exchange costs little: after every block, if nobody
     says otherwise. Where exchanges come at blocks' ends and nowhere else, a block of mini-batches
     is as long as the plane asks for. A message to a master is one step.
     """
     interval = c.plane.interval(c.problem) if c.mode == epochs.EXCHANGE else 0
-    if takes_passes(c.problem, c.rule):
+    if takes_passes(c.problem, c.rule) and not c.problem.has_steps:
         fewest, most = PASS_ROWS
         share = -(-c.n_training // (PASS_BLOCKS * c.n_workers))
         # an even share where that is less: else one worker would have it all

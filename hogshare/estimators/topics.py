@@ -25,6 +25,7 @@ from hogshare.problems.linear.rows import check_sparse
 from hogshare.problems.topics import LEAST, Reader, TopicsProblem, documents_of
 from hogshare.report import Report
 from hogshare.runtimes.choice import check_jobs
+from hogshare.runtimes.hooks import OnEpoch
 from hogshare.solver_report import SolverReport
 from hogshare.solvers.solving import solve
 
@@ -166,6 +167,7 @@ class LatentDirichletAllocation(Exporting, KnownParameters, _LatentDirichletAllo
         "n_jobs": [None, Integral],
     }
     _words: ClassVar[dict[str, str]] = WORDS
+    _on_epoch: OnEpoch | None = None  # who is told of epochs: the command
 
     components_: np.ndarray
     n_iter_: int
@@ -339,6 +341,7 @@ class LatentDirichletAllocation(Exporting, KnownParameters, _LatentDirichletAllo
             block=self.batch_size,
             shuffle=False,
             seed=0,
+            on_epoch=self._on_epoch,
         )
         found = report.model
         self.components_ = found.components.astype(self.components_.dtype, copy=False)
