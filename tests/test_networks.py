@@ -382,3 +382,19 @@ def test_large_rows_travel_to_processes_in_shared_memory():
     content = packed("problem", problem, large)
     assert len(content) < 100_000 and [part.nbytes for part in large] == [rows.nbytes]
     assert pickle.loads(content, buffers=large).inputs[0].base is not None
+
+
+@pytest.mark.parametrize("runtime", ["caller", "threads", "processes"])
+@pytest.mark.parametrize("rule", [SGD(batch=50, momentum=0.5), Adam(batch=50)], ids=repr)
+def test_a_run_goes_on_with_what_the_rule_has_kept(rule, runtime):
+    run = {"rule": rule, "step": 0.01, "shuffle": False, "runtime": runtime}
+    problem = digits()
+    whole = solve(problem, stop=4, **run).model
+    half = solve(problem, stop=2, **run).model
+    found = solve(problem, stop=2, start=half, **run).model
+    np.testing.assert_array_equal(found.params, whole.params)
+    for name, kept in whole.memory.items():
+        np.testing.assert_array_equal(found.memory[name], kept)
+    other = SGD(batch=50, momentum=0.5) if isinstance(rule, Adam) else Adam(batch=50)
+    bare = solve(problem, **{**run, "rule": other}, stop=1, start=half.params).model.params
+    assert (solve(problem, **{**run, "rule": other}, stop=1, start=half).model.params == bare).all()

@@ -357,6 +357,7 @@ class GradientProblem:
             params.t,
             None if average is None else average[np.newaxis],
             None if average is None else np.zeros(1),
+            params.memory,
         )
 
     def view(self, model: Model) -> Params:
