@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from scipy.optimize import check_grad
 from sklearn.datasets import load_digits
 from sklearn.neural_network import MLPClassifier, MLPRegressor
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from hogshare import BSP, SGD, Adam, Master, Shared, Simulator, problems, solve
 from hogshare.problems import Convolution, Dense, LocalResponse, Pooling
@@ -390,6 +391,22 @@ def test_a_checkpoint_goes_on_with_the_moments(tmp_path):
     solve(digits(np.float32), stop=2, checkpoint=path, **run)
     resumed = solve(digits(np.float32), stop=4, resume=path, **run).model.params
     np.testing.assert_array_equal(resumed, whole)
+
+
+@pytest.mark.parametrize("n_workers", [1, 2])
+def test_a_worker_has_one_thread_of_blas(n_workers):
+    """And afterwards as many as there were."""
+    seen = []
+
+    def look(*_):
+        seen.extend(one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas")
+
+    with threadpool_limits(limits=2, user_api="blas"):
+        run = {"rule": SGD(batch=50), "step": 0.1, "stop": 2, "n_workers": n_workers}
+        solve(digits(), runtime="threads", on_epoch=look, **run)
+        after = [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"]
+    assert seen and set(seen) == {1}
+    assert set(after) == {2}
 
 
 def test_large_rows_travel_to_processes_in_shared_memory():

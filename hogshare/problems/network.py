@@ -79,6 +79,8 @@ class NetworkProblem(GradientProblem):
 
     by_mean: ClassVar[bool] = True
     overwrites: ClassVar[bool] = True
+    # two, of products as small as these, are many times slower where others use the cores
+    wants_one_thread: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -396,8 +398,7 @@ channels)
     Notes
     -----
     A step is by the *mean* over the mini-batch, so that `step` is scikit-learn's
-    ``learning_rate_init``, and torch's ``lr``. Behind the scenes are products of BLAS with one
-    thread in each of several workers.
+    ``learning_rate_init``, and torch's ``lr``. Each worker computes with one thread of BLAS.
 
     Examples
     --------
