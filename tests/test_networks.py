@@ -1,5 +1,6 @@
 """Networks: gradients and steps against plain twins and scikit-learn's, and runs of them."""
 
+import pickle
 import warnings
 from dataclasses import replace
 
@@ -10,6 +11,7 @@ import scipy.sparse as sp
 from scipy.optimize import check_grad
 from sklearn.datasets import load_digits
 from sklearn.neural_network import MLPClassifier, MLPRegressor
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from hogshare import BSP, SGD, Adam, Master, Shared, Simulator, problems, solve
 from hogshare.problems import Convolution, Dense, LocalResponse, Pooling
@@ -238,16 +240,32 @@ def digits(dtype=np.float64):
     return problems.network(DIGITS.astype(dtype), LABELS, (24,), alpha=1e-3)
 
 
-def test_one_worker_is_a_plain_loop():
+PLAIN = {
+    "plain": (SGD(batch=50), naive.plain, 0.1),
+    "heavy": (SGD(batch=50, momentum=0.9), naive.heavy, 0.02),
+    "ahead": (SGD(batch=50, momentum=0.9, nesterov=True), naive.ahead, 0.02),
+    "adam": (Adam(batch=50), naive.adam, 0.003),
+}
+
+
+@pytest.mark.parametrize("plane", [Shared(), Shared(exchange=None), Master()], ids=repr)
+@pytest.mark.parametrize("rule", PLAIN)
+def test_one_worker_is_a_plain_loop(rule, plane):
+    """Bit for bit, whether the step is taken with the gradient or after it, as a message."""
     problem = digits()
-    w, order = problem.start(), np.arange(problem.n_rows)
+    rule, step, eta = PLAIN[rule]
+    w, order, kept = problem.start(), np.arange(problem.n_rows), {}
     out, replica = np.empty_like(w), problem.for_worker(0)
-    for _ in range(2):
-        for first in range(0, problem.n_rows, 50):
-            replica(w, order[first : first + 50], out)
-            w -= 0.1 * out
-    run = {"rule": SGD(batch=50), "step": 0.1, "stop": 2, "shuffle": False, "runtime": "caller"}
-    np.testing.assert_array_equal(solve(problem, **run).model.params, w)
+    for t in range(72):
+        first = t % 36 * 50
+        replica(w, order[first : first + 50], out)
+        w -= step(out, kept, eta, t + 1)
+    run = {"rule": rule, "step": eta, "stop": 2, "shuffle": False, "n_workers": 1}
+    found = solve(problem, plane=plane, runtime="threads", **run).model.params
+    if isinstance(plane, Master):  # whose sums are of messages
+        np.testing.assert_allclose(found, w, rtol=1e-9, atol=1e-12)
+    else:
+        np.testing.assert_array_equal(found, w)
 
 
 @pytest.mark.parametrize("plane", [Shared(), Master()], ids=repr)
@@ -329,7 +347,7 @@ def test_zero_weights_leave_rows_out():
         ({"y": np.full(N, np.nan), "loss": "squared_error"}, "NaN or infinity"),
         ({"y": np.full(N, -1.0), "loss": "poisson"}, "must not be negative"),
         ({"X": np.full((N, D), np.nan)}, "NaN"),
-        ({"sample_weight": np.zeros(N)}, "zero for every row"),
+        ({"sample_weight": np.zeros(N)}, "at least one non-zero"),
         ({"sample_weight": np.full(N, -1.0)}, "sample_weight must hold"),
         ({"shape": (2, 2, 2)}, "as many numbers as a row of X, 7"),
         ({"layers": [Pooling(2)]}, "needs an image before it"),
@@ -373,6 +391,22 @@ def test_a_checkpoint_goes_on_with_the_moments(tmp_path):
     solve(digits(np.float32), stop=2, checkpoint=path, **run)
     resumed = solve(digits(np.float32), stop=4, resume=path, **run).model.params
     np.testing.assert_array_equal(resumed, whole)
+
+
+@pytest.mark.parametrize("n_workers", [1, 2])
+def test_a_worker_has_one_thread_of_blas(n_workers):
+    """And afterwards as many as there were."""
+    seen = []
+
+    def look(*_):
+        seen.extend(one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas")
+
+    with threadpool_limits(limits=2, user_api="blas"):
+        run = {"rule": SGD(batch=50), "step": 0.1, "stop": 2, "n_workers": n_workers}
+        solve(digits(), runtime="threads", on_epoch=look, **run)
+        after = [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"]
+    assert seen and set(seen) == {1}
+    assert set(after) == {2}
 
 
 def test_large_rows_travel_to_processes_in_shared_memory():
