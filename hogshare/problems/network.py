@@ -140,7 +140,8 @@ class NetworkProblem(GradientProblem):
 
     def facts(self) -> dict[str, Any]:
         """What it is, as plain data, for reports."""
-        names = {code: name for name, code in LOSSES.items()} | {outputs.BINARY: "log_loss"}
+        names = {code: name for name, code in LOSSES.items()}
+        names |= {outputs.BINARY: "log_loss", outputs.MEAN_SQUARES: "squared_error"}
         told = [list(shape) for shape in self.shapes]
         return {**super().facts(), "loss": names[self.loss], "alpha": self.alpha, "coefs": told}
 
