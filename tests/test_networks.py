@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from scipy.optimize import check_grad
 from sklearn.datasets import load_digits
 from sklearn.neural_network import MLPClassifier, MLPRegressor
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from hogshare import BSP, SGD, Adam, Master, Shared, Simulator, problems, solve
 from hogshare.problems import Convolution, Dense, LocalResponse, Pooling
@@ -392,6 +393,22 @@ def test_a_checkpoint_goes_on_with_the_moments(tmp_path):
     np.testing.assert_array_equal(resumed, whole)
 
 
+@pytest.mark.parametrize("n_workers", [1, 2])
+def test_a_worker_has_one_thread_of_blas(n_workers):
+    """And afterwards as many as there were."""
+    seen = []
+
+    def look(*_):
+        seen.extend(one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas")
+
+    with threadpool_limits(limits=2, user_api="blas"):
+        run = {"rule": SGD(batch=50), "step": 0.1, "stop": 2, "n_workers": n_workers}
+        solve(digits(), runtime="threads", on_epoch=look, **run)
+        after = [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"]
+    assert seen and set(seen) == {1}
+    assert set(after) == {2}
+
+
 def test_large_rows_travel_to_processes_in_shared_memory():
     """A megabyte and more of them lies beside what is pickled."""
     rows = np.random.default_rng(0).random((300, 1000))
@@ -399,3 +416,19 @@ def test_large_rows_travel_to_processes_in_shared_memory():
     content = packed("problem", problem, large)
     assert len(content) < 100_000 and [part.nbytes for part in large] == [rows.nbytes]
     assert pickle.loads(content, buffers=large).inputs[0].base is not None
+
+
+@pytest.mark.parametrize("runtime", ["caller", "threads", "processes"])
+@pytest.mark.parametrize("rule", [SGD(batch=50, momentum=0.5), Adam(batch=50)], ids=repr)
+def test_a_run_goes_on_with_what_the_rule_has_kept(rule, runtime):
+    run = {"rule": rule, "step": 0.01, "shuffle": False, "runtime": runtime}
+    problem = digits()
+    whole = solve(problem, stop=4, **run).model
+    half = solve(problem, stop=2, **run).model
+    found = solve(problem, stop=2, start=half, **run).model
+    np.testing.assert_array_equal(found.params, whole.params)
+    for name, kept in whole.memory.items():
+        np.testing.assert_array_equal(found.memory[name], kept)
+    other = SGD(batch=50, momentum=0.5) if isinstance(rule, Adam) else Adam(batch=50)
+    bare = solve(problem, **{**run, "rule": other}, stop=1, start=half.params).model.params
+    assert (solve(problem, **{**run, "rule": other}, stop=1, start=half).model.params == bare).all()

@@ -92,6 +92,8 @@ class GradientProblem:
     # whether what workers call gives the mean of the rows' gradients, by which a step then is, in
     # place of their sum; who evaluates gets sums in any case
     by_mean: ClassVar[bool] = False
+    # whether linear algebra has one thread beside one worker, too, as it has beside each of several
+    wants_one_thread: ClassVar[bool] = False
     # whether it writes all of `out` and nothing else, and its value is no number where one of those
     # is none, so that nobody has to look
     overwrites: ClassVar[bool] = False
@@ -357,6 +359,7 @@ class GradientProblem:
             params.t,
             None if average is None else average[np.newaxis],
             None if average is None else np.zeros(1),
+            params.memory,
         )
 
     def view(self, model: Model) -> Params:

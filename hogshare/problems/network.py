@@ -79,6 +79,8 @@ class NetworkProblem(GradientProblem):
 
     by_mean: ClassVar[bool] = True
     overwrites: ClassVar[bool] = True
+    # two, of products as small as these, are many times slower where others use the cores
+    wants_one_thread: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -138,7 +140,8 @@ class NetworkProblem(GradientProblem):
 
     def facts(self) -> dict[str, Any]:
         """What it is, as plain data, for reports."""
-        names = {code: name for name, code in LOSSES.items()} | {outputs.BINARY: "log_loss"}
+        names = {code: name for name, code in LOSSES.items()}
+        names |= {outputs.BINARY: "log_loss", outputs.MEAN_SQUARES: "squared_error"}
         told = [list(shape) for shape in self.shapes]
         return {**super().facts(), "loss": names[self.loss], "alpha": self.alpha, "coefs": told}
 
@@ -396,8 +399,7 @@ channels)
     Notes
     -----
     A step is by the *mean* over the mini-batch, so that `step` is scikit-learn's
-    ``learning_rate_init``, and torch's ``lr``. Behind the scenes are products of BLAS with one
-    thread in each of several workers.
+    ``learning_rate_init``, and torch's ``lr``. Each worker computes with one thread of BLAS.
 
     Examples
     --------
