@@ -70,6 +70,11 @@ class SGD(Rule):
     has_kernels: ClassVar[bool] = True
     descends: ClassVar[bool] = True
 
+    def _is_bare(self) -> bool:
+        """Whether nothing is asked for, in words that need no look."""
+        asked = self.average, self.coordinate, self.momentum, self.weight_decay, self.clip
+        return asked == (0, None, 0.0, 0.0, None) and self.nesterov is False
+
     @property
     def is_proportional(self) -> bool:
         """Whether a step is the gradient times the step size."""
@@ -142,6 +147,8 @@ class SGD(Rule):
             )
 
     def __post_init__(self) -> None:
+        if type(self.average) is type(self.batch) is int and self.batch == 1 and self._is_bare():
+            return  # what a small fit asks for, and would wait for
         keep_options(self)
         ranges.share(momentum=self.momentum)
         ranges.flag(nesterov=self.nesterov)

@@ -12,6 +12,7 @@ frees: the owner of the arrays; a `Message` is a view of its slot, and good unti
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
@@ -82,6 +83,7 @@ class AtOnce:
 AT_ONCE = AtOnce()
 
 
+@functools.cache
 def shapes(
     n_edges: int, queue: int, n_places: int, n_dense: int = 0
 ) -> dict[str, tuple[tuple[int, ...], str]]:

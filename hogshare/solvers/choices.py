@@ -87,10 +87,13 @@ def linear_of(algorithm: str, problem: Any, others: tuple[Any, ...] = ()) -> Row
     )
 
 
+PLAIN = SGD()  # which is frozen
+
+
 def rule_of(rule: Any, problem: Problem, shuffle: bool, start: Model | None) -> Rule:
     """The rule that is meant; "auto" is the one that suits the problem and needs no step size."""
     if rule is None:
-        return SGD()
+        return PLAIN
     if isinstance(rule, Rule):
         return rule
     if _is(rule, AUTO):
