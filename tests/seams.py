@@ -108,7 +108,9 @@ class Seam:
 
     def __setattr__(self, name, value):
         for place in self._named(name):
-            self._patch.setattr(place, value)
+            # by modules: `problems.linear` is a room, and the function of that name stands over it
+            owner, _, last = place.rpartition(".")
+            self._patch.setattr(pkgutil.resolve_name(owner), last, value)
 
     def __getattr__(self, name):
         return pkgutil.resolve_name(self._named(name)[0])

@@ -68,7 +68,7 @@ def test_what_has_a_seam_is_set_by_it(path):
 
 def test_patches_are_found():
     text = (
-        "from hogshare import memory\nfrom hogshare.problems import rows as views\n"
+        "from hogshare import memory\nfrom hogshare.problems.linear import rows as views\n"
         "monkeypatch.setattr(memory, 'free', None)\n"
         "mock.patch.object(views, 'MANY', 1)\n"
         "patch.setattr('hogshare.machine.key', None)\n"

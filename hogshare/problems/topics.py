@@ -21,8 +21,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils import check_array, check_random_state
-from sklearn.utils.validation import check_non_negative
 
 from hogshare import ranges
 from hogshare.interrupts import leaves_numpy
@@ -381,6 +379,8 @@ def topics(
     >>> np.sort(shares.round(1), axis=0).tolist()
     [[0.0, 0.0, 0.0, 0.0], [0.5, 0.5, 0.5, 0.5]]
     """
+    from sklearn.utils import check_random_state
+
     ranges.whole(1, n_topics=n_topics, max_doc_update_iter=max_doc_update_iter)
     ranges.whole(0, n_batches=n_batches)
     ranges.positive(
@@ -432,6 +432,9 @@ def documents_of(X: Any) -> tuple[Documents, int]:
     ValueError
         If something is negative, NaN or infinite, or an index is out of range.
     """
+    from sklearn.utils import check_array
+    from sklearn.utils.validation import check_non_negative
+
     check_sparse(X)
     found = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
     check_non_negative(found, "problems.topics")
