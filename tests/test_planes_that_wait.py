@@ -12,7 +12,6 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import scale
 
 from hogshare import BSP, SGD, SSP, Plane, Simulator, StepSize, Until, problems, solve
-from hogshare.engine import loop
 from hogshare.planes import PlaneError
 from hogshare.simulation import Churn, Constant, LogNormal, SimulationError
 
@@ -247,8 +246,8 @@ class Stubborn(Plane):
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
-def test_a_wait_that_nobody_can_end(runtime, monkeypatch):
-    monkeypatch.setattr(loop, "STUCK_NS", 300_000_000)
+def test_a_wait_that_nobody_can_end(runtime, seams):
+    seams.clock.until_stuck_ns = 300_000_000
     run = {"n_workers": 2, "runtime": runtime, "stop": 2, "block": 20}
     errors = SimulationError if runtime == "simulator" else (PlaneError, RuntimeError)
     with pytest.raises(errors, match=r"plane Stubborn has .*wait for"):

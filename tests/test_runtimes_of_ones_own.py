@@ -84,12 +84,12 @@ def test_it_tells_of_epochs_and_looks_at_rest(written, tmp_path):
     assert told == [1, 2, 3, 4] and path.exists()
 
 
-def test_a_wait_that_nobody_can_end_ends_there_too(written, monkeypatch):
+def test_a_wait_that_nobody_can_end_ends_there_too(written, seams):
     class Stubborn(Plane):
         def after_block(self, home):
             yield Until(lambda: False)
 
-    monkeypatch.setattr("hogshare.engine.loop.STUCK_NS", 100_000_000)
+    seams.clock.until_stuck_ns = 100_000_000
     with pytest.raises(PlaneError, match="Stubborn has let worker"):
         solve(PROBLEM, plane=Stubborn(), n_workers=2, runtime=written(), stop=1, block=20)
 

@@ -17,6 +17,7 @@ from hogshare.words import nearest
 
 COORDINATES = (None, "uniform", "support", "unbiased")
 OF_GRADIENTS = ("momentum", "nesterov", "weight_decay", "clip")
+FIELDS = ("average", "batch", "coordinate", *OF_GRADIENTS)
 
 
 @dataclass(frozen=True)
@@ -69,11 +70,6 @@ class SGD(Rule):
     clip: float | None = None
     has_kernels: ClassVar[bool] = True
     descends: ClassVar[bool] = True
-
-    def _is_bare(self) -> bool:
-        """Whether nothing is asked for, in words that need no look."""
-        asked = self.average, self.coordinate, self.momentum, self.weight_decay, self.clip
-        return asked == (0, None, 0.0, 0.0, None) and self.nesterov is False
 
     @property
     def is_proportional(self) -> bool:
@@ -147,8 +143,8 @@ class SGD(Rule):
             )
 
     def __post_init__(self) -> None:
-        if type(self.average) is type(self.batch) is int and self.batch == 1 and self._is_bare():
-            return  # what a small fit asks for, and would wait for
+        if all(getattr(self, name) is getattr(SGD, name) for name in FIELDS):
+            return  # as most are: a small fit would wait for the looks
         keep_options(self)
         ranges.share(momentum=self.momentum)
         ranges.flag(nesterov=self.nesterov)
