@@ -34,10 +34,10 @@ from typing import Any
 import numpy as np
 from summaries import store
 
-from hogshare import BSP, Master, MatrixFactorization, Shared, StepSize, problems, solve
+from hogshare import BSP, Master, MatrixFactorization, Shared, StepSize, datasets, problems, solve
 from hogshare.problems import Params
 
-USERS, ITEMS, RATINGS, RANK, NOISE = 20_000, 5_000, 1_000_000, 8, 0.3
+USERS, ITEMS, RATINGS, RANK = 20_000, 5_000, 1_000_000, 8
 PENALTY = 0.02  # for each rating
 EPOCHS = (6, 8, 10, 12, 14, 17, 20, 25, 30, 40)
 WITHIN = 1.01
@@ -56,13 +56,7 @@ class KnownRank:
     """Ratings, and how good factors are."""
 
     def __init__(self) -> None:
-        rng = np.random.default_rng(0)
-        self.users = rng.integers(USERS, size=RATINGS)
-        self.items = rng.integers(ITEMS, size=RATINGS)
-        P = rng.normal(size=(USERS, RANK))
-        Q = rng.normal(size=(ITEMS, RANK)) / np.sqrt(RANK)
-        self.ratings = (P[self.users] * Q[self.items]).sum(axis=1)
-        self.ratings += NOISE * rng.normal(size=RATINGS)
+        self.users, self.items, self.ratings = datasets.known_rank(RATINGS, USERS, ITEMS, RANK)
         self.alpha = PENALTY * RATINGS / np.sqrt(USERS * ITEMS)
 
     def objective(self, factors: Factors) -> float:

@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from hogshare import tables
-from hogshare.cli import console, kinds, options, outputs, rows
+from hogshare.cli import console, kinds, options, outputs, ratings, rows
 from hogshare.tables import cell
 
 CHECKPOINT_SECONDS = 1.0
@@ -22,6 +22,7 @@ estimators:
   ridge        RidgeClassifier or Ridge: least squares with an l2 penalty
   lasso        Lasso: least squares with an l1 penalty
   elastic-net  ElasticNet: least squares with both
+  factorisation  MatrixFactorization: who will like what; DATA has a line of user, item and rating
 
 What is not named has the default of that estimator, which is scikit-learn's.
 
@@ -34,7 +35,8 @@ EXAMPLES = """\
 examples:
   hogshare fit a9a.xz --model a9a.npz --loss log_loss --epochs 20
   hogshare fit houses.csv --label-column price --model m.npz --estimator ridge
-  hogshare fit - --format csv --label-column -1 --model m.npz"""
+  hogshare fit - --format csv --label-column -1 --model m.npz
+  hogshare fit ratings.csv --estimator factorisation --n-factors 16 --model taste.npz"""
 
 
 def add_parser(commands: Any) -> None:
@@ -117,7 +119,8 @@ def add_estimator_options(parser: Any) -> None:
     add(
         "--alpha",
         type=options.not_negative,
-        help="strength of the penalty: sgd (default: 1e-4), ridge, lasso, elastic-net (default: 1)",
+        help="strength of the penalty: sgd (default: 1e-4), ridge, lasso, elastic-net (default: "
+        "1), factorisation (default: by the ratings' number and spread)",
     )
     add("--C", type=options.positive, help="logistic: inverse of that strength (default: 1)")
     add(
@@ -131,7 +134,12 @@ def add_estimator_options(parser: Any) -> None:
         "--max-iter",
         dest="epochs",
         type=options.positive_int,
-        help="at most (default: 1000, logistic 100)",
+        help="at most (default: 1000, logistic 100, factorisation 20)",
+    )
+    add(
+        "--n-factors",
+        type=options.positive_int,
+        help="factorisation: numbers of each user and each item (default: 8)",
     )
     add(
         "--tol",
@@ -156,6 +164,8 @@ def add_estimator_options(parser: Any) -> None:
 def run(args: Any) -> int:
     """Fit, store the model, print what came out."""
     kinds.check(args)
+    if args.estimator == ratings.ESTIMATOR:
+        return ratings.fit(args)
     import numpy as np
 
     from hogshare import files, modelfile, saving

@@ -44,6 +44,7 @@ KINDS = {
     ),
     "lasso": Kind({"regression": "Lasso"}, ("alpha", "epochs", "tol")),
     "elastic-net": Kind({"regression": "ElasticNet"}, ("alpha", "l1_ratio", "epochs", "tol")),
+    "factorisation": Kind({"regression": "MatrixFactorization"}, ("alpha", "epochs", "n_factors")),
 }
 # what to take instead of an option that an estimator does not have
 SQUARED = "its loss is the squared error; --estimator sgd has others"
@@ -64,6 +65,9 @@ INSTEAD = {
     ("elastic-net", "C"): "take --alpha",
     ("elastic-net", "loss"): SQUARED,
     ("elastic-net", "penalty"): "take --l1-ratio: 1 is l1, 0 is l2",
+    ("factorisation", "loss"): SQUARED,
+    ("factorisation", "penalty"): "its penalty is l2",
+    ("factorisation", "tol"): "it ends after --epochs",
 }
 
 

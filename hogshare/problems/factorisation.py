@@ -5,6 +5,7 @@ Who writes: nobody after `__init__`: the ratings are the problem's own copies, w
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import Any, ClassVar, NamedTuple
 
@@ -207,7 +208,9 @@ class FactorisationProblem(GradientProblem):
 
     def with_alpha(self, alpha: float) -> FactorisationProblem:
         """The same ratings, with another penalty on the factors."""
-        return FactorisationProblem(self.ratings._replace(alpha=float(alpha)), self.loss)
+        made = copy.copy(self)  # with what has been found of biases, which it has no part in
+        made.ratings = self.ratings._replace(alpha=float(alpha))
+        return made
 
     @property
     def sharpness(self) -> float:
