@@ -689,7 +689,7 @@ def test_bench_speedup(capsys, tmp_path, rows_file):
 def test_bench_speedup_of_a_factorisation(capsys, monkeypatch, tmp_path):
     small = functools.partial(datasets.known_rank, 3000, 60, 40, 2)
     monkeypatch.setattr(datasets, "known_rank", small)
-    code, out, err = run(
+    code, _, err = run(
         *(capsys, "bench", "speedup", "--problem", "factorisation", "--workers", "1,2"),
         *("--exchange", "none", "--epochs", 40, "--repeats", 1, "--json", tmp_path / "s.json"),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hogshare.cli import console, options, outputs, rows
-from hogshare.cli.trials import FACTORISATION
+from hogshare.cli.options import FACTORISATION
 
 SPEEDUP = """\
 Run the same problem with several numbers of workers and compare what each needs to come down to a
@@ -19,6 +19,11 @@ a warm-up run, which is told apart and not counted."""
 
 ASYSG_STEP = 0.01
 SMALL = "zipf-small"  # the data of who names none
+
+SPEEDUP_EXAMPLES = """\
+examples:
+  hogshare bench speedup --data zipf --workers 1,2 --exchange none
+  hogshare bench speedup --problem factorisation --workers 1,2 --exchange none"""
 
 BARRIERS = """\
 Run the same problem behind several barriers with workers of which some are slow on purpose, and
@@ -42,8 +47,7 @@ def add_parser(commands: Any) -> None:
         "speedup",
         help="iteration speedup and time speedup over the number of workers",
         description=SPEEDUP,
-        epilog="examples: hogshare bench speedup --data zipf --workers 1,2 --exchange none;\n"
-        "hogshare bench speedup --problem factorisation --workers 1,2 --exchange none",
+        epilog=SPEEDUP_EXAMPLES,
         formatter_class=options.HelpFormatter,
     )
     add_speedup_options(speedup)

@@ -16,7 +16,7 @@ from hogshare import tables
 from hogshare.cli import console, kinds, options, outputs, rows
 from hogshare.tables import cell
 
-ESTIMATOR, CLASS = "factorisation", "MatrixFactorization"
+ESTIMATOR, CLASS = options.FACTORISATION, "MatrixFactorization"
 # options of files that have no meaning here, and what they are if nobody names them
 REFUSED = {"labels": None, "label_column": None, "n_features": None, "zero_based": "auto"}
 

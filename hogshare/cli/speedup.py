@@ -24,8 +24,8 @@ import time
 from typing import Any
 
 from hogshare.cli import console
+from hogshare.cli.options import FACTORISATION
 from hogshare.cli.trials import (
-    FACTORISATION,
     FIRST_STEP,
     LAST_PART,
     factorisation,

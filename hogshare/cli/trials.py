@@ -25,7 +25,6 @@ def problem_of(X: Any, y: Any, settings: dict[str, Any]) -> Any:
     return problems.linear(X, y, **{name: settings[name] for name in wanted})
 
 
-FACTORISATION = "factorisation"
 FIRST_STEP = 0.5  # of a factorisation, times its sharpness
 
 
