@@ -1,4 +1,4 @@
-"""``hogshare fit``: train a linear model on a file and store it."""
+"""``hogshare fit``: train a model on a file and store it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hogshare.tables import cell
 CHECKPOINT_SECONDS = 1.0
 
 DESCRIPTION = """\
-Train a linear model on every usable core and store it.
+Train a linear model, or a factorisation, on every usable core and store it.
 
 estimators:
   sgd          SGDClassifier or SGDRegressor: any loss, a rough model in a few epochs
