@@ -5,7 +5,7 @@
 with the penalty that each of the others takes for each rating (0.02). Users have about as many
 ratings as each other, and items, so that this is a ridge, up to sizes that P and Q may hand each
 other: the objective is taken where those are best. Every contestant fits from scratch, for the
-fewest of some numbers of epochs that do, with its best step of a grid, which is searched before.
+fewest of some numbers of epochs that do, with its best step of a grid (``--search``, once).
 Seconds are of the whole fit: from arrays of numbers, or, of those that want ratings in lists or
 data sets of their own, from these.
 
@@ -51,6 +51,21 @@ LOWEST, HIGHEST = 0.0, 10.0
 
 Factors = tuple[np.ndarray, np.ndarray]
 Fit = Callable[[float, int, int], tuple[float, Factors]]
+Chosen = tuple[int, float] | None  # epochs and step
+
+# What --search has found.
+FOUND: dict[str, Chosen] = {
+    "hogshare, 1 worker": (9, 0.8),
+    "hogshare, 2 threads, one vector": (9, 0.8),
+    "hogshare, 2 threads, private copies": (10, 0.8),
+    "hogshare, 2 threads, copies behind BSP": (10, 1.0),
+    "hogshare, 2 threads, master": (9, 0.8),
+    "LIBMF, 1 thread": (11, 0.2),
+    "LIBMF, 2 threads": (11, 0.2),
+    "cornac MF, 1 thread": (25, 0.02),
+    "cornac MF, 2 threads": (25, 0.02),
+    "surprise SVD": (25, 0.02),  # the same steps as cornac's; not searched by itself
+}
 
 
 # -- a set of known rank -------------------------------------------------------------------------
@@ -192,27 +207,35 @@ def installed(contestants: dict[str, Any]) -> Iterator[tuple[str, Fit, tuple[flo
             print(f"{name:40} left out: {error}", flush=True)
 
 
-def rank(rounds: int) -> dict[str, Any]:
-    """Every contestant's best step and fewest epochs, then all of them in turn."""
+def searched(
+    known: KnownRank, name: str, fit: Fit, steps: tuple[float, ...], good: float
+) -> Chosen:
+    """The fewest epochs that do, and the step that they do with; None if none do."""
+    chosen: Chosen = None
+    tried = EPOCHS if max(steps) > LARGEST_CONSTANT else MORE_EPOCHS
+    for step, epochs in itertools.product(steps, tried):
+        if chosen is not None and chosen[0] <= epochs:
+            continue
+        if known.objective(fit(step, epochs, 0)[1]) <= good:
+            chosen = epochs, step
+    print(f"{name:40} {chosen}", flush=True)
+    return chosen
+
+
+def rank(rounds: int, search: bool) -> dict[str, Any]:
+    """All contestants in turn, each with its best step and fewest epochs."""
     known = KnownRank()
     _, factors = known.by_us(Shared(), 1, "caller")(0.8, LONG, 0)
     best = known.objective(factors)
     print(f"{'best, after ' + str(LONG) + ' epochs':40} {best:.5f}", flush=True)
     fits: dict[str, Fit] = {}
     chosen: dict[str, tuple[int, float]] = {}
-    least: dict[str, float] = {}
     for name, fit, steps in installed(known.contestants()):
         fits[name] = fit
         fit(steps[0], 1, 0)  # compiles
-        tried = EPOCHS if max(steps) > LARGEST_CONSTANT else MORE_EPOCHS
-        for step, epochs in itertools.product(steps, tried):
-            if name in chosen and chosen[name][0] <= epochs:
-                continue
-            objective = known.objective(fit(step, epochs, 0)[1])
-            least[name] = min(least.get(name, np.inf), objective)
-            if objective <= WITHIN * best:
-                chosen[name] = epochs, step
-        print(f"{name:40} {chosen.get(name)} {least[name]:.5f}", flush=True)
+        found = searched(known, name, fit, steps, WITHIN * best) if search else FOUND[name]
+        if found is not None:
+            chosen[name] = found
     runs: dict[str, list[tuple[float, float]]] = {name: [] for name in chosen}
     for seed in range(rounds):
         for name, (epochs, step) in chosen.items():
@@ -220,7 +243,7 @@ def rank(rounds: int) -> dict[str, Any]:
             runs[name].append((took, known.objective(factors)))
     table: list[dict[str, Any]] = []
     for name in fits:
-        cell: dict[str, Any] = {"who": name, "seconds": None, "least objective": least[name]}
+        cell: dict[str, Any] = {"who": name, "seconds": None}
         if name in chosen:
             epochs, step = chosen[name]
             seconds = [took for took, _ in runs[name]]
@@ -349,10 +372,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--parts", default="rank,films")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--search", action="store_true", help="epochs and steps anew, in minutes")
     parser.add_argument("--json", type=Path, default=None)
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # of the others' imports
-    parts = {"rank": rank, "films": of_films}
+    parts: dict[str, Callable[[int], dict[str, Any]]] = {
+        "rank": lambda rounds: rank(rounds, options.search),
+        "films": of_films,
+    }
     results: dict[str, Any] = {}
     if options.json and options.json.exists():
         results = json.loads(options.json.read_text(encoding="utf-8"))["results"]
