@@ -21,7 +21,15 @@ from hogshare.interrupts import leaves_numpy
 from hogshare.libsvm import ZeroBased
 from hogshare.readers import read_file, read_libsvm, refuse_zero_based
 
-__all__ = ["dense", "load", "names", "read_file", "read_libsvm", "zipf_classification"]
+__all__ = [
+    "dense",
+    "known_rank",
+    "load",
+    "names",
+    "read_file",
+    "read_libsvm",
+    "zipf_classification",
+]
 
 # Mandelbrot's offset for words of English: rank r is drawn in proportion to 1 / (r + 2.7)
 ZIPF_OFFSET = 2.7
@@ -144,6 +152,39 @@ def dense(
     margin += noise * rng.standard_normal(n_samples)
     y = (margin > 0).astype(np.int64) if task == "classification" else margin.astype(dtype)
     return X.astype(dtype, copy=False), y
+
+
+@leaves_numpy
+def known_rank(
+    n_ratings: int = 1_000_000,
+    n_users: int = 20_000,
+    n_items: int = 5_000,
+    rank: int = 8,
+    seed: int = 0,
+    noise: float = 0.3,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Make ratings that a few factors explain, but for noise; about as many of each user and item.
+
+    Parameters
+    ----------
+    n_ratings, n_users, n_items, rank : int
+        Sizes.
+    seed : int, default=0
+        The same seed gives the same set.
+    noise : float, default=0.3
+        Standard deviation of the noise, where that of what is explained is 1.
+
+    Returns
+    -------
+    users, items : ndarray of int64 of shape (n_ratings,)
+    ratings : ndarray of float64 of shape (n_ratings,)
+    """
+    rng = np.random.default_rng(seed)
+    users, items = (rng.integers(n, size=n_ratings) for n in (n_users, n_items))
+    P = rng.standard_normal((n_users, rank))
+    Q = rng.standard_normal((n_items, rank)) / np.sqrt(rank)
+    ratings = np.einsum("ij,ij->i", P[users], Q[items])
+    return users, items, ratings + noise * rng.standard_normal(n_ratings)
 
 
 def names() -> list[str]:

@@ -1,6 +1,7 @@
 """The command, mostly through main([...]); once as a process of its own."""
 
 import argparse
+import functools
 import json
 import os
 import re
@@ -11,7 +12,8 @@ import sys
 import numpy as np
 import pytest
 
-from hogshare import SAGA, SDCA, SSP, Master, Shared, modelfile, saving
+import hogshare
+from hogshare import SAGA, SDCA, SSP, Master, Shared, datasets, modelfile, saving
 from hogshare.cli import console, fit, kinds, simulate, speedup, warm
 from hogshare.cli.main import build_parser, main, sentence
 from hogshare.kernels import cache, jit
@@ -688,6 +690,88 @@ def test_bench_speedup(capsys, tmp_path, rows_file):
     assert result["versions"]
     assert result["machine"]
     assert (tmp_path / "s.png").stat().st_size > 1000
+
+
+def test_bench_speedup_of_a_factorisation(capsys, monkeypatch, tmp_path):
+    small = functools.partial(datasets.known_rank, 3000, 60, 40, 2)
+    monkeypatch.setattr(datasets, "known_rank", small)
+    code, _, err = run(
+        *(capsys, "bench", "speedup", "--problem", "factorisation", "--workers", "1,2"),
+        *("--exchange", "none", "--epochs", 40, "--repeats", 1, "--json", tmp_path / "s.json"),
+    )
+    assert code == 0, err
+    result = json.loads((tmp_path / "s.json").read_text())
+    assert result["settings"]["problem"] == "factorisation" and result["settings"]["step"] > 0.0
+    assert result["data"]["rows"] == 3000 and result["data"]["columns"] == 100 * 8
+    assert result["table"][0]["objective_at_end"] < 0.5 * result["runs"][0]["trace"]["objective"][0]
+    for wrong in (["--data", "a9a"], ["--algorithm", "con"], ["--adds", "atomic"]):
+        code, _, err = run(capsys, "bench", "speedup", "--problem", "factorisation", *wrong)
+        assert code == 2 and "--problem factorisation" in err
+
+
+def write_ratings(path, mark=",", header=True):
+    rng = np.random.default_rng(0)
+    users, items = rng.integers(30, size=900), rng.integers(20, size=900)
+    likes = rng.normal(size=30)[users] + rng.normal(size=20)[items] + 3.0
+    lines = [
+        mark.join([f"u{u}", f"{i}", f"{r:.2f}", "17"])
+        for u, i, r in zip(users, items, likes, strict=True)
+    ]
+    head = [mark.join(["user", "item", "rating", "time"])] if header else []
+    path.write_text("\n".join([*head, *lines]) + "\n")
+    return path
+
+
+@pytest.mark.parametrize(("mark", "header"), [(",", True), ("\t", False), (";", True)])
+def test_ratings_are_fitted_and_predicted(capsys, tmp_path, mark, header):
+    data, model = write_ratings(tmp_path / "r.csv", mark, header), tmp_path / "m.npz"
+    code, out, err = run(
+        *(capsys, "fit", data, "--estimator", "factorisation", "--model", model, "--seed", 0),
+        *("--n-factors", 2, "--epochs", 30, "--n-jobs", 1, "--json", tmp_path / "r.json"),
+    )
+    assert code == 0, err
+    assert "MatrixFactorization" in out and "900" in out
+    assert json.loads((tmp_path / "r.json").read_text())["n_epochs"] == 30
+    code, out, err = run(capsys, "predict", model, data)
+    assert code == 0 and len(out.splitlines()) == 900
+    assert float(err.split("R2: ")[1].split(",")[0]) > 0.9
+    loaded = hogshare.load(model)
+    pairs = tmp_path / "pairs.csv"
+    pairs.write_text(f"u3{mark}7\nnobody{mark}7\n")
+    code, out, err = run(capsys, "predict", model, pairs)
+    assert "1 of 2 lines" in err
+    loaded.set_params(unknown="ignore")
+    told = [float(line) for line in out.splitlines()]
+    np.testing.assert_allclose(told, loaded.predict(["u3", "nobody"], ["7", "7"]), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("a,b,3\na,c\n", "line 2: user, item and rating were expected"),
+        ("a,b,3\na,c,much\n", "line 2: the rating 'much' is no number"),
+        ("a,b,3\na,c,nan\n", "line 2: the rating is nan"),
+        ("user,item,rating\n", "no ratings"),
+        ("", "no rows"),
+    ],
+)
+def test_what_is_no_rating_is_told(capsys, tmp_path, text, told):
+    path = tmp_path / "r.csv"
+    path.write_text(text)
+    arguments = "--estimator", "factorisation", "--model", tmp_path / "m.npz"
+    code, _, err = run(capsys, "fit", path, *arguments)
+    assert code == 1 and told in err
+    assert not (tmp_path / "m.npz").exists()
+
+
+@pytest.mark.parametrize(
+    "flags", [["--penalty", "l1"], ["--label-column", "3"], ["--tol", "1e-3"], ["--format", "npz"]]
+)
+def test_what_is_not_for_ratings_is_refused(capsys, tmp_path, flags):
+    data = write_ratings(tmp_path / "r.csv")
+    arguments = "--estimator", "factorisation", "--model", tmp_path / "m.npz"
+    code, _, err = run(capsys, "fit", data, *arguments, *flags)
+    assert code == 2 and "factorisation" in err
 
 
 def test_bench_speedup_prints_json_alone(capsys, rows_file):

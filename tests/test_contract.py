@@ -83,6 +83,27 @@ class Median(problems.GradientProblem):
         return far.sum()
 
 
+class Steps(Median):
+    """The same, with a pass of its own."""
+
+    def advance(self, w, rows, eta):
+        loss = 0.0
+        for row in rows:
+            away = w - self.points[row]
+            far = np.sqrt(away @ away + 0.01)
+            w -= eta / far * away
+            loss += far
+        return loss
+
+
+def factorisation():
+    """Ratings of few users and items, which biases and one factor of each explain."""
+    rng = np.random.default_rng(0)
+    users, items = rng.integers(12, size=N), rng.integers(9, size=N)
+    ratings = 20.0 * rng.normal(size=12)[users] * rng.normal(size=9)[items]
+    return problems.factorisation(users, items, ratings, n_factors=1, dtype=np.float64)
+
+
 class SignSGD(Rule):
     """Steps by the gradient's sign."""
 
@@ -165,6 +186,8 @@ PROBLEMS = {
     "places": lambda: problems.user(by_places, N, D),
     "class": lambda: Median(X + 1.0),
     "network": lambda: problems.network(X, Y, (4,), activation="tanh", alpha=0.01),
+    "pass": lambda: Steps(X + 1.0),
+    "factorisation": factorisation,
 }
 RULES = {
     "sgd": SGD(),
@@ -207,6 +230,7 @@ REFUSED = {
         ("sdca", "columns"): "couples",
         **{(r, p): "remembers" for r in ("sdca", "saga") for p in ("numpy", "numba")},
         **{(r, p): "remembers" for r in ("sdca", "saga") for p in ("places", "class", "network")},
+        **{(r, p): "remembers" for r in ("sdca", "saga") for p in ("pass", "factorisation")},
         **{
             (r, p): "makes steps of gradients"
             for r in ("sign", "momentum", "adam")

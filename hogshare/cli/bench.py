@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hogshare.cli import console, options, outputs, rows
+from hogshare.cli.options import FACTORISATION
 
 SPEEDUP = """\
 Run the same problem with several numbers of workers and compare what each needs to come down to a
@@ -17,6 +18,12 @@ run. Medians over repeats, with the worker counts in turn. Compiling and startin
 a warm-up run, which is told apart and not counted."""
 
 ASYSG_STEP = 0.01
+SMALL = "zipf-small"  # the data of who names none
+
+SPEEDUP_EXAMPLES = """\
+examples:
+  hogshare bench speedup --data zipf --workers 1,2 --exchange none
+  hogshare bench speedup --problem factorisation --workers 1,2 --exchange none"""
 
 BARRIERS = """\
 Run the same problem behind several barriers with workers of which some are slow on purpose, and
@@ -40,7 +47,7 @@ def add_parser(commands: Any) -> None:
         "speedup",
         help="iteration speedup and time speedup over the number of workers",
         description=SPEEDUP,
-        epilog="example: hogshare bench speedup --data zipf --workers 1,2 --exchange none",
+        epilog=SPEEDUP_EXAMPLES,
         formatter_class=options.HelpFormatter,
     )
     add_speedup_options(speedup)
@@ -68,8 +75,13 @@ def add_parser(commands: Any) -> None:
 def add_speedup_options(parser: Any) -> None:
     """Add the options of ``speedup``."""
     parser.add_argument(
-        "--data", default="zipf-small", help=f"{options.DATA_HELP} (default: %(default)s)"
+        "--problem",
+        choices=("linear", "factorisation"),
+        default="linear",
+        help="linear: on --data; factorisation: of a million ratings of known rank, by plain "
+        "descent (default: %(default)s)",
     )
+    parser.add_argument("--data", default=SMALL, help=f"{options.DATA_HELP} (default: %(default)s)")
     options.add_data_options(parser)
     options.add_loss_options(parser, "log_loss", "log_loss")
     parser.add_argument(
@@ -302,8 +314,10 @@ def run_speedup(args: Any) -> int:
     if args.algorithm != "sgd" and args.step is None:
         args.step = ASYSG_STEP
     check_files(args)
-    X, y = rows_of(args)
+    X, y = (None, None) if args.problem == FACTORISATION else rows_of(args)
     settings = {name: value for name, value in vars(args).items() if name in speedup.SETTINGS}
+    if args.problem == FACTORISATION:
+        settings |= {"data": "known rank", "loss": "squared_error", "penalty": "l2", "alpha": 1.0}
     settings["workers"] = args.workers or speedup.default_workers()
     for warning in speedup.machine_warnings(settings["workers"]):
         console.say(f"hogshare: warning: {warning}")
@@ -341,6 +355,14 @@ def check_algorithm(args: Any) -> None:
         "--gradients": (args.gradients != 1, ("con",)),
         "--coordinate": (args.coordinate is not None, ("incon",)),
     }
+    if args.problem == FACTORISATION:
+        if args.algorithm != "sgd" or args.data != SMALL or args.labels:
+            raise options.WrongCommandLine(
+                "--problem factorisation has ratings of its own, and is for --algorithm sgd: leave "
+                "out --data, --labels and the other algorithms"
+            )
+        if args.adds != "plain":
+            raise options.WrongCommandLine("--adds atomic is not for --problem factorisation")
     for name, (given, algorithms) in elsewhere.items():
         if given and args.algorithm not in algorithms:
             raise options.WrongCommandLine(

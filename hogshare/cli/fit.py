@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from hogshare import tables
-from hogshare.cli import console, kinds, options, outputs, rows
+from hogshare.cli import console, kinds, options, outputs, ratings, rows
 from hogshare.tables import cell
 
 CHECKPOINT_SECONDS = 1.0
@@ -22,12 +22,13 @@ DESCRIPTION = """\
 Train a model on every usable core and store it.
 
 estimators:
-  sgd          SGDClassifier or SGDRegressor: any loss, a rough model in a few epochs
-  logistic     LogisticRegression: classes with probabilities, to a tolerance
-  ridge        RidgeClassifier or Ridge: least squares with an l2 penalty
-  lasso        Lasso: least squares with an l1 penalty
-  elastic-net  ElasticNet: least squares with both
-  topics       LatentDirichletAllocation: topics of documents, whose words are counted; no labels
+  sgd            SGDClassifier or SGDRegressor: any loss, a rough model in a few epochs
+  logistic       LogisticRegression: classes with probabilities, to a tolerance
+  ridge          RidgeClassifier or Ridge: least squares with an l2 penalty
+  lasso          Lasso: least squares with an l1 penalty
+  elastic-net    ElasticNet: least squares with both
+  topics         LatentDirichletAllocation: topics of documents, whose words are counted; no labels
+  factorisation  MatrixFactorization: who will like what; DATA has a line of user, item and rating
 
 What is not named has the default of that estimator, which is scikit-learn's. Topics are fitted with
 learning_method="online".
@@ -42,7 +43,8 @@ examples:
   hogshare fit a9a.xz --model a9a.npz --loss log_loss --epochs 20
   hogshare fit houses.csv --label-column price --model m.npz --estimator ridge
   hogshare fit - --format csv --label-column -1 --model m.npz
-  hogshare fit counts.svm --model topics.npz --estimator topics --n-topics 20 --epochs 5"""
+  hogshare fit counts.svm --model topics.npz --estimator topics --n-topics 20 --epochs 5
+  hogshare fit ratings.csv --estimator factorisation --n-factors 16 --model taste.npz"""
 
 
 def add_parser(commands: Any) -> None:
@@ -125,7 +127,8 @@ def add_estimator_options(parser: Any) -> None:
     add(
         "--alpha",
         type=options.not_negative,
-        help="strength of the penalty: sgd (default: 1e-4), ridge, lasso, elastic-net (default: 1)",
+        help="strength of the penalty: sgd (default: 1e-4), ridge, lasso, elastic-net (default: "
+        "1), factorisation (default: by the ratings' number and spread)",
     )
     add("--C", type=options.positive, help="logistic: inverse of that strength (default: 1)")
     add(
@@ -139,7 +142,12 @@ def add_estimator_options(parser: Any) -> None:
         "--max-iter",
         dest="epochs",
         type=options.positive_int,
-        help="at most (default: 1000, logistic 100); topics: exactly (default: 10)",
+        help="at most (default: 1000, logistic 100, factorisation 20); topics: exactly (10)",
+    )
+    add(
+        "--n-factors",
+        type=options.positive_int,
+        help="factorisation: numbers of each user and each item (default: 8)",
     )
     add(
         "--tol",
@@ -166,6 +174,8 @@ def add_estimator_options(parser: Any) -> None:
 def run(args: Any) -> int:
     """Fit, store the model, print what came out."""
     kinds.check(args)
+    if args.estimator == ratings.ESTIMATOR:
+        return ratings.fit(args)
     kind = kinds.KINDS[args.estimator]
     import numpy as np
 

@@ -56,6 +56,7 @@ KINDS = {
         labelled=False,
         always={"learning_method": "online"},
     ),
+    "factorisation": Kind({"regression": "MatrixFactorization"}, ("alpha", "epochs", "n_factors")),
 }
 # what to take instead of an option that an estimator does not have
 SQUARED = "its loss is the squared error; --estimator sgd has others"
@@ -77,6 +78,9 @@ INSTEAD = {
     ("elastic-net", "loss"): SQUARED,
     ("elastic-net", "penalty"): "take --l1-ratio: 1 is l1, 0 is l2",
     ("topics", "tol"): "it makes --epochs passes over the documents",
+    ("factorisation", "loss"): SQUARED,
+    ("factorisation", "penalty"): "its penalty is l2",
+    ("factorisation", "tol"): "it ends after --epochs",
 }
 
 

@@ -27,6 +27,7 @@ DATA_HELP = (
     "input, or the name of a data set: zipf, zipf-small, breast_cancer, digits, rcv1, covtype, "
     "20newsgroups, a9a, imdb, ..."
 )
+FACTORISATION = "factorisation"  # what has ratings in place of rows and labels
 
 
 class Parser(argparse.ArgumentParser):

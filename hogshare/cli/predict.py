@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from hogshare.cli import console, options, outputs, rows
+from hogshare.cli import console, options, outputs, ratings, rows
 from hogshare.cli.expected import Expected
 from hogshare.cli.scores import Score
 
@@ -19,7 +19,10 @@ that a pipe may be as long as it likes.
 In a file of LIBSVM text the model's columns are taken from where those of the file that it was
 fitted to were: indices begin at 0 or 1 as they did there. Values in further columns are left out,
 and columns that do not occur are zero. In CSV they are found by their names, if the file that the
-model was fitted to had names, else in their order."""
+model was fitted to had names, else in their order.
+
+Of a factorisation a line of DATA is a user and an item, and a rating if the predictions are to be
+compared with it."""
 EXAMPLES = """\
 examples:
   hogshare predict a9a.npz a9a.t.xz --out labels.txt
@@ -61,6 +64,8 @@ def run(args: Any) -> int:
     names = saved.attributes.pop("feature_names_in_", None)
     estimator = saving.to_estimator(saved, args.model)
     check_probabilities(estimator, args.proba)
+    if saved.class_name == ratings.CLASS:
+        return ratings.predict(args, estimator, writer)
     args.dtype = getattr(estimator, fitted.mark(estimator)).dtype.name
     expected = Expected(
         n_features=saved.n_features,

@@ -151,7 +151,7 @@ def load(args: Any, data: str, labelled: bool = True) -> Loaded:
     from hogshare import catalogue, datasets, readers
 
     found = None
-    with _opened(args, data) as source:
+    with opened(args, data) as source:
         if source is None:
             X, y = datasets.load(data, data_home=args.data_home, dtype=args.dtype)
             zero_based = catalogue.zero_based(data) if data in catalogue.names() else None
@@ -181,7 +181,7 @@ def iterate(args: Any, data: str, expected: Expected) -> Iterator[Loaded]:
     nonzeros: int | None = 0
     dtype: Any = args.dtype
     found = None
-    with _opened(args, data) as source:
+    with opened(args, data) as source:
         if source is None:
             X, y = datasets.load(data, data_home=args.data_home, dtype=args.dtype)
             _check_shape(data, X.shape, expected)
@@ -255,7 +255,7 @@ def tell(
 
 
 @contextmanager
-def _opened(args: Any, data: str) -> Iterator[Source | None]:
+def opened(args: Any, data: str) -> Iterator[Source | None]:
     """The source of rows, open; None if it is a data set that has a name."""
     from hogshare import csvtext, datasets, libsvm, sources
 

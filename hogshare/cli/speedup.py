@@ -24,8 +24,11 @@ import time
 from typing import Any
 
 from hogshare.cli import console
+from hogshare.cli.options import FACTORISATION
 from hogshare.cli.trials import (
+    FIRST_STEP,
     LAST_PART,
+    factorisation,
     in_turn,
     median,
     problem_of,
@@ -36,7 +39,7 @@ from hogshare.cli.trials import (
 from hogshare.report import Report
 
 SETTINGS = (
-    *("algorithm", "gradients", "coordinate", "step"),
+    *("problem", "algorithm", "gradients", "coordinate", "step"),
     *("data", "loss", "penalty", "alpha", "l1_ratio", "dtype", "exchange", "adds", "batch"),
     *("barrier", "workers", "runtime", "epochs", "target", "repeats", "points", "seed"),
 )
@@ -76,7 +79,7 @@ def measure(X: Any, y: Any, settings: dict[str, Any]) -> dict[str, Any]:
     Parameters
     ----------
     X, y : array-like
-        Rows and labels.
+        Rows and labels; nothing for a problem that brings its own.
     settings : dict
         The values of `SETTINGS`; a target of None is found from the runs themselves.
 
@@ -85,7 +88,10 @@ def measure(X: Any, y: Any, settings: dict[str, Any]) -> dict[str, Any]:
     dict
         See the head of this file.
     """
-    problem = problem_of(X, y, settings)
+    own = settings.get("problem") == FACTORISATION
+    problem = factorisation() if own else problem_of(X, y, settings)
+    if own and settings["step"] is None:
+        settings = {**settings, "step": FIRST_STEP / problem.sharpness}
     counts = settings["workers"]
     runs: list[dict[str, Any]] = []
     with console.progress(len(counts) * (settings["repeats"] + 1), "speedup") as progress:

@@ -5,6 +5,7 @@ Who writes: nobody after `__init__`: the ratings are the problem's own copies, w
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import Any, ClassVar, NamedTuple
 
@@ -187,14 +188,26 @@ class FactorisationProblem(GradientProblem):
             left = left - found[self.ratings.users] - found[self.n_users + self.ratings.items]
         return max(float(np.sqrt(np.mean(np.square(left, dtype=np.float64)))), 1e-12)
 
-    @property
-    def noise_edge(self) -> float:
+    def unexplained(self, params: np.ndarray | None = None) -> float:
+        """Size of what is left at a vector: root of the mean squared derivative of the losses.
+
+        None: at biases alone. Of a logistic loss at most, whatever the vector is.
+        """
+        if self.loss == "logistic":
+            return 0.5
+        if params is None:
+            return self.residual
+        loss = float(factors.sum_of_losses(frozen(self._feasible(params)), self.ratings))
+        return math.sqrt(2.0 * loss / self.n_rows)
+
+    def noise_edge(self, params: np.ndarray | None = None) -> float:
         """A penalty that keeps factors from explaining what is chance.
 
         The penalty takes `alpha` off every singular value of what factors are to explain. Of n
         numbers of size s that stand at random places of a matrix the largest is about
         ``s (sqrt(a) + sqrt(b))``, with a the mean number in a row and b in a column, each row and
-        column counted as often as it is met: the largest ones decide.
+        column counted as often as it is met: the largest ones decide. That size is what a vector
+        leaves unexplained; None: what biases do.
 
         Source: Bandeira and van Handel 2016, "Sharp nonasymptotic bounds on the norm of random
         matrices", for whose largest sums of squares the mean over entries stands here.
@@ -202,12 +215,13 @@ class FactorisationProblem(GradientProblem):
         counts = self._counts
         parts = counts[: self.n_users], counts[self.n_users :]
         met = sum(math.sqrt(float(np.square(part).sum()) / self.n_rows) for part in parts)
-        slope = 0.5 if self.loss == "logistic" else self.residual
-        return slope * met
+        return self.unexplained(params) * met
 
     def with_alpha(self, alpha: float) -> FactorisationProblem:
         """The same ratings, with another penalty on the factors."""
-        return FactorisationProblem(self.ratings._replace(alpha=float(alpha)), self.loss)
+        made = copy.copy(self)  # with what has been found of biases, which it has no part in
+        made.ratings = self.ratings._replace(alpha=float(alpha))
+        return made
 
     @property
     def sharpness(self) -> float:
@@ -284,7 +298,7 @@ def factorisation(
     loss : {"squared_error", "logistic"}, default="squared_error"
         ``(r - z)^2 / 2``, or ``log(1 + exp(z)) - r z`` for ratings from 0 to 1.
     alpha, bias_alpha : float, default=1.0
-        Strengths of the penalties on factors and biases. Below ``problem.noise_edge`` factors
+        Strengths of the penalties on factors and biases. Below ``problem.noise_edge()`` factors
         explain chance, too.
     nonnegative : bool, default=False
         Whether the factors (not the biases) are to be at least 0.

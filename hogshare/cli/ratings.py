@@ -1,0 +1,193 @@
+"""Ratings on the command line: lines of user, item and rating, for ``--estimator factorisation``.
+
+Ids are the words that are written, so that 7 and 07 are two; cells beyond the third (a time, as a
+rule) are left out.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from hogshare import tables
+from hogshare.cli import console, kinds, options, outputs, rows
+from hogshare.tables import cell
+
+ESTIMATOR, CLASS = options.FACTORISATION, "MatrixFactorization"
+# options of files that have no meaning here, and what they are if nobody names them
+REFUSED = {"labels": None, "label_column": None, "n_features": None, "zero_based": "auto"}
+
+
+class Ratings(NamedTuple):
+    """Lines of a file."""
+
+    users: list[str]
+    items: list[str]
+    values: list[float]
+
+
+def load(args: Any, data: str, *, rated: bool) -> Ratings:
+    """Read a file of text; without ratings where they are not `rated`, and none are there.
+
+    Raises
+    ------
+    WrongCommandLine, ValueError
+    """
+    for name, value in REFUSED.items():
+        if getattr(args, name, value) != value:
+            flag = "--one-based" if args.zero_based is False else "--zero-based"
+            flag = flag if name == "zero_based" else f"--{name.replace('_', '-')}"
+            raise options.WrongCommandLine(
+                f"{flag} is not for {ESTIMATOR}: a line of its files is user, item and rating"
+            )
+    if args.format not in (None, "csv"):
+        raise options.WrongCommandLine(
+            f"--format {args.format} is not for {ESTIMATOR}: a line of its files is user, item and "
+            "rating, as in CSV"
+        )
+    found = Ratings([], [], [])
+    widths = set()
+    for place, cells in _cells(args, data):
+        if len(cells) < (3 if rated else 2):
+            what = "user, item and rating" if rated else "user and item"
+            raise ValueError(f"{place}: {what} were expected, and there are {len(cells)} cells")
+        found.users.append(cells[0])
+        found.items.append(cells[1])
+        widths.add(len(cells) > 2)
+        if len(cells) > 2:
+            found.values.append(_number(cells[2], place))
+    if not found.users:
+        raise ValueError(f"{data}: there are no ratings")
+    if len(widths) > 1:
+        raise ValueError(f"{data}: some lines have a rating, and others have none")
+    return found
+
+
+def _cells(args: Any, data: str) -> Iterator[tuple[str, list[str]]]:
+    """Each record's place and cells; a line with names left out."""
+    from hogshare import csvrecords
+
+    with rows.opened(args, data) as source:
+        if source is None:
+            raise ValueError(f"{data}: no file of that name, and no data set of ratings")
+        blocks = source.lines()
+        first = next(blocks, None)
+        if first is None:
+            raise ValueError(f"{source.name}: the file has no rows")
+        mark = args.delimiter or csvrecords.delimiter_of(first)
+        whole = csvrecords.whole(itertools.chain([first], blocks), mark)
+        begun = args.header == "no"
+        for lines in whole:
+            for number, record in csvrecords.records(lines, mark):
+                place = f"{lines.name}, line {number}"
+                try:
+                    cells = csvrecords.split(record, mark)
+                except ValueError as error:
+                    raise ValueError(f"{place}: {error}") from None
+                if begun or not (args.header == "yes" or _are_names(cells)):
+                    yield place, cells
+                begun = True
+
+
+def _are_names(cells: list[str]) -> bool:
+    """Whether a first line tells what the others have: where they have numbers it has a word."""
+    try:
+        float(cells[2] if len(cells) > 2 else "0")
+    except ValueError:
+        return True
+    return len(cells) == 2 and [one.lower() for one in cells] in (["user", "item"],)
+
+
+def _number(text: str, place: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise ValueError(f"{place}: the rating {text!r} is no number") from None
+    if not math.isfinite(value):
+        raise ValueError(f"{place}: the rating is {text}")
+    return value
+
+
+def fit(args: Any) -> int:
+    """Fit, store the model, print what came out."""
+    from hogshare import MatrixFactorization, barriers, files, modelfile, saving
+
+    written = {"--model": args.model, "--json": args.json}
+    read = rows.files_read(args, "DATA")
+    outputs.check_distinct({**read, **written})
+    outputs.check_no_print(written, "--json")
+    files.check(args.model)
+    outputs.check_file(args.json)
+    found = load(args, args.data, rated=True)
+    began = time.perf_counter()
+    estimator = MatrixFactorization(
+        **kinds.parameters(args),
+        n_jobs=args.n_jobs or (1 if args.runtime == "caller" else -1),
+        barrier=barriers.parse(args.barrier),
+        runtime=args.runtime,
+        random_state=args.seed,
+    )
+    with console.progress(estimator.max_iter, "fit") as progress:
+
+        def told(epoch: int, snapshot: Any) -> bool:
+            progress.advance()
+            return False
+
+        estimator._on_epoch = told
+        estimator.fit(*found)
+    seconds = time.perf_counter() - began
+    outputs.check_distinct({**read, **written})  # of which one may be a link to another by now
+    modelfile.save(args.model, saving.to_saved(estimator))
+    if args.json:
+        outputs.tell_json(args.json, estimator.report_.to_dict())
+    if args.json != outputs.PRINT:
+        report = estimator.report_
+        facts = [
+            ("estimator", CLASS),
+            ("users", cell(len(estimator.users_))),
+            ("items", cell(len(estimator.items_))),
+            ("ratings", cell(len(found.values))),
+            ("alpha", cell(estimator.alpha_)),
+            ("workers", cell(report.n_workers)),
+            ("epochs", cell(report.n_epochs)),
+            ("ended because", report.stop_reason),
+            ("seconds", cell(seconds)),
+            ("training R2", cell(estimator.score(*found))),
+            ("model", args.model),
+        ]
+        table = ("what", "value"), facts
+        if outputs.is_printed(args.model) or outputs.is_printed(args.json):
+            for line in tables.text_table(*table).splitlines():
+                console.say(line)  # the other would be spoilt
+        else:
+            console.show_table(*table)
+    return 0
+
+
+def predict(args: Any, estimator: Any, writer: Any) -> int:
+    """Print a prediction for each line; tell the score where there are ratings."""
+    found = load(args, args.data, rated=False)
+    estimator.set_params(unknown="ignore")
+    predicted = estimator.predict(found.users, found.items)
+    with writer(args.out) as write:
+        write("".join(f"{value:.9g}\n" for value in predicted.tolist()))
+    missing = int((~_known(estimator, found)).sum())
+    if missing:
+        console.say(
+            f"{missing:,} of {len(predicted):,} lines have a user or an item that was in no fit: "
+            "predicted from the mean and what is known"
+        )
+    if found.values and len(found.values) > 1:
+        console.say(f"R2: {estimator.score(*found):.6g}, of {len(found.values):,} ratings")
+    return 0
+
+
+def _known(estimator: Any, found: Ratings) -> Any:
+    import numpy as np
+
+    users, items = set(estimator.users_.tolist()), set(estimator.items_.tolist())
+    pairs = zip(found.users, found.items, strict=True)
+    return np.array([user in users and item in items for user, item in pairs])
