@@ -20,6 +20,7 @@ from hogshare import (
     SDCA,
     SGD,
     SSP,
+    Adam,
     Fraction,
     Master,
     Plane,
@@ -42,6 +43,8 @@ X = DRAWS.standard_normal((N, D))
 Y = (X @ np.arange(1.0, D + 1.0) + 0.5 * DRAWS.standard_normal(N) > 0.0).astype(int)
 MANY = np.argmax(X[:, :3], axis=1)
 SIGN = 2.0 * Y - 1.0
+RATINGS = 3.0 + DRAWS.standard_normal(N)
+WORDS = DRAWS.poisson(np.where(np.arange(2 * D) // D == Y[:, np.newaxis], 2.0, 0.2))
 
 
 def by_numpy(w, rows, out):
@@ -160,6 +163,11 @@ PROBLEMS = {
     "numba": lambda: problems.user(by_numba, N, D),
     "places": lambda: problems.user(by_places, N, D),
     "class": lambda: Median(X + 1.0),
+    "network": lambda: problems.network(X, MANY, (4,), activation="tanh"),
+    "factorisation": lambda: problems.factorisation(
+        np.arange(N) % 12, np.arange(N) // 12, RATINGS, n_factors=2
+    ),
+    "topics": lambda: problems.topics(WORDS, 2, random_state=0),
 }
 RULES = {
     "sgd": SGD(),
@@ -169,6 +177,8 @@ RULES = {
     "saga": SAGA(),
     "sign": SignSGD(),
     "momentum": Momentum(),
+    "heavy": SGD(batch=8, momentum=0.5),
+    "adam": Adam(batch=8),
 }
 PLANES = {
     "shared": Shared(),
@@ -194,16 +204,23 @@ RUNTIMES = {
     "own": ByTurns(),
 }
 
+WITH_ROWS = ("linear", "sparse", "columns")
+BY_GRADIENT = [name for name in PROBLEMS if name not in WITH_ROWS]
+
 # What does not go together, and a word of the sentence that says so.
 REFUSED = {
     ("rule", "problem"): {
         ("sdca", "columns"): "couples",
-        **{(r, p): "remembers" for r in ("sdca", "saga") for p in ("numpy", "numba")},
-        **{(r, p): "remembers" for r in ("sdca", "saga") for p in ("places", "class")},
+        **{(r, p): "remembers" for r in ("sdca", "saga") for p in BY_GRADIENT},
         **{
             (r, p): "makes steps of gradients"
-            for r in ("sign", "momentum")
-            for p in ("linear", "sparse", "columns")
+            for r in ("sign", "momentum", "adam")
+            for p in WITH_ROWS
+        },
+        **{("heavy", p): "problems by a gradient" for p in WITH_ROWS},
+        **{
+            (r, "topics"): "would make others of them"
+            for r in ("average", "sign", "momentum", "heavy", "adam")
         },
     },
     ("rule", "plane"): {
@@ -211,8 +228,9 @@ REFUSED = {
         **{(r, p): "shared vector" for r in ("sdca", "saga") for p in ("master", "homes", "ring")},
     },
     ("rule", "problem", "plane"): {
-        ("batch", k, p): "batch=1"
-        for k in ("linear", "sparse", "columns")
+        (r, k, p): "batch=1"
+        for r in ("batch", "heavy")
+        for k in WITH_ROWS
         for p in ("shared", "homes", "ring")
     },
     ("rule", "plane", "runtime"): {("saga", "lock-free", "simulator"): "Simulator"},
@@ -226,6 +244,12 @@ def words(chosen):
         for kinds, rows in REFUSED.items()
         if tuple(chosen[kind] for kind in kinds) in rows
     ]
+
+
+def step_for(problem):
+    """A step size; None where the problem says its steps itself."""
+    says = not problem.has_rows and problem.has_steps
+    return None if says else StepSize("constant", 0.005)
 
 
 def first_objective(problem):
@@ -251,7 +275,7 @@ def test_contract(problem, plane, runtime):
             "barrier": BARRIERS[barrier],
             "runtime": RUNTIMES[runtime],
             "n_workers": 2,
-            "step": None if RULES[rule].remembers else StepSize("constant", 0.005),
+            "step": None if RULES[rule].remembers else step_for(made),
             "stop": 4,
             "trace": 1,
             "seed": 0,
@@ -277,7 +301,7 @@ def test_bsp_is_the_same_in_every_runtime(problem, plane):
     vectors = []
     for runtime in RUNTIMES.values():
         made = PROBLEMS[problem]()
-        step = None if made.has_rows else StepSize("constant", 0.005)
+        step = None if made.has_rows else step_for(made)
         run = {"plane": PLANES[plane], "barrier": BSP(), "n_workers": 2, "seed": 0, "stop": 3}
         model = solve(made, runtime=runtime, step=step, **run).model
         vectors.append(model.coef if made.has_rows else model.params)
