@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from hogshare import memory
+from hogshare.interrupts import Holding
 from hogshare.sources import Source
 
 LONGEST = 10_000  # bytes of an array's header, as in NumPy, which reads it whole before it looks
@@ -105,8 +106,13 @@ def use(path: str | Path | Source, what: str, take: Callable[[Archive], Any]) ->
     def opened(file: BinaryIO, size: int) -> Any:
         if file.read(6) == b"\x93NUMPY":
             raise ValueError("a single array")
-        with zipfile.ZipFile(file) as archive:
+        archive = zipfile.ZipFile(file)
+        try:
             return take(Archive(archive, size, _name(path)))
+        finally:
+            with Holding():  # its destructor closes it once more, and an interrupt in one is lost
+                archive.close()
+                del archive
 
     return _taken(path, what, opened)
 

@@ -90,3 +90,23 @@ def respond(image, size, alpha, beta, k):
             around = np.square(seen).sum(axis=(0, 1))
             out[y, x] = image[y, x] * (k + alpha / size**2 * around) ** -beta
     return out
+
+
+def plain(g, kept, eta, t):
+    return eta * g
+
+
+def heavy(g, kept, eta, t):
+    kept["v"] = 0.9 * kept.get("v", 0.0 * g) + eta * g
+    return kept["v"]
+
+
+def ahead(g, kept, eta, t):
+    return 0.9 * heavy(g, kept, eta, t) + eta * g
+
+
+def adam(g, kept, eta, t):
+    kept["m"] = 0.9 * kept.get("m", 0.0 * g) + (1.0 - 0.9) * g
+    kept["v"] = 0.999 * kept.get("v", 0.0 * g) + (1.0 - 0.999) * (g * g)
+    size = eta * np.sqrt(1.0 - 0.999**t) / (1.0 - 0.9**t)
+    return size * kept["m"] / (np.sqrt(kept["v"]) + 1e-8)

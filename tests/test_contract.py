@@ -139,6 +139,9 @@ class ByTurns(Runtime):
 
     name = "by turns"
 
+    def prepare(self, session):
+        session.set_up_turns(looks=0)  # who is waited for needs the thread
+
     def run(self, session, on_epoch, checks=None):
         n = session.settings.n_workers + session.has_master
         loops, replies = [loop_of(session, me) for me in range(n)], [None] * n
@@ -163,7 +166,7 @@ PROBLEMS = {
     "numba": lambda: problems.user(by_numba, N, D),
     "places": lambda: problems.user(by_places, N, D),
     "class": lambda: Median(X + 1.0),
-    "network": lambda: problems.network(X, MANY, (4,), activation="tanh"),
+    "network": lambda: problems.network(X, Y, (4,), activation="tanh", alpha=0.01),
     "factorisation": lambda: problems.factorisation(
         np.arange(N) % 12, np.arange(N) // 12, RATINGS, n_factors=2
     ),
@@ -173,12 +176,12 @@ RULES = {
     "sgd": SGD(),
     "batch": SGD(batch=8),
     "average": SGD(average=True),
+    "descent": SGD(batch=8, momentum=0.5, nesterov=True, weight_decay=1e-3, clip=50.0),
+    "adam": Adam(batch=8),
     "sdca": SDCA(),
     "saga": SAGA(),
     "sign": SignSGD(),
     "momentum": Momentum(),
-    "heavy": SGD(batch=8, momentum=0.5),
-    "adam": Adam(batch=8),
 }
 PLANES = {
     "shared": Shared(),
@@ -217,10 +220,10 @@ REFUSED = {
             for r in ("sign", "momentum", "adam")
             for p in WITH_ROWS
         },
-        **{("heavy", p): "problems by a gradient" for p in WITH_ROWS},
+        **{("descent", p): "by a gradient" for p in WITH_ROWS},
         **{
             (r, "topics"): "would make others of them"
-            for r in ("average", "sign", "momentum", "heavy", "adam")
+            for r in ("average", "sign", "momentum", "descent", "adam")
         },
     },
     ("rule", "plane"): {
@@ -228,10 +231,7 @@ REFUSED = {
         **{(r, p): "shared vector" for r in ("sdca", "saga") for p in ("master", "homes", "ring")},
     },
     ("rule", "problem", "plane"): {
-        (r, k, p): "batch=1"
-        for r in ("batch", "heavy")
-        for k in WITH_ROWS
-        for p in ("shared", "homes", "ring")
+        ("batch", k, p): "batch=1" for k in WITH_ROWS for p in ("shared", "homes", "ring")
     },
     ("rule", "plane", "runtime"): {("saga", "lock-free", "simulator"): "Simulator"},
 }

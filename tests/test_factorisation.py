@@ -159,7 +159,7 @@ def test_tiles_have_few_users_and_items_each():
     rng = np.random.default_rng(0)
     users, items = rng.integers(1000, size=n), rng.integers(400, size=n)
     counts = np.bincount(users), np.bincount(items)
-    order = tiled(users, items, counts)
+    order = tiled(users, items, counts, 0)
     assert np.array_equal(np.sort(order), np.arange(n))
     first, beyond = order[: TILE_RATINGS // 2], order[3 * TILE_RATINGS // 2 : 2 * TILE_RATINGS]
     assert len(np.unique(users[first])) < 300 and len(np.unique(items[first])) < 120

@@ -32,7 +32,7 @@ EDGES = 3
 EDGE = 1  # the others stay empty
 
 
-def fresh(queue, dense=0):
+def fresh(queue, dense=SIZE):
     """A mailbox in this process's memory."""
     arrays = shapes(EDGES, queue, SIZE, dense)
     return mailbox_of({name: np.zeros(shape, kind) for name, (shape, kind) in arrays.items()})
@@ -125,7 +125,8 @@ class NumberFirst(Edge):
             return False
         slot = next_slot(self._box, self._index)
         self._transport.send(self._box, self._index)
-        self._values[slot, : len(values)] = values
+        begin = self._places.shape[1]
+        self._values[slot, begin : begin + len(values)] = values
         head = self._heads[slot]
         head[layout.H_COUNT], head[layout.H_DENSE], head[layout.H_ROUND] = 0, len(values), round
         return True
@@ -400,7 +401,7 @@ def read_all(edge, n, seconds=60.0):
 
 @pytest.mark.parametrize("queue", [1, 3])
 def test_ten_thousand_messages_between_two_processes(queue):
-    arena, n = Arena.create(shapes(EDGES, queue, SIZE)), 10_000
+    arena, n = Arena.create(shapes(EDGES, queue, SIZE, SIZE)), 10_000
     ours, theirs = socket.socketpair()
     with ours, theirs:
         code = f"import test_mailbox; test_mailbox.be_the_writer({theirs.fileno()}, {n})"

@@ -17,7 +17,7 @@ from hogshare.engine.homes import PREFIX
 from hogshare.engine.session import ROW_ARRAYS, Session
 from hogshare.engine.stops import Stop
 from hogshare.engine.view import Settings
-from hogshare.engine.workerstates import state_shapes
+from hogshare.engine.workerstates import go_on_with, state_shapes
 from hogshare.kernels import (
     barriers,
     coordinate,
@@ -122,7 +122,7 @@ def shapes(
         "remaining": ((2 * word,), "int64"),
         "sums": ((2, 3 * columns), "float64"),
         "ages": ((workers if is_mailed else 0, layout.HISTOGRAM), "int64"),
-        **mailbox.shapes(n_edges, plane.queue, room, columns if is_mailed else 0),
+        **mailbox.shapes(n_edges, plane.queue, room, columns if is_mailed else room),
         "gathered": ((summed,), "float64"),
         "gathered_places": ((summed,), "int64"),
         "gathered_marks": ((summed,), "int64"),
@@ -220,6 +220,8 @@ def fill(
             if not _is_lent(a["average_coef"], start, start.average_coef):
                 a["average_coef"][:] = start.average_coef
             a["average_intercept"][:] = start.average_intercept
+        if by_gradient(problem) and start.memory is not None:
+            go_on_with(a, start.memory)
     norms = session.locals()
     norms[:, layout.L_SCALE] = 1.0
     norms[:, layout.L_STRETCH] = 1.0

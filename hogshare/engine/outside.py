@@ -76,6 +76,11 @@ class Outside:
         return *getattr(self.problem, "users", (self.problem,)), self.rule
 
 
+def is_known(rule: Rule) -> bool:
+    """Whether kernels know a rule's steps, and nothing has to be done besides."""
+    return rule.descends and not rule.average and not rule.weight_decay and rule.clip is None
+
+
 class BlockWorker(Worker):
     """A worker whose steps are taken outside."""
 
@@ -99,6 +104,10 @@ class BlockWorker(Worker):
         self.seen = self.w.view()
         self.seen.flags.writeable = False
         self.posts = self.is_mailed
+        # a step of which nothing is asked but that the vector moves is taken with the gradient
+        self.descends = (
+            self.call is not None and self.call.descends and is_known(self.rule) and not plan.atomic
+        )
         self.all_places = np.arange(len(self.w) if self.is_mailed else 0)
         self.local = self.private.local[:, 0]
         self.order = session.schedule.order.view()
@@ -143,9 +152,9 @@ class BlockWorker(Worker):
             changed = np.flatnonzero(self.private.base != self.w)
             self._write_message(changed, self.private.base[changed] - self.w[changed])
 
-    def _is_divergence(self) -> bool:
+    def _is_divergence(self, surely: bool = False) -> bool:
         """Whether the vector has left the range: the steps are too long, whatever the gradient."""
-        if np.isfinite(self.w).all():
+        if not surely and np.isfinite(self.w).all():
             return False
         self.session.stop(layout.STOPPED_BY_DIVERGENCE)
         return True
@@ -158,15 +167,23 @@ class BlockWorker(Worker):
         self.posts = self.is_mailed and len(rows) <= size
         for begin in range(0, len(rows), size):
             batch = rows[begin : begin + size]
+            eta = self._step_size(t)
             try:
-                loss, places = call(self.seen, batch)
+                if self.descends and not self.posts:
+                    descent = self.rule.descent(eta, *self.kept)
+                    loss = call.descend(self.seen, batch, self.w, descent)
+                else:
+                    loss, places = call(self.seen, batch)
+                    self._move(call.out, places, eta, len(batch), t)
             except NotFinite:
-                if not self._is_divergence():
+                # a gradient of ours is a number wherever the vector is of a sensible size
+                if not self._is_divergence(call.problem.overwrites):
                     raise
-                loss, places = 0.0, NO_PLACES
+                loss = 0.0
+                if self.posts:
+                    self._write_message(NO_PLACES, self.w[:0].copy())
             self.local[layout.L_LOSS] += loss
             self.local[layout.L_CRITERION] += loss
-            self._move(call.out, places, self._step_size(t), len(batch), t)
             t += len(batch)
         if self.is_mailed and not self.posts:
             self._write_message(None, self.private.base - self.w)
@@ -210,7 +227,7 @@ class BlockWorker(Worker):
         edge = self.me, next_slot(box, self.me)
         box.places[edge][:count] = self.all_places if places is None else places
         np.negative(step, out=box.values[edge][:count])
-        box.values[edge][count] = 0.0  # the intercept
+        box.values[edge][box.places.shape[2]] = 0.0  # the intercept
         box.heads[edge][layout.H_COUNT], box.heads[edge][layout.H_DENSE] = count, 1
 
     def _count_iterates(

@@ -21,6 +21,7 @@ from hogshare.engine.homes import Homes
 from hogshare.engine.outside import BlockWorker, Outside
 from hogshare.engine.sides import MasterSide, Worker
 from hogshare.engine.view import Settings
+from hogshare.engine.workerstates import kept
 from hogshare.interrupts import errstate
 from hogshare.kernels import apart, blocks, epochs, layout, repair, sgd, turns
 from hogshare.kernels.epochs import Plan
@@ -388,11 +389,13 @@ class Session:
         units[0] = origin
         np.divide(1.0, size, out=units[1], where=known & (size > 0.0))
 
-    def remembered(self) -> np.ndarray | None:
+    def remembered(self) -> Any:
         """What is remembered of rows, as derivatives: a copy; None by a rule that remembers none.
 
-        While nobody works.
+        Where steps are taken outside, what the rule keeps with each worker. While nobody works.
         """
+        if self.outside is not None:
+            return kept(self.arrays)
         found = self.row_memory.derivatives(self.arrays, self.settings.n_columns)
         return found if found is None or found.flags.owndata else found.copy()
 

@@ -94,3 +94,18 @@ def restore_states(arrays: Mapping[str, np.ndarray], saved: Mapping[str, np.ndar
     for name, array in states(arrays).items():
         if array.size:
             array[...] = saved[name][np.arange(len(array)) % len(saved[name])]
+
+
+def kept(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray] | None:
+    """What a model remembers of its run's workers, by the rule's names: copies, a row for each."""
+    found = {name.removeprefix(PREFIX): array.copy() for name, array in states(arrays).items()}
+    return found or None
+
+
+def go_on_with(arrays: Mapping[str, np.ndarray], memory: Mapping[str, np.ndarray]) -> None:
+    """Give workers what a start remembers, if that is the same rule's."""
+    own = states(arrays)
+    given = {f"{PREFIX}{name}": np.asarray(array) for name, array in memory.items()}
+    shapes = {name: array.shape[1:] for name, array in own.items()}
+    if shapes == {name: array.shape[1:] for name, array in given.items() if array.size}:
+        restore_states(arrays, given)

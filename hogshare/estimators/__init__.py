@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hogshare.estimators.lasso import ElasticNet, Lasso
     from hogshare.estimators.logistic import LogisticRegression
     from hogshare.estimators.logistic_cv import LogisticRegressionCV
+    from hogshare.estimators.mlp import MLPClassifier, MLPRegressor
     from hogshare.estimators.regressor import SGDRegressor
     from hogshare.estimators.ridge import Ridge, RidgeClassifier
     from hogshare.estimators.topics import LatentDirichletAllocation
@@ -25,6 +26,8 @@ _PLACES = {
     "LatentDirichletAllocation": "topics",
     "LogisticRegression": "logistic",
     "LogisticRegressionCV": "logistic_cv",
+    "MLPClassifier": "mlp",
+    "MLPRegressor": "mlp",
     "MatrixFactorization": "factorisation",
     "Ridge": "ridge",
     "RidgeClassifier": "ridge",
@@ -38,6 +41,8 @@ __all__ = [
     "LatentDirichletAllocation",
     "LogisticRegression",
     "LogisticRegressionCV",
+    "MLPClassifier",
+    "MLPRegressor",
     "MatrixFactorization",
     "Ridge",
     "RidgeClassifier",

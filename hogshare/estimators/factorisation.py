@@ -170,7 +170,7 @@ class MatrixFactorization(KnownParameters, BaseEstimator):
     >>> items = ["tea", "rum", "tea", "gin", "rum", "gin"]
     >>> model = MatrixFactorization(n_factors=1, random_state=0)
     >>> model.fit(users, items, [5, 1, 4, 2, 2, 1]).predict("cleo", "tea").round()
-    array([4.], dtype=float32)
+    array([3.], dtype=float32)
     >>> [item for item, _ in model.recommend("ann", n=1)]
     ['gin']
     """
@@ -331,9 +331,10 @@ class MatrixFactorization(KnownParameters, BaseEstimator):
             mean, seen = self.mean_, self.seen_
             for count, before in zip(counts, (self.user_counts_, self.item_counts_), strict=True):
                 count[: len(before)] += before
-        problem = self._problem(lines, values, counts, mean, None if anew else self.alpha_)
         generator = generator_of(self.random_state)
         draws, order = (int(seed) for seed in generator.randint(MAX_INT, size=2))
+        alpha = None if anew else self.alpha_
+        problem = self._problem(lines, values, counts, mean, alpha, order)
         start, t = problem.start(draws), float(problem.n_rows)
         eta0, unit = self._first_step(problem), t
         if not anew:
@@ -386,6 +387,7 @@ class MatrixFactorization(KnownParameters, BaseEstimator):
         counts: list[np.ndarray],
         mean: float,
         alpha: float | None,
+        seed: int,
     ) -> FactorisationProblem:
         """What is minimised; with the penalty of an earlier fit, if there was one."""
         if not (self.n_factors or self.biases):
@@ -395,7 +397,7 @@ class MatrixFactorization(KnownParameters, BaseEstimator):
         nonnegative = bool(self.nonnegative)
         form = Form(int(self.n_factors), bool(self.biases), self.loss, *strengths, nonnegative)
         values = values.astype(np.float32)
-        problem = build(lines[0], lines[1], values, tuple(counts), form, mean)
+        problem = build(lines[0], lines[1], values, tuple(counts), form, mean, seed)
         if alone:
             problem = problem.with_alpha(problem.noise_edge if alpha is None else alpha)
         return problem
@@ -427,6 +429,7 @@ class MatrixFactorization(KnownParameters, BaseEstimator):
                 step=StepSize(self.learning_rate, eta0, self._power),
                 stop=Stop(epochs, self.tol, patience=self.n_iter_no_change),
                 seed=seed,
+                shuffle=False,  # they are, once: an order for each epoch takes as long as its steps
                 start=start,
                 on_epoch=self._on_epoch,
             )

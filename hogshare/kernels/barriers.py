@@ -117,7 +117,8 @@ def throttle_allows(table, control, me, available):
         waiting = 0
         live = 0
         for k in range(table.shape[0]):
-            if in_run(load(table[k], layout.T_STATE)):
+            # whom a plane holds comes to no barrier, and may wait for one who has
+            if in_run(load(table[k], layout.T_STATE)) and load(table[k], layout.T_HELD) == 0:
                 live += 1
                 if load(table[k], layout.T_ARRIVED) == arrived:
                     waiting += 1

@@ -46,8 +46,9 @@ NO_SLOT = -1  # there is no room, or no mail
 class Mailbox(NamedTuple):
     """The edges of a run that end in one memory.
 
-    A message has H_COUNT values that each have a place, and after these H_DENSE that have none:
-    of a vector that writer and reader know by themselves. Either may be 0.
+    A message has H_COUNT values that each have a place, and from `capacity` on H_DENSE that have
+    none: of a vector that writer and reader know by themselves. Either may be 0. (Right behind the
+    others, where they begin is known late: a master's messages of 100 values took twice as long.)
 
     counters : int64 [n_edges, N_COUNTERS], see `layout`
     heads : int64 [n_edges, queue, WORD], see `layout`

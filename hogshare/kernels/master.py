@@ -139,7 +139,7 @@ def write_message(rows, order, first, last, schedule, mail, private, me, ticket)
                     count += 1
     for c in range(n_columns):
         change = local[layout.L_INTERCEPT, c] - local[layout.L_INTERCEPT_BASE, c]
-        changes[count + c] = change
+        changes[places.shape[0] + c] = change
     box.heads[me, slot, layout.H_COUNT] = count
     box.heads[me, slot, layout.H_DENSE] = n_columns
     address(schedule, mail, me, ticket)
@@ -206,7 +206,7 @@ def gather(plan, schedule, mail, worker, slot):
         total[j] += share * changes[k]
     store(control, layout.PLACES, known)
     for c in range(mail.gathered_intercepts.shape[0]):
-        mail.gathered_intercepts[c] += share * changes[count + c]
+        mail.gathered_intercepts[c] += share * changes[places.shape[0] + c]
     store(control, layout.GATHERED, load(control, layout.GATHERED) + 1)
 
 

@@ -8,6 +8,8 @@ Who writes: the caller's worker its own memory, marks and `out`. The vector `w` 
 without locks others write it meanwhile, so that the layers may see it at different moments.
 """
 
+import math
+
 import numpy as np
 
 from hogshare.kernels.atomics import prefetch
@@ -20,6 +22,7 @@ from hogshare.kernels.dense import (
     sum_rows,
     through_activation,
 )
+from hogshare.kernels.descents import NONE, descend
 from hogshare.kernels.gemm import gemm
 from hogshare.kernels.images import convolve, convolve_back, pool, pool_back, respond, respond_back
 from hogshare.kernels.jit import helper, kernel
@@ -248,8 +251,19 @@ def gradient(
     space,
     scratch_at,
     out,
+    moved,
+    first,
+    second,
+    kind,
+    eta,
+    share_1,
+    share_2,
+    epsilon,
 ):
     """Overwrite `out` with the gradient of some rows' losses and of the penalty; the value.
+
+    And take a step by it, if `kind` is one of `hogshare.kernels.descents`, and the value a number:
+    `moved` is then the vector, as who may write it has it, and `out` is the step.
 
     layers : int64 [n_layers, COLUMNS]
     numbers : float64 [n_layers, 3], of local responses
@@ -258,7 +272,8 @@ def gradient(
     data, indices, indptr : the inputs, as `hogshare.kernels.rows.Rows` has them
     targets : float [n_rows, n_outputs], of a softmax [n_rows, 1]
     weights : float [n_rows], or empty
-    mean : whether `out` is divided by the rows' weights; the value is a sum in any case
+    mean : whether `out` is divided by the rows' weights, and the value by their mean; it is a sum
+        in any case
     deltas_at, space, scratch_at : numbers of a row before the derivatives, of the derivatives in
         one layer's outputs, and before the scratch
     """
@@ -270,7 +285,12 @@ def gradient(
     total, weight = end_rows(rows, targets, weights, loss, memory, at, n_outputs, here)
     go_back(layers, numbers, w, *inputs, out, (here, here + space * n), scratch)
     share = 1.0 if not mean else 1.0 / weight if weight > 0.0 else 0.0
-    return total + scale_and_penalise(layers, w, out, alpha, share)
+    value = total + scale_and_penalise(layers, w, out, alpha, share)
+    if mean and weights.shape[0] and weight > 0.0:
+        value *= n / weight
+    if kind != NONE and math.isfinite(value):
+        descend(moved, out, first, second, kind, eta, share_1, share_2, epsilon)
+    return value
 
 
 @kernel

@@ -3,6 +3,9 @@
 Each loss stands with the activation before it in whose sums z its derivative is prediction less
 target: the identity and squares, the logistic function and the log loss, softmax and that of many
 classes, the exponential and Poisson's deviance. Losses are summed in float64.
+
+MEAN_SQUARES tells of the mean over a row's outputs, as scikit-learn's MLP does, whose steps too are
+by the derivatives of their sum.
 """
 
 import math
@@ -12,7 +15,7 @@ import numpy as np
 from hogshare.kernels.exponential import exp_of_negative
 from hogshare.kernels.jit import helper
 
-SQUARES, BINARY, SOFTMAX, POISSON = range(4)
+SQUARES, BINARY, SOFTMAX, POISSON, MEAN_SQUARES = range(5)
 
 
 @helper
@@ -64,7 +67,7 @@ def end_row(z, target, kind, weight, delta):
         return weight * loss
     for j in range(z.shape[0]):
         sum_, wanted = np.float64(z[j]), np.float64(target[j])
-        if kind == SQUARES:
+        if kind == SQUARES or kind == MEAN_SQUARES:
             loss += 0.5 * (sum_ - wanted) * (sum_ - wanted)
         elif kind == BINARY:
             loss += max(sum_, 0.0) - wanted * sum_ + math.log1p(math.exp(-abs(sum_)))
@@ -72,6 +75,8 @@ def end_row(z, target, kind, weight, delta):
             loss -= wanted * (sum_ + 1.0)
             if wanted > 0.0:
                 loss += wanted * math.log(wanted)
+    if kind == MEAN_SQUARES:
+        loss /= z.shape[0]
     predict_row(z, kind)
     for j in range(z.shape[0]):
         if kind == POISSON:

@@ -105,7 +105,7 @@ class Mail(NamedTuple):
 
     ages : int64 [n_workers, HISTOGRAM], messages by their age, of each worker
     box : Mailbox, of which edge k is from worker k to the master. A message's values are by how
-        much it changes the coordinates that are its places, and after them the intercepts
+        much it changes the coordinates that are its places, and the dense ones, the intercepts
     gathered : float64 [n_features * n_columns], the changes so far, where they are marked
     gathered_places : int64 [n_features * n_columns], which coordinates those are
     gathered_marks : int64 [n_features * n_columns], 1 + version at which one was changed last

@@ -364,19 +364,21 @@ def build(
     counts: tuple[np.ndarray, ...],
     form: Form,
     mean: float,
+    seed: int = TILES_SEED,
 ) -> FactorisationProblem:
     """The problem of ratings that have been checked.
 
     counts : ratings of each user and of each item, by which a line's penalty is shared out: more
         than are given where these are not the first
     mean : of the predictions; of no account without biases
+    seed : of the order of the ratings
     """
     n_lines = sum(map(len, counts))
     memory.require(
         LINES_AT_ONCE * n_lines * (form.n_factors + form.biases) * values.dtype.itemsize,
         f"A factorisation with {n_lines:,} users and items",
     )
-    order = tiled(users, items, counts)
+    order = tiled(users, items, counts, seed)
     users, items = (frozen(line[order].astype(np.uint32, copy=False)) for line in (users, items))
     of_users, of_items = (
         frozen((1.0 / np.maximum(count, 1)).astype(values.dtype)) for count in counts
@@ -476,7 +478,9 @@ def mean_of(values: np.ndarray, loss: str) -> float:
     return math.log(share / (1.0 - share))
 
 
-def tiled(users: np.ndarray, items: np.ndarray, counts: tuple[np.ndarray, ...]) -> np.ndarray:
+def tiled(
+    users: np.ndarray, items: np.ndarray, counts: tuple[np.ndarray, ...], seed: int
+) -> np.ndarray:
     """An order of ratings in which neighbours are of a few users and a few items.
 
     Both sides are cut into groups with about as many ratings each, of lines drawn at random. A pair
@@ -487,18 +491,20 @@ def tiled(users: np.ndarray, items: np.ndarray, counts: tuple[np.ndarray, ...]) 
     whose workers never meet; here they may.
     """
     n = len(users)
-    rng = np.random.default_rng(TILES_SEED)
-    order = rng.permutation(n)
+    rng = np.random.default_rng(seed)
     n_groups = min(MOST_GROUPS, int(math.sqrt(n / TILE_RATINGS)))
     if n_groups < 2:
-        return order
+        return rng.permutation(n)
     groups = []
     for line, count in zip((users, items), counts, strict=True):
         drawn = rng.permutation(len(count))
         share = np.cumsum(count[drawn])
-        group = np.empty(len(count), np.int64)
+        group = np.empty(len(count), np.uint16)  # whose sort is by digits
         group[drawn] = np.minimum(n_groups - 1, share * n_groups // (share[-1] + 1))
-        groups.append(group[line[order]])
-    diagonal = (groups[1] - groups[0]) % n_groups
-    tile = (diagonal * n_groups + groups[0]).astype(np.uint16)  # whose sort is by digits
-    return order[np.argsort(tile, kind="stable")]
+        groups.append(group[line])
+    tile = (n_groups + groups[1] - groups[0]) % n_groups * n_groups + groups[0]
+    order = np.argsort(tile, kind="stable")
+    ends = np.cumsum(np.bincount(tile))
+    for begin, end in zip([0, *ends.tolist()], ends.tolist(), strict=False):
+        order[begin:end] = rng.permutation(order[begin:end])
+    return order

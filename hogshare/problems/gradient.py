@@ -92,6 +92,8 @@ class GradientProblem:
     # whether what workers call gives the mean of the rows' gradients, by which a step then is, in
     # place of their sum; who evaluates gets sums in any case
     by_mean: ClassVar[bool] = False
+    # whether linear algebra has one thread beside one worker, too, as it has beside each of several
+    wants_one_thread: ClassVar[bool] = False
     # whether it writes all of `out` and nothing else, and its value is no number where one of those
     # is none, so that nobody has to look
     overwrites: ClassVar[bool] = False
@@ -357,6 +359,7 @@ class GradientProblem:
             params.t,
             None if average is None else average[np.newaxis],
             None if average is None else np.zeros(1),
+            params.memory,
         )
 
     def view(self, model: Model) -> Params:
@@ -407,10 +410,7 @@ class Caller:
         """
         out = self.out
         if self.problem.overwrites:
-            loss = self.gradient(w, rows, out)
-            if not math.isfinite(loss):
-                raise NotFinite(self._what_is_not(loss, rows, w))
-            return loss, None
+            return self._finite(self.gradient(w, rows, out), rows, w), None
         if self._written is None:
             out.fill(0.0)
         else:
@@ -434,6 +434,36 @@ class Caller:
         if not (math.isfinite(loss) and _is_finite(touched)):
             raise NotFinite(self._what_is_not(loss, rows, w))
         return loss, places
+
+    @property
+    def descends(self) -> bool:
+        """Whether what is called takes steps, too."""
+        return hasattr(self.gradient, "descend")
+
+    def descend(
+        self, w: np.ndarray, rows: np.ndarray, moved: np.ndarray, descent: tuple[Any, ...]
+    ) -> float:
+        """Have a step taken by the gradient of some rows; the sum of their losses.
+
+        Parameters
+        ----------
+        moved : ndarray of shape (n_params,)
+            `w`, as who may write it has it.
+        descent : tuple
+            What the rule says of its step.
+
+        Raises
+        ------
+        NotFinite
+            No step has been taken then.
+        """
+        loss = self.gradient.descend(w, rows, self.out, moved, descent)  # type: ignore[attr-defined]
+        return self._finite(loss, rows, w)
+
+    def _finite(self, loss: float, rows: np.ndarray, w: np.ndarray) -> float:
+        if not math.isfinite(loss):
+            raise NotFinite(self._what_is_not(loss, rows, w))
+        return loss
 
     def add_to(self, total: np.ndarray, places: np.ndarray | None) -> None:
         """Add to a vector what the last call has left in `out`, at the places that it told of."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -27,10 +28,11 @@ class Model:
         Step counter: 1 plus the number of rows visited so far.
     average_coef, average_intercept : ndarray or None
         Mean of the iterates since averaging began, where it was asked for.
-    memory : ndarray of shape (n_rows, n_columns) or None
+    memory : ndarray of shape (n_rows, n_columns), mapping of str to ndarray, or None
         What `SAGA` and `SDCA` remember: for every row of the problem the derivative of its loss
         when it was last visited (SDCA's dual variables with their sign turned). A run that starts
-        from the model on the same rows goes on with it.
+        from the model on the same rows goes on with it. Of a problem by a gradient what the rule
+        has kept with each worker, by name.
 
     Examples
     --------
@@ -45,7 +47,7 @@ class Model:
     t: float = 1.0
     average_coef: np.ndarray | None = None
     average_intercept: np.ndarray | None = None
-    memory: np.ndarray | None = None
+    memory: Any = None
 
     def is_finite(self, squares: float = math.inf) -> bool:
         """Whether every number of the last iterate is finite, and of an average.

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hogshare import ranges
-from hogshare.kernels import dense, gemm, outputs
+from hogshare.kernels import dense, descents, gemm, outputs
 from hogshare.kernels import network as kernels
 from hogshare.problems.arrays import frozen
 from hogshare.problems.gradient import NOBODY, PASS_ROWS, GradientProblem
@@ -79,6 +79,8 @@ class NetworkProblem(GradientProblem):
 
     by_mean: ClassVar[bool] = True
     overwrites: ClassVar[bool] = True
+    # two, of products as small as these, are many times slower where others use the cores
+    wants_one_thread: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -138,7 +140,8 @@ class NetworkProblem(GradientProblem):
 
     def facts(self) -> dict[str, Any]:
         """What it is, as plain data, for reports."""
-        names = {code: name for name, code in LOSSES.items()} | {outputs.BINARY: "log_loss"}
+        names = {code: name for name, code in LOSSES.items()}
+        names |= {outputs.BINARY: "log_loss", outputs.MEAN_SQUARES: "squared_error"}
         told = [list(shape) for shape in self.shapes]
         return {**super().facts(), "loss": names[self.loss], "alpha": self.alpha, "coefs": told}
 
@@ -276,9 +279,34 @@ class Replica:
 
     def __call__(self, w: np.ndarray, rows: np.ndarray, out: np.ndarray) -> float:
         """Overwrite `out` with the gradient of some rows; the sum of their losses."""
+        return self._run(w, rows, out, out, out, out, descents.NONE, 0.0, 0.0, 0.0, 0.0)
+
+    def descend(
+        self,
+        w: np.ndarray,
+        rows: np.ndarray,
+        out: np.ndarray,
+        moved: np.ndarray,
+        descent: tuple[Any, ...],
+    ) -> float:
+        """Take a step by the gradient of some rows in the same call; the sum of their losses.
+
+        Parameters
+        ----------
+        moved : ndarray of shape (n_params,)
+            `w`, as who may write it has it.
+        descent : tuple
+            What a rule says of its step (`hogshare.rules.protocol.Descent`).
+        """
+        kind, first, second, *numbers = descent
+        if first is None:
+            first = second = out
+        return self._run(w, rows, out, moved, first, second, kind, *numbers)
+
+    def _run(self, w: np.ndarray, rows: np.ndarray, out: np.ndarray, *step: Any) -> float:
         if len(rows) > self.capacity:
             self._make_space(len(rows))
-        return kernels.gradient(
+        value: float = kernels.gradient(
             *self.layers,
             _read_only(w),
             _read_only(rows),
@@ -292,7 +320,9 @@ class Replica:
             self.space,
             self.scratch_at,
             out,
+            *step,
         )
+        return value
 
     def loss(self, w: np.ndarray, rows: np.ndarray) -> float:
         """Sum of some rows' losses."""
@@ -369,8 +399,7 @@ channels)
     Notes
     -----
     A step is by the *mean* over the mini-batch, so that `step` is scikit-learn's
-    ``learning_rate_init``, and torch's ``lr``. Behind the scenes are products of BLAS with one
-    thread in each of several workers.
+    ``learning_rate_init``, and torch's ``lr``. Each worker computes with one thread of BLAS.
 
     Examples
     --------
@@ -482,6 +511,4 @@ def _weights(sample_weight: Any, X: Any) -> np.ndarray:
         weights: np.ndarray = _check_sample_weight(
             sample_weight, X, dtype=X.dtype, ensure_non_negative=True
         )
-    if not weights.any():
-        raise ValueError("sample_weight must not be zero for every row.")
     return weights

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -21,6 +22,10 @@ class Params:
         Step counter: 1 plus the number of rows visited so far.
     average : ndarray of shape (n_params,) or None
         Mean of the iterates since averaging began, where it was asked for.
+    memory : mapping of str to ndarray, or None
+        What the rule has kept with each worker (`hogshare.Rule.state`), a row for each: velocities,
+        moments. A run by the same rule that starts from the model goes on with it; if it has more
+        workers, they begin with copies.
 
     Examples
     --------
@@ -33,6 +38,7 @@ class Params:
     params: np.ndarray
     t: float = 1.0
     average: np.ndarray | None = None
+    memory: Mapping[str, np.ndarray] | None = field(default=None, kw_only=True)
 
     def is_finite(self) -> bool:
         """Whether every number is finite, of the average too."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from hogshare import ranges
 from hogshare.kernels import descents
 from hogshare.rules.options import keep_options
-from hogshare.rules.protocol import Rule
+from hogshare.rules.protocol import Descent, Rule
 from hogshare.rules.rowmemory import Shapes
 
 
@@ -59,6 +59,7 @@ class Adam(Rule):
     weight_decay: float = 0.0
     clip: float | None = None
     average: int = 0
+    descends: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         keep_options(self)
@@ -73,15 +74,19 @@ class Adam(Rule):
         mean = (n_params,), "vector"
         return {"mean": mean, "square": mean, "steps": ((1,), "int64")}
 
-    def step(self, gradient: np.ndarray, eta: float, *state: Any, **others: Any) -> None:
-        """Overwrite the gradient with the step."""
+    def descent(self, eta: float, *state: Any) -> Descent:
+        """By both means, after one step more."""
         (own,) = state
         steps = own["steps"]
         steps += 1
-        t = int(steps[0])
+        t, betas = int(steps[0]), (float(self.beta_1), float(self.beta_2))
         size = eta * math.sqrt(1.0 - self.beta_2**t) / (1.0 - self.beta_1**t)
-        numbers = float(self.beta_1), float(self.beta_2), float(self.epsilon)
-        descents.adam(gradient, own["mean"], own["square"], size, *numbers)
+        return descents.ADAM, own["mean"], own["square"], size, *betas, float(self.epsilon)
+
+    def step(self, gradient: np.ndarray, eta: float, *state: Any, **others: Any) -> None:
+        """Overwrite the gradient with the step."""
+        kind, mean, square, *numbers = self.descent(eta, *state)
+        descents.step(gradient, mean, square, kind, *numbers)
 
     def remedy(self) -> str:
         """What makes its steps smaller."""

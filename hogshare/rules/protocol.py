@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from hogshare.problems.protocol import RowProblem
 
 
+# what kernels are told of a step: the kind and the arrays of `hogshare.kernels.descents`, the step
+# size and three numbers
+Descent = tuple[int, np.ndarray | None, np.ndarray | None, float, float, float, float]
+
+
 class Rule:
     """What every rule is; one of one's own derives from it.
 
@@ -65,6 +70,8 @@ class Rule:
     memory: ClassVar[RowMemory] = RowMemory()
     # whether kernels know it: the rows of a linear problem are stepped through in kernels only
     has_kernels: ClassVar[bool] = False
+    # whether kernels know its steps by a gradient, too (`descent`)
+    descends: ClassVar[bool] = False
     # whether it is one of those that remember rows, for which they have to be a linear problem's
     remembers: ClassVar[bool] = False
     # whether the model is a sum of what is remembered, of which nothing may then be dropped: a run
@@ -184,6 +191,10 @@ class Rule:
             Only of a rule that has a `state`: the worker's own arrays. Setting one by its name
             writes its numbers.
         """
+        raise NotImplementedError
+
+    def descent(self, eta: float, *state: Any) -> Descent:
+        """What a kernel that takes the step itself is told; the rule counts it as taken."""
         raise NotImplementedError
 
     def numbers(self, problem: RowProblem, l1: float, n_rows: int, empty: bool) -> dict[str, Any]:

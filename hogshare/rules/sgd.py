@@ -11,7 +11,7 @@ from hogshare import ranges
 from hogshare.kernels import descents
 from hogshare.rules.chosen import Chosen
 from hogshare.rules.options import keep_options
-from hogshare.rules.protocol import Rule
+from hogshare.rules.protocol import Descent, Rule
 from hogshare.rules.rowmemory import Shapes
 from hogshare.words import nearest
 
@@ -68,6 +68,7 @@ class SGD(Rule):
     weight_decay: float = 0.0
     clip: float | None = None
     has_kernels: ClassVar[bool] = True
+    descends: ClassVar[bool] = True
 
     @property
     def is_proportional(self) -> bool:
@@ -83,11 +84,19 @@ class SGD(Rule):
         """With momentum a velocity for each number of the vector."""
         return {"velocity": ((n_params,), "vector")} if self.momentum else {}
 
+    def descent(self, eta: float, *state: Any) -> Descent:
+        """Plain, or by the velocity."""
+        if not state:
+            return descents.PLAIN, None, None, eta, 0.0, 0.0, 0.0
+        velocity = state[0]["velocity"]
+        kind = descents.AHEAD if self.nesterov else descents.HEAVY
+        return kind, velocity, velocity, eta, float(self.momentum), 0.0, 0.0
+
     def step(self, gradient: np.ndarray, eta: float, *state: Any, **others: Any) -> None:
         """The gradient times the step size, or the velocity that it changes."""
         if state:
-            velocity = state[0]["velocity"]
-            descents.heavy_ball(gradient, velocity, eta, float(self.momentum), self.nesterov)
+            kind, velocity, _, *numbers = self.descent(eta, *state)
+            descents.step(gradient, velocity, velocity, kind, *numbers)
         else:
             np.multiply(gradient, eta, out=gradient)
 
@@ -95,17 +104,17 @@ class SGD(Rule):
         """Refuse mini-batches of rows in copies, and writes of one coordinate without meaning."""
         super().check(chosen)
         plane, has_rows = chosen.plane, chosen.problem.has_rows
-        if has_rows and self.batch > 1 and (plane.has_copies or plane.has_homes):
-            raise ValueError(
-                f"SGD(batch={self.batch}) computes a mini-batch from one read of a vector that "
-                "others write meanwhile; that needs Shared(exchange=None), or a Master. With "
-                "private copies use batch=1."
-            )
         told = [name for name in OF_GRADIENTS if getattr(self, name)]
         if has_rows and told:
             raise ValueError(
                 f"SGD({told[0]}={getattr(self, told[0])}) is for problems by a gradient, and a "
                 "linear problem's rows are stepped through without: leave it out."
+            )
+        if has_rows and self.batch > 1 and (plane.has_copies or plane.has_homes):
+            raise ValueError(
+                f"SGD(batch={self.batch}) computes a mini-batch from one read of a vector that "
+                "others write meanwhile; that needs Shared(exchange=None), or a Master. With "
+                "private copies use batch=1."
             )
         if self.coordinate is not None:
             self._check_coordinate(chosen)

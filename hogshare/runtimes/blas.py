@@ -16,8 +16,13 @@ from hogshare.engine.session import Session
 
 @contextlib.contextmanager
 def one_thread_each(session: Session) -> Iterator[None]:
-    """Have linear algebra use one thread, where several workers take steps outside of kernels."""
-    if session.outside is None or session.settings.n_workers == 1:
+    """Have linear algebra use one thread, where several workers take steps outside of kernels.
+
+    And where one worker does, of a problem that asks for it.
+    """
+    outside = session.outside
+    is_alone = session.settings.n_workers == 1
+    if outside is None or (is_alone and not outside.problem.wants_one_thread):
         yield
         return
     # imported here: it looks at all libraries there are, for a millisecond or two

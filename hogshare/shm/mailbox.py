@@ -95,7 +95,7 @@ def shapes(
     n_places : int
         Most values with a place in a message.
     n_dense : int, default=0
-        Most values without one that come after so many.
+        Most values without one.
     """
     slots, step = (n_edges, queue), PAIR // 8
     places = -(-n_places // step) * step
@@ -148,7 +148,8 @@ class Edge:
         slot, n = mailbox.find_room(self._box, self._index), len(values)
         if slot == NO_SLOT:
             return False
-        self._values[slot, :n] = values
+        begin = 0 if places is not None else self._places.shape[1]
+        self._values[slot, begin : begin + n] = values
         if places is not None:
             self._places[slot, :n] = places
         head = self._heads[slot]
@@ -163,11 +164,11 @@ class Edge:
         if slot == NO_SLOT:
             return None
         head = self._heads[slot]
-        count = head.item(layout.H_COUNT)
-        values = self._values[slot, : count + head.item(layout.H_DENSE)].view()
+        count, dense = head.item(layout.H_COUNT), head.item(layout.H_DENSE)
+        begin, n = (self._places.shape[1], dense) if dense else (0, count)
+        values, places = self._values[slot, begin : begin + n].view(), None
         values.flags.writeable = False
-        places = None
-        if not head.item(layout.H_DENSE):
+        if not dense:
             places = self._places[slot, :count].view()
             places.flags.writeable = False
         return Message(head.item(layout.H_NUMBER), head.item(layout.H_ROUND), values, places)

@@ -17,6 +17,7 @@ import numpy as np
 from hogshare import ranges
 from hogshare.barriers import NAMES
 from hogshare.engine.checkpoints import Checkpoint
+from hogshare.engine.epochends import EpochEnds
 from hogshare.engine.stops import Stop
 from hogshare.kernels import schedules
 from hogshare.planes import Master, Plane, Shared
@@ -202,7 +203,7 @@ def check_settings(
         )
     if block is not None and not ranges.is_integer(block):
         raise TypeError(f"block must be a whole number of rows, or None; got {block!r}.")
-    if on_epoch is not None and not callable(on_epoch):
+    if not (on_epoch is None or callable(on_epoch) or isinstance(on_epoch, EpochEnds)):
         raise TypeError(
             f"on_epoch must be a function (epoch, snapshot) -> bool; got {_kind(on_epoch)}."
         )

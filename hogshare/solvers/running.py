@@ -20,6 +20,7 @@ from hogshare.engine.checks import FIRST_LOOK, AtRest, Checks
 from hogshare.engine.choices import Choices
 from hogshare.engine.confirming import Confirmation, can_go_on, go_on
 from hogshare.engine.description import describe
+from hogshare.engine.epochends import EpochEnds
 from hogshare.engine.gradient_checks import GradientChecks
 from hogshare.engine.keeping import Keeper
 from hogshare.engine.outside import Outside
@@ -66,7 +67,7 @@ class Run:
     facts : dict
         What run it is, for checkpoints.
     stragglers : Stragglers or None
-    on_epoch : callable or None
+    on_epoch : callable, EpochEnds or None
     gradients : bool
         Whether the trace has the gradient's norm.
     seed : object
@@ -84,7 +85,7 @@ class Run:
     checkpoint: Checkpoint | None
     facts: dict[str, Any]
     stragglers: Stragglers | None
-    on_epoch: OnEpoch | None
+    on_epoch: OnEpoch | EpochEnds | None
     gradients: bool
     seed: Any
     again: Again
@@ -142,9 +143,15 @@ class Run:
                 checks.go_on(session, saved.looks_seen)
             elif self.start is None:
                 checks.begin(session)
-        self.session, self.heard = session, self.on_epoch
+        self.session, self.ends = session, None
+        self.heard: OnEpoch | None = None
         self.keeper: Keeper | None = None
         self.at_rest: AtRest | None = checks
+        if isinstance(self.on_epoch, EpochEnds):
+            self.ends = self.at_rest = self.on_epoch
+            self.ends.begin(session)
+        else:
+            self.heard = self.on_epoch
         if self.checkpoint is not None:
             self._keep(next_look)
         session.set_up_turns(looks_of(session))
@@ -163,7 +170,7 @@ class Run:
         keeper = Keeper(self.session, self.checkpoint, self.facts, self.checks, next_look, inside)
         self.session.raise_limit(keeper.limit)
         self.keeper = keeper
-        self.heard, self.at_rest = keeper.told_by(self.on_epoch), keeper.at_rest
+        self.heard, self.at_rest = keeper.told_by(self.heard), keeper.at_rest
 
     # -- the run
 
@@ -202,6 +209,8 @@ class Run:
     def _run(self) -> list[str]:
         """Let the workers run, and again while the model is not what was asked for."""
         self.outcome = self.runner.run(self.session, self.heard, self.at_rest)
+        if self.ends is not None:
+            self.ends.finish(self.session)
         notes = list(self.outcome.notes)
         while self.doubt is not None and self._must_go_on(self.doubt):
             go_on(self.session)
@@ -236,8 +245,11 @@ class Run:
             self.seconds["virtual"] = self.outcome.seconds
         first = self.start if self.saved is None else self.saved.model()
         begun = 0 if self.saved is None else self.saved.epochs
+        seen = c.problem.view(model)
+        if seen.memory is not model.memory:
+            seen = dataclasses.replace(seen, memory=model.memory)
         return Report(
-            model=c.problem.view(model),
+            model=seen,
             settings=described,
             versions=outcome.versions(),
             machine=outcome.machine(),
@@ -325,12 +337,16 @@ def recorded(
     return Recording(events, exact, settings, shapes, c.rule, c.step, c.stop, start)
 
 
-def diverged(epoch: int, c: Choices) -> ValueError:
+class Diverged(ValueError):
+    """A run's model has left the floating-point range."""
+
+
+def diverged(epoch: int, c: Choices) -> Diverged:
     """The error of a run whose model left the floating-point range."""
     advice = ""
     if c.problem.has_rows:
         advice = "Scaling input data with StandardScaler or MinMaxScaler might help. "
-    return ValueError(
+    return Diverged(
         f"Floating-point under-/overflow occurred at epoch #{epoch}. {advice}The steps are too "
         f"large for this {'data' if c.problem.has_rows else 'problem'}: {c.rule.remedy()} might "
         "help too."

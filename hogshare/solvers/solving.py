@@ -13,6 +13,7 @@ from hogshare import ranges
 from hogshare.barriers import Barrier, BuiltIn, barrier_of
 from hogshare.engine.checkpoints import Checkpoint, Saved, facts_of, load
 from hogshare.engine.choices import Choices
+from hogshare.engine.epochends import EpochEnds
 from hogshare.engine.stops import Stop
 from hogshare.interrupts import leaves_numpy
 from hogshare.kernels import epochs, telling, tracking
@@ -65,7 +66,7 @@ def solve(
     record: bool = False,
     gradients: bool = False,
     stragglers: Stragglers | str | None = None,
-    on_epoch: OnEpoch | None = None,
+    on_epoch: OnEpoch | EpochEnds | None = None,
     checkpoint: Checkpoint | str | Path | None = None,
     resume: str | Path | None = None,
 ) -> Report:
@@ -204,6 +205,8 @@ def solve(
     rule, plane = rule_of(rule, problem, shuffle, first), plane_of(plane)
     barrier, stragglers = barrier_of(barrier), stragglers_of(stragglers)
     runtime, step, stop = runtime_of(runtime), step_of(step), stop_of(stop)
+    if isinstance(on_epoch, EpochEnds):
+        on_epoch.check(stop, shuffle, files)
     step = refuse(problem, rule, plane, step, stop, first, shuffle, trace, block, gradients)
     workers, runner, notes = choose(work_of(problem, stop, plane, first), runtime, n_workers)
     if runner.has_clock:
@@ -230,7 +233,7 @@ def solve(
         shuffle=shuffle,
         first_t=first_t if saved is None else saved.first_t,
         trace=trace or 0,
-        report_epochs=on_epoch is not None or (place is not None and runner.is_inside),
+        report_epochs=callable(on_epoch) or (place is not None and runner.is_inside),
         track=tracking.CRITERION if stop.tol is not None else tracking.NOTHING,
         block=block,
         record=record,

@@ -31,8 +31,8 @@ def message(session, worker, number):
     box = session.mail.box
     slot = slot_of(box, number)
     count, dense = (box.heads[worker, slot, k] for k in (layout.H_COUNT, layout.H_DENSE))
-    values = box.values[worker, slot, : count + dense].copy()
-    return box.places[worker, slot, :count].copy(), values[:count], values[count:]
+    values, begin = box.values[worker, slot].copy(), box.places.shape[2]
+    return box.places[worker, slot, :count].copy(), values[:count], values[begin : begin + dense]
 
 
 def interleave(session, seed):

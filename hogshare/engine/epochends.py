@@ -1,0 +1,104 @@
+"""What is decided at the ends of epochs, while the workers rest: whether to go on, and how.
+
+An `on_epoch` of `hogshare.solve` is told of an epoch when others are in the next one already. Who
+decides by an epoch what the next one is like, by which order and which step, has to have the
+workers wait for it: with one worker that is a loop over epochs, with several the same loop.
+
+Who calls: the caller's thread, while nobody works. Who writes: it the orders and the step size,
+which workers read when they go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from hogshare.engine.session import Session
+from hogshare.engine.stops import Stop
+from hogshare.kernels import layout
+from hogshare.kernels.parts import Each
+
+
+class Rest:
+    """A run between two epochs.
+
+    Attributes
+    ----------
+    epoch : int
+        Epochs that are done.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.epoch = session.word(layout.EPOCHS)
+
+    @property
+    def loss(self) -> float:
+        """Mean loss of the last epoch's rows, each before its step."""
+        schedule = self._session.schedule
+        return float(schedule.sums[(self.epoch - 1) % 2, 0]) / schedule.order.shape[1]
+
+    def model(self) -> Any:
+        """The model, as users see the problem's: a copy."""
+        return self._session.snapshot()
+
+    def take_order(self, order: np.ndarray) -> None:
+        """Have the next epoch's rows visited in an order, of a run with ``shuffle=False``."""
+        schedule = self._session.schedule
+        schedule.permutation[:] = order
+        schedule.order[self.epoch % 2] = order  # it may have been prepared before the rest
+
+    def take_step(self, eta: float) -> None:
+        """Set the step size from here on, of a run with ``StepSize("adaptive")``."""
+        self._session.schedule.columns[layout.C_ETA] = eta
+
+
+class EpochEnds:
+    """Decides at the ends of epochs; `hogshare.solve` takes one as its `on_epoch`.
+
+    Parameters
+    ----------
+    decide : callable
+        ``decide(rest) -> bool``, whether to stop. It is also called before the first epoch, and
+        after the last one.
+    """
+
+    def __init__(self, decide: Callable[[Rest], bool]) -> None:
+        self.decide = decide
+        self._decided = -1
+
+    def check(self, stop: Stop, shuffle: bool, files: dict[str, Any]) -> None:
+        """Refuse what somebody else would have to decide by at the same moments.
+
+        Raises
+        ------
+        ValueError
+        """
+        given = [name for name, file in files.items() if file is not None]
+        given += [*stop.criteria, *(["shuffle"] if shuffle else [])]
+        if given:
+            raise ValueError(
+                f"An on_epoch that decides at the ends of epochs excludes {given[0]}=."
+            )
+
+    def begin(self, session: Session) -> None:
+        """Decide about the first epoch."""
+        self.decide(Rest(session))
+        self._decided = session.word(layout.EPOCHS)
+        session.raise_limit(self._decided + 1)
+
+    def look(self, session: Session, each: Each = map) -> int | None:
+        """Decide at an epoch's end; the epoch to rest again, or None to stop."""
+        rest = Rest(session)
+        self._decided = rest.epoch
+        return None if self.decide(rest) else rest.epoch + 1
+
+    def meanwhile(self) -> None:
+        """Nothing is left to do while workers go on."""
+
+    def finish(self, session: Session) -> None:
+        """Decide about the last epoch, after which nobody rests."""
+        if session.word(layout.EPOCHS) > self._decided:
+            self.look(session)

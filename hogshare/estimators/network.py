@@ -1,0 +1,370 @@
+"""What `MLPClassifier` and `MLPRegressor` have in common: their epochs, as scikit-learn has them.
+
+All but the training is scikit-learn's own. What that decides at the end of an epoch is decided
+here in the same order, while the workers rest, so that one worker goes its way.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Mapping
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import train_test_split
+from sklearn.neural_network._stochastic_optimizers import AdamOptimizer, SGDOptimizer
+from sklearn.utils import shuffle
+
+from hogshare.callers import users_line
+from hogshare.engine.epochends import EpochEnds, Rest
+from hogshare.engine.stops import Stop
+from hogshare.estimators.elsewhere import report_of
+from hogshare.estimators.exporting import Exporting
+from hogshare.estimators.parameters import KnownParameters
+from hogshare.estimators.workers import WORKER_CONSTRAINTS, plane_of
+from hogshare.kernels import outputs
+from hogshare.problems.gradient import GradientError
+from hogshare.problems.layers import Dense, plan_of
+from hogshare.problems.linear.rows import check_sparse, is_sparse
+from hogshare.problems.network import NetworkProblem, parted
+from hogshare.problems.params import Params
+from hogshare.report import Report
+from hogshare.rules.adam import Adam
+from hogshare.rules.protocol import Rule
+from hogshare.rules.sgd import SGD
+from hogshare.rules.steps import StepSize
+from hogshare.runtimes.choice import check_jobs
+from hogshare.solver_report import SolverReport
+from hogshare.solvers.running import Diverged
+from hogshare.solvers.solving import solve
+
+WORDS = {
+    "n_workers": "n_jobs",
+    "epochs": "max_iter",
+    "block": "batch_size",
+    "a smaller step size (eta0)": "a smaller learning_rate_init",
+}
+NOT_FINITE = (  # scikit-learn's own
+    "Solver produced non-finite parameter weights. The input data may contain large values and "
+    "need to be preprocessed."
+)
+MOST_ROWS = 200  # of a mini-batch whose size is "auto"
+NETWORK_CONSTRAINTS: dict[str, list[Any]] = {**WORKER_CONSTRAINTS, "n_jobs": [None, Integral]}
+
+
+class Network(Exporting, KnownParameters):
+    """For an estimator of scikit-learn's that is a network: workers take its steps."""
+
+    _words: ClassVar[Mapping[str, str]] = WORDS
+
+    report_: Report | SolverReport
+
+    def _check_before(self, X: Any) -> None:
+        """Refuse, before anybody reads it, what scikit-learn lets pass."""
+        check_jobs(self.n_jobs)  # type: ignore[attr-defined]
+        check_sparse(X)
+
+    def _fit(
+        self: Any, X: Any, y: Any, sample_weight: Any = None, incremental: bool = False
+    ) -> Any:
+        began = time.perf_counter()
+        super()._fit(X, y, sample_weight=sample_weight, incremental=incremental)
+        if self.solver == "lbfgs":
+            self._tell("scikit-learn", "solver='lbfgs' is no descent by mini-batches", began)
+        return self
+
+    def _tell(self: Any, by: str, reason: str, began: float) -> None:
+        self.report_ = report_of(self, by, reason, began, solver=self.solver, model=None)
+
+    def _fit_stochastic(
+        self: Any,
+        X: Any,
+        y: np.ndarray,
+        sample_weight: np.ndarray | None,
+        activations: list[Any],
+        deltas: list[Any],
+        coef_grads: list[np.ndarray],
+        intercept_grads: list[np.ndarray],
+        layer_units: list[int],
+        incremental: bool,
+    ) -> None:
+        """Train, from the coefficients as they are; in place of scikit-learn's loop."""
+        if self.early_stopping and incremental:
+            raise ValueError("partial_fit does not support early_stopping=True")
+        if not incremental or not hasattr(self, "_optimizer"):
+            self._optimizer = _optimizer_of(self)
+        held_out = None, None, None
+        if self.early_stopping:
+            (X, y, sample_weight), held_out = _parted(self, X, y, sample_weight)
+        training = Training(self, X.shape[0], held_out, incremental)
+        problem = _problem(self, X, y, sample_weight, layer_units)
+        training.run(problem, _batch_rows(self, X.shape[0]))
+        if self.early_stopping:
+            self.coefs_, self.intercepts_ = self._best_coefs, self._best_intercepts
+
+
+class Training:
+    """The epochs of one fit.
+
+    Parameters
+    ----------
+    estimator : Network
+    n_rows : int
+        That are trained on.
+    held_out : tuple
+        Rows, targets and weights by which the fit may end; None each.
+    incremental : bool
+        Whether it is one epoch of `partial_fit`.
+    """
+
+    def __init__(
+        self, estimator: Any, n_rows: int, held_out: tuple[Any, Any, Any], incremental: bool
+    ) -> None:
+        self.estimator = estimator
+        self.held_out = held_out
+        self.epochs = 1 if incremental else estimator.max_iter
+        self.incremental = incremental
+        self.order = np.arange(n_rows)
+        self.over = False
+
+    def run(self, problem: NetworkProblem, batch: int) -> None:
+        """Have the workers train; the estimator has what has come of it.
+
+        Raises
+        ------
+        ValueError
+            If the steps are too long, unless held-out rows tell which epoch was good.
+        """
+        est, began = self.estimator, time.perf_counter()
+        est.n_iter_ = 0
+        try:
+            report = solve(
+                problem,
+                rule=_rule_of(est._optimizer, batch),
+                plane=plane_of(est),
+                barrier=est.barrier,
+                runtime=est.runtime,
+                n_workers=est.n_jobs,
+                step=StepSize("adaptive", eta0=_step_of(est._optimizer)),
+                stop=Stop(epochs=self.epochs),
+                block=1 if batch == 1 else None,
+                shuffle=False,
+                seed=0,
+                start=_start(est, problem),
+                on_epoch=EpochEnds(self._decide),
+            )
+        except (Diverged, GradientError) as error:
+            self._diverged(error, began)
+            return
+        except KeyboardInterrupt:
+            warnings.warn("Training interrupted by user.", stacklevel=users_line())
+            return
+        self._take(report.model.params, problem.shapes)
+        _keep(est._optimizer, report, problem.shapes)
+        est.report_ = report.without_memory()
+        if not (self.over or self.incremental):
+            warnings.warn(
+                f"Stochastic Optimizer: Maximum iterations ({est.max_iter}) reached and the "
+                "optimization hasn't converged yet.",
+                ConvergenceWarning,
+                stacklevel=users_line(),
+            )
+
+    def _decide(self, rest: Rest) -> bool:
+        """Say what the next epoch is like; whether there is none."""
+        est = self.estimator
+        if rest.epoch:
+            model = rest.model()
+            self._take(model.params, model.shapes)
+            self.over = self._ends(rest.loss)
+        if self.over or rest.epoch == self.epochs:
+            return self.over
+        if est.shuffle:
+            self.order = shuffle(self.order, random_state=est._random_state)
+            rest.take_order(self.order)
+        rest.take_step(_step_of(est._optimizer))
+        return False
+
+    def _ends(self, loss: float) -> bool:
+        """Count an epoch, as scikit-learn does; whether it is the last one."""
+        est = self.estimator
+        est.n_iter_ += 1
+        est.loss_ = loss
+        est.t_ += len(self.order)
+        est.loss_curve_.append(loss)
+        if est.verbose:
+            print("Iteration %d, loss = %.8f" % (est.n_iter_, loss))  # noqa: T201, UP031
+        est._update_no_improvement_count(est.early_stopping, *self.held_out)
+        est._optimizer.iteration_ends(est.t_)
+        if est._no_improvement_count <= est.n_iter_no_change:
+            return False
+        what = "Validation score" if est.early_stopping else "Training loss"
+        told = (
+            f"{what} did not improve more than tol={est.tol:f} for {est.n_iter_no_change} "
+            "consecutive epochs."
+        )
+        if est._optimizer.trigger_stopping(told, est.verbose):
+            return True
+        est._no_improvement_count = 0
+        return False
+
+    def _take(self, vector: np.ndarray, shapes: tuple[tuple[int, ...], ...]) -> None:
+        """Give the estimator a vector's layers, in the type that its own have."""
+        est, found = self.estimator, parted(vector, shapes)
+        kind = est.coefs_[0].dtype
+        est.coefs_ = [coefs.astype(kind, copy=False) for coefs, _ in found]
+        est.intercepts_ = [intercepts.astype(kind, copy=False) for _, intercepts in found]
+
+    def _diverged(self, error: Exception, began: float) -> None:
+        """End a fit whose steps are too long: by an earlier epoch's network, if one was scored."""
+        est = self.estimator
+        if not (est.early_stopping and math.isfinite(est.best_validation_score_)):
+            raise ValueError(f"{NOT_FINITE} {error}") from None
+        est.n_iter_ += 1
+        est.loss_ = math.nan
+        est.loss_curve_.append(math.nan)
+        est.validation_scores_.append(math.nan)
+        est._tell("workers, until then", "the network has left the range of numbers", began)
+        warnings.warn(
+            f"The network of the epoch with the best validation score is kept. {error}",
+            ConvergenceWarning,
+            stacklevel=users_line(),
+        )
+
+
+# -- from the estimator to what solve takes, and back ---------------------------------------------
+
+
+def _parted(
+    est: Any, X: Any, y: np.ndarray, weight: np.ndarray | None
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Rows, targets and weights to train on, and those held out, as scikit-learn draws them."""
+    stratify = y if is_classifier(est) and est.n_outputs_ == 1 else None
+    found = train_test_split(
+        *[part for part in (X, y, weight) if part is not None],
+        random_state=est._random_state,
+        test_size=est.validation_fraction,
+        stratify=stratify,
+    )
+    train, held_out = (*found[::2], None)[:3], (*found[1::2], None)[:3]
+    if held_out[0].shape[0] < 2:
+        raise ValueError(
+            "The validation set is too small. Increase 'validation_fraction' or the size of your "
+            "dataset."
+        )
+    if is_classifier(est):
+        labels = est._label_binarizer.inverse_transform(held_out[1])
+        held_out = held_out[0], labels, held_out[2]
+    return train, held_out
+
+
+def _batch_rows(est: Any, n_rows: int) -> int:
+    """Rows of a mini-batch."""
+    if est.batch_size == "auto":
+        return min(MOST_ROWS, n_rows)
+    if est.batch_size > n_rows:
+        warnings.warn(
+            "Got `batch_size` less than 1 or larger than sample size. It is going to be clipped",
+            stacklevel=users_line(),
+        )
+    return int(min(est.batch_size, n_rows))
+
+
+def _problem(
+    est: Any, X: Any, y: np.ndarray, weight: np.ndarray | None, layer_units: list[int]
+) -> NetworkProblem:
+    """What the workers minimise."""
+    dtype = np.result_type(X.dtype, est.coefs_[0].dtype)
+    if is_sparse(X):
+        X = X.tocsr().astype(dtype, copy=False)
+    else:
+        X = np.ascontiguousarray(X, dtype)
+    plan = plan_of([Dense(n) for n in layer_units[1:-1]], X.shape[1], None, est.activation)
+    Dense(est.n_outputs_, "identity").add_to(plan)
+    ends = {
+        "softmax": outputs.SOFTMAX,
+        "logistic": outputs.BINARY,
+        "exp": outputs.POISSON,
+        "identity": outputs.SQUARES if est.n_outputs_ == 1 else outputs.MEAN_SQUARES,
+    }
+    end = ends[est.out_activation_]
+    if end == outputs.POISSON and (y < 0.0).any():
+        raise ValueError("y must not be negative with loss='poisson'.")
+    targets = y.argmax(axis=1)[:, np.newaxis] if end == outputs.SOFTMAX else y
+    targets = np.ascontiguousarray(targets, dtype)
+    return NetworkProblem(X, targets, weight, None, plan, end, float(est.alpha), 0)
+
+
+def _optimizer_of(est: Any) -> Any:
+    """scikit-learn's, which keeps the step size and what the rule has kept."""
+    params = est.coefs_ + est.intercepts_
+    if est.solver == "adam":
+        return AdamOptimizer(params, est.learning_rate_init, est.beta_1, est.beta_2, est.epsilon)
+    return SGDOptimizer(
+        params,
+        est.learning_rate_init,
+        est.learning_rate,
+        est.momentum,
+        est.nesterovs_momentum,
+        est.power_t,
+    )
+
+
+def _rule_of(optimizer: Any, batch: int) -> Rule:
+    """The rule whose steps it takes."""
+    if isinstance(optimizer, AdamOptimizer):
+        betas = {"beta_1": optimizer.beta_1, "beta_2": optimizer.beta_2}
+        return Adam(batch=batch, epsilon=optimizer.epsilon, **betas)
+    momentum = optimizer.momentum
+    return SGD(batch=batch, momentum=momentum, nesterov=bool(optimizer.nesterov and momentum))
+
+
+def _step_of(optimizer: Any) -> float:
+    """The step size from now on; Adam's own is corrected for its moments."""
+    is_adam = isinstance(optimizer, AdamOptimizer)
+    return float(optimizer.learning_rate_init if is_adam else optimizer.learning_rate)
+
+
+def _start(est: Any, problem: NetworkProblem) -> Params:
+    """The network as it is, and what its optimizer has kept."""
+    n_layers, optimizer = len(est.coefs_), est._optimizer
+
+    def joined(parts: list[np.ndarray]) -> np.ndarray:
+        layers = zip(parts[:n_layers], parts[n_layers:], strict=True)
+        vector = np.concatenate([part.ravel() for layer in layers for part in layer])
+        return vector.astype(problem.dtype, copy=False)
+
+    if isinstance(optimizer, AdamOptimizer):
+        memory = {
+            "mean": joined(optimizer.ms)[np.newaxis],
+            "square": joined(optimizer.vs)[np.newaxis],
+            "steps": np.array([[optimizer.t]]),
+        }
+    else:  # whose velocity is what is added, not what is subtracted
+        memory = {"velocity": -joined(optimizer.velocities)[np.newaxis]}
+    return Params(joined(est.coefs_ + est.intercepts_), memory=memory)
+
+
+def _keep(optimizer: Any, report: Report, shapes: tuple[tuple[int, ...], ...]) -> None:
+    """Let the optimizer keep what the rule has: of several workers the mean of those that worked."""
+    memory = report.model.memory
+    if memory is None:  # of steps without momentum
+        return
+    worked = [line["worker"] for line in report.workers if line["blocks"]]
+
+    def mean(name: str) -> list[np.ndarray]:
+        layers = parted(memory[name][worked].mean(axis=0), shapes)
+        return [coefs for coefs, _ in layers] + [intercepts for _, intercepts in layers]
+
+    if isinstance(optimizer, AdamOptimizer):
+        optimizer.ms, optimizer.vs = mean("mean"), mean("square")
+        optimizer.t = t = round(float(memory["steps"][worked].mean()))
+        shrinks = math.sqrt(1.0 - optimizer.beta_2**t) / (1.0 - optimizer.beta_1**t)
+        optimizer.learning_rate = optimizer.learning_rate_init * shrinks
+    else:
+        optimizer.velocities = [-part for part in mean("velocity")]

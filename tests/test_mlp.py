@@ -1,0 +1,249 @@
+"""`MLPClassifier` and `MLPRegressor`: scikit-learn's steps, decisions and words; several workers."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn import clone, neural_network
+from sklearn.exceptions import ConvergenceWarning
+
+from hogshare import Master, MLPClassifier, MLPRegressor, Shared
+
+DRAWS = np.random.default_rng(0)
+N, D = 70, 6
+X = DRAWS.standard_normal((N, D)) * (DRAWS.random((N, D)) < 0.7)
+TARGETS = {
+    "many": DRAWS.integers(0, 3, N),
+    "two": np.where(X[:, 0] + X[:, 1] > 0.0, "yes", "no"),
+    "labels": (DRAWS.random((N, 4)) < 0.4).astype(int),
+    "number": X @ DRAWS.standard_normal(D),
+    "numbers": X @ DRAWS.standard_normal((D, 3)),
+    "counts": DRAWS.poisson(1.0, N),
+}
+WEIGHT = DRAWS.uniform(0.5, 2.0, N)
+SMALL = {
+    "hidden_layer_sizes": (7, 5),
+    "batch_size": 16,  # the last of an epoch has 6 rows
+    "max_iter": 4,
+    "random_state": 3,
+    "alpha": 0.1,
+    "learning_rate_init": 0.02,
+}
+LEFT = ("loss_", "best_loss_", "loss_curve_", "validation_scores_", "best_validation_score_")
+COUNTS = ("n_iter_", "t_", "n_layers_", "n_outputs_", "out_activation_", "_no_improvement_count")
+
+
+def pair(kind, **settings):
+    """scikit-learn's and ours."""
+    settings = {**SMALL, **settings}
+    if kind in ("many", "two", "labels"):
+        return neural_network.MLPClassifier(**settings), MLPClassifier(**settings)
+    if kind == "counts":
+        settings["loss"] = "poisson"
+    return neural_network.MLPRegressor(**settings), MLPRegressor(**settings)
+
+
+def quietly(method, *args, **others):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return method(*args, **others)
+
+
+def assert_alike(ours, theirs, near=1e-9):
+    for name in ("coefs_", "intercepts_"):
+        for mine, other in zip(getattr(ours, name), getattr(theirs, name), strict=True):
+            assert mine.dtype == other.dtype
+            np.testing.assert_allclose(mine, other, rtol=near, atol=near)
+    for name in LEFT:
+        mine, other = getattr(ours, name), getattr(theirs, name)
+        assert (mine is None) == (other is None), name
+        if other is not None:
+            np.testing.assert_allclose(mine, other, rtol=near, atol=near, err_msg=name)
+    for name in COUNTS:
+        assert getattr(ours, name) == getattr(theirs, name), name
+
+
+SETTINGS = {
+    "adam": {},
+    "sgd": {"solver": "sgd", "momentum": 0.0},
+    "momentum": {"solver": "sgd", "momentum": 0.8, "nesterovs_momentum": False},
+    "nesterov": {"solver": "sgd"},
+    "invscaling": {"solver": "sgd", "learning_rate": "invscaling"},
+    "adaptive": {"solver": "sgd", "learning_rate": "adaptive", "tol": 10.0, "n_iter_no_change": 1},
+    "in order": {"shuffle": False},
+    "one row": {"batch_size": 1, "max_iter": 2},
+    "all rows": {"batch_size": N},
+    "auto": {"batch_size": "auto"},
+    "early": {"early_stopping": True, "validation_fraction": 0.3, "max_iter": 30},
+    "tol": {"tol": 0.1, "n_iter_no_change": 2, "max_iter": 50},
+    "a layer": {"hidden_layer_sizes": 4, "activation": "tanh"},
+    "no layer": {"hidden_layer_sizes": (), "activation": "logistic"},
+}
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+@pytest.mark.parametrize("kind", ["many", "number"])
+def test_one_worker_follows_scikit_learn(kind, settings, capsys):
+    theirs, ours = pair(kind, **SETTINGS[settings], verbose=True)
+    quietly(theirs.fit, X, TARGETS[kind])
+    told = capsys.readouterr().out
+    quietly(ours.fit, X, TARGETS[kind])
+    assert capsys.readouterr().out == told
+    assert_alike(ours, theirs)
+    assert ours._optimizer.learning_rate == pytest.approx(theirs._optimizer.learning_rate)
+    np.testing.assert_array_equal(ours.predict(X).shape, theirs.predict(X).shape)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix, sp.csc_array])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("kind", TARGETS)
+def test_every_target_and_form_of_rows(kind, dtype, form):
+    theirs, ours = pair(kind)
+    rows = form(X.astype(dtype))
+    for model in (theirs, ours):
+        quietly(model.fit, rows, TARGETS[kind], sample_weight=WEIGHT)
+    assert_alike(ours, theirs, 1e-9 if dtype is np.float64 else 1e-4)
+    if kind in ("many", "two", "labels"):
+        np.testing.assert_array_equal(ours.predict(rows), theirs.predict(rows))
+
+
+@pytest.mark.parametrize("solver", ["sgd", "adam"])
+@pytest.mark.parametrize("kind", ["many", "labels", "numbers"])
+def test_partial_fit_goes_on_with_the_moments(kind, solver):
+    theirs, ours = pair(kind, solver=solver)
+    y, first = TARGETS[kind], {"classes": [0, 1, 2]} if kind == "many" else {}
+    for model in (theirs, ours):
+        model.partial_fit(X[:40], y[:40], **first)
+        model.partial_fit(X[40:], y[40:])
+        model.partial_fit(X, y)
+    assert_alike(ours, theirs)
+    quietly(theirs.fit, X, y), quietly(ours.fit, X, y)
+    assert_alike(ours.partial_fit(X, y), theirs.partial_fit(X, y))
+
+
+def test_warm_starts_and_generators_go_on():
+    theirs, ours = pair("many", warm_start=True)
+    theirs.random_state, ours.random_state = (np.random.RandomState(1) for _ in range(2))
+    for model in (theirs, ours):
+        quietly(model.fit, X, TARGETS["many"])
+        quietly(model.fit, X.astype(np.float32), TARGETS["many"])
+    assert_alike(ours, theirs, 1e-5)
+    assert ours.random_state.randint(1 << 30) == theirs.random_state.randint(1 << 30)
+
+
+def test_lbfgs_is_scikit_learns():
+    theirs, ours = pair("number", solver="lbfgs")
+    quietly(theirs.fit, X, TARGETS["number"]), quietly(ours.fit, X, TARGETS["number"])
+    for mine, other in zip(ours.coefs_, theirs.coefs_, strict=True):
+        np.testing.assert_array_equal(mine, other)
+    assert "lbfgs" in ours.report_.reason and ours.report_.by == "scikit-learn"
+
+
+@pytest.mark.parametrize("runtime", ["threads", "processes"])
+@pytest.mark.parametrize("plane", [Shared(), Shared(exchange=None), Master()], ids=repr)
+def test_one_worker_goes_the_same_way_everywhere(plane, runtime):
+    theirs, ours = pair("many", early_stopping=True, max_iter=6)
+    ours.set_params(plane=plane, runtime=runtime)
+    quietly(theirs.fit, X, TARGETS["many"]), quietly(ours.fit, X, TARGETS["many"])
+    assert_alike(ours, theirs, 1e-8)
+
+
+@pytest.mark.parametrize("plane", [Shared(), Master()], ids=repr)
+def test_behind_bsp_two_workers_repeat_in_every_runtime(plane):
+    _, model = pair("many", n_jobs=2, barrier="bsp", plane=plane, tol=0.02, n_iter_no_change=2)
+    model.set_params(max_iter=30)
+    found = [
+        quietly(clone(model).set_params(runtime=runtime).fit, X, TARGETS["many"])
+        for runtime in ("threads", "threads", "processes")
+    ]
+    for other in found[1:]:
+        assert other.loss_curve_ == found[0].loss_curve_ and other.n_iter_ == found[0].n_iter_
+        for mine, theirs in zip(found[0].coefs_, other.coefs_, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+    assert found[0].report_.n_workers == 2
+
+
+def test_more_workers_come_as_far():
+    _, model = pair("number", max_iter=60, barrier="bsp", runtime="threads", alpha=1e-4)
+    losses = [
+        quietly(clone(model).set_params(n_jobs=n).fit, X, TARGETS["number"]).loss_ for n in (1, 2)
+    ]
+    first = model.fit(X, TARGETS["number"]).loss_curve_[0] if False else 3.0
+    assert losses[1] < 1.5 * losses[0] + 0.01 * first
+
+
+def test_several_workers_go_on_with_the_mean_of_their_moments():
+    _, model = pair("many", n_jobs=2, barrier="bsp", runtime="threads")
+    model.partial_fit(X, TARGETS["many"], classes=[0, 1, 2])
+    assert 0 < model._optimizer.t < 5
+    model.partial_fit(X, TARGETS["many"])
+    assert all(np.isfinite(part).all() for part in model._optimizer.ms)
+    assert len(model.loss_curve_) == 2
+
+
+# -- what cannot be -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_steps_that_are_too_long_end_in_a_sentence(n_jobs):
+    _, model = pair("number", solver="sgd", learning_rate_init=1e6, n_jobs=n_jobs, max_iter=50)
+    model.set_params(activation="identity", runtime="threads" if n_jobs else "auto")
+    with pytest.raises(ValueError, match=r"non-finite parameter weights.*learning_rate_init"):
+        quietly(model.fit, X, TARGETS["number"])
+
+
+def test_early_stopping_keeps_the_network_before_the_steps_were_too_long():
+    settings = {"solver": "sgd", "learning_rate_init": 0.9, "activation": "identity"}
+    _, model = pair("number", early_stopping=True, max_iter=300, **settings)
+    with pytest.warns(ConvergenceWarning, match="best validation score is kept"):
+        model.fit(X, TARGETS["number"])
+    assert np.isnan(model.validation_scores_[-1]) and np.isfinite(model.coefs_[0]).all()
+
+
+def damaged():
+    bad = sp.csr_matrix(X)
+    bad.indices[3] = D + 100
+    return bad
+
+
+@pytest.mark.parametrize(
+    ("settings", "rows", "told"),
+    [
+        ({"n_jobs": 0}, X, "n_jobs"),
+        ({"plane": "shred"}, X, "plane"),
+        ({"barrier": "bsb"}, X, "barrier"),
+        ({"runtime": "trheads"}, X, "runtime"),
+        ({"hidden_layer_sizes": (3, 0)}, X, "hidden_layer_sizes"),
+        ({"learning_rate_init": 0.0}, X, "learning_rate_init"),
+        ({"beta_1": 1.0}, X, "beta_1"),
+        ({"early_stopping": True, "validation_fraction": 0.001}, X, "validation"),
+        ({}, np.where(X > 1.0, np.nan, X), "NaN"),
+        ({}, damaged(), "damaged"),
+    ],
+)
+def test_bad_input_is_told_before_anybody_works(settings, rows, told):
+    _, model = pair("number", **settings)
+    with pytest.raises((ValueError, TypeError), match=told):
+        model.fit(rows, TARGETS["number"])
+    assert not hasattr(model, "report_")
+
+
+def test_counts_are_not_negative():
+    _, model = pair("counts")
+    with pytest.raises(ValueError, match="negative"):
+        model.fit(X, TARGETS["number"])
+
+
+def test_an_interrupt_leaves_the_last_epochs_network(monkeypatch):
+    _, model = pair("number")
+
+    def interrupted(self, *args):
+        if self.n_iter_ == 3:
+            raise KeyboardInterrupt
+        type(self).__mro__[3]._update_no_improvement_count(self, *args)
+
+    monkeypatch.setattr(MLPRegressor, "_update_no_improvement_count", interrupted, raising=False)
+    with pytest.warns(UserWarning, match="interrupted by user"):
+        model.fit(X, TARGETS["number"])
+    assert model.n_iter_ == 3 and np.isfinite(model.predict(X)).all()
