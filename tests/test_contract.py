@@ -43,6 +43,8 @@ X = DRAWS.standard_normal((N, D))
 Y = (X @ np.arange(1.0, D + 1.0) + 0.5 * DRAWS.standard_normal(N) > 0.0).astype(int)
 MANY = np.argmax(X[:, :3], axis=1)
 SIGN = 2.0 * Y - 1.0
+RATINGS = 3.0 + DRAWS.standard_normal(N)
+WORDS = DRAWS.poisson(np.where(np.arange(2 * D) // D == Y[:, np.newaxis], 2.0, 0.2))
 
 
 def by_numpy(w, rows, out):
@@ -188,6 +190,7 @@ PROBLEMS = {
     "network": lambda: problems.network(X, Y, (4,), activation="tanh", alpha=0.01),
     "pass": lambda: Steps(X + 1.0),
     "factorisation": factorisation,
+    "topics": lambda: problems.topics(WORDS, 2, random_state=0),
 }
 RULES = {
     "sgd": SGD(),
@@ -224,28 +227,31 @@ RUNTIMES = {
     "own": ByTurns(),
 }
 
+WITH_ROWS = ("linear", "sparse", "columns")
+BY_GRADIENT = [name for name in PROBLEMS if name not in WITH_ROWS]
+
 # What does not go together, and a word of the sentence that says so.
 REFUSED = {
     ("rule", "problem"): {
         ("sdca", "columns"): "couples",
-        **{(r, p): "remembers" for r in ("sdca", "saga") for p in ("numpy", "numba")},
-        **{(r, p): "remembers" for r in ("sdca", "saga") for p in ("places", "class", "network")},
-        **{(r, p): "remembers" for r in ("sdca", "saga") for p in ("pass", "factorisation")},
+        **{(r, p): "remembers" for r in ("sdca", "saga") for p in BY_GRADIENT},
         **{
             (r, p): "makes steps of gradients"
             for r in ("sign", "momentum", "adam")
-            for p in ("linear", "sparse", "columns")
+            for p in WITH_ROWS
         },
-        **{("descent", p): "by a gradient" for p in ("linear", "sparse", "columns")},
+        **{("descent", p): "by a gradient" for p in WITH_ROWS},
+        **{
+            (r, "topics"): "would make others of them"
+            for r in ("average", "sign", "momentum", "descent", "adam")
+        },
     },
     ("rule", "plane"): {
         ("sdca", "lock-free"): "private copies",
         **{(r, p): "shared vector" for r in ("sdca", "saga") for p in ("master", "homes", "ring")},
     },
     ("rule", "problem", "plane"): {
-        ("batch", k, p): "batch=1"
-        for k in ("linear", "sparse", "columns")
-        for p in ("shared", "homes", "ring")
+        ("batch", k, p): "batch=1" for k in WITH_ROWS for p in ("shared", "homes", "ring")
     },
     ("rule", "plane", "runtime"): {("saga", "lock-free", "simulator"): "Simulator"},
 }
@@ -258,6 +264,12 @@ def words(chosen):
         for kinds, rows in REFUSED.items()
         if tuple(chosen[kind] for kind in kinds) in rows
     ]
+
+
+def step_for(problem):
+    """A step size; None where the problem says its steps itself."""
+    says = not problem.has_rows and problem.has_steps
+    return None if says else StepSize("constant", 0.005)
 
 
 def first_objective(problem):
@@ -283,7 +295,7 @@ def test_contract(problem, plane, runtime):
             "barrier": BARRIERS[barrier],
             "runtime": RUNTIMES[runtime],
             "n_workers": 2,
-            "step": None if RULES[rule].remembers else StepSize("constant", 0.005),
+            "step": None if RULES[rule].remembers else step_for(made),
             "stop": 4,
             "trace": 1,
             "seed": 0,
@@ -309,7 +321,7 @@ def test_bsp_is_the_same_in_every_runtime(problem, plane):
     vectors = []
     for runtime in RUNTIMES.values():
         made = PROBLEMS[problem]()
-        step = None if made.has_rows else StepSize("constant", 0.005)
+        step = None if made.has_rows else step_for(made)
         run = {"plane": PLANES[plane], "barrier": BSP(), "n_workers": 2, "seed": 0, "stop": 3}
         model = solve(made, runtime=runtime, step=step, **run).model
         vectors.append(model.coef if made.has_rows else model.params)
