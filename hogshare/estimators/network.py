@@ -73,7 +73,7 @@ class Network(Exporting, KnownParameters):
         self: Any, X: Any, y: Any, sample_weight: Any = None, incremental: bool = False
     ) -> Any:
         began = time.perf_counter()
-        super()._fit(X, y, sample_weight=sample_weight, incremental=incremental)
+        super()._fit(X, y, sample_weight, incremental)  # type: ignore[misc]
         if self.solver == "lbfgs":
             self._tell("scikit-learn", "solver='lbfgs' is no descent by mini-batches", began)
         return self
@@ -351,7 +351,7 @@ def _start(est: Any, problem: NetworkProblem) -> Params:
 
 
 def _keep(optimizer: Any, report: Report, shapes: tuple[tuple[int, ...], ...]) -> None:
-    """Let the optimizer keep what the rule has: of several workers the mean of those that worked."""
+    """Let the optimizer keep what the rule has: the mean of what those have that worked."""
     memory = report.model.memory
     if memory is None:  # of steps without momentum
         return
