@@ -176,5 +176,5 @@ def check(model: SavedModel) -> None:
         raise ValueError(f"label_column: {model.label_column!r}")
     modelparts.check(model)
     t = model.attributes.get("t_", 1.0)
-    if not isinstance(t, Real) or not 0.0 < float(t) < math.inf:
+    if not isinstance(t, Real) or not 0.0 <= float(t) < math.inf:
         raise ValueError(f"t_ is {t!r}, which is no step counter")

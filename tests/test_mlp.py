@@ -1,5 +1,7 @@
 """`MLPClassifier` and `MLPRegressor`: scikit-learn's steps, decisions and words; more workers."""
 
+import dataclasses
+import pickle
 import warnings
 
 import numpy as np
@@ -7,9 +9,10 @@ import pytest
 import scipy.sparse as sp
 from sklearn import clone, neural_network
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import hogshare
-from hogshare import Master, MLPRegressor, Shared
+from hogshare import Master, MLPClassifier, MLPRegressor, Shared, modelfile, saving
 
 DRAWS = np.random.default_rng(0)
 N, D = 70, 6
@@ -254,3 +257,95 @@ def test_an_interrupt_leaves_the_last_epochs_network(monkeypatch):
     with pytest.warns(UserWarning, match="interrupted by user"):
         model.fit(X, TARGETS["number"])
     assert model.n_iter_ == 3 and np.isfinite(model.predict(X)).all()
+
+
+# -- files, scikit-learn's own, and its checks ----------------------------------------------------
+
+
+def left_in(model):
+    dropped = {"report_", "_optimizer", "_random_state", "_label_binarizer", *model.get_params()}
+    return {name: value for name, value in vars(model).items() if name not in dropped}
+
+
+def fitted(kind, solver):
+    _, model = pair(kind, solver=solver, early_stopping=kind == "two" and solver != "lbfgs")
+    return quietly(model.fit, X.astype(np.float32), TARGETS[kind])
+
+
+@pytest.mark.parametrize("solver", ["sgd", "adam", "lbfgs"])
+@pytest.mark.parametrize("kind", TARGETS)
+def test_networks_travel_in_files_and_go_on(tmp_path, kind, solver):
+    model, y = fitted(kind, solver), TARGETS[kind]
+    hogshare.save(model, tmp_path / "network")
+    again = hogshare.load(tmp_path / "network")
+    for _ in range(2):
+        assert repr(again) == repr(model) and left_in(again).keys() == left_in(model).keys()
+        for name, value in left_in(model).items():
+            assert type(left_in(again)[name]) is type(value), name
+            for mine, other in zip(*(_as_list(left_in(m)[name]) for m in (again, model))):
+                np.testing.assert_array_equal(mine, other)
+        for of in ("predict", "predict_proba"):
+            if hasattr(model, of):
+                np.testing.assert_array_equal(getattr(again, of)(X), getattr(model, of)(X))
+        if solver == "lbfgs":
+            return
+        for one in (model, again):
+            one.set_params(early_stopping=False).partial_fit(X[:30].astype(np.float32), y[:30])
+
+
+def _as_list(value):
+    return value if isinstance(value, list) else [value]
+
+
+def test_a_file_of_layers_that_do_not_fit_is_refused():
+    model = fitted("many", "adam")
+    saved = saving.to_saved(model)
+    optimizer = saved.attributes["_optimizer"]
+    for name, value in {
+        "coefs_": model.coefs_[:2],
+        "intercepts_": [part[:-1] for part in model.intercepts_],
+        "_best_coefs": model.coefs_[::-1],
+        "n_outputs_": 4,
+        "n_layers_": 3,
+        "out_activation_": "relu",
+        "classes_": np.arange(5),
+        "n_iter_": -1,
+        "t_": 0.5,
+        "loss_curve_": ["low"],
+        "best_loss_": "low",
+        "_optimizer": {**optimizer, "ms": optimizer["ms"][:3]},
+    }.items():
+        bad = dataclasses.replace(saved, attributes={**saved.attributes, name: value})
+        with pytest.raises(ValueError, match=name.strip("_")[:4]):
+            modelfile.check(bad)
+    wrong = {**saved.attributes, "_optimizer": {**optimizer, "call": "me"}}
+    with pytest.raises(ValueError, match="_optimizer"):
+        modelfile.check(dataclasses.replace(saved, attributes=wrong))
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+def test_scikit_learns_own_goes_on_from_our_network(kind):
+    model, y = fitted(kind, "adam").set_params(early_stopping=False), TARGETS[kind]
+    made = model.to_sklearn()
+    assert type(made).__module__.startswith("sklearn.")
+    assert b"hogshare" not in pickle.dumps(made)
+    np.testing.assert_array_equal(made.predict(X), model.predict(X))
+    rows = X.astype(np.float32)
+    made.partial_fit(rows, y), model.partial_fit(rows, y)
+    for mine, other in zip(model.coefs_, made.coefs_, strict=True):
+        np.testing.assert_allclose(mine, other, rtol=1e-4, atol=1e-5)
+
+
+def expected_failures(estimator):
+    from sklearn.utils._test_common.instance_generator import PER_ESTIMATOR_XFAIL_CHECKS
+
+    return PER_ESTIMATOR_XFAIL_CHECKS.get(type(estimator).__mro__[4], {})
+
+
+@parametrize_with_checks(
+    [MLPClassifier(max_iter=100), MLPRegressor(max_iter=100)],
+    expected_failed_checks=expected_failures,
+    xfail_strict=False,
+)
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
