@@ -180,7 +180,7 @@ def _check_layers(has: Mapping[str, Any], coefs: str, intercepts: str) -> list[t
     layers, biases = has.get(coefs), has.get(intercepts)
     if not (type(layers) is type(biases) is list and len(layers) == len(biases) > 0):
         raise ValueError(f"{coefs} or {intercepts} are missing, or not by layer")
-    shapes = [_shape(part) or () for part in layers]
+    shapes: list[tuple[int, ...]] = [_shape(part) or () for part in layers]
     n_in: Any = None
     for part, shape, bias in zip(layers, shapes, biases, strict=True):
         fits = _is_floats(part) and len(shape) == 2 and n_in in (None, shape[0])

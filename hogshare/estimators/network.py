@@ -94,6 +94,7 @@ class Network(Exporting, KnownParameters):
             raise ValueError("partial_fit does not support early_stopping=True")
         if not incremental or not hasattr(self, "_optimizer"):
             self._optimizer = optimizers.of(self)
+        self._begin_curves()
         held_out = None, None, None
         if self.early_stopping:
             (X, y, sample_weight), held_out = _parted(self, X, y, sample_weight)
@@ -102,6 +103,16 @@ class Network(Exporting, KnownParameters):
         training.run(problem, _batch_rows(self, X.shape[0]))
         if self.early_stopping:
             self.coefs_, self.intercepts_ = self._best_coefs, self._best_intercepts
+
+    def _begin_curves(self: Any) -> None:
+        """Let a fit go on from one that ended otherwise, of which scikit-learn's lacks numbers."""
+        known = vars(self)
+        known.setdefault("loss_curve_", [])
+        known.setdefault("_no_improvement_count", 0)
+        if self.early_stopping and known.get("validation_scores_") is None:
+            known["validation_scores_"], self.best_validation_score_ = [], -np.inf
+        if not self.early_stopping and known.get("best_loss_") is None:
+            self.best_loss_ = np.inf
 
 
 class Training:
