@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-
-if TYPE_CHECKING:
-    from hogshare.modelfile import SavedModel
 
 ITERATES = {"_standard_coef": "_standard_intercept", "_average_coef": "_average_intercept"}
 GENERATOR = "MT19937"  # of a RandomState
@@ -22,6 +20,43 @@ LAST_ACTIVATIONS = ("softmax", "logistic", "identity", "exp")  # of networks
 OF_BOTH = {"learning_rate_init", "learning_rate"}  # what an optimizer of networks has
 OF_SGD = {*OF_BOTH, "lr_schedule", "momentum", "nesterov", "power_t", "velocities"}
 OF_ADAM = {*OF_BOTH, "beta_1", "beta_2", "epsilon", "t", "ms", "vs"}
+
+
+@dataclass(kw_only=True)
+class SavedModel:
+    """What a model file holds.
+
+    Parameters
+    ----------
+    class_name : str
+        Name of the estimator's class.
+    n_features : int
+        Columns that the model expects; 0 of one that is asked for pairs of ids.
+    params : dict
+        The estimator's parameters.
+    attributes : dict
+        What a fit has left, by the names of the estimator's attributes.
+    requests : dict
+        What the estimator asks of scikit-learn's metadata routing: by method, by name.
+    zero_based : bool or None
+        Whether column 0 of the model was index 0 in the LIBSVM text that it was fitted to (True) or
+        index 1 (False). None where the rows were no such text, or the file is from before this was
+        kept.
+    label_column : str, int or None
+        Which column of the CSV file that it was fitted to had the labels: its name, or its place
+        from 1. None where there was none.
+    versions : dict
+        Versions of the libraries that made the model.
+    """
+
+    class_name: str
+    n_features: int
+    params: dict[str, Any] = field(default_factory=dict)
+    attributes: dict[str, Any] = field(default_factory=dict)
+    requests: dict[str, dict[str, Any]] = field(default_factory=dict)
+    zero_based: bool | None = None
+    label_column: str | int | None = None
+    versions: dict[str, str] = field(default_factory=dict)
 
 
 def check(model: SavedModel) -> None:

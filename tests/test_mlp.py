@@ -1,5 +1,6 @@
 """`MLPClassifier` and `MLPRegressor`: scikit-learn's steps, decisions and words; more workers."""
 
+import copy
 import dataclasses
 import pickle
 import warnings
@@ -300,6 +301,16 @@ def test_networks_travel_in_files_and_go_on(tmp_path, kind, solver):
             return
         for one in (model, again):
             one.set_params(early_stopping=False).partial_fit(X[:30].astype(np.float32), y[:30])
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+def test_pickles_and_copies_go_on(copied):
+    model, y = fitted("many", "adam"), TARGETS["many"]
+    other = copied(model)
+    for one in (model, other):
+        one.partial_fit(X.astype(np.float32), y)
+    for mine, theirs in zip(model.coefs_, other.coefs_, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
 
 
 def _as_list(value):
