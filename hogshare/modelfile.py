@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -20,49 +19,13 @@ from typing import Any
 import numpy as np
 
 from hogshare import archives, forms, modelparts
+from hogshare.modelparts import SavedModel as SavedModel
 
 FORMAT = "hogshare model"
 FORMAT_VERSION = 2
 # the first had parameters and attributes as plain JSON, and these arrays
 FIRST_ARRAYS = ("coef_", "intercept_", "classes_", "n_iter_")
 DAMAGE = (ValueError, KeyError, TypeError, OverflowError, AttributeError)
-
-
-@dataclass(kw_only=True)
-class SavedModel:
-    """What a model file holds.
-
-    Parameters
-    ----------
-    class_name : str
-        Name of the estimator's class.
-    n_features : int
-        Columns that the model expects; 0 of one that is asked for pairs of ids.
-    params : dict
-        The estimator's parameters.
-    attributes : dict
-        What a fit has left, by the names of the estimator's attributes.
-    requests : dict
-        What the estimator asks of scikit-learn's metadata routing: by method, by name.
-    zero_based : bool or None
-        Whether column 0 of the model was index 0 in the LIBSVM text that it was fitted to (True) or
-        index 1 (False). None where the rows were no such text, or the file is from before this was
-        kept.
-    label_column : str, int or None
-        Which column of the CSV file that it was fitted to had the labels: its name, or its place
-        from 1. None where there was none.
-    versions : dict
-        Versions of the libraries that made the model.
-    """
-
-    class_name: str
-    n_features: int
-    params: dict[str, Any] = field(default_factory=dict)
-    attributes: dict[str, Any] = field(default_factory=dict)
-    requests: dict[str, dict[str, Any]] = field(default_factory=dict)
-    zero_based: bool | None = None
-    label_column: str | int | None = None
-    versions: dict[str, str] = field(default_factory=dict)
 
 
 def save(path: str | Path, model: SavedModel) -> None:
@@ -176,5 +139,5 @@ def check(model: SavedModel) -> None:
         raise ValueError(f"label_column: {model.label_column!r}")
     modelparts.check(model)
     t = model.attributes.get("t_", 1.0)
-    if not isinstance(t, Real) or not 0.0 < float(t) < math.inf:
+    if not isinstance(t, Real) or not 0.0 <= float(t) < math.inf:
         raise ValueError(f"t_ is {t!r}, which is no step counter")

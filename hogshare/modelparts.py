@@ -7,17 +7,56 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-if TYPE_CHECKING:
-    from hogshare.modelfile import SavedModel
-
 ITERATES = {"_standard_coef": "_standard_intercept", "_average_coef": "_average_intercept"}
 GENERATOR = "MT19937"  # of a RandomState
 WORDS_OF_STATE = 624  # that it has
+LAST_ACTIVATIONS = ("softmax", "logistic", "identity", "exp")  # of networks
+OF_BOTH = {"learning_rate_init", "learning_rate"}  # what an optimizer of networks has
+OF_SGD = {*OF_BOTH, "lr_schedule", "momentum", "nesterov", "power_t", "velocities"}
+OF_ADAM = {*OF_BOTH, "beta_1", "beta_2", "epsilon", "t", "ms", "vs"}
+
+
+@dataclass(kw_only=True)
+class SavedModel:
+    """What a model file holds.
+
+    Parameters
+    ----------
+    class_name : str
+        Name of the estimator's class.
+    n_features : int
+        Columns that the model expects; 0 of one that is asked for pairs of ids.
+    params : dict
+        The estimator's parameters.
+    attributes : dict
+        What a fit has left, by the names of the estimator's attributes.
+    requests : dict
+        What the estimator asks of scikit-learn's metadata routing: by method, by name.
+    zero_based : bool or None
+        Whether column 0 of the model was index 0 in the LIBSVM text that it was fitted to (True) or
+        index 1 (False). None where the rows were no such text, or the file is from before this was
+        kept.
+    label_column : str, int or None
+        Which column of the CSV file that it was fitted to had the labels: its name, or its place
+        from 1. None where there was none.
+    versions : dict
+        Versions of the libraries that made the model.
+    """
+
+    class_name: str
+    n_features: int
+    params: dict[str, Any] = field(default_factory=dict)
+    attributes: dict[str, Any] = field(default_factory=dict)
+    requests: dict[str, dict[str, Any]] = field(default_factory=dict)
+    zero_based: bool | None = None
+    label_column: str | int | None = None
+    versions: dict[str, str] = field(default_factory=dict)
 
 
 def check(model: SavedModel) -> None:
@@ -135,6 +174,81 @@ def check_topics(model: SavedModel) -> None:
     _check_generator(has.get("random_state_"))
 
 
+def check_layers(model: SavedModel) -> None:
+    """Refuse layers of a network that do not fit together.
+
+    Raises
+    ------
+    ValueError
+    """
+    has = model.attributes
+    shapes = _check_layers(has, "coefs_", "intercepts_")
+    if shapes[0][0] != model.n_features:
+        raise ValueError("coefs_ do not fit n_features")
+    n_outputs = shapes[-1][1]
+    if has.get("n_outputs_") != n_outputs or has.get("n_layers_") != len(shapes) + 1:
+        raise ValueError("n_outputs_ or n_layers_ is not that of coefs_")
+    if has.get("out_activation_") not in LAST_ACTIVATIONS:
+        raise ValueError(f"out_activation_ is {has.get('out_activation_')!r}")
+    classes = has.get("classes_")
+    if classes is not None and _shape(classes) not in ((max(2, n_outputs),), (n_outputs,)):
+        raise ValueError("classes_ are not those of coefs_")
+    for name in ("n_iter_", "t_", "_no_improvement_count"):
+        count = has.get(name, 0)
+        if type(count) is not int or not 0 <= count < 1 << 62:
+            raise ValueError(f"{name} is {count!r}, which counts nothing")
+    for name in ("loss_curve_", "validation_scores_"):
+        curve = has.get(name)
+        if curve is not None and not (type(curve) is list and all(map(_is_float, curve))):
+            raise ValueError(f"{name} is no list of numbers")
+    for name in ("loss_", "best_loss_", "best_validation_score_"):
+        if not (has.get(name) is None or _is_float(has[name])):
+            raise ValueError(f"{name} is {has[name]!r}, which is no number")
+    if "_best_coefs" in has and _check_layers(has, "_best_coefs", "_best_intercepts") != shapes:
+        raise ValueError("_best_coefs are not of the shapes of coefs_")
+    if "_optimizer" in has:
+        _check_optimizer(has["_optimizer"], [*shapes, *[shape[1:] for shape in shapes]])
+
+
+def _check_layers(has: Mapping[str, Any], coefs: str, intercepts: str) -> list[tuple[int, ...]]:
+    """Refuse layers of which one does not fit the one before; the shapes of their coefficients."""
+    layers, biases = has.get(coefs), has.get(intercepts)
+    if not (type(layers) is type(biases) is list and len(layers) == len(biases) > 0):
+        raise ValueError(f"{coefs} or {intercepts} are missing, or not by layer")
+    shapes: list[tuple[int, ...]] = [_shape(part) or () for part in layers]
+    n_in: Any = None
+    for part, shape, bias in zip(layers, shapes, biases, strict=True):
+        fits = _is_floats(part) and len(shape) == 2 and n_in in (None, shape[0])
+        if not (fits and _is_floats(bias) and _shape(bias) == shape[1:]):
+            raise ValueError(f"{coefs} or {intercepts} do not fit from layer to layer")
+        if not (np.isfinite(part).all() and np.isfinite(bias).all()):
+            raise ValueError(f"{coefs} or {intercepts} are no finite numbers")
+        n_in = shape[1]
+    return shapes
+
+
+def _check_optimizer(numbers: Any, shapes: list[tuple[int, ...]]) -> None:
+    """Refuse what is none of a network's optimizers, or another network's."""
+    fields = OF_ADAM if isinstance(numbers, dict) and "ms" in numbers else OF_SGD
+    if not (isinstance(numbers, dict) and set(numbers) == fields):
+        raise ValueError("_optimizer is none that is known")
+    for name, value in numbers.items():
+        if name in ("ms", "vs", "velocities"):
+            fits = type(value) is list and [_shape(part) for part in value] == shapes
+            fits = fits and all(_is_floats(part) and np.isfinite(part).all() for part in value)
+        elif name == "lr_schedule":
+            fits = value in ("constant", "invscaling", "adaptive")
+        else:
+            fits = isinstance(value, bool | int | np.bool_ | np.integer) or _is_float(value)
+            fits = fits and 0.0 <= value < math.inf
+        if not fits:
+            raise ValueError(f"_optimizer does not fit the network, in its {name}")
+
+
+def _is_float(value: Any) -> bool:
+    return isinstance(value, float | np.floating)
+
+
 def _check_generator(state: Any) -> None:
     """Refuse what is no state of a RandomState (`RandomState.get_state`)."""
     fits = isinstance(state, tuple) and len(state) == 5 and state[0] == GENERATOR
@@ -166,5 +280,7 @@ def _shape(value: Any) -> Any:
 
 CHECKS: Mapping[str, Callable[[SavedModel], None]] = {
     "LatentDirichletAllocation": check_topics,
+    "MLPClassifier": check_layers,
+    "MLPRegressor": check_layers,
     "MatrixFactorization": check_lines,
 }

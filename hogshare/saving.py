@@ -15,6 +15,9 @@ import scipy.sparse as sp
 from hogshare import estimators, files, modelfile
 from hogshare.modelfile import SavedModel
 
+# what stands for not being of a class, in classifiers that have targets of numbers
+BINARIZED = {"MLPClassifier": 0, "RidgeClassifier": -1}
+
 PathLike = str | os.PathLike[str]
 
 
@@ -205,17 +208,17 @@ def to_estimator(saved: SavedModel, path: str) -> Any:
     if saved.n_features:
         estimator.n_features_in_ = saved.n_features
     fitted.restore(estimator, saved.attributes)
-    if saved.class_name == "RidgeClassifier":
-        estimator._label_binarizer = _binarizer(saved.attributes)
+    if saved.class_name in BINARIZED:
+        estimator._label_binarizer = _binarizer(saved.attributes, BINARIZED[saved.class_name])
     return estimator
 
 
-def _binarizer(attributes: dict[str, Any]) -> Any:
-    """What RidgeClassifier's `predict` asks for its labels."""
+def _binarizer(attributes: dict[str, Any], negative: int) -> Any:
+    """What a classifier's `predict` asks for its labels."""
     from sklearn.preprocessing import LabelBinarizer
 
     classes, form = attributes["classes_"], attributes.get("multilabel")
     labels = classes if form is None else np.eye(len(classes), dtype=np.int64)
     if form == "sparse":
         labels = sp.csr_matrix(labels)
-    return LabelBinarizer(pos_label=1, neg_label=-1).fit(labels)
+    return LabelBinarizer(pos_label=1, neg_label=negative).fit(labels)

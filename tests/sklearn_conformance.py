@@ -31,8 +31,10 @@ MODULES = {
     "test_ridge": ("Ridge", "RidgeClassifier"),
     "test_coordinate_descent": ("Lasso", "ElasticNet"),
     "test_online_lda": ("LatentDirichletAllocation",),
+    "test_mlp": ("MLPClassifier", "MLPRegressor"),
 }
-PACKAGES = {"test_online_lda": "decomposition"}  # of scikit-learn's; of the others linear_model
+# of scikit-learn's; of the others linear_model
+PACKAGES = {"test_online_lda": "decomposition", "test_mlp": "neural_network"}
 ROOT = Path(__file__).resolve().parent.parent
 
 PRIVATE = (

@@ -17,9 +17,17 @@ ATTRIBUTES = (
     *("user_counts_", "item_counts_", "seen_", "alpha_", "mean_", "_eta0", "_unit"),
     *("components_", "exp_dirichlet_component_", "n_batch_iter_", "bound_", "random_state_"),
     *("doc_topic_prior_", "topic_word_prior_"),
+    *("coefs_", "intercepts_", "n_layers_", "n_outputs_", "out_activation_", "loss_", "best_loss_"),
+    *("loss_curve_", "validation_scores_", "best_validation_score_", "_no_improvement_count"),
+    *("_best_coefs", "_best_intercepts", "_optimizer"),
 )
 # what a class has if it has been fitted; the others have coefficients
-MARKS = {"MatrixFactorization": "user_factors_", "LatentDirichletAllocation": "components_"}
+MARKS = {
+    "LatentDirichletAllocation": "components_",
+    "MLPClassifier": "coefs_",
+    "MLPRegressor": "coefs_",
+    "MatrixFactorization": "user_factors_",
+}
 
 
 def attributes(estimator: Any) -> dict[str, Any]:
@@ -34,8 +42,10 @@ def mark(estimator: Any) -> str:
 
 
 def plain(attributes: dict[str, Any]) -> dict[str, Any]:
-    """Attributes as a file has them: a generator is its state."""
+    """Attributes as a file has them: a generator is its state, an optimizer its numbers."""
     known = dict(attributes)
+    if "_optimizer" in known:
+        known["_optimizer"] = dict(vars(known["_optimizer"]))
     if "random_state_" in known:
         known["random_state_"] = tuple(known["random_state_"].get_state())
     return known
@@ -50,6 +60,10 @@ def restore(estimator: Any, saved: dict[str, Any]) -> None:
         if name == "random_state_":
             value = np.random.RandomState()
             value.set_state(saved[name])
+        elif name == "_optimizer":
+            from hogshare.estimators import optimizers  # which no other estimator needs
+
+            value = optimizers.restored(saved[name])
         setattr(estimator, name, value)
 
 

@@ -160,9 +160,9 @@ class MLPClassifier(Network, _MLPClassifier):
 
     Notes
     -----
-    Workers rest at the end of each epoch, at which is decided whether there is another. Momenta and
-    moments are each worker's own in a fit; what `partial_fit` goes on with is the mean of those that
-    worked.
+    Workers rest at the end of each epoch, where it is decided whether there is another. Momenta and
+    moments are each worker's own in a fit; `partial_fit` goes on with the mean of what those have
+    that worked.
 
     Examples
     --------
@@ -441,9 +441,9 @@ class MLPRegressor(Network, _MLPRegressor):
 
     Notes
     -----
-    Workers rest at the end of each epoch, at which is decided whether there is another. Momenta and
-    moments are each worker's own in a fit; what `partial_fit` goes on with is the mean of those that
-    worked.
+    Workers rest at the end of each epoch, where it is decided whether there is another. Momenta and
+    moments are each worker's own in a fit; `partial_fit` goes on with the mean of what those have
+    that worked.
 
     Examples
     --------

@@ -17,12 +17,12 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
-from sklearn.neural_network._stochastic_optimizers import AdamOptimizer, SGDOptimizer
 from sklearn.utils import shuffle
 
 from hogshare.callers import users_line
 from hogshare.engine.epochends import EpochEnds, Rest
 from hogshare.engine.stops import Stop
+from hogshare.estimators import optimizers
 from hogshare.estimators.elsewhere import report_of
 from hogshare.estimators.exporting import Exporting
 from hogshare.estimators.parameters import KnownParameters
@@ -32,11 +32,7 @@ from hogshare.problems.gradient import GradientError
 from hogshare.problems.layers import Dense, plan_of
 from hogshare.problems.linear.rows import check_sparse, is_sparse
 from hogshare.problems.network import NetworkProblem, parted
-from hogshare.problems.params import Params
 from hogshare.report import Report
-from hogshare.rules.adam import Adam
-from hogshare.rules.protocol import Rule
-from hogshare.rules.sgd import SGD
 from hogshare.rules.steps import StepSize
 from hogshare.runtimes.choice import check_jobs
 from hogshare.solver_report import SolverReport
@@ -47,12 +43,12 @@ WORDS = {
     "n_workers": "n_jobs",
     "epochs": "max_iter",
     "block": "batch_size",
-    "a smaller step size (eta0)": "a smaller learning_rate_init",
 }
 NOT_FINITE = (  # scikit-learn's own
     "Solver produced non-finite parameter weights. The input data may contain large values and "
     "need to be preprocessed."
 )
+SMALLER = "A smaller learning_rate_init might help too."
 MOST_ROWS = 200  # of a mini-batch whose size is "auto"
 NETWORK_CONSTRAINTS: dict[str, list[Any]] = {**WORKER_CONSTRAINTS, "n_jobs": [None, Integral]}
 
@@ -73,7 +69,7 @@ class Network(Exporting, KnownParameters):
         self: Any, X: Any, y: Any, sample_weight: Any = None, incremental: bool = False
     ) -> Any:
         began = time.perf_counter()
-        super()._fit(X, y, sample_weight=sample_weight, incremental=incremental)
+        super()._fit(X, y, sample_weight, incremental)  # type: ignore[misc]
         if self.solver == "lbfgs":
             self._tell("scikit-learn", "solver='lbfgs' is no descent by mini-batches", began)
         return self
@@ -97,7 +93,8 @@ class Network(Exporting, KnownParameters):
         if self.early_stopping and incremental:
             raise ValueError("partial_fit does not support early_stopping=True")
         if not incremental or not hasattr(self, "_optimizer"):
-            self._optimizer = _optimizer_of(self)
+            self._optimizer = optimizers.of(self)
+        self._begin_curves()
         held_out = None, None, None
         if self.early_stopping:
             (X, y, sample_weight), held_out = _parted(self, X, y, sample_weight)
@@ -106,6 +103,16 @@ class Network(Exporting, KnownParameters):
         training.run(problem, _batch_rows(self, X.shape[0]))
         if self.early_stopping:
             self.coefs_, self.intercepts_ = self._best_coefs, self._best_intercepts
+
+    def _begin_curves(self: Any) -> None:
+        """Let a fit go on from one that ended otherwise, of which scikit-learn's lacks numbers."""
+        known = vars(self)
+        known.setdefault("loss_curve_", [])
+        known.setdefault("_no_improvement_count", 0)
+        if self.early_stopping and known.get("validation_scores_") is None:
+            known["validation_scores_"], self.best_validation_score_ = [], -np.inf
+        if not self.early_stopping and known.get("best_loss_") is None:
+            self.best_loss_ = np.inf
 
 
 class Training:
@@ -145,27 +152,27 @@ class Training:
         try:
             report = solve(
                 problem,
-                rule=_rule_of(est._optimizer, batch),
+                rule=optimizers.rule_of(est._optimizer, batch),
                 plane=plane_of(est),
                 barrier=est.barrier,
                 runtime=est.runtime,
                 n_workers=est.n_jobs,
-                step=StepSize("adaptive", eta0=_step_of(est._optimizer)),
+                step=StepSize("adaptive", eta0=optimizers.step_of(est._optimizer)),
                 stop=Stop(epochs=self.epochs),
                 block=1 if batch == 1 else None,
                 shuffle=False,
                 seed=0,
-                start=_start(est, problem),
+                start=optimizers.start_of(est, problem.dtype),
                 on_epoch=EpochEnds(self._decide),
             )
-        except (Diverged, GradientError) as error:
-            self._diverged(error, began)
+        except (Diverged, GradientError):
+            self._diverged(began)
             return
         except KeyboardInterrupt:
             warnings.warn("Training interrupted by user.", stacklevel=users_line())
             return
         self._take(report.model.params, problem.shapes)
-        _keep(est._optimizer, report, problem.shapes)
+        optimizers.keep(est._optimizer, report, problem.shapes)
         est.report_ = report.without_memory()
         if not (self.over or self.incremental):
             warnings.warn(
@@ -187,7 +194,7 @@ class Training:
         if est.shuffle:
             self.order = shuffle(self.order, random_state=est._random_state)
             rest.take_order(self.order)
-        rest.take_step(_step_of(est._optimizer))
+        rest.take_step(optimizers.step_of(est._optimizer))
         return False
 
     def _ends(self, loss: float) -> bool:
@@ -220,24 +227,25 @@ class Training:
         est.coefs_ = [coefs.astype(kind, copy=False) for coefs, _ in found]
         est.intercepts_ = [intercepts.astype(kind, copy=False) for _, intercepts in found]
 
-    def _diverged(self, error: Exception, began: float) -> None:
+    def _diverged(self, began: float) -> None:
         """End a fit whose steps are too long: by an earlier epoch's network, if one was scored."""
         est = self.estimator
         if not (est.early_stopping and math.isfinite(est.best_validation_score_)):
-            raise ValueError(f"{NOT_FINITE} {error}") from None
+            raise ValueError(f"{NOT_FINITE} {SMALLER}") from None
         est.n_iter_ += 1
         est.loss_ = math.nan
         est.loss_curve_.append(math.nan)
         est.validation_scores_.append(math.nan)
         est._tell("workers, until then", "the network has left the range of numbers", began)
         warnings.warn(
-            f"The network of the epoch with the best validation score is kept. {error}",
+            f"The steps have left the range of numbers in epoch {est.n_iter_}, and the network of "
+            f"the epoch with the best validation score is kept. {SMALLER}",
             ConvergenceWarning,
             stacklevel=users_line(),
         )
 
 
-# -- from the estimator to what solve takes, and back ---------------------------------------------
+# -- from the estimator to what solve takes --------------------------------------------------------
 
 
 def _parted(
@@ -298,73 +306,3 @@ def _problem(
     targets = y.argmax(axis=1)[:, np.newaxis] if end == outputs.SOFTMAX else y
     targets = np.ascontiguousarray(targets, dtype)
     return NetworkProblem(X, targets, weight, None, plan, end, float(est.alpha), 0)
-
-
-def _optimizer_of(est: Any) -> Any:
-    """scikit-learn's, which keeps the step size and what the rule has kept."""
-    params = est.coefs_ + est.intercepts_
-    if est.solver == "adam":
-        return AdamOptimizer(params, est.learning_rate_init, est.beta_1, est.beta_2, est.epsilon)
-    return SGDOptimizer(
-        params,
-        est.learning_rate_init,
-        est.learning_rate,
-        est.momentum,
-        est.nesterovs_momentum,
-        est.power_t,
-    )
-
-
-def _rule_of(optimizer: Any, batch: int) -> Rule:
-    """The rule whose steps it takes."""
-    if isinstance(optimizer, AdamOptimizer):
-        betas = {"beta_1": optimizer.beta_1, "beta_2": optimizer.beta_2}
-        return Adam(batch=batch, epsilon=optimizer.epsilon, **betas)
-    momentum = optimizer.momentum
-    return SGD(batch=batch, momentum=momentum, nesterov=bool(optimizer.nesterov and momentum))
-
-
-def _step_of(optimizer: Any) -> float:
-    """The step size from now on; Adam's own is corrected for its moments."""
-    is_adam = isinstance(optimizer, AdamOptimizer)
-    return float(optimizer.learning_rate_init if is_adam else optimizer.learning_rate)
-
-
-def _start(est: Any, problem: NetworkProblem) -> Params:
-    """The network as it is, and what its optimizer has kept."""
-    n_layers, optimizer = len(est.coefs_), est._optimizer
-
-    def joined(parts: list[np.ndarray]) -> np.ndarray:
-        layers = zip(parts[:n_layers], parts[n_layers:], strict=True)
-        vector = np.concatenate([part.ravel() for layer in layers for part in layer])
-        return vector.astype(problem.dtype, copy=False)
-
-    if isinstance(optimizer, AdamOptimizer):
-        memory = {
-            "mean": joined(optimizer.ms)[np.newaxis],
-            "square": joined(optimizer.vs)[np.newaxis],
-            "steps": np.array([[optimizer.t]]),
-        }
-    else:  # whose velocity is what is added, not what is subtracted
-        memory = {"velocity": -joined(optimizer.velocities)[np.newaxis]}
-    return Params(joined(est.coefs_ + est.intercepts_), memory=memory)
-
-
-def _keep(optimizer: Any, report: Report, shapes: tuple[tuple[int, ...], ...]) -> None:
-    """Let the optimizer keep what the rule has: of several workers the mean of those that worked."""
-    memory = report.model.memory
-    if memory is None:  # of steps without momentum
-        return
-    worked = [line["worker"] for line in report.workers if line["blocks"]]
-
-    def mean(name: str) -> list[np.ndarray]:
-        layers = parted(memory[name][worked].mean(axis=0), shapes)
-        return [coefs for coefs, _ in layers] + [intercepts for _, intercepts in layers]
-
-    if isinstance(optimizer, AdamOptimizer):
-        optimizer.ms, optimizer.vs = mean("mean"), mean("square")
-        optimizer.t = t = round(float(memory["steps"][worked].mean()))
-        shrinks = math.sqrt(1.0 - optimizer.beta_2**t) / (1.0 - optimizer.beta_1**t)
-        optimizer.learning_rate = optimizer.learning_rate_init * shrinks
-    else:
-        optimizer.velocities = [-part for part in mean("velocity")]

@@ -67,7 +67,7 @@ def end_row(z, target, kind, weight, delta):
         return weight * loss
     for j in range(z.shape[0]):
         sum_, wanted = np.float64(z[j]), np.float64(target[j])
-        if kind == SQUARES or kind == MEAN_SQUARES:
+        if kind in (SQUARES, MEAN_SQUARES):
             loss += 0.5 * (sum_ - wanted) * (sum_ - wanted)
         elif kind == BINARY:
             loss += max(sum_, 0.0) - wanted * sum_ + math.log1p(math.exp(-abs(sum_)))

@@ -1,0 +1,99 @@
+"""scikit-learn's optimizers of networks: the rules that take their steps, and what they keep.
+
+An estimator has one of them, as scikit-learn's has: with the step size, the momentum and the
+moments that a further `partial_fit` goes on with. It travels in files as its numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.neural_network._stochastic_optimizers import AdamOptimizer, SGDOptimizer
+
+from hogshare.problems.network import parted
+from hogshare.problems.params import Params
+from hogshare.report import Report
+from hogshare.rules.adam import Adam
+from hogshare.rules.protocol import Rule
+from hogshare.rules.sgd import SGD
+
+
+def of(est: Any) -> Any:
+    """scikit-learn's, which keeps the step size and what the rule has kept."""
+    params = est.coefs_ + est.intercepts_
+    if est.solver == "adam":
+        return AdamOptimizer(params, est.learning_rate_init, est.beta_1, est.beta_2, est.epsilon)
+    return SGDOptimizer(
+        params,
+        est.learning_rate_init,
+        est.learning_rate,
+        est.momentum,
+        est.nesterovs_momentum,
+        est.power_t,
+    )
+
+
+def rule_of(optimizer: Any, batch: int) -> Rule:
+    """The rule whose steps it takes."""
+    if isinstance(optimizer, AdamOptimizer):
+        betas = {"beta_1": optimizer.beta_1, "beta_2": optimizer.beta_2}
+        return Adam(batch=batch, epsilon=optimizer.epsilon, **betas)
+    momentum = optimizer.momentum
+    return SGD(batch=batch, momentum=momentum, nesterov=bool(optimizer.nesterov and momentum))
+
+
+def step_of(optimizer: Any) -> float:
+    """The step size from now on; Adam's own is corrected for its moments."""
+    is_adam = isinstance(optimizer, AdamOptimizer)
+    return float(optimizer.learning_rate_init if is_adam else optimizer.learning_rate)
+
+
+def start_of(est: Any, dtype: np.dtype) -> Params:
+    """The network as it is, and what its optimizer has kept."""
+    n_layers, optimizer = len(est.coefs_), est._optimizer
+
+    def joined(parts: list[np.ndarray]) -> np.ndarray:
+        layers = zip(parts[:n_layers], parts[n_layers:], strict=True)
+        vector = np.concatenate([part.ravel() for layer in layers for part in layer])
+        return vector.astype(dtype, copy=False)
+
+    if isinstance(optimizer, AdamOptimizer):
+        memory = {
+            "mean": joined(optimizer.ms)[np.newaxis],
+            "square": joined(optimizer.vs)[np.newaxis],
+            "steps": np.array([[optimizer.t]]),
+        }
+    else:  # whose velocity is what is added, not what is subtracted
+        memory = {"velocity": -joined(optimizer.velocities)[np.newaxis]}
+    return Params(joined(est.coefs_ + est.intercepts_), memory=memory)
+
+
+def keep(optimizer: Any, report: Report, shapes: tuple[tuple[int, ...], ...]) -> None:
+    """Let the optimizer keep what the rule has: the mean of what those have that worked."""
+    memory = report.model.memory
+    if memory is None:  # of steps without momentum
+        return
+    worked = [line["worker"] for line in report.workers if line["blocks"]]
+
+    def mean(name: str) -> list[np.ndarray]:
+        layers = parted(memory[name][worked].mean(axis=0), shapes)
+        return [coefs for coefs, _ in layers] + [intercepts for _, intercepts in layers]
+
+    if isinstance(optimizer, AdamOptimizer):
+        optimizer.ms, optimizer.vs = mean("mean"), mean("square")
+        optimizer.t = t = round(float(memory["steps"][worked].mean()))
+        shrinks = math.sqrt(1.0 - optimizer.beta_2**t) / (1.0 - optimizer.beta_1**t)
+        optimizer.learning_rate = optimizer.learning_rate_init * shrinks
+    else:
+        optimizer.velocities = [-part for part in mean("velocity")]
+
+
+def restored(numbers: Mapping[str, Any]) -> Any:
+    """The optimizer that a file has; of what else that says nothing is taken."""
+    optimizer = (AdamOptimizer if "ms" in numbers else SGDOptimizer)([])
+    for name in vars(optimizer):
+        setattr(optimizer, name, numbers[name])
+    return optimizer
