@@ -152,7 +152,7 @@ def fit(args: Any) -> int:
             ("ratings", cell(len(found.values))),
             ("alpha", cell(estimator.alpha_)),
             ("workers", cell(report.n_workers)),
-            ("epochs", cell(report.n_epochs)),
+            ("epochs", cell(estimator.n_iter_)),
             ("ended because", report.stop_reason),
             ("seconds", cell(seconds)),
             ("training R2", cell(estimator.score(*found))),
