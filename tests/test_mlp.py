@@ -10,8 +10,10 @@ import pytest
 import scipy.sparse as sp
 from sklearn import clone, neural_network
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from hogshare import Master, MLPClassifier, MLPRegressor, Shared
+import hogshare
+from hogshare import Master, MLPClassifier, MLPRegressor, Shared, modelfile, saving
 
 DRAWS = np.random.default_rng(0)
 N, D = 70, 6
