@@ -98,14 +98,6 @@ class Steps(Median):
         return loss
 
 
-def factorisation():
-    """Ratings of few users and items, which biases and one factor of each explain."""
-    rng = np.random.default_rng(0)
-    users, items = rng.integers(12, size=N), rng.integers(9, size=N)
-    ratings = 20.0 * rng.normal(size=12)[users] * rng.normal(size=9)[items]
-    return problems.factorisation(users, items, ratings, n_factors=1, dtype=np.float64)
-
-
 class SignSGD(Rule):
     """Steps by the gradient's sign."""
 
@@ -189,7 +181,9 @@ PROBLEMS = {
     "class": lambda: Median(X + 1.0),
     "network": lambda: problems.network(X, Y, (4,), activation="tanh", alpha=0.01),
     "pass": lambda: Steps(X + 1.0),
-    "factorisation": factorisation,
+    "factorisation": lambda: problems.factorisation(
+        np.arange(N) % 12, np.arange(N) // 12, RATINGS, n_factors=2
+    ),
     "topics": lambda: problems.topics(WORDS, 2, random_state=0),
 }
 RULES = {

@@ -82,7 +82,7 @@ def test_scikit_learns_checks(estimator, check):
     check(estimator)
 
 
-LONG_MODULES = ("test_logistic", "test_ridge")
+LONG_MODULES = ("test_logistic", "test_ridge", "test_mlp")
 # most of this module is about classes that there is no drop-in for; two tests that bear their names
 # compare with those that there is one for
 SELECTED = {
