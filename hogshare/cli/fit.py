@@ -27,6 +27,7 @@ estimators:
   ridge          RidgeClassifier or Ridge: least squares with an l2 penalty
   lasso          Lasso: least squares with an l1 penalty
   elastic-net    ElasticNet: least squares with both
+  mlp            MLPClassifier or MLPRegressor: a network of a few layers, by Adam
   topics         LatentDirichletAllocation: topics of documents, whose words are counted; no labels
   factorisation  MatrixFactorization: who will like what; DATA has a line of user, item and rating
 
@@ -128,7 +129,7 @@ def add_estimator_options(parser: Any) -> None:
         "--alpha",
         type=options.not_negative,
         help="strength of the penalty: sgd (default: 1e-4), ridge, lasso, elastic-net (default: "
-        "1), factorisation (default: by the ratings' number and spread)",
+        "1), mlp (default: 1e-4), factorisation (default: by the ratings' number and spread)",
     )
     add("--C", type=options.positive, help="logistic: inverse of that strength (default: 1)")
     add(
@@ -142,7 +143,8 @@ def add_estimator_options(parser: Any) -> None:
         "--max-iter",
         dest="epochs",
         type=options.positive_int,
-        help="at most (default: 1000, logistic 100, factorisation 20); topics: exactly (10)",
+        help="at most (default: 1000, mlp 200, logistic 100, factorisation 20); topics: just so "
+        "many (default: 10)",
     )
     add(
         "--n-factors",
@@ -167,8 +169,23 @@ def add_estimator_options(parser: Any) -> None:
         choices=("balanced",),
         help="sgd, logistic, ridge: weigh classes by how rare they are (default: all alike)",
     )
+    add(
+        "--hidden",
+        type=options.layers,
+        metavar="N[,N...]",
+        help="mlp: units of its hidden layers, from the first on (default: 100)",
+    )
+    add(
+        "--activation",
+        choices=("relu", "tanh", "logistic", "identity"),
+        help="mlp: of its hidden layers (default: relu)",
+    )
     add("--n-topics", type=options.positive_int, help="topics: how many (default: 10)")
-    add("--batch-size", type=options.positive_int, help="topics: rows of a step (default: 128)")
+    add(
+        "--batch-size",
+        type=options.positive_int,
+        help="rows of a step: topics (default: 128), mlp (default: 200)",
+    )
 
 
 def run(args: Any) -> int:

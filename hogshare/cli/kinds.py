@@ -8,7 +8,11 @@ from typing import Any
 from hogshare.cli import options
 
 # option of the command -> parameter of the estimators, where the two differ
-PARAMETERS = {"epochs": "max_iter", "n_topics": "n_components"}
+PARAMETERS = {
+    "epochs": "max_iter",
+    "n_topics": "n_components",
+    "hidden": "hidden_layer_sizes",
+}
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,10 @@ KINDS = {
         labelled=False,
         always={"learning_method": "online"},
     ),
+    "mlp": Kind(
+        {"classification": "MLPClassifier", "regression": "MLPRegressor"},
+        ("hidden", "activation", "alpha", "epochs", "tol", "batch_size"),
+    ),
     "factorisation": Kind({"regression": "MatrixFactorization"}, ("alpha", "epochs", "n_factors")),
 }
 # what to take instead of an option that an estimator does not have
@@ -78,6 +86,9 @@ INSTEAD = {
     ("elastic-net", "loss"): SQUARED,
     ("elastic-net", "penalty"): "take --l1-ratio: 1 is l1, 0 is l2",
     ("topics", "tol"): "it makes --epochs passes over the documents",
+    ("mlp", "loss"): "it is log_loss for classes and the squared error for numbers",
+    ("mlp", "penalty"): "its penalty is l2",
+    ("mlp", "learning_rate"): "its steps are Adam's",
     ("factorisation", "loss"): SQUARED,
     ("factorisation", "penalty"): "its penalty is l2",
     ("factorisation", "tol"): "it ends after --epochs",

@@ -141,6 +141,11 @@ def worker_counts(text: str) -> list[int]:
     return sorted({positive_int(part) for part in text.split(",")})
 
 
+def layers(text: str) -> tuple[int, ...]:
+    """Parse units of hidden layers, from the first on."""
+    return tuple(positive_int(part) for part in text.split(","))
+
+
 def targets(text: str) -> tuple[float, ...]:
     """Parse distances from the optimum with commas between, such as ``1e-1,1e-2``."""
     return tuple(sorted({positive(part) for part in text.split(",")}, reverse=True))

@@ -66,7 +66,7 @@ def run(args: Any) -> int:
     check_probabilities(estimator, args.proba)
     if saved.class_name == ratings.CLASS:
         return ratings.predict(args, estimator, writer)
-    args.dtype = getattr(estimator, fitted.mark(estimator)).dtype.name
+    args.dtype = fitted.dtype(estimator).name
     expected = Expected(
         n_features=saved.n_features,
         zero_based=saved.zero_based,

@@ -41,6 +41,13 @@ def mark(estimator: Any) -> str:
     return next((MARKS[name] for name in names if name in MARKS), "coef_")
 
 
+def dtype(estimator: Any) -> np.dtype[Any]:
+    """Of what it has been fitted with."""
+    part = getattr(estimator, mark(estimator))
+    found: np.dtype[Any] = (part[0] if isinstance(part, list) else part).dtype
+    return found
+
+
 def plain(attributes: dict[str, Any]) -> dict[str, Any]:
     """Attributes as a file has them: a generator is its state, an optimizer its numbers."""
     known = dict(attributes)

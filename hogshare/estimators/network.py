@@ -35,6 +35,7 @@ from hogshare.problems.network import NetworkProblem, parted
 from hogshare.report import Report
 from hogshare.rules.steps import StepSize
 from hogshare.runtimes.choice import check_jobs
+from hogshare.runtimes.hooks import OnEpoch
 from hogshare.solver_report import SolverReport
 from hogshare.solvers.running import Diverged
 from hogshare.solvers.solving import solve
@@ -59,6 +60,7 @@ class Network(Exporting, KnownParameters):
     _words: ClassVar[Mapping[str, str]] = WORDS
 
     report_: Report | SolverReport
+    _on_epoch: OnEpoch | None = None  # who is told of epochs: the command
 
     def _check_before(self, X: Any) -> None:
         """Refuse, before anybody reads it, what scikit-learn lets pass."""
@@ -206,6 +208,8 @@ class Training:
         est.loss_curve_.append(loss)
         if est.verbose:
             print("Iteration %d, loss = %.8f" % (est.n_iter_, loss))  # noqa: T201, UP031
+        if est._on_epoch is not None:
+            est._on_epoch(est.n_iter_, None)
         est._update_no_improvement_count(est.early_stopping, *self.held_out)
         est._optimizer.iteration_ends(est.t_)
         if est._no_improvement_count <= est.n_iter_no_change:
