@@ -79,7 +79,8 @@ def test_a_ring_in_rounds(kind, runtime, n_workers):
     known = solve(make(), stop=20, trace=1, seed=0, **run)
     plane, settings = Seen(), {"runtime": runtime, "n_workers": n_workers, **run}
     report = solve(make(), plane=plane, stop=20 * n_workers, trace=1, **settings)
-    assert report.objective < 1.2 * known.objective
+    way = 0.5 * (report.trace.objective[0] + known.objective)  # how they meet decides the rest
+    assert report.objective < way
     blocks = np.array([worker["blocks"] for worker in report.workers])
     assert np.ptp(blocks) <= 2 * n_workers  # who comes late begins at the others' clock
     assert (plane.whole >= blocks - 2).all()
