@@ -2,10 +2,14 @@
 
 import copy
 import dataclasses
+import os
 import pickle
+import signal
+import sys
 import warnings
 
 import numpy as np
+import psutil
 import pytest
 import scipy.sparse as sp
 from sklearn import clone, neural_network
@@ -14,6 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import hogshare
 from hogshare import Master, MLPClassifier, MLPRegressor, Shared, modelfile, saving
+from hogshare.runtimes.processes import WorkerDied
 
 DRAWS = np.random.default_rng(0)
 N, D = 70, 6
@@ -354,6 +359,35 @@ def test_scikit_learns_own_goes_on_from_our_network(kind):
     made.partial_fit(rows, y), model.partial_fit(rows, y)
     for mine, other in zip(model.coefs_, made.coefs_, strict=True):
         np.testing.assert_allclose(mine, other, rtol=1e-4, atol=1e-5)
+
+
+def members():
+    """Processes of the crew: children of the fork helper; one that has left may be a zombie."""
+    alive = [p for p in psutil.Process().children() if p.status() != psutil.STATUS_ZOMBIE]
+    helpers = [one for one in alive if "fork_helper" in str(one.cmdline())]
+    return [member for helper in helpers for member in helper.children()]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_worker_that_is_killed_leaves_a_network():
+    """In the middle of a fit; the other goes on."""
+    settings = {"n_jobs": 2, "runtime": "processes", "max_iter": 400, "tol": 0.0}
+    model = MLPClassifier((8,), random_state=0, n_iter_no_change=1000, **settings)
+    killed = []
+
+    def kill(epoch, _):
+        if not killed and epoch > 20:
+            killed.extend(one.pid for one in members())  # there may be none yet
+            for pid in killed:
+                os.kill(pid, signal.SIGKILL)
+
+    model._on_epoch = kill
+    with pytest.warns(WorkerDied):
+        model.fit(X, TARGETS["many"])
+    assert killed and model.n_iter_ == 400
+    whole = clone(model).set_params(n_jobs=1, runtime="caller").fit(X, TARGETS["many"])
+    assert model.score(X, TARGETS["many"]) > whole.score(X, TARGETS["many"]) - 0.1
 
 
 def expected_failures(estimator):
