@@ -22,7 +22,7 @@ from hogshare.estimators.workers import WORKER_CONSTRAINTS, plane_of
 from hogshare.kernels.topics import topics_bound
 from hogshare.problems.gradient import NOBODY
 from hogshare.problems.linear.rows import check_sparse
-from hogshare.problems.topics import LEAST, Reader, TopicsProblem, documents_of
+from hogshare.problems.topics import LEAST, SHAPE, SIZE, Reader, TopicsProblem, as_documents
 from hogshare.report import Report
 from hogshare.runtimes.choice import check_jobs
 from hogshare.runtimes.hooks import OnEpoch
@@ -349,9 +349,8 @@ class LatentDirichletAllocation(Exporting, KnownParameters, _LatentDirichletAllo
         self._expect_topics()
 
     def _problem(self, X: Any, total: float) -> TopicsProblem:
-        documents, _ = documents_of(X)
         return TopicsProblem(
-            documents,
+            as_documents(X),
             np.asarray(self.components_, dtype=np.float64),
             priors=(float(self.doc_topic_prior_), float(self.topic_word_prior_)),
             law=(float(self.learning_decay), float(self.learning_offset), total),
@@ -377,7 +376,7 @@ class LatentDirichletAllocation(Exporting, KnownParameters, _LatentDirichletAllo
         """The documents' shares, and how much of each word was of each topic."""
         problem = self._problem(X, 1.0)
         shape = X.shape[0], self.n_components
-        begin = self.random_state_.gamma(100.0, 0.01, shape) if random_init else np.ones(shape)
+        begin = self.random_state_.gamma(SHAPE, SIZE, shape) if random_init else np.ones(shape)
         _, seen = self._pass(problem, begin, None)
         shares = begin.astype(X.dtype, copy=False)
         return shares, seen.astype(X.dtype, copy=False) if cal_sstats else None

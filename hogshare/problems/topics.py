@@ -438,5 +438,10 @@ def documents_of(X: Any) -> tuple[Documents, int]:
     check_sparse(X)
     found = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
     check_non_negative(found, "problems.topics")
-    rows = sp.csr_array(found)
-    return Documents(*(frozen(part) for part in (rows.data, rows.indices, rows.indptr))), X.shape[1]
+    return as_documents(found), found.shape[1]
+
+
+def as_documents(X: Any) -> Documents:
+    """Rows that have been checked, dense or CSR, as kernels read them."""
+    rows = sp.csr_array(X)
+    return Documents(*(frozen(part) for part in (rows.data, rows.indices, rows.indptr)))
