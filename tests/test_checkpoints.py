@@ -20,6 +20,7 @@ import numpy as np
 import psutil
 import pytest
 import scipy.sparse as sp
+from crews import members
 
 from hogshare import (
     ASP,
@@ -1124,16 +1125,6 @@ def test_a_fit_that_is_killed_goes_on(large, tmp_path, path, rounds, runtime, n_
     if n_workers == 1:
         whole = solve(large, stop=Stop(epochs=report.n_epochs), seed=1, **run)
         assert_same_model(report.model, whole.model)
-
-
-def members():
-    """The processes of this process's crew."""
-    found = []
-    for helper in psutil.Process().children():
-        with contextlib.suppress(psutil.NoSuchProcess):
-            if "hogshare.runtimes.fork_helper" in " ".join(helper.cmdline()):
-                found += helper.children()
-    return found
 
 
 class Kill:

@@ -5,9 +5,9 @@ import signal
 import sys
 
 import numpy as np
-import psutil
 import pytest
 import scipy.sparse as sp
+from crews import members
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import InvalidParameterError
@@ -253,13 +253,6 @@ def test_a_count_is_no_probability():
 def test_steps_too_long_are_told_in_its_own_words():
     with pytest.raises(ValueError, match="eta0"):
         model(eta0=50.0).fit(USERS, ITEMS, RATINGS)
-
-
-def members():
-    """Processes of the crew: children of the fork helper; one that has left may be a zombie."""
-    alive = [p for p in psutil.Process().children() if p.status() != psutil.STATUS_ZOMBIE]
-    helpers = [one for one in alive if "fork_helper" in str(one.cmdline())]
-    return [member for helper in helpers for member in helper.children()]
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")

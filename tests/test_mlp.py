@@ -9,9 +9,9 @@ import sys
 import warnings
 
 import numpy as np
-import psutil
 import pytest
 import scipy.sparse as sp
+from crews import members
 from sklearn import clone, neural_network
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -359,13 +359,6 @@ def test_scikit_learns_own_goes_on_from_our_network(kind):
     made.partial_fit(rows, y), model.partial_fit(rows, y)
     for mine, other in zip(model.coefs_, made.coefs_, strict=True):
         np.testing.assert_allclose(mine, other, rtol=1e-4, atol=1e-5)
-
-
-def members():
-    """Processes of the crew: children of the fork helper; one that has left may be a zombie."""
-    alive = [p for p in psutil.Process().children() if p.status() != psutil.STATUS_ZOMBIE]
-    helpers = [one for one in alive if "fork_helper" in str(one.cmdline())]
-    return [member for helper in helpers for member in helper.children()]
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")

@@ -18,6 +18,7 @@ import numpy as np
 import psutil
 import pytest
 import scipy.sparse as sp
+from crews import members
 
 from hogshare import (
     ASP,
@@ -59,17 +60,6 @@ def problem():
 
 def value(problem, report):
     return problem.objective(report.model.coef, report.model.intercept)
-
-
-def workers_of(process=None):
-    """The member processes of the crew: children of the fork helper."""
-    found = []
-    with contextlib.suppress(psutil.NoSuchProcess):
-        for helper in (process or psutil.Process()).children():
-            with contextlib.suppress(psutil.NoSuchProcess):
-                if "hogshare.runtimes.fork_helper" in " ".join(helper.cmdline()):
-                    found += helper.children()
-    return found
 
 
 RUN_SECONDS = 0.3  # of a fit whose workers are killed
@@ -140,7 +130,7 @@ def test_a_fit_survives_the_death_of_any_worker_at_any_moment(
 
         def kill(delay):
             time.sleep(delay)
-            candidates = workers_of()
+            candidates = members()
             if candidates:
                 victim = rng.choice(candidates)
                 with contextlib.suppress(psutil.NoSuchProcess):
@@ -179,7 +169,7 @@ def test_a_fit_survives_the_death_of_all_other_workers(problem):
 
     def kill():
         time.sleep(0.1)
-        for victim in workers_of():
+        for victim in members():
             with contextlib.suppress(psutil.NoSuchProcess):
                 victim.kill()
 
