@@ -167,7 +167,7 @@ def save_speedup(result: dict[str, Any], path: str | Path) -> None:
     speedups.set_xlabel("workers")
     speedups.set_ylabel("speedup")
     speedups.legend()
-    figure.suptitle(f"{result['settings']['data']}, {result['settings']['loss']}")
+    figure.suptitle(f"{result['settings']['data']}, {result['what']}")
     _save(figure, path)
 
 
