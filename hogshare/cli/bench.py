@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hogshare.cli import console, experiments, options, outputs, rows
+
+if TYPE_CHECKING:
+    from hogshare.rivals.discipline import Discipline
 
 SPEEDUP = """\
 Run the same problem with several numbers of workers and compare what each needs to come down to a
@@ -37,7 +40,8 @@ rounds, with the barriers in turn."""
 
 RIVALS = """\
 Race against other libraries to a relative distance from the optimum, (F(w) - F*) / F*, where F(w) =
-mean loss + alpha / 2 |w|^2, without an intercept. Each contestant is warmed up, tries its settings
+mean loss + alpha / 2 |w|^2, without an intercept; or with a network, a factorisation or topics
+(--problem). Each contestant is warmed up, tries its settings
 once, and then takes its turn in every round: fits from scratch with growing budgets, each timed
 alone. Medians over rounds. A library that is not installed, or fails, is told with the reason."""
 
@@ -266,10 +270,7 @@ def add_barriers_options(parser: Any) -> None:
 
 def add_rivals_options(parser: Any) -> None:
     """Add the options of ``rivals``."""
-    parser.add_argument(
-        "--data", default="zipf-small", help=f"{options.DATA_HELP} (default: %(default)s)"
-    )
-    options.add_data_options(parser)
+    experiments.add_options(parser)
     parser.add_argument(
         "--loss", choices=("log_loss", "hinge"), default="log_loss", help="(default: %(default)s)"
     )
@@ -281,8 +282,10 @@ def add_rivals_options(parser: Any) -> None:
     parser.add_argument(
         "--targets",
         type=options.targets,
-        default="1e-1,1e-2,1e-3",
-        help="relative distances from the optimum (default: %(default)s)",
+        help="distances from the best: of linear models relative ones from the optimum (default: "
+        "1e-1,1e-2,1e-3), of networks shares of held-out rows that are told wrong (0.1,0.05,0.03), "
+        "of factorisations and topics relative ones from the objective and the completion "
+        "perplexity after many passes of ours (0.1,0.01 and 0.1,0.05,0.02)",
     )
     parser.add_argument(
         "--workers",
@@ -356,8 +359,9 @@ def problem_of(args: Any) -> tuple[Any, str]:
             args.step = ASYSG_STEP
         problem = trials.problem_of(*rows_of(args), vars(args))
         return problem, f"{args.loss}, {args.penalty} {args.alpha:g}"
-    problem, what, family = experiments.stated(args)
-    args.data = args.data or f"made, seed {args.seed}"
+    family, data = experiments.data_of(args)
+    problem = family.state(data)
+    what = family.what(problem)
     args.batch = args.batch or family.batch(args.algorithm)
     if args.step is None:
         args.step = family.step(problem)
@@ -419,11 +423,39 @@ def run_rivals(args: Any) -> int:
     """Race, print, and store what was asked for."""
     from hogshare import figures
     from hogshare.cli import rivals
-    from hogshare.rivals import contestants
 
-    kinds = contestants.select(args.only, args.loss)  # fail before the work, not after it
-    check_files(args)
-    X, y = rows_of(args)
-    result = rivals.measure(X, y, kinds, args)
+    linear = {"--loss": args.loss != "log_loss", "--alpha": args.alpha is not None}
+    experiments.check(args, linear)
+    race = linear_race if args.problem == experiments.LINEAR else named_race
+    kinds, discipline = race(args)
+    result = rivals.measure(discipline, kinds, args)
     outputs.store(args, result, rivals.show, figures.save_race)
     return 0
+
+
+def linear_race(args: Any) -> tuple[Any, Discipline]:
+    """Who races with linear models, and for what."""
+    from hogshare.rivals import contestants
+    from hogshare.rivals.linear.discipline import LinearRace
+
+    kinds = contestants.of_linear(args.only, args.loss)  # fail before the work, not after it
+    check_files(args)
+    args.targets = args.targets or (1e-1, 1e-2, 1e-3)
+    return kinds, LinearRace(*rows_of(args), args.loss, args.alpha)
+
+
+def named_race(args: Any) -> tuple[Any, Discipline]:
+    """Who races with a problem that has a name, and for what."""
+    from hogshare.rivals import contestants, disciplines
+    from hogshare.studies.experiments import family_of
+
+    reads = family_of(args.problem).reads
+    if reads == "ratings" and args.data is not None:
+        raise options.WrongCommandLine(
+            "the race of factorisations is on ratings that are made, where everybody's penalty is "
+            "the same: leave out --data"
+        )
+    kinds = contestants.select(args.only, disciplines.CONTESTANTS[reads])
+    check_files(args)
+    args.targets = args.targets or disciplines.TARGETS[reads]
+    return kinds, disciplines.race_of(*experiments.data_of(args), args.seed)

@@ -76,11 +76,11 @@ def given(args: Any, family: Family) -> Any:
     return X, rows.need_labels(y, args.data)
 
 
-def stated(args: Any) -> tuple[Any, str, Family]:
-    """The problem of a name, what it is in words, and its family."""
+def data_of(args: Any) -> tuple[Family, Any]:
+    """What a problem's name stands for, and its data."""
     from hogshare.studies import experiments
 
     family = experiments.family_of(args.problem)
     data = family.data(given(args, family), args.rows or family.makes, args.dtype, args.seed)
-    problem = family.state(data)
-    return problem, family.what(problem), family
+    args.data = args.data or f"made, seed {args.seed}"
+    return family, data

@@ -18,18 +18,19 @@ class Topics:
 
     reads: str = "documents"
     makes: int = 5_000
+    n_topics: int = TOPICS
 
     def data(self, given: Any, n_rows: int, dtype: Any, seed: int) -> Any:
         """How often each word is in each document."""
-        return made.documents(n_rows, n_topics=TOPICS, seed=seed) if given is None else given
+        return made.documents(n_rows, n_topics=self.n_topics, seed=seed) if given is None else given
 
     def state(self, data: Any) -> GradientProblem:
         """The problem on such documents."""
-        return topics(data, TOPICS, random_state=0)
+        return topics(data, self.n_topics, random_state=0)
 
     def what(self, problem: GradientProblem) -> str:
         """Sizes."""
-        return f"{TOPICS} topics, {problem.n_params:,} parameters"
+        return f"{self.n_topics} topics, {problem.n_params:,} parameters"
 
     def batch(self, algorithm: str) -> int:
         """Documents of a step."""
