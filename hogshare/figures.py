@@ -167,7 +167,7 @@ def save_speedup(result: dict[str, Any], path: str | Path) -> None:
     speedups.set_xlabel("workers")
     speedups.set_ylabel("speedup")
     speedups.legend()
-    figure.suptitle(f"{result['settings']['data']}, {result['settings']['loss']}")
+    figure.suptitle(f"{result['settings']['data']}, {result['what']}")
     _save(figure, path)
 
 
@@ -227,12 +227,12 @@ def save_race(result: dict[str, Any], path: str | Path) -> None:
         for target in result["settings"]["targets"]:
             ax.axhline(target, color="black", linewidth=0.8, linestyle=":")
         ax.set_xlabel(unit)
-        ax.set_ylabel("(F - F*) / F*")
+        ax.set_ylabel(result["measure"])
         ax.set_xscale("log")
         ax.set_yscale("log")
         ax.grid(alpha=0.3)
     figure.legend(*by_second.get_legend_handles_labels(), loc="outside right upper", fontsize=8)
-    figure.suptitle(f"{result['settings']['data']}, {result['settings']['loss']}")
+    figure.suptitle(f"{result['settings']['data']}, {result['what']}")
     _save(figure, path)
 
 

@@ -64,7 +64,7 @@ def test_the_drawing_is_what_is_imported():
         ("    engine --> barriers\n", "", "engine imports barriers"),
         ("    engine --> barriers\n", "    engine --> report\n", "nothing is imported"),
         ("    engine --> barriers\n", "    engine --> barriers --> kernels\n", "nothing new"),
-        ("    cli --> studies --> solvers\n", "", "not drawn"),
+        ("    rivals --> studies --> solvers\n", "", "not drawn"),
     ],
 )
 def test_a_drawing_that_is_wrong_is_told(old, new, told):

@@ -1,7 +1,6 @@
 """The command, mostly through main([...]); once as a process of its own."""
 
 import argparse
-import functools
 import json
 import os
 import re
@@ -13,7 +12,7 @@ import numpy as np
 import pytest
 
 import hogshare
-from hogshare import SAGA, SDCA, SSP, Master, Shared, datasets, modelfile, saving
+from hogshare import SAGA, SDCA, SSP, Master, Shared, modelfile, saving
 from hogshare.cli import console, fit, kinds, simulate, speedup, warm
 from hogshare.cli.main import build_parser, main, sentence
 from hogshare.kernels import cache, jit
@@ -566,6 +565,7 @@ def a_run(workers, repeat, objective, seconds=1.0, staleness=0):
 def a_result(runs, workers=(1, 2), target=0.5, **changes):
     settings = {"workers": list(workers), "batch": 1, "epochs": 2, "target": target}
     settings |= {"algorithm": "sgd", "gradients": 1, "coordinate": None, "step": None}
+    settings |= {"runtime": "threads"}
     return {
         "settings": settings | changes,
         "data": {"rows": 100, "columns": 3, "nonzeros": 300},
@@ -630,14 +630,11 @@ def test_a_target_that_was_not_reached(capsys):
     assert result["table"][1]["seconds"] is None
     assert result["table"][1]["time_speedup"] is None
     result["settings"] |= {
-        "loss": "hinge",
-        "penalty": "l2",
-        "alpha": 1e-4,
         "exchange": None,
         "runtime": "threads",
         "repeats": 1,
     }
-    result["warm_up_seconds"] = 1.0
+    result |= {"warm_up_seconds": 1.0, "what": "hinge, l2 0.0001", "paper": []}
     speedup.show(result)
     captured = capsys.readouterr()
     assert "time speedup" in captured.out
@@ -690,23 +687,6 @@ def test_bench_speedup(capsys, tmp_path, rows_file):
     assert result["versions"]
     assert result["machine"]
     assert (tmp_path / "s.png").stat().st_size > 1000
-
-
-def test_bench_speedup_of_a_factorisation(capsys, monkeypatch, tmp_path):
-    small = functools.partial(datasets.known_rank, 3000, 60, 40, 2)
-    monkeypatch.setattr(datasets, "known_rank", small)
-    code, _, err = run(
-        *(capsys, "bench", "speedup", "--problem", "factorisation", "--workers", "1,2"),
-        *("--exchange", "none", "--epochs", 40, "--repeats", 1, "--json", tmp_path / "s.json"),
-    )
-    assert code == 0, err
-    result = json.loads((tmp_path / "s.json").read_text())
-    assert result["settings"]["problem"] == "factorisation" and result["settings"]["step"] > 0.0
-    assert result["data"]["rows"] == 3000 and result["data"]["columns"] == 100 * 8
-    assert result["table"][0]["objective_at_end"] < 0.5 * result["runs"][0]["trace"]["objective"][0]
-    for wrong in (["--data", "a9a"], ["--algorithm", "con"], ["--adds", "atomic"]):
-        code, _, err = run(capsys, "bench", "speedup", "--problem", "factorisation", *wrong)
-        assert code == 2 and "--problem factorisation" in err
 
 
 def write_ratings(path, mark=",", header=True):

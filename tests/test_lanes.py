@@ -12,6 +12,7 @@ import unruly
 
 from hogshare import datasets
 from hogshare.rivals import lanes, race
+from hogshare.rivals.linear.discipline import LinearRace
 
 PLAN = race.Plan(targets=(0.999,), workers=1, rounds=2, limit=30.0)
 
@@ -28,8 +29,8 @@ def lane(data):
     made = []
 
     def make(kind, limit=30.0):
-        X, _ = data
-        made.append(lanes.ProcessLane(kind, race.task_of(X, PLAN, 0.01), limit))
+        task = LinearRace(*data, alpha=0.01).task(1)
+        made.append(lanes.ProcessLane(kind, task, limit))
         made[-1].prepare(*data)
         return made[-1]
 
@@ -51,7 +52,7 @@ def reasons(result):
 
 
 def test_a_fit_there_is_a_fit_here(data, lane):
-    here = lanes.Lane(unruly.Quiet, race.task_of(data[0], PLAN, 0.01))
+    here = lanes.Lane(unruly.Quiet, LinearRace(*data, alpha=0.01).task(1))
     assert here.prepare(*data) >= 0.0
     seconds, coef = lane(unruly.Quiet).fit({}, 1, 0)
     assert seconds > 0.0
@@ -121,7 +122,7 @@ def test_a_class_that_nobody_can_import_is_told(data):
         name = "local"
 
     with pytest.raises(ValueError, match=r"nobody can race: local: failed to prepare: .*Local"):
-        race.race(*data, [Local], PLAN)
+        race.race(LinearRace(*data), [Local], PLAN)
 
 
 # -- a race
@@ -129,7 +130,7 @@ def test_a_class_that_nobody_can_import_is_told(data):
 
 def test_a_race_goes_on_without_those_who_crash_or_hang(data):
     kinds = [unruly.Crashing, unruly.Leaving, unruly.Hanging, unruly.Quiet]
-    result = race.race(*data, kinds, easy(limit=1.0))
+    result = race.race(LinearRace(*data), kinds, easy(limit=1.0))
     told = reasons(result)
     assert told["crashing"] == "failed: died of signal 11 (SIGSEGV)"
     assert told["leaving"] == "failed to prepare: left with exit status 3"
@@ -141,7 +142,7 @@ def test_a_race_goes_on_without_those_who_crash_or_hang(data):
 
 
 def test_a_setting_that_crashes_is_passed_over(data):
-    result = race.race(*data, [unruly.SometimesCrashing], easy())
+    result = race.race(LinearRace(*data), [unruly.SometimesCrashing], easy())
     assert reasons(result) == {"sometimes crashing": ""}
     errors = {run["setting"]: run["error"] for run in result["runs"]}
     assert errors == {0: None, 1: "died of signal 6 (SIGABRT)", 2: None}
@@ -150,8 +151,9 @@ def test_a_setting_that_crashes_is_passed_over(data):
 PROGRAM = """
 import numpy as np, unruly
 from hogshare.rivals import race
+from hogshare.rivals.linear.discipline import LinearRace
 X = np.eye(4)
-race.race(X, [0, 1, 0, 1], [unruly.Quiet, unruly.Telling], race.Plan(workers=1))
+race.race(LinearRace(X, [0, 1, 0, 1]), [unruly.Quiet, unruly.Telling], race.Plan(workers=1))
 """
 
 

@@ -9,9 +9,12 @@ from scipy import sparse
 
 from hogshare import datasets
 from hogshare.cli.main import main
-from hogshare.rivals import contestants, optimum, race, standings
+from hogshare.rivals import contestants, race, standings
 from hogshare.rivals.contestant import Contestant
-from hogshare.rivals.objective import Objective, signs
+from hogshare.rivals.discipline import Reference
+from hogshare.rivals.linear import optimum
+from hogshare.rivals.linear.discipline import LinearRace
+from hogshare.rivals.linear.objective import Objective, signs
 
 
 def small(loss="log_loss", alpha=0.01, form=np.asarray):
@@ -52,7 +55,7 @@ class Still(Contestant):
     def fit(self, prepared, setting, budget, seed):
         return np.zeros(prepared[0].shape[1])
 
-    def coef(self, fitted):
+    def model(self, fitted):
         return fitted
 
 
@@ -136,14 +139,14 @@ def test_optimum_of_the_hinge_is_the_same_by_two_methods(monkeypatch, form, alph
 
 
 def test_selection_by_name_and_loss():
-    names = [kind.name for kind in contestants.select(["SKLEARN SGD", "saga"], "log_loss")]
+    names = [kind.name for kind in contestants.of_linear(["SKLEARN SGD", "saga"], "log_loss")]
     assert names == ["sklearn SGD", "sklearn saga", "tick SAGA"]
     assert len({kind.name for kind in contestants.ALL}) == len(contestants.ALL)
-    assert all("hinge" in kind.losses for kind in contestants.select([], "hinge"))
+    assert all("hinge" in kind.losses for kind in contestants.of_linear([], "hinge"))
     with pytest.raises(ValueError, match="no contestant's name contains 'nobody'"):
-        contestants.select(["nobody"], "hinge")
+        contestants.of_linear(["nobody"], "hinge")
     with pytest.raises(ValueError, match="has the loss hinge"):
-        contestants.select(["sklearn saga"], "hinge")
+        contestants.of_linear(["sklearn saga"], "hinge")
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -156,7 +159,7 @@ def test_selection_by_name_and_loss():
 def test_contestants_minimise_the_objective(form, kind):
     loss = kind.losses[0]
     objective = small(loss, form=form)
-    task = race.task_of(objective.X, race.Plan(loss=loss), objective.alpha)
+    task = LinearRace(objective.X, objective.y, loss, objective.alpha).task(2)
     contestant = kind(task)
     assert contestant.refusal() == ""
     prepared = contestant.prepare(objective.X, objective.y)
@@ -164,7 +167,7 @@ def test_contestants_minimise_the_objective(form, kind):
     fitted = contestant.fit(prepared, setting, 100, 0)
     stochastic = "SGD" in kind.name or kind.library == "hogshare"
     near = 1.5 if stochastic else 1.001
-    assert objective(contestant.coef(fitted)) < near * optimum.find(objective).value
+    assert objective(contestant.model(fitted)) < near * optimum.find(objective).value
     contestant.close(prepared)
 
 
@@ -176,7 +179,7 @@ def a_race():
     X, y = datasets.dense(n_samples=400, n_features=6, seed=0, dtype=np.float32)
     kinds = [kind("hogshare SGD"), kind("sklearn liblinear"), Missing, Raising, Still]
     plan = race.Plan(targets=(0.5, 0.1), workers=1, rounds=2, limit=2.0)
-    return race.race(X, y, kinds, plan, isolated=False)
+    return race.race(LinearRace(X, y), kinds, plan, isolated=False)
 
 
 def test_a_race_has_times(a_race):
@@ -225,7 +228,9 @@ def test_a_setting_that_fails_is_passed_over():
             return [{"dual": "perhaps"}, {"dual": False}]
 
     X, y = datasets.dense(n_samples=100, n_features=3, seed=0)
-    result = race.race(X, y, [Picky], race.Plan(targets=(0.5,), rounds=1), isolated=False)
+    result = race.race(
+        LinearRace(X, y), [Picky], race.Plan(targets=(0.5,), rounds=1), isolated=False
+    )
     (row,) = result["table"]
     assert row["setting"] == {"dual": False}
     assert any(run["error"] for run in result["runs"])
@@ -234,7 +239,7 @@ def test_a_setting_that_fails_is_passed_over():
 def test_nobody_left_is_an_error():
     X, y = datasets.dense(n_samples=50, n_features=3, seed=0)
     with pytest.raises(ValueError, match="nobody can race: raising: failed: out of order"):
-        race.race(X, y, [Raising], race.Plan(), isolated=False)
+        race.race(LinearRace(X, y), [Raising], race.Plan(), isolated=False)
 
 
 def test_what_was_prepared_is_given_back_after_a_failure():
@@ -246,7 +251,7 @@ def test_what_was_prepared_is_given_back_after_a_failure():
 
     X, y = datasets.dense(n_samples=50, n_features=3, seed=0)
     with pytest.raises(ValueError, match="nobody can race"):
-        race.race(X, y, [Closing], race.Plan(), isolated=False)
+        race.race(LinearRace(X, y), [Closing], race.Plan(), isolated=False)
     assert len(closed) == 1
 
 
@@ -265,7 +270,7 @@ def test_the_time_limit_ends_tuning_and_rounds(seams):
 
     X, y = datasets.dense(n_samples=50, n_features=3, seed=0)
     # each look at this clock takes a second, so a fit takes one and its rung three
-    result = race.race(X, y, [Slow], race.Plan(limit=10.0), isolated=False)
+    result = race.race(LinearRace(X, y), [Slow], race.Plan(limit=10.0), isolated=False)
     assert "reached no target within 10 s" in result["contestants"][0]["reason"]
     assert 1 < len(budgets) < 6
 
@@ -275,11 +280,13 @@ def test_a_contestant_below_the_reference_lowers_it(monkeypatch):
 
     def too_high(objective):
         found = true(objective)
-        return optimum.Optimum(1.5 * found.value, None, "a guess", 0.0)
+        return Reference(1.5 * found.value, None, "a guess", 0.0)
 
     monkeypatch.setattr(optimum, "find", too_high)
     X, y = datasets.dense(n_samples=100, n_features=3, seed=0)
-    result = race.race(X, y, [kind("sklearn lbfgs")], race.Plan(rounds=1), isolated=False)
+    result = race.race(
+        LinearRace(X, y), [kind("sklearn lbfgs")], race.Plan(rounds=1), isolated=False
+    )
     assert result["reference"]["found_by"] == "a contestant"
     assert min(run["suboptimality"] for run in result["runs"]) == 0.0
     assert "nobody knows" in result["notes"][0]

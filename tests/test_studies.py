@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from hogshare.studies import asysg, model_error
+from hogshare.studies import asysg, experiments, model_error, papers
 
 SETTINGS = {
     "n_workers": 30,
@@ -109,8 +109,15 @@ def test_a_step_that_stale_gradients_do_not_bear_is_told(small):
 
 
 def test_the_papers_tables_have_a_speedup_for_each_number_of_workers():
-    for tables in asysg.PAPER.values():
+    for (problem, _), tables in papers.TABLES.items():
+        experiments.family_of(problem)
         for table in tables:
-            assert len(table["workers"]) == len(table["iteration"]) == len(table["time"])
+            assert len(table["workers"]) == len(table["time"])
+            assert table["iteration"] is None or len(table["iteration"]) == len(table["time"])
+    assert [table["what"] for table in papers.tables_of("con")] == [
+        "LENET, table 1",
+        "CIFAR10-FULL, table 2",
+    ]
+    assert len(papers.tables_of("incon", "factorisation")) == 3
     with pytest.raises(ValueError, match="algorithm must be"):
         asysg.speedups("both")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hogshare.cli import console, options, outputs, rows
-from hogshare.cli.options import FACTORISATION
+from hogshare.cli import console, experiments, options, outputs, rows
+
+if TYPE_CHECKING:
+    from hogshare.rivals.discipline import Discipline
 
 SPEEDUP = """\
 Run the same problem with several numbers of workers and compare what each needs to come down to a
@@ -18,12 +20,16 @@ run. Medians over repeats, with the worker counts in turn. Compiling and startin
 a warm-up run, which is told apart and not counted."""
 
 ASYSG_STEP = 0.01
-SMALL = "zipf-small"  # the data of who names none
+LAW = "lognormal:1,0.2"
+ALPHA = 1e-4
+PASSES = ("factorisation", "topics")  # which take rows' steps by themselves
 
 SPEEDUP_EXAMPLES = """\
 examples:
   hogshare bench speedup --data zipf --workers 1,2 --exchange none
-  hogshare bench speedup --problem factorisation --workers 1,2 --exchange none"""
+  hogshare bench speedup --problem factorisation --workers 1,2 --exchange none
+  hogshare bench speedup --problem network:400-100-50-20-10 --algorithm incon --runtime simulator
+  hogshare bench speedup --problem lenet --data mnist-digits --algorithm con --gradients 2"""
 
 BARRIERS = """\
 Run the same problem behind several barriers with workers of which some are slow on purpose, and
@@ -34,7 +40,8 @@ rounds, with the barriers in turn."""
 
 RIVALS = """\
 Race against other libraries to a relative distance from the optimum, (F(w) - F*) / F*, where F(w) =
-mean loss + alpha / 2 |w|^2, without an intercept. Each contestant is warmed up, tries its settings
+mean loss + alpha / 2 |w|^2, without an intercept; or with a network, a factorisation or topics
+(--problem). Each contestant is warmed up, tries its settings
 once, and then takes its turn in every round: fits from scratch with growing budgets, each timed
 alone. Medians over rounds. A library that is not installed, or fails, is told with the reason."""
 
@@ -74,15 +81,7 @@ def add_parser(commands: Any) -> None:
 
 def add_speedup_options(parser: Any) -> None:
     """Add the options of ``speedup``."""
-    parser.add_argument(
-        "--problem",
-        choices=("linear", "factorisation"),
-        default="linear",
-        help="linear: on --data; factorisation: of a million ratings of known rank, by plain "
-        "descent (default: %(default)s)",
-    )
-    parser.add_argument("--data", default=SMALL, help=f"{options.DATA_HELP} (default: %(default)s)")
-    options.add_data_options(parser)
+    experiments.add_options(parser)
     options.add_loss_options(parser, "log_loss", "log_loss")
     parser.add_argument(
         "--algorithm",
@@ -107,8 +106,9 @@ def add_speedup_options(parser: Any) -> None:
     parser.add_argument(
         "--step",
         type=options.positive,
-        help="a constant step size: of sgd and incon for a sum over --batch rows, of con for their "
-        f"mean (default: scikit-learn's schedule for sgd, {ASYSG_STEP} for the others)",
+        help="a constant step size: of sgd and incon for a sum over --batch rows, of con and of "
+        f"networks for their mean (default: scikit-learn's schedule for sgd, {ASYSG_STEP} for the "
+        "others; by the problem where it has a name)",
     )
     add_plane_options(
         parser,
@@ -123,19 +123,24 @@ def add_speedup_options(parser: Any) -> None:
         "nobody waits)",
     )
     parser.add_argument(
-        "--batch", type=options.positive_int, default=1, help="rows of a step (default: 1)"
+        "--batch",
+        type=options.positive_int,
+        help="rows of a step (default: 1, or by the problem where it has a name)",
     )
     parser.add_argument(
         "--workers",
         type=options.worker_counts,
-        help="such as 1,2,4; speedups are against the smallest (default: 1, 2, 4, ... cores)",
+        help="such as 1,2,4; speedups are against the smallest (default: 1, 2, 4, ... cores; of "
+        "the simulator to 32)",
     )
     parser.add_argument(
         "--runtime",
-        choices=("threads", "processes"),
+        choices=("threads", "processes", "simulator"),
         default="threads",
-        help="who runs the workers (default: %(default)s)",
+        help="who runs the workers; simulator: one after the other on a virtual clock, with real "
+        "gradients and drawn block times (default: %(default)s)",
     )
+    add_clock_options(parser)
     parser.add_argument(
         "--epochs", type=options.positive_int, default=10, help="of a run (default: %(default)s)"
     )
@@ -159,6 +164,24 @@ def add_speedup_options(parser: Any) -> None:
         "--seed", type=options.seed, default=0, help="of the first repeat (default: 0)"
     )
     outputs.add_options(parser)
+
+
+def add_clock_options(parser: Any) -> None:
+    """Add the options of ``--runtime simulator``."""
+    parser.add_argument(
+        "--law",
+        type=options.block_time,
+        default=LAW,
+        help="of the simulator: how long a block takes, such as exponential:1 "
+        "(default: %(default)s)",
+    )
+    parser.add_argument(
+        "--ceiling",
+        type=options.positive,
+        metavar="WORKERS",
+        help="of the simulator: so many workers keep the model's end of the links busy (default: "
+        "no number does)",
+    )
 
 
 def add_plane_options(parser: Any, exchange: str) -> None:
@@ -247,10 +270,7 @@ def add_barriers_options(parser: Any) -> None:
 
 def add_rivals_options(parser: Any) -> None:
     """Add the options of ``rivals``."""
-    parser.add_argument(
-        "--data", default="zipf-small", help=f"{options.DATA_HELP} (default: %(default)s)"
-    )
-    options.add_data_options(parser)
+    experiments.add_options(parser)
     parser.add_argument(
         "--loss", choices=("log_loss", "hinge"), default="log_loss", help="(default: %(default)s)"
     )
@@ -262,8 +282,10 @@ def add_rivals_options(parser: Any) -> None:
     parser.add_argument(
         "--targets",
         type=options.targets,
-        default="1e-1,1e-2,1e-3",
-        help="relative distances from the optimum (default: %(default)s)",
+        help="distances from the best: of linear models relative ones from the optimum (default: "
+        "1e-1,1e-2,1e-3), of networks shares of held-out rows that are told wrong (0.1,0.05,0.03), "
+        "of factorisations and topics relative ones from the objective and the completion "
+        "perplexity after many passes of ours (0.1,0.01 and 0.1,0.05,0.02)",
     )
     parser.add_argument(
         "--workers",
@@ -309,23 +331,43 @@ def run_speedup(args: Any) -> int:
     """Measure, print, and store what was asked for."""
     from hogshare import figures
     from hogshare.cli import speedup
+    from hogshare.studies.papers import tables_of
 
     check_algorithm(args)
-    if args.algorithm != "sgd" and args.step is None:
-        args.step = ASYSG_STEP
     check_files(args)
-    X, y = (None, None) if args.problem == FACTORISATION else rows_of(args)
+    problem, what = problem_of(args)
     settings = {name: value for name, value in vars(args).items() if name in speedup.SETTINGS}
-    if args.problem == FACTORISATION:
-        settings |= {"data": "known rank", "loss": "squared_error", "penalty": "l2", "alpha": 1.0}
-    settings["workers"] = args.workers or speedup.default_workers()
-    for warning in speedup.machine_warnings(settings["workers"]):
-        console.say(f"hogshare: warning: {warning}")
-    result = speedup.measure(X, y, settings)
+    settings["workers"] = args.workers or speedup.default_workers(args.runtime)
+    if args.runtime != speedup.SIMULATOR:
+        for warning in speedup.machine_warnings(settings["workers"]):
+            console.say(f"hogshare: warning: {warning}")
+    result = speedup.measure(problem, settings)
+    result |= {"what": what, "paper": tables_of(args.algorithm, args.problem)}
     for warning in speedup.noise_warnings(result):
         console.say(f"hogshare: warning: {warning}")
     outputs.store(args, result, speedup.show, figures.save_speedup)
     return 0
+
+
+def problem_of(args: Any) -> tuple[Any, str]:
+    """The problem that speedups are of, and what it is in words; settles batch and step."""
+    from hogshare.cli import trials
+
+    if args.problem == experiments.LINEAR:
+        args.batch = args.batch or 1
+        if args.algorithm != "sgd" and args.step is None:
+            args.step = ASYSG_STEP
+        problem = trials.problem_of(*rows_of(args), vars(args))
+        return problem, f"{args.loss}, {args.penalty} {args.alpha:g}"
+    family, data = experiments.data_of(args)
+    problem = family.state(data)
+    what = family.what(problem)
+    args.batch = args.batch or family.batch(args.algorithm)
+    if args.step is None:
+        args.step = family.step(problem)
+        if args.step is not None and args.algorithm == "con" and not problem.by_mean:
+            args.step *= args.batch  # for the mean over a batch, as of one row for itself
+    return problem, what
 
 
 def run_barriers(args: Any) -> int:
@@ -348,37 +390,72 @@ def run_barriers(args: Any) -> int:
 
 
 def check_algorithm(args: Any) -> None:
-    """Refuse options of one algorithm with another."""
+    """Refuse options of one algorithm, problem or runtime with another."""
+    linear = {
+        "--loss": args.loss != "log_loss",
+        "--penalty": args.penalty != "l2",
+        "--alpha": args.alpha != ALPHA,
+        "--coordinate": args.coordinate is not None,
+    }
+    experiments.check(args, linear)
     elsewhere = {
         "--exchange": (args.exchange != "auto", ("sgd",)),
         "--adds atomic": (args.adds != "plain", ("sgd", "incon")),
         "--gradients": (args.gradients != 1, ("con",)),
         "--coordinate": (args.coordinate is not None, ("incon",)),
     }
-    if args.problem == FACTORISATION:
-        if args.algorithm != "sgd" or args.data != SMALL or args.labels:
-            raise options.WrongCommandLine(
-                "--problem factorisation has ratings of its own, and is for --algorithm sgd: leave "
-                "out --data, --labels and the other algorithms"
-            )
-        if args.adds != "plain":
-            raise options.WrongCommandLine("--adds atomic is not for --problem factorisation")
     for name, (given, algorithms) in elsewhere.items():
         if given and args.algorithm not in algorithms:
             raise options.WrongCommandLine(
                 f"{name} goes with --algorithm {' or '.join(algorithms)}, not {args.algorithm}"
             )
+    if args.problem in PASSES and args.adds != "plain":
+        raise options.WrongCommandLine(
+            f"--adds atomic is not for --problem {args.problem}, whose rows are added plainly"
+        )
+    of_the_clock = {"--law": args.law != LAW, "--ceiling": args.ceiling is not None}
+    for name, given in of_the_clock.items():
+        if given and args.runtime != "simulator":
+            raise options.WrongCommandLine(f"{name} goes with --runtime simulator")
 
 
 def run_rivals(args: Any) -> int:
     """Race, print, and store what was asked for."""
     from hogshare import figures
     from hogshare.cli import rivals
-    from hogshare.rivals import contestants
 
-    kinds = contestants.select(args.only, args.loss)  # fail before the work, not after it
-    check_files(args)
-    X, y = rows_of(args)
-    result = rivals.measure(X, y, kinds, args)
+    linear = {"--loss": args.loss != "log_loss", "--alpha": args.alpha is not None}
+    experiments.check(args, linear)
+    race = linear_race if args.problem == experiments.LINEAR else named_race
+    kinds, discipline = race(args)
+    result = rivals.measure(discipline, kinds, args)
     outputs.store(args, result, rivals.show, figures.save_race)
     return 0
+
+
+def linear_race(args: Any) -> tuple[Any, Discipline]:
+    """Who races with linear models, and for what."""
+    from hogshare.rivals import contestants
+    from hogshare.rivals.linear.discipline import LinearRace
+
+    kinds = contestants.of_linear(args.only, args.loss)  # fail before the work, not after it
+    check_files(args)
+    args.targets = args.targets or (1e-1, 1e-2, 1e-3)
+    return kinds, LinearRace(*rows_of(args), args.loss, args.alpha)
+
+
+def named_race(args: Any) -> tuple[Any, Discipline]:
+    """Who races with a problem that has a name, and for what."""
+    from hogshare.rivals import contestants, disciplines
+    from hogshare.studies.experiments import family_of
+
+    reads = family_of(args.problem).reads
+    if reads == "ratings" and args.data is not None:
+        raise options.WrongCommandLine(
+            "the race of factorisations is on ratings that are made, where everybody's penalty is "
+            "the same: leave out --data"
+        )
+    kinds = contestants.select(args.only, disciplines.CONTESTANTS[reads])
+    check_files(args)
+    args.targets = args.targets or disciplines.TARGETS[reads]
+    return kinds, disciplines.race_of(*experiments.data_of(args), args.seed)

@@ -176,6 +176,16 @@ def part(name: str) -> Callable[[str], str]:
     return parse
 
 
+def problem(text: str) -> str:
+    """Check the name of a bench's problem, and return it."""
+    word = text.strip().lower()
+    if word == "linear":  # which nothing need be imported for
+        return word
+    from hogshare.studies import experiments
+
+    return _checked(experiments.family_of, word)
+
+
 def exchange(text: str) -> str | int | None:
     """Parse ``auto``, ``none`` (one vector for all) or rows between exchanges."""
     if text == "auto":

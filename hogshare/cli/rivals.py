@@ -10,17 +10,16 @@ from hogshare.cli import console
 from hogshare.cli.speedup import machine_warnings
 from hogshare.rivals.contestant import Contestant
 from hogshare.rivals.course import Plan
+from hogshare.rivals.discipline import Discipline
 from hogshare.rivals.race import race
 from hogshare.tables import cell
 
 
-def measure(X: Any, y: Any, kinds: Sequence[type[Contestant]], args: Any) -> dict[str, Any]:
+def measure(discipline: Discipline, kinds: Sequence[type[Contestant]], args: Any) -> dict[str, Any]:
     """Race as the options ask for, with progress on standard error."""
     import joblib
 
     plan = Plan(
-        loss=args.loss,
-        alpha=args.alpha,
         targets=args.targets,
         workers=args.workers or joblib.cpu_count(),
         rounds=args.rounds,
@@ -29,11 +28,11 @@ def measure(X: Any, y: Any, kinds: Sequence[type[Contestant]], args: Any) -> dic
     )
     for warning in machine_warnings([plan.workers]):
         console.say(f"hogshare: warning: {warning}")
-    # an optimum, and for each a warm-up, a tuning and its rounds, if nobody drops out
+    # a reference, and for each a warm-up, a tuning and its rounds, if nobody drops out
     steps = 1 + len(kinds) * (2 + plan.rounds)
     with console.progress(steps, "race") as progress:
-        result = race(X, y, kinds, plan, progress.advance)
-    result["settings"]["data"] = args.data
+        result = race(discipline, kinds, plan, progress.advance)
+    result["settings"] |= {"problem": args.problem, "data": args.data}
     for note in result["notes"]:
         console.say(f"hogshare: warning: {note}")
     return result
@@ -49,14 +48,14 @@ def show(result: dict[str, Any]) -> None:
             [line["name"], *map(time_of, line["rows"]), line["with"], line["remark"]]
             for line in lines
         ],
-        title=f"seconds to a relative distance from the optimum: {result['settings']['data']}",
+        title=f"seconds to {result['measure']}: {result['settings']['data']}",
     )
     settings, reference = result["settings"], result["reference"]
     console.say(
-        f"{settings['loss']}, alpha {settings['alpha']:.4g}, {settings['workers']} "
-        f"worker{'s' * (settings['workers'] != 1)}, {result['data']['dtype']}; optimum "
-        f"{reference['objective']:.9g} by {reference['found_by']}; medians of "
-        f"{settings['rounds']} rounds (fastest to slowest); warm-up and conversion not counted"
+        f"{result['what']}, {settings['workers']} worker{'s' * (settings['workers'] != 1)}, "
+        f"{result['data']['dtype']}; reference {reference['objective']:.9g} by "
+        f"{reference['found_by']}; medians of {settings['rounds']} rounds (fastest to slowest); "
+        "warm-up and conversion not counted"
     )
 
 

@@ -13,7 +13,8 @@ seconds(1) / seconds(p), both up to the same objective. Of ``incon`` it is a wri
 an update by the master, which takes `gradients` mini-batches. Departures: with private copies a
 step changes the copy, and many steps travel in one push, so iterations are counted as steps, not as
 pushes; on the one shared vector the two are the same. A trace counts what has been computed: of
-``con`` up to two messages of each worker are under way besides.
+``con`` up to two messages of each worker are under way besides. On the virtual clock seconds are
+virtual ones.
 """
 
 from __future__ import annotations
@@ -24,14 +25,10 @@ import time
 from typing import Any
 
 from hogshare.cli import console
-from hogshare.cli.options import FACTORISATION
 from hogshare.cli.trials import (
-    FIRST_STEP,
     LAST_PART,
-    factorisation,
     in_turn,
     median,
-    problem_of,
     result_of,
     tell_of_targets,
     trace_of,
@@ -41,8 +38,11 @@ from hogshare.report import Report
 SETTINGS = (
     *("problem", "algorithm", "gradients", "coordinate", "step"),
     *("data", "loss", "penalty", "alpha", "l1_ratio", "dtype", "exchange", "adds", "batch"),
-    *("barrier", "workers", "runtime", "epochs", "target", "repeats", "points", "seed"),
+    *("barrier", "workers", "runtime", "law", "ceiling"),
+    *("epochs", "target", "repeats", "points", "seed"),
 )
+SIMULATOR = "simulator"
+VIRTUAL_WORKERS = [1, 2, 4, 8, 16, 32]
 
 # a spread of the repeats' speed, (slowest - fastest) / median, above which medians say little
 LARGE_SPREAD = 0.3
@@ -52,9 +52,12 @@ LARGE_SPREAD = 0.3
 BLOCKS_PER_WORKER = 100
 
 
-def default_workers() -> list[int]:
-    """Return 1, 2, 4, ... and the number of usable cores."""
+def default_workers(runtime: str = "threads") -> list[int]:
+    """Return 1, 2, 4, ... and the number of usable cores, or to 32 on the virtual clock."""
     import joblib
+
+    if runtime == SIMULATOR:
+        return VIRTUAL_WORKERS
 
     cores = joblib.cpu_count()
     return sorted({2**k for k in range(cores.bit_length()) if 2**k <= cores} | {cores})
@@ -73,13 +76,12 @@ def machine_warnings(workers: list[int]) -> list[str]:
     ]
 
 
-def measure(X: Any, y: Any, settings: dict[str, Any]) -> dict[str, Any]:
+def measure(problem: Any, settings: dict[str, Any]) -> dict[str, Any]:
     """Run every number of workers as often as asked for.
 
     Parameters
     ----------
-    X, y : array-like
-        Rows and labels; nothing for a problem that brings its own.
+    problem : Problem
     settings : dict
         The values of `SETTINGS`; a target of None is found from the runs themselves.
 
@@ -88,15 +90,13 @@ def measure(X: Any, y: Any, settings: dict[str, Any]) -> dict[str, Any]:
     dict
         See the head of this file.
     """
-    own = settings.get("problem") == FACTORISATION
-    problem = factorisation() if own else problem_of(X, y, settings)
-    if own and settings["step"] is None:
-        settings = {**settings, "step": FIRST_STEP / problem.sharpness}
     counts = settings["workers"]
     runs: list[dict[str, Any]] = []
-    with console.progress(len(counts) * (settings["repeats"] + 1), "speedup") as progress:
+    # on the virtual clock all numbers of workers have the same kernels, and nobody starts
+    warmed = counts[:1] if settings["runtime"] == SIMULATOR else counts
+    with console.progress(len(warmed) + len(counts) * settings["repeats"], "speedup") as progress:
         begin = time.perf_counter()
-        for count in counts:
+        for count in warmed:
             report = run_once(problem, settings, count, seed=settings["seed"], warm_up=True)
             progress.advance("(warming up)")
         warm_up = time.perf_counter() - begin
@@ -117,52 +117,79 @@ def run_once(
     problem: Any, settings: dict[str, Any], count: int, seed: int, warm_up: bool = False
 ) -> Report:
     """Solve once with a number of workers; a warm-up is one epoch."""
-    from hogshare import (
-        SGD,
-        Shared,
-        StepSize,
-        Stop,
-        asysg_con,
-        asysg_incon,
-        barriers,
-        solve,
-    )
+    from hogshare.problems.gradient import NotFinite
+
+    try:
+        return _solved(problem, settings, count, seed, warm_up)
+    except NotFinite as error:
+        raise ValueError(
+            f"with {count} worker{'s' * (count != 1)} the model leaves the numbers: take a --step "
+            f"below {settings['step']:g}"
+        ) from error
+
+
+def _solved(problem: Any, settings: dict[str, Any], count: int, seed: int, warm_up: bool) -> Report:
+    from hogshare import SGD, Stop, asysg_con, asysg_incon, barriers, solve
+    from hogshare.studies.clock import virtual
 
     epochs = settings["epochs"]
     if settings["target"] is None and count != settings["workers"][0]:
         # what more workers lose per epoch is then measured, instead of "not reached"
         epochs += math.ceil(epochs / 2)
-    batch, step = settings["batch"], settings["step"]
+    batch, step, runtime = settings["batch"], settings["step"], settings["runtime"]
+    if runtime == SIMULATOR:
+        by_messages = settings["algorithm"] == "con"
+        runtime = virtual(problem, settings["law"], settings["ceiling"], by_messages, seed)
     common: dict[str, Any] = {
         "barrier": barriers.parse(settings["barrier"]),
-        "runtime": settings["runtime"],
+        "runtime": runtime,
         "n_workers": count,
         "stop": Stop(epochs=1 if warm_up else epochs, tol=None),
         "seed": seed,
         "trace": settings["points"],
     }
+    if has_own_steps(problem):
+        return solve(problem, plane=plane_of(settings), block=batch, **common)
     if settings["algorithm"] == "sgd":
-        rule, steps = SGD(batch=batch), None if step is None else StepSize("constant", step)
-        plane = Shared(exchange=settings["exchange"], adds=settings["adds"])
-        return solve(problem, rule=rule, plane=plane, step=steps, **common)
+        return solve(problem, rule=SGD(batch=batch), plane=plane_of(settings), step=step, **common)
     common |= {"batch": batch, "step": step, "theory": False}
     if settings["algorithm"] == "con":
         return asysg_con(problem, gradients=settings["gradients"], **common)
-    if settings["coordinate"] is None:
-        common["block"] = max(batch, problem.n_rows // (BLOCKS_PER_WORKER * count))
     drawn, adds = settings["coordinate"], settings["adds"]
+    if settings["runtime"] == SIMULATOR and drawn is None:
+        common["block"] = batch  # of which each is read for itself
+    elif drawn is None and problem.has_rows:
+        common["block"] = max(batch, problem.n_rows // (BLOCKS_PER_WORKER * count))
     return asysg_incon(problem, coordinate=drawn, adds=adds, **common)
+
+
+def has_own_steps(problem: Any) -> bool:
+    """Whether a problem says its steps itself, each of a block of rows."""
+    from hogshare.problems.protocol import by_gradient
+
+    return by_gradient(problem) and problem.has_steps
+
+
+def plane_of(settings: dict[str, Any]) -> Any:
+    """Where the model of an algorithm lives."""
+    from hogshare import Master, Shared
+
+    if settings["algorithm"] == "con":
+        return Master(gradients=settings["gradients"])
+    exchange = settings["exchange"] if settings["algorithm"] == "sgd" else None
+    return Shared(exchange=exchange, adds=settings["adds"])
 
 
 def facts(report: Report, count: int, repeat: int) -> dict[str, Any]:
     """Return what is kept of a run."""
     plain = report.to_dict()
+    seconds = report.seconds.get("virtual", report.seconds["run"])
     return {
         "workers": count,
         "repeat": repeat,
         "n_epochs": plain["n_epochs"],
         "seconds": plain["seconds"],
-        "seconds_per_epoch": report.seconds["run"] / max(1, report.n_epochs),
+        "seconds_per_epoch": seconds / max(1, report.n_epochs),
         "pushes": sum(int(worker.get("pushes") or 0) for worker in report.workers),
         "staleness_mean": plain["staleness_mean"],
         "staleness_p95": plain["staleness_p95"],
@@ -223,7 +250,9 @@ def ratio(above: float | None, below: float | None, factor: float = 1.0) -> floa
 
 def noise_warnings(result: dict[str, Any]) -> list[str]:
     """Return what makes the measured times doubtful: repeats that differ too much."""
-    found = []
+    found: list[str] = []
+    if result["settings"]["runtime"] == SIMULATOR:
+        return found
     for count in result["settings"]["workers"]:
         times = [run["seconds_per_epoch"] for run in result["runs"] if run["workers"] == count]
         spread = (max(times) - min(times)) / statistics.median(times)
@@ -254,12 +283,30 @@ def show(result: dict[str, Any]) -> None:
     )
     settings = result["settings"]
     console.say(
-        f"{settings['loss']}, {settings['penalty']} {settings['alpha']:g}, "
-        f"{algorithm_of(settings)}, {settings['runtime']}; medians of "
+        f"{result['what']}, {algorithm_of(settings)}, {runtime_of(settings)}; medians of "
         f"{settings['repeats']} repeats; warm-up (compiling, starting workers) of "
         f"{result['warm_up_seconds']:.1f} s not counted"
     )
+    for table in result["paper"]:
+        console.say(in_words(table))
     tell_of_targets(result["table"])
+
+
+def runtime_of(settings: dict[str, Any]) -> str:
+    """Who ran the workers, in words."""
+    if settings["runtime"] != SIMULATOR:
+        return str(settings["runtime"])
+    ceiling = settings["ceiling"]
+    told = f"virtual clock, blocks of {settings['law']}"
+    return told if ceiling is None else f"{told}, {ceiling:g} workers keep the master's end busy"
+
+
+def in_words(table: dict[str, Any]) -> str:
+    """A paper's speedups: workers, and of each iterations (where they are told) and time."""
+    iterations = table["iteration"] or ["-"] * len(table["workers"])
+    cells = zip(table["workers"], iterations, table["time"], strict=True)
+    told = "; ".join(f"{n}: {iteration}, {seconds}" for n, iteration, seconds in cells)
+    return f"the paper's speedups, iterations and time ({table['what']}): {told}"
 
 
 def algorithm_of(settings: dict[str, Any]) -> str:

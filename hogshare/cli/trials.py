@@ -25,16 +25,6 @@ def problem_of(X: Any, y: Any, settings: dict[str, Any]) -> Any:
     return problems.linear(X, y, **{name: settings[name] for name in wanted})
 
 
-FIRST_STEP = 0.5  # of a factorisation, times its sharpness
-
-
-def factorisation() -> Any:
-    """Return a factorisation of a million ratings of known rank, without biases."""
-    from hogshare import datasets, problems
-
-    return problems.factorisation(*datasets.known_rank(), biases=False)
-
-
 def in_turn(contestants: list[Contestant], number: int) -> list[Contestant]:
     """Return them in the order of a round.
 

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
 Setting = dict[str, Any]
 
 # epochs or iterations: steps of a quarter to a third, so that nobody has to do much too many
@@ -20,26 +18,13 @@ TOLERANCES = tuple(digit * 10.0**power for power in range(2, -10, -1) for digit 
 
 @dataclass(frozen=True)
 class Task:
-    """What is to be minimised, as far as a contestant has to know before it sees the rows.
+    """What a contestant has to know before it sees the data; disciplines add to it."""
 
-    `mean_square` is the mean squared norm of a row: step sizes are stated in units of its inverse.
-    """
-
-    loss: str
-    alpha: float
     workers: int
-    n_rows: int
-    n_columns: int
-    mean_square: float
-
-    @property
-    def C(self) -> float:
-        """The factor before the summed loss in C sum(loss) + |w|^2 / 2, which is F / alpha."""
-        return 1.0 / (self.alpha * self.n_rows)
 
 
 class Contestant:
-    """One rival. Subclasses say how rows are prepared and how a fit is done.
+    """One rival. Subclasses say how data is prepared and how a fit is done.
 
     `library` is the distribution that it needs, `unit` what a budget counts: "epochs" (passes over
     the rows), "iterations", or "tolerance", where a smaller budget is more work.
@@ -47,7 +32,6 @@ class Contestant:
 
     name: ClassVar[str]
     library: ClassVar[str]
-    losses: ClassVar[tuple[str, ...]] = ("log_loss", "hinge")
     unit: ClassVar[str] = "epochs"
 
     def __init__(self, task: Task) -> None:
@@ -65,17 +49,17 @@ class Contestant:
         """Budgets, from little work to much."""
         return COUNTS
 
-    def prepare(self, X: Any, y: np.ndarray) -> Any:
-        """Bring rows and labels (-1.0 or 1.0) into the library's own format; not timed."""
+    def prepare(self, X: Any, y: Any) -> Any:
+        """Bring what the discipline hands out into the library's own format; not timed."""
         return X, y
 
     def fit(self, prepared: Any, setting: Setting, budget: float, seed: int) -> Any:
         """Fit from scratch: what is timed, and nothing else is."""
         raise NotImplementedError
 
-    def coef(self, fitted: Any) -> np.ndarray:
-        """Take the coefficients from what `fit` returned; not timed."""
-        return np.ravel(fitted.coef_).astype(np.float64)
+    def model(self, fitted: Any) -> Any:
+        """Take the model, as the discipline judges it, from what `fit` returned; not timed."""
+        return fitted
 
     def close(self, prepared: Any) -> None:
         """Give back what `prepare` has taken from the system."""

@@ -1,43 +1,17 @@
-"""Everybody who may race."""
+"""Who may race in which discipline, and who of them is asked for."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hogshare.rivals import hogwild, multicore, ours, scikit, snap, tickmodels, wabbit
 from hogshare.rivals.contestant import Contestant
+from hogshare.rivals.linear import everybody
+from hogshare.rivals.linear.task import Linear
 
-ALL: tuple[type[Contestant], ...] = (
-    ours.HogshareSGD,
-    ours.HogshareAuto,
-    ours.HogshareLogistic,
-    ours.HogshareOneVector,
-    scikit.ScikitSGD,
-    scikit.ScikitAveragedSGD,
-    scikit.ScikitSaga,
-    scikit.ScikitSag,
-    scikit.ScikitLiblinear,
-    scikit.ScikitLbfgs,
-    scikit.ScikitCholesky,
-    scikit.ScikitLinearSVC,
-    snap.SnapDual,
-    snap.SnapDualOne,
-    snap.SnapPrimal,
-    snap.SnapPrimalOne,
-    snap.SnapSVM,
-    snap.SnapSVMOne,
-    multicore.LiblinearNewton,
-    multicore.LiblinearDual,
-    tickmodels.TickSVRG,
-    tickmodels.TickSAGA,
-    tickmodels.TickSDCA,
-    wabbit.WabbitSGD,
-    wabbit.WabbitBFGS,
-    hogwild.TorchHogwild,
-)
+ALL: tuple[type[Linear], ...] = everybody.ALL
 
 
-def select(parts: Sequence[str], loss: str) -> list[type[Contestant]]:
+def of_linear(parts: Sequence[str], loss: str) -> list[type[Contestant]]:
     """Contestants for a loss whose name contains one of the parts; all of them without parts.
 
     Raises
@@ -45,18 +19,31 @@ def select(parts: Sequence[str], loss: str) -> list[type[Contestant]]:
     ValueError
         If a part is in nobody's name, or nobody is left for this loss.
     """
-    for part in parts:
-        if not any(part.lower() in kind.name.lower() for kind in ALL):
-            raise ValueError(
-                f"no contestant's name contains {part!r}; there are "
-                f"{', '.join(kind.name for kind in ALL)}"
-            )
     chosen = [
         kind
-        for kind in ALL
-        if loss in kind.losses
-        and (not parts or any(part.lower() in kind.name.lower() for part in parts))
+        for kind in select(parts, ALL)
+        if loss in kind.losses  # type: ignore[attr-defined]
     ]
     if not chosen:
         raise ValueError(f"none of these contestants has the loss {loss}")
     return chosen
+
+
+def select(parts: Sequence[str], kinds: Sequence[type[Contestant]]) -> list[type[Contestant]]:
+    """Those whose name contains one of the parts; all of them without parts.
+
+    Raises
+    ------
+    ValueError
+        If a part is in nobody's name.
+    """
+    for part in parts:
+        if not any(part.lower() in kind.name.lower() for kind in kinds):
+            raise ValueError(
+                f"no contestant's name contains {part!r}; there are "
+                f"{', '.join(kind.name for kind in kinds)}"
+            )
+    wanted = [part.lower() for part in parts]
+    return [
+        kind for kind in kinds if not parts or any(part in kind.name.lower() for part in wanted)
+    ]

@@ -8,12 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
-from hogshare.rivals import optimum
 from hogshare.rivals.contestant import Contestant
+from hogshare.rivals.discipline import Discipline
 from hogshare.rivals.lanes import Lane, Overdue, ProcessLane
-from hogshare.rivals.objective import Objective
 
 Run = dict[str, Any]
 
@@ -23,11 +20,9 @@ class Plan:
     """How to race.
 
     `targets` from easy to tight; `limit` in seconds, for a contestant's tuning and again for its
-    rounds; `alpha` None is one over the number of rows.
+    rounds.
     """
 
-    loss: str = "log_loss"
-    alpha: float | None = None
     targets: tuple[float, ...] = (1e-1, 1e-2, 1e-3)
     workers: int = 2
     rounds: int = 5
@@ -54,25 +49,22 @@ class Entry:
 
 
 class Race:
-    """Objective, optimum and every fit so far."""
+    """Discipline, reference and every fit so far."""
 
-    def __init__(self, X: Any, y: np.ndarray, plan: Plan, tell: Callable[[str], None]) -> None:
-        alpha = 1.0 / X.shape[0] if plan.alpha is None else plan.alpha
+    def __init__(self, discipline: Discipline, plan: Plan, tell: Callable[[str], None]) -> None:
         self.plan = plan
-        self.objective = Objective(X, y, plan.loss, alpha)
+        self.discipline = discipline
         self.tell = tell
-        tell("optimum")
-        self.optimum = optimum.find(self.objective)
-        if not self.optimum.value > 0.0:
-            raise ValueError("the optimum is zero, so there is no relative sub-optimality")
-        self.lowest = self.optimum.value
+        tell("reference")
+        self.reference = discipline.find()
+        self.lowest = self.reference.value
         self.runs: list[Run] = []
 
     def distance(self, run: Run) -> float:
-        """Relative sub-optimality of a fit; infinity if it failed or left the numbers."""
+        """How far a fit is from the best; infinity if it failed or left the numbers."""
         if run["objective"] is None:
             return math.inf
-        return float(run["objective"] / self.lowest - 1.0)
+        return float(self.discipline.distance(run["objective"], self.lowest))
 
     def reaches(self, run: Run, target: float) -> bool:
         """Whether a fit is within the target."""
@@ -91,8 +83,8 @@ class Race:
             "error": None,
         }
         try:
-            run["seconds"], coef = entry.lane.fit(entry.grid[setting], budget, seed)
-            value = self.objective(coef)
+            run["seconds"], model = entry.lane.fit(entry.grid[setting], budget, seed)
+            value = self.discipline.judge(model)
         except Exception as error:  # of a stranger's code: part of its result
             run["error"] = sentence(error)
             entry.overdue = isinstance(error, Overdue)

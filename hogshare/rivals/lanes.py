@@ -54,20 +54,20 @@ class Lane:
         self._workers = task.workers
         self._prepared: Any = None
 
-    def prepare(self, X: Any, y: np.ndarray) -> float:
+    def prepare(self, X: Any, y: Any) -> float:
         """Bring rows and labels into the library's format; return how many seconds that took."""
         begin = time.perf_counter()
         self._prepared = self._contestant.prepare(X, y)
         return time.perf_counter() - begin
 
-    def fit(self, setting: Setting, budget: float, seed: int) -> tuple[float, np.ndarray]:
-        """Fit once; return the seconds that `Contestant.fit` took, and the coefficients."""
+    def fit(self, setting: Setting, budget: float, seed: int) -> tuple[float, Any]:
+        """Fit once; return the seconds that `Contestant.fit` took, and the model."""
         # at every fit: a library that is loaded late brings its pool along
         with threadpool_limits(self._workers):
             begin = time.perf_counter()
             fitted = self._contestant.fit(self._prepared, setting, budget, seed)
             seconds = time.perf_counter() - begin
-        return seconds, self._contestant.coef(fitted)
+        return seconds, self._contestant.model(fitted)
 
     def close(self) -> None:
         """Give back what was prepared."""
@@ -97,13 +97,13 @@ class ProcessLane:
 
     def __init__(self, kind: type[Contestant], task: Task, limit: float) -> None:
         self._kind, self._task, self._limit = kind, task, limit
-        self._rows: tuple[Any, np.ndarray] | None = None
+        self._rows: tuple[Any, Any] | None = None
         self._warm_up: tuple[Setting, float, int] | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._pipe: Connection | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
-    def prepare(self, X: Any, y: np.ndarray) -> float:
+    def prepare(self, X: Any, y: Any) -> float:
         """Start the process and hand it the rows; return the seconds of preparing them.
 
         Raises
@@ -119,8 +119,8 @@ class ProcessLane:
             self.abandon()
             raise
 
-    def fit(self, setting: Setting, budget: float, seed: int) -> tuple[float, np.ndarray]:
-        """Fit once; return the seconds that `Contestant.fit` took, and the coefficients.
+    def fit(self, setting: Setting, budget: float, seed: int) -> tuple[float, Any]:
+        """Fit once; return the seconds that `Contestant.fit` took, and the model.
 
         Raises
         ------
@@ -133,7 +133,7 @@ class ProcessLane:
             if self._warm_up is not None:
                 self._ask(self._warm_up, READY_SECONDS)
         patience = READY_SECONDS if self._warm_up is None else self._limit
-        fitted: tuple[float, np.ndarray] = self._ask((setting, budget, seed), patience)
+        fitted: tuple[float, Any] = self._ask((setting, budget, seed), patience)
         self._warm_up = self._warm_up or (setting, budget, seed)
         return fitted
 

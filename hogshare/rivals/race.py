@@ -1,4 +1,4 @@
-"""The race: who comes first within a relative distance of the optimum.
+"""The race: who comes first within a distance of the best, whatever is raced for.
 
     warm-up   a fit of each contestant (compiling, loading, starting threads), told apart
     tuning    each setting of each grid climbs a coarse ladder of budgets once; for each target the
@@ -9,7 +9,8 @@
 Each contestant runs in a lane (`hogshare.rivals.lanes`), by default a process of its own: one that
 crashes or hangs is told of, and the others go on. Only one of them computes at a time.
 
-Sub-optimality is (F(w) - F*) / F*. The time to a target in a round is that of the fastest fit that
+How a model is judged, and what its distance from the best is, the discipline says
+(`hogshare.rivals.discipline`). The time to a target in a round is that of the fastest fit that
 reached it; a table row has the median over rounds, the fastest and the slowest. What the stages
 hand on is plain data, which is also the JSON output. Nothing here knows a library.
 """
@@ -23,21 +24,19 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from hogshare.rivals import standings
 from hogshare.rivals.contestant import Contestant, Task
 from hogshare.rivals.course import Entry, Plan, Race, sentence
+from hogshare.rivals.discipline import Discipline
 from hogshare.rivals.lanes import Lane, ProcessLane
-from hogshare.rivals.objective import signs
 
 # tuning climbs every second rung
 COARSE = 2
 
 
 def race(
-    X: Any,
-    y: Any,
+    discipline: Discipline,
     kinds: Sequence[type[Contestant]],
     plan: Plan,
     tell: Callable[[str], None] = lambda _: None,
@@ -47,10 +46,7 @@ def race(
 
     Parameters
     ----------
-    X : ndarray or CSR
-        In the precision that the contestants get.
-    y : array-like
-        Labels of two classes.
+    discipline : Discipline
     kinds : sequence of Contestant classes
     plan : Plan
     tell : callable, default=nothing
@@ -67,18 +63,17 @@ def race(
     Raises
     ------
     ValueError
-        If the labels are not of two classes, or nobody can race.
+        If there is no reference, or nobody can race.
     """
-    y = signs(y)
-    # whether somebody has converged is seen from the objective
+    # whether somebody has converged is seen from the value
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        course = Race(X, y, plan, tell)
-        task = task_of(X, plan, course.objective.alpha)
+        course = Race(discipline, plan, tell)
+        task = discipline.task(plan.workers)
         entries = [Entry(kind(task), lane_of(kind, task, plan, isolated)) for kind in kinds]
         try:
             for entry in entries:
-                start(course, entry, X, y)
+                start(course, entry)
                 dismiss_losers(entries)
             for entry in racing(entries):
                 tune(course, entry)
@@ -99,7 +94,7 @@ def race(
         raise ValueError(
             "nobody can race: " + "; ".join(f"{e.contestant.name}: {e.reason}" for e in entries)
         )
-    return standings.result(course, entries, X)
+    return standings.result(course, entries)
 
 
 def racing(entries: Sequence[Entry]) -> list[Entry]:
@@ -119,27 +114,14 @@ def lane_of(kind: type[Contestant], task: Task, plan: Plan, isolated: bool) -> L
     return ProcessLane(kind, task, plan.limit) if isolated else Lane(kind, task)
 
 
-def task_of(X: Any, plan: Plan, alpha: float) -> Task:
-    """Describe the problem to a contestant."""
-    squares = X.multiply(X).sum() if sparse.issparse(X) else np.einsum("ij,ij->", X, X)
-    return Task(
-        loss=plan.loss,
-        alpha=alpha,
-        workers=plan.workers,
-        n_rows=X.shape[0],
-        n_columns=X.shape[1],
-        mean_square=max(float(squares) / X.shape[0], 1e-300),
-    )
-
-
-def start(course: Race, entry: Entry, X: Any, y: np.ndarray) -> None:
-    """Prepare the rows and warm up, with the first setting that works."""
+def start(course: Race, entry: Entry) -> None:
+    """Prepare the data and warm up, with the first setting that works."""
     course.tell(f"warm-up of {entry.contestant.name}")
     entry.reason = entry.contestant.refusal()
     if entry.reason:
         return
     try:
-        entry.prepare_seconds = entry.lane.prepare(X, y)
+        entry.prepare_seconds = entry.lane.prepare(course.discipline.X, course.discipline.y)
     except ImportError as error:
         entry.reason = f"{entry.contestant.library} is not installed ({sentence(error)})"
         return

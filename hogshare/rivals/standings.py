@@ -8,9 +8,6 @@ from collections.abc import Sequence
 from importlib import metadata
 from typing import Any
 
-import numpy as np
-from scipy import sparse
-
 from hogshare.rivals.course import Entry, Race, Run
 from hogshare.solvers import outcome
 
@@ -18,39 +15,34 @@ from hogshare.solvers import outcome
 DOUBTFUL = 0.01
 
 
-def result(course: Race, entries: Sequence[Entry], X: Any) -> dict[str, Any]:
+def result(course: Race, entries: Sequence[Entry]) -> dict[str, Any]:
     """Gather everything as plain data."""
-    plan = course.plan
+    plan, discipline = course.plan, course.discipline
     for run in course.runs:
         distance = course.distance(run)
         run["suboptimality"] = distance if math.isfinite(distance) else None
     contestants = [facts(entry) for entry in entries]
     return {
+        "what": discipline.what,
+        "measure": discipline.measure,
         "settings": {
-            "loss": plan.loss,
-            "alpha": course.objective.alpha,
+            **discipline.settings(),
             "targets": list(plan.targets),
             "workers": plan.workers,
             "rounds": plan.rounds,
             "limit": plan.limit,
             "seed": plan.seed,
         },
-        "data": {
-            "rows": X.shape[0],
-            "columns": X.shape[1],
-            "nonzeros": int(X.nnz if sparse.issparse(X) else X.size),
-            "dtype": str(X.dtype),
-            "format": "csr" if sparse.issparse(X) else "dense",
-        },
+        "data": discipline.facts(),
         "reference": {
             "objective": course.lowest,
-            "found_by": course.optimum.method
-            if course.lowest == course.optimum.value
+            "found_by": course.reference.method
+            if course.lowest == course.reference.value
             else "a contestant",
-            "method": course.optimum.method,
-            "bound": course.optimum.bound,
-            "seconds": course.optimum.seconds,
-            "at_zero": course.objective(np.zeros(X.shape[1])),
+            "method": course.reference.method,
+            "bound": course.reference.bound,
+            "seconds": course.reference.seconds,
+            "at_zero": discipline.at_start(),
         },
         "versions": outcome.versions() | versions(entries),
         "machine": outcome.machine(),
@@ -135,14 +127,14 @@ def versions(entries: Sequence[Entry]) -> dict[str, str]:
 
 def notes(course: Race) -> list[str]:
     """What makes the result doubtful."""
-    bound, tightest = course.optimum.bound, course.plan.targets[-1]
+    bound, tightest = course.reference.bound, course.plan.targets[-1]
     share = DOUBTFUL * tightest * course.lowest
     found = []
     if bound is None:
         found.append("nobody knows how far the reference is above the optimum")
     elif bound > share:
         found.append(f"the reference may be {bound / course.lowest:.1g} above the optimum")
-    gained = course.optimum.value - course.lowest
+    gained = course.reference.value - course.lowest
     if gained > share:
         found.append(f"a contestant was {gained / course.lowest:.1g} below the reference")
     return found

@@ -14,7 +14,7 @@ from hogshare.barriers import barrier_of, is_free
 from hogshare.engine.stops import Stop
 from hogshare.planes.master import Master
 from hogshare.planes.shared import Shared
-from hogshare.problems.protocol import Problem, has_rows
+from hogshare.problems.protocol import Problem, by_gradient, has_rows
 from hogshare.report import Report
 from hogshare.rules.sgd import SGD
 from hogshare.rules.steps import StepSize
@@ -87,10 +87,11 @@ def asysg_con(
     ``x_{k+1} = x_k - gamma_k sum_{m=1..M} G(x_{k - tau_{k,m}}; xi_{k,m})``.
 
     A message to the master is the sum over its rows of their steps, so that it is made with
-    ``eta0 = step / batch``. Departures: rows come in a permutation per epoch and are not drawn; the
-    last mini-batch of an epoch may have fewer rows, and then counts for less; on sparse rows the l2
-    penalty acts on a row's own features, scaled by how rare they are, which is right on average,
-    and the intercept takes a hundredth of the step.
+    ``eta0 = step / batch``; of a network it is the mean's step already. Departures: rows come in a
+    permutation per epoch and are not drawn; the last mini-batch of an epoch may have fewer rows,
+    and then (but for networks) counts for less; on sparse rows the l2 penalty acts on a row's own
+    features, scaled by how rare they are, which is right on average, and the intercept takes a
+    hundredth of the step.
 
     Examples
     --------
@@ -123,7 +124,7 @@ def asysg_con(
         rule=rule,
         plane=Master(gradients=gradients, cutoff=cutoff, damped=damped),
         n_workers=n_workers,
-        step=dataclasses.replace(steps, eta0=steps.eta0 / batch),
+        step=dataclasses.replace(steps, eta0=steps.eta0 / _summed(problem, batch)),
         stop=stop,
         block=batch,
         **{"gradients": _records_gradients(problem, theory, settings), **settings},
@@ -162,6 +163,16 @@ def _rows_to_learn_from(problem: Problem, stop: Stop) -> int:
     return problem.n_rows - held_out
 
 
+def _summed(problem: Problem, batch: int) -> int:
+    """Rows whose steps a mini-batch adds up: one where its step is that of their mean."""
+    return 1 if by_gradient(problem) and problem.by_mean else batch
+
+
+def _of_a_sum(problem: Problem, steps: StepSize, batch: int) -> float | None:
+    """A constant step for the sum of a mini-batch's gradients."""
+    return steps.eta0 * _summed(problem, batch) / batch if steps.kind == "constant" else None
+
+
 def _records_gradients(problem: Problem, theory: bool, settings: dict[str, Any]) -> bool:
     """Whether the trace shall hold the gradient's norm, for the theory section."""
     if not theory or settings.get("trace") is None:
@@ -194,7 +205,7 @@ def asysg_incon(
         Workers; -1 means all usable cores.
     batch : int, default=1
         M of the paper: gradients computed between two writes. They are summed, so a step size for
-        the mean has to be divided by M.
+        the mean has to be divided by M; but for networks, whose steps are by the mean.
     coordinate : {None, "uniform", "support", "unbiased"}, default=None
         What a write cycle writes. None: all coordinates of the rows, as Hogwild! does. Otherwise
         one, as the paper's algorithm is printed: "uniform" of all n, (13), so that a cycle makes on
@@ -265,7 +276,7 @@ def asysg_incon(
                 consistent=False,
                 n_gradients=batch,
                 coordinate=coordinate,
-                step=steps.eta0 if steps.kind == "constant" else None,
+                step=_of_a_sum(problem, steps, batch),
             ),
             schedule=steps,
             n_training=_rows_to_learn_from(problem, stop),

@@ -5,7 +5,8 @@ Iteration speedup with p workers is ``p * iterations(1) / iterations(p)`` and ti
 iteration is an update of the master (con) or a write cycle (incon). Gradients are real, those of a
 linear problem; block times are drawn. So iteration speedup says what stale gradients cost, and time
 speedup besides what reading, writing and the model's end of the links cost. The papers' tables are
-of networks: numbers to stand beside, not to be met.
+of networks: numbers to stand beside, not to be met. ``hogshare bench speedup --runtime simulator``
+measures those.
 
 With too long a step stale gradients carry the model on like a momentum, and iteration speedup
 exceeds the number of workers before, with a still longer one, nothing converges. The default step
@@ -18,7 +19,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -28,9 +28,9 @@ from hogshare.clockwork.psp import Advance, Result, interval
 from hogshare.problems.protocol import RowProblem
 from hogshare.ranges import count, positive
 from hogshare.report import Report
-from hogshare.simulation.links import Network, message_bytes
-from hogshare.simulation.simulator import Simulator
 from hogshare.solvers import asysg_con, asysg_incon
+from hogshare.studies.clock import LAW, virtual
+from hogshare.studies.papers import tables_of
 
 WORKERS = (1, 2, 4, 8, 16, 32)
 ROWS, FEATURES = 20_000, 100
@@ -39,33 +39,6 @@ EPOCHS = 3
 POINTS = 50  # of the trace, in an epoch
 GAIN = 0.99  # of one worker's: the target
 STEP = {"con": 0.002, "incon": 0.0001}  # of a mean and of a sum over the rows of a gradient
-LAW = "lognormal:1,0.2"
-SHARE = 0.02  # of the mean block time, that reading takes, and writing
-
-PAPER: dict[str, list[dict[str, Any]]] = {
-    "con": [
-        {
-            "what": "LENET, table 1",
-            "workers": [1, 2, 3, 4, 5, 6, 7, 8],
-            "iteration": [1.07, 2.02, 2.77, 3.73, 4.20, 5.82, 6.86, 6.97],
-            "time": [0.98, 1.69, 2.24, 2.96, 3.30, 4.51, 5.29, 2.88],
-        },
-        {
-            "what": "CIFAR10-FULL, table 2",
-            "workers": [1, 2, 3, 4, 5, 6, 7, 8],
-            "iteration": [1.01, 1.93, 2.65, 3.42, 4.27, 4.92, 5.36, 5.96],
-            "time": [1.00, 1.73, 2.28, 2.88, 3.56, 4.07, 4.41, 5.00],
-        },
-    ],
-    "incon": [
-        {
-            "what": "5-layer network, table 4",
-            "workers": [1, 4, 8, 12, 16, 20, 24, 28, 32],
-            "iteration": [1, 3.9, 7.8, 11.6, 15.4, 19.9, 24.1, 28.7, 31.6],
-            "time": [1, 4.0, 8.1, 11.9, 16.3, 19.2, 22.7, 26.1, 29.2],
-        }
-    ],
-}
 
 
 def speedups(
@@ -117,7 +90,7 @@ def speedups(
     >>> [point["x"] for point in result["series"][0]["points"]]
     [1, 4]
     """
-    if algorithm not in PAPER:
+    if algorithm not in STEP:
         raise ValueError(f"algorithm must be 'con' or 'incon'; got {algorithm!r}.")
     for n in workers:
         count(1, **{"every number of workers": n})
@@ -164,7 +137,7 @@ def speedups(
         "title": f"AsySG-{algorithm} on a virtual clock",
         "axes": {"x": "workers", "y": "speedup"},
         "series": [{"what": f"linear, {settings['law']}", "points": points}],
-        "paper": PAPER[algorithm],
+        "paper": tables_of(algorithm),
     }
 
 
@@ -188,18 +161,7 @@ def run(
     seed: int,
 ) -> Report:
     """One run on the virtual clock, with a trace."""
-    block_time = blocktimes.parse(law)
-    per_block = 2 * message_bytes(8 * problem.n_features, problem.n_columns)
-    network = Network()
-    if ceiling is not None:
-        network = Network(ceiling=ceiling * per_block / block_time.mean)
-    simulator = Simulator(
-        block_time=block_time,
-        read_seconds=SHARE * block_time.mean,
-        write_seconds=0.0 if algorithm == "con" else SHARE * block_time.mean,
-        network=network,
-        seed=seed,
-    )
+    simulator = virtual(problem, law, ceiling, by_messages=algorithm == "con", seed=seed)
     solver: Callable[..., Report] = {"con": asysg_con, "incon": asysg_incon}[algorithm]
     return solver(
         problem,

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import dataclass
 
 import numpy as np
 from scipy import optimize, sparse
 
-from hogshare.rivals import interior
-from hogshare.rivals.objective import Objective
+from hogshare.rivals.discipline import Reference
+from hogshare.rivals.linear import interior
+from hogshare.rivals.linear.objective import Objective
 
 # up to here a dense matrix of columns by columns is formed and factorised
 DENSE_COLUMNS = 2000
@@ -32,20 +32,7 @@ COORDINATE_DESCENTS = 3
 COORDINATE_DESCENT_ITERATIONS = 5000
 
 
-@dataclass(frozen=True)
-class Optimum:
-    """The lowest objective that is known.
-
-    `bound` is what `value` may be above the true optimum; None where nobody knows.
-    """
-
-    value: float
-    bound: float | None
-    method: str
-    seconds: float
-
-
-def find(objective: Objective) -> Optimum:
+def find(objective: Objective) -> Reference:
     """Minimise the objective as tightly as float64 allows."""
     begin = time.perf_counter()
     if objective.loss == "log_loss":
@@ -54,7 +41,7 @@ def find(objective: Objective) -> Optimum:
         value, bound, method = interior_point(objective)
     else:
         value, bound, method = coordinate_descent(objective)
-    return Optimum(value, bound, method, time.perf_counter() - begin)
+    return Reference(value, bound, method, time.perf_counter() - begin)
 
 
 def newton(objective: Objective) -> tuple[float, float | None, str]:

@@ -6,13 +6,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hogshare.rivals.contestant import Contestant, Setting
+from hogshare.rivals.contestant import Setting
+from hogshare.rivals.linear.task import Linear
 
 # steps in units of one over the mean squared norm of a row
 STEPS = (1.0, 0.3, 0.1, 0.03, 0.01)
 
 
-class ScikitSGD(Contestant):
+class ScikitSGD(Linear):
     """`SGDClassifier` with every schedule that needs no stop criterion."""
 
     name = "sklearn SGD"
@@ -49,7 +50,7 @@ class ScikitAveragedSGD(ScikitSGD):
     average = True
 
 
-class ScikitLogistic(Contestant):
+class ScikitLogistic(Linear):
     """`LogisticRegression` with one of its solvers, stopped by the number of iterations."""
 
     library = "scikit-learn"
@@ -121,7 +122,7 @@ class ScikitCholesky(ScikitLogistic):
         return f"its Hessian is dense: not for more than {self.most_columns:,} columns"
 
 
-class ScikitLinearSVC(Contestant):
+class ScikitLinearSVC(Linear):
     """`LinearSVC`: LIBLINEAR's coordinate descent on the dual of the hinge loss."""
 
     name = "sklearn LinearSVC"

@@ -13,10 +13,11 @@ import numpy as np
 from scipy import sparse
 
 from hogshare.problems.modules import library
-from hogshare.rivals.contestant import Contestant, Setting
+from hogshare.rivals.contestant import Setting
+from hogshare.rivals.linear.task import Linear
 
 
-class TorchHogwild(Contestant):
+class TorchHogwild(Linear):
     """``torch.optim.SGD`` on mini-batches in every worker; the workers are started beforehand."""
 
     name = "torch Hogwild"
@@ -66,7 +67,7 @@ class TorchHogwild(Contestant):
             pipe.recv()
         return w
 
-    def coef(self, fitted: Any) -> np.ndarray:
+    def model(self, fitted: Any) -> np.ndarray:
         return fitted.numpy()[:, 0].astype(np.float64)
 
     def close(self, prepared: Any) -> None:

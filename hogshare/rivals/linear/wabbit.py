@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from hogshare.rivals.contestant import Contestant, Setting
+from hogshare.rivals.contestant import Setting
+from hogshare.rivals.linear.task import Linear
 
 LOSSES = {"log_loss": "logistic", "hinge": "hinge"}
 
@@ -31,7 +32,7 @@ def write_text(X: Any, y: np.ndarray, path: Path) -> None:
             file.write(f"{label} | {cells}\n")
 
 
-class WabbitSGD(Contestant):
+class WabbitSGD(Linear):
     """Its online updates: adaptive and normalised (the default), or plain."""
 
     name = "vw SGD"
@@ -70,7 +71,7 @@ class WabbitSGD(Contestant):
             extra += ["--l2", repr(self.task.alpha)]
         return Workspace(arg_list=[*arguments, "--passes", str(int(budget)), *extra])
 
-    def coef(self, fitted: Any) -> np.ndarray:
+    def model(self, fitted: Any) -> np.ndarray:
         w = np.array([fitted.get_weight(j) for j in range(self.task.n_columns)])
         fitted.finish()
         return w

@@ -7,13 +7,14 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from hogshare.rivals.contestant import Contestant, Setting
+from hogshare.rivals.contestant import Setting
+from hogshare.rivals.linear.task import Linear
 
 # steps in units of one over the largest smoothness constant of a row, which tick recommends
 STEPS = (1.0, 0.3, 0.1, 0.03, 3.0)
 
 
-class TickSVRG(Contestant):
+class TickSVRG(Linear):
     """Variance-reduced gradients; threads write one vector without locks."""
 
     name = "tick SVRG"
@@ -58,7 +59,7 @@ class TickSVRG(Contestant):
             "print_every": never,
         }
 
-    def coef(self, fitted: Any) -> np.ndarray:
+    def model(self, fitted: Any) -> np.ndarray:
         return np.asarray(fitted, dtype=np.float64)
 
 

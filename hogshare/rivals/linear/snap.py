@@ -10,10 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from hogshare.rivals.contestant import Contestant, Setting
+from hogshare.rivals.contestant import Setting
+from hogshare.rivals.linear.task import Linear
 
 
-class SnapDual(Contestant):
+class SnapDual(Linear):
     """Coordinate ascent on the dual of the log loss, all workers."""
 
     name = "snapml dual"
@@ -37,9 +38,9 @@ class SnapDual(Contestant):
 
     def fit(self, prepared: Any, setting: Setting, budget: float, seed: int) -> Any:
         X, y, snapml = prepared
-        return self.model(snapml, int(budget), seed).fit(X, y)
+        return self.made(snapml, int(budget), seed).fit(X, y)
 
-    def model(self, snapml: Any, epochs: int, seed: int) -> Any:
+    def made(self, snapml: Any, epochs: int, seed: int) -> Any:
         """Make an estimator that runs all its epochs."""
         return snapml.LogisticRegression(dual=self.dual, **self.common(epochs, seed))
 
@@ -68,7 +69,7 @@ class SnapSVM(SnapDual):
     name = "snapml SVM"
     losses = ("hinge",)
 
-    def model(self, snapml: Any, epochs: int, seed: int) -> Any:
+    def made(self, snapml: Any, epochs: int, seed: int) -> Any:
         return snapml.SupportVectorMachine(loss="hinge", **self.common(epochs, seed))
 
 

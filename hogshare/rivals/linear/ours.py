@@ -7,12 +7,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hogshare.rivals.contestant import TOLERANCES, Contestant, Setting
+from hogshare.rivals.contestant import TOLERANCES, Setting
+from hogshare.rivals.linear.task import Linear
 
 LOOSEST = 0.1  # tolerance of `LogisticRegression`: looser ones are met at its first look too
 
 
-class HogshareSGD(Contestant):
+class HogshareSGD(Linear):
     """`hogshare.SGDClassifier` as it comes."""
 
     name = "hogshare SGD"
@@ -28,9 +29,9 @@ class HogshareSGD(Contestant):
 
     def fit(self, prepared: Any, setting: Setting, budget: float, seed: int) -> Any:
         X, y, kind, _ = prepared
-        return self.model(kind, budget, seed, **self.extra).fit(X, y)
+        return self.made(kind, budget, seed, **self.extra).fit(X, y)
 
-    def model(self, kind: Any, budget: float, seed: int, **extra: Any) -> Any:
+    def made(self, kind: Any, budget: float, seed: int, **extra: Any) -> Any:
         """Make an estimator that runs all its epochs."""
         return kind(
             loss=self.task.loss,
@@ -66,7 +67,7 @@ class HogshareLogistic(HogshareSGD):
 
         return X, y, LogisticRegression, None
 
-    def model(self, kind: Any, budget: float, seed: int, **extra: Any) -> Any:
+    def made(self, kind: Any, budget: float, seed: int, **extra: Any) -> Any:
         """Make an estimator that ends by its own criterion."""
         return kind(
             C=self.task.C,
@@ -88,4 +89,4 @@ class HogshareOneVector(HogshareSGD):
     def fit(self, prepared: Any, setting: Setting, budget: float, seed: int) -> Any:
         X, y, kind, Shared = prepared
         extra = {"plane": Shared(exchange=None), "runtime": "threads"}
-        return self.model(kind, budget, seed, **extra).fit(X, y)
+        return self.made(kind, budget, seed, **extra).fit(X, y)

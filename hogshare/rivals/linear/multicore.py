@@ -11,10 +11,11 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from hogshare.rivals.contestant import TOLERANCES, Contestant, Setting
+from hogshare.rivals.contestant import TOLERANCES, Setting
+from hogshare.rivals.linear.task import Linear
 
 
-class LiblinearNewton(Contestant):
+class LiblinearNewton(Linear):
     """``-s 0``: trust-region Newton on the primal of the log loss."""
 
     name = "liblinear Newton"
@@ -43,7 +44,7 @@ class LiblinearNewton(Contestant):
             options += f" -m {setting['threads']}"
         return liblinear.train(problem, options)
 
-    def coef(self, fitted: Any) -> np.ndarray:
+    def model(self, fitted: Any) -> np.ndarray:
         w = np.ctypeslib.as_array(fitted.w, (fitted.nr_feature,)).astype(np.float64)
         # the class of the first row comes first and counts as positive
         return w * float(fitted.label[0])

@@ -1,0 +1,1 @@
+"""The race of linear models."""

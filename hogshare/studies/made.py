@@ -1,0 +1,95 @@
+"""Rows, images and documents that are made, where a bench is given none: the same for a seed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import ndimage, sparse
+
+CENTRES = 4  # of a class; of rows half of them lie opposite of the others
+DISTANCE = 5.0  # of a centre from the origin, where the rows' spread is 1 in every direction
+SMOOTH = 2.0  # places over which a class's images are alike
+NOISE = 1.0  # of a place, where the spread of the images without it is 1
+MOST_SHIFT = 2  # places by which an image is moved
+TOPIC_PRIOR, SHARE_PRIOR = 0.05, 0.1  # of the topics' words and of the documents' topics
+DOCUMENTS_AT_ONCE = 500
+
+
+def mixture(
+    n_rows: int, n_inputs: int, n_classes: int, dtype: Any, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Normal rows around a few centres of each class, which no hyperplane tells apart.
+
+    With every centre the one on the other side of the origin is the same class's.
+
+    Returns
+    -------
+    X : ndarray of shape (n_rows, n_inputs)
+    y : ndarray of int64 of shape (n_rows,)
+        Classes from 0 on, all of which occur.
+    """
+    rng = np.random.default_rng(seed)
+    centres = rng.standard_normal((CENTRES // 2 * n_classes, n_inputs))
+    centres = np.concatenate([centres, -centres])
+    centres *= DISTANCE / np.linalg.norm(centres, axis=1, keepdims=True)
+    which = _drawn(rng, n_rows, n_classes)
+    X = rng.standard_normal((n_rows, n_inputs), dtype=dtype)
+    X += centres.astype(dtype)[which]
+    return X, which % n_classes
+
+
+def images(
+    n_rows: int, shape: tuple[int, int, int], n_classes: int, dtype: Any, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Smooth pictures of each class, moved by a few places, with noise.
+
+    Parameters
+    ----------
+    shape : (int, int, int)
+        Height, width and channels.
+
+    Returns
+    -------
+    X : ndarray of shape (n_rows, height * width * channels)
+    y : ndarray of int64 of shape (n_rows,)
+    """
+    rng = np.random.default_rng(seed)
+    pictures = rng.standard_normal((CENTRES * n_classes, *shape))
+    pictures = ndimage.gaussian_filter(pictures, (0.0, SMOOTH, SMOOTH, 0.0), mode="wrap")
+    pictures /= pictures.std()
+    which = _drawn(rng, n_rows, n_classes)
+    X = NOISE * rng.standard_normal((n_rows, *shape), dtype=dtype)
+    shifts = rng.integers(-MOST_SHIFT, MOST_SHIFT + 1, (n_rows, 2))
+    for image, picture, (down, across) in zip(X, which, shifts.tolist(), strict=True):
+        image += np.roll(pictures[picture], (down, across), axis=(0, 1))
+    return X.reshape(n_rows, -1), which % n_classes
+
+
+def _drawn(rng: np.random.Generator, n_rows: int, n_classes: int) -> np.ndarray:
+    """Which centre each row is of; the first rows are of all classes."""
+    which = rng.integers(CENTRES * n_classes, size=n_rows)
+    which[:n_classes] = np.arange(n_classes)[:n_rows]
+    return which
+
+
+def documents(
+    n_documents: int, n_words: int = 2000, n_topics: int = 20, length: float = 100.0, seed: int = 0
+) -> sparse.csr_array:
+    """Documents by the model that topics assume.
+
+    Returns
+    -------
+    csr_array of float64 of shape (n_documents, n_words)
+        How often each word is in each document, at least one of them in every document.
+    """
+    rng = np.random.default_rng(seed)
+    topics = rng.dirichlet(np.full(n_words, TOPIC_PRIOR), n_topics)
+    parts = []
+    for first in range(0, n_documents, DOCUMENTS_AT_ONCE):
+        n = min(DOCUMENTS_AT_ONCE, n_documents - first)
+        likely = rng.dirichlet(np.full(n_topics, SHARE_PRIOR), n) @ topics
+        likely /= likely.sum(axis=1, keepdims=True)
+        lengths = np.maximum(1, rng.poisson(length, n))
+        parts.append(sparse.csr_array(rng.multinomial(lengths, likely).astype(float)))
+    return sparse.csr_array(sparse.vstack(parts))
