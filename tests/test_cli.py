@@ -461,6 +461,11 @@ def warmed(tmp_path, seams, monkeypatch):
 
 
 @compiles
+def test_a_rule_for_gradients_is_not_warmed(capsys):
+    code, _, err = run(capsys, "warm", "--rule", "adam")
+    assert code == 2 and "take sgd, sdca, saga or auto" in err
+
+
 def test_a_second_warm_up_has_nothing_to_do(capsys, seams, warmed):
     folder, fitted = warmed
     code, _, err = run(capsys, "warm", "ridge", "SGDClassifier")
@@ -743,6 +748,29 @@ def test_what_is_no_rating_is_told(capsys, tmp_path, text, told):
     code, _, err = run(capsys, "fit", path, *arguments)
     assert code == 1 and told in err
     assert not (tmp_path / "m.npz").exists()
+
+
+def test_yes_and_no_are_fitted_and_predicted(capsys, tmp_path):
+    rng = np.random.default_rng(0)
+    users, items = rng.integers(30, size=900), rng.integers(20, size=900)
+    likes = rng.normal(size=30)[users] + rng.normal(size=20)[items] > 0.0
+    data, model = tmp_path / "r.csv", tmp_path / "m.npz"
+    lines = zip(users, items, likes.astype(int), strict=True)
+    data.write_text("".join(f"u{u},{i},{r}\n" for u, i, r in lines))
+    arguments = "fit", data, "--estimator", "factorisation", "--model", model, "--seed", 0
+    code, out, err = run(capsys, *arguments, "--loss", "logistic", "--n-factors", 2, "--n-jobs", 1)
+    assert code == 0 and re.search(r"^loss +logistic$", out, re.MULTILINE), err
+    code, out, err = run(capsys, "predict", model, data)
+    told = np.array([float(line) for line in out.splitlines()])
+    assert told.min() > 0.0 and told.max() < 1.0
+    assert np.mean((told > 0.5) == likes) > 0.85
+    code, _, err = run(capsys, *arguments, "--loss", "hinge")
+    assert code == 2 and "squared_error, logistic" in err
+    write_ratings(data)
+    code, _, err = run(capsys, *arguments, "--loss", "logistic")
+    assert code == 1 and "takes ratings from 0 (no) to 1 (yes)" in err
+    code, _, err = run(capsys, *arguments[:3], "sgd", *arguments[4:], "--loss", "logistic")
+    assert code == 2 and "not for" in err
 
 
 @pytest.mark.parametrize(

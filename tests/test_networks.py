@@ -13,8 +13,8 @@ from sklearn.datasets import load_digits
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from hogshare import BSP, SGD, Adam, Master, Shared, Simulator, problems, solve
-from hogshare.problems import Convolution, Dense, LocalResponse, Pooling
+from hogshare import BSP, SGD, Adam, Master, Shared, Simulator, StepSize, problems, solve
+from hogshare.problems import Convolution, Dense, LocalResponse, Params, Pooling
 from hogshare.runtimes.luggage import packed
 
 DRAWS = np.random.default_rng(0)
@@ -292,6 +292,72 @@ def test_more_workers_come_as_far(plane):
         for n in (1, 2, 4)
     ]
     assert max(reached) < 1.1 * min(reached) < 0.13
+
+
+FALLING = {
+    "plain": (SGD(batch=32), 0.1),
+    "momentum": (SGD(batch=32, momentum=0.9), 0.01),
+    "ahead": (SGD(batch=32, momentum=0.9, nesterov=True), 0.01),
+    "adam": (Adam(batch=32), 0.001),
+}
+
+
+@pytest.mark.parametrize("rule", FALLING)
+def test_as_many_epochs_are_as_good_by_many_workers(rule):
+    """Within 1 %, in rounds, which repeat: the median of seeds."""
+    rule, eta = FALLING[rule]
+    problem = problems.network(DIGITS.astype(np.float32), LABELS, (32,))
+    n = float(problem.n_rows)
+    run = {"rule": rule, "barrier": BSP(), "runtime": Simulator(seed=0), "stop": 20}
+    run["step"] = StepSize("invscaling", eta * n**0.5, 0.5)
+
+    def reached(n_workers):
+        starts = [Params(problem.start(seed), n) for seed in range(3)]
+        reports = [
+            solve(problem, start=start, seed=seed, n_workers=n_workers, **run)
+            for seed, start in enumerate(starts)
+        ]
+        return np.array([problem.objective(report.model.params) for report in reports])
+
+    alone = reached(1)
+    assert np.median(alone) < 0.5
+    for n_workers in (2, 4, 8):
+        assert np.median(reached(n_workers) / alone) == pytest.approx(1.0, abs=0.012)
+
+
+@pytest.mark.parametrize("n_workers", [1, 2, 5, 10, 16])
+def test_momentum_moves_as_far_and_as_late_by_many_workers(n_workers):
+    """By taking a gradient of one step, and then none, from a velocity of zeros."""
+    eta, share = 0.1, 0.9
+    rule = SGD(momentum=share).among(n_workers)
+    state, moves = {"velocity": np.zeros(1)}, []
+    for step in range(400):
+        gradient = np.array([1.0 if step == 0 else 0.0])
+        rule.step(gradient, eta, state)
+        moves.append(gradient[0])
+    moves = np.array(moves)
+    assert moves.sum() == pytest.approx(eta / (1.0 - share))
+    # a worker's steps are n of the run's apart, and a gradient was read n - 1 before its own
+    late = (moves * np.arange(400)).sum() / moves.sum() * n_workers + n_workers - 1
+    assert late == pytest.approx(max(share / (1.0 - share), n_workers - 1))
+
+
+def test_adam_is_a_word():
+    run = {"step": 0.003, "stop": 1, "seed": 0}
+    told, said = (solve(digits(), rule=rule, **run) for rule in (Adam(), " ADAM"))
+    np.testing.assert_array_equal(told.model.params, said.model.params)
+    with pytest.raises(ValueError, match="use one of those, or state the problem by its gradient"):
+        solve(problems.linear(X, TARGETS["binary"]), rule="adam")
+
+
+def test_a_rule_among_others_is_of_the_same_settings_and_state():
+    rule = SGD(batch=8, momentum=0.5, nesterov=True, weight_decay=0.1, clip=2.0)
+    mine = rule.among(4)
+    assert (mine.batch, mine.weight_decay, mine.clip, mine.nesterov) == (8, 0.1, 2.0, True)
+    assert mine.momentum == 0.0 and rule.momentum == 0.5
+    assert rule.among(1) is rule and SGD(batch=8).among(4) == SGD(batch=8)
+    betas = [(mine.beta_1, mine.beta_2) for mine in (Adam().among(4), Adam().among(20))]
+    np.testing.assert_allclose(betas, [(0.6, 0.996), (0.0, 0.98)])
 
 
 @pytest.mark.parametrize("rule", [SGD(batch=20), Adam(batch=20)], ids=repr)

@@ -120,9 +120,11 @@ def add_estimator_options(parser: Any) -> None:
 
     add(
         "--loss",
-        choices=losses,
+        choices=tuple(dict.fromkeys((*losses, *options.RATINGS_LOSSES))),
         metavar="LOSS",
-        help=f"sgd: {', '.join(losses)} (default: hinge for classes, squared_error for numbers)",
+        help=f"sgd: {', '.join(losses)} (default: hinge for classes, squared_error for numbers); "
+        f"factorisation: {', '.join(options.RATINGS_LOSSES)} (default: squared_error), the latter "
+        "for ratings from 0 to 1",
     )
     add("--penalty", choices=("l2", "l1", "elasticnet", "none"), help="sgd (default: l2)")
     add(

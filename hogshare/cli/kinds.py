@@ -29,12 +29,15 @@ class Kind:
         Whether it learns from labels.
     always : dict
         Parameters that the command sets.
+    losses : tuple of str
+        What --loss may be, if not what it may be for the task.
     """
 
     classes: dict[str, str]
     options: tuple[str, ...]
     labelled: bool = True
     always: dict[str, Any] = field(default_factory=dict)
+    losses: tuple[str, ...] = ()
 
 
 KINDS = {
@@ -64,7 +67,11 @@ KINDS = {
         {"classification": "MLPClassifier", "regression": "MLPRegressor"},
         ("hidden", "activation", "alpha", "epochs", "tol", "batch_size"),
     ),
-    "factorisation": Kind({"regression": "MatrixFactorization"}, ("alpha", "epochs", "n_factors")),
+    "factorisation": Kind(
+        {"regression": "MatrixFactorization"},
+        ("loss", "alpha", "epochs", "n_factors"),
+        losses=options.RATINGS_LOSSES,
+    ),
 }
 # what to take instead of an option that an estimator does not have
 SQUARED = "its loss is the squared error; --estimator sgd has others"
@@ -89,7 +96,6 @@ INSTEAD = {
     ("mlp", "loss"): "it is log_loss for classes and the squared error for numbers",
     ("mlp", "penalty"): "its penalty is l2",
     ("mlp", "learning_rate"): "its steps are Adam's",
-    ("factorisation", "loss"): SQUARED,
     ("factorisation", "penalty"): "its penalty is l2",
     ("factorisation", "tol"): "it ends after --epochs",
 }
@@ -173,10 +179,12 @@ def check_task(args: Any, task: str) -> None:
     named = given(args)
     if task == "regression" and "class_weight" in named:
         raise options.WrongCommandLine("--class-weight is for classes, and this is a regression")
-    losses = options.LOSSES.get(task, ())
+    own = KINDS[args.estimator].losses
+    losses = own or options.LOSSES.get(task, ())
     if "loss" in named and named["loss"] not in losses:
+        what = f"--estimator {args.estimator}" if own else task
         raise options.WrongCommandLine(
-            f"--loss {named['loss']} is not for {task}; choose from {', '.join(losses)}"
+            f"--loss {named['loss']} is not for {what}; choose from {', '.join(losses)}"
         )
     if args.estimator == "sgd":
         _check_rate(named, task)

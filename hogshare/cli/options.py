@@ -20,6 +20,7 @@ LOSSES = {
         *("squared_error", "huber", "epsilon_insensitive", "squared_epsilon_insensitive"),
     ),
 }
+RATINGS_LOSSES = ("squared_error", "logistic")
 LEARNING_RATES = ("auto", "constant", "optimal", "invscaling", "adaptive", "pa1", "pa2")
 RUNTIMES = ("auto", "caller", "threads", "processes")
 DATA_HELP = (

@@ -150,6 +150,7 @@ def fit(args: Any) -> int:
             ("users", cell(len(estimator.users_))),
             ("items", cell(len(estimator.items_))),
             ("ratings", cell(len(found.values))),
+            ("loss", estimator.loss),
             ("alpha", cell(estimator.alpha_)),
             ("workers", cell(report.n_workers)),
             ("epochs", cell(estimator.n_iter_)),

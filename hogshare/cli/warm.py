@@ -273,13 +273,18 @@ def composition(args: Any) -> dict[str, Any]:
     Raises
     ------
     WrongCommandLine
-        If the master's plane is to have an exchange.
+        If the master's plane is to have an exchange, or the rule is not for rows.
     """
     import hogshare
     from hogshare import barriers
     from hogshare.solvers import choices
 
     word = args.rule or "sgd"
+    if word != choices.AUTO and not choices.RULES[word].has_kernels:
+        raise options.WrongCommandLine(
+            f"--rule {word} makes steps of gradients, and what is compiled here is for the rows of "
+            "linear problems: take sgd, sdca, saga or auto"
+        )
     rule = word if word == choices.AUTO else choices.RULES[word]()
     exchange = getattr(args, "exchange", "auto")
     if args.plane == "master":

@@ -88,7 +88,7 @@ class BlockWorker(Worker):
         super().__init__(session, me)
         outside = session.outside
         assert outside is not None
-        self.rule = outside.rule
+        self.rule = outside.rule.among(session.settings.n_workers)
         self.state = State(session.arrays, me)
         self.kept = (self.state,) if self.state else ()
         self.call: Caller | None = None

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from hogshare import ranges
 from hogshare.kernels import descents
-from hogshare.rules.options import keep_options
+from hogshare.rules.options import keep_options, shortened
 from hogshare.rules.protocol import Descent, Rule
 from hogshare.rules.rowmemory import Shapes
 
@@ -20,7 +20,9 @@ class Adam(Rule):
     """Each number moves by its gradients' running mean, over the root of that of their squares.
 
     For problems by a gradient: networks, modules of torch, gradients of one's own. The means are
-    each worker's own, of the gradients that it has computed.
+    each worker's own, of the gradients that it has computed. Each of n workers leaves ``1 - n (1 -
+    beta)`` of them at a step, at least 0, so that they are of as many steps of the run as with one
+    worker (`hogshare.rules.options.shortened`).
 
     Parameters
     ----------
@@ -73,6 +75,13 @@ class Adam(Rule):
         """Both means, and how many steps they are of."""
         mean = (n_params,), "vector"
         return {"mean": mean, "square": mean, "steps": ((1,), "int64")}
+
+    def among(self, n_workers: int) -> Adam:
+        """Means that are as long as one worker's, counted in steps of all workers."""
+        if n_workers == 1:
+            return self
+        beta_1, beta_2 = (shortened(beta, n_workers) for beta in (self.beta_1, self.beta_2))
+        return replace(self, beta_1=beta_1, beta_2=beta_2)
 
     def descent(self, eta: float, *state: Any) -> Descent:
         """By both means, after one step more."""

@@ -177,6 +177,24 @@ class Rule:
         """
         return {}
 
+    def among(self, n_workers: int) -> Rule:
+        """The rule as each of so many workers takes it; by default itself.
+
+        For what goes by how many steps a run takes meanwhile, of which a worker sees its own: with
+        n workers those are one in n.
+
+        Parameters
+        ----------
+        n_workers : int
+            That start.
+
+        Returns
+        -------
+        Rule
+            One whose `state` is this one's.
+        """
+        return self
+
     def step(self, gradient: np.ndarray, eta: float, *state: Any, **others: Any) -> None:
         """Make a step of a gradient, in place: what is then subtracted from the vector.
 

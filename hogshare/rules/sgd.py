@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -10,7 +11,7 @@ import numpy as np
 from hogshare import ranges
 from hogshare.kernels import descents
 from hogshare.rules.chosen import Chosen
-from hogshare.rules.options import keep_options
+from hogshare.rules.options import keep_options, shortened
 from hogshare.rules.protocol import Descent, Rule
 from hogshare.rules.rowmemory import Shapes
 from hogshare.words import nearest
@@ -40,8 +41,8 @@ class SGD(Rule):
         "unbiased" the same times their number, which makes the expected step that of the summed
         gradient. Needs ``Shared(exchange=None)``. A block is then one mini-batch.
     momentum : float, default=0.0
-        Share of a worker's last step that its next one begins with, from 0 to 1. This and what
-        follows is for problems by a gradient.
+        Share of a run's last step that its next one begins with, from 0 to 1; see the notes for
+        several workers. This and what follows is for problems by a gradient.
     nesterov : bool, default=False
         Whether a step looks ahead by as much of the next one.
     weight_decay : float, default=0.0
@@ -51,8 +52,11 @@ class SGD(Rule):
 
     Notes
     -----
-    Source of `batch` and `coordinate`: Lian, Huang, Li and Liu 2015, section 4. A worker's momentum
-    is its own, of the gradients that it has computed; others see its steps.
+    Source of `batch` and `coordinate`: Lian, Huang, Li and Liu 2015, section 4. A worker's velocity
+    is its own, of the gradients that it has computed; others see its steps. Each of n workers keeps
+    ``1 - n (1 - momentum)`` of it, at least 0, with steps as much longer as a gradient then moves
+    the vector less often. So a gradient counts as much as with one worker, ``eta / (1 - momentum)``
+    in all, and as late, staleness included (`hogshare.rules.options.shortened`).
 
     Examples
     --------
@@ -68,6 +72,7 @@ class SGD(Rule):
     nesterov: bool = False
     weight_decay: float = 0.0
     clip: float | None = None
+    gain: ClassVar[float] = 1.0  # of steps by a velocity, of which a worker among others keeps less
     has_kernels: ClassVar[bool] = True
     descends: ClassVar[bool] = True
 
@@ -85,13 +90,23 @@ class SGD(Rule):
         """With momentum a velocity for each number of the vector."""
         return {"velocity": ((n_params,), "vector")} if self.momentum else {}
 
+    def among(self, n_workers: int) -> SGD:
+        """A velocity that is as long as one worker's, counted in steps of all workers."""
+        if n_workers == 1 or not 0.0 < self.momentum < 1.0:
+            return self
+        mine = copy(self)
+        kept = shortened(self.momentum, n_workers)
+        object.__setattr__(mine, "momentum", kept)  # no momentum is one, too, with nesterov=True
+        object.__setattr__(mine, "gain", (1.0 - kept) / (1.0 - self.momentum))
+        return mine
+
     def descent(self, eta: float, *state: Any) -> Descent:
         """Plain, or by the velocity."""
         if not state:
             return descents.PLAIN, None, None, eta, 0.0, 0.0, 0.0
         velocity = state[0]["velocity"]
         kind = descents.AHEAD if self.nesterov else descents.HEAVY
-        return kind, velocity, velocity, eta, float(self.momentum), 0.0, 0.0
+        return kind, velocity, velocity, self.gain * eta, float(self.momentum), 0.0, 0.0
 
     def step(self, gradient: np.ndarray, eta: float, *state: Any, **others: Any) -> None:
         """The gradient times the step size, or the velocity that it changes."""

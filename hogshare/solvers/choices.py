@@ -23,6 +23,7 @@ from hogshare.kernels import schedules
 from hogshare.planes import Master, Plane, Shared
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import Problem, RowProblem, has_rows
+from hogshare.rules.adam import Adam
 from hogshare.rules.automatic import automatic_rule
 from hogshare.rules.protocol import Rule
 from hogshare.rules.saga import SAGA
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from hogshare.simulation.simulator import Simulator
 
 AUTO, SIMULATOR = "auto", "simulator"
-RULES: dict[str, type[Rule]] = {"sgd": SGD, "sdca": SDCA, "saga": SAGA}
+RULES: dict[str, type[Rule]] = {"sgd": SGD, "sdca": SDCA, "saga": SAGA, "adam": Adam}
 PLANES: dict[str, type[Plane]] = {"shared": Shared, "master": Master}
 KNOWN: dict[str, tuple[str, ...]] = {
     "rule": (AUTO, *RULES),
@@ -103,7 +104,7 @@ def rule_of(rule: Any, problem: Problem, shuffle: bool, start: Model | None) -> 
         return automatic_rule(problem, shuffle, from_anywhere=forgetful)
     if isinstance(rule, type) and issubclass(rule, Rule) and rule not in RULES.values():
         return rule()
-    return _made("rule", rule, RULES, "SGD(), SDCA(), SAGA()")
+    return _made("rule", rule, RULES, "SGD(), SDCA(), SAGA(), Adam()")
 
 
 def plane_of(plane: Any) -> Plane:

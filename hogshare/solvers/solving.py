@@ -85,10 +85,10 @@ def solve(
         `hogshare.problems.user` or a class derived from `hogshare.problems.GradientProblem`.
     *others
         Nothing: all other arguments are named.
-    rule : SGD, SDCA, SAGA, {"sgd", "sdca", "saga", "auto"}, default=SGD()
+    rule : SGD, SDCA, SAGA, Adam, {"sgd", "sdca", "saga", "adam", "auto"}, default=SGD()
         How a block of rows becomes a step. "auto" is `SDCA` or `SAGA`, whichever suits the problem:
         no step size to choose, for any loss but the perceptron's, with private copies. For a
-        gradient of one's own `SGD`, or a rule of one's own (`hogshare.Rule`).
+        gradient `SGD`, `Adam`, or a rule of one's own (`hogshare.Rule`).
     plane : Shared, Master, {"shared", "master"}, default=Shared()
         Where the model lives; or a plane of one's own (`hogshare.Plane`).
     barrier : Barrier, callable or str, default=ASP()
