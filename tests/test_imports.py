@@ -57,6 +57,7 @@ LEVELS = {
     "runtimes": 5,
     "solver_report": 5,
     "report": 6,
+    "tasks": 6,
     "solvers": 7,
     "estimators": 8,
     "studies": 8,
@@ -206,7 +207,18 @@ def test_planes_do_not_import_each_other(path):
 
 @pytest.mark.parametrize(
     "library",
-    ["matplotlib", "rich", "mpi4py", "torch", "snapml", "liblinear", "tick", "vowpalwabbit"],
+    [
+        "matplotlib",
+        "rich",
+        "mpi4py",
+        "torch",
+        "dask",
+        "distributed",
+        "snapml",
+        "liblinear",
+        "tick",
+        "vowpalwabbit",
+    ],
 )
 def test_optional_libraries_have_one_door(library):
     doors = set()
