@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from hogshare.simulation import Simulator
     from hogshare.solver_report import SolverReport
     from hogshare.solvers import asaga, asysg_con, asysg_incon, prox_asaga, replay, solve
+    from hogshare.tasks import AsyncContext
 
 # a library says nothing unless its user listens
 logging.getLogger("hogshare").addHandler(logging.NullHandler())
@@ -51,6 +52,7 @@ logging.getLogger("hogshare").addHandler(logging.NullHandler())
 _PLACES = {
     "ASP": "barriers",
     "Adam": "rules",
+    "AsyncContext": "tasks",
     "BSP": "barriers",
     "Checkpoint": "engine.checkpoints",
     "ElasticNet": "estimators",
@@ -109,6 +111,7 @@ __all__ = [
     "SGD",
     "SSP",
     "Adam",
+    "AsyncContext",
     "Checkpoint",
     "ElasticNet",
     "Fraction",

@@ -1,22 +1,16 @@
-"""The executors' contract: the same tests on threads, processes, the virtual clock and Dask.
+"""The executors' contract: the same tests on all of them (`executors.py`)."""
 
-Whoever adds an executor adds a line to `MADE`.
-"""
-
-import gc
-import importlib.util
 import os
 import signal
 import threading
 import time
-import warnings
 from operator import add
 
 import numpy as np
 import pytest
+from executors import KINDS, MADE, client  # noqa: F401
 
 from hogshare import Simulator
-from hogshare.simulation import Constant
 from hogshare.tasks.blocks import Block
 from hogshare.tasks.draws import drawn_rows
 from hogshare.tasks.executor import Back, Lost
@@ -26,32 +20,9 @@ from hogshare.tasks.plans import Plan
 from hogshare.tasks.shelf import Shelf
 from hogshare.tasks.work import Task, Value
 
-HAS_DASK = importlib.util.find_spec("distributed") is not None
-NEEDS_DASK = pytest.mark.skipif(not HAS_DASK, reason="needs distributed")
-MADE = {
-    "threads": lambda request: "threads",
-    "processes": lambda request: "processes",
-    "simulator": lambda request: Simulator(block_time=Constant(1.0)),
-    "dask": lambda request: request.getfixturevalue("client"),
-}
-KINDS = [pytest.param(k, marks=[NEEDS_DASK] * (k == "dask")) for k in MADE]
 PATIENCE = 60.0
 
 X = np.arange(24.0).reshape(12, 2)
-
-
-@pytest.fixture(scope="module")
-def client():
-    """A cluster of two processes, as on two machines."""
-    from distributed import Client, LocalCluster
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
-        with LocalCluster(processes=True, silence_logs=50, **options) as cluster:
-            with Client(cluster) as client:
-                yield client
-        gc.collect()
 
 
 @pytest.fixture(params=KINDS)
@@ -210,7 +181,7 @@ def test_what_cannot_be_pickled_is_refused_before_it_goes():
     try:
         lock = threading.Lock()
         put(shelf, lambda rows: lock.acquire())
-        with pytest.raises(ValueError, match="cannot be sent .* use workers='threads'"):
+        with pytest.raises(ValueError, match=r"cannot be sent .* use workers='threads'"):
             executor.submit(0, task(0))
         assert executor.poll(None) == []
     finally:

@@ -125,8 +125,8 @@ class Collection:
         ----------
         f : callable
             ``f(rows, *values)``, where rows is ``(X, y)``, or X where there is no y, and values are
-            the broadcasts' arrays, which are read-only; or a problem's ``problem.gradient``, which
-            gives the sum of the gradients of the drawn rows, by its kernel, with one broadcast. A
+            the broadcasts' arrays, which are read-only; or a problem, or its ``problem.gradient``,
+            which gives the sum of the gradients of the drawn rows, by its kernel. A
             function is sent to workers once: what changes from task to task goes by a broadcast.
         *broadcasts : Broadcast
         each : {"block", "row"}, default="block"
@@ -139,17 +139,18 @@ class Collection:
         -------
         Collection
         """
-        owner = getattr(f, "__self__", None)
-        if getattr(f, "__name__", "") == "gradient" and hasattr(owner, "objective_at"):
-            n_rows = getattr(owner, "n_rows", None)
-            if n_rows != self.n_rows:
+        problem = self._problem_of(f)
+        if problem is not None:
+            if problem.n_rows != self.n_rows:
                 raise ValueError(
-                    f"the problem has {n_rows} rows, and the collection {self.n_rows}: they have "
-                    "to be the same rows, in the same order."
+                    f"the problem has {problem.n_rows} rows, and the collection {self.n_rows}: "
+                    "they have to be the same rows, in the same order."
                 )
-            if each != "block" or history:
-                raise ValueError("a problem's gradient is one of blocks, and has no history.")
-            return self._mapped(GradientOf(f), broadcasts, with_index=True)
+            if each != "block" or history or len(broadcasts) != 1:
+                raise ValueError(
+                    "a problem's gradient is one of blocks, at one broadcast, and has no history."
+                )
+            return self._mapped(GradientOf(problem), broadcasts, with_index=True)
         return self._mapped(f, broadcasts, each=each, history=history)
 
     def map_with_index(
@@ -232,6 +233,16 @@ class Collection:
                 raise TypeError(f"{name} must be a function of two values; got {op!r}.")
         plan = self._planned(aggregate=(zero, seq_op, comb_op))
         return self.owner.hand_out(self, plan, self.broadcasts, timeout)
+
+    def _problem_of(self, f: Any) -> Any:
+        """The problem whose gradient is meant, if one is."""
+        if hasattr(f, "objective_at"):
+            return f
+        owner = getattr(f, "__self__", None)
+        if getattr(f, "__name__", "") == "gradient" and hasattr(owner, "objective_at"):
+            return owner
+        own = getattr(self.data, "problem", None)  # whose gradient may be a function of the user's
+        return own if own is not None and getattr(own, "gradient", None) is f else None
 
     def _mapped(self, f: Any, broadcasts: tuple[Any, ...], **how: Any) -> Collection:
         if self.is_mapped:

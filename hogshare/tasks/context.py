@@ -162,7 +162,7 @@ class AsyncContext:
         parts = None if adopt is None or partitions is not None else adopt(X, y)
         if parts is None:
             parts = parts_of(X, y, loaders, partitions, len(executor.workers))
-        data = Data(self._n_data, parts)
+        data = Data(self._n_data, parts, X if hasattr(X, "objective_at") else None)
         self._n_data += 1
         self._shelf.put(data.key, parts)
         if isinstance(parts, LoadedParts):

@@ -26,7 +26,7 @@ from hogshare.tasks.executor import Back, Event, Executor, Joined, Lost
 from hogshare.tasks.gate import Gate
 from hogshare.tasks.ownership import owner_of
 from hogshare.tasks.partitions import Partitions
-from hogshare.tasks.plans import ADDS, Plan
+from hogshare.tasks.plans import ADDS, Plan, shape_of
 from hogshare.tasks.progress import Progress
 from hogshare.tasks.results import Failure, Result, TaskError
 from hogshare.tasks.shelf import Shelf
@@ -45,6 +45,7 @@ class Data:
 
     number: int
     parts: Partitions
+    problem: Any = None  # whose rows these are the numbers of
 
     @property
     def key(self) -> Key:
@@ -116,7 +117,7 @@ class Dispatch:
         self._taken: set[tuple[int, int]] = set()  # partitions in a task
         self._again: deque[int] = deque()
         self._plans: dict[Any, tuple[Key, Plan]] = {}
-        self._shapes: dict[Key, tuple[int, ...]] = {}
+        self._shapes: dict[Key, tuple[int, ...] | None] = {}
         self._n_plans = 0
         for worker in executor.workers:
             self.progress.join(worker, executor.now())
@@ -393,7 +394,7 @@ class Dispatch:
         plan = self.shelf.things[task.plan]
         if plan.op not in ADDS:
             return None
-        shape = np.shape(outcome.value)
+        shape = shape_of(outcome.value)
         expected = self._shapes.setdefault(task.plan, shape)
         if shape == expected:
             return None

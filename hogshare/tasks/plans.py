@@ -91,12 +91,17 @@ class Plan:
 
     def _of_two(self, left: Any, right: Any) -> Any:
         assert self.op is not None
-        if self.op in ADDS and np.shape(left) != np.shape(right):
+        if self.op in ADDS and shape_of(left) != shape_of(right):
             raise ValueError(
-                f"values of shapes {np.shape(left)} and {np.shape(right)} are to be added: the "
+                f"values of shapes {shape_of(left)} and {shape_of(right)} are to be added: the "
                 "function has to return the same shape for all rows"
             )
         return self.op(left, right)
+
+
+def shape_of(value: Any) -> tuple[int, ...] | None:
+    """Of an array or a number; None of anything else, such as a list, which `add` appends to."""
+    return np.shape(value) if isinstance(value, np.ndarray | np.generic | complex) else None
 
 
 def _same(thing: Any) -> Any:
@@ -108,25 +113,38 @@ def _same(thing: Any) -> Any:
     return thing
 
 
-@dataclass(frozen=True)
 class GradientOf:
     """A problem's own gradient as the function of a block of its row numbers.
 
+    Two of one problem are one: it is sent to workers once.
+
     Parameters
     ----------
-    gradient : callable
-        ``gradient(w, rows, out)`` of a problem, which adds to `out`.
+    problem : LinearProblem or GradientProblem
     """
 
-    gradient: Callable[..., Any]
+    def __init__(self, problem: Any) -> None:
+        self.problem = problem
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, GradientOf) and other.problem is self.problem
+
+    def __hash__(self) -> int:
+        return id(self.problem)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # a problem by a gradient is sent without its objective, which workers do not ask for
+        sent = getattr(self.problem, "for_process", lambda: self.problem)()
+        return {"problem": sent}
 
     @property
     def users(self) -> tuple[Any, ...]:
         """What of it is the user's."""
-        return (self.gradient,)
+        found: tuple[Any, ...] = getattr(self.problem, "users", (self.problem,))
+        return found
 
     def __call__(self, index: np.ndarray, rows: Any, w: np.ndarray) -> np.ndarray:
         """The sum of the rows' gradients."""
-        out = np.zeros_like(w)
-        self.gradient(w, index, out)
+        out = np.zeros(len(w))
+        self.problem.gradient(w, index, out)
         return out
