@@ -114,7 +114,7 @@ class Collection:
 
     def map(
         self,
-        f: Callable[..., Any],
+        f: Any,
         *broadcasts: Broadcast,
         each: str = "block",
         history: bool = False,
@@ -123,7 +123,7 @@ class Collection:
 
         Parameters
         ----------
-        f : callable
+        f : callable or problem
             ``f(rows, *values)``, where rows is ``(X, y)``, or X where there is no y, and values are
             the broadcasts' arrays, which are read-only; or a problem, or its ``problem.gradient``,
             which gives the sum of the gradients of the drawn rows, by its kernel. A
