@@ -43,7 +43,19 @@ if TYPE_CHECKING:
     from hogshare.shm.sharing import share
     from hogshare.simulation import Simulator
     from hogshare.solver_report import SolverReport
-    from hogshare.solvers import asaga, asysg_con, asysg_incon, prox_asaga, replay, solve
+    from hogshare.solvers import (
+        asaga,
+        asaga_tasks,
+        asgd,
+        asysg_con,
+        asysg_incon,
+        prox_asaga,
+        replay,
+        saga_rounds,
+        sgd_rounds,
+        solve,
+    )
+    from hogshare.tasks import AsyncContext
 
 # a library says nothing unless its user listens
 logging.getLogger("hogshare").addHandler(logging.NullHandler())
@@ -51,6 +63,7 @@ logging.getLogger("hogshare").addHandler(logging.NullHandler())
 _PLACES = {
     "ASP": "barriers",
     "Adam": "rules",
+    "AsyncContext": "tasks",
     "BSP": "barriers",
     "Checkpoint": "engine.checkpoints",
     "ElasticNet": "estimators",
@@ -85,6 +98,8 @@ _PLACES = {
     "Throttled": "barriers",
     "Until": "planes",
     "asaga": "solvers",
+    "asaga_tasks": "solvers",
+    "asgd": "solvers",
     "asysg_con": "solvers",
     "asysg_incon": "solvers",
     "datasets": "datasets",
@@ -92,7 +107,9 @@ _PLACES = {
     "problems": "problems",
     "prox_asaga": "solvers",
     "replay": "solvers",
+    "saga_rounds": "solvers",
     "save": "saving",
+    "sgd_rounds": "solvers",
     "share": "shm.sharing",
     "simulation": "simulation",
     "solve": "solvers",
@@ -109,6 +126,7 @@ __all__ = [
     "SGD",
     "SSP",
     "Adam",
+    "AsyncContext",
     "Checkpoint",
     "ElasticNet",
     "Fraction",
@@ -137,6 +155,8 @@ __all__ = [
     "Until",
     "__version__",
     "asaga",
+    "asaga_tasks",
+    "asgd",
     "asysg_con",
     "asysg_incon",
     "datasets",
@@ -144,7 +164,9 @@ __all__ = [
     "problems",
     "prox_asaga",
     "replay",
+    "saga_rounds",
     "save",
+    "sgd_rounds",
     "share",
     "simulation",
     "solve",

@@ -57,6 +57,7 @@ LEVELS = {
     "runtimes": 5,
     "solver_report": 5,
     "report": 6,
+    "tasks": 6,
     "solvers": 7,
     "estimators": 8,
     "studies": 8,
@@ -208,6 +209,7 @@ def test_planes_do_not_import_each_other(path):
     "library",
     [
         *("matplotlib", "rich", "mpi4py", "torch", "snapml", "liblinear", "tick", "vowpalwabbit"),
+        *("dask", "distributed"),
         *("cornac", "gensim", "libmf", "surprise"),
     ],
 )

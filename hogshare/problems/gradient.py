@@ -371,6 +371,10 @@ class GradientProblem:
         vector = model.params if isinstance(model, Params) else model.coef[0]
         return float(self.objective(vector))
 
+    def model_at(self, params: np.ndarray) -> Params:
+        """The model that a vector is, as users see it."""
+        return Params(params)
+
     def gradient_at(self, model: Model) -> np.ndarray:
         """Gradient at a model of the engine's: float64 of shape (n_params,)."""
         return self.evaluate(model.coef[0])[1]

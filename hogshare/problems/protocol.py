@@ -92,6 +92,19 @@ class Problem(Size, Protocol):
         """A start that a caller gives, as the engine has models; None where there is none."""
         ...
 
+    @property
+    def n_params(self) -> int:
+        """Numbers of the model as one vector."""
+        ...
+
+    def start(self) -> np.ndarray:
+        """Where a run begins that is given no start, as one vector."""
+        ...
+
+    def model_at(self, params: np.ndarray) -> Any:
+        """The model that a vector is, as users see it."""
+        ...
+
     def view(self, model: Model) -> Any:
         """A model of the engine's, as users see it."""
         ...

@@ -33,7 +33,12 @@ _lock = threading.RLock()  # again by the same thread: to pickle may be to fit, 
 _entered: list[ModuleType] = []
 
 
-def packed(what: str, thing: Any, large: list[memoryview] | None = None) -> bytes:
+def packed(
+    what: str,
+    thing: Any,
+    large: list[memoryview] | None = None,
+    remedy: str = "runtime='threads'",
+) -> bytes:
     """Pickle an object of the user's with the code of its function or class.
 
     Parameters
@@ -45,6 +50,8 @@ def packed(what: str, thing: Any, large: list[memoryview] | None = None) -> byte
         user's in them (`users`).
     large : list of memoryview, optional
         Where the bytes of large arrays go, in the order in which `pickle.loads` wants them.
+    remedy : str
+        What needs no sending, as the caller of this would write it.
 
     Raises
     ------
@@ -78,7 +85,7 @@ def packed(what: str, thing: Any, large: list[memoryview] | None = None) -> byte
     except Exception as error:
         raise ValueError(
             f"The {what} {name_of(users[0])} cannot be sent to worker processes ({error}); do "
-            "without open files, locks or the like in it, or use runtime='threads'."
+            f"without open files, locks or the like in it, or use {remedy}."
         ) from error
     return content
 

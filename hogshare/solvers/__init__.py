@@ -15,16 +15,33 @@ if TYPE_CHECKING:
     from hogshare.solvers.replaying import replay
     from hogshare.solvers.saga import asaga, prox_asaga
     from hogshare.solvers.solving import solve
+    from hogshare.solvers.tasksaga import asaga_tasks, saga_rounds
+    from hogshare.solvers.tasksgd import asgd, sgd_rounds
 
 _PLACES = {
     "asaga": "saga",
+    "asaga_tasks": "tasksaga",
+    "asgd": "tasksgd",
     "asysg_con": "asysg",
     "asysg_incon": "asysg",
     "prox_asaga": "saga",
     "replay": "replaying",
+    "saga_rounds": "tasksaga",
+    "sgd_rounds": "tasksgd",
     "solve": "solving",
 }
 
-__all__ = ["asaga", "asysg_con", "asysg_incon", "prox_asaga", "replay", "solve"]
+__all__ = [
+    "asaga",
+    "asaga_tasks",
+    "asgd",
+    "asysg_con",
+    "asysg_incon",
+    "prox_asaga",
+    "replay",
+    "saga_rounds",
+    "sgd_rounds",
+    "solve",
+]
 
 __getattr__, __dir__ = lazy.names(__name__, _PLACES)

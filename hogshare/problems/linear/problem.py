@@ -17,6 +17,7 @@ from hogshare.kernels.survey import Survey, survey, survey_dense
 from hogshare.once import once
 from hogshare.problems.arrays import frozen
 from hogshare.problems.digits import DIGITS, digits
+from hogshare.problems.linear import vector
 from hogshare.problems.linear.labels import distinct
 from hogshare.problems.linear.rows import as_rows, check_sparse, each_column_once, is_sparse
 from hogshare.problems.linear.sharpness import row_sizes, sharpness_of
@@ -287,6 +288,37 @@ class LinearProblem:
     def view(self, model: Model) -> Model:
         """A model of the engine's, as users see it: as it is."""
         return model
+
+    @property
+    def n_params(self) -> int:
+        """Numbers of the model as one vector: coefficients feature by feature, then intercepts."""
+        return vector.n_params(self)
+
+    def start(self) -> np.ndarray:
+        """Where a run begins that is given no start, as one vector: zeros."""
+        return np.zeros(self.n_params)
+
+    def gradient(self, w: np.ndarray, rows: np.ndarray, out: np.ndarray) -> float:
+        """As `hogshare.problems.GradientProblem.gradient`, at the model as one vector.
+
+        Parameters
+        ----------
+        w : ndarray of shape (n_params,)
+        rows : ndarray of int64
+            Which rows.
+        out : ndarray of shape (n_params,)
+            To which the sum of their gradients is added, each with the whole penalty's.
+
+        Returns
+        -------
+        float
+            The sum of the rows' losses, each with the penalty.
+        """
+        return vector.gradient(self, w, rows, out)
+
+    def model_at(self, params: np.ndarray) -> Model:
+        """The model that a vector is."""
+        return vector.model_at(self, params)
 
     def identity(self) -> dict[str, Any]:
         """What it is, for checkpoints: two problems with the same are one."""

@@ -1,0 +1,210 @@
+"""What methods on tasks have in common: workers, rows, when to end, and the report.
+
+So that a method is its own few lines (`tasksgd.py`, `tasksaga.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Never
+
+import numpy as np
+
+from hogshare.barriers import barrier_of, name_of
+from hogshare.interrupts import errstate
+from hogshare.kernels import layout
+from hogshare.problems.protocol import Problem, has_rows
+from hogshare.ranges import positive, whole
+from hogshare.report import Report, Trace
+from hogshare.solvers import outcome
+from hogshare.solvers.choices import problem_of
+from hogshare.tasks.context import AsyncContext
+from hogshare.tasks.results import Result
+from hogshare.tasks.steps import StepRule, step_rule
+
+
+class Diverged(FloatingPointError):
+    """The model has left the range of floats."""
+
+
+class TaskRun:
+    """A method's workers and rows, for the length of a ``with`` block.
+
+    Parameters
+    ----------
+    problem : Problem
+        With whatever came in places after it, where there is nothing.
+    epochs : float
+        Passes over the rows, counted by those that are drawn.
+    rate, barrier
+        As of `Collection.sample` and `Collection.barrier`.
+    trace : int, optional
+        Snapshots of the model in an epoch, whose objective is evaluated after the run.
+    partitions : int, optional
+    **context
+        Of `AsyncContext`.
+
+    Attributes
+    ----------
+    ac : AsyncContext
+    points : Collection
+        The problem's rows, sampled, behind the barrier.
+    updates : int
+        Steps of the model so far.
+    """
+
+    def __init__(
+        self,
+        problem: tuple[Any, tuple[Never, ...]],
+        *,
+        epochs: float,
+        rate: float,
+        barrier: Any,
+        trace: int | None = None,
+        partitions: int | None = None,
+        **context: Any,
+    ) -> None:
+        positive(epochs=epochs)
+        if trace is not None:
+            whole(1, trace=trace)
+        self.problem: Problem = problem_of(*problem)
+        self._epochs, self._every, self._rate = epochs, trace, rate
+        self._settings = {
+            "problem": self.problem.facts(),
+            "barrier": name_of(barrier_of(barrier)),
+            "stragglers": None if not context.get("stragglers") else str(context["stragglers"]),
+            "seed": context.get("seed", 0),
+            "rate": rate,
+        }
+        self.ac = AsyncContext(**context)
+        try:
+            points = self.ac.parallelize(self.problem, partitions=partitions)
+            self.points = points.sample(rate).barrier(barrier)
+        except BaseException:
+            self.ac.close()
+            raise
+        self.updates = self.rows = 0
+        self._staleness = np.zeros(layout.HISTOGRAM, np.int64)
+        self._snapshots: list[tuple[float, int, float, np.ndarray]] = []
+
+    def start(self) -> np.ndarray:
+        """The vector to begin with."""
+        w = np.array(self.problem.start(), dtype=np.float64)
+        self._snapshot(w)
+        return w
+
+    def goes_on(self) -> bool:
+        """Whether fewer rows have been drawn than are asked for."""
+        return self.rows < self._epochs * self.problem.n_rows
+
+    def record(self, w: np.ndarray, *results: Result) -> None:
+        """Count an update of the model, by these results.
+
+        Raises
+        ------
+        Diverged
+            If the model is not finite any more.
+        """
+        self.updates += 1
+        for result in results:
+            self.rows += result.n_samples
+            self._staleness[min(result.staleness, layout.HISTOGRAM - 1)] += 1
+        if not np.isfinite(w).all():
+            raise Diverged(f"the model is not finite after {self.updates} updates: step less.")
+        if self._every is not None:
+            due = self._snapshots[-1][0] + 1.0 / self._every
+            if self.rows >= due * self.problem.n_rows:
+                self._snapshot(w)
+
+    def _snapshot(self, w: np.ndarray) -> None:
+        passes = self.rows / self.problem.n_rows
+        self._snapshots.append((passes, self.updates, self.ac.seconds, w.copy()))
+
+    def report(self, method: str, w: np.ndarray, **settings: Any) -> Report:
+        """What the run came to."""
+        seconds = self.ac.seconds
+        if self._every is not None and self._snapshots[-1][1] < self.updates:
+            self._snapshot(w)
+        executor = self.ac.executor
+        run = {"run": seconds} if executor.passes_time else {"run": seconds, "virtual": seconds}
+        count = self.ac.n_workers
+        return Report(
+            model=self.problem.model_at(w),
+            settings={
+                **self._settings,
+                **settings,
+                "rule": {"name": method},
+                "plane": {"name": "AsyncContext"},
+                "runtime": executor.name,
+                "n_workers": count,
+                "updates": self.updates,
+                "versions_alive": self.ac.versions_alive,
+            },
+            versions=outcome.versions(),
+            machine=outcome.machine(),
+            n_epochs=int(self.rows // self.problem.n_rows),
+            stop_reason="all epochs were done",
+            trace=self._trace() if self._every is not None else None,
+            workers=self._workers(),
+            staleness=self._staleness,
+            seconds=run,
+            notes=self._notes(),
+        )
+
+    def _trace(self) -> Trace:
+        passes, updates, seconds, vectors = zip(*self._snapshots, strict=True)
+        with errstate(over="ignore"):
+            found = [self.problem.objective_at(self.problem.model_at(w)) for w in vectors]
+        columns = [np.array(column, dtype=np.float64) for column in (passes, updates, seconds)]
+        return Trace(columns[0], columns[1], columns[2], np.array(found))
+
+    def _workers(self) -> list[dict[str, Any]]:
+        stat = self.ac.stat
+        return [
+            {
+                "worker": worker,
+                "state": str(stat.state[worker]),
+                "blocks": int(stat.blocks[worker]),
+                "rows": int(stat.rows[worker]),
+                "waiting_seconds": float(stat.waiting_seconds[worker]),
+                "mean_block_seconds": float(stat.mean_block_seconds[worker]),
+            }
+            for worker in range(len(stat))
+        ]
+
+    def _notes(self) -> list[str]:
+        found = []
+        if self.ac.dropped:
+            found.append(f"{self.ac.dropped} results were older than cutoff, and were dropped")
+        if self.ac.repeated:
+            found.append(f"{self.ac.repeated} tasks were run again, whose workers were lost")
+        return found
+
+    def step(self, given: Any, of_number: Callable[[float], StepRule], share: float) -> StepRule:
+        """The rule of step sizes; by default that share of one over a task's largest curvature.
+
+        Which is known of a linear problem: that of a mean of B rows lies between those of all rows,
+        at most the mean of theirs, and of the largest row (expected smoothness, Gower et al., "SGD:
+        general analysis and improved rates", ICML 2019, for sampling without replacement).
+        """
+        safe = None
+        if has_rows(self.problem):
+            mean, largest = (norm + self.problem.fit_intercept for norm in self.problem.norms)
+            n_rows = self.problem.n_rows
+            batch = max(1.0, self._rate * n_rows / self.ac.n_workers)
+            of_largest = (n_rows - batch) / (batch * max(1, n_rows - 1))
+            curved = self.problem.sharpness * (mean + of_largest * (largest - mean))
+            safe = share / (curved + self.problem.l2)
+        return step_rule(given, of_number, safe)
+
+    def __enter__(self) -> TaskRun:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.ac.close()

@@ -1,0 +1,11 @@
+"""Asynchronous tasks with history: ASYNC's programming model, see `AsyncContext`."""
+
+from __future__ import annotations
+
+from hogshare.tasks.broadcasts import Broadcast
+from hogshare.tasks.collection import Collection
+from hogshare.tasks.context import AsyncContext
+from hogshare.tasks.handles import Handle
+from hogshare.tasks.results import Result, TaskError
+
+__all__ = ["AsyncContext", "Broadcast", "Collection", "Handle", "Result", "TaskError"]

@@ -1,0 +1,337 @@
+"""Tasks on a Dask cluster: the one door to `dask` and `distributed`.
+
+::
+
+    caller  -- submit(run, order, block futures) -->  scheduler --> worker, its `Store`
+            <-- Outcome, or what the store lacks ---
+
+A partition is a future that the cluster computes, and computes again when its worker is lost: from
+rows that travel with its graph, from a loader, or from the graph of a dask array. A task prefers
+the worker that owns its partitions, and may run elsewhere: a task that is pinned waits for ever
+when its worker dies (dask/distributed#7346). So who runs it may lack versions that its owner has;
+it says so, and the task is sent again with all of them. Lost tasks are run again by the scheduler,
+at most as often as its ``allowed-failures`` says.
+
+Who writes: the caller's thread; threads of the client put futures that are done into one queue. Who
+frees: `close` cancels what is pending, and lets go of partitions and of the workers' stores; the
+client stays its owner's. A task that runs on a worker is not interrupted.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import pickle
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import Any
+
+import numpy as np
+
+from hogshare.runtimes.luggage import packed
+from hogshare.tasks.blocks import Block, as_block
+from hogshare.tasks.executor import Back, Event, Joined, Lost
+from hogshare.tasks.partitions import Partitions
+from hogshare.tasks.shelf import Sent, Shelf
+from hogshare.tasks.work import Key, Outcome, Store, Task, work
+
+MEMBERS_SECONDS = 0.25  # between two questions who is there
+REMEDY = "a client of threads: Client(processes=False)"
+STORES = "_hogshare_stores"  # on Dask's workers
+_numbers = itertools.count()
+
+
+@dataclass(frozen=True)
+class Order:
+    """A task, packed things that it needs, versions, and what the store need not keep."""
+
+    context: str
+    task: Task
+    parcels: dict[Key, bytes]
+    values: dict[Key, np.ndarray]
+    forget: tuple[Key, ...]
+
+
+@dataclass(frozen=True)
+class Lacking:
+    """In place of an outcome: the worker's store has not all that the task needs."""
+
+    number: int
+    address: str
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a partition is made, with what of it is the user's."""
+
+    function: Any
+    args: tuple[Any, ...]
+
+    @property
+    def users(self) -> tuple[Any, ...]:
+        """Whose code travels with it."""
+        return tuple(one for one in self.args if callable(one)) or (None,)
+
+
+@dataclass(frozen=True)
+class FutureParts:
+    """Blocks of rows of dask arrays, as futures of the cluster."""
+
+    futures: tuple[Any, ...]
+    bounds: np.ndarray
+
+    def part(self, p: int) -> Block:
+        """As `Partitions.part`: to the caller, which no task does."""
+        block: Block = self.futures[p].result()
+        return block
+
+    def recipe(self, p: int) -> tuple[Any, tuple[Any, ...]]:
+        """As `Partitions.recipe`; not asked for, since the future is there."""
+        return _block_of, (self.futures[p],)
+
+
+class Cluster:
+    """The executor of a `dask.distributed.Client`.
+
+    Parameters
+    ----------
+    shelf : Shelf
+    client : dask.distributed.Client
+        Not closed by this.
+    n_workers : int or None
+        How many of the cluster's workers are used at one time; None: all that there are.
+    """
+
+    name = "dask"
+    passes_time = True
+
+    def __init__(self, shelf: Shelf, client: Any, n_workers: int | None) -> None:
+        self._shelf, self._client, self._most = shelf, client, n_workers
+        self._sent = Sent(shelf)
+        self._context = f"{os.getpid()}-{next(_numbers)}"
+        self._addresses: list[str | None] = []  # of each worker; None: it is gone
+        self._done: SimpleQueue[tuple[int, Any]] = SimpleQueue()
+        self._tasks: dict[int, tuple[int, Task, Any]] = {}  # worker, task, future
+        self._blocks: dict[tuple[int, int], Any] = {}
+        self._packed: dict[Key, bytes] = {}
+        shelf.told.append(lambda key: self._packed.pop(key, None))
+        self._asked = 0.0
+        self._members()
+        count = len(self.workers)
+        if not count or (n_workers is not None and count < n_workers):
+            raise ValueError(
+                f"the cluster has {count} workers, and {n_workers or 'at least one'} are asked "
+                "for: wait for them with client.wait_for_workers()."
+            )
+
+    @property
+    def workers(self) -> Sequence[int]:
+        """As `Executor.workers`."""
+        return [worker for worker, address in enumerate(self._addresses) if address is not None]
+
+    def adopt(self, X: Any, y: Any) -> Partitions | None:
+        """Dask arrays and data frames as partitions, of which nothing comes to the caller.
+
+        Raises
+        ------
+        ValueError
+            If X and y are not cut at the same rows.
+        """
+        if not hasattr(X, "dask"):
+            return None
+        X, y = _as_array(X), None if y is None else _as_array(y)
+        if X.ndim > 1:
+            X = X.rechunk({1: -1})
+        if y is not None and (not hasattr(y, "dask") or y.chunks[0] != X.chunks[0]):
+            raise ValueError("X and y must be dask arrays that are cut at the same rows.")
+        found = []
+        for k, x in enumerate(X.to_delayed().ravel()):
+            pieces = [x] if y is None else [x, y.to_delayed().ravel()[k]]
+            place = self._preference(k % len(self.workers))
+            given = self._client.compute(pieces, sync=False, **place)
+            found.append(self._client.submit(_block_of, *given, pure=False, **place))
+        lengths = self._client.gather(self._client.map(_length, found, pure=False))
+        return FutureParts(tuple(found), np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
+
+    def submit(self, worker: int, task: Task) -> None:
+        """As `Executor.submit`."""
+        needs = task.needs - {task.data}
+        self._send(worker, task, self._sent.missing(worker, needs))
+
+    def _send(self, worker: int, task: Task, keys: Sequence[Key]) -> None:
+        parcels = {key: self._parcel(key) for key in keys if key[0] != "value"}
+        values = {key: self._shelf.things[key] for key in keys if key[0] == "value"}
+        forget = tuple(self._sent.forget(worker))
+        order = Order(self._context, task, parcels, values, forget)
+        blocks = [self._block(task.data, p, worker) for p in task.sizes]
+        with _large_graphs():
+            future = self._client.submit(
+                run_order, order, *blocks, pure=False, **self._preference(worker)
+            )
+        self._tasks[task.number] = worker, task, future
+        number = task.number
+        future.add_done_callback(lambda done: self._done.put((number, done)))
+
+    def _preference(self, worker: int) -> dict[str, Any]:
+        """Where something is to run, if that is possible."""
+        address = self._addresses[worker]
+        if address is None:
+            return {}
+        return {"workers": [address], "allow_other_workers": True}
+
+    def _parcel(self, key: Key) -> bytes:
+        if key not in self._packed:
+            self._packed[key] = packed("function", self._shelf.things[key], remedy=REMEDY)
+        return self._packed[key]
+
+    def _block(self, data: Key, p: int, worker: int) -> Any:
+        """The future of a partition."""
+        parts = self._shelf.things[data]
+        if isinstance(parts, FutureParts):
+            return parts.futures[p]
+        place = data[1], p
+        if place not in self._blocks:
+            content = packed("loader", Recipe(*parts.recipe(p)), remedy=REMEDY)
+            with _large_graphs():
+                self._blocks[place] = self._client.submit(
+                    _made, content, pure=False, **self._preference(worker)
+                )
+        return self._blocks[place]
+
+    def poll(self, seconds: float | None) -> list[Event]:
+        """As `Executor.poll`."""
+        deadline = None if seconds is None else time.monotonic() + seconds
+        while True:
+            events: list[Event] = self._members()
+            rest = None if deadline is None else max(0.0, deadline - time.monotonic())
+            wait = bool(self._tasks and not events and rest != 0.0)
+            while self._tasks:
+                try:
+                    longest = min(MEMBERS_SECONDS, MEMBERS_SECONDS if rest is None else rest)
+                    number, future = self._done.get(wait, longest if wait else None)
+                except Empty:
+                    break
+                wait = False
+                events += self._taken(number, future)
+            if events or not self._tasks or rest == 0.0:
+                return events
+
+    def _taken(self, number: int, future: Any) -> list[Event]:
+        """What a future has come to: nothing, if it has been sent again since."""
+        if number not in self._tasks or self._tasks[number][2] is not future:
+            return []
+        worker, task, _ = self._tasks[number]
+        try:
+            outcome = future.result()
+        except Exception as error:  # the scheduler gives it up, or a loader raised
+            line = f"{type(error).__name__}: {error}"
+            outcome = Outcome(number, None, 0, 0.0, 0.0, (line, f"{line}\n"))
+        if isinstance(outcome, Lacking):
+            self._send(worker, task, sorted(task.needs - {task.data}, key=str))
+            return []
+        del self._tasks[number]
+        return [Back(outcome)]
+
+    def _members(self) -> list[Event]:
+        """Who has come and gone, asked now and then."""
+        if time.monotonic() - self._asked < MEMBERS_SECONDS:
+            return []
+        there = list(self._client.scheduler_info(n_workers=-1)["workers"])
+        self._asked = time.monotonic()
+        events: list[Event] = []
+        for worker, address in enumerate(self._addresses):
+            if address is not None and address not in there:
+                self._addresses[worker] = None
+                self._sent.end(worker)
+                events.append(Lost(worker, f"at {address} has left the cluster"))
+        for address in there:
+            if address in self._addresses:
+                continue
+            free = next((w for w, known in enumerate(self._addresses) if known is None), None)
+            if free is None:
+                if self._most is not None and len(self._addresses) >= self._most:
+                    continue
+                free = len(self._addresses)
+                self._addresses.append(None)
+            self._addresses[free] = address
+            self._sent.begin(free)
+            events.append(Joined(free))
+        return events
+
+    def now(self) -> float:
+        """As `Executor.now`."""
+        return time.perf_counter()
+
+    def close(self) -> None:
+        """As `Executor.close`."""
+        futures = [future for _, _, future in self._tasks.values()]
+        self._tasks.clear()
+        try:
+            self._client.cancel([*futures, *self._blocks.values()])
+            self._client.run(forget_context, self._context, on_error="ignore")
+        except Exception:
+            pass  # a cluster that is gone has nothing left to free
+        self._blocks.clear()
+        self._packed.clear()
+
+
+def run_order(order: Order, *blocks: Block) -> Outcome | Lacking:
+    """On a worker of Dask's: do a task with what came along and what is there."""
+    from distributed import get_worker
+
+    here = get_worker()
+    stores: dict[str, Store] = here.__dict__.setdefault(STORES, {})
+    store = stores.setdefault(order.context, Store())
+    for key in order.forget:
+        store.things.pop(key, None)
+    for key, content in order.parcels.items():
+        store.things[key] = pickle.loads(content)
+    for key, array in order.values.items():
+        kept = np.asarray(array).view()
+        kept.flags.writeable = False
+        store.things[key] = kept
+    task = order.task
+    store.things[task.data] = None  # its partitions are at hand, as blocks
+    if store.lacks(task):
+        return Lacking(task.number, here.address)
+    return work(task, store, dict(zip(task.sizes, blocks, strict=True)))
+
+
+def forget_context(context: str, dask_worker: Any = None) -> None:
+    """On a worker of Dask's: let go of what a context has left there."""
+    dask_worker.__dict__.get(STORES, {}).pop(context, None)
+
+
+def _made(content: bytes) -> Block:
+    recipe: Recipe = pickle.loads(content)
+    block: Block = recipe.function(*recipe.args)
+    return block
+
+
+def _block_of(X: Any, y: Any = None) -> Block:
+    return as_block("a block of the dask array", X if y is None else (X, y))
+
+
+def _length(block: Block) -> int:
+    return block.n_rows
+
+
+def _as_array(collection: Any) -> Any:
+    """A dask array, of a data frame or a series, too."""
+    if hasattr(collection, "to_dask_array"):
+        return collection.to_dask_array(lengths=True)
+    if hasattr(collection, "chunks") and any(map(np.isnan, collection.chunks[0])):
+        return collection.compute_chunk_sizes()
+    return collection
+
+
+@contextmanager
+def _large_graphs() -> Iterator[None]:
+    """Without Dask's warning that rows travel with the graph: that is how they outlive a worker."""
+    import dask
+
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TiB"}):
+        yield

@@ -1,0 +1,292 @@
+"""A distributed collection: rows in partitions, and what is to be done with them.
+
+Each method gives a new collection and does nothing; `reduce` and `aggregate` hand out tasks. Who
+writes: nobody, a collection never changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from hogshare.ranges import is_number
+from hogshare.shm.table import ProgressTable
+from hogshare.tasks.broadcasts import Broadcast
+from hogshare.tasks.dispatch import Data
+from hogshare.tasks.gate import Gate
+from hogshare.tasks.plans import GradientOf, Plan
+
+EACH = ("block", "row")
+NO_PLAN = Plan(None)
+
+
+class Owner(Protocol):
+    """The context, as a collection knows it."""
+
+    number: int
+    seed: int
+
+    def hand_out(
+        self,
+        collection: Any,
+        plan: Plan,
+        broadcasts: tuple[Broadcast, ...],
+        timeout: float | None,
+    ) -> list[int]:
+        """Wait for the barrier and hand out tasks."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Collection:
+    """Rows in partitions; made by `AsyncContext.parallelize`.
+
+    Source: Soori et al. 2019 (ASYNC), the distributed data set and the ``ASYNC...`` operations of
+    Table I.
+
+    Attributes
+    ----------
+    n_rows : int
+        Rows of all partitions.
+    n_partitions : int
+    """
+
+    owner: Owner
+    data: Data
+    gate: Gate
+    plan: Plan = NO_PLAN
+    broadcasts: tuple[Broadcast, ...] = ()
+    is_mapped: bool = False
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of all partitions."""
+        return self.data.n_rows
+
+    @property
+    def n_partitions(self) -> int:
+        """How many partitions there are."""
+        return self.data.n_parts
+
+    def barrier(self, barrier: Any) -> Collection:
+        """Have tasks wait: they go to workers that are available and that the barrier lets pass.
+
+        The paper's ``ASYNCbarrier(f, STAT)``.
+
+        Parameters
+        ----------
+        barrier : Barrier, str or callable
+            One of `hogshare.barriers`; or a function of the progress table, ``stat -> bool``, such
+            as ``lambda stat: stat.available_workers >= 6``, or of table and worker, ``(stat, me) ->
+            bool``.
+
+        Returns
+        -------
+        Collection
+        """
+        return replace(self, gate=Gate(barrier, self.owner.seed))
+
+    def sample(self, rate: float, replace: bool = False) -> Collection:
+        """Draw rows anew for every task.
+
+        Parameters
+        ----------
+        rate : float
+            In (0, 1]: each row is drawn with this probability.
+        replace : bool, default=False
+            Whether a row may be drawn more than once.
+
+        Returns
+        -------
+        Collection
+
+        Raises
+        ------
+        ValueError
+            If the rate is outside (0, 1], or there is one already.
+        """
+        if not is_number(rate) or not 0.0 < float(rate) <= 1.0:
+            raise ValueError(f"rate must be above 0 and at most 1; got {rate!r}.")
+        if self.plan.rate != 1.0 or self.plan.replace:
+            raise ValueError("this collection is sampled already: sample the one before.")
+        return self._with(rate=float(rate), replace=bool(replace))
+
+    def map(
+        self,
+        f: Any,
+        *broadcasts: Broadcast,
+        each: str = "block",
+        history: bool = False,
+    ) -> Collection:
+        """Call a function with the rows that are drawn.
+
+        Parameters
+        ----------
+        f : callable or problem
+            ``f(rows, *values)``, where rows is ``(X, y)``, or X where there is no y, and values are
+            the broadcasts' arrays, which are read-only; or a problem, or its ``problem.gradient``,
+            which gives the sum of the gradients of the drawn rows, by its kernel. A
+            function is sent to workers once: what changes from task to task goes by a broadcast.
+        *broadcasts : Broadcast
+        each : {"block", "row"}, default="block"
+            Whether rows are those that are drawn of a partition, as arrays, or one row, ``(x, y)``.
+        history : bool, default=False
+            Whether values are handles: ``.value``, and for each row the version that it was last
+            used with, ``.value_at(i)`` and ``.groups()``. See `hogshare.tasks.handles.Handle`.
+
+        Returns
+        -------
+        Collection
+        """
+        problem = self._problem_of(f)
+        if problem is not None:
+            if problem.n_rows != self.n_rows:
+                raise ValueError(
+                    f"the problem has {problem.n_rows} rows, and the collection {self.n_rows}: "
+                    "they have to be the same rows, in the same order."
+                )
+            if each != "block" or history or len(broadcasts) != 1:
+                raise ValueError(
+                    "a problem's gradient is one of blocks, at one broadcast, and has no history."
+                )
+            return self._mapped(GradientOf(problem), broadcasts, with_index=True)
+        return self._mapped(f, broadcasts, each=each, history=history)
+
+    def map_with_index(
+        self,
+        f: Callable[..., Any],
+        *broadcasts: Broadcast,
+        each: str = "block",
+        history: bool = False,
+    ) -> Collection:
+        """As `map`, with the numbers of the rows first: ``f(index, rows, *values)``.
+
+        The paper's ``mapWithIndex``. Of a block the index is an array of int64, of a row a number.
+
+        Returns
+        -------
+        Collection
+        """
+        return self._mapped(f, broadcasts, each=each, history=history, with_index=True)
+
+    def reduce(self, op: Callable[[Any, Any], Any], timeout: float | None = None) -> list[int]:
+        """Hand one task to each available worker that the barrier lets pass, and return.
+
+        A task draws from those of the worker's partitions that are in no other task, and folds what
+        the function gives, partition by partition. Values are folded in the order of partitions and
+        rows, so that a task gives the same bits wherever it runs. Its result is collected from the
+        context. The paper's ``ASYNCreduce``.
+
+        Parameters
+        ----------
+        op : callable
+            Of two values, such as `operator.add`.
+        timeout : float, optional
+            Seconds to wait for the barrier; None: as long as it takes.
+
+        Returns
+        -------
+        list of int
+            The workers that have a task now.
+
+        Raises
+        ------
+        BarrierError
+            If the barrier raises, or can never be met.
+        TimeoutError
+            If it does not hold in time.
+        ValueError
+            If a function cannot be sent to workers.
+        """
+        if not callable(op):
+            raise TypeError(f"op must be a function of two values; got {op!r}.")
+        return self.owner.hand_out(self, self._planned(op=op), self.broadcasts, timeout)
+
+    def aggregate(
+        self,
+        zero: Any,
+        seq_op: Callable[[Any, Any], Any],
+        comb_op: Callable[[Any, Any], Any],
+        timeout: float | None = None,
+    ) -> list[int]:
+        """As `reduce`, folding values of one kind into a sum of another.
+
+        The paper's ``ASYNCaggregate``.
+
+        Parameters
+        ----------
+        zero : object
+            What the fold of each partition begins with a copy of.
+        seq_op : callable
+            ``seq_op(sum, value)``, of the function's values; of the rows where there is none.
+        comb_op : callable
+            ``comb_op(sum, sum)``, of two partitions.
+        timeout : float, optional
+
+        Returns
+        -------
+        list of int
+        """
+        for name, op in (("seq_op", seq_op), ("comb_op", comb_op)):
+            if not callable(op):
+                raise TypeError(f"{name} must be a function of two values; got {op!r}.")
+        plan = self._planned(aggregate=(zero, seq_op, comb_op))
+        return self.owner.hand_out(self, plan, self.broadcasts, timeout)
+
+    def _problem_of(self, f: Any) -> Any:
+        """The problem whose gradient is meant, if one is."""
+        if hasattr(f, "objective_at"):
+            return f
+        owner = getattr(f, "__self__", None)
+        if getattr(f, "__name__", "") == "gradient" and hasattr(owner, "objective_at"):
+            return owner
+        own = getattr(self.data, "problem", None)  # whose gradient may be a function of the user's
+        return own if own is not None and getattr(own, "gradient", None) is f else None
+
+    def _mapped(self, f: Any, broadcasts: tuple[Any, ...], **how: Any) -> Collection:
+        if self.is_mapped:
+            raise ValueError("this collection has a function already: map the one before.")
+        if not callable(f):
+            raise TypeError(f"map takes a function; got {f!r}.")
+        each, history = how.get("each", "block"), how.get("history", False)
+        if each not in EACH:
+            raise ValueError(f"each must be 'block' or 'row'; got {each!r}.")
+        for one in broadcasts:
+            if not isinstance(one, Broadcast):
+                raise TypeError(
+                    f"what follows the function must come from broadcast(); got {one!r:.80}."
+                )
+            if one.context != self.owner.number:
+                raise ValueError(f"{one!r} is another context's.")
+        names = [one.name for one in broadcasts]
+        if history and len(set(names)) < len(names):
+            raise ValueError(
+                f"two of the broadcasts are versions of one variable, {names}: give broadcast() a "
+                "name for each, or a row's history could not tell them apart."
+            )
+        if history and not broadcasts:
+            raise ValueError("history=True needs a broadcast whose history is kept.")
+        mapped = self._with(function=f, **how)
+        return replace(mapped, broadcasts=broadcasts, is_mapped=True)
+
+    def _planned(self, **folding: Any) -> Plan:
+        plan = replace(self.plan, **folding)
+        if plan.history and plan.replace:
+            raise ValueError(
+                "a row that is drawn twice in a task has two histories: sample without "
+                "replace=True, or map without history=True."
+            )
+        return plan
+
+    def _with(self, **of_plan: Any) -> Collection:
+        return replace(self, plan=replace(self.plan, **of_plan))
+
+    @property
+    def stat(self) -> ProgressTable:
+        """The progress table, as of the context."""
+        table: ProgressTable = self.owner.stat  # type: ignore[attr-defined]
+        return table
+
+    def __repr__(self) -> str:
+        return f"<Collection of {self.n_rows} rows in {self.n_partitions} partitions>"

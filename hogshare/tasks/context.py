@@ -1,0 +1,409 @@
+"""`AsyncContext`: asynchronous tasks with history, as of ASYNC, on threads, processes and clusters.
+
+Ownership. One thread, the caller's, uses a context: it hands out, takes in and collects. The
+context owns its executor and what is on its shelf; both end with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import operator
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from hogshare import memory as system
+from hogshare.ranges import positive, whole
+from hogshare.shm.table import ProgressTable
+from hogshare.stragglers import check_workers, stragglers_of
+from hogshare.tasks.broadcasts import Broadcast
+from hogshare.tasks.collection import Collection
+from hogshare.tasks.dispatch import Data, Dispatch
+from hogshare.tasks.executors import executor_of
+from hogshare.tasks.gate import Gate
+from hogshare.tasks.partitions import LoadedParts
+from hogshare.tasks.plans import Plan
+from hogshare.tasks.results import Failure, Result
+from hogshare.tasks.shelf import Shelf
+from hogshare.tasks.sources import parts_of
+from hogshare.tasks.versions import Variable
+
+POLL_SECONDS = 0.0005  # between two polls of who iterates with ``async for``
+SHARE_OF_MEMORY = 0.5  # of what is free, that versions may take
+
+_numbers = itertools.count()
+
+
+class AsyncContext:
+    """Hands tasks to workers and collects their results one by one, first come first served.
+
+    Source: Soori, Mishchenko, Mokhtari, Mehri Dehnavi and Gurbuzbalaban, "ASYNC: a cloud engine
+    with asynchrony and history for distributed machine learning", IPDPS 2020 (arXiv:1907.08526),
+    ``AsyncContext`` and Table I; each method names its own there. Departures are told where they
+    are.
+
+    Parameters
+    ----------
+    workers : {"processes", "threads"}, Simulator or dask.distributed.Client, default="processes"
+        Who runs tasks. Processes are for functions that hold the interpreter; threads copy nothing;
+        a `hogshare.Simulator` runs real tasks on a virtual clock; a client's cluster runs them on
+        its machines.
+    n_workers : int, optional
+        How many; by default as many as there are usable cores, or as the cluster has.
+    seed : int, default=0
+        Of the rows that tasks draw.
+    cutoff : int, optional
+        Results of a larger staleness are dropped, and count nowhere (taw in the authors' code).
+    retries : int, default=3
+        How many more times a task is run that takes its worker with it.
+    stragglers : Stragglers or str, optional
+        A law by which workers sleep in their tasks, see `hogshare.stragglers`.
+    memory : int, optional
+        Bytes that versions of broadcasts may take together; by default half of what is free.
+
+    Examples
+    --------
+    >>> from operator import add
+    >>> import numpy as np
+    >>> from hogshare import AsyncContext
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((400, 3))
+    >>> y = X @ [1.0, 2.0, 3.0]
+    >>> def gradient(rows, w):
+    ...     X, y = rows
+    ...     return X.T @ (X @ w - y)
+    >>> w = np.zeros(3)
+    >>> with AsyncContext("threads", n_workers=2) as ac:
+    ...     points = ac.parallelize(X, y, partitions=4)
+    ...     for k in range(200):
+    ...         w_br = ac.broadcast(w)
+    ...         points.sample(0.2).map(gradient, w_br).reduce(add)
+    ...         while ac.has_next():
+    ...             result = ac.collect()
+    ...             w = w - 0.2 * result.value / result.n_samples
+    >>> w.round(2).tolist()
+    [1.0, 2.0, 3.0]
+    """
+
+    def __init__(
+        self,
+        workers: Any = "processes",
+        n_workers: int | None = None,
+        *,
+        seed: int = 0,
+        cutoff: int | None = None,
+        retries: int = 3,
+        stragglers: Any = None,
+        memory: int | None = None,
+    ) -> None:
+        whole(seed=seed, retries=retries)
+        if cutoff is not None:
+            whole(cutoff=cutoff)
+        if memory is None:
+            free = system.free()
+            memory = None if free is None else int(SHARE_OF_MEMORY * free)
+        else:
+            positive(memory=memory)
+        law = stragglers_of(stragglers)
+        self.number, self.seed = next(_numbers), int(seed)
+        self._memory, self._closed = memory, False
+        self._shelf = Shelf()
+        executor, count = executor_of(workers, n_workers, self._shelf)
+        try:
+            check_workers(law, count)
+            self._dispatch = Dispatch(
+                executor, self._shelf, count, self.seed, int(retries), cutoff, law
+            )
+        except BaseException:
+            executor.close()
+            raise
+        self.n_workers = count
+        self._began = executor.now()
+        self._variables: dict[str, Variable] = {}
+        self._n_data = 0
+
+    # --- collections ---------------------------------------------------------------------------
+
+    def parallelize(
+        self, X: Any = None, y: Any = None, *, partitions: int | None = None, loaders: Any = None
+    ) -> Collection:
+        """Cut rows into partitions, which belong to workers.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, ...), dask array, or problem
+            Rows; of a problem of ours the numbers of its rows. A dask array's blocks of rows are
+            its partitions.
+        y : array-like of shape (n_rows, ...), optional
+        partitions : int, optional
+            How many, at least one for each worker; by default as many as workers.
+        loaders : sequence of callable, optional
+            In place of all that, one for each partition: ``loader()`` returns X or ``(X, y)``. It
+            is called by the worker that has the partition, and again by another if that one dies.
+
+        Returns
+        -------
+        Collection
+
+        Raises
+        ------
+        ValueError, TypeError
+            If rows and partitions do not fit each other or the workers.
+        TaskError
+            If a loader raises.
+        """
+        self._check_open()
+        executor = self._dispatch.executor
+        adopt = getattr(executor, "adopt", None)  # who has rows of its own kind
+        parts = None if adopt is None or partitions is not None else adopt(X, y)
+        if parts is None:
+            parts = parts_of(X, y, loaders, partitions, len(executor.workers))
+        data = Data(self._n_data, parts, X if hasattr(X, "objective_at") else None)
+        self._n_data += 1
+        self._shelf.put(data.key, parts)
+        if isinstance(parts, LoadedParts):
+            data = Data(data.number, replace(parts, bounds=self._counted(data)))
+        return Collection(self, data, Gate(None, self.seed))
+
+    def _counted(self, data: Data) -> np.ndarray:
+        """Have workers load their partitions, to know how many rows these have."""
+        if self._dispatch.flights or self._dispatch.ready:
+            raise RuntimeError("collect all results before more partitions are loaded.")
+        plan, sizes = Plan(None, op=operator.or_, counts=True), dict[int, int]()
+        while len(sizes) < data.n_parts:
+            self._dispatch.give(plan, data, Gate(), [], None)
+            for result in self.collect_all():
+                sizes |= result.value
+        lengths = [sizes[p] for p in range(data.n_parts)]
+        return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+    def hand_out(
+        self,
+        collection: Any,
+        plan: Plan,
+        broadcasts: tuple[Broadcast, ...],
+        timeout: float | None,
+    ) -> list[int]:
+        """Wait for a collection's barrier and hand out tasks; what `reduce` calls."""
+        self._check_open()
+        data: Data = collection.data
+        given = [(one.variable, one.version) for one in broadcasts]
+        return self._dispatch.give(plan, data, collection.gate, given, timeout)
+
+    # --- broadcasts ----------------------------------------------------------------------------
+
+    def broadcast(self, value: Any, name: str = "value") -> Broadcast:
+        """Make a version of a variable, of which workers fetch what they need, once.
+
+        The paper's ``ASYNCbroadcast``: only this version travels.
+
+        Parameters
+        ----------
+        value : array-like
+            Copied, so that it may be changed at once.
+        name : str, default="value"
+            Of the variable: all values that are broadcast under one name are versions of one.
+
+        Returns
+        -------
+        Broadcast
+
+        Raises
+        ------
+        MemoryError
+            If all versions together need more than `memory`.
+        """
+        self._check_open()
+        array = np.array(value)
+        if array.dtype == object:
+            raise TypeError(f"broadcast takes an array of numbers; got {type(value).__name__}.")
+        array.flags.writeable = False
+        held = sum(variable.nbytes for variable in self._variables.values())
+        if self._memory is not None and held + array.nbytes > self._memory:
+            raise MemoryError(
+                f"versions of broadcasts would take {(held + array.nbytes) / 2**20:,.0f} MiB, more "
+                f"than the {self._memory / 2**20:,.0f} MiB that are allowed: {self.versions_alive} "
+                "are alive, each as long as some row was last used with it. Draw larger samples, "
+                "keep a number for each row in place of versions (a linear model's derivatives), "
+                "or give a larger memory=."
+            )
+        if name not in self._variables:
+            number = len(self._variables)
+            self._variables[name] = variable = Variable(number, name, self._shelf)
+            self._dispatch.variables[number] = variable
+        return Broadcast(self._variables[name], array, self.number)
+
+    @property
+    def versions_alive(self) -> int:
+        """Versions of broadcasts that a user, a task or a row needs."""
+        return sum(variable.alive for variable in self._variables.values())
+
+    # --- results -------------------------------------------------------------------------------
+
+    def has_next(self, timeout: float | None = None) -> bool:
+        """Whether a result is ready; waits only while no worker is available.
+
+        The paper's ``AC.hasNext``.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            Seconds to wait at most.
+
+        Raises
+        ------
+        TimeoutError
+            If nothing has come back by then.
+        """
+        self._check_open()
+        dispatch = self._dispatch
+
+        def is_known() -> bool:
+            return bool(dispatch.ready or dispatch.progress.available)
+
+        dispatch.wait_until(is_known, timeout)
+        return bool(dispatch.ready)
+
+    def collect(self, timeout: float | None = None) -> Result:
+        """Take the result that has come first, and wait for one if need be.
+
+        The paper's ``ASYNCcollect``, with the attributes of ``ASYNCcollectAll``.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            Seconds to wait at most.
+
+        Returns
+        -------
+        Result
+
+        Raises
+        ------
+        TaskError
+            If the task has raised, or is lost for good.
+        TimeoutError
+            If there is none in time.
+        RuntimeError
+            If there is none, and no task is under way.
+        """
+        self._check_open()
+        if not self._dispatch.wait_until(lambda: bool(self._dispatch.ready), timeout):
+            dropped = self._dispatch.dropped
+            late = f" ({dropped} were dropped, older than cutoff)" if dropped else ""
+            raise RuntimeError(
+                f"there is nothing to collect: no task is under way, and no result is left{late}."
+            )
+        return _value_of(self._dispatch.ready.popleft())
+
+    def collect_all(self, timeout: float | None = None) -> list[Result]:
+        """Wait for all tasks that are under way, and take all results: a synchronous round.
+
+        Our departure from the paper's ``ASYNCcollectAll``, which takes one result with its
+        attributes: ours has them always.
+
+        Raises
+        ------
+        TaskError, TimeoutError
+            As `collect`; results that were there stay to be collected.
+        """
+        self._check_open()
+        dispatch = self._dispatch
+        dispatch.wait_until(lambda: not dispatch.flights, timeout)
+        found = []
+        while dispatch.ready:
+            found.append(_value_of(dispatch.ready.popleft()))
+        return found
+
+    def __iter__(self) -> Iterator[Result]:
+        """Results as they come, until no task is under way."""
+        while self._dispatch.wait_until(lambda: bool(self._dispatch.ready), None):
+            yield self.collect()
+
+    async def __aiter__(self) -> AsyncIterator[Result]:
+        """The same, letting other coroutines run meanwhile."""
+        dispatch = self._dispatch
+        while dispatch.flights or dispatch.ready:
+            self._check_open()
+            dispatch.pump(0.0 if dispatch.executor.passes_time else None)
+            if dispatch.ready:
+                yield self.collect()
+                await asyncio.sleep(0)
+            else:
+                await asyncio.sleep(POLL_SECONDS)
+
+    # --- what is known -------------------------------------------------------------------------
+
+    @property
+    def stat(self) -> ProgressTable:
+        """The progress table: the paper's STAT, with the columns that it has everywhere.
+
+        A block is a task. `staleness` of a worker at work are the results of others that were
+        accepted since its task was submitted, and 0 of one that is available: so ``max_staleness``
+        is a bound that a barrier can keep.
+        """
+        return self._dispatch.table
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the context began; of a simulator virtual ones."""
+        return self._dispatch.executor.now() - self._began
+
+    @property
+    def accepted(self) -> int:
+        """Results that have come back and counted."""
+        return self._dispatch.accepted
+
+    @property
+    def dropped(self) -> int:
+        """Results older than the cut-off."""
+        return self._dispatch.dropped
+
+    @property
+    def repeated(self) -> int:
+        """Tasks that were run again because their worker was gone."""
+        return self._dispatch.repeated
+
+    @property
+    def executor(self) -> Any:
+        """Who runs the tasks."""
+        return self._dispatch.executor
+
+    # --- end -----------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """End all workers, in the middle of a task too, and free everything."""
+        if not self._closed:
+            self._closed = True
+            self._dispatch.close()
+            self._shelf.clear()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise RuntimeError("this context is closed: make another AsyncContext.")
+
+    def __enter__(self) -> AsyncContext:
+        self._check_open()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        how = "closed" if self._closed else self._dispatch.describe()
+        return f"<AsyncContext on {self._dispatch.executor.name}: {how}>"
+
+
+def _value_of(result: Result | Failure) -> Result:
+    if isinstance(result, Failure):
+        raise result.error
+    return result

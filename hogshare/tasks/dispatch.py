@@ -1,0 +1,430 @@
+"""Hands tasks to workers, takes in what comes back, and has done again what is lost.
+
+Who writes: the caller's thread alone; executors run their workers as they like and are polled. In
+which order, for a task that comes back: its worker is available and its partitions are free; a
+result that is older than the cut-off is dropped here; an accepted one counts, is noted in the
+tables of versions, and stands in line to be collected. A number that is not under way any more is
+a task done twice, and is nothing. A partition is in one task at a time, until that has come back:
+so no two tasks start from one history of a row. Who frees: `close` ends the executor, and the
+versions that tasks have held go with the shelf.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hogshare.barriers import BarrierError, name_of
+from hogshare.shm.table import ProgressTable
+from hogshare.stragglers import FIRST_BLOCKS, Stragglers, asked
+from hogshare.tasks.draws import draws_of_task
+from hogshare.tasks.executor import Back, Event, Executor, Joined, Lost
+from hogshare.tasks.gate import Gate
+from hogshare.tasks.ownership import owner_of
+from hogshare.tasks.partitions import Partitions
+from hogshare.tasks.plans import ADDS, Plan, shape_of
+from hogshare.tasks.progress import Progress
+from hogshare.tasks.results import Failure, Result, TaskError
+from hogshare.tasks.shelf import Shelf
+from hogshare.tasks.versions import Variable, hold_all, let_go_of_all
+from hogshare.tasks.work import Key, Outcome, Task, Value
+
+TICK_SECONDS = 0.001  # between two polls of a barrier while nobody computes
+MOST_POLLS = 1000  # of a barrier while nobody computes
+KEPT_PLANS = 8  # that workers have, beside those of tasks under way
+WITHOUT_WORKERS = 300  # polls, at 50 ms, until somebody is there again
+
+
+@dataclass(frozen=True)
+class Data:
+    """A data set of the context's: its partitions, and where their rows begin."""
+
+    number: int
+    parts: Partitions
+    problem: Any = None  # whose rows these are the numbers of
+
+    @property
+    def key(self) -> Key:
+        """On the shelf."""
+        return "data", self.number
+
+    @property
+    def n_parts(self) -> int:
+        """Partitions."""
+        return len(self.parts.bounds) - 1
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of all partitions."""
+        return int(self.parts.bounds[-1])
+
+    def sizes(self, parts: list[int]) -> dict[int, int]:
+        """Rows of some partitions."""
+        bounds = self.parts.bounds
+        return {p: int(bounds[p + 1] - bounds[p]) for p in parts}
+
+
+@dataclass
+class Flight:
+    """A task that is under way, or lost and about to be handed out again."""
+
+    task: Task
+    worker: int
+    accepted: int  # results of the context when it was submitted
+    rows: np.ndarray | None  # that it draws, where their history is kept
+    deaths: int = 0  # of workers that had it
+
+
+class Dispatch:
+    """Everything that a context has under way.
+
+    Parameters
+    ----------
+    executor, shelf
+    n_workers : int
+    seed : int
+    retries : int
+        Deaths of workers in one task, after which it is an error.
+    cutoff : int or None
+        Largest staleness of a result that counts.
+    law : Stragglers or None
+    """
+
+    def __init__(
+        self,
+        executor: Executor,
+        shelf: Shelf,
+        n_workers: int,
+        seed: int,
+        retries: int,
+        cutoff: int | None,
+        law: Stragglers | None,
+    ) -> None:
+        self.executor, self.shelf, self.progress = executor, shelf, Progress(n_workers)
+        self.variables: dict[int, Variable] = {}
+        self.ready: deque[Result | Failure] = deque()
+        self.accepted = self.dropped = self.rounds = self.repeated = 0
+        self.flights: dict[int, Flight] = {}
+        self._seed, self._retries, self._cutoff = seed, retries, cutoff
+        self._law = None if law is None else asked(law)
+        self._first: list[float] = []  # seconds of the first tasks, for the law
+        self._next = 0
+        self._hands: dict[int, int] = {}  # task of each worker that has one
+        self._taken: set[tuple[int, int]] = set()  # partitions in a task
+        self._again: deque[int] = deque()
+        self._plans: dict[Any, tuple[Key, Plan]] = {}
+        self._shapes: dict[Key, tuple[int, ...] | None] = {}
+        self._n_plans = 0
+        for worker in executor.workers:
+            self.progress.join(worker, executor.now())
+
+    @property
+    def table(self) -> ProgressTable:
+        """STAT."""
+        return self.progress.table
+
+    def give(
+        self,
+        plan: Plan,
+        data: Data,
+        gate: Gate,
+        broadcasts: list[tuple[Variable, int]],
+        timeout: float | None,
+    ) -> list[int]:
+        """Wait for the barrier, and hand one task to each worker that it lets pass.
+
+        Returns
+        -------
+        list of int
+            Those workers.
+
+        Raises
+        ------
+        BarrierError
+            If the barrier raises, or lets nobody pass while nobody computes.
+        TimeoutError
+            If the barrier does not hold in time.
+        """
+        chosen = self._passing(data, gate, timeout)
+        key, number = self._key_of(plan), self.rounds
+        self.rounds += 1
+        for worker, parts in chosen.items():
+            flight = self._flight(key, plan, data, number, worker, parts, broadcasts)
+            hold_all(self.variables, flight.task.values)
+            try:
+                self.executor.submit(worker, flight.task)
+            except BaseException:
+                let_go_of_all(self.variables, flight.task.values)
+                raise
+            self.flights[flight.task.number] = flight
+            self._taken |= {(data.number, p) for p in parts}
+            self._handed(flight, worker)
+        return list(chosen)
+
+    def _passing(self, data: Data, gate: Gate, timeout: float | None) -> dict[int, list[int]]:
+        """Workers that the barrier lets pass, and their partitions that are in no task."""
+        polls, deadline = 0, _deadline(self.executor, timeout)
+        while True:
+            self.pump(0.0)
+            passing = gate.passing(self.table, self.progress.available)
+            chosen = {me: parts for me in passing if (parts := self._free_parts(data, me))}
+            if chosen:
+                return chosen
+            rest = _rest(self.executor, deadline)
+            if rest == 0.0:
+                raise TimeoutError(
+                    f"the barrier {name_of(gate.barrier)} did not hold within {timeout:g} s: "
+                    f"{self.describe()}."
+                )
+            polls = 0 if self.flights else polls + 1
+            if polls > MOST_POLLS:
+                raise BarrierError(
+                    f"The barrier {name_of(gate.barrier)} can never be met: nobody computes, "
+                    f"nothing more comes back, and it lets nobody pass ({self.describe()})."
+                )
+            if self.flights:
+                self._wait(rest)
+            else:
+                self.pump(min(TICK_SECONDS, TICK_SECONDS if rest is None else rest))
+
+    def _free_parts(self, data: Data, worker: int) -> list[int]:
+        there, n_workers = list(self.executor.workers), len(self.progress)
+        return [
+            p
+            for p in range(data.n_parts)
+            if owner_of(p, n_workers, there) == worker and (data.number, p) not in self._taken
+        ]
+
+    def _flight(
+        self,
+        key: Key,
+        plan: Plan,
+        data: Data,
+        number: int,
+        worker: int,
+        parts: list[int],
+        broadcasts: list[tuple[Variable, int]],
+    ) -> Flight:
+        sizes, bounds = data.sizes(parts), data.parts.bounds
+        rows, by_part = None, dict[int, np.ndarray]()
+        if plan.history:
+            drawn = draws_of_task(self._seed, number, sizes, plan.rate)
+            by_part = {p: bounds[p] + places for p, places in drawn.items()}
+            rows = np.concatenate([*by_part.values()])
+        values = []
+        for variable, version in broadcasts:
+            used = None
+            if plan.history:
+                table = variable.table(data.number, data.n_rows)
+                used = {p: table[places] for p, places in by_part.items()}
+            values.append(Value(variable.number, version, used))
+        task = Task(
+            self._next,
+            key,
+            data.key,
+            self._seed,
+            number,
+            sizes,
+            {p: int(bounds[p]) for p in parts},
+            tuple(values),
+            self._sleep(worker),
+        )
+        self._next += 1
+        return Flight(task, worker, self.accepted, rows)
+
+    def _sleep(self, worker: int) -> float:
+        if self._law is None:
+            return 0.0
+        enough = len(self._first) >= FIRST_BLOCKS
+        measured = float(np.mean(self._first)) if enough else 0.0
+        done = int(self.table.blocks[worker])
+        return self._law(worker, done, len(self.progress), measured)
+
+    def _handed(self, flight: Flight, worker: int) -> None:
+        flight.worker = worker
+        self._hands[worker] = flight.task.number
+        self.progress.begin(worker, flight.accepted)
+
+    def _key_of(self, plan: Plan) -> Key:
+        """The plan's place on the shelf; a loop's is there already. Few are kept."""
+        ident = plan.identity()
+        if ident in self._plans:
+            self._plans[ident] = self._plans.pop(ident)  # the last one used
+            return self._plans[ident][0]
+        under_way = {flight.task.plan for flight in self.flights.values()}
+        for old in list(self._plans)[:-KEPT_PLANS]:
+            if self._plans[old][0] not in under_way:
+                key, _ = self._plans.pop(old)
+                self._shapes.pop(key, None)
+                self.shelf.drop(key)
+        key = ("plan", self._n_plans)
+        self._n_plans += 1
+        self._plans[ident] = key, plan
+        self.shelf.put(key, plan)
+        return key
+
+    def pump(self, seconds: float | None) -> None:
+        """Take in what has come, after waiting for the first of it at most so long."""
+        for event in self.executor.poll(seconds):
+            self._take_in(event)
+        while self._again and self._hand_out_again():
+            pass
+
+    def wait_until(self, is_there: Callable[[], bool], timeout: float | None) -> bool:
+        """Wait until something holds, or nothing is under way any more; whether it holds.
+
+        Raises
+        ------
+        TimeoutError
+        """
+        deadline = _deadline(self.executor, timeout)
+        self.pump(0.0)
+        while not is_there():
+            if not self.flights:
+                return False
+            rest = _rest(self.executor, deadline)
+            if rest == 0.0:
+                raise TimeoutError(f"nothing has come back within {timeout:g} s; {self.describe()}")
+            self._wait(rest)
+        return True
+
+    def _wait(self, seconds: float | None) -> None:
+        """Wait for the next event; not for ever while nobody is there."""
+        for _ in range(WITHOUT_WORKERS):
+            if self.executor.workers:
+                break
+            self.pump(0.05)
+        if not self.executor.workers:
+            raise RuntimeError("all workers are gone, and none has come in their place.")
+        self.pump(seconds)
+
+    def _take_in(self, event: Event) -> None:
+        if isinstance(event, Joined):
+            self.progress.join(event.worker, self.executor.now())
+        elif isinstance(event, Lost):
+            self.progress.leave(event.worker)
+            self._hands.pop(event.worker, None)
+            for number in event.numbers:
+                self._lose(number, event.why)
+        elif event.outcome.number in self.flights:
+            self._come_back(event)
+
+    def _lose(self, number: int, why: str) -> None:
+        flight = self.flights.get(number)
+        if flight is None:
+            return
+        flight.deaths += 1
+        if flight.deaths <= self._retries:
+            self._again.append(number)
+            return
+        parts = tuple(flight.task.sizes)
+        self._land(flight)
+        message = (
+            f"Task {number}, of partitions {parts}, was lost {flight.deaths} times: worker "
+            f"{flight.worker} {why}. It is not run again."
+        )
+        self.ready.append(Failure(TaskError(message, flight.worker, parts)))
+
+    def _hand_out_again(self) -> bool:
+        """Give the first of the lost tasks to somebody who is available, rather to another."""
+        number, available = self._again[0], self.progress.available
+        flight = self.flights[number]
+        others = [worker for worker in available if worker != flight.worker]
+        if not available:
+            return False
+        worker = (others or available)[0]
+        self._again.popleft()
+        self.executor.submit(worker, flight.task)
+        self.repeated += 1
+        self._handed(flight, worker)
+        return True
+
+    def _land(self, flight: Flight) -> None:
+        """A task is over: its partitions are free, and it needs its versions no longer."""
+        del self.flights[flight.task.number]
+        self._taken -= {(flight.task.data[1], p) for p in flight.task.sizes}
+        let_go_of_all(self.variables, flight.task.values)
+
+    def _come_back(self, event: Back) -> None:
+        outcome, flight = event.outcome, self.flights[event.outcome.number]
+        task, worker = flight.task, flight.worker
+        if self._hands.get(worker) == task.number:
+            del self._hands[worker]
+            self.progress.end(worker, self.executor.now())
+        self.progress.count(worker, outcome.n_samples, outcome.seconds, outcome.waited)
+        if len(self._first) < FIRST_BLOCKS:
+            self._first.append(outcome.seconds)
+        parts, staleness = tuple(task.sizes), self.accepted - flight.accepted
+        error = self._error_of(outcome, task, worker)
+        if error is not None:
+            self.ready.append(Failure(error))
+        elif self._cutoff is not None and staleness > self._cutoff:
+            self.dropped += 1
+        else:
+            self.accepted += 1
+            self.progress.accept()
+            if flight.rows is not None:
+                for value in task.values:
+                    variable = self.variables[value.variable]
+                    variable.used(task.data[1], flight.rows, value.version)
+            self.ready.append(
+                Result(
+                    outcome.value,
+                    worker,
+                    staleness,
+                    outcome.n_samples,
+                    parts,
+                    outcome.seconds,
+                    task.number,
+                )
+            )
+        self._land(flight)
+
+    def _error_of(self, outcome: Outcome, task: Task, worker: int) -> TaskError | None:
+        """What is wrong with an outcome: it raised, or is of another shape than those before."""
+        parts = tuple(task.sizes)
+        where = f"Task {task.number}, of partitions {parts}, on worker {worker}"
+        if outcome.error is not None:
+            line, told = outcome.error
+            return TaskError(f"{where}, raised {line}\n\n{told}", worker, parts)
+        plan = self.shelf.things[task.plan]
+        if plan.op not in ADDS:
+            return None
+        shape = shape_of(outcome.value)
+        expected = self._shapes.setdefault(task.plan, shape)
+        if shape == expected:
+            return None
+        return TaskError(
+            f"{where}, gave a value of shape {shape}, and those before it are of shape {expected}: "
+            "they cannot be added up.",
+            worker,
+            parts,
+        )
+
+    def describe(self) -> str:
+        """Who does what, in a few words."""
+        table = self.table
+        there = int(table.in_run.sum())
+        return (
+            f"{there} of {len(table)} workers are there, {table.available_workers} of them "
+            f"available; {len(self.flights)} tasks are under way"
+        )
+
+    def close(self) -> None:
+        """End everything."""
+        self.executor.close()
+        self.flights.clear()
+        self.ready.clear()
+        self._again.clear()
+
+
+def _deadline(executor: Executor, timeout: float | None) -> float | None:
+    return None if timeout is None else executor.now() + timeout
+
+
+def _rest(executor: Executor, deadline: float | None) -> float | None:
+    return None if deadline is None else max(0.0, deadline - executor.now())

@@ -1,0 +1,86 @@
+"""Which rows a task draws: a pure function of seed, round and partition.
+
+A task that is run again draws the same rows wherever that is, and who keeps the history of rows
+knows them without being told.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def drawn_rows(
+    seed: int, number: int, partition: int, n_rows: int, rate: float, replace: bool = False
+) -> np.ndarray:
+    """Places within a partition of the rows that a round draws from it.
+
+    Parameters
+    ----------
+    seed : int
+        Of the context.
+    number : int
+        Which round of tasks it is, from 0.
+    partition : int
+        Which partition.
+    n_rows : int
+        Of the partition.
+    rate : float
+        In (0, 1]. Each row is drawn with this probability, as Spark's ``RDD.sample`` does it; with
+        `replace` so many times in the mean.
+    replace : bool, default=False
+        Whether a row may be drawn more than once.
+
+    Returns
+    -------
+    ndarray of int64
+        In ascending order; possibly none.
+
+    Examples
+    --------
+    >>> from hogshare.tasks.draws import drawn_rows
+    >>> drawn_rows(seed=0, number=3, partition=1, n_rows=4, rate=1.0).tolist()
+    [0, 1, 2, 3]
+    """
+    if rate == 1.0 and not replace:
+        return np.arange(n_rows, dtype=np.int64)
+    rng = np.random.default_rng([seed, number, partition])
+    if replace:
+        count = int(rng.poisson(rate * n_rows)) if n_rows else 0
+        return np.sort(rng.integers(0, max(1, n_rows), count))
+    count = int(rng.binomial(n_rows, rate))
+    # given their count, independent draws are a sample without replacement
+    return np.sort(rng.choice(n_rows, count, replace=False, shuffle=False).astype(np.int64))
+
+
+def draws_of_task(
+    seed: int,
+    number: int,
+    sizes: dict[int, int],
+    rate: float,
+    replace: bool = False,
+) -> dict[int, np.ndarray]:
+    """Rows that a task draws from each of its partitions: one at least in all.
+
+    Parameters
+    ----------
+    seed, number, rate, replace
+        As of `drawn_rows`.
+    sizes : dict of int to int
+        Rows of each of the task's partitions.
+
+    Returns
+    -------
+    dict of int to ndarray of int64
+        In the order of `sizes`. Where chance draws nothing at all the task has one row, so that no
+        mean divides by zero: our departure from Spark, which fails there.
+    """
+    found = {
+        partition: drawn_rows(seed, number, partition, n_rows, rate, replace)
+        for partition, n_rows in sizes.items()
+    }
+    if not any(len(rows) for rows in found.values()):
+        first = next((p for p, n_rows in sizes.items() if n_rows), None)
+        if first is not None:
+            rng = np.random.default_rng([seed, number, first, 1])
+            found[first] = rng.integers(0, sizes[first], 1)
+    return found

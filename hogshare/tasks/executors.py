@@ -1,0 +1,51 @@
+"""Which executor is meant: the one table of words and things."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from hogshare.ranges import whole
+from hogshare.runtimes.choice import usable_workers
+from hogshare.simulation.simulator import Simulator
+from hogshare.tasks.executor import Executor
+from hogshare.tasks.shelf import Shelf
+from hogshare.words import nearest
+
+PLACES = {"processes": "Processes", "threads": "Threads"}
+
+
+def executor_of(workers: Any, n_workers: int | None, shelf: Shelf) -> tuple[Executor, int]:
+    """The executor that is meant, and how many workers it has.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If nothing is meant by `workers`.
+    """
+    if n_workers is not None:
+        whole(1, n_workers=n_workers)
+    if type(workers).__module__.partition(".")[0] == "distributed":
+        from hogshare.tasks.cluster import Cluster
+
+        cluster = Cluster(shelf, workers, n_workers)
+        return cluster, len(cluster.workers)
+    count = usable_workers(-1) if n_workers is None else int(n_workers)
+    if isinstance(workers, Simulator):
+        from hogshare.tasks.virtual import Virtual
+
+        return Virtual(shelf, count, workers), count
+    if workers == "mpi":
+        raise ValueError(
+            "workers='mpi' is not there yet: take 'processes' on one machine, or a "
+            "dask.distributed.Client on several."
+        )
+    if not isinstance(workers, str) or workers not in PLACES:
+        hint = nearest(workers, tuple(PLACES)) if isinstance(workers, str) else ""
+        raise ValueError(
+            "workers must be 'processes', 'threads', a Simulator or a dask.distributed.Client; got "
+            f"{workers!r}.{hint}"
+        )
+    module = importlib.import_module(f"hogshare.tasks.{workers}")
+    executor: Executor = getattr(module, PLACES[workers])(shelf, count)
+    return executor, count

@@ -1,0 +1,106 @@
+"""Which available workers a barrier lets pass: those of `hogshare.barriers`, and any function.
+
+The predicates are those of `hogshare.kernels.barriers`, on the same table, for who has no kernel
+loaded and a table of some dozen rows.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from hogshare.barriers import ASP, UserBarrier, ask, barrier_of, numbers_of
+from hogshare.kernels import barriers as codes
+from hogshare.shm.table import ProgressTable
+
+
+class Gate:
+    """A barrier, asked for workers that are available.
+
+    Parameters
+    ----------
+    barrier : Barrier, str or callable
+        As of `hogshare.solve`; a function may also take the table alone, ``stat -> bool``, and
+        then lets all pass or nobody, as in the paper.
+    seed : int
+        Of the samples of those that draw.
+    """
+
+    def __init__(self, barrier: Any = None, seed: int = 0) -> None:
+        self.barrier = barrier_of(barrier)
+        self._alone = callable(self.barrier) and not _takes_two(self.barrier)
+        self._rng = np.random.default_rng([seed, 0xBA221E2])
+        self._samples: dict[int, np.ndarray] = {}  # that are held until they let a worker pass
+
+    @property
+    def is_free(self) -> bool:
+        """Whether it lets everybody pass."""
+        return isinstance(self.barrier, ASP)
+
+    def passing(self, table: ProgressTable, available: Sequence[int]) -> list[int]:
+        """Those of the available workers that may have a task.
+
+        Raises
+        ------
+        BarrierError
+            If a function of the user's raises, or answers neither yes nor no.
+        """
+        if self.is_free:
+            return list(available)
+        numbers = numbers_of(self.barrier, len(table))
+        if numbers["barrier"] == codes.ASKED:
+            asked: Any = self.barrier
+            if self._alone:
+                return list(available) if ask(_of_two(asked), table, 0) else []
+            return [me for me in available if ask(asked, table, me)]
+        if numbers["barrier"] == codes.FREE:
+            return list(available)
+        if numbers["barrier"] == codes.THROTTLED:
+            enough = min(numbers["available"], int(table.in_run.sum()))
+            return list(available) if table.available_workers >= enough else []
+        return [me for me in available if self._near(table, me, numbers)]
+
+    def _near(self, table: ProgressTable, me: int, numbers: dict[str, Any]) -> bool:
+        """Whether enough of the others, or of a sample of them, are near."""
+        others = table.in_run
+        others[me] = False
+        chosen = np.flatnonzero(others)
+        if numbers["sample"] != codes.EVERYBODY:
+            held = self._samples.get(me) if numbers["hold"] else None
+            if held is None or not others[held].all():
+                count = min(numbers["sample"], len(chosen))
+                held = self._rng.choice(chosen, count, replace=False)
+                self._samples[me] = held
+            chosen = held
+        clock = table.clock
+        near = int((clock[me] - clock[chosen] <= numbers["staleness"]).sum())
+        passes = near >= (numbers["share"] - codes.ROUNDING) * len(chosen)
+        if passes:
+            self._samples.pop(me, None)
+        return passes
+
+
+def _of_two(alone: Callable[[ProgressTable], bool]) -> UserBarrier:
+    """A function of the table alone as one of table and worker."""
+
+    @functools.wraps(alone)
+    def of_two(table: ProgressTable, me: int) -> bool:
+        return alone(table)
+
+    return of_two
+
+
+def _takes_two(function: Callable[..., Any]) -> bool:
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return True
+    try:
+        signature.bind(None, 0)
+    except TypeError:
+        return False
+    return True

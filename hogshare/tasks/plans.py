@@ -1,0 +1,150 @@
+"""What a task does with the rows that it has drawn: a function, and how its values are folded."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import operator
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hogshare.tasks.blocks import Block
+
+ADDS = (operator.add, operator.iadd, np.add)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything about a task that is the same for all tasks of a loop.
+
+    Parameters
+    ----------
+    function : callable or None
+        Of a block or a row, and of the broadcasts' values; None: rows are folded as they are.
+    each : {"block", "row"}
+        What it is called with.
+    with_index : bool
+        Whether row numbers come first.
+    history : bool
+        Whether broadcasts come as handles, which know the versions that rows were last used with.
+    op : callable or None
+        Of two values; None: fold by `aggregate`.
+    aggregate : tuple or None
+        Zero, ``seq_op`` and ``comb_op``.
+    rate : float
+    replace : bool
+        As of `hogshare.tasks.draws.drawn_rows`.
+    counts : bool
+        Whether nothing is asked for but how many rows each partition has.
+    """
+
+    function: Callable[..., Any] | None
+    each: str = "block"
+    with_index: bool = False
+    history: bool = False
+    op: Callable[[Any, Any], Any] | None = None
+    aggregate: tuple[Any, Callable[..., Any], Callable[..., Any]] | None = None
+    rate: float = 1.0
+    replace: bool = False
+    counts: bool = False
+
+    @property
+    def users(self) -> tuple[Any, ...]:
+        """What of it is the user's, whose code travels with it."""
+        folding = () if self.aggregate is None else self.aggregate[1:]
+        return (*getattr(self.function, "users", (self.function,)), self.op, *folding)
+
+    def identity(self) -> tuple[Any, ...]:
+        """What tells it from others: two plans with the same functions are one."""
+        folding = None
+        if self.aggregate is not None:
+            zero, *ops = self.aggregate
+            folding = id(zero), *map(_same, ops)  # a zero that is equal may be of another type
+        flags = self.each, self.with_index, self.history, self.rate, self.replace, self.counts
+        return (_same(self.function), _same(self.op), folding, *flags)
+
+    def values(self, block: Block, index: np.ndarray, given: Iterable[Any]) -> Iterable[Any]:
+        """The function's values of a block: one, or one for each row."""
+        given = tuple(given)
+        numbered: Iterable[tuple[Any, Any]] = [(index, block.rows)]
+        if self.each == "row":
+            numbered = zip(index.tolist(), block.each(), strict=True)
+        for number, rows in numbered:
+            if self.function is None:
+                yield rows
+            elif self.with_index:
+                yield self.function(number, rows, *given)
+            else:
+                yield self.function(rows, *given)
+
+    def fold(self, parts: Iterable[Iterable[Any]]) -> Any:
+        """One value of those of all partitions, in their order."""
+        if self.aggregate is not None:
+            zero, seq_op, comb_op = self.aggregate
+            sums = [functools.reduce(seq_op, values, copy.deepcopy(zero)) for values in parts]
+            return functools.reduce(comb_op, sums)
+        assert self.op is not None
+        return functools.reduce(self._of_two, (value for values in parts for value in values))
+
+    def _of_two(self, left: Any, right: Any) -> Any:
+        assert self.op is not None
+        if self.op in ADDS and shape_of(left) != shape_of(right):
+            raise ValueError(
+                f"values of shapes {shape_of(left)} and {shape_of(right)} are to be added: the "
+                "function has to return the same shape for all rows"
+            )
+        return self.op(left, right)
+
+
+def shape_of(value: Any) -> tuple[int, ...] | None:
+    """Of an array or a number; None of anything else, such as a list, which `add` appends to."""
+    return np.shape(value) if isinstance(value, np.ndarray | np.generic | complex) else None
+
+
+def _same(thing: Any) -> Any:
+    """A function as a key; what has no hash is the same only as itself."""
+    try:
+        hash(thing)
+    except TypeError:
+        return "itself", id(thing)
+    return thing
+
+
+class GradientOf:
+    """A problem's own gradient as the function of a block of its row numbers.
+
+    Two of one problem are one: it is sent to workers once.
+
+    Parameters
+    ----------
+    problem : LinearProblem or GradientProblem
+    """
+
+    def __init__(self, problem: Any) -> None:
+        self.problem = problem
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, GradientOf) and other.problem is self.problem
+
+    def __hash__(self) -> int:
+        return id(self.problem)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # a problem by a gradient is sent without its objective, which workers do not ask for
+        sent = getattr(self.problem, "for_process", lambda: self.problem)()
+        return {"problem": sent}
+
+    @property
+    def users(self) -> tuple[Any, ...]:
+        """What of it is the user's."""
+        found: tuple[Any, ...] = getattr(self.problem, "users", (self.problem,))
+        return found
+
+    def __call__(self, index: np.ndarray, rows: Any, w: np.ndarray) -> np.ndarray:
+        """The sum of the rows' gradients."""
+        out = np.zeros(len(w))
+        self.problem.gradient(w, index, out)
+        return out

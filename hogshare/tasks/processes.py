@@ -1,0 +1,227 @@
+"""Tasks in processes of the crew, each with a socket of its own to the caller.
+
+::
+
+    caller  -- Order: task, parcels, values -->  member      `hogshare.tasks.serving`
+            <-- Outcome -----------------------
+
+Ownership. The caller makes each socket pair, and closes the member's end once the member has it:
+so end of file means death. A parcel's shared memory is made when the first worker needs it, and
+lives as long as the shelf has the thing or a worker maps it. A member belongs to this executor
+until it is released, when it has no task, or dismissed, in the middle of one. Who dies is replaced
+under the same number, unless it dies again and again before it has done anything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+import select
+import socket
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hogshare.interrupts import Holding
+from hogshare.runtimes.crew import Member, TaskFailed, current_crew
+from hogshare.runtimes.luggage import packed
+from hogshare.shm.arena import Arena
+from hogshare.tasks import wire
+from hogshare.tasks.executor import Back, Event, Joined, Lost
+from hogshare.tasks.serving import Order, Parcel
+from hogshare.tasks.shelf import Sent, Shelf
+from hogshare.tasks.work import Key, Task
+
+START_SECONDS = 60.0  # that a process may take to come up on a busy machine
+VAIN_STARTS = 3  # deaths in a row, before anything was done, after which a worker is not replaced
+REMEDY = "workers='threads'"
+
+
+@dataclass
+class _Worker:
+    """A member, our end of its socket, and what it has in hand."""
+
+    member: Member
+    sock: socket.socket
+    task: int | None = None
+    vain: int = 0  # deaths under this number since anything was done
+
+
+class Processes:
+    """The executor of processes.
+
+    Parameters
+    ----------
+    shelf : Shelf
+    n_workers : int
+    """
+
+    name = "processes"
+    passes_time = True
+
+    def __init__(self, shelf: Shelf, n_workers: int) -> None:
+        self._shelf, self._sent = shelf, Sent(shelf)
+        self._parcels: dict[Key, tuple[Parcel, Arena | None]] = {}
+        shelf.told.append(lambda key: self._parcels.pop(key, None))
+        self._workers: dict[int, _Worker] = {}
+        self._news: list[Event] = []
+        self._poller: select.poll | None = None  # of all sockets; None: they have changed
+        self._whose: dict[int, int] = {}
+        with Holding():
+            for worker, member in enumerate(current_crew().hire(n_workers)):
+                self._workers[worker] = self._engaged(worker, member)
+
+    @property
+    def workers(self) -> Sequence[int]:
+        """As `Executor.workers`."""
+        return sorted(self._workers)
+
+    def pid(self, worker: int) -> int:
+        """Process id of a worker, once it is up."""
+        self._wait_until_up(self._workers[worker])
+        found = self._workers[worker].member.pid
+        if found is None:
+            raise RuntimeError(f"worker {worker} is gone")
+        return found
+
+    def submit(self, worker: int, task: Task) -> None:
+        """As `Executor.submit`."""
+        there = self._workers[worker]
+        self._pack(task.needs)
+        with Holding():
+            self._wait_until_up(there)
+            parcels: dict[Key, Parcel] = {}
+            values: dict[Key, np.ndarray] = {}
+            files: list[int] = []
+            for key in self._sent.missing(worker, task.needs):
+                if key in self._parcels:
+                    parcels[key], arena = self._parcels[key]
+                    files += [] if arena is None else [arena.fileno()]
+                else:
+                    values[key] = self._shelf.things[key]
+            there.task = task.number
+            order = Order(task, parcels, values, tuple(self._sent.forget(worker)))
+            with contextlib.suppress(OSError):  # it is gone: `poll` tells
+                wire.send(there.sock, order, files)
+
+    def _pack(self, needs: set[Key]) -> None:
+        """Make parcels of all but values, which go as they are."""
+        for key in needs:
+            thing = self._shelf.things[key]
+            if key in self._parcels or isinstance(thing, np.ndarray):
+                continue
+            large: list[memoryview] = []
+            content = packed("function", thing, large, remedy=REMEDY)
+            arena = None
+            if large:
+                arena = Arena.create({f"{k}": (p.nbytes, "uint8") for k, p in enumerate(large)})
+                for k, part in enumerate(large):
+                    arena.fill(f"{k}", np.frombuffer(part, np.uint8))
+            self._parcels[key] = (
+                Parcel(content, None if arena is None else arena.describe()),
+                arena,
+            )
+
+    def poll(self, seconds: float | None) -> list[Event]:
+        """As `Executor.poll`."""
+        busy = any(there.task is not None for there in self._workers.values())
+        deadline = None if seconds is None else time.monotonic() + seconds
+        while True:
+            rest = 0.0 if deadline is None else max(0.0, deadline - time.monotonic())
+            wait = bool(busy and not self._news and seconds != 0.0)
+            ready = self._ready(wait, None if deadline is None else rest)
+            with Holding():
+                for worker in ready:
+                    self._read(worker)
+            if self._news or not wait or (deadline is not None and rest == 0.0):
+                found, self._news = self._news, []
+                return found
+
+    def _ready(self, wait: bool, seconds: float | None) -> set[int]:
+        """Workers whose socket has something, or has ended."""
+        if self._poller is None:
+            self._poller, self._whose = select.poll(), {}
+            for worker, there in self._workers.items():
+                for fd in (there.sock.fileno(), there.member.fileno()):
+                    self._poller.register(fd, select.POLLIN)
+                    self._whose[fd] = worker
+        milliseconds = 0.0 if not wait else None if seconds is None else 1e3 * seconds
+        return {self._whose[fd] for fd, _ in self._poller.poll(milliseconds)}
+
+    def _read(self, worker: int) -> None:
+        there = self._workers[worker]
+        failed = [m for m in there.member.poll() if isinstance(m, TaskFailed)]
+        if failed:
+            self._lose(worker, f"has failed: {failed[0].summary}")
+            return
+        poller = select.poll()
+        poller.register(there.sock, select.POLLIN)
+        if not poller.poll(0):
+            if not there.member.alive:
+                self._lose(worker, there.member.death or "is gone")
+            return
+        try:
+            outcome, _ = wire.receive(there.sock)
+        except (EOFError, OSError):
+            there.member.poll()
+            deadline = time.monotonic() + 1.0
+            while there.member.alive and time.monotonic() < deadline:
+                time.sleep(0.001)  # its two sockets end one after the other
+                there.member.poll()
+            self._lose(worker, there.member.death or "is gone")
+            return
+        except (pickle.UnpicklingError, AttributeError, ImportError) as error:
+            self._lose(worker, f"has answered what cannot be read ({error})")
+            return
+        there.task, there.vain = None, 0
+        self._news.append(Back(outcome))
+
+    def _lose(self, worker: int, why: str) -> None:
+        """Say that a worker is gone, and put another in its place."""
+        gone = self._workers.pop(worker)
+        self._sent.end(worker)
+        self._poller = None
+        gone.sock.close()
+        current_crew().dismiss([gone.member])
+        self._news.append(Lost(worker, why, () if gone.task is None else (gone.task,)))
+        if gone.vain + 1 >= VAIN_STARTS:
+            return
+        (member,) = current_crew().hire(1)
+        self._workers[worker] = self._engaged(worker, member)
+        self._workers[worker].vain = gone.vain + 1
+        self._news.append(Joined(worker))
+
+    def _engaged(self, worker: int, member: Member) -> _Worker:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            member.post(("hogshare.tasks.serving:serve", {}), [theirs.fileno()])
+        self._sent.begin(worker)
+        self._poller = None
+        return _Worker(member, ours)
+
+    def _wait_until_up(self, there: _Worker) -> None:
+        """Who is not up reads nothing, and is handed its socket by who polls it."""
+        deadline = time.monotonic() + START_SECONDS
+        while there.member.pid is None and there.member.alive and time.monotonic() < deadline:
+            poller = select.poll()
+            poller.register(there.member.fileno(), select.POLLIN)
+            poller.poll(100)
+            there.member.poll()
+
+    def now(self) -> float:
+        """As `Executor.now`."""
+        return time.perf_counter()
+
+    def close(self) -> None:
+        """As `Executor.close`."""
+        with Holding():
+            crew, there = current_crew(), list(self._workers.values())
+            for one in there:
+                one.sock.close()
+            crew.dismiss([one.member for one in there if one.task is not None])
+            crew.release([one.member for one in there if one.task is None])
+            self._workers.clear()
+            self._parcels.clear()
+            self._poller = None

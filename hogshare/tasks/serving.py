@@ -1,0 +1,100 @@
+"""A worker process: takes tasks from its socket, keeps what comes with them, answers.
+
+Who writes: the caller sends the next `Order` once it has the outcome of the last one, so that
+neither end ever waits for the other to read. Who frees: the worker forgets what an order says, and
+all of it when the caller closes the socket; memory that it maps is the caller's.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import socket
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from hogshare.runtimes.fork_helper import Channel
+from hogshare.shm.arena import Arena
+from hogshare.tasks import wire
+from hogshare.tasks.work import Key, Outcome, Store, Task, work
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """A thing on its way: a pickle, and the layout of the shared memory with its large arrays."""
+
+    content: bytes
+    layout: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Order:
+    """A task, what it needs that the worker has not, and what the worker need not keep.
+
+    Descriptors come with it, one for each parcel that has a layout, in their order.
+    """
+
+    task: Task
+    parcels: dict[Key, Parcel] = field(default_factory=dict)
+    values: dict[Key, np.ndarray] = field(default_factory=dict)
+    forget: tuple[Key, ...] = ()
+
+
+def serve(channel: Channel, fds: list[int]) -> None:
+    """What a member of the crew runs until the context is closed.
+
+    Parameters
+    ----------
+    channel : Channel
+        The crew's, which is not used: a caller that is gone ends this process.
+    fds : list of int
+        The socket.
+    """
+    store = Store()
+    with socket.socket(fileno=os.dup(fds[0])) as sock:
+        while True:
+            try:
+                order, files = wire.receive(sock)
+            except (EOFError, OSError):
+                return
+            outcome = _follow(order, files, store)
+            try:
+                wire.send(sock, outcome)
+            except OSError:
+                return
+            except Exception as error:  # its value cannot be pickled
+                line = f"what the task returned cannot be sent: {type(error).__name__}: {error}"
+                failed = (line, f"{line}\n")
+                wire.send(sock, Outcome(outcome.number, None, 0, outcome.seconds, 0.0, failed))
+
+
+def _follow(order: Order, files: list[int], store: Store) -> Outcome:
+    for key in order.forget:
+        store.things.pop(key, None)
+    left = iter(files)
+    try:
+        for key, parcel in order.parcels.items():
+            store.things[key] = opened(parcel, None if parcel.layout is None else next(left))
+        for key, array in order.values.items():
+            array.flags.writeable = False
+            store.things[key] = array
+    except Exception as error:
+        line = f"what the task needs cannot be read in a worker: {type(error).__name__}: {error}"
+        return Outcome(order.task.number, None, 0, 0.0, 0.0, (line, f"{line}\n"))
+    finally:
+        for file in files:
+            os.close(file)
+    return work(order.task, store)
+
+
+def opened(parcel: Parcel, fd: int | None) -> Any:
+    """What is in a parcel; its large arrays stay in shared memory, and are read-only."""
+    buffers: list[memoryview] = []
+    if fd is not None:
+        assert parcel.layout is not None
+        arena = Arena.attach(fd, parcel.layout)
+        buffers = [arena[name].data.toreadonly() for name in arena.names]
+        arena.close()
+    return pickle.loads(parcel.content, buffers=buffers)

@@ -1,0 +1,80 @@
+"""Objects over a socket, the bytes of their arrays beside their pickle: no copy on either side.
+
+A message is a header, the lengths of its buffers, a pickle (protocol 5), and the buffers. Both ends
+are processes that the caller started, of one user, and nobody else can connect to an unnamed socket
+pair: so pickles are safe here. Who frees: whoever receives owns the descriptors that came along.
+"""
+
+from __future__ import annotations
+
+import pickle
+import socket
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+HEADER = struct.Struct("=QII")  # bytes of the pickle, number of buffers, number of descriptors
+MAX_FDS = 250
+MAX_PARTS = 512  # of one call, below the system's limit
+
+
+def send(sock: socket.socket, thing: Any, fds: Sequence[int] = ()) -> None:
+    """Send an object, and descriptors with it; wait until the other end has room for all of it.
+
+    Raises
+    ------
+    OSError
+        If the other end is gone.
+    """
+    found: list[pickle.PickleBuffer] = []
+    content = pickle.dumps(thing, 5, buffer_callback=found.append)
+    buffers = [buffer.raw() for buffer in found]
+    lengths = struct.pack(f"={len(buffers)}Q", *(buffer.nbytes for buffer in buffers))
+    head = HEADER.pack(len(content), len(buffers), len(fds)) + lengths
+    parts = [memoryview(head), memoryview(content), *(b for b in buffers if b.nbytes)]
+    given = list(fds)
+    while parts:
+        if given:
+            sent, given = socket.send_fds(sock, parts[:1], given), []
+        else:
+            sent = sock.sendmsg(parts[:MAX_PARTS])
+        while parts and sent >= parts[0].nbytes:
+            sent -= parts.pop(0).nbytes
+        if sent:
+            parts[0] = parts[0][sent:]
+
+
+def receive(sock: socket.socket) -> tuple[Any, list[int]]:
+    """Wait for the next object and its descriptors.
+
+    Raises
+    ------
+    EOFError
+        If the other end is closed.
+    """
+    head, fds = bytearray(), list[int]()
+    while len(head) < HEADER.size:
+        data, more, _, _ = socket.recv_fds(
+            sock, HEADER.size - len(head), MAX_FDS, socket.MSG_CMSG_CLOEXEC
+        )
+        if not data:
+            raise EOFError
+        head += data
+        fds += more
+    n_bytes, n_buffers, _ = HEADER.unpack(head)
+    lengths = struct.unpack(f"={n_buffers}Q", _exactly(sock, 8 * n_buffers))
+    content = _exactly(sock, n_bytes)
+    return pickle.loads(content, buffers=[_exactly(sock, length) for length in lengths]), fds
+
+
+def _exactly(sock: socket.socket, n_bytes: int) -> memoryview:
+    taken = np.empty(n_bytes, np.uint8).data  # not zeroed, as a bytearray would be
+    rest = taken
+    while len(rest):
+        count = sock.recv_into(rest)
+        if not count:
+            raise EOFError
+        rest = rest[count:]
+    return taken

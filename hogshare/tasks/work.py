@@ -1,0 +1,167 @@
+"""What a worker does with a task, on whatever executor: draw, call, fold, say what came of it.
+
+Who writes: the caller makes a `Task`, which nobody changes; a worker its own `Store` and the
+`Outcome`. Who frees: the caller says which things of a store are needed no more.
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from hogshare.tasks.blocks import Block
+from hogshare.tasks.draws import draws_of_task
+from hogshare.tasks.handles import Handle
+from hogshare.tasks.plans import Plan
+
+Key = tuple[Any, ...]  # of a thing that tasks need: its kind, and numbers
+
+
+@dataclass(frozen=True)
+class Value:
+    """A broadcast of a task: which variable, which version, and the versions of the drawn rows."""
+
+    variable: int
+    version: int
+    rows: dict[int, np.ndarray] | None = None  # by partition, in the order of its draw
+
+    def key(self, version: int) -> Key:
+        """Of a version of it."""
+        return "value", self.variable, version
+
+    @property
+    def needs(self) -> set[Key]:
+        """Keys of all versions that the task needs."""
+        old = () if self.rows is None else np.unique(np.concatenate([*self.rows.values()]))
+        return {self.key(int(v)) for v in (self.version, *old) if v >= 0}
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a worker is asked for; wherever it runs, and how often, it gives the same value.
+
+    Parameters
+    ----------
+    number : int
+        Of the context's tasks.
+    plan, data : Key
+        Of a `Plan` and of `Partitions`.
+    seed, round : int
+        What its draws depend on, with the partitions.
+    sizes : dict of int to int
+        Its partitions, and how many rows each has.
+    starts : dict of int to int
+        Number of the first row of each.
+    values : tuple of Value
+    sleep : float
+        Seconds that a straggler sleeps before it computes.
+    """
+
+    number: int
+    plan: Key
+    data: Key
+    seed: int
+    round: int
+    sizes: dict[int, int]
+    starts: dict[int, int]
+    values: tuple[Value, ...] = ()
+    sleep: float = 0.0
+
+    @property
+    def needs(self) -> set[Key]:
+        """Keys of all things that have to be there."""
+        return {self.plan, self.data}.union(*(value.needs for value in self.values))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a task.
+
+    Parameters
+    ----------
+    number : int
+        Of the task.
+    value : object
+    n_samples : int
+        Rows that were drawn.
+    seconds : float
+        That it took, sleep included.
+    waited : float
+        Seconds since the worker had ended its last task; 0 for its first.
+    error : (str, str) or None
+        A line and a traceback, if it raised.
+    """
+
+    number: int
+    value: Any
+    n_samples: int
+    seconds: float
+    waited: float
+    error: tuple[str, str] | None = None
+
+
+@dataclass
+class Store:
+    """What a worker has at hand, by key."""
+
+    things: dict[Key, Any] = field(default_factory=dict)
+    ended: float | None = None  # when its last task did
+
+    def lacks(self, task: Task) -> set[Key]:
+        """What a task needs and is not here."""
+        return {key for key in task.needs if key not in self.things}
+
+
+def work(task: Task, store: Store, blocks: dict[int, Block] | None = None) -> Outcome:
+    """Do a task.
+
+    Parameters
+    ----------
+    task : Task
+    store : Store
+        With everything that the task needs.
+    blocks : dict of int to Block, optional
+        Its partitions, where they do not come from the store.
+    """
+    began = time.perf_counter()
+    waited = 0.0 if store.ended is None else began - store.ended
+    value, n_samples, error = None, 0, None
+    try:
+        if task.sleep:
+            time.sleep(task.sleep)
+        value, n_samples = _compute(task, store, blocks)
+    except Exception as raised:
+        line = f"{type(raised).__name__}: {raised}"
+        error = line, "".join(traceback.format_exception(raised))
+    store.ended = time.perf_counter()
+    return Outcome(task.number, value, n_samples, store.ended - began, waited, error)
+
+
+def _compute(task: Task, store: Store, blocks: dict[int, Block] | None) -> tuple[Any, int]:
+    plan: Plan = store.things[task.plan]
+    part_of = store.things[task.data].part if blocks is None else blocks.__getitem__
+    if plan.counts:
+        return {p: part_of(p).n_rows for p in task.sizes}, 0
+    drawn = draws_of_task(task.seed, task.round, task.sizes, plan.rate, plan.replace)
+    used = {p: rows for p, rows in drawn.items() if len(rows)}
+
+    def values(p: int, rows: np.ndarray) -> Iterable[Any]:
+        index = task.starts[p] + rows
+        given = [_given(value, p, index, store) for value in task.values]
+        return plan.values(part_of(p).take(rows), index, given)
+
+    folded = plan.fold(values(p, rows) for p, rows in used.items())
+    return folded, sum(len(rows) for rows in used.values())
+
+
+def _given(value: Value, p: int, index: np.ndarray, store: Store) -> Any:
+    """What a function gets for a broadcast: its array, or a handle with the history of rows."""
+    array = store.things[value.key(value.version)]
+    if value.rows is None:
+        return array
+    return Handle(array, index, value.rows[p], lambda v: store.things[value.key(v)])

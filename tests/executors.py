@@ -1,0 +1,40 @@
+"""Executors that tests of tasks run on: whoever adds one adds a line to `MADE`."""
+
+import contextlib
+import gc
+import importlib.util
+import warnings
+
+import pytest
+
+from hogshare import Simulator
+from hogshare.simulation import Constant
+
+MADE = {
+    "threads": lambda request: "threads",
+    "processes": lambda request: "processes",
+    "simulator": lambda request: Simulator(block_time=Constant(1.0)),
+    "dask": lambda request: request.getfixturevalue("client"),
+}
+HAS_DASK = importlib.util.find_spec("distributed") is not None
+NEEDS_DASK = pytest.mark.skipif(not HAS_DASK, reason="needs distributed")
+KINDS = [pytest.param(kind, marks=[NEEDS_DASK] * (kind == "dask")) for kind in MADE]
+
+
+@contextlib.contextmanager
+def cluster():
+    """A Dask cluster of two processes, as on two machines."""
+    from distributed import Client, LocalCluster
+
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with LocalCluster(processes=True, silence_logs=50, **options) as own, Client(own) as client:
+            yield client
+        gc.collect()
+
+
+@pytest.fixture(scope="module")
+def client():
+    with cluster() as client:
+        yield client

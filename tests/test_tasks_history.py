@@ -1,0 +1,207 @@
+"""History: which version each row was last used with, and that nothing but a result changes it."""
+
+import os
+import signal
+from operator import add
+
+import numpy as np
+import pytest
+from executors import KINDS, MADE, client  # noqa: F401
+
+from hogshare import AsyncContext, Simulator
+from hogshare.simulation import Churn, Constant, LogNormal
+from hogshare.tasks.draws import draws_of_task
+
+N, D = 96, 4
+RNG = np.random.default_rng(11)
+X = RNG.standard_normal((N, D))
+Y = X @ [1.0, -1.0, 2.0, 0.0] + 0.2 * RNG.standard_normal(N)
+
+
+def difference(rows, w):
+    """Gradients now less those at the versions that the rows were last used with."""
+    X, y = rows
+    total = X.T @ (X @ w.value - y)
+    for old, places in w.groups():
+        if old is not None:
+            total -= X[places].T @ (X[places] @ old - y[places])
+    return total
+
+
+def by_rows(index, row, w):
+    """The same, of a row, by `value_at`."""
+    x, y = row
+    old = w.value_at(index)
+    return x * (x @ w.value - y) - (0.0 if old is None else x * (x @ old - y))
+
+
+class Saga:
+    """The server's half of SAGA: the model, and the average of the history."""
+
+    def __init__(self, step=0.05):
+        self.w, self.average, self.step = np.zeros(D), np.zeros(D), step
+
+    def take(self, result):
+        self.w = self.w - self.step * (result.value / result.n_samples + self.average)
+        self.average = self.average + result.value / N
+
+
+def mean_of_history(w_br):
+    """The average by its definition, from `value_at` of every row."""
+    total = np.zeros(D)
+    for i in range(N):
+        old = w_br.value_at(i)
+        if old is not None:
+            total += X[i] * (X[i] @ old - Y[i])
+    return total / N
+
+
+def run(ac, rounds, saga, f=difference, rate=0.2, **how):
+    points = ac.parallelize(X, Y, partitions=8).sample(rate)
+    for _ in range(rounds):
+        w_br = ac.broadcast(saga.w)
+        mapped = points.map_with_index if f is by_rows else points.map
+        mapped(f, w_br, history=True, **how).reduce(add)
+        while ac.has_next():
+            saga.take(ac.collect())
+    for result in ac:
+        saga.take(result)
+    return w_br
+
+
+def test_one_worker_is_saga_with_a_table_of_scalars():
+    """The same draws in a plain loop that keeps one derivative for each row."""
+    saga = Saga()
+    with AsyncContext("threads", n_workers=1) as ac:
+        w_br = run(ac, 40, saga)
+        told = mean_of_history(w_br)
+    w, average, slopes = np.zeros(D), np.zeros(D), np.zeros(N)
+    bounds = np.linspace(0, N, 9).astype(int)
+    for k in range(40):
+        drawn = draws_of_task(0, k, dict.fromkeys(range(8), N // 8), 0.2)
+        rows = np.concatenate([bounds[p] + places for p, places in drawn.items()])
+        new = X[rows] @ w - Y[rows]
+        change = X[rows].T @ (new - slopes[rows])
+        slopes[rows] = new
+        w = w - 0.05 * (change / len(rows) + average)
+        average = average + change / N
+    assert np.abs(saga.w - w).max() < 1e-12
+    assert np.abs(saga.average - average).max() < 1e-12
+    assert np.abs(told - X.T @ slopes / N).max() < 1e-12
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_average_is_the_mean_of_the_history(kind, request):
+    saga = Saga()
+    with AsyncContext(MADE[kind](request), n_workers=2, seed=1) as ac:
+        w_br = run(ac, 30, saga)
+        assert np.abs(mean_of_history(w_br) - saga.average).max() < 1e-12
+        assert 1 < ac.versions_alive <= 31
+
+
+def test_a_function_of_a_row_asks_for_its_version():
+    found = []
+    for f, how in ((difference, {}), (by_rows, {"each": "row"})):
+        saga = Saga()
+        with AsyncContext("threads", n_workers=1) as ac:
+            run(ac, 20, saga, f, **how)
+        found.append(saga.w)
+    assert np.allclose(*found, rtol=1e-10)
+
+
+def test_the_average_stands_after_random_kills():
+    """Tasks that are lost are done again, from the same rows and the same history, once."""
+    saga, rng = Saga(), np.random.default_rng(5)
+    with AsyncContext("processes", n_workers=2, retries=50) as ac:
+        points = ac.parallelize(X, Y, partitions=8).sample(0.3)
+        for _ in range(40):
+            w_br = ac.broadcast(saga.w)
+            given = points.map(difference, w_br, history=True).reduce(add)
+            if rng.random() < 0.6:
+                os.kill(ac.executor.pid(int(rng.choice(given))), signal.SIGKILL)
+            while ac.has_next():
+                saga.take(ac.collect())
+        for result in ac:
+            saga.take(result)
+        assert ac.repeated > 0
+        assert np.abs(mean_of_history(w_br) - saga.average).max() < 1e-12
+
+
+def test_a_death_changes_no_bit():
+    """On the virtual clock with one task at a time: with a death, and without."""
+
+    def at_the_end(churn):
+        saga = Saga()
+        simulator = Simulator(block_time=Constant(1.0), churn=churn)
+        with AsyncContext(simulator, n_workers=2) as ac:
+            points = ac.parallelize(X, Y, partitions=2).sample(0.4)
+            for k in range(5):
+                turn = points.barrier(lambda stat, me, k=k: me == k % 2)
+                turn.map(difference, ac.broadcast(saga.w), history=True).reduce(add)
+                saga.take(ac.collect())
+            return saga.w.tobytes(), ac.repeated
+
+    calm, deadly = at_the_end(Churn()), at_the_end(Churn(deaths={0: 4.5}))
+    assert (calm[1], deadly[1]) == (0, 1) and calm[0] == deadly[0]
+
+
+def test_dropped_results_change_no_history():
+    slow = Simulator(block_time=Constant(1.0), slowness=[1.0, 1.0, 7.5])
+    saga = Saga()
+    with AsyncContext(slow, n_workers=3, cutoff=5) as ac:
+        w_br = run(ac, 40, saga)
+        assert ac.dropped > 0
+        assert np.abs(mean_of_history(w_br) - saga.average).max() < 1e-12
+
+
+def test_versions_go_when_no_row_needs_them():
+    """A pass over all rows leaves one."""
+    with AsyncContext(Simulator(block_time=LogNormal(1.0, 0.2)), n_workers=2) as ac:
+        points = ac.parallelize(X, Y)
+        for k in range(40):
+            w_br = ac.broadcast(np.full(D, float(k)))
+            points.sample(0.1).map(difference, w_br, history=True).reduce(add)
+            ac.collect()
+        used = {None if (w := w_br.value_at(i)) is None else float(w[0]) for i in range(N)}
+        assert 10 < len(used - {None}) <= ac.versions_alive <= len(used) + 2
+        ac.collect_all()
+        points.map(difference, w_br, history=True).reduce(add)
+        ac.collect_all()
+        assert ac.versions_alive == 1
+
+
+def test_every_row_of_a_full_round_has_the_last_version():
+    with AsyncContext("threads", n_workers=2) as ac:
+        points = ac.parallelize(X, Y, partitions=4)
+        for k in range(5):
+            w_br = ac.broadcast(np.full(D, float(k)))
+            points.map(difference, w_br, history=True).reduce(add)
+            ac.collect_all()
+            assert ac.versions_alive == 1 and w_br.value_at(N - 1)[0] == k
+        with pytest.raises(LookupError, match="there is no row 96"):
+            w_br.value_at(N)
+
+
+def test_what_cannot_have_a_history_is_told():
+    with AsyncContext("threads", n_workers=1) as ac:
+        points = ac.parallelize(X, Y)
+        w_br, other = ac.broadcast(np.zeros(D)), ac.broadcast(np.ones(D))
+        with pytest.raises(ValueError, match="versions of one variable"):
+            points.map(difference, w_br, other, history=True)
+        with pytest.raises(ValueError, match="has two histories"):
+            points.sample(0.5, replace=True).map(difference, w_br, history=True).reduce(add)
+        with pytest.raises(LookupError, match="0 collections have used 'value'"):
+            w_br.value_at(0)
+        points.map(lambda rows, w: w.value_at(N + 3), w_br, history=True).reduce(add)
+        with pytest.raises(RuntimeError, match="row 99 is none of those of this call"):
+            ac.collect()
+
+
+def test_memory_has_a_bound():
+    with AsyncContext("threads", n_workers=1, memory=10 * 8 * D) as ac:
+        points = ac.parallelize(X, Y).sample(0.1)
+        with pytest.raises(MemoryError, match=r"versions of broadcasts would take .* are alive"):
+            for _ in range(40):
+                points.map(difference, ac.broadcast(np.zeros(D)), history=True).reduce(add)
+                ac.collect()
+        assert ac.versions_alive <= 10
