@@ -21,6 +21,7 @@ from hogshare.shm.mailbox import AT_ONCE, Edge, Message, Transport
 from hogshare.shm.table import ProgressTable
 
 PREFIX = "plane_"  # of the names of a plane's own arrays among a run's
+HOMES = "homes"  # the name of all homes' vectors in a checkpoint
 MOST_WISHES = 100_000  # of a plane after one block
 
 
@@ -106,6 +107,35 @@ class Homes:
         m, session = self.session.size, self.session
         w, intercept = vector[:m].astype(session.vector.w.dtype), vector[m:].astype(np.float64)
         return w, intercept if len(intercept) else session.vector.intercept
+
+    def state(self) -> dict[str, np.ndarray]:
+        """What a checkpoint keeps of them; while nobody works, so that all are of one round.
+
+        Where somebody has died, the model stands in its place.
+        """
+        w, intercept = self.model()
+        model = np.concatenate((w.astype(np.float64), intercept))
+        n, there = self.session.settings.n_workers, set(self._inhabited().tolist())
+        size = len(Home(self.session, self, 0).read())
+        vectors = np.array(
+            [Home(self.session, self, k).read() if k in there else model[:size] for k in range(n)],
+            np.float64,
+        )
+        return {HOMES: vectors, **{f"{PREFIX}{k}": self.arrays[k] for k in self.plane.kept}}
+
+    def go_on_with(self, state: Mapping[str, np.ndarray]) -> None:
+        """Begin where a run has stopped, whose homes were as many; else all are at its model."""
+        found = {k: state.get(k) for k in (HOMES, *(f"{PREFIX}{k}" for k in self.plane.kept))}
+        vectors = found.pop(HOMES)
+        n, size = self.session.settings.n_workers, len(Home(self.session, self, 0).read())
+        if vectors is None or vectors.shape != (n, size) or not np.isfinite(vectors).all():
+            return
+        for k in range(n):
+            Home(self.session, self, k).write(vectors[k])
+        for name, array in found.items():
+            own = self.arrays[name.removeprefix(PREFIX)]
+            if array is not None and array.shape == own.shape:
+                own[...] = array
 
     def disagreement(self) -> float:
         """Root mean square over workers of the distance between their vector and the mean."""

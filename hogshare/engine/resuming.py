@@ -68,10 +68,12 @@ def collect(session: Session, facts: dict[str, Any], looks: dict[str, Any]) -> S
     looks : dict
         See `hogshare.engine.checkpoints.Saved`.
     """
+    homes = {}
     if session.homes is not None:
+        homes = session.homes.state()
         session.homes.gather()
     a, model = session.arrays, session.model()
-    state = {name: a[name] for name in ("w", *KEPT, "columns")}
+    state = homes | {name: a[name] for name in ("w", *KEPT, "columns")}
     state["history"] = a["history"][: session.word(layout.EPOCHS)]
     if _shuffles_on(session):
         state |= {name: a[name] for name in ORDERS}
@@ -187,6 +189,7 @@ def restore(session: Session, saved: Saved) -> None:
         _spread(session, state)
     if session.homes is not None:
         session.homes.scatter()
+        session.homes.go_on_with(state)
     _set_schedule(session, saved, state)
 
 

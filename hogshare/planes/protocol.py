@@ -114,6 +114,7 @@ class Plane:
     has_master: ClassVar[bool] = False  # who owns the model
     cutoff: int | None = None  # of the ages of messages
     queue: int = 1  # messages of an edge that may be under way
+    kept: tuple[str, ...] = ()  # of the plane's own arrays, those that checkpoints keep
     extra: int = 0  # numbers of a message besides those of a vector
     whose: int | None = None  # whose home is the model, if it lives; None: what `model` says
 

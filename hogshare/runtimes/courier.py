@@ -13,8 +13,8 @@ import numpy as np
 from hogshare.engine.homes import Homes
 from hogshare.kernels import board, layout, mailbox
 from hogshare.kernels.mailbox import Mailbox, slot_of
-from hogshare.shm.mailbox import AT_ONCE
-from hogshare.simulation.links import HEADER_BYTES, PLACE_BYTES, Network, Traffic
+from hogshare.shm.mailbox import AT_ONCE, HEADER_BYTES, PLACE_BYTES
+from hogshare.simulation.links import Network, Traffic
 
 
 class Courier:

@@ -22,6 +22,8 @@ from hogshare.kernels import board, layout, mailbox
 from hogshare.kernels.mailbox import NO_SLOT, Mailbox
 from hogshare.shm.spacing import PAIR
 
+HEADER_BYTES = 32  # of a message, as it is counted: number, version or round, count, block
+PLACE_BYTES = 4  # of a value that is sent with its place
 NO_PLACES = np.empty(0, np.int64)
 PREFIX = "mail_"  # of the names of a mailbox's arrays among a run's
 

@@ -165,6 +165,11 @@ class Replicas(Plane):
         return self.rows == "share"
 
     @property
+    def kept(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Arrays that checkpoints keep: push-sum's masses."""
+        return ("mass",) if self._is_push_sum else ()
+
+    @property
     def extra(self) -> int:  # type: ignore[override]
         """Numbers of a message besides the vector's: push-sum's mass."""
         return int(self._is_push_sum)

@@ -43,11 +43,12 @@ from hogshare.planes.replicas.reduces import (
     WHOLE,
 )
 from hogshare.planes.waiting import Until
+from hogshare.shm.mailbox import HEADER_BYTES, PLACE_BYTES
 
 if TYPE_CHECKING:
     from hogshare.shm.mailbox import Edge, Message
 
-PLACE_BYTES, HEADER_BYTES = 4, 32  # as on the virtual clock's links
+NEVER = 1 << 62  # a round that does not come
 SEEN_BEFORE_LIMIT = 5  # reduces that a worker has timed before it leaves anybody out
 
 
@@ -157,7 +158,7 @@ class Reducer:
         home, s = self.home, self.settings
         began, now = home.now(), count + self.ahead
         self._look_for_deaths()
-        turn = self.turns[(now - 1) % len(self.turns)]
+        turn = self._turn(now)
         vector = home.read()
         values = vector.astype(np.float64)
         own, message = values, self._message(values)
@@ -165,7 +166,8 @@ class Reducer:
             own = values
         if s.sync == "notify-ack":
             yield from self._post(turn, now, *message)
-            used, now = yield from self._collect(turn, now)
+            used, now = yield from self._collect(now)
+            turn = self._turn(now)  # somebody may have died meanwhile
         else:
             used = yield from self._exchange(turn, now, *message)
         self._average(turn, vector, own, used)
@@ -213,15 +215,20 @@ class Reducer:
 
             def there_is_room(left: list[tuple[int, int]] = left) -> bool:
                 gone = self.home.table.gone
-                return any(boxes[edge].has_room or gone[to] for edge, to in left)
+                return self._has_news() or any(
+                    boxes[edge].has_room or gone[to] for edge, to in left
+                )
 
             came = yield from self._wait(there_is_room, ACKNOWLEDGEMENT)
-            gone = self.home.table.gone
+            self._look_for_deaths()
+            turn, gone = self._turn(now), self.home.table.gone
             late = [] if came else [to for _, to in left if self._leave_out(to)]
             for edge, to in list(left):
-                if boxes[edge].has_room:
+                if int(self.arrays["to"][edge]) - 1 != to:
+                    self._count(UNSENT)  # it has been moved, and owes all
+                elif boxes[edge].has_room:
                     self._send(edge, values, places, now)
-                elif gone[to] or to in late:
+                elif gone[to] or to in late or to not in turn.to:
                     self._owe(edge, values, places)
                 else:
                     continue
@@ -249,11 +256,13 @@ class Reducer:
 
     def _incoming(self, turn: Turn) -> list[int]:
         """Edges that are read in this turn, by their sender."""
-        to = self.arrays["to"]
-        mine = [
-            int(k) for k in np.flatnonzero(to == self.me + 1) if turn.weights[self.senders[k]] > 0.0
-        ]
-        return sorted(mine, key=lambda k: self.senders[k])
+        mine = np.flatnonzero(self.arrays["to"] == self.me + 1).tolist()
+        if self.dead and self.settings.sync == "notify-ack":
+            for k in mine:  # who sends along an edge that is none any more waits to move it
+                if not any(one.weights[self.senders[k]] > 0.0 for one in self.turns):
+                    self._find(k, NEVER)
+        heard = [k for k in mine if turn.weights[self.senders[k]] > 0.0]
+        return sorted(heard, key=lambda k: self.senders[k])
 
     def _find(self, edge: int, now: int) -> Message | None:
         """The message of this round along an edge, or of a later one; those before are dropped."""
@@ -277,14 +286,13 @@ class Reducer:
         if self.settings.fold == "sum":
             self.extra = self.extra + values
 
-    def _collect(
-        self, turn: Turn, now: int
-    ) -> Generator[Until, bool, tuple[list[tuple[int, Message]], int]]:
+    def _collect(self, now: int) -> Generator[Until, bool, tuple[list[tuple[int, Message]], int]]:
         """Wait for all in-neighbours' messages of this round; which have come, and the round."""
         home, suspects = self.home, self.arrays["suspects"][self.me]
         given_up: set[int] = set()
         while True:
-            gone = home.table.gone  # before their mail is looked for
+            self._look_for_deaths()
+            turn, gone = self._turn(now), home.table.gone  # before their mail is looked for
             edges = self._incoming(turn)
             found = {k: self._find(k, now) for k in edges}
             latest = max((m.round for m in found.values() if m is not None), default=now)
@@ -296,14 +304,21 @@ class Reducer:
                 for k in edges
                 if found[k] is None
                 and k in self.opened
-                and not (gone[self.senders[k]] or k in given_up or suspects[self.senders[k]])
+                and not (k in given_up or suspects[self.senders[k]])
+                and not (gone[self.senders[k]] and home.boxes[k].all_taken)
             ]
             if not waiting:
                 break
 
             def has_come(waiting: list[int] = waiting) -> bool:
-                gone = home.table.gone
-                return any(home.boxes[k].has_mail or gone[self.senders[k]] for k in waiting)
+                gone, boxes = home.table.gone, home.boxes
+                to = self.arrays["to"]
+                return self._has_news() or any(
+                    boxes[k].has_mail
+                    or to[k] != self.me + 1
+                    or (gone[self.senders[k]] and boxes[k].all_taken)
+                    for k in waiting
+                )
 
             if not (yield from self._wait(has_come, MESSAGE)):
                 given_up |= {k for k in waiting if self._leave_out(self.senders[k])}
@@ -413,6 +428,14 @@ class Reducer:
         self.arrays["suspects"][self.me, worker] = 1
         self.arrays["left_out"][worker] = 1
         return True
+
+    def _turn(self, now: int) -> Turn:
+        """What is done in a round."""
+        return self.turns[(now - 1) % len(self.turns)]
+
+    def _has_news(self) -> bool:
+        """Whether somebody has died since the graph was looked at."""
+        return int(self.home.table.dead.sum()) != len(self.dead)
 
     def _look_for_deaths(self) -> None:
         """Move the edges to those that have died, by the survivors' graph."""
