@@ -16,7 +16,7 @@ from hogshare import (
 from hogshare._version import __version__
 
 if TYPE_CHECKING:
-    from hogshare import datasets, problems, simulation, theory
+    from hogshare import datasets, problems, simulation, theory, topology
     from hogshare.barriers import ASP, BSP, PBSP, PSSP, SSP, Fraction, Throttled
     from hogshare.engine.checkpoints import Checkpoint
     from hogshare.engine.stops import Stop
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         SGDClassifier,
         SGDRegressor,
     )
-    from hogshare.planes import Master, Plane, Shared, Until
+    from hogshare.planes import Master, Plane, Replicas, Shared, Until
     from hogshare.problems.model import Model
     from hogshare.report import Report
     from hogshare.rules import SAGA, SDCA, SGD, Adam, Rule
@@ -80,6 +80,7 @@ _PLACES = {
     "PBSP": "barriers",
     "PSSP": "barriers",
     "Plane": "planes",
+    "Replicas": "planes",
     "Report": "report",
     "Ridge": "estimators",
     "RidgeClassifier": "estimators",
@@ -114,6 +115,7 @@ _PLACES = {
     "simulation": "simulation",
     "solve": "solvers",
     "theory": "theory",
+    "topology": "topology",
 }
 
 __all__ = [
@@ -140,6 +142,7 @@ __all__ = [
     "MatrixFactorization",
     "Model",
     "Plane",
+    "Replicas",
     "Report",
     "Ridge",
     "RidgeClassifier",
@@ -171,6 +174,7 @@ __all__ = [
     "simulation",
     "solve",
     "theory",
+    "topology",
 ]
 
 __getattr__, __dir__ = lazy.names(__name__, _PLACES)

@@ -102,6 +102,29 @@ def draw_staleness(histogram: Any, ax: Any) -> None:
     ax.grid(alpha=0.3, axis="y")
 
 
+def draw_inputs(histogram: Any, ax: Any = None) -> Any:
+    """Draw the share of reduces by how many of their inputs they have used.
+
+    Parameters
+    ----------
+    histogram : ndarray of int
+        Reduces that have used 0, 1, 2, ... inputs.
+    ax : matplotlib Axes, default=None
+        Where to draw; None makes a figure.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    if ax is None:
+        ax = pyplot().subplots(layout="constrained")[1]
+    ax.bar(range(len(histogram)), histogram / max(1, histogram.sum()), width=0.9)
+    ax.set_xlabel("in-neighbours' messages that a reduce has used")
+    ax.set_ylabel("share of reduces")
+    ax.grid(alpha=0.3, axis="y")
+    return ax
+
+
 def draw_speedups(
     workers: Sequence[int], throughput: Any, in_time: Any | None = None, ax: Any = None
 ) -> Any:

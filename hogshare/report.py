@@ -45,6 +45,9 @@ class Trace:
     squared_gradient : ndarray of float or None, default=None
         Squared euclidean norm of the objective's gradient, if it was asked for
         (``solve(..., gradients=True)``).
+    disagreement : ndarray of float or None, default=None
+        Where workers have models of their own: the root mean square, over workers, of the distance
+        between theirs and the mean.
     """
 
     epochs: np.ndarray
@@ -52,6 +55,7 @@ class Trace:
     seconds: np.ndarray
     objective: np.ndarray
     squared_gradient: np.ndarray | None = None
+    disagreement: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         columns = self.columns()
@@ -170,6 +174,8 @@ class Report(Document):
     traffic : dict or None
         Of a simulated run: for each kind of message ("model", "update", "control") how many
         ``messages`` and ``bytes``.
+    reduces : Reduces or None
+        On `Replicas`, how its workers have averaged (`hogshare.planes.replicas.reduces.Reduces`).
     notes : list of str
         What was chosen and why, which workers died, and of what.
     theory : dict or None
@@ -201,6 +207,8 @@ class Report(Document):
         The one that was given, if it was a number.
     block_rows, exchange_rows : int
         Rows of a block, and rows between two exchanges of private copies.
+    consistency : int64 array of shape (n_workers, largest in-degree + 1) or None
+        On `Replicas`: ``consistency[i, k]`` reduces of worker i have used k inputs; see `reduces`.
     run_seconds : float or None
         Seconds of the run, virtual ones of a simulated run: those of the headline.
     last_loss : float or None
@@ -247,6 +255,7 @@ class Report(Document):
     mail: dict[str, Any] | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     traffic: dict[str, dict[str, int]] | None = None
+    reduces: Any = None
     notes: list[str] = field(default_factory=list)
     theory: dict[str, Any] | None = None
     again: Any = None
@@ -268,6 +277,11 @@ class Report(Document):
     gap = _evaluated("gap", "Duality gap at the last evaluation.")
     relative_gap = _evaluated("relative_gap", "The same, in proportion to the objective.")
     gain = _evaluated("gain", "What a step along the gradient would gain, at the last evaluation.")
+
+    @property
+    def consistency(self) -> np.ndarray | None:
+        """On `Replicas`, how many inputs reduces have used; see `Reduces.consistency`."""
+        return None if self.reduces is None else self.reduces.consistency
 
     @property
     def n_workers(self) -> int:
@@ -395,9 +409,11 @@ class Report(Document):
         names = [name for name in self.__dataclass_fields__ if name not in left_out]
         parts = {name: getattr(self, name) for name in names}
         parts["turns"] = _turn_facts(self.turns)
-        for name in ("theory", "traffic", "mail", "ages"):
+        for name in ("theory", "traffic", "mail", "ages", "reduces"):
             if parts[name] is None:
                 del parts[name]
+        if self.reduces is not None:
+            parts["reduces"] = self.reduces.to_dict()
         parts["trace"] = None if self.trace is None else self.trace.columns()
         parts["model"] = _model_facts(self.model)
         parts["staleness_mean"] = self.staleness_mean
@@ -437,6 +453,10 @@ class Report(Document):
         for kind, counted in (self.traffic or {}).items():
             count, size = counted["messages"], counted["bytes"]
             rows.append((f"{kind} messages, bytes", f"{count:,}, {size:,}"))
+        if self.reduces is not None:
+            rows += self.reduces.facts()
+        if self.trace is not None and self.trace.disagreement is not None:
+            rows.append(("disagreement at the end", float(self.trace.disagreement[-1])))
         theory = self.theory or {}
         rows += [
             (f"theory: {name.replace('_', ' ')}", _short(value))

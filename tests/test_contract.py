@@ -24,6 +24,7 @@ from hogshare import (
     Fraction,
     Master,
     Plane,
+    Replicas,
     Rule,
     Shared,
     Simulator,
@@ -203,6 +204,7 @@ PLANES = {
     "master": Master(),
     "homes": Averaged(),
     "ring": Ring(),
+    "replicas": Replicas(every=20),
 }
 BARRIERS = {
     "asp": ASP(),
@@ -221,6 +223,7 @@ RUNTIMES = {
     "own": ByTurns(),
 }
 
+HOMES = ("homes", "ring", "replicas")
 WITH_ROWS = ("linear", "sparse", "columns")
 BY_GRADIENT = [name for name in PROBLEMS if name not in WITH_ROWS]
 
@@ -242,10 +245,14 @@ REFUSED = {
     },
     ("rule", "plane"): {
         ("sdca", "lock-free"): "private copies",
-        **{(r, p): "shared vector" for r in ("sdca", "saga") for p in ("master", "homes", "ring")},
+        **{
+            (r, p): "shared vector"
+            for r in ("sdca", "saga")
+            for p in ("master", "homes", "ring", "replicas")
+        },
     },
     ("rule", "problem", "plane"): {
-        ("batch", k, p): "batch=1" for k in WITH_ROWS for p in ("shared", "homes", "ring")
+        ("batch", k, p): "batch=1" for k in WITH_ROWS for p in ("shared", *HOMES)
     },
     ("rule", "plane", "runtime"): {("saga", "lock-free", "simulator"): "Simulator"},
 }
@@ -309,7 +316,7 @@ def test_contract(problem, plane, runtime):
         assert report.to_json() and str(report), chosen
 
 
-@pytest.mark.parametrize("plane", ["shared", "master", "homes", "ring"])
+@pytest.mark.parametrize("plane", ["shared", "master", *HOMES])
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_bsp_is_the_same_in_every_runtime(problem, plane):
     vectors = []

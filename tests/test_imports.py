@@ -31,6 +31,7 @@ LEVELS = {
     "sniffing": 2,
     "csvtext": 3,
     "ranges": 0,
+    "topology": 1,
     "tables": 0,
     "documents": 1,
     "figures": 1,

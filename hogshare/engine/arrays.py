@@ -80,7 +80,9 @@ def shapes(
     in_place = mode in (epochs.LOCK_FREE, epochs.MASTER)
     is_mailed = mode == epochs.MASTER
     n_edges = len(edges_of(plane, workers))
-    room = message_room(problem, plan["block_rows"]) if is_mailed else n_params * (n_edges > 0)
+    room = message_room(problem, plan["block_rows"]) if is_mailed else 0
+    if n_edges and not is_mailed:
+        room = n_params + plane.extra
     summed = m if is_mailed else 0
     memory = BY_METHOD[settings.rule["method"]]
     l1 = settings.rule["l1_ratio"] > 0.0 and not in_place and not memory.is_proximal
@@ -88,6 +90,7 @@ def shapes(
     copied = memory.has_average and mode == epochs.EXCHANGE
     copied_average = _padded(m, 8, apart) if copied else 0
     n_snapshots = plan["n_blocks"] * plan["max_epochs"] // plan["record_every"] if trace else 0
+    n_spreads = n_snapshots if plane.has_homes else 0
     if n_snapshots * m * problem.dtype.itemsize > MAX_SNAPSHOT_BYTES:
         raise ValueError(
             f"A trace of {n_snapshots} snapshots of {m} coefficients would take more than "
@@ -148,6 +151,7 @@ def shapes(
         "snapshot_intercepts": ((n_snapshots, columns), "float64"),
         "snapshot_times": ((n_snapshots,), "int64"),
         "snapshot_blocks": ((n_snapshots,), "int64"),
+        "snapshot_spreads": ((n_spreads,), "float64"),
         **own,
     }
 

@@ -35,7 +35,16 @@ def describe(c: Choices) -> tuple[Settings, Shapes]:
         pace, numbers = row_pace(c, row_numbers(c))
     else:
         pace, numbers = block_pace(c), block_numbers(c)
+    shares = c.n_workers if c.plane.shares_rows and c.n_workers > 1 else 0
     n_blocks = -(-c.n_training // pace.block_rows)
+    if shares:
+        least = c.n_training // shares
+        if least < 1:
+            raise ValueError(
+                f"{shares} workers cannot share {c.n_training} rows: take at most as many workers, "
+                "or rows='claimed'."
+            )
+        n_blocks = shares * max(1, min(least, -(-least // pace.block_rows)))
     plane_numbers = c.plane.numbers()
     if rule.average and c.n_workers > 1 and c.mode == epochs.LOCK_FREE:
         # the sum of iterates counts every change: one that is lost would stay in it for good
@@ -64,6 +73,7 @@ def describe(c: Choices) -> tuple[Settings, Shapes]:
         **plane_numbers,
         sleeps=c.sleeps,
         parts=c.parts,
+        shares=shares,
     )
     settings = Settings(
         declared(numbers),

@@ -21,6 +21,7 @@ from hogshare.shm.mailbox import AT_ONCE, Edge, Message, Transport
 from hogshare.shm.table import ProgressTable
 
 PREFIX = "plane_"  # of the names of a plane's own arrays among a run's
+HOMES = "homes"  # the name of all homes' vectors in a checkpoint
 MOST_WISHES = 100_000  # of a plane after one block
 
 
@@ -46,6 +47,7 @@ class Homes:
     def __init__(self, session: SessionView, plane: Plane) -> None:
         self.session = session
         self.plane = plane
+        self._ends = edges_of(plane, session.settings.n_workers)
         self.carry_by(AT_ONCE)
         self.arrays = own_arrays(session.arrays)
         self.name = type(plane).__name__
@@ -58,8 +60,14 @@ class Homes:
 
     def carry_by(self, transport: Transport) -> None:
         """Have messages between homes brought that way."""
-        edges, box = edges_of(self.plane, self.session.settings.n_workers), self.session.mail.box
-        self.edges = {edge: Edge(box, k, transport) for k, edge in enumerate(edges)}
+        edges, box = self._ends, self.session.mail.box
+        self.boxes = [Edge(box, k, transport) for k in range(len(edges))]
+        self.edges = dict(zip(edges, self.boxes, strict=True))
+
+    def ends(self, edge: int) -> tuple[int, int]:
+        """Who sends along an edge, and to whom."""
+        sender, to = self._ends[edge]
+        return sender, self.plane.reader_of(edge, to, self.arrays)
 
     def scatter(self) -> None:
         """Let every worker begin from the run's vector; while nobody works."""
@@ -69,6 +77,7 @@ class Homes:
         local = session.locals()
         local[:, layout.L_SCALE] = 1.0
         local[:, layout.L_INTERCEPT] = session.vector.intercept
+        self.plane.begin(self.arrays, Home(session, self, 0).read())
 
     def model(self) -> tuple[np.ndarray, np.ndarray]:
         """Vector and intercepts of the model that the homes make.
@@ -78,8 +87,10 @@ class Homes:
         PlaneError
             If the plane answers anything else.
         """
-        session = self.session
-        homes = np.stack([Home(session, self, int(k)).read() for k in self._inhabited()])
+        session, there = self.session, self._inhabited()
+        homes = np.stack([Home(session, self, int(k)).read() for k in there])
+        if self.plane.whose is not None and self.plane.whose in there:
+            return self._cut(homes[list(there).index(self.plane.whose)])
         try:
             found = np.asarray(self.plane.model(homes, self.arrays))
         except Exception as error:
@@ -89,9 +100,49 @@ class Homes:
                 f"The plane {self.name} has to make a model of shape "
                 f"{homes.shape[1:]} of the homes; it made {found.dtype} of shape {found.shape}."
             )
-        m = session.size
-        w, intercept = found[:m].astype(session.vector.w.dtype), found[m:].astype(np.float64)
+        return self._cut(found)
+
+    def _cut(self, vector: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """A home's vector as that of coefficients and the intercepts."""
+        m, session = self.session.size, self.session
+        w, intercept = vector[:m].astype(session.vector.w.dtype), vector[m:].astype(np.float64)
         return w, intercept if len(intercept) else session.vector.intercept
+
+    def state(self) -> dict[str, np.ndarray]:
+        """What a checkpoint keeps of them; while nobody works, so that all are of one round.
+
+        Where somebody has died, the model stands in its place.
+        """
+        w, intercept = self.model()
+        model = np.concatenate((w.astype(np.float64), intercept))
+        n, there = self.session.settings.n_workers, set(self._inhabited().tolist())
+        size = len(Home(self.session, self, 0).read())
+        vectors = np.array(
+            [Home(self.session, self, k).read() if k in there else model[:size] for k in range(n)],
+            np.float64,
+        )
+        return {HOMES: vectors, **{f"{PREFIX}{k}": self.arrays[k] for k in self.plane.kept}}
+
+    def go_on_with(self, state: Mapping[str, np.ndarray]) -> None:
+        """Begin where a run has stopped, whose homes were as many; else all are at its model."""
+        found = {k: state.get(k) for k in (HOMES, *(f"{PREFIX}{k}" for k in self.plane.kept))}
+        vectors = found.pop(HOMES)
+        n, size = self.session.settings.n_workers, len(Home(self.session, self, 0).read())
+        if vectors is None or vectors.shape != (n, size) or not np.isfinite(vectors).all():
+            return
+        for k in range(n):
+            Home(self.session, self, k).write(vectors[k])
+        for name, array in found.items():
+            own = self.arrays[name.removeprefix(PREFIX)]
+            if array is not None and array.shape == own.shape:
+                own[...] = array
+
+    def disagreement(self) -> float:
+        """Root mean square over workers of the distance between their vector and the mean."""
+        homes = [Home(self.session, self, int(k)).read() for k in self._inhabited()]
+        away = np.stack(homes).astype(np.float64)
+        away -= away.mean(axis=0)
+        return float(np.sqrt(np.square(away).sum() / len(away)))
 
     def _inhabited(self) -> np.ndarray:
         """Workers whose homes count: who has completed a block, and lives; else all are alike."""
@@ -104,6 +155,13 @@ class Homes:
         w, intercept = self.model()
         self.session.vector.w[:] = w
         self.session.vector.intercept[:] = intercept
+
+    def account(self) -> Any:
+        """What the plane tells of how it went; when all is over."""
+        try:
+            return self.plane.account(self.arrays, self.session.settings.n_workers)
+        except Exception as error:
+            raise self.error("account", error) from error
 
     def call_by(self, way: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
         """Call the plane's code in some way; see `Session.call_users_by`."""
@@ -127,6 +185,7 @@ class Home:
         self._private = session.private(me)
         self._row = session.schedule.table[me]
         self._has_intercept = bool(session.rule.fit_intercept)
+        self.kept: Any = None  # what the plane keeps with this worker
         self.wish: Until | None = None  # what the plane waits for
         self._steps: Generator[Any, Any, None] | None = None  # of the plane after this block
         self._n_wishes = 0
@@ -140,6 +199,40 @@ class Home:
     def clock(self) -> int:
         """Blocks as barriers count them: who joins late begins at the others' least."""
         return int(self._row[layout.T_CLOCK])
+
+    @property
+    def boxes(self) -> list[Edge]:
+        """The edges of all, in the order of the plane's `edges`."""
+        return self._homes.boxes
+
+    @property
+    def share(self) -> tuple[int, int]:
+        """Blocks of its own rows that it has claimed, and how many those are in an epoch; else 0.
+
+        After a block all that it has claimed are done.
+        """
+        plan = self._session.plan
+        if not plan.shares:
+            return 0, 0
+        return int(self._row[layout.T_SHARE]), plan.n_blocks // plan.shares
+
+    @property
+    def block_rows(self) -> int:
+        """Rows of a block."""
+        return int(self._session.plan.block_rows)
+
+    @property
+    def value_bytes(self) -> int:
+        """Bytes of one number of the vector."""
+        return int(self._private.w.dtype.itemsize)
+
+    def now(self) -> float:
+        """Seconds of the run's clock, virtual ones of a `Simulator`."""
+        return float(self._session.clock() * 1e-9)
+
+    def waits(self, worker: int) -> bool:
+        """Whether another worker is let wait by the plane."""
+        return bool(self._session.schedule.table[worker, layout.T_HELD])
 
     @property
     def table(self) -> ProgressTable:
@@ -185,6 +278,7 @@ class Home:
             If the plane has no such edge, or the message has another size.
         """
         size = len(self._private.w) + self._private.local.shape[1] * self._has_intercept
+        size += self._homes.plane.extra
         n, m = np.shape(values), None if places is None else np.shape(places)
         if len(n) != 1 or n[0] > size or m not in (None, n):
             raise ValueError(
@@ -213,7 +307,8 @@ class Home:
     def join(self) -> None:
         """Begin where the others are by now, if any have done something."""
         table = self._session.schedule.table
-        if not self._row[layout.T_BLOCKS] and table[:, layout.T_BLOCKS].any():
+        late = not self._row[layout.T_BLOCKS] and table[:, layout.T_BLOCKS].any()
+        if late and self._homes.plane.adopts(self.me, self.arrays):
             w, intercept = self._homes.model()
             self.write(np.concatenate((w, intercept)) if self._has_intercept else w)
 

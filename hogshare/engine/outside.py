@@ -27,6 +27,7 @@ from hogshare.engine.view import SessionView
 from hogshare.engine.workerstates import State
 from hogshare.kernels import blocks, descents, epochs, layout, schedules
 from hogshare.kernels.mailbox import next_slot
+from hogshare.kernels.shares import span_of
 from hogshare.problems.gradient import Caller, GradientProblem, NotFinite, Stepper
 from hogshare.rules.protocol import Rule
 
@@ -129,9 +130,10 @@ class BlockWorker(Worker):
         plan = self.session.plan
         ticket = int(self.table[layout.T_BLOCK])
         order = self.order[ticket // plan.n_blocks % 2]
-        first = ticket % plan.n_blocks * plan.block_rows
-        rows = order[first : first + plan.block_rows]
-        t = self.session.rule.first_t + float(ticket // plan.n_blocks) * len(order) + first
+        cut = plan.n_blocks, plan.block_rows, plan.shares
+        first, end, before = span_of(ticket % plan.n_blocks, len(order), *cut)
+        rows = order[first:end]
+        t = self.session.rule.first_t + float(ticket // plan.n_blocks) * len(order) + before
         if self.advance is not None:
             self._pass(self.advance, rows, t)
         else:
@@ -162,7 +164,7 @@ class BlockWorker(Worker):
     def _by_batches(self, call: Caller, rows: np.ndarray, t: float) -> None:
         """Take one step for each mini-batch."""
         plan, rule = self.session.plan, self.session.rule
-        size = rule.batch if rule.batch > 1 else plan.block_rows
+        size = rule.batch if rule.batch > 1 else max(plan.block_rows, len(rows))
         # several steps are one message: they are taken on the copy, and what they have changed goes
         self.posts = self.is_mailed and len(rows) <= size
         for begin in range(0, len(rows), size):

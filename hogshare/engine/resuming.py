@@ -68,10 +68,12 @@ def collect(session: Session, facts: dict[str, Any], looks: dict[str, Any]) -> S
     looks : dict
         See `hogshare.engine.checkpoints.Saved`.
     """
+    homes = {}
     if session.homes is not None:
+        homes = session.homes.state()
         session.homes.gather()
     a, model = session.arrays, session.model()
-    state = {name: a[name] for name in ("w", *KEPT, "columns")}
+    state = homes | {name: a[name] for name in ("w", *KEPT, "columns")}
     state["history"] = a["history"][: session.word(layout.EPOCHS)]
     if _shuffles_on(session):
         state |= {name: a[name] for name in ORDERS}
@@ -106,7 +108,7 @@ def collect(session: Session, facts: dict[str, Any], looks: dict[str, Any]) -> S
 def _shuffles_on(session: Session) -> bool:
     """Whether an epoch's order is the last one's, shuffled further."""
     plan, drawn = session.plan, session.arrays["chances"].size > 0
-    return bool(plan.shuffle) and not plan.window and not drawn
+    return bool(plan.shuffle) and not plan.window and not drawn and not plan.shares
 
 
 def _folded_sums(session: Session) -> dict[str, np.ndarray]:
@@ -187,6 +189,7 @@ def restore(session: Session, saved: Saved) -> None:
         _spread(session, state)
     if session.homes is not None:
         session.homes.scatter()
+        session.homes.go_on_with(state)
     _set_schedule(session, saved, state)
 
 
@@ -222,6 +225,8 @@ def _set_schedule(session: Session, saved: Saved, state: dict[str, np.ndarray]) 
     control[layout.EPOCHS] = saved.epochs
     control[layout.READY] = ready
     control[layout.TICKET] = control[layout.COMPLETED] = saved.epochs * plan.n_blocks
+    if plan.shares:
+        a["table"][:, layout.T_SHARE] = saved.epochs * (plan.n_blocks // plan.shares)
     if not (a["columns"][layout.C_ACTIVE] != 0.0).any():
         session.stop(layout.STOPPED_BY_CRITERION)
     elif saved.epochs >= plan.max_epochs:

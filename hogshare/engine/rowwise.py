@@ -82,6 +82,8 @@ def row_pace(c: Choices, numbers: sgd.Rule) -> tuple[Pace, sgd.Rule]:
         rows = min(MESSAGE_ROWS if rule.batch == 1 else rule.batch, n)
     elif at_ends:
         rows, follows = min(cap, rows), True
+    elif wished := c.plane.rows_of_block(problem, n, c.n_workers):
+        rows = min(wished, rows) if c.trace else min(wished, n)
     if mode == epochs.EXCHANGE and rule.remembers:
         limits = 1, rows if follows else cap
         if at_ends and not follows:

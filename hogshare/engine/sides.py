@@ -241,6 +241,7 @@ class Worker:
         w = s.vector.w
         if s.homes is not None:
             w, intercept = s.homes.model()
+            s.arrays["snapshot_spreads"][slot] = s.homes.disagreement()
         elif s.is_alone:
             scale = self.private.local[layout.L_SCALE]
             intercept = self.private.local[layout.L_INTERCEPT]

@@ -23,6 +23,7 @@ import numpy as np
 from hogshare.kernels import layout
 from hogshare.kernels.atomics import add_float, compare_exchange, exchange, fetch_add, load, store
 from hogshare.kernels.jit import helper, inlined
+from hogshare.kernels.shares import deal
 from hogshare.kernels.streams import (
     draw_rows,
     keep_training_rows,
@@ -75,6 +76,7 @@ class Plan(NamedTuple):
     inline: int  # 1: the only worker is its own master
     sleeps: int  # 1: workers sleep in every block, see `hogshare.stragglers`; 2: see `SIMULATED`
     parts: int  # in which a worker reads and writes the one vector, apart; 0: row by row, at once
+    shares: int  # workers that have rows of their own, see `shares`; 0: blocks are anybody's
 
 
 @helper
@@ -85,7 +87,10 @@ def prepare_order(schedule, plan, epoch, me):
         return
     if load(control, layout.READY) == epoch and load(control, layout.EPOCHS) >= epoch - 1:
         order = schedule.order[epoch % 2]
-        if schedule.chances.shape[0] > 0:
+        if plan.shares > 0:
+            scratch, held_out = schedule.permutation, schedule.held_out
+            deal(scratch, held_out, order, plan.shares, plan.shuffle, plan.window, plan.seed, epoch)
+        elif schedule.chances.shape[0] > 0:
             draw_rows(schedule.chances, order, plan.replace != 0, plan.seed, epoch)
         elif plan.shuffle and plan.window > 0:
             scratch, held_out, seed = schedule.permutation, schedule.held_out, plan.seed
@@ -118,6 +123,62 @@ def take_returned(schedule, me):
 
 
 @helper
+def is_open(schedule, plan, epoch, is_late, me):
+    """Whether blocks of an epoch may be claimed; sees to it that orders are ready in time.
+
+    is_late : whether the middle of the epoch is past
+    """
+    control = schedule.control
+    if epoch >= load(control, layout.LIMIT):
+        return False
+    ready = load(control, layout.READY)
+    wanted = min(epoch + 1 if is_late else epoch, plan.max_epochs - 1)
+    if ready <= wanted and load(control, layout.EPOCHS) >= ready - 1:
+        # from the middle of an epoch on, somebody prepares the next one's order
+        prepare_order(schedule, plan, ready, me)
+        ready = load(control, layout.READY)
+    # a block of this epoch may only start once the one before the last has ended: see above
+    return ready > epoch
+
+
+@helper
+def claim_of_share(schedule, plan, me, owner):
+    """Take the next block of a worker's share; its own, or of one that is gone.
+
+    One's own needs no more than the order of stores: the ticket first, as ever.
+    """
+    state = schedule.table[me]
+    of_owner = schedule.table[owner]
+    per_epoch = plan.n_blocks // plan.shares
+    while True:
+        number = load(of_owner, layout.T_SHARE)
+        epoch = number // per_epoch
+        place = number % per_epoch
+        is_late = 2 * place >= per_epoch - 1
+        if epoch >= plan.max_epochs or not is_open(schedule, plan, epoch, is_late, me):
+            return layout.NO_BLOCK
+        ticket = epoch * plan.n_blocks + place * plan.shares + owner
+        state[layout.T_BLOCK] = ticket
+        if compare_exchange(of_owner, layout.T_SHARE, number, number + 1) == number:
+            return ticket
+
+
+@helper
+def claim_own(schedule, plan, me):
+    """Take the next block of the worker's own rows, or else one that somebody has left behind."""
+    ticket = claim_of_share(schedule, plan, me, me)
+    if ticket != layout.NO_BLOCK:
+        return ticket
+    for owner in range(plan.shares):
+        state = load(schedule.table[owner], layout.T_STATE)
+        if owner != me and (state == layout.DONE or state == layout.DEAD):
+            ticket = claim_of_share(schedule, plan, me, owner)
+            if ticket != layout.NO_BLOCK:
+                return ticket
+    return layout.NO_BLOCK
+
+
+@helper
 def claim(schedule, plan, me):
     """Take the next block.
 
@@ -129,21 +190,14 @@ def claim(schedule, plan, me):
         block = take_returned(schedule, me)
         if block != layout.NO_BLOCK:
             return block
+    if plan.shares > 0:
+        return claim_own(schedule, plan, me)
     while True:
         ticket = load(control, layout.TICKET)
         epoch = ticket // plan.n_blocks
-        if epoch >= load(control, layout.LIMIT):
+        is_late = 2 * (ticket % plan.n_blocks) >= plan.n_blocks - 1
+        if not is_open(schedule, plan, epoch, is_late, me):
             return layout.NO_BLOCK
-        ready = load(control, layout.READY)
-        half = epoch + 1 if 2 * (ticket % plan.n_blocks) >= plan.n_blocks - 1 else epoch
-        wanted = min(half, plan.max_epochs - 1)
-        if ready <= wanted and load(control, layout.EPOCHS) >= ready - 1:
-            # from the middle of an epoch on, somebody prepares the next one's order
-            prepare_order(schedule, plan, ready, me)
-            ready = load(control, layout.READY)
-        if ready <= epoch:
-            return layout.NO_BLOCK
-        # a block of this epoch may only start once the one before the last has ended: see above
         schedule.table[me, layout.T_BLOCK] = ticket
         if compare_exchange(control, layout.TICKET, ticket, ticket + 1) == ticket:
             return ticket

@@ -89,6 +89,7 @@ T_HELD = 35  # a plane lets the worker wait: FOR_OTHERS or FOR_TIME; 0: it does 
 T_HOLDS = 36  # such waits that are over
 T_HELD_NS = 37  # of T_WAITING, for the plane
 T_PENDING = 38  # 1 + the round after whose sections the worker's plane goes on, see `rounds`; or 0
+T_SHARE = 39  # blocks of the worker's share of the rows that have been claimed, see `shares`
 N_TABLE = 3 * WORD
 
 # values of T_STATE
@@ -160,7 +161,8 @@ H_COUNT = 2  # values with a place
 H_DENSE = 3  # values without one
 H_TICKET = 4  # of the block
 H_PULLED = 5  # to a master: messages of others in what it was computed from
-H_ROUND = 6  # of the writer's, on planes with rounds of their own
+H_ROUND = 6  # of the writer's, on planes with rounds of their own; written before the values
+H_FOOTER = 7  # the same, written after them
 
 # recording : int64[n_events, N_EVENT], in the order in which it happened, see `replay`
 E_WORKER = 0  # or NO_WORKER: the master applied the rest of a sum

@@ -62,6 +62,7 @@ from hogshare.kernels.rounds import (
 )
 from hogshare.kernels.saga import level_of, saga_rows
 from hogshare.kernels.sgd import DUAL, GRADIENT, SAGA, fold_scale, sgd_rows
+from hogshare.kernels.shares import span_of
 from hogshare.kernels.tracking import start_block
 
 # Rows between a worker's first exchanges, and later ones in rows that it has done, up to the
@@ -88,9 +89,10 @@ def rows_of(ticket, plan, orders, first_t):
     epoch = ticket // plan.n_blocks
     order = orders[epoch % 2]
     n_rows = order.shape[0]
-    first = (ticket % plan.n_blocks) * plan.block_rows
-    t = first_t + np.float64(epoch) * n_rows + first
-    return order, first, min(n_rows, first + plan.block_rows), t
+    cut = plan.n_blocks, plan.block_rows, plan.shares
+    first, end, before = span_of(ticket % plan.n_blocks, n_rows, *cut)
+    t = first_t + np.float64(epoch) * n_rows + before
+    return order, first, end, t
 
 
 @helper

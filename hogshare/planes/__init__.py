@@ -2,7 +2,8 @@
 
 from hogshare.planes.master import Master
 from hogshare.planes.protocol import Home, Plane, PlaneError
+from hogshare.planes.replicas import Replicas
 from hogshare.planes.shared import Shared
 from hogshare.planes.waiting import Until
 
-__all__ = ["Home", "Master", "Plane", "PlaneError", "Shared", "Until"]
+__all__ = ["Home", "Master", "Plane", "PlaneError", "Replicas", "Shared", "Until"]

@@ -114,6 +114,14 @@ class Plane:
     has_master: ClassVar[bool] = False  # who owns the model
     cutoff: int | None = None  # of the ages of messages
     queue: int = 1  # messages of an edge that may be under way
+    kept: tuple[str, ...] = ()  # of the plane's own arrays, those that checkpoints keep
+    extra: int = 0  # numbers of a message besides those of a vector
+    whose: int | None = None  # whose home is the model, if it lives; None: what `model` says
+
+    @property
+    def shares_rows(self) -> bool:
+        """Whether every worker trains on rows of its own, and not on any that it claims."""
+        return False
 
     @property
     def has_copies(self) -> bool:
@@ -137,6 +145,13 @@ class Plane:
     def interval(self, problem: Any) -> int:
         """Rows between two exchanges in kernels; 0 where there are none."""
         return 0
+
+    def rows_of_block(self, problem: Any, n_rows: int, n_workers: int) -> int | None:
+        """Rows of a block of a linear problem, where nobody has said how many; None: any.
+
+        n_rows : rows that are trained on
+        """
+        return None
 
     def numbers(self) -> dict[str, Any]:
         """Fields of a run's plan."""
@@ -192,6 +207,27 @@ class Plane:
         ndarray of shape (n_params,)
         """
         return np.asarray(homes.mean(axis=0))
+
+    def begin(self, arrays: Mapping[str, np.ndarray], vector: np.ndarray) -> None:
+        """Write what the plane's own arrays begin with, if not zeros; before any worker starts.
+
+        vector : ndarray of shape (n_params,), from which every home begins
+        """
+
+    def adopts(self, me: int, arrays: Mapping[str, np.ndarray]) -> bool:
+        """Whether a worker that comes when others have done something begins at their model.
+
+        Else at the run's start.
+        """
+        return True
+
+    def reader_of(self, edge: int, to: int, arrays: Mapping[str, np.ndarray]) -> int:
+        """Who reads an edge's messages by now: who `edges` has said, unless the plane moves it."""
+        return to
+
+    def account(self, arrays: Mapping[str, np.ndarray], n_workers: int) -> Any:
+        """What a report says of how it went, when all is over; by default nothing."""
+        return None
 
     def edges(self, n_workers: int) -> list[tuple[int, int]]:
         """Who sends messages to whom, ``(from, to)``: workers from 0, and after the last a master.

@@ -5,13 +5,16 @@ Who writes: `send` and `arrive`, in the one thread of the simulation, the mailbo
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 
+import numpy as np
+
 from hogshare.engine.homes import Homes
-from hogshare.kernels import layout, mailbox
+from hogshare.kernels import board, layout, mailbox
 from hogshare.kernels.mailbox import Mailbox, slot_of
-from hogshare.shm.mailbox import AT_ONCE
-from hogshare.simulation.links import HEADER_BYTES, PLACE_BYTES, Network, Traffic
+from hogshare.shm.mailbox import AT_ONCE, HEADER_BYTES, PLACE_BYTES
+from hogshare.simulation.links import Network, Traffic
 
 
 class Courier:
@@ -43,6 +46,8 @@ class Courier:
         self._traffic, self._now, self._push = traffic, now, push
         self._ends = list(homes.edges)
         self._last = [0.0] * len(self._ends)  # when an edge's last message arrives
+        # of edges that are boards: what is under way
+        self._shown: list[deque[tuple[int, np.ndarray, np.ndarray]]] = [deque() for _ in self._ends]
         self._value_bytes = homes.session.vector.w.dtype.itemsize
         homes.carry_by(self)
 
@@ -51,20 +56,42 @@ class Courier:
         mailbox.send_next(box, edge)
         head = box.heads[edge, slot_of(box, box.counters[edge, layout.M_POSTED])]
         count, dense = int(head[layout.H_COUNT]), int(head[layout.H_DENSE])
+        if self._is_there(edge, count, dense):
+            mailbox.deliver_next(box, edge)
+
+    def show(
+        self, box: Mailbox, edge: int, round: int, places: np.ndarray, values: np.ndarray
+    ) -> None:
+        """The same with a message that is written over the last when it arrives."""
+        self._shown[edge].append((round, places.copy(), values.copy()))
+        count = len(places)
+        if self._is_there(edge, count, 0 if count else len(values)):
+            self.arrive(edge)
+
+    def _is_there(self, edge: int, count: int, dense: int) -> bool:
+        """Send it on its way; whether it has arrived."""
         n_bytes = (count + dense) * self._value_bytes + count * PLACE_BYTES + HEADER_BYTES
         self._traffic.add("mail", n_bytes)
         now = self._now()
-        under_way = self._network.between(*self._ends[edge]).seconds(n_bytes)
+        under_way = self._network.between(*self.ends(edge)).seconds(n_bytes)
         self._last[edge] = max(now + under_way, self._last[edge])
         if self._last[edge] <= now:
-            mailbox.deliver_next(box, edge)
-        else:
-            self._push(self._last[edge], edge)
+            return True
+        self._push(self._last[edge], edge)
+        return False
+
+    def ends(self, edge: int) -> tuple[int, int]:
+        """Who sends along an edge, and to whom: as the plane has it by now."""
+        return self._homes.ends(edge)
 
     def arrive(self, edge: int) -> int:
         """Deliver the edge's next message; to whom."""
-        mailbox.deliver_next(self._homes.session.mail.box, edge)
-        return self._ends[edge][1]
+        box = self._homes.session.mail.box
+        if self._shown[edge]:
+            board.write(box, edge, *self._shown[edge].popleft())
+        else:
+            mailbox.deliver_next(box, edge)
+        return self.ends(edge)[1]
 
     def let_loose(self) -> None:
         """The run is over: break the circle that leads back here."""

@@ -56,7 +56,7 @@ class Monitor:
         block = self._owed[worker]
         epoch, place = divmod(block, plan.n_blocks)
         done = s.done[epoch % 2, place] == epoch + 1
-        claimed = block < self.session.word(layout.TICKET)
+        claimed = plan.shares > 0 or block < self.session.word(layout.TICKET)
         if done or not claimed:
             del self._owed[worker]
             return

@@ -18,10 +18,13 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from hogshare.kernels import layout, mailbox
+from hogshare.kernels import board, layout, mailbox
 from hogshare.kernels.mailbox import NO_SLOT, Mailbox
 from hogshare.shm.spacing import PAIR
 
+HEADER_BYTES = 32  # of a message, as it is counted: number, version or round, count, block
+PLACE_BYTES = 4  # of a value that is sent with its place
+NO_PLACES = np.empty(0, np.int64)
 PREFIX = "mail_"  # of the names of a mailbox's arrays among a run's
 
 
@@ -43,6 +46,12 @@ class Message(NamedTuple):
     round: int
     values: np.ndarray
     places: np.ndarray | None
+    footer: int = 0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the round before the values is that after them; else a transport has torn it."""
+        return self.round == self.footer
 
 
 class Transport(Protocol):
@@ -70,6 +79,15 @@ class Transport(Protocol):
         """Let the message that has been written into the edge's next slot go on its way."""
         ...
 
+    def show(
+        self, box: Mailbox, edge: int, round: int, places: np.ndarray, values: np.ndarray
+    ) -> None:
+        """Let a message be written over the reader's slot (`hogshare.kernels.board`).
+
+        The arrays are the caller's again when this returns. Empty places: of the whole vector.
+        """
+        ...
+
 
 class AtOnce:
     """In one memory: what has been sent has arrived."""
@@ -78,6 +96,12 @@ class AtOnce:
         """Let the reader have the message."""
         mailbox.send_next(box, edge)
         mailbox.deliver_next(box, edge)
+
+    def show(
+        self, box: Mailbox, edge: int, round: int, places: np.ndarray, values: np.ndarray
+    ) -> None:
+        """Write it where the reader reads."""
+        board.write(box, edge, round, places, values)
 
 
 AT_ONCE = AtOnce()
@@ -150,13 +174,14 @@ class Edge:
         slot, n = mailbox.find_room(self._box, self._index), len(values)
         if slot == NO_SLOT:
             return False
+        head = self._heads[slot]
+        head[layout.H_ROUND] = round
         begin = 0 if places is not None else self._places.shape[1]
         self._values[slot, begin : begin + n] = values
         if places is not None:
             self._places[slot, :n] = places
-        head = self._heads[slot]
         head[layout.H_COUNT], head[layout.H_DENSE] = (0, n) if places is None else (n, 0)
-        head[layout.H_ROUND] = round
+        head[layout.H_FOOTER] = round
         self._transport.send(self._box, self._index)
         return True
 
@@ -173,7 +198,41 @@ class Edge:
         if not dense:
             places = self._places[slot, :count].view()
             places.flags.writeable = False
-        return Message(head.item(layout.H_NUMBER), head.item(layout.H_ROUND), values, places)
+        rounds = head.item(layout.H_ROUND), head.item(layout.H_FOOTER)
+        return Message(head.item(layout.H_NUMBER), rounds[0], values, places, rounds[1])
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the writer may send another message."""
+        return bool(mailbox.find_room(self._box, self._index) != NO_SLOT)
+
+    @property
+    def has_mail(self) -> bool:
+        """Whether there is a message that has not been taken."""
+        return bool(mailbox.find_mail(self._box, self._index) != NO_SLOT)
+
+    def show(self, values: np.ndarray, places: np.ndarray | None = None, round: int = 0) -> None:
+        """Write a message over the last, taken or not: the edge is a board."""
+        where = NO_PLACES if places is None else places
+        self._transport.show(self._box, self._index, round, where, values)
+
+    def see(self, seen: int) -> tuple[int, Message | None]:
+        """The newest message on a board, a copy, if it is of a round after `seen`.
+
+        Returns
+        -------
+        int
+            ``board.NOTHING``, ``board.WHOLE`` or ``board.TORN``.
+        Message or None
+        """
+        places = np.empty(self._places.shape[1], np.int64)
+        values = np.empty(self._values.shape[1] - self._places.shape[1], np.float64)
+        found = board.read(self._box, self._index, seen, places, values)
+        state, round_, count, dense = (int(one) for one in found)
+        if state != board.WHOLE:
+            return state, None
+        where = places[:count] if count or not dense else None
+        return state, Message(0, round_, values[: max(count, dense)], where, round_)
 
     def take(self) -> None:
         """Acknowledge the message that `poll` has found: its slot is the writer's again.

@@ -78,6 +78,11 @@ class ProgressTable:
         return (state == active) | (state == waiting)
 
     @property
+    def dead(self) -> np.ndarray:
+        """Whether the worker has died."""
+        return self._array[:, layout.T_STATE] == layout.DEAD
+
+    @property
     def gone(self) -> np.ndarray:
         """Whether the worker is done, dead or resting: nothing more comes of it by itself.
 

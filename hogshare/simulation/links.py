@@ -9,11 +9,10 @@ from typing import Any
 
 from hogshare.once import once
 from hogshare.ranges import LONGEST, is_number, is_worker
+from hogshare.shm.mailbox import HEADER_BYTES
 
 MODEL = -1  # the model's end of a link, beside workers from 0
 KINDS = ("model", "update", "control")
-HEADER_BYTES = 32  # of a message: number, version, count, block
-PLACE_BYTES = 4  # of a value that is sent with its place
 CONTROL_BYTES = 16  # a worker and its clock
 
 

@@ -259,6 +259,10 @@ def trace(
         coef = a["snapshots"][slot].reshape(-1, n).T
         values = look(coef, a["snapshot_intercepts"][slot])
         points.append((done / session.plan.n_blocks, done, taken, *values))
-    epochs, blocks, seconds, *looks = np.array(sorted(points)).T
+    order = sorted(range(len(points)), key=points.__getitem__)
+    epochs, blocks, seconds, *looks = np.array(points)[order].T
+    if a["snapshot_spreads"].size:
+        spreads = np.append(0.0, a["snapshot_spreads"][a["snapshot_blocks"] > 0])[order]
+        looks = [*looks, spreads] if gradients else [*looks, None, spreads]
     # two workers may write snapshots out of turn by a moment: neither was there before the later
     return Trace(epochs, blocks, np.maximum.accumulate(seconds), *looks)

@@ -266,6 +266,7 @@ class Run:
             ages=outcome.ages(session),
             turns=outcome.turns(session),
             mail=outcome.mail(session),
+            reduces=None if session.homes is None else session.homes.account(),
             seconds=self.seconds,
             traffic=self.outcome.traffic,
             notes=self.notes,

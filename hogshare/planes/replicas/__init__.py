@@ -1,0 +1,6 @@
+"""The plane of a model for every worker, averaged over a graph, and what a run on it tells."""
+
+from hogshare.planes.replicas.plane import Replicas
+from hogshare.planes.replicas.reduces import Reduces
+
+__all__ = ["Reduces", "Replicas"]

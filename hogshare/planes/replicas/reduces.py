@@ -1,0 +1,121 @@
+"""What a run on replicas tells of its reduces: plain data, taken when all is over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hogshare import figures
+
+TORN, MISSING, LATE, UNSENT = range(4)  # of `counts`: of inputs, and of messages
+WHOLE, SPARSE = range(2)  # of `sent`: kinds of messages
+MESSAGES, BYTES = range(2)
+MESSAGE, ACKNOWLEDGEMENT, BARRIER = range(3)  # of `waits`: what for
+CAUSES = ("message", "acknowledgement", "barrier")
+KINDS = ("whole", "sparse")
+
+
+@dataclass(frozen=True)
+class Reduces:
+    """How the workers of a run on `Replicas` have averaged.
+
+    Attributes
+    ----------
+    consistency : int64 array of shape (n_workers, largest in-degree + 1)
+        ``consistency[i, k]``: reduces of worker i that used k of its in-neighbours' messages (ASAP,
+        figure 8).
+    in_degree : int64 array of shape (n_workers,)
+        How many there were to use.
+    torn, missing, late, unsent : int64 arrays of shape (n_workers,)
+        Inputs that were half of another message, or were not there, and so left out; messages of
+        rounds that were over when they came; messages that had no room and nobody to wait for.
+    edges : list of (int, int)
+        Who sent to whom; after a death, to whom in the end.
+    sent : int64 array of shape (n_edges, 2, 2)
+        Along each edge, whole and sparse, messages and bytes: the values, the places of sparse
+        ones, and a header.
+    waits : float64 array of shape (n_workers, 3)
+        Seconds waited for a message, for an acknowledgement and at the barrier.
+    rounds : int64 array of shape (n_workers,)
+        Reduces of each worker.
+    left_out : list of (int, int)
+        Pairs (i, k): worker i did not wait for k in the end, which had died or was too slow.
+    """
+
+    consistency: np.ndarray
+    in_degree: np.ndarray
+    torn: np.ndarray
+    missing: np.ndarray
+    late: np.ndarray
+    unsent: np.ndarray
+    edges: list[tuple[int, int]]
+    sent: np.ndarray
+    waits: np.ndarray
+    rounds: np.ndarray
+    left_out: list[tuple[int, int]]
+
+    @property
+    def whole_share(self) -> float:
+        """Share of all reduces that have used every in-neighbour's message."""
+        whole = self.consistency[np.arange(len(self.in_degree)), self.in_degree].sum()
+        return float(whole / max(1, self.consistency.sum()))
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all messages."""
+        return int(self.sent[:, :, BYTES].sum())
+
+    @property
+    def messages(self) -> int:
+        """Messages of all workers."""
+        return int(self.sent[:, :, MESSAGES].sum())
+
+    def bytes_by_edge(self) -> dict[str, dict[str, int]]:
+        """Bytes along each edge by kind, as in ``{"0->1": {"whole": 8032, "sparse": 0}}``."""
+        return {
+            f"{i}->{j}": {kind: int(self.sent[k, place, BYTES]) for place, kind in enumerate(KINDS)}
+            for k, (i, j) in enumerate(self.edges)
+        }
+
+    def facts(self) -> list[tuple[str, Any]]:
+        """Name and value of what a report's table says."""
+        waits = ", ".join(
+            f"{cause} {seconds:.3g} s"
+            for cause, seconds in zip(CAUSES, self.waits.sum(axis=0), strict=True)
+        )
+        return [
+            ("reduces", int(self.consistency.sum())),
+            ("with all inputs", f"{self.whole_share:.2%}"),
+            ("inputs torn, missing", f"{self.torn.sum():,}, {self.missing.sum():,}"),
+            ("messages, bytes", f"{self.messages:,}, {self.bytes:,}"),
+            ("waiting for", waits),
+        ]
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the histogram of inputs that reduces have used, all workers' (needs matplotlib).
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        return figures.draw_inputs(self.consistency.sum(axis=0), ax)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON knows it."""
+        arrays = ("consistency", "in_degree", "torn", "missing", "late", "unsent", "rounds")
+        return {
+            **{name: getattr(self, name).tolist() for name in arrays},
+            "whole_share": self.whole_share,
+            "messages": self.messages,
+            "bytes": self.bytes,
+            "bytes_by_edge": self.bytes_by_edge(),
+            "waiting_seconds": {cause: self.waits[:, k].tolist() for k, cause in enumerate(CAUSES)},
+            "left_out": [list(pair) for pair in self.left_out],
+        }

@@ -1,0 +1,776 @@
+"""Who sends to whom when workers average their models, and how fast they come to agree.
+
+A *graph* is an adjacency array: ``graph[i, j]`` is True where worker i sends to worker j, without
+itself. *Weights* are an array of the same shape: ``weights[i, j]`` is what worker i gives to what
+worker j has sent, and ``weights[i, i]`` to its own, so that a round is ``weights @ vectors``. All
+functions are pure: arrays in, arrays or numbers out.
+
+Sources: Kadav and Kruus 2016 (ASAP) for the graphs, their spectral gap and figure 2; Xiao and Boyd
+2004 for Metropolis weights; Kempe, Dobra and Gehrke 2003 for push-sum; Ying et al. 2021 for
+exponential graphs. Departures from ASAP: its root graph is the additive one of the text, which is
+doubly stochastic, and its gap is that of the weights themselves (`spectral_gap`); figure 2 has been
+made from a multiplicative graph and the mean in-degree (`root_expander`, `figure_2_gap`).
+
+Examples
+--------
+How much nearer to agreement a round brings 25 workers, and how many rounds bring them a thousand
+times nearer:
+
+>>> from hogshare import topology
+>>> for make in (topology.ring, topology.root_expander, topology.all_to_all):
+...     weights = topology.mixing_weights(make(25))
+...     print(round(topology.spectral_gap(weights), 4), topology.predicted_rounds(weights))
+0.0079 716.0
+0.1419 38.0
+1.0 1.0
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+
+from hogshare import ranges
+from hogshare.interrupts import errstate
+from hogshare.words import nearest
+
+__all__ = [
+    "Check",
+    "Design",
+    "Gap",
+    "all_to_all",
+    "check",
+    "design",
+    "exponential",
+    "figure_2_gap",
+    "graphs_of",
+    "hypercube",
+    "in_degrees",
+    "influence",
+    "is_connected",
+    "is_doubly_stochastic",
+    "is_row_stochastic",
+    "mended",
+    "mixing_weights",
+    "one_peer",
+    "out_degrees",
+    "parts",
+    "predicted_rounds",
+    "random_regular",
+    "ring",
+    "root_expander",
+    "spectral_gap",
+    "star",
+    "without",
+]
+
+ROUNDING = 1e-9  # of sums of weights
+MOST_MATCHINGS = 720  # that are tried to keep survivors connected
+MOST_ROUNDS = 1 << 40  # nobody agrees after more
+
+
+def _edges(n: int, pairs: Iterable[tuple[int, int]]) -> np.ndarray:
+    graph = np.zeros((n, n), bool)
+    for i, j in pairs:
+        graph[i % n, j % n] = True
+    np.fill_diagonal(graph, False)
+    return graph
+
+
+def _circulant(n: int, steps: Iterable[int]) -> np.ndarray:
+    ranges.whole(1, n=n)
+    return _edges(n, ((i, i + step) for step in steps for i in range(n)))
+
+
+def all_to_all(n: int) -> np.ndarray:
+    r"""Everybody sends to everybody: one round, at n - 1 messages a worker.
+
+    ::
+
+        0 --- 1
+        | \ / |
+        | / \ |
+        3 --- 2
+
+    Parameters
+    ----------
+    n : int
+
+    Returns
+    -------
+    bool array of shape (n, n)
+
+    Examples
+    --------
+    >>> from hogshare import topology
+    >>> topology.all_to_all(3).sum(axis=1).tolist()
+    [2, 2, 2]
+    """
+    return _circulant(n, range(1, n))
+
+
+def star(n: int) -> np.ndarray:
+    r"""Everybody with worker 0 alone, both ways: a parameter server.
+
+    ::
+
+        1   2
+         \ /
+          0
+         / \
+        4   3
+    """
+    ranges.whole(1, n=n)
+    return _edges(n, [pair for k in range(1, n) for pair in ((0, k), (k, 0))])
+
+
+def ring(n: int) -> np.ndarray:
+    """Each sends to the next: one message a worker, and the slowest to agree.
+
+    ::
+
+        0 -> 1 -> 2 -> 3 -> 0
+    """
+    return _circulant(n, [1])
+
+
+def root_expander(n: int, multiplicative: bool = False) -> np.ndarray:
+    """Each sends to the next, and to the one that is the root of n, rounded down, further on.
+
+    ::
+
+        0 -> 1 -> 2 -> 3 -> 4 -> ... -> 8 -> 0     (n = 9)
+        0 ------------> 3 ------------> 6 ...
+
+    Parameters
+    ----------
+    n : int
+    multiplicative : bool, default=False
+        Send from i to i times the root instead, rounded down: what figure 2 of ASAP was made
+        from. Its in-degrees differ, so that workers' influence does.
+    """
+    ranges.whole(1, n=n)
+    if multiplicative:
+        return _circulant(n, [1]) | _edges(n, ((i, int(i * math.sqrt(n))) for i in range(n)))
+    return _circulant(n, [1, math.isqrt(n)])
+
+
+def exponential(n: int) -> np.ndarray:
+    """Each sends 1, 2, 4, 8, ... further on: about log2(n) messages a worker.
+
+    ::
+
+        0 -> 1,  0 -> 2,  0 -> 4      (n = 8; and so from each)
+    """
+    return _circulant(n, [1 << k for k in range(max(0, math.ceil(math.log2(max(n, 1)))))])
+
+
+def one_peer(n: int) -> list[np.ndarray]:
+    """The exponential graph over time: one of its steps in each round, by turns.
+
+    ::
+
+        round 1: 0 -> 1,  round 2: 0 -> 2,  round 3: 0 -> 4,  round 4: 0 -> 1 ...
+
+    Where n is a power of two all agree after log2(n) rounds, exactly.
+
+    Returns
+    -------
+    list of bool array of shape (n, n)
+    """
+    steps = max(1, math.ceil(math.log2(max(n, 1))))
+    return [_circulant(n, [1 << k]) for k in range(steps)]
+
+
+def hypercube(n: int) -> np.ndarray:
+    """Each with those whose number differs in one binary digit; n is a power of two.
+
+    ::
+
+        0 --- 1
+        |     |      (n = 4: 00, 01, 11, 10)
+        2 --- 3
+
+    Raises
+    ------
+    ValueError
+        If n is no power of two.
+    """
+    ranges.whole(1, n=n)
+    if n & (n - 1):
+        raise ValueError(
+            f"a hypercube has a power of two of corners; got n={n}. Any number will do for "
+            "exponential(n)."
+        )
+    digits = range(n.bit_length() - 1)
+    return _edges(n, ((i, i ^ (1 << k)) for k in digits for i in range(n)))
+
+
+def random_regular(n: int, degree: int = 2, seed: Any = 0) -> np.ndarray:
+    """Each sends to `degree` others and hears from as many, at random; always connected.
+
+    ::
+
+        0 -> 3 -> 1 -> 4 -> 2 -> 0    (a ring in random order, and more of such matchings)
+
+    Parameters
+    ----------
+    n : int
+    degree : int, default=2
+        At most n - 1.
+    seed : int or Generator, default=0
+
+    Raises
+    ------
+    ValueError
+        If the degree is above n - 1.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    ranges.whole(1, n=n, degree=degree)
+    if n > 1 and degree > n - 1:
+        raise ValueError(f"degree must be at most {n - 1}, the number of others; got {degree}.")
+    draw = np.random.default_rng(seed)
+    round_trip = draw.permutation(n)
+    graph = _edges(n, zip(round_trip, np.roll(round_trip, -1), strict=True))
+    for _ in range(degree - 1 if n > 1 else 0):
+        # what is left is regular too, so that there is a matching of all (Koenig)
+        cost = np.where(graph | np.eye(n, dtype=bool), n + 1.0, draw.random((n, n)))
+        graph[linear_sum_assignment(cost)] = True
+    return graph
+
+
+def _random_degree(n: int) -> np.ndarray:
+    return random_regular(n, min(2, max(1, n - 1)))
+
+
+GRAPHS: dict[str, Callable[[int], Any]] = {
+    "all": all_to_all,
+    "star": star,
+    "ring": ring,
+    "root": root_expander,
+    "random": _random_degree,
+    "exponential": exponential,
+    "one-peer": one_peer,
+    "hypercube": hypercube,
+}
+
+
+def graphs_of(graph: Any, n: int) -> list[np.ndarray]:
+    """The graphs that are meant, one for each round by turns; most are one.
+
+    Parameters
+    ----------
+    graph : str, array of shape (n, n), networkx graph, callable, or list of such
+        A word of `GRAPHS`; ``graph[i, j]`` not zero where i sends to j; what has ``nodes`` and
+        ``edges``, as networkx has them, whose nodes are taken in their order; or a function of n.
+    n : int
+        Workers.
+
+    Returns
+    -------
+    list of bool array of shape (n, n)
+
+    Raises
+    ------
+    ValueError
+        If the word is none, or it is a graph of another number of workers.
+    TypeError
+        If it is no graph.
+    """
+    if isinstance(graph, str):
+        name = graph.strip().lower()
+        if name not in GRAPHS:
+            raise ValueError(
+                f"graph must be one of {list(GRAPHS)}, an array or a networkx graph; got "
+                f"{graph!r}.{nearest(graph, tuple(GRAPHS))}"
+            )
+        return graphs_of(GRAPHS[name](n), n)
+    if callable(graph):
+        return graphs_of(graph(n), n)
+    if hasattr(graph, "edges") and hasattr(graph, "nodes"):
+        places = {node: k for k, node in enumerate(graph.nodes)}
+        pairs = [(places[edge[0]], places[edge[1]]) for edge in graph.edges]
+        if not graph.is_directed():
+            pairs += [(j, i) for i, j in pairs]
+        graph = _edges(max(1, len(places)), pairs)
+    if isinstance(graph, (list, tuple)) and graph and np.ndim(graph[0]) != 1:
+        return [one for each in graph for one in graphs_of(each, n)]
+    try:
+        array = np.asarray(graph)
+        found = array != 0
+    except (TypeError, ValueError):
+        found = np.zeros(0, bool)
+    if found.ndim != 2 or found.shape[0] != found.shape[1] or array.dtype.kind not in "biuf":
+        raise TypeError(
+            "graph must be a word, an array of shape (n, n) whose entry [i, j] says whether i "
+            f"sends to j, a networkx graph, or a list of them; got {graph!r:.60}."
+        )
+    if len(found) != n:
+        raise ValueError(f"the graph has {len(found)} workers, and the run has {n}.")
+    found = found.copy()
+    np.fill_diagonal(found, False)
+    return [found]
+
+
+def out_degrees(graph: np.ndarray) -> np.ndarray:
+    """How many each sends to: int array of shape (n,)."""
+    return np.asarray(graph, bool).sum(axis=1)
+
+
+def in_degrees(graph: np.ndarray) -> np.ndarray:
+    """From how many each hears: int array of shape (n,)."""
+    return np.asarray(graph, bool).sum(axis=0)
+
+
+# -- weights -----------------------------------------------------------------------------------
+
+WEIGHTS = ("auto", "uniform", "metropolis", "push-sum")
+
+
+def mixing_weights(graph: np.ndarray, kind: str = "auto") -> np.ndarray:
+    """What each gives to what it hears.
+
+    Parameters
+    ----------
+    graph : bool array of shape (n, n)
+    kind : {"auto", "uniform", "metropolis", "push-sum"}, default="auto"
+        "uniform": the same to all in-neighbours and to oneself (ASAP, A.2). "metropolis": of an
+        undirected graph, 1 / (1 + the larger degree of the two) to each neighbour, and the rest to
+        oneself. "push-sum": each sender shares itself out over its out-neighbours and itself, so
+        that columns sum to one, and rows do not; averages are then ``(Q x) / (Q y)`` with
+        ``y <- Q y`` from ones. "auto": uniform where that is doubly stochastic, else Metropolis
+        where the graph is undirected, else uniform.
+
+    Returns
+    -------
+    float64 array of shape (n, n)
+
+    Raises
+    ------
+    ValueError
+        If the kind is none, or Metropolis weights are asked for of a directed graph.
+
+    Examples
+    --------
+    >>> from hogshare import topology
+    >>> topology.mixing_weights(topology.ring(3)).tolist()
+    [[0.5, 0.0, 0.5], [0.5, 0.5, 0.0], [0.0, 0.5, 0.5]]
+    """
+    if not isinstance(kind, str) or kind not in WEIGHTS:
+        raise ValueError(f"weights must be one of {list(WEIGHTS)}; got {kind!r}.")
+    heard = np.asarray(graph, bool).T | np.eye(len(graph), dtype=bool)
+    undirected = bool((heard == heard.T).all())
+    if kind == "auto":
+        even = (heard.sum(axis=0) == heard.sum(axis=1)).all() and np.ptp(heard.sum(axis=1)) == 0
+        kind = "metropolis" if undirected and not even else "uniform"
+    if kind == "push-sum":
+        return heard / heard.sum(axis=0, keepdims=True)
+    if kind == "uniform":
+        return heard / heard.sum(axis=1, keepdims=True)
+    if not undirected:
+        raise ValueError(
+            "Metropolis weights are for undirected graphs, and this one has edges one way: use "
+            "weights='uniform', or 'push-sum', which is fair on any graph."
+        )
+    degrees = heard.sum(axis=1)
+    weights = np.where(heard, 1.0 / np.maximum.outer(degrees, degrees), 0.0)
+    np.fill_diagonal(weights, 0.0)
+    np.fill_diagonal(weights, 1.0 - weights.sum(axis=1))
+    return weights
+
+
+def is_row_stochastic(weights: np.ndarray) -> bool:
+    """Whether each one's weights sum to one, and none is negative."""
+    w = np.asarray(weights, float)
+    return bool((w >= -ROUNDING).all() and np.allclose(w.sum(axis=1), 1.0, atol=ROUNDING, rtol=0.0))
+
+
+def is_doubly_stochastic(weights: np.ndarray) -> bool:
+    """Whether what all give to each sums to one, too: then everybody counts the same."""
+    return is_row_stochastic(weights) and is_row_stochastic(np.asarray(weights).T)
+
+
+def is_connected(graph: np.ndarray) -> bool:
+    """Whether what any worker sends comes to every other, in however many rounds."""
+    return parts(graph) == 1
+
+
+def parts(graph: np.ndarray) -> int:
+    """Pieces of the graph within which everybody reaches everybody."""
+    from scipy.sparse.csgraph import connected_components
+
+    return int(connected_components(np.asarray(graph, bool), connection="strong")[0])
+
+
+def influence(weights: np.ndarray) -> np.ndarray:
+    """How much each counts in what all come to agree on: float64 of shape (n,), summing to one.
+
+    The left eigenvector of the eigenvalue one (ASAP, A.3). Of push-sum weights all the same.
+    """
+    w = np.asarray(weights, float)
+    if not is_row_stochastic(w):
+        return np.full(len(w), 1.0 / len(w))
+    n = len(w)
+    system = np.vstack([w.T - np.eye(n), np.ones(n)])
+    with errstate(all="ignore"):
+        return np.linalg.lstsq(system, np.append(np.zeros(n), 1.0), rcond=None)[0]
+
+
+class Gap(float):
+    """A spectral gap, a number, with what it is made of.
+
+    Attributes
+    ----------
+    by : str
+        "1 - sigma_2", or "1 - |lambda_2|" where the weights are not doubly stochastic.
+    """
+
+    by: str
+
+    def __new__(cls, value: float, by: str) -> Gap:
+        """A number that says of what it is."""
+        made = super().__new__(cls, value)
+        made.by = by
+        return made
+
+
+def spectral_gap(weights: np.ndarray) -> Gap:
+    """How far a round brings all nearer to their mean: 0 never, 1 at once.
+
+    ``1 - sigma_2`` of doubly stochastic weights, which bounds every round: the distance from the
+    mean falls by at least that share. Of others ``1 - |lambda_2|``, which is the share in the long
+    run (``sigma_1`` may be above one there, FORMULAS of ASAP notwithstanding).
+
+    Parameters
+    ----------
+    weights : array of shape (n, n)
+
+    Returns
+    -------
+    Gap
+        A float, whose ``by`` says which of the two it is.
+
+    Examples
+    --------
+    >>> from hogshare import topology
+    >>> gap = topology.spectral_gap(topology.mixing_weights(topology.root_expander(6)))
+    >>> round(gap, 4), gap.by
+    (0.3333, '1 - sigma_2')
+    """
+    w = np.asarray(weights, float)
+    if len(w) == 1:
+        return Gap(1.0, "1 - sigma_2")
+    with errstate(all="ignore"):
+        if is_doubly_stochastic(w):
+            return Gap(max(0.0, 1.0 - float(np.linalg.svd(w, compute_uv=False)[1])), "1 - sigma_2")
+        sizes = np.sort(np.abs(np.linalg.eigvals(w)))
+    return Gap(max(0.0, 1.0 - float(sizes[-2])), "1 - |lambda_2|")
+
+
+def figure_2_gap(graph: np.ndarray) -> float:
+    """What figure 2 of ASAP calls the gap: of the adjacency over the *mean* in-degree.
+
+    ``sigma_1 - sigma_2`` of the adjacency with self-loops, divided by its mean in-degree. It is no
+    rate of anything where degrees differ; here to compare with the figure.
+    """
+    a = np.asarray(graph, bool) | np.eye(len(graph), dtype=bool)
+    with errstate(all="ignore"):
+        sizes = np.linalg.svd(a / (a.sum() / len(a)), compute_uv=False)
+    return float(sizes[0] - sizes[1]) if len(a) > 1 else 1.0
+
+
+def predicted_rounds(weights: np.ndarray | Sequence[np.ndarray], nearer: float = 1e-3) -> float:
+    """Rounds until workers' vectors, of any start, are `nearer` times as far from agreement.
+
+    By the powers of the weights: the first t at which ``|W^t - 1 pi^T|`` in Frobenius' norm is so
+    far below that of ``I - 1 pi^T``, which is the mean square over starts with independent numbers.
+    (`spectral_gap` alone says log(nearer) / log(1 - gap), a bound, and several times too much
+    where many singular values are alike.)
+
+    Parameters
+    ----------
+    weights : array of shape (n, n), or a list of them, taken by turns
+    nearer : float, default=1e-3
+
+    Returns
+    -------
+    float
+        Infinity where they never agree.
+    """
+    listed = weights if isinstance(weights, (list, tuple)) else [weights]
+    turns = [np.asarray(one, float) for one in listed]
+    n = len(turns[0])
+    cycle = functools.reduce(lambda done, one: one @ done, turns)
+    agreed = np.outer(np.ones(n), influence(cycle))
+    if not is_row_stochastic(cycle):  # push-sum: the mean, by ratios
+        agreed = np.outer(_limit(cycle), np.ones(n)) / n
+    wanted = nearer * float(np.linalg.norm(np.eye(n) - agreed))
+
+    def is_near(product: np.ndarray) -> bool:
+        return float(np.linalg.norm(product - agreed)) <= wanted * (1.0 + 1e-12)
+
+    doubled = [cycle]  # cycle ** (2 ** k)
+    while not is_near(doubled[-1]):
+        if 1 << len(doubled) > MOST_ROUNDS:
+            return math.inf
+        doubled.append(doubled[-1] @ doubled[-1])
+    done, cycles = np.eye(n), 0
+    for k in reversed(range(len(doubled))):
+        further = doubled[k] @ done
+        if not is_near(further):
+            done, cycles = further, cycles + (1 << k)
+    rounds = cycles * len(turns)
+    for one in turns:
+        if is_near(done):
+            break
+        done, rounds = one @ done, rounds + 1
+    return float(rounds)
+
+
+def _limit(weights: np.ndarray) -> np.ndarray:
+    """What masses of one each come to, by column stochastic weights."""
+    for _ in range(MOST_ROUNDS.bit_length()):
+        weights = weights @ weights
+    return weights @ np.ones(len(weights))
+
+
+@dataclass(frozen=True)
+class Check:
+    """What is to be said of a graph and its weights.
+
+    Attributes
+    ----------
+    connected, row_stochastic, doubly_stochastic : bool
+    influence : ndarray of shape (n,)
+    gap : Gap
+    sentence : str
+    """
+
+    connected: bool
+    row_stochastic: bool
+    doubly_stochastic: bool
+    influence: np.ndarray
+    gap: Gap
+    sentence: str
+
+
+def check(weights: np.ndarray) -> Check:
+    """Whether workers that average by such weights come to agree, and on whose models.
+
+    Parameters
+    ----------
+    weights : array of shape (n, n)
+
+    Returns
+    -------
+    Check
+        Its ``sentence`` says it all.
+
+    Examples
+    --------
+    >>> from hogshare import topology
+    >>> weights = topology.mixing_weights(topology.star(6), "uniform")
+    >>> topology.check(weights).sentence.split("; ")[1]
+    'not doubly stochastic: worker 0 counts 3 times as much as worker 1'
+    """
+    w = np.asarray(weights, float)
+    pieces, gap, counts = parts((w > 0.0).T), spectral_gap(w), influence(w)
+    rows, both = is_row_stochastic(w), is_doubly_stochastic(w)
+    words = ["connected" if pieces == 1 else f"not connected: {pieces} parts"]
+    if both:
+        words.append("doubly stochastic: everybody counts the same")
+    elif not rows and is_row_stochastic(w.T):
+        words.append("column stochastic: by ratios (push-sum) everybody counts the same")
+    elif not rows:
+        words.append("weights do not sum to one")
+    else:
+        most = int(np.argmax(counts >= counts.max() - ROUNDING))  # the first of those alike
+        least = int(np.argmax(counts <= counts.min() + ROUNDING))
+        share = counts[most] / counts[least] if counts[least] > ROUNDING else math.inf
+        words.append(
+            f"not doubly stochastic: worker {most} counts {share:.3g} times as much as worker "
+            f"{least}"
+        )
+    words.append(f"gap {gap:.4g} ({gap.by})")
+    return Check(pieces == 1, rows, both, counts, gap, "; ".join(words))
+
+
+# -- which to take, and what is left of it -----------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Design:
+    """A graph for so many workers.
+
+    Attributes
+    ----------
+    name : str
+        How it is made, as in "random_regular(25, 3, seed=1)".
+    graph : bool array of shape (n, n)
+    weights : float64 array of shape (n, n)
+    degree : int
+        Messages of a worker in a round, at most.
+    gap : Gap
+    rounds : float
+        Until all are a thousand times nearer to agreement.
+    bytes : float
+        That a worker sends until then.
+    """
+
+    name: str
+    graph: np.ndarray
+    weights: np.ndarray
+    degree: int
+    gap: Gap
+    rounds: float
+    bytes: float
+
+
+def design(
+    n: int, degree: int | None = None, bytes: float | None = None, message: float = 1.0
+) -> Design:
+    """The graph of the largest gap among those known, with what it will take to agree.
+
+    Parameters
+    ----------
+    n : int
+        Workers.
+    degree : int or None, default=None
+        Messages that a worker sends in a round, at most.
+    bytes : float or None, default=None
+        Bytes that a worker sends in a round, at most: so many messages.
+    message : float, default=1.0
+        Bytes of a message.
+
+    Returns
+    -------
+    Design
+
+    Raises
+    ------
+    ValueError
+        If both or neither of degree and bytes are given, or not a message may be sent.
+
+    Examples
+    --------
+    >>> from hogshare import topology
+    >>> made = topology.design(16, degree=4)
+    >>> made.degree, made.gap > topology.spectral_gap(topology.mixing_weights(topology.ring(16)))
+    (4, True)
+    """
+    ranges.whole(1, n=n)
+    ranges.positive(message=message)
+    if (degree is None) == (bytes is None):
+        raise ValueError("give one of degree and bytes: what a worker may send in a round.")
+    most = degree if bytes is None else int(bytes / message)
+    assert most is not None
+    if not ranges.is_integer(most) or most < 1:
+        raise ValueError(
+            f"a worker has to send a message in a round at least; got degree={degree!r}, "
+            f"bytes={bytes!r} of messages of {message:g}."
+        )
+    made: dict[str, np.ndarray] = {}
+    for build in (ring, root_expander, exponential, all_to_all):
+        made[f"{build.__name__}({n})"] = build(n)
+    if not n & (n - 1):
+        made[f"hypercube({n})"] = hypercube(n)
+    for seed in range(5):
+        width = min(most, n - 1)
+        if width > 1:
+            made[f"random_regular({n}, {width}, seed={seed})"] = random_regular(n, width, seed)
+    found = []
+    for name, graph in made.items():
+        width = int(out_degrees(graph).max())
+        if width <= most:
+            weights = mixing_weights(graph)
+            rounds = predicted_rounds(weights) if n > 1 else 0.0
+            gap = spectral_gap(weights)
+            found.append(Design(name, graph, weights, width, gap, rounds, rounds * width * message))
+    return max(found, key=lambda one: (round(one.gap, 9), -one.bytes))
+
+
+def without(graph: np.ndarray, dead: Iterable[int]) -> np.ndarray:
+    """The survivors' graph: what was sent to somebody dead goes on to those it would have sent to.
+
+    A dead worker's in-neighbours are matched with its out-neighbours, so that everybody else keeps
+    its degrees and weights stay doubly stochastic if they were; of all such matchings one is taken
+    that leaves the survivors connected (on a graph with equal in- and out-degrees there is one).
+    Where there is none, survivors that are cut off get edges of a ring. The weights are mended by
+    `mixing_weights` of what is returned.
+
+    Parameters
+    ----------
+    graph : bool array of shape (n, n)
+    dead : iterable of int
+
+    Returns
+    -------
+    bool array of shape (n, n)
+        Nobody sends to the dead, or hears from them.
+
+    Examples
+    --------
+    >>> from hogshare import topology
+    >>> topology.without(topology.ring(4), [2]).nonzero()
+    (array([0, 1, 3]), array([1, 3, 0]))
+    """
+    left = np.asarray(graph, bool).copy()
+    gone = sorted({int(k) for k in dead})
+    alive = np.ones(len(left), bool)
+    for k in gone:
+        senders, readers = np.flatnonzero(left[:, k]), np.flatnonzero(left[k])
+        left[k], left[:, k] = False, False
+        alive[k] = False
+        left = _spliced(left, senders, readers, alive)
+    return _joined(left, alive)
+
+
+def _spliced(
+    graph: np.ndarray, senders: np.ndarray, readers: np.ndarray, alive: np.ndarray
+) -> np.ndarray:
+    """Match senders with readers, in the way that leaves the fewest parts and loses the fewest."""
+    best, score = graph, (math.inf, math.inf)
+    if not (len(senders) and len(readers)):
+        return graph
+    count = max(len(senders), len(readers))
+    to = np.resize(readers, count)
+    for tried, order in enumerate(permutations(range(count))):
+        matched = graph.copy()
+        came = np.resize(senders, count)[list(order)]
+        matched[came, to] = True
+        np.fill_diagonal(matched, False)
+        found = parts(matched[np.ix_(alive, alive)]), -int(matched.sum())
+        if found < score:
+            best, score = matched, found
+        full = graph.sum() + count
+        if tried >= MOST_MATCHINGS or (found[0] == 1 and matched.sum() == full):
+            break
+    return best
+
+
+def _joined(graph: np.ndarray, alive: np.ndarray) -> np.ndarray:
+    """With edges of a ring through the living, as many as it takes to connect them."""
+    there = np.flatnonzero(alive)
+    for k, here in enumerate(there):
+        if len(there) < 2 or parts(graph[np.ix_(alive, alive)]) == 1:
+            break
+        graph[here, there[(k + 1) % len(there)]] = True
+    return graph
+
+
+def mended(weights: np.ndarray) -> np.ndarray:
+    """One worker's weights of what it has used, made to sum to one.
+
+    Parameters
+    ----------
+    weights : float array of shape (n_used,)
+        Its own among them.
+    """
+    return np.asarray(weights) / np.sum(weights)

@@ -1,0 +1,269 @@
+"""Replicas on a graph: whole reduces, the same bits everywhere, exact bytes, deaths, time-outs."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_breast_cancer
+from sklearn.preprocessing import scale
+
+from hogshare import (
+    SGD,
+    SSP,
+    Replicas,
+    SGDClassifier,
+    Simulator,
+    StepSize,
+    problems,
+    solve,
+    topology,
+)
+from hogshare.planes.replicas.reduces import BYTES, MESSAGES
+from hogshare.shm.mailbox import HEADER_BYTES
+from hogshare.simulation import Churn, Constant, Link, LogNormal, Network
+
+X, Y = load_breast_cancer(return_X_y=True)
+X = scale(X)
+N, D = X.shape
+RUNTIMES = ["threads", "processes", "simulator"]
+CONSTANT = StepSize("constant", 0.01)
+
+
+def linear(**settings):
+    return problems.linear(X, Y, alpha=0.01, **settings)
+
+
+def gradient(w, rows, out):
+    x, s = X[rows], 2.0 * Y[rows] - 1.0
+    margin = s * (x @ w)
+    out += x.T @ (-s / (1.0 + np.exp(margin))) + len(rows) * 0.01 * w
+    return np.logaddexp(0.0, -margin).sum() + 0.005 * len(rows) * (w @ w)
+
+
+def vector(model):
+    return np.append(model.coef, model.intercept) if hasattr(model, "coef") else model.params
+
+
+PROBLEMS = {
+    "linear": (linear, {"step": CONSTANT}),
+    "average": (linear, {"rule": SGD(average=True)}),
+    "float32": (lambda: problems.linear(X.astype(np.float32), Y, alpha=0.01), {"step": CONSTANT}),
+    "momentum": (
+        lambda: problems.user(gradient, N, D),
+        {"rule": SGD(momentum=0.5), "step": StepSize("constant", 0.002), "block": 20},
+    ),
+}
+
+
+# -- the same answer everywhere -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", PROBLEMS)
+@pytest.mark.parametrize(
+    "plane",
+    [
+        Replicas("ring", every=20),
+        Replicas("root", every=30, queue=2),
+        Replicas("one-peer", every=25, send="change"),
+        Replicas("star", every=25, weights="push-sum"),
+        Replicas("all", every=40, send="change", fold="sum"),
+    ],
+    ids=lambda plane: f"{plane.graph}",
+)
+def test_the_same_bits_in_every_runtime(plane, kind):
+    make, settings = PROBLEMS[kind]
+    run = {"plane": plane, "n_workers": 4, "seed": 3, "stop": 3, **settings}
+    reports = [solve(make(), runtime=runtime, **run) for runtime in RUNTIMES]
+    slow = Simulator(block_time=LogNormal(1.0, 1.0), slowness=[1.0, 5.0, 1.0, 0.2], seed=1)
+    reports.append(solve(make(), runtime=slow, **run))
+    for other in reports[1:]:
+        np.testing.assert_array_equal(vector(reports[0].model), vector(other.model))
+        np.testing.assert_array_equal(reports[0].consistency, other.consistency)
+    assert reports[0].reduces.whole_share == 1.0
+    other = solve(make(), runtime="simulator", **{**run, "seed": 4})
+    assert (vector(other.model) != vector(reports[0].model)).any()
+
+
+def test_one_worker_is_alone():
+    run = {"seed": 0, "stop": 3, "runtime": "caller"}
+    known, report = solve(linear(), **run), solve(linear(), plane=Replicas(), **run)
+    np.testing.assert_array_equal(known.model.coef, report.model.coef)
+    assert report.reduces is None and report.consistency is None
+
+
+def test_a_barrier_besides_changes_nothing():
+    run = {"plane": Replicas("ring", every=20), "n_workers": 3, "seed": 0, "stop": 3}
+    free = solve(linear(), runtime="threads", **run)
+    held = solve(linear(), runtime="threads", barrier=SSP(1), **run)
+    np.testing.assert_array_equal(free.model.coef, held.model.coef)
+
+
+def test_messages_that_take_time_change_nothing():
+    run = {"plane": Replicas("root", every=20), "n_workers": 5, "seed": 0, "stop": 3}
+    links = Network(Link(latency=0.3, bandwidth=100.0), edges={(0, 1): Link(latency=9.0)})
+    slow = Simulator(block_time=Constant(1.0), network=links)
+    far, near = (solve(linear(), runtime=one, **run) for one in (slow, "threads"))
+    np.testing.assert_array_equal(far.model.coef, near.model.coef)
+    assert far.seconds["virtual"] > 9.0
+    assert far.traffic["mail"]["bytes"] == far.reduces.bytes
+
+
+# -- what is averaged ------------------------------------------------------------------------------
+
+
+def homes_of(plane, n_workers, **run):
+    """All workers' models at the end, one by one: what `final` says does not change the run."""
+    found = []
+    for k in range(n_workers):
+        one = Replicas(**{**vars(plane), "final": k})
+        report = solve(linear(), plane=one, n_workers=n_workers, runtime="simulator", **run)
+        found.append(vector(report.model))
+    return np.array(found)
+
+
+@pytest.mark.parametrize("plane", [Replicas("ring", every=50), Replicas("all", every=50)])
+def test_the_mean_is_preserved_and_all_to_all_agree(plane):
+    """After one block the average over workers is that of their own steps, whatever the graph."""
+    run = {"seed": 0, "stop": 1, "step": CONSTANT, "shuffle": False}
+    whole = Replicas(**{**vars(plane), "every": N})
+    ours, alone = homes_of(whole, 3, **run), []
+    for k in range(3):
+        rows = np.arange(k, N, 3)
+        problem = problems.linear(X[rows], Y[rows], alpha=0.01)
+        mine = solve(problem, runtime="caller", seed=0, stop=1, step=CONSTANT, shuffle=False)
+        alone.append(vector(mine.model))
+    np.testing.assert_allclose(ours.mean(axis=0), np.mean(alone, axis=0), rtol=1e-12)
+    weights = topology.mixing_weights(topology.graphs_of(plane.graph, 3)[0])
+    np.testing.assert_allclose(ours, weights @ np.array(alone), rtol=1e-12)
+
+
+def test_the_final_model_is_the_mean_or_one():
+    run = {"seed": 0, "stop": 3, "step": CONSTANT}
+    plane = Replicas("ring", every=30)
+    mean = solve(linear(), plane=plane, n_workers=3, runtime="simulator", **run).model
+    homes = homes_of(plane, 3, **run)
+    np.testing.assert_allclose(vector(mean), homes.mean(axis=0), rtol=1e-12)
+    assert (homes[0] != homes[1]).any()
+
+
+def test_models_put_together_from_changes_are_the_models():
+    """Residual identity: what receivers have and what is not sent yet is the sender's model."""
+    run = {"seed": 0, "stop": 4, "n_workers": 4, "runtime": "simulator", "step": CONSTANT}
+    models = solve(linear(), plane=Replicas("root", every=20), **run).model
+    changes = solve(linear(), plane=Replicas("root", every=20, send="change"), **run).model
+    np.testing.assert_allclose(vector(changes), vector(models), rtol=1e-9)
+
+
+def test_disagreement_dies_out_and_is_told():
+    run = {"n_workers": 8, "runtime": "simulator", "seed": 0, "stop": 10, "trace": 1}
+    away = {}
+    for graph in ("ring", "all"):
+        report = solve(linear(), plane=Replicas(graph, every=9), **run)
+        away[graph] = report.trace.disagreement
+        assert away[graph][-1] < away[graph].max() and away[graph][0] == 0.0
+        assert "disagreement" in report.to_dict()["trace"]
+    assert away["all"][-1] < away["ring"][-1]
+
+
+# -- bytes -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("graph", "degree"), [("ring", 1), ("root", 2), ("all", 5)])
+def test_bytes_are_degree_times_rounds_times_message(graph, degree):
+    run = {"n_workers": 6, "runtime": "threads", "seed": 0, "stop": 4}
+    report = solve(linear(), plane=Replicas(graph, every=20), **run)
+    told, message = report.reduces, 8 * (D + 1) + HEADER_BYTES
+    rounds = 4 * 5  # 94 rows each, by 20
+    assert told.rounds.tolist() == [rounds] * 6
+    assert told.bytes == 6 * degree * rounds * message
+    assert told.sent[:, 0, MESSAGES].tolist() == [rounds] * 6 * degree
+    assert sum(told.bytes_by_edge()["0->1"].values()) == rounds * message
+    assert "messages, bytes" in str(report) and report.to_dict()["reduces"]["bytes"] == told.bytes
+
+
+def test_a_message_is_sparse_where_that_is_shorter():
+    rows = sp.random_array((400, 300), density=0.01, format="csr", rng=0)
+    problem = problems.linear(rows, np.arange(400) % 2, alpha=1e-3)
+    run = {"n_workers": 4, "runtime": "threads", "seed": 0, "stop": 2}
+    whole, sparse = solve(problem, plane=Replicas("ring", every=5), **run).reduces.sent.sum(axis=0)
+    assert sparse[MESSAGES] > 0 and whole[MESSAGES] > 0
+    assert sparse[BYTES] / sparse[MESSAGES] < whole[BYTES] / whole[MESSAGES]
+    assert whole[BYTES] == whole[MESSAGES] * (8 * 301 + HEADER_BYTES)
+
+
+# -- without acknowledgements ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("sync", ["bsp", "async"])
+def test_without_acknowledgements(sync, runtime):
+    plane = Replicas("root", every=10, sync=sync)
+    run = {"n_workers": 4, "runtime": runtime, "seed": 0, "stop": 10, "trace": 1}
+    report = solve(linear(), plane=plane, **run)
+    told, reduces = report.reduces, report.consistency.sum(axis=1)
+    assert report.objective < 0.3
+    used = (report.consistency * np.arange(report.consistency.shape[1])).sum(axis=1)
+    np.testing.assert_array_equal(used + told.torn + told.missing, told.in_degree * reduces)
+    assert (told.waits[:, :2] == 0.0).all() and (told.waits[:, 2] > 0.0).any() == (sync == "bsp")
+
+
+# -- who goes, and who is late -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sync", ["notify-ack", "bsp", "async"])
+def test_who_dies_or_comes_late_on_a_virtual_clock(sync):
+    churn = Churn(deaths={2: 5.5}, joins={3: 2.5})
+    simulator = Simulator(block_time=Constant(1.0), churn=churn)
+    run = {"n_workers": 5, "runtime": simulator, "stop": 6, "trace": 1, "seed": 0}
+    report = solve(linear(), plane=Replicas("ring", every=20, sync=sync), **run)
+    assert report.n_epochs == 6 and report.objective < 0.3
+    assert [w["state"] for w in report.workers] == ["done", "done", "dead", "done", "done"]
+    assert (1, 3) in report.reduces.edges  # the ring without 2
+
+
+# -- estimators, words, refusals ---------------------------------------------------------------
+
+
+def test_estimators_take_it():
+    made = SGDClassifier(n_jobs=3, runtime="threads", plane=Replicas("ring"), random_state=0)
+    assert made.fit(X, Y).score(X, Y) > 0.9
+    assert made.report_.reduces.whole_share == 1.0
+    assert SGDClassifier(n_jobs=2, plane="replicas", runtime="threads").fit(X, Y).score(X, Y) > 0.9
+
+
+LONELY = np.zeros((4, 4), bool)
+LONELY[0, 1] = LONELY[1, 0] = LONELY[2, 3] = LONELY[3, 2] = True
+
+
+@pytest.mark.parametrize(
+    ("settings", "word"),
+    [
+        ({"graph": LONELY}, "not connected: it has 2 parts"),
+        ({"graph": topology.ring(3)}, "has 3 workers, and the run has 4"),
+        ({"graph": "rign"}, "Did you mean 'ring'"),
+        ({"queue": 0}, "queue"),
+        ({"weights": np.full((4, 4), 0.3), "graph": "all"}, "sum to 1.2"),
+        ({"weights": np.full((4, 4), 0.25), "graph": "ring"}, "no edge from"),
+        ({"weights": np.full((3, 3), 0.25)}, "shape"),
+        ({"weights": "metropolis", "graph": "ring"}, "undirected"),
+        ({"sync": "acks"}, "sync must be one of"),
+        ({"every": 0}, "every"),
+        ({"every": "always"}, "every must be 'auto'"),
+        ({"fold": "sum"}, "send='change'"),
+        ({"send": "change", "sync": "bsp"}, "lost for good"),
+        ({"weights": "push-sum", "sync": "async"}, "none is lost"),
+        ({"patience": 0.0}, "patience"),
+        ({"final": 4}, "names a worker"),
+        ({"final": "best"}, "final must be"),
+    ],
+    ids=lambda value: str(value)[:40] if isinstance(value, str) else None,
+)
+def test_what_makes_no_sense_is_refused(settings, word):
+    with pytest.raises(ValueError, match=word):
+        solve(linear(), plane=Replicas(**settings), n_workers=4, runtime="threads", stop=1)
+
+
+def test_more_workers_than_rows():
+    problem = problems.linear(X[:3], [0, 1, 0])
+    with pytest.raises(ValueError, match="cannot share 3 rows"):
+        solve(problem, plane=Replicas(), n_workers=4, runtime="threads")
+    assert solve(problem, plane=Replicas(rows="claimed"), n_workers=4, runtime="threads", stop=2)

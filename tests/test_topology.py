@@ -1,0 +1,237 @@
+"""Graphs: degrees, weights and gaps, against figure 2 of ASAP and against averaging itself."""
+
+import numpy as np
+import pytest
+
+from hogshare import topology
+
+MAKERS = {
+    "all": topology.all_to_all,
+    "star": topology.star,
+    "ring": topology.ring,
+    "root": topology.root_expander,
+    "exponential": topology.exponential,
+    "random": lambda n: topology.random_regular(n, min(3, n - 1), seed=1),
+}
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 25])
+@pytest.mark.parametrize("name", MAKERS)
+def test_every_graph_is_connected_and_its_weights_fair(name, n):
+    if name == "random" and n == 1:
+        return
+    graph = MAKERS[name](n)
+    assert graph.shape == (n, n) and not graph.diagonal().any()
+    assert topology.is_connected(graph)
+    assert topology.is_doubly_stochastic(topology.mixing_weights(graph))
+    np.testing.assert_allclose(topology.influence(topology.mixing_weights(graph)), 1.0 / n)
+
+
+@pytest.mark.parametrize(
+    ("graph", "degree"),
+    [
+        (topology.all_to_all(9), 8),
+        (topology.ring(9), 1),
+        (topology.root_expander(9), 2),
+        (topology.exponential(9), 4),
+        (topology.hypercube(8), 3),
+        (topology.random_regular(9, 4, seed=3), 4),
+        (topology.random_regular(9, 8), 8),
+    ],
+)
+def test_degrees(graph, degree):
+    assert (topology.out_degrees(graph) == degree).all()
+    assert (topology.in_degrees(graph) == degree).all()
+
+
+def test_the_root_graph():
+    assert np.flatnonzero(topology.root_expander(25)[3]).tolist() == [4, 8]
+    assert np.flatnonzero(topology.root_expander(6)[5]).tolist() == [0, 1]
+
+
+def test_random_graphs_hang_on_their_seed():
+    one, same, other = (topology.random_regular(20, 3, seed) for seed in (1, 1, 2))
+    assert (one == same).all() and (one != other).any()
+
+
+# -- gaps: ASAP, figure 2; the exact numbers are computed from the definitions
+
+
+@pytest.mark.parametrize(
+    ("make", "six", "many"),
+    [
+        (topology.star, 0.7500, 0.6849),
+        (lambda n: topology.root_expander(n, multiplicative=True), 0.3796, 0.1836),
+        (topology.all_to_all, 1.0, 1.0),
+        (topology.ring, 0.1340, 0.0079),
+    ],
+    ids=["star", "root", "all", "ring"],
+)
+def test_figure_2_by_its_own_reading(make, six, many):
+    assert topology.figure_2_gap(make(6)) == pytest.approx(six, abs=5e-5)
+    assert topology.figure_2_gap(make(25)) == pytest.approx(many, abs=5e-5)
+
+
+@pytest.mark.parametrize(
+    ("make", "six", "many", "by"),
+    [
+        (topology.star, 0.5, 0.5, "1 - |lambda_2|"),
+        (topology.root_expander, 1.0 / 3.0, 0.1419, "1 - sigma_2"),
+        (topology.all_to_all, 1.0, 1.0, "1 - sigma_2"),
+        (topology.ring, 0.1340, 0.0079, "1 - sigma_2"),
+    ],
+    ids=["star", "root", "all", "ring"],
+)
+def test_the_gaps_of_the_weights_themselves(make, six, many, by):
+    for n, expected in ((6, six), (25, many)):
+        gap = topology.spectral_gap(topology.mixing_weights(make(n), "uniform"))
+        assert gap == pytest.approx(expected, abs=5e-5) and gap.by == by
+
+
+@pytest.mark.parametrize(
+    ("make", "gaps"),
+    [
+        (topology.ring, [0.076, 0.019, 0.0079, 0.0048, 0.0012]),
+        (topology.exponential, [0.5, 0.4, 0.489, 0.333, 0.286]),
+    ],
+    ids=["ring", "exponential"],
+)
+def test_other_gaps(make, gaps):
+    for n, expected in zip((8, 16, 25, 32, 64), gaps, strict=True):
+        found = topology.spectral_gap(topology.mixing_weights(make(n)))
+        assert found == pytest.approx(expected, rel=0.03)
+
+
+def test_influence_of_a_server():
+    """The hub has 0.375 and 0.342, leaves 0.125 and 0.027, where all weights are alike."""
+    for n, hub, leaf in ((6, 0.375, 0.125), (25, 0.342, 0.027)):
+        found = topology.influence(topology.mixing_weights(topology.star(n), "uniform"))
+        assert found[0] == pytest.approx(hub, abs=5e-4) and found[1] == pytest.approx(
+            leaf, abs=5e-4
+        )
+    sentence = topology.check(topology.mixing_weights(topology.star(6), "uniform")).sentence
+    assert "worker 0 counts 3 times as much" in sentence
+    assert topology.spectral_gap(topology.mixing_weights(topology.star(6))) == pytest.approx(1 / 6)
+
+
+def test_parts_that_do_not_meet():
+    graph = np.zeros((4, 4), bool)
+    graph[0, 1] = graph[1, 0] = graph[2, 3] = graph[3, 2] = True
+    found = topology.check(topology.mixing_weights(graph))
+    assert not found.connected and found.gap == 0.0 and "not connected: 2 parts" in found.sentence
+    assert topology.predicted_rounds(topology.mixing_weights(graph)) == np.inf
+
+
+# -- predicted rounds, against averaging
+
+
+def measured_rounds(turns, n, nearer=1e-3):
+    vectors = np.random.default_rng(n).standard_normal((n, 400))
+    agreed = topology.influence(np.linalg.multi_dot([*turns[::-1], np.eye(n)])) @ vectors
+    begin, count = np.linalg.norm(vectors - agreed), 0
+    while np.linalg.norm(vectors - agreed) > nearer * begin:
+        vectors = turns[count % len(turns)] @ vectors
+        count += 1
+    return count
+
+
+@pytest.mark.parametrize("n", [6, 25, 64, 100])
+@pytest.mark.parametrize("name", MAKERS)
+def test_predicted_rounds_are_measured_ones(name, n):
+    weights = topology.mixing_weights(MAKERS[name](n))
+    assert topology.predicted_rounds(weights) == pytest.approx(
+        measured_rounds([weights], n), rel=0.1
+    )
+
+
+def test_a_peer_at_a_time_agrees_at_once_on_powers_of_two():
+    turns = [topology.mixing_weights(graph) for graph in topology.one_peer(16)]
+    assert topology.predicted_rounds(turns) == measured_rounds(turns, 16) == 4
+
+
+def test_push_sum_finds_the_mean_on_any_graph():
+    graph = topology.star(5) | topology.ring(5)
+    weights = topology.mixing_weights(graph, "push-sum")
+    np.testing.assert_allclose(weights.sum(axis=0), 1.0)
+    x, y = np.arange(5.0), np.ones(5)
+    for _ in range(200):
+        x, y = weights @ x, weights @ y
+    np.testing.assert_allclose(x / y, 2.0)
+    assert "push-sum" in topology.check(weights).sentence
+    assert topology.predicted_rounds(weights) < 100
+
+
+# -- which to take, and what is left
+
+
+def test_design():
+    found = topology.design(25, degree=2, message=100.0)
+    assert found.degree == 2 and found.bytes == found.rounds * 200.0
+    assert found.gap >= topology.spectral_gap(topology.mixing_weights(topology.root_expander(25)))
+    assert topology.design(25, bytes=250.0, message=100.0).degree == 2
+    assert topology.design(8, degree=7).rounds == 1.0
+    with pytest.raises(ValueError, match="one of degree and bytes"):
+        topology.design(8)
+    with pytest.raises(ValueError, match="a message in a round at least"):
+        topology.design(8, bytes=1.0, message=10.0)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("dead", [[0], [3], [0, 1], [2, 7, 5], [1, 2, 3, 4, 5, 6]])
+def test_survivors_are_connected(name, dead):
+    graph = MAKERS[name](9)
+    left = topology.without(graph, dead)
+    alive = np.setdiff1d(np.arange(9), dead)
+    assert topology.is_connected(left[np.ix_(alive, alive)])
+    assert not left[dead].any() and not left[:, dead].any()
+    most = topology.out_degrees(graph).max()
+    assert topology.out_degrees(left).max() <= most
+    weights = topology.mixing_weights(left)
+    np.testing.assert_allclose(weights.sum(axis=1), 1.0)
+    if name != "star" and np.ptp(topology.out_degrees(left)[alive]) == 0:
+        assert topology.is_doubly_stochastic(weights)
+
+
+def test_weights_of_what_is_left_sum_to_one():
+    np.testing.assert_allclose(topology.mended([0.25, 0.25]), [0.5, 0.5])
+
+
+# -- what is no graph
+
+
+class Drawn:
+    """As networkx has them."""
+
+    nodes, edges = ("a", "b", "c"), (("a", "b"), ("b", "c"))
+
+    def is_directed(self):
+        return False
+
+
+def test_graphs_of():
+    assert topology.graphs_of(Drawn(), 3)[0].astype(int).tolist() == [
+        [0, 1, 0],
+        [1, 0, 1],
+        [0, 1, 0],
+    ]
+    assert len(topology.graphs_of("one-peer", 8)) == 3
+    assert (topology.graphs_of(topology.ring, 4)[0] == topology.ring(4)).all()
+    assert (topology.graphs_of(topology.ring(4).astype(float), 4)[0] == topology.ring(4)).all()
+    with pytest.raises(ValueError, match="has 4 workers, and the run has 5"):
+        topology.graphs_of(topology.ring(4), 5)
+    with pytest.raises(ValueError, match="Did you mean 'ring'"):
+        topology.graphs_of("rng", 5)
+    for wrong in (3, None, [1, 2, 3], b"abc", np.zeros((2, 3))):
+        with pytest.raises(TypeError, match="graph must be a word"):
+            topology.graphs_of(wrong, 3)
+
+
+def test_refusals():
+    with pytest.raises(ValueError, match="power of two"):
+        topology.hypercube(6)
+    with pytest.raises(ValueError, match="at most 4"):
+        topology.random_regular(5, 5)
+    with pytest.raises(ValueError, match="undirected"):
+        topology.mixing_weights(topology.ring(4), "metropolis")
+    with pytest.raises(ValueError, match="weights must be one of"):
+        topology.mixing_weights(topology.ring(4), "even")
