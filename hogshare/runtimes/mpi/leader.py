@@ -107,6 +107,7 @@ class Leader(Runtime):
                 self._refuse_late(session)
                 wait_in_vain(held, own, master)
                 raise
+            heart.rest()
             finish(own, master)
             hook.poll()
         self._await(RAN)

@@ -33,14 +33,19 @@ _before: Any = None
 _aborting: list[int] = []  # what the script has left with, if by an error
 
 
+def begin() -> None:
+    """Have an error that nobody catches end the job from now on; the first call does it."""
+    global _process, _before
+    if _process == os.getpid():
+        return
+    _process = os.getpid()
+    _before, sys.excepthook = sys.excepthook, _end_by
+    atexit.register(_at_exit)
+    _hear_of_aborts()
+
+
 def watch(talk: Talk) -> None:
     """Have this process say goodbye on a talk when it ends."""
-    global _process, _before
-    if not _talks:
-        _process = os.getpid()
-        _before, sys.excepthook = sys.excepthook, _end_by
-        atexit.register(_at_exit)
-        _hear_of_aborts()
     _talks.append(talk)
 
 

@@ -1,6 +1,7 @@
 """Heartbeats of ranks, in the arena of a run: a rank that is halted is told from one that works.
 
-Who writes: each rank its own word, from its calling thread, every so many milliseconds of a run.
+Who writes: each rank its own word, from its calling thread, every so many milliseconds of a run; 0
+says that it does something else, or is not there yet.
 Who reads: all others, which end the run when one is silent for long; a plain load of an aligned
 word, of which no order is asked.
 """
@@ -32,14 +33,13 @@ class Pulse:
     words : ndarray of int64
         The array of the run.
     rank : int
-    seconds : float
-        Of silence, that are too many.
     """
 
-    def __init__(self, words: np.ndarray, rank: int, seconds: float = SILENT_SECONDS) -> None:
+    def __init__(self, words: np.ndarray, rank: int) -> None:
         self._words = words[:: layout.WORD]
-        self._rank, self._seconds = rank, seconds
-        self._last, self._since = self._words.copy(), np.zeros(len(self._words))
+        self._rank, self._seconds = rank, SILENT_SECONDS
+        self._last = self._words.copy()
+        self._since = np.full(len(self._words), time.monotonic())
 
     def beat(self) -> None:
         """Show that this rank is there, and see whether the others are.
@@ -51,9 +51,9 @@ class Pulse:
         """
         now = time.monotonic()
         self._words[self._rank] += 1
-        changed = self._words != self._last
-        self._since[changed | (self._last == 0)] = now
-        self._last = self._words.copy()
+        words = self._words.copy()
+        self._since[(words != self._last) | (words == 0)] = now
+        self._last = words
         silent = np.flatnonzero(now - self._since > self._seconds)
         if silent.size:
             raise RankFailed(

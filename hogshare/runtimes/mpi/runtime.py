@@ -124,6 +124,7 @@ class MPI(Joint):
         """A rank's talk with the others of a communicator, and the number of the next call."""
         handle = comm.py2f()
         if handle not in _talks:
+            leaving.begin()
             talk = opened(comm, self.start_timeout)
             if talk is None:
                 raise RankMissing(
