@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from hogshare.report import Report
     from hogshare.rules import SAGA, SDCA, SGD, Adam, Rule
     from hogshare.rules.steps import StepSize
+    from hogshare.runtimes.mpi.runtime import MPI
     from hogshare.saving import load, save
     from hogshare.shm.sharing import share
     from hogshare.simulation import Simulator
@@ -74,6 +75,7 @@ _PLACES = {
     "LogisticRegressionCV": "estimators",
     "MLPClassifier": "estimators",
     "MLPRegressor": "estimators",
+    "MPI": "runtimes.mpi.runtime",
     "Master": "planes",
     "MatrixFactorization": "estimators",
     "Model": "problems.model",
@@ -121,6 +123,7 @@ _PLACES = {
 __all__ = [
     "ASP",
     "BSP",
+    "MPI",
     "PBSP",
     "PSSP",
     "SAGA",

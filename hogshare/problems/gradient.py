@@ -12,7 +12,7 @@ import copy
 import functools
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,6 +23,7 @@ from hogshare.once import once
 from hogshare.problems.arrays import FLOATS, frozen
 from hogshare.problems.model import Model
 from hogshare.problems.params import Params, params_of
+from hogshare.problems.sharding import Shard
 
 SAMPLE_ROWS = 64  # that a gradient is tried with
 SAMPLE_STEPS = 1024  # the same of a pass, whose rows take less time than its call
@@ -319,6 +320,27 @@ class GradientProblem:
         loss, _ = call(frozen(np.asarray(self.start(), dtype=self.dtype)), rows)
         told = f"{loss:.6g}, {float(np.abs(call.out).sum()):.6g}"
         return {**self.facts(), "first loss and gradient": told}
+
+    def shard(self) -> Shard | None:
+        """Its rows, as a part of more of them, where several processes have parts (MPI's ranks).
+
+        By default None: what rows are is its own business.
+        """
+        return None
+
+    def united(
+        self, facts: Sequence[Mapping[str, Any]], arrays: Mapping[str, np.ndarray]
+    ) -> GradientProblem:
+        """The problem of all rows of which this one's are a part; goes with `shard`.
+
+        Parameters
+        ----------
+        facts : sequence of dict
+            Of all shards, in order.
+        arrays : dict of str to ndarray
+            Theirs, end to end, read-only.
+        """
+        raise NotImplementedError
 
     def start_model(self, start: Any) -> Model:
         """A start, as the engine has models.

@@ -7,12 +7,14 @@ one's own derives). Where one kind is meant, `has_rows` and `by_gradient` tell w
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 import numpy as np
 
 from hogshare.kernels.rows import Rows
 from hogshare.problems.model import Model
+from hogshare.problems.sharding import Shard
 
 if TYPE_CHECKING:
     from hogshare.problems.gradient import GradientProblem
@@ -86,6 +88,16 @@ class Problem(Size, Protocol):
 
     def identity(self) -> dict[str, Any]:
         """What it is, for checkpoints: two problems with the same are one."""
+        ...
+
+    def shard(self) -> Shard | None:
+        """Its rows, as a part of more of them; None: they cannot be put together."""
+        ...
+
+    def united(
+        self, facts: Sequence[Mapping[str, Any]], arrays: Mapping[str, np.ndarray]
+    ) -> Problem:
+        """The problem of all rows of which this one's are a part (`problems.sharding`)."""
         ...
 
     def start_model(self, start: Any) -> Model | None:

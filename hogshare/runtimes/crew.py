@@ -40,6 +40,8 @@ BATCH = 100  # members per request to the helper; below the kernel's 253 descrip
 STATUS_WAIT = (
     2.0  # seconds to wait for the report on a death, which takes 1 ms where nobody is busy
 )
+# of variables by which launchers of MPI tell a process that it is a rank
+OF_RANKS = ("PMI_", "PMIX_", "OMPI_", "PRTE_", "HYDRA_", "HYDI_", "I_MPI_")
 HUNG = 5.0  # seconds after its release that a task may still run
 
 _lock = threading.RLock()  # taken for a fork, see `hogshare.forks`
@@ -556,7 +558,8 @@ def _start(fd: int) -> subprocess.Popen[bytes]:
     """
     own_path = os.environ.get("PYTHONPATH")
     environment = {
-        **os.environ,
+        # without a rank's: a child that began MPI with it would take the rank's place
+        **{name: text for name, text in os.environ.items() if not name.startswith(OF_RANKS)},
         "PYTHONPATH": os.pathsep.join(os.path.abspath(entry) for entry in sys.path),
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",

@@ -13,11 +13,9 @@ nothing can be left behind.
 from __future__ import annotations
 
 import os
-import pickle
 import time
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict
 from multiprocessing.connection import wait as wait_for
 from typing import Any
 
@@ -27,22 +25,18 @@ from hogshare.callers import users_line
 from hogshare.engine.arrays import NOTHING, Shapes
 from hogshare.engine.checks import AtRest
 from hogshare.engine.loop import loop_of
-from hogshare.engine.outside import Outside
-from hogshare.engine.session import ROW_ARRAYS, Session
-from hogshare.engine.view import Settings
+from hogshare.engine.session import Session
 from hogshare.interrupts import Holding
 from hogshare.kernels import layout, repair
 from hogshare.runtimes.blas import one_thread_each
 from hogshare.runtimes.crew import Member, TaskFailed, current_crew
 from hogshare.runtimes.driver import drive, yields_of
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
-from hogshare.runtimes.luggage import packed
+from hogshare.runtimes.lending import Lending, session_of
 from hogshare.runtimes.monitor import Monitor
 from hogshare.runtimes.news import News
 from hogshare.runtimes.protocol import Outcome, Runtime
 from hogshare.runtimes.threads import ThreadCrew
-from hogshare.shm import sharing
-from hogshare.shm.arena import Arena
 from hogshare.shm.table import IN_RUN
 
 TICK_SECONDS = 0.02
@@ -61,10 +55,7 @@ class Processes(Runtime):
     is_private = False  # the arena is used again
 
     def __init__(self) -> None:
-        self.arena: Arena | None = None
-        self.borrowed: dict[str, tuple[Arena, int, str, int]] = {}
-        self.luggage: dict[str, bytes] = {}
-        self.freight: Arena | None = None  # large arrays of the user's
+        self.lending = Lending()
 
     def allocate(
         self,
@@ -76,36 +67,15 @@ class Processes(Runtime):
 
         Rows made by `hogshare.share` are used where they are; others, and what is lent, are copied.
         """
-        shapes, copied = dict(shapes), {}
-        for name, array in rows.items():
-            found = sharing.find(array) if array.size else None
-            if found is None:
-                shapes[name] = (array.shape, array.dtype.name)
-                copied[name] = array
-            else:
-                self.borrowed[name] = (found[0], found[1], array.dtype.name, array.size)
-        self.arena = Arena.create(shapes)
-        arrays = {name: self.arena[name] for name in shapes}
-        for name, array in copied.items():
-            self.arena.fill(name, array)
-        arrays.update({name: rows[name] for name in self.borrowed})
-        return arrays
+        return self.lending.allocate(shapes, rows)
 
     def close(self) -> None:
         """Drop this process's handle of the run's memory."""
-        if self.arena is not None:
-            self.arena.close()
-            self.arena = None
-        if self.freight is not None:
-            self.freight.close()
-            self.freight = None
-        self.borrowed = {}
+        self.lending.close()
 
     def prepare(self, session: Session) -> None:
         """Pack what is the user's, before the run's time begins."""
-        for what in ("barrier", "stragglers", "plane"):
-            self.luggage[what] = packed(what, getattr(session, what))
-        self._pack_gradient(session.outside)
+        self.lending.pack(session)
 
     def run(
         self, session: Session, on_epoch: OnEpoch | None, checks: AtRest | None = None
@@ -151,41 +121,10 @@ class Processes(Runtime):
         watch.raise_failures()
         return Outcome(watch.notes)
 
-    def _pack_gradient(self, outside: Outside | None) -> None:
-        """Pack what steps are made of; its large arrays are copied once, for all members."""
-        large: list[memoryview] = []
-        self.luggage["outside"] = packed("gradient", outside, large)
-        if large:
-            names = [f"array {k}" for k in range(len(large))]
-            sizes = {
-                name: ((part.nbytes,), "uint8") for name, part in zip(names, large, strict=True)
-            }
-            self.freight = Arena.create(sizes)
-            for name, part in zip(names, large, strict=True):
-                self.freight.fill(name, np.frombuffer(part, np.uint8))
-
     def _post(self, session: Session, member: Member, me: int) -> None:
         """Hand a member its task and the memory's descriptors."""
-        assert self.arena is not None
-        fds, lent, seen = [self.arena.fileno()], {}, {}
-        for name, (arena, offset, kind, size) in self.borrowed.items():
-            if id(arena) not in seen:
-                seen[id(arena)] = len(fds)
-                fds.append(arena.fileno())
-            lent[name] = (seen[id(arena)], arena.describe(), offset, kind, size)
-        freight = None
-        if self.freight is not None:
-            freight = len(fds), self.freight.describe()
-            fds.append(self.freight.fileno())
-        task = {
-            "arena": self.arena.describe(),
-            "freight": freight,
-            "lent": lent,
-            "settings": asdict(session.settings),
-            "luggage": self.luggage,
-            "me": me,
-        }
-        member.post(("hogshare.runtimes.processes:work", task), fds)
+        fds, handed = self.lending.handed(session)
+        member.post(("hogshare.runtimes.processes:work", {"handed": handed, "me": me}), fds)
 
 
 class Watch:
@@ -292,36 +231,9 @@ def _told(who: str, member: Member) -> tuple[bool, str]:
     return True, f"{who} (process {member.pid}) {death}"
 
 
-def work(
-    channel: Any,
-    fds: list[int],
-    *,
-    arena: dict[str, Any],
-    lent: dict[str, tuple[int, dict[str, Any], int, str, int]],
-    settings: dict[str, Any],
-    luggage: dict[str, bytes],
-    freight: tuple[int, dict[str, Any]] | None,
-    me: int,
-) -> None:
+def work(channel: Any, fds: list[int], *, handed: dict[str, Any], me: int) -> None:
     """Be worker `me` of a run; called in a member of the crew."""
-    own = Arena.attach(fds[0], arena)
-    arrays: dict[str, np.ndarray] = {name: own[name] for name in own.names}
-    others: dict[int, Arena] = {}
-    for name, (number, description, offset, kind, size) in lent.items():
-        if number not in others:
-            others[number] = Arena.attach(fds[number], description)
-        arrays[name] = others[number].view(offset, kind, size)
-    assert set(ROW_ARRAYS) <= set(arrays)
-    large: list[memoryview] = []
-    if freight is not None:
-        arena_of_arrays = Arena.attach(fds[freight[0]], freight[1])
-        # in the order in which they were packed; others read them, too
-        large = [arena_of_arrays[name].data.toreadonly() for name in arena_of_arrays.names]
-    users = {
-        name: pickle.loads(content, buffers=large if name == "outside" else ())
-        for name, content in luggage.items()
-    }
-    session = Session(arrays, Settings(**settings), **users)
+    session = session_of(fds, handed)
     with one_thread_each(session):
         drive(loop_of(session, me), yields=yields_of(session))
 

@@ -82,6 +82,10 @@ class ThreadCrew:
         if workers.start < session.settings.n_workers:  # and not the master alone
             session.on_limit = self.wake
 
+    def _place(self, me: int) -> int:
+        """A worker's number among this crew's: others may have the first ones of the run."""
+        return me - self._workers.start + self._leads
+
     def start(self) -> None:
         """Start the workers; none does a row before all have been sent for.
 
@@ -104,7 +108,7 @@ class ThreadCrew:
     def _send(self, me: int) -> Future[None]:
         """Start a worker off the caller's core; a master takes none, and goes where it likes."""
         takes = self._leads and me < self.session.settings.n_workers
-        cores = self._placement.elsewhere(me) if takes else set()
+        cores = self._placement.elsewhere(self._place(me)) if takes else set()
         return pool().submit_to(cores, self._work, me)
 
     def lead(self, hook: EpochHook) -> None:
@@ -132,7 +136,7 @@ class ThreadCrew:
             self._resting += 1
             try:
                 if wish.attempts == 0:
-                    self._placement.bind(me)
+                    self._placement.bind(self._place(me))
                 self._changed.wait_for(lambda: self._parts or wish.is_over(), REST_SECONDS)
             finally:
                 self._resting -= 1
@@ -182,16 +186,16 @@ class ThreadCrew:
     def _work(self, me: int) -> None:
         with self._changed:
             if self._off:
-                self._placement.leave(me)
+                self._placement.leave(self._place(me))
                 return
             self._to_come -= 1
             self._inside.add(threading.get_ident())
         try:
             self._all_sent.wait()
             if me < self.session.settings.n_workers:
-                self._placement.take(me)
+                self._placement.take(self._place(me))
             loop, rest = loop_of(self.session, me), functools.partial(self._rest, me)
-            settle = functools.partial(self._placement.settle, me)
+            settle = functools.partial(self._placement.settle, self._place(me))
             drive(loop, self.news.set, self._yields, rest, settle)
         except BaseException as error:
             self.errors.append(error)

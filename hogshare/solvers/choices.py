@@ -37,7 +37,7 @@ from hogshare.words import listed, nearest, own, speaking
 if TYPE_CHECKING:
     from hogshare.simulation.simulator import Simulator
 
-AUTO, SIMULATOR = "auto", "simulator"
+AUTO, SIMULATOR, RANKS = "auto", "simulator", "mpi"
 RULES: dict[str, type[Rule]] = {"sgd": SGD, "sdca": SDCA, "saga": SAGA, "adam": Adam}
 PLANES: dict[str, type[Plane]] = {
     "shared": Shared,
@@ -47,7 +47,7 @@ PLANES: dict[str, type[Plane]] = {
 KNOWN: dict[str, tuple[str, ...]] = {
     "rule": (AUTO, *RULES),
     "plane": tuple(PLANES),
-    "runtime": (*RUNTIMES, SIMULATOR),
+    "runtime": (*RUNTIMES, RANKS, SIMULATOR),
     "step": tuple(schedules.CODES),
     "barrier": NAMES,
 }
@@ -135,6 +135,10 @@ def runtime_of(runtime: Any) -> str | Runtime | Simulator:
         name = runtime.strip().lower()
         if name in RUNTIMES:
             return name
+        if name == RANKS:
+            from hogshare.runtimes.mpi.runtime import MPI
+
+            return MPI()
         if name != SIMULATOR:
             raise ValueError(_misspelt("runtime", runtime, "a Simulator"))
     # imported here: a fit should not wait for what it does not use

@@ -40,6 +40,7 @@ from hogshare.solvers.choices import (
 )
 from hogshare.solvers.refusals import refuse
 from hogshare.solvers.running import Run
+from hogshare.solvers.together import together
 from hogshare.stragglers import Stragglers, check_workers, stragglers_of
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 
 @leaves_numpy
 @telling.block("solve")
+@together
 def solve(
     problem: Problem,
     *others: Never,
@@ -97,12 +99,14 @@ def solve(
         number, which is asked again and again until it says True. In words as the command has them:
         "asp", "bsp", "ssp:4", "pbsp:10", "pssp:10,4", "fraction:0.9,2", "throttled:8", and, as in
         "pbsp:10,hold", a last word for ``hold=True``.
-    runtime : {"auto", "caller", "threads", "processes", "simulator"} or Simulator, default="auto"
+    runtime : {"auto", "caller", "threads", "processes", "mpi", "simulator"}, MPI or Simulator, \
+            default="auto"
         Who runs the workers. "auto" uses as many of `n_workers` as pay, less the cores that others
         have now where a run is short, as threads (no copy of the rows), or as processes if the
         rows come from `hogshare.share`. With a runtime named exactly `n_workers` start. A
-        `Simulator` runs any number of them on a virtual clock; "simulator" is ``Simulator()``. Or a
-        runtime of one's own (`hogshare.runtimes.protocol.Runtime`).
+        `Simulator` runs any number of them on a virtual clock; "simulator" is ``Simulator()``. An
+        `MPI` has every rank of a job make this call, each with `n_workers`; "mpi" is ``MPI()``. Or
+        a runtime of one's own (`hogshare.runtimes.protocol.Runtime`).
     n_workers : int or None, default=None
         None is one, -1 all usable cores (`joblib.effective_n_jobs`). A ceiling with
         ``runtime="auto"``, which takes fewer where more cannot pay or others have the cores now;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -20,9 +21,11 @@ from hogshare.problems.digits import DIGITS, digits
 from hogshare.problems.linear import vector
 from hogshare.problems.linear.labels import distinct
 from hogshare.problems.linear.rows import as_rows, check_sparse, each_column_once, is_sparse
+from hogshare.problems.linear.shards import Labels, shard_of, whole_rows
 from hogshare.problems.linear.sharpness import row_sizes, sharpness_of
 from hogshare.problems.linear.units import Features, Units, features_of, units_of
 from hogshare.problems.model import Model
+from hogshare.problems.sharding import Shard
 from hogshare.words import nearest
 
 REGRESSION_LOSSES = (
@@ -319,6 +322,26 @@ class LinearProblem:
     def model_at(self, params: np.ndarray) -> Model:
         """The model that a vector is."""
         return vector.model_at(self, params)
+
+    def shard(self) -> Shard:
+        """Its rows, as a part of more of them."""
+        return shard_of(self.rows, Labels(self.classes, self.positive, self.negative))
+
+    def united(
+        self, facts: Sequence[Mapping[str, Any]], arrays: Mapping[str, np.ndarray]
+    ) -> LinearProblem:
+        """The problem of all rows of which this one's are a part."""
+        rows, labels = whole_rows(self.rows.width, facts, arrays)
+        return replace(
+            self,
+            rows=rows,
+            n_columns=labels.n_columns,
+            classes=labels.classes,
+            positive=labels.positive,
+            negative=labels.negative,
+            seen=None,
+            features=None,
+        )
 
     def identity(self) -> dict[str, Any]:
         """What it is, for checkpoints: two problems with the same are one."""

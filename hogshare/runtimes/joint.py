@@ -1,0 +1,83 @@
+"""What a joint runtime is: several processes make the same call, and all get what comes of it.
+
+A runtime runs the workers of one call of `solve`. A joint one stands before that: it settles with
+the others what is solved, has one of them make the call, with a runtime of its own, and the others
+run workers of that run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+
+from hogshare.problems.protocol import Problem
+from hogshare.runtimes.protocol import Runtime
+
+if TYPE_CHECKING:
+    from hogshare.barriers import UserBarrier
+    from hogshare.engine.outside import Outside
+    from hogshare.planes import Plane
+    from hogshare.stragglers import Stragglers
+
+
+class Parts(NamedTuple):
+    """What of a session is neither an array of the run nor a number: a process's own.
+
+    rows : arrays by name, read only
+    barrier : one of the user's, or None
+    stragglers, outside, plane : as of `hogshare.engine.session.Session`
+    """
+
+    rows: Mapping[str, np.ndarray]
+    barrier: UserBarrier | None
+    stragglers: Stragglers | None
+    outside: Outside | None
+    plane: Plane | None
+
+
+class Making(Protocol):
+    """A call that is about to be made, as a joint runtime knows it."""
+
+    @property
+    def problem(self) -> Problem:
+        """What is solved."""
+        ...
+
+    @property
+    def validation(self) -> np.ndarray | None:
+        """Which rows are held out, if any."""
+        ...
+
+    @property
+    def n_workers(self) -> int | None:
+        """As it was given."""
+        ...
+
+    def said(self) -> dict[str, Any]:
+        """What it was called with, the problem apart, by the arguments' names."""
+        ...
+
+    def of(self, problem: Problem, validation: np.ndarray | None) -> Making:
+        """The same call of another problem."""
+        ...
+
+    def by(self, runtime: Runtime | str, n_workers: int | None) -> Any:
+        """Make it, by a runtime; its report."""
+        ...
+
+    def parts(self) -> Parts:
+        """What a process has of it that runs workers for another one."""
+        ...
+
+
+class Joint(Runtime):
+    """A runtime of several processes that make the same call."""
+
+    def check(self) -> None:
+        """Nothing: it has no run of its own."""
+
+    def make(self, making: Making) -> Any:
+        """Make a call together with the other processes; its report, the same in all of them."""
+        raise NotImplementedError

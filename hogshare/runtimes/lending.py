@@ -1,0 +1,129 @@
+"""The memory of a run that other processes are lent, and what is the user's, packed for them.
+
+Who writes: the caller allocates and fills, before anybody is lent anything; from then on all write
+as `hogshare.engine.session` says. Who frees: the caller closes its handles at the end of the run;
+who is lent the memory drops its mappings with the session; it has no name, so nothing stays.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from hogshare.engine.arrays import Shapes
+from hogshare.engine.session import ROW_ARRAYS, Session
+from hogshare.engine.view import Settings
+from hogshare.runtimes.luggage import packed
+from hogshare.shm import sharing
+from hogshare.shm.arena import Arena
+
+
+class Lending:
+    """What a run's caller hands to processes that run workers of it."""
+
+    def __init__(self) -> None:
+        self.arena: Arena | None = None
+        self.borrowed: dict[str, tuple[Arena, int, str, int]] = {}
+        self.luggage: dict[str, bytes] = {}
+        self.freight: Arena | None = None  # large arrays of the user's
+
+    def allocate(self, shapes: Shapes, rows: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """One arena for everything that is not in shared memory already.
+
+        Rows made by `hogshare.share` are used where they are; others are copied.
+        """
+        shapes, copied = dict(shapes), {}
+        for name, array in rows.items():
+            found = sharing.find(array) if array.size else None
+            if found is None:
+                shapes[name] = (array.shape, array.dtype.name)
+                copied[name] = array
+            else:
+                self.borrowed[name] = (found[0], found[1], array.dtype.name, array.size)
+        self.arena = Arena.create(shapes)
+        arrays = {name: self.arena[name] for name in shapes}
+        for name, array in copied.items():
+            self.arena.fill(name, array)
+        arrays.update({name: rows[name] for name in self.borrowed})
+        return arrays
+
+    def close(self) -> None:
+        """Drop this process's handles."""
+        if self.arena is not None:
+            self.arena.close()
+            self.arena = None
+        if self.freight is not None:
+            self.freight.close()
+            self.freight = None
+        self.borrowed = {}
+
+    def pack(self, session: Session) -> None:
+        """Pack what is the user's; its large arrays are copied once, for all processes."""
+        for what in ("barrier", "stragglers", "plane"):
+            self.luggage[what] = packed(what, getattr(session, what))
+        large: list[memoryview] = []
+        self.luggage["outside"] = packed("gradient", session.outside, large)
+        if large:
+            names = [f"array {k}" for k in range(len(large))]
+            sizes = {
+                name: ((part.nbytes,), "uint8") for name, part in zip(names, large, strict=True)
+            }
+            self.freight = Arena.create(sizes)
+            for name, part in zip(names, large, strict=True):
+                self.freight.fill(name, np.frombuffer(part, np.uint8))
+
+    def handed(self, session: Session) -> tuple[list[int], dict[str, Any]]:
+        """Descriptors of the memory, and what `session_of` needs besides: plain data."""
+        assert self.arena is not None
+        fds, lent, seen = [self.arena.fileno()], {}, {}
+        for name, (arena, offset, kind, size) in self.borrowed.items():
+            if id(arena) not in seen:
+                seen[id(arena)] = len(fds)
+                fds.append(arena.fileno())
+            lent[name] = (seen[id(arena)], arena.describe(), offset, kind, size)
+        freight = None
+        if self.freight is not None:
+            freight = len(fds), self.freight.describe()
+            fds.append(self.freight.fileno())
+        return fds, {
+            "arena": self.arena.describe(),
+            "freight": freight,
+            "lent": lent,
+            "settings": asdict(session.settings),
+            "luggage": self.luggage,
+        }
+
+
+def session_of(fds: Sequence[int], handed: Mapping[str, Any]) -> Session:
+    """The session of a run, in a process that has been lent it.
+
+    Parameters
+    ----------
+    fds : sequence of int
+        Descriptors; the caller still closes them.
+    handed : dict
+        As `Lending.handed` answered.
+    """
+    own = Arena.attach(fds[0], handed["arena"])
+    arrays: dict[str, np.ndarray] = {name: own[name] for name in own.names}
+    others: dict[int, Arena] = {}
+    for name, (number, description, offset, kind, size) in handed["lent"].items():
+        if number not in others:
+            others[number] = Arena.attach(fds[number], description)
+        arrays[name] = others[number].view(offset, kind, size)
+    assert set(ROW_ARRAYS) <= set(arrays)
+    large: list[memoryview] = []
+    if handed["freight"] is not None:
+        number, description = handed["freight"]
+        arena_of_arrays = Arena.attach(fds[number], description)
+        # in the order in which they were packed; others read them, too
+        large = [arena_of_arrays[name].data.toreadonly() for name in arena_of_arrays.names]
+    users: dict[str, Any] = {
+        name: pickle.loads(content, buffers=large if name == "outside" else ())
+        for name, content in handed["luggage"].items()
+    }
+    return Session(arrays, Settings(**handed["settings"]), **users)

@@ -1,0 +1,96 @@
+"""Whether all ranks make the same call: each says what it was called with, and rank 0 compares.
+
+What is said is short text, made by rules that give the same on every rank: numbers and words as
+they are, arrays by a hash, functions and objects by their names, for two ranks have no two
+objects that are one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import platform
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numba
+import numpy as np
+
+from hogshare._version import __version__
+from hogshare.problems.protocol import Problem
+
+OF_ROWS = ("rows", "nonzeros", "columns")  # that shards have different ones of
+MOST = 200  # characters of a fact in a sentence
+
+
+class RanksDiffer(ValueError):
+    """The ranks of a job have been called with different things."""
+
+
+def versions() -> dict[str, str]:
+    """What has to be the same, or the same call is not the same."""
+    return {
+        "the version of hogshare": __version__,
+        "the version of Python": platform.python_version(),
+        "the version of NumPy": np.__version__,
+        "the version of Numba": numba.__version__,
+    }
+
+
+def of_problem(problem: Problem, whole: bool) -> dict[str, str]:
+    """What a problem is; with `whole` its rows too, else what they have alike on every rank."""
+    facts = problem.identity() if whole else problem.facts()
+    return {
+        f"{name} of the problem": told(value)
+        for name, value in facts.items()
+        if whole or name not in OF_ROWS
+    }
+
+
+def told(value: Any) -> str:
+    """A thing as text, the same on every rank."""
+    if isinstance(value, np.ndarray):
+        if value.dtype.hasobject:
+            return f"an array of {value.shape} objects"
+        content = hashlib.blake2b(np.ascontiguousarray(value).data.cast("B"), digest_size=8)
+        return f"an array of {value.shape} {value.dtype}, {content.hexdigest()}"
+    if isinstance(value, str | bytes | int | float | complex | np.generic | None):
+        return repr(value)
+    if isinstance(value, type):
+        return value.__qualname__
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{told(k)}: {told(v)}' for k, v in value.items())}}}"
+    if isinstance(value, Sequence | set | frozenset):
+        return f"[{', '.join(map(told, value))}]"
+    if dataclasses.is_dataclass(value):
+        fields = dataclasses.fields(value)
+        inside = ", ".join(f"{one.name}={told(getattr(value, one.name))}" for one in fields)
+        return f"{type(value).__qualname__}({inside})"
+    if callable(value) and hasattr(value, "__qualname__"):
+        return str(value.__qualname__)
+    return type(value).__qualname__
+
+
+def difference(said: Sequence[Mapping[str, str]]) -> str | None:
+    """What ranks differ in, as a sentence; None if all have said the same.
+
+    Examples
+    --------
+    >>> from hogshare.runtimes.mpi.agreement import difference
+    >>> difference([{"step": "0.1"}, {"step": "0.1"}, {"step": "0.2"}])
+    'the ranks were not called with the same: step is 0.1 on rank 0, and 0.2 on rank 2.'
+    """
+    first = said[0]
+    for rank, other in enumerate(said):
+        for name in [*first, *(name for name in other if name not in first)]:
+            here, there = first.get(name, "not given"), other.get(name, "not given")
+            if here != there:
+                return (
+                    f"the ranks were not called with the same: {name} is {_cut(here)} on rank 0, "
+                    f"and {_cut(there)} on rank {rank}."
+                )
+    return None
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MOST else f"{text[:MOST]}..."

@@ -1,0 +1,77 @@
+"""A rank that follows: it maps the leader's memory, and runs its own workers on it.
+
+It has its own problem, barrier and plane, made by the same code as the leader's; nothing of the
+user's is sent. Who writes what is told in `hogshare.runtimes.mpi.leader`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hogshare.engine.session import Session
+from hogshare.engine.view import Settings
+from hogshare.interrupts import Holding
+from hogshare.runtimes.blas import one_thread_each
+from hogshare.runtimes.joint import Parts
+from hogshare.runtimes.mpi import pulse
+from hogshare.runtimes.mpi.calls import Call
+from hogshare.runtimes.mpi.crewing import TICK_SECONDS, finish, wait_in_vain
+from hogshare.runtimes.mpi.leader import ATTACH, RAN, READY, REPORT, RUN
+from hogshare.runtimes.mpi.machine import Machine, accept
+from hogshare.runtimes.news import Bell
+from hogshare.runtimes.threads import ThreadCrew
+
+
+def follow(call: Call, machine: Machine, parts: Parts) -> Any:
+    """Do as the leader says; returns its report."""
+    leader = machine.leader
+    session: Session | None = None
+    while True:
+        letter = call.take(leader, ATTACH, RUN, REPORT)
+        assert letter is not None
+        if letter.kind == REPORT:
+            return letter.content
+        if letter.kind == ATTACH:
+            session = _attached(letter.content, parts)
+            session.worker(machine.workers_of(call.talk.rank).start).prepare()
+            call.post(leader, READY)
+        else:
+            assert session is not None
+            with one_thread_each(session):
+                _run(call, session, machine.workers_of(call.talk.rank))
+            call.post(leader, RAN)
+
+
+def _attached(content: dict[str, Any], parts: Parts) -> Session:
+    """The leader's session, as this rank sees it; the memory stays as long as its arrays."""
+    arena = accept(content)
+    arrays = {**{name: arena[name] for name in arena.names}, **parts.rows}
+    return Session(
+        arrays,
+        Settings(**content["settings"]),
+        parts.barrier,
+        parts.stragglers,
+        parts.outside,
+        parts.plane,
+    )
+
+
+def _run(call: Call, session: Session, workers: range) -> None:
+    """Run this rank's workers to their ends."""
+    heart = pulse.Pulse(session.arrays[pulse.NAME], call.talk.rank)
+    with Holding(news := Bell()) as held:
+        crew = ThreadCrew(session, workers, news)
+        try:
+            crew.start()
+            while crew.running:
+                crew.wait(TICK_SECONDS)
+                call.poll()
+                heart.beat()
+                crew.wake()
+                held.deliver()
+        except BaseException:
+            session.stop()
+            wait_in_vain(held, crew)
+            raise
+        finish(crew)
+    heart.rest()

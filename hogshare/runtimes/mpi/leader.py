@@ -1,0 +1,132 @@
+"""The rank that decides: it makes the run's memory, and has all ranks run their workers.
+
+To `solve` this is a runtime as any other: it runs all workers of a session. It hears of epochs,
+evaluates the model where all rest, and is the master's rank.
+
+    leader: ATTACH (the arena, the settings) -> READY of all -> RUN -> RAN of all -> ... -> REPORT
+
+Who writes: the leader allocates and fills the arena; from RUN on all workers write as
+`hogshare.engine.session` says; from RAN on the leader alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from hogshare.engine.arrays import NOTHING, Shapes
+from hogshare.engine.checks import AtRest
+from hogshare.engine.session import Session
+from hogshare.interrupts import Holding
+from hogshare.kernels import layout, repair
+from hogshare.runtimes.hooks import EpochHook, OnEpoch
+from hogshare.runtimes.mpi import pulse
+from hogshare.runtimes.mpi.calls import Call
+from hogshare.runtimes.mpi.crewing import TICK_SECONDS, finish, wait_in_vain
+from hogshare.runtimes.mpi.machine import Machine, offer
+from hogshare.runtimes.news import Bell
+from hogshare.runtimes.protocol import Outcome, Runtime
+from hogshare.runtimes.threads import ThreadCrew
+from hogshare.shm.arena import Arena
+from hogshare.shm.table import IN_RUN
+
+ATTACH, READY, RUN, RAN, REPORT = "attach", "ready", "run", "ran", "report"
+
+
+class Leader(Runtime):
+    """The runtime of the ranks of one machine, as the one that leads them has it.
+
+    Parameters
+    ----------
+    call : Call
+    machine : Machine
+    """
+
+    name = "mpi"
+    is_private = False  # others have the arena, too
+
+    def __init__(self, call: Call, machine: Machine) -> None:
+        self.call, self.machine = call, machine
+        self.arena: Arena | None = None
+        self.mine = machine.workers_of(machine.leader)
+
+    def allocate(
+        self,
+        shapes: Shapes,
+        rows: Mapping[str, np.ndarray],
+        lent: Mapping[str, np.ndarray] = NOTHING,
+    ) -> dict[str, np.ndarray]:
+        """One arena for what all write; the rows every rank has, and reads where they are."""
+        self.arena = Arena.create({**shapes, **pulse.shapes(len(self.machine.ranks))})
+        return {**{name: self.arena[name] for name in self.arena.names}, **rows}
+
+    def close(self) -> None:
+        """Drop this rank's handle of the run's memory."""
+        if self.arena is not None:
+            self.arena.close()
+            self.arena = None
+
+    def prepare(self, session: Session) -> None:
+        """Compile, and have the others load what is compiled; they wait, and then attach."""
+        assert self.arena is not None
+        session.worker(0).prepare()
+        self.call.post_all(ATTACH, {**offer(self.arena), "settings": asdict(session.settings)})
+        self._await(READY)
+
+    def run(
+        self, session: Session, on_epoch: OnEpoch | None, checks: AtRest | None = None
+    ) -> Outcome:
+        """Run to the end."""
+        n_workers = session.settings.n_workers
+        heart = pulse.Pulse(session.arrays[pulse.NAME], self.call.talk.rank)
+        with (
+            Holding(news := Bell()) as held,
+            EpochHook(session, on_epoch, checks, held=held) as hook,
+        ):
+            own = ThreadCrew(session, self.mine, news)
+            master = ThreadCrew(session, range(n_workers, n_workers + session.has_master), news)
+            try:
+                self.call.post_all(RUN)
+                master.start()
+                own.start()
+                while True:
+                    own.wait(TICK_SECONDS)
+                    self.call.poll()
+                    heart.beat()
+                    hook.poll()
+                    own.wake()
+                    if not own.running:
+                        self._refuse_late(session)  # before asking who works: nobody joins any more
+                        if not self._others_work(session) and session.master_is_idle():
+                            break
+            except BaseException:
+                session.stop()
+                self._refuse_late(session)
+                wait_in_vain(held, own, master)
+                raise
+            heart.rest()
+            finish(own, master)
+            hook.poll()
+        self._await(RAN)
+        return Outcome([])
+
+    def facts(self) -> dict[str, Any]:
+        """How many ranks there were, and workers of each."""
+        return {"ranks": len(self.machine.ranks), "workers_of_ranks": list(self.machine.workers)}
+
+    def _await(self, kind: str) -> None:
+        for rank in self.call.talk.others:
+            self.call.take(rank, kind)
+
+    def _others_work(self, session: Session) -> bool:
+        states = np.delete(session.schedule.table[:, layout.T_STATE], self.mine)
+        return bool(np.isin(states, IN_RUN).any())
+
+    def _refuse_late(self, session: Session) -> None:
+        """Close the run to others' workers that have not joined yet."""
+        for k in range(session.settings.n_workers):
+            if k not in self.mine:
+                repair.refuse(session.schedule.table[k])

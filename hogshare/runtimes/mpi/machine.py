@@ -1,0 +1,177 @@
+"""The ranks of one machine, which share an arena: what one writes there all others can read.
+
+This is where the ranks of a job are divided into machines. At present there has to be one: ranks on
+several would have to send what they have changed.
+
+Who writes: the leader makes an arena, and its lay-out; the others open its descriptor in the file
+system of processes (procfs), which the system allows to processes of one user. Who frees: nobody
+needs to; the memory goes with the last process that has it mapped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hogshare import machine
+from hogshare.runtimes.choice import usable_workers
+from hogshare.shm.arena import Arena
+
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+PROCESSES = Path("/proc/self/ns/pid")  # who has the same sees the same processes
+
+
+@dataclass(frozen=True)
+class Seat:
+    """Where a rank runs.
+
+    host : its name
+    memory : what is the same for ranks that can open each other's memory
+    cores : numbers of the cores that it may use
+    jobs : workers that it was asked for
+    """
+
+    host: str
+    memory: str
+    cores: frozenset[int]
+    jobs: int | None
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The ranks that share an arena, in order.
+
+    Parameters
+    ----------
+    ranks : tuple of int
+    workers : tuple of int
+        Of each of these ranks.
+    """
+
+    ranks: tuple[int, ...]
+    workers: tuple[int, ...]
+
+    @property
+    def leader(self) -> int:
+        """The rank that makes the arena, and decides."""
+        return self.ranks[0]
+
+    @property
+    def n_workers(self) -> int:
+        """Of all ranks."""
+        return sum(self.workers)
+
+    def workers_of(self, rank: int) -> range:
+        """Numbers of a rank's workers."""
+        place = self.ranks.index(rank)
+        first = sum(self.workers[:place])
+        return range(first, first + self.workers[place])
+
+
+class SeveralMachines(NotImplementedError):
+    """Ranks that share no memory."""
+
+
+def seat(n_jobs: int | None) -> Seat:
+    """Where this rank runs."""
+    host, memory = socket.gethostname(), ""
+    with contextlib.suppress(OSError):
+        memory = f"{BOOT_ID.read_text().strip()} {os.readlink(PROCESSES)}"
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores = affinity(0) if affinity is not None else range(machine.cores())
+    return Seat(host, memory or host, frozenset(cores), n_jobs)
+
+
+def workers_of(seats: Sequence[Seat], rank: int) -> int:
+    """Workers of a rank: its share of the cores that it may use, if it was asked for all.
+
+    Parameters
+    ----------
+    seats : sequence of Seat
+        Of all ranks.
+    rank : int
+        The one that asks: what its number of workers means is for its own system to say.
+
+    Examples
+    --------
+    Two ranks that may both use all of four cores, and two that have two each:
+
+    >>> from hogshare.runtimes.mpi.machine import Seat, share_of
+    >>> both = [Seat("a", "a", frozenset(range(4)), -1)] * 2
+    >>> bound = [Seat("a", "a", frozenset({0, 1}), -1), Seat("a", "a", frozenset({2, 3}), -1)]
+    >>> share_of(both, 0), share_of(bound, 0)
+    (2, 2)
+    """
+    asked = seats[rank].jobs
+    count = usable_workers(asked)
+    return count if asked is None or asked > 0 else min(count, share_of(seats, rank))
+
+
+def share_of(seats: Sequence[Seat], rank: int) -> int:
+    """Cores of a rank, each divided by the ranks that may use it; at least one."""
+    here = seats[rank]
+    beside = [other.cores for other in seats if other.host == here.host]
+    share = sum(1.0 / sum(core in cores for cores in beside) for core in here.cores)
+    return max(1, int(share + 1e-9))
+
+
+def machine_of(seats: Sequence[Seat], workers: Sequence[int], shares: bool) -> Machine:
+    """The one machine on which all ranks run.
+
+    Parameters
+    ----------
+    seats : sequence of Seat
+    workers : sequence of int
+    shares : bool
+        Whether ranks of one machine may share an arena.
+
+    Raises
+    ------
+    SeveralMachines
+        If ranks would have to send each other what they have changed.
+    """
+    if not shares:
+        raise SeveralMachines(
+            "arena=False has ranks of one machine send each other what they have changed, which "
+            "they cannot do yet: leave it out."
+        )
+    apart = next((rank for rank, one in enumerate(seats) if one.memory != seats[0].memory), None)
+    if apart is not None:
+        raise SeveralMachines(
+            f"rank {apart} runs on {seats[apart].host}, and rank 0 on {seats[0].host}, or in "
+            "another container: runtime='mpi' runs the ranks of one machine so far."
+        )
+    return Machine(tuple(range(len(seats))), tuple(workers))
+
+
+def offer(arena: Arena) -> dict[str, Any]:
+    """What another rank of the machine needs to open an arena."""
+    return {"process": os.getpid(), "number": arena.fileno(), "layout": arena.describe()}
+
+
+def accept(offered: dict[str, Any]) -> Arena:
+    """Open an arena of another rank of the machine.
+
+    Raises
+    ------
+    OSError
+        If the system forbids it.
+    """
+    path = f"/proc/{offered['process']}/fd/{offered['number']}"
+    try:
+        number = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError as error:
+        raise OSError(
+            error.errno,
+            f"The memory of a rank's process {offered['process']} cannot be opened ({error}): "
+            "ranks of one machine have to be of one user, and in one container",
+        ) from error
+    try:
+        return Arena.attach(number, offered["layout"])
+    finally:
+        os.close(number)

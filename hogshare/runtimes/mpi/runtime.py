@@ -1,0 +1,184 @@
+"""`MPI`: every rank of a job makes the same call, and all work on one model."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from hogshare import ranges
+from hogshare.runtimes.choice import usable_workers
+from hogshare.runtimes.joint import Joint, Making
+from hogshare.runtimes.mpi import agreement, leaving, machine
+from hogshare.runtimes.mpi.calls import Call
+from hogshare.runtimes.mpi.door import library
+from hogshare.runtimes.mpi.follower import follow
+from hogshare.runtimes.mpi.leader import REPORT, Leader
+from hogshare.runtimes.mpi.talk import Talk, opened
+from hogshare.runtimes.mpi.uniting import united
+
+ROWS = ("shard", "all")
+HERE, GIVEN, AGREED, COUNTED = "here", "given", "agreed", "counted"
+
+_talks: dict[int, Talk] = {}  # of the communicators that calls were made on, by MPI's handle
+_numbers: dict[int, itertools.count[int]] = {}
+
+
+class RankMissing(TimeoutError):
+    """A rank has not made a call that the others wait for."""
+
+
+@dataclass(frozen=True)
+class MPI(Joint):
+    """The ranks of an MPI job as one run, each of them with workers of its own.
+
+    Every rank makes the same call, and each gets the same report. `n_workers` (of an estimator
+    `n_jobs`) is per rank: a run on four ranks with two each has eight. Started by
+    ``mpiexec -n 4 python -m mpi4py script.py``. On one rank, or without a launcher, it is the
+    ordinary run, and the report says so.
+
+    Rank 0 leads: it evaluates the model, writes checkpoints, and calls `on_epoch`; its seed is the
+    one that counts where none is given. What one rank raises in a call all ranks raise.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Intracomm, default=None
+        The ranks; None: all of the job's. It is copied, so that messages of one's own meet none.
+    rows : {"shard", "all"}, default="shard"
+        What the problem of a rank holds: rows that are its own, which are put together in the order
+        of the ranks; or all rows, the same on every rank, which is checked. With "all" a problem
+        may be anything.
+    arena : bool, default=True
+        Whether ranks of one machine share memory. False is refused so far.
+    start_timeout : float, default=60.0
+        Seconds that a call waits for all ranks to make it.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a parameter is out of its range.
+
+    Notes
+    -----
+    Ranks of one machine share the memory of the run, as processes do: workers of all ranks claim
+    blocks of one order, and every plane and barrier is what it is with processes. With
+    ``rows="all"``, ``BSP()`` and a seed a run has the bits of as many threads, or processes.
+
+    Ranks talk before and after a run; while they wait they sleep.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from hogshare import MPI, problems, solve
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> problem = problems.linear(scale(X), y)
+    >>> solve(problem, runtime=MPI(rows="all"), stop=3, seed=0)  # doctest: +SKIP
+    <Report: 1 worker, 3 epochs, ... s, all epochs were done>
+    """
+
+    comm: Any = field(default=None, repr=False)
+    rows: str = "shard"
+    arena: bool = True
+    start_timeout: float = 60.0
+
+    name = "mpi"
+
+    def __post_init__(self) -> None:
+        if self.rows not in ROWS:
+            raise ValueError(f"rows must be 'shard' or 'all'; got {self.rows!r}.")
+        ranges.flag(arena=self.arena)
+        if not ranges.is_number(self.start_timeout) or not 0 < self.start_timeout < math.inf:
+            raise ValueError(
+                f"start_timeout must be a number of seconds, above 0; got {self.start_timeout!r}."
+            )
+
+    def make(self, making: Making) -> Any:
+        """Make a call together with the other ranks.
+
+        Raises
+        ------
+        RankMissing
+            If a rank does not make it in time.
+        RanksDiffer
+            If ranks were called with different things.
+        """
+        comm = library().COMM_WORLD if self.comm is None else self.comm
+        if comm.Get_size() == 1:
+            return _alone(making)
+        talk, number = self._talk(comm)
+        with Call(talk, number) as call:
+            self._meet(call)
+            here = self._agree(call, making)
+            if self.rows == "shard":
+                making = united(call, here, making)
+            if talk.rank != here.leader:
+                return follow(call, here, making.parts())
+            report = making.by(Leader(call, here), here.n_workers)
+            call.post_all(REPORT, report)
+            return report
+
+    def _talk(self, comm: Any) -> tuple[Talk, int]:
+        """A rank's talk with the others of a communicator, and the number of the next call."""
+        handle = comm.py2f()
+        if handle not in _talks:
+            leaving.begin()
+            talk = opened(comm, self.start_timeout)
+            if talk is None:
+                raise RankMissing(
+                    f"Not all of {comm.Get_size()} ranks have called within {self.start_timeout:g} "
+                    "seconds: each of them has to make the same call. start_timeout= of MPI says "
+                    "how long to wait."
+                )
+            _talks[handle], _numbers[handle] = talk, itertools.count(1)
+            leaving.watch(talk)
+        return _talks[handle], next(_numbers[handle])
+
+    def _meet(self, call: Call) -> None:
+        """Wait for all ranks to make the call; the first of a call's letters.
+
+        Raises
+        ------
+        RankMissing
+            If one does not come in time.
+        """
+        call.post_all(HERE)
+        deadline = time.monotonic() + self.start_timeout
+        for rank in call.talk.others:
+            if call.take(rank, HERE, seconds=max(0.0, deadline - time.monotonic())) is None:
+                raise RankMissing(
+                    f"Rank {rank} has not made the call that rank {call.talk.rank} waits in for "
+                    f"{self.start_timeout:g} seconds: each rank has to make the same calls. "
+                    "start_timeout= of MPI says how long to wait."
+                )
+
+    def _agree(self, call: Call, making: Making) -> machine.Machine:
+        """Settle that all make the same call, and who runs how many workers where.
+
+        Raises
+        ------
+        RanksDiffer
+            If they do not.
+        """
+        said = {name: agreement.told(value) for name, value in making.said().items()}
+        said |= agreement.versions() | {"rows of MPI": self.rows, "arena of MPI": str(self.arena)}
+        said |= agreement.of_problem(making.problem, whole=self.rows == "all")
+        given = call.gather(GIVEN, (said, machine.seat(making.n_workers)))
+        if given is not None and (sentence := agreement.difference([one for one, _ in given])):
+            raise agreement.RanksDiffer(sentence)
+        seats = call.spread(AGREED, None if given is None else [one for _, one in given])
+        counted = call.gather(COUNTED, machine.workers_of(seats, call.talk.rank))
+        return machine.machine_of(seats, call.spread(COUNTED, counted), self.arena)
+
+
+def _alone(making: Making) -> Any:
+    """The ordinary run, of one rank."""
+    count = usable_workers(making.n_workers)
+    report = making.by("caller" if count == 1 else "threads", making.n_workers)
+    report.notes.append(
+        f"runtime: {report.runtime}, because there is one MPI rank; start several by "
+        "mpiexec -n 4 python -m mpi4py script.py"
+    )
+    return report

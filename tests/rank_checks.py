@@ -1,0 +1,316 @@
+"""What ranks check of themselves; `test_mpi.py` starts this file on several, and reads it.
+
+Every check is called on every rank, in one order. One that fails says so, and the next comes.
+"""
+
+import json
+import sys
+import traceback
+import warnings
+
+import numpy as np
+from mpi4py import MPI as library
+from sklearn.datasets import load_breast_cancer
+from sklearn.preprocessing import scale
+
+from hogshare import BSP, MPI, SSP, Master, Plane, Shared, StepSize, Stop, problems, solve
+
+COMM = library.COMM_WORLD
+RANK, SIZE = COMM.rank, COMM.size
+X, Y = load_breast_cancer(return_X_y=True)
+X = scale(X)
+PROBLEM = problems.linear(X, Y, alpha=0.01)
+ALL = MPI(rows="all", start_timeout=30)
+SHARDS = MPI(start_timeout=30)
+MINE = slice(RANK * len(X) // SIZE, (RANK + 1) * len(X) // SIZE)
+
+
+def same_bits(report, other):
+    return np.array_equal(report.model.coef, other.model.coef) and np.array_equal(
+        report.model.intercept, other.model.intercept
+    )
+
+
+def on_all(value):
+    """Whether a value is the same on all ranks."""
+    return len(set(COMM.allgather(value))) == 1
+
+
+def refused(kind, function):
+    """What a call says that is refused; None if it is not."""
+    try:
+        function()
+    except kind as error:
+        return str(error)
+    return None
+
+
+def check_bits_of_processes_and_threads():
+    """Rounds have one order, whoever runs the workers."""
+    for plane, rules in {Shared(): ("sgd", "saga", "sdca"), Master(2): ("sgd",)}.items():
+        for rule in rules:
+            run = {"rule": rule, "plane": plane, "barrier": BSP(), "stop": 4, "seed": 3}
+            report = solve(PROBLEM, runtime=ALL, **run)
+            assert on_all(report.model.coef.tobytes()), (plane, rule)
+            for runtime in ("threads", "processes") if RANK == 0 else ():
+                other = solve(PROBLEM, runtime=runtime, n_workers=SIZE, **run)
+                assert same_bits(report, other), (plane, rule, runtime)
+
+
+def check_one_rank_is_the_serial_run():
+    if SIZE > 1:
+        return
+    for plane in (Shared(), Shared(exchange=None), Master(1)):
+        report = solve(PROBLEM, runtime="mpi", plane=plane, stop=3, seed=0)
+        assert same_bits(report, solve(PROBLEM, runtime="caller", plane=plane, stop=3, seed=0))
+        assert report.runtime == "caller" and "one MPI rank" in report.notes[-1]
+    report = solve(PROBLEM, runtime="mpi", n_workers=2, stop=3, seed=0)
+    assert report.runtime == "threads" and len(report.workers) == 2
+
+
+def check_shards_are_the_whole():
+    """In the order of the ranks."""
+    run = {"barrier": BSP(), "stop": 4, "seed": 3}
+    report = solve(problems.linear(X[MINE], Y[MINE], alpha=0.01), runtime=SHARDS, **run)
+    assert same_bits(report, solve(PROBLEM, runtime=ALL, **run))
+    assert SIZE == 1 or report.settings["ranks"] == SIZE
+
+
+def check_shards_of_sparse_rows_with_weights_and_classes():
+    import scipy.sparse as sp
+
+    labels = np.array(["a", "b", "c", "d"])[np.argmax(X[:, :4], axis=1)]
+    weight = 1.0 + (np.arange(len(X)) % 3 == 0)
+    rows = sp.csr_array(np.where(np.abs(X) > 1.0, X, 0.0))
+    run = {"barrier": BSP(), "stop": 2, "seed": 3, "runtime": SHARDS}
+    settings = {"loss": "log_loss", "alpha": 0.01}
+    mine = np.arange(len(X))[MINE]
+    if RANK == SIZE - 1 and SIZE > 1:
+        mine = mine[labels[mine] != "a"]  # which this shard lacks
+    weighs = weight[mine] if RANK == 0 else None  # the others' are ones
+    part = problems.linear(rows[mine], labels[mine], sample_weight=weighs, **settings)
+    report = solve(part, **run)
+    everybody = np.concatenate(COMM.allgather(mine))
+    first = len(COMM.bcast(mine))
+    weight = np.where(np.arange(len(everybody)) < first, weight[everybody], 1.0)
+    whole = problems.linear(rows[everybody], labels[everybody], sample_weight=weight, **settings)
+    other = solve(whole, barrier=BSP(), stop=2, seed=3, runtime=MPI(rows="all"))
+    assert report.model.coef.shape == (4, X.shape[1])
+    assert same_bits(report, other)
+
+
+def check_the_same_rows_as_shards_warn():
+    if SIZE == 1:
+        return
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        solve(PROBLEM, runtime=SHARDS, stop=1, seed=0)
+    assert any("All" in str(one.message) and "same rows" in str(one.message) for one in caught)
+
+
+def check_validation_of_shards():
+    rows = np.arange(len(X)) % 5 == 0
+    stop = Stop(epochs=4, tol=1e-3, patience=2, validation=rows[MINE])
+    report = solve(
+        problems.linear(X[MINE], Y[MINE]), runtime=SHARDS, stop=stop, seed=0, barrier="bsp"
+    )
+    whole = Stop(epochs=4, tol=1e-3, patience=2, validation=rows)
+    assert same_bits(
+        report, solve(problems.linear(X, Y), runtime=ALL, stop=whole, seed=0, barrier="bsp")
+    )
+
+
+def check_several_workers_of_a_rank():
+    report = solve(PROBLEM, runtime=ALL, n_workers=2, barrier=BSP(), stop=2, seed=0)
+    assert len(report.workers) == 2 * SIZE
+    if RANK == 0:
+        other = solve(PROBLEM, runtime="threads", n_workers=2 * SIZE, barrier=BSP(), stop=2, seed=0)
+        assert same_bits(report, other)
+    assert len({one["pid"] for one in report.workers}) == SIZE
+
+
+def check_all_cores_are_divided():
+    import os
+
+    report = solve(PROBLEM, runtime=ALL, n_workers=-1, stop=2, seed=0)
+    assert len(report.workers) <= max(SIZE, os.cpu_count() or 1)
+
+
+def check_the_optimum_by_every_rule():
+    for rule in ("saga", "sdca"):
+        stop = Stop(epochs=300, gradient=1e-6)
+        report = solve(PROBLEM, rule=rule, runtime=ALL, stop=stop, seed=0)
+        assert report.converged and report.checks[-1]["gradient"] <= 1e-6
+
+
+def check_lock_free_and_lagging():
+    start = PROBLEM.objective(np.zeros((1, X.shape[1])), np.zeros(1))
+    for settings in ({"plane": Shared(exchange=None)}, {"barrier": SSP(2)}, {"barrier": "pbsp:1"}):
+        report = solve(PROBLEM, runtime=ALL, stop=5, seed=0, trace=1, **settings)
+        assert report.objective < 0.5 * start, settings
+
+
+class Averaged(Plane):
+    """Homes that go on from their mean after every block."""
+
+    def arrays(self, n_params, n_workers):
+        return {"last": ((n_workers, n_params), "float64"), "seen": ((n_workers,), "int64")}
+
+    def after_block(self, home):
+        last, seen = home.arrays["last"], home.arrays["seen"]
+        last[home.me], seen[home.me] = home.read(), 1
+        home.write(last[seen > 0].mean(axis=0))
+
+
+def check_what_is_the_users_needs_no_pickling():
+    """Functions inside of functions: a gradient, a barrier and a plane."""
+    points = X[:64, :3]
+
+    def gradient(w, rows, out):
+        away = w - points[rows]
+        out += away.sum(axis=0)
+        return 0.5 * np.square(away).sum()
+
+    def always(table, me):
+        return True
+
+    problem = problems.user(gradient, len(points), 3)
+    run = {"step": StepSize("constant", 0.01), "stop": 40, "seed": 0}
+    report = solve(problem, runtime=ALL, barrier=always, **run)
+    assert np.allclose(report.model.params, points.mean(axis=0), atol=0.05)
+    report = solve(problem, runtime=ALL, barrier=BSP(), **run)
+    other = solve(problem, runtime="threads", n_workers=SIZE, barrier=BSP(), **run)
+    assert np.array_equal(report.model.params, other.model.params)
+    report = solve(problem, runtime=ALL, plane=Averaged(), barrier=BSP(), **run)
+    other = solve(
+        problem, runtime="threads", n_workers=SIZE, plane=Averaged(), barrier=BSP(), **run
+    )
+    assert np.array_equal(report.model.params, other.model.params)
+    text = refused(ValueError, lambda: solve(problem, runtime=SHARDS, **run))
+    assert SIZE == 1 or "MPI(rows='all')" in text
+
+
+def check_epochs_are_told_on_rank_0():
+    heard = []
+
+    def hear(epoch, snapshot):
+        heard.append(epoch)
+        return epoch == 2
+
+    report = solve(PROBLEM, runtime=ALL, stop=1_000_000, seed=0, on_epoch=hear)
+    assert report.n_epochs < 1_000_000
+    assert heard == ([1, 2] if RANK == 0 else [])
+
+
+def check_a_seed_is_shared():
+    report = solve(PROBLEM, runtime=ALL, stop=1, barrier=BSP())
+    assert on_all(report.model.coef.tobytes())
+    state = np.random.RandomState(RANK)
+    report = solve(PROBLEM, runtime=ALL, stop=1, barrier=BSP(), seed=state)
+    assert on_all(report.model.coef.tobytes())
+
+
+def check_who_differs_is_told_to_all():
+    if SIZE == 1:
+        return
+    last = RANK == SIZE - 1
+    tries = {
+        "step": lambda: solve(PROBLEM, runtime=ALL, step=0.1 + last, stop=1),
+        "rule": lambda: solve(PROBLEM, runtime=ALL, rule="saga" if last else "sgd", stop=1),
+        "barrier": lambda: solve(PROBLEM, runtime=ALL, barrier="bsp" if last else "asp", stop=1),
+        "seed": lambda: solve(PROBLEM, runtime=ALL, seed=int(last), stop=1),
+        "data of the problem": lambda: solve(
+            problems.linear(X + 1.0 if last else X, Y), runtime=ALL, stop=1
+        ),
+        "dtype of the problem": lambda: solve(
+            problems.linear(X[MINE].astype("float32" if last else "float64"), Y[MINE]),
+            runtime=SHARDS,
+            stop=1,
+        ),
+        "rows of MPI": lambda: solve(PROBLEM, runtime=MPI(rows="shard" if last else "all"), stop=1),
+        "start": lambda: solve(PROBLEM, runtime=ALL, stop=1, start=_model(1.0 if last else 0.0)),
+    }
+    for what, call in tries.items():
+        text = refused(ValueError, call)
+        assert text is not None and on_all(text), (what, text)
+        assert what in text and f"rank {SIZE - 1}" in text, text
+
+
+def _model(value):
+    from hogshare import Model
+
+    return Model(np.full((1, X.shape[1]), value), np.zeros(1))
+
+
+def check_errors_of_one_rank_reach_all():
+    class Odd(RuntimeError):
+        pass
+
+    def gradient(w, rows, out):
+        if RANK == SIZE - 1 and w.any():
+            raise Odd("of the last rank")
+        out += w - 1.0
+        return float(np.square(w - 1.0).sum())
+
+    problem = problems.user(gradient, 64, 3)
+    text = refused(
+        RuntimeError,
+        lambda: solve(problem, runtime=ALL, stop=50, step=0.01, block=4, barrier=BSP()),
+    )
+    assert text is not None and "of the last rank" in text
+    squares = problems.linear(X, Y.astype(float), loss="squared_error")
+    text = refused(ValueError, lambda: solve(squares, runtime=ALL, step=1e30, stop=5))
+    assert "overflow" in text and on_all(text)
+
+
+def check_bad_settings_on_all():
+    assert "rows must be" in refused(ValueError, lambda: MPI(rows="some"))
+    assert "start_timeout" in refused(ValueError, lambda: MPI(start_timeout=0))
+    assert "n_workers" in refused(ValueError, lambda: solve(PROBLEM, runtime=ALL, n_workers=0))
+    if SIZE > 1:
+        text = refused(
+            NotImplementedError, lambda: solve(PROBLEM, runtime=MPI(rows="all", arena=False))
+        )
+        assert "arena=False" in text
+
+
+def check_a_communicator_of_ones_own():
+    part = COMM.Split(RANK % 2)
+    report = solve(PROBLEM, runtime=MPI(part, rows="all"), stop=2, seed=0, barrier=BSP())
+    assert len(report.workers) == part.size
+    # messages of one's own meet none of ours
+    to = (RANK + 1) % SIZE
+    request = COMM.isend("mine", to)
+    solve(PROBLEM, runtime=ALL, stop=1, seed=0)
+    assert COMM.recv() == "mine"
+    request.wait()
+
+
+def check_checkpoints():
+    import tempfile
+    from pathlib import Path
+
+    folder = COMM.bcast(tempfile.mkdtemp() if RANK == 0 else None)
+    file = Path(folder) / "run.npz"
+    run = {"runtime": ALL, "rule": "saga", "barrier": BSP(), "seed": 0}
+    whole = solve(PROBLEM, stop=6, **run)
+    solve(PROBLEM, stop=3, checkpoint=str(file), **run)
+    report = solve(PROBLEM, stop=6, resume=str(file), **run)
+    assert report.n_epochs == 6 and on_all(report.model.coef.tobytes())
+    assert np.isclose(report.model.coef, whole.model.coef, atol=0.05).all()
+    text = refused(
+        ValueError, lambda: solve(PROBLEM, stop=6, resume=str(file), **{**run, "seed": 1})
+    )
+    assert "seed" in text
+
+
+CHECKS = {name: thing for name, thing in list(globals().items()) if name.startswith("check_")}
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or CHECKS:
+        failure = None
+        try:
+            CHECKS[name]()
+        except BaseException:
+            failure = traceback.format_exc()
+        print(json.dumps({"check": name, "rank": RANK, "failure": failure}), flush=True)
