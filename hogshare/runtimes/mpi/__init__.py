@@ -1,0 +1,1 @@
+"""Runs on MPI ranks: messages between machines."""
