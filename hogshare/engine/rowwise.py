@@ -55,7 +55,7 @@ def row_numbers(c: Choices) -> sgd.Rule:
         first_t=float(c.first_t),
         coordinate=coordinate.CODES[rule.coordinate],
         iterate=c.iterate,
-        **rule.numbers(problem, l1, c.n_training, c.empty),
+        **rule.numbers(problem, l1, c.n_all, c.empty),
     )
 
 

@@ -75,6 +75,7 @@ class Plan(NamedTuple):
     inline: int  # 1: the only worker is its own master
     sleeps: int  # 1: workers sleep in every block, see `hogshare.stragglers`; 2: see `SIMULATED`
     parts: int  # in which a worker reads and writes the one vector, apart; 0: row by row, at once
+    stride: float = 1.0  # rows that are visited in all for a row here: other machines have others
 
 
 @helper

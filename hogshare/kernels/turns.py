@@ -84,12 +84,15 @@ def interval_now(plan, rows_done, first, growth):
 
 @helper
 def rows_of(ticket, plan, orders, first_t):
-    """A block: its epoch's order, where it begins and ends there, and its first row's time."""
+    """A block: its epoch's order, where it begins and ends there, and its first row's time.
+
+    That is how many rows have been visited, with those that other machines have visited meanwhile.
+    """
     epoch = ticket // plan.n_blocks
     order = orders[epoch % 2]
     n_rows = order.shape[0]
     first = (ticket % plan.n_blocks) * plan.block_rows
-    t = first_t + np.float64(epoch) * n_rows + first
+    t = first_t + (np.float64(epoch) * n_rows + first) * plan.stride
     return order, first, min(n_rows, first + plan.block_rows), t
 
 
@@ -402,7 +405,7 @@ def turn_of(name, method, lock_free, ordered=False, single=False):
                     i = first
                     while i < end:
                         if method == GRADIENT:
-                            rows_done = t / table.shape[0]
+                            rows_done = t / (table.shape[0] * plan.stride)
                             interval = interval_now(plan, rows_done, DESCENT_FIRST, DESCENT_GROWTH)
                         else:
                             rows_done = np.float64(table[me, layout.T_ROWS] + i - first)

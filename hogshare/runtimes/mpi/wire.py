@@ -112,8 +112,8 @@ class Wire:
     ends : sequence of (int, int)
         The ranks from which and to which each of its edges goes. No two go the same way; an edge
         of others, and one from a rank to itself (whose `Edge` is in one memory), is left alone.
-    kind : str
-        Of its messages, in `traffic`.
+    kinds : str or sequence of str
+        Of the edges' messages, in `traffic`: one for all, or of each.
     traffic : EdgeTraffic or None
         Where messages are counted when they are sent.
     values : dtype, default="float64"
@@ -127,12 +127,13 @@ class Wire:
         comm: Any,
         box: Mailbox,
         ends: Sequence[tuple[int, int]],
-        kind: str = "mail",
+        kinds: str | Sequence[str] = "mail",
         traffic: EdgeTraffic | None = None,
         values: Any = "float64",
         network: Network | None = None,
     ) -> None:
-        self.comm, self.box, self.kind = comm, box, kind
+        self.comm, self.box = comm, box
+        self.kinds = [kinds] * len(ends) if isinstance(kinds, str) else list(kinds)
         self.traffic = traffic or EdgeTraffic()
         self.values = np.dtype(values)
         self.network = network or Network()
@@ -257,7 +258,7 @@ class Outgoing(_End):
         words[UNDER_WAY : UNDER_WAY + 1].view(np.float64)[0] = self.line.send(n_bytes)
         self.requests[slot] = wire.comm.Isend(buffer[:n_bytes], dest=self.other, tag=0)
         self.sent = number
-        self.count(wire.kind, n_bytes)
+        self.count(wire.kinds[self.edge], n_bytes)
 
     @property
     def is_quiet(self) -> bool:
