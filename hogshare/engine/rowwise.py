@@ -55,6 +55,7 @@ def row_numbers(c: Choices) -> sgd.Rule:
         first_t=float(c.first_t),
         coordinate=coordinate.CODES[rule.coordinate],
         iterate=c.iterate,
+        machines=float(c.n_machines if rule.is_sum else 1),
         **rule.numbers(problem, l1, c.n_all, c.empty),
     )
 

@@ -19,6 +19,10 @@ intercepts, means of the duals, SAGA's average):
 - `base`: what the machine's value is counted from: `known`, or, while an offer is under way, the
   value that was offered from, less what the weight has held back and the rule keeps.
 
+The dual rule's coefficients are a sum, of which nothing may be lost, and late changes of hot
+coordinates overshoot. There a machine steps as if all M were doing alike (`dual`), so that its
+vector holds M times what its rows have done, and offers one M-th: every step is added whole.
+
 So value - base is what is to be offered, at any time, and ``value = known + (value - base)`` takes
 an answer in without touching what came between. Where nothing did the value is `known` exactly, and
 all machines have the same bits. Sums (the means of the duals, SAGA's average, and the coefficients
@@ -60,7 +64,8 @@ class Terms(NamedTuple):
     rows : of all workers of this one since the last offer
     decay : strength of l2, as far as it contracts a coordinate
     keep : 1.0 leaves what a weight holds back in the machine's vector; 0.0 drops it
-    whole : 1 offers everything, whatever the weights (the last offer of a sum)
+    whole : 1 offers everything, whatever the weights: what is a sum
+    stretch : what a change of the machine's coefficients is divided by when it is offered
     zeros : 1 where exact zeros are claimed, see `settle_offer`
     single : 1 rounds what is offered to four bytes
     locks : 1 where segments have words; 0 on the one vector
@@ -73,6 +78,7 @@ class Terms(NamedTuple):
     decay: float
     keep: float
     whole: int
+    stretch: float
     zeros: int
     single: int
     locks: int
@@ -87,13 +93,13 @@ def on_the_wire(value, single):
 
 
 @helper
-def offer_place(account, terms, at, value, weight, keep):
+def offer_place(account, terms, at, value, weight, keep, stretch):
     """Settle what is offered of one coordinate."""
     base = account.base[at]
     change = value - base
-    offered = on_the_wire(weight * change, terms.single)
+    offered = on_the_wire(weight * change / stretch, terms.single)
     account.offered[at] = offered
-    account.base[at] = value - keep * (change - offered)
+    account.base[at] = value - keep * (change - stretch * offered)
 
 
 @inlined
@@ -127,8 +133,8 @@ def offer_rest(vector, memory, account, terms, etas):
         z = etas[c] * terms.rows * vector.intercept_curvature[0]
         weight = exchange_weight(z, terms.n_machines)
         kept = terms.keep if memory.average.shape[0] > 0 else 0.0
-        offer_place(account, terms, m + c, vector.intercept[c], weight, kept)
-        offer_place(account, terms, m + n_columns + c, memory.dual_mean[c], 1.0, 1.0)
+        offer_place(account, terms, m + c, vector.intercept[c], weight, kept, 1.0)
+        offer_place(account, terms, m + n_columns + c, memory.dual_mean[c], 1.0, 1.0, 1.0)
 
 
 @kernel
@@ -159,10 +165,11 @@ def offer(vector, memory, account, terms, etas):
                     account.offered[j] = -account.known[j]
                     account.base[j] = 0.0
                 else:
-                    offer_place(account, terms, j, value, weight, terms.keep)
+                    offer_place(account, terms, j, value, weight, terms.keep, terms.stretch)
         if memory.average.shape[0] > 0:
             for j in range(first * n_columns, last * n_columns):
-                offer_place(account, terms, m + 2 * n_columns + j, memory.average[j], 1.0, 1.0)
+                at = m + 2 * n_columns + j
+                offer_place(account, terms, at, memory.average[j], 1.0, 1.0, 1.0)
         if segment == 0:
             offer_rest(vector, memory, account, terms, etas)
         release_segment(vector.segments, segment * layout.WORD, terms)

@@ -163,15 +163,15 @@ class Site:
 
     def _terms(self, round_: int, rows: int) -> Terms:
         session = self.session
-        is_sum = session.rule.method == DUAL
-        at_rest = round_ in (AT_REST, AT_END)
-        keeps = is_sum or (self.pace.keeps and not at_rest)
+        is_sum, begins = session.rule.method == DUAL, round_ == AT_BEGIN
+        keeps = is_sum or (self.pace.keeps and round_ == IN_PASSING)
         return Terms(
             n_machines=float(self.n_machines),
             rows=float(rows - self._offered_rows),
             decay=float(exchange.decay_of(session.rule)),
             keep=float(keeps),
-            whole=int(round_ == AT_BEGIN or (is_sum and round_ == AT_END)),
+            whole=int(is_sum or begins),
+            stretch=1.0 if begins else float(session.rule.machines),
             zeros=int(session.rule.l1_ratio > 0.0 and not keeps),
             single=self._single,
             locks=int(session.plan.private == epochs.EXCHANGE),
