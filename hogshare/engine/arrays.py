@@ -257,7 +257,7 @@ def _fill_rows(
     if start is not None:
         memory.fill(session, start)
         session.locals()[:, layout.L_DUAL_MEAN] = a["dual_mean"]
-    if plan.private == epochs.EXCHANGE:
+    if a["curvature"].size:
         a["curvature"][:] = feature_curvature(problem, plan.seed, a["chances"])
         # what an exchange multiplies with the step of the features, which is not the intercept's
         intercept_step = memory.intercept_step(session.rule)

@@ -41,6 +41,10 @@ class Choices:
         when the one began that was interrupted.
     iterate : float
         As of `kernels.sgd.Rule`.
+    n_machines : int
+        That have rows of their own each, and exchange their vectors by messages.
+    n_beside : int
+        Rows that are trained on elsewhere.
     """
 
     problem: Any
@@ -63,6 +67,8 @@ class Choices:
     orderly: bool = True
     empty: bool = True
     iterate: float = 1.0
+    n_machines: int = 1
+    n_beside: int = 0
 
     @once
     def n_training(self) -> int:
@@ -71,9 +77,14 @@ class Choices:
         return self.problem.n_rows - (0 if mask is None else int(np.count_nonzero(mask)))
 
     @property
+    def n_all(self) -> int:
+        """Rows that are trained on, here and elsewhere."""
+        return self.n_training + self.n_beside
+
+    @property
     def mode(self) -> int:
-        """Code of the plane in the run's plan."""
-        return self.plane.mode(self.n_workers)
+        """Code of the plane in the run's plan; where others write the vector nobody is alone."""
+        return self.plane.mode(self.n_workers if self.n_machines == 1 else max(2, self.n_workers))
 
     @property
     def batch(self) -> int:

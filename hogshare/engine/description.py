@@ -74,6 +74,7 @@ def describe(c: Choices) -> tuple[Settings, Shapes]:
         sleeps=c.sleeps,
         parts=c.parts,
         shares=shares,
+        stride=c.n_all / max(1, c.n_training),
     )
     settings = Settings(
         declared(numbers),
@@ -83,4 +84,7 @@ def describe(c: Choices) -> tuple[Settings, Shapes]:
         problem.n_columns,
         c.n_workers,
     )
-    return settings, shapes(problem, settings, c.n_training, c.trace, rule, c.record, c.plane)
+    found = shapes(problem, settings, c.n_training, c.trace, rule, c.record, c.plane)
+    if c.n_machines > 1:  # what a machine's change is weighed by, whatever its workers do
+        found["curvature"] = ((settings.n_features,), "float32")
+    return settings, found

@@ -55,7 +55,8 @@ def row_numbers(c: Choices) -> sgd.Rule:
         first_t=float(c.first_t),
         coordinate=coordinate.CODES[rule.coordinate],
         iterate=c.iterate,
-        **rule.numbers(problem, l1, c.n_training, c.empty),
+        machines=float(c.n_machines if rule.is_sum else 1),
+        **rule.numbers(problem, l1, c.n_all, c.empty),
     )
 
 

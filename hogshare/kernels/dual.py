@@ -19,6 +19,12 @@ at most `SHORT`) the log loss takes the closed step with the curvature bound 1/4
 exponential and was better per epoch too. The intercept, which has no penalty and so no dual sum,
 takes SAGA's step with the a_i as its table: ``b += rho (change + mean of a)``.
 
+Where machines exchange their vectors by messages (`between`), rarely beside how quickly they step,
+a machine takes all M of them to be doing as it does: what a row moves counts M times in its own
+quadratic term, and M times in the machine's vector, until that is exchanged. This is the local
+problem of CoCoA+ (Ma et al. 2015, gamma = 1, sigma' = M): the sum of what machines have done is
+never worse than what they began with, however many rows they have done.
+
 Who writes: row r's entry in `dual`, whoever has claimed the block of r; two epochs' blocks with the
 same row may overlap for a moment, so that several workers add to it atomically and the sum above
 stays exact. With several workers each has a copy of v; see `exchange` for what is kept back.
@@ -107,7 +113,7 @@ def dual_rows(rows, rule, order, first, last, dual, private, columns, alone, few
     kind = dual.dtype.type
     width = 1 + n_columns
     share = 1.0 / rule.dual_rows
-    over_scale = local[layout.L_STRETCH, 0] / rule.dual_scale
+    over_scale = local[layout.L_STRETCH, 0] * rule.machines / rule.dual_scale
     for i in range(first, last):
         r = row_at(order, i)
         look_ahead(rows, order, i)
@@ -122,7 +128,8 @@ def dual_rows(rows, rule, order, first, last, dual, private, columns, alone, few
         place = r * np.uint64(width)
         if dual[place] == 0.0:
             dual[place] = kind(squared_norm(rows.data, start, end))
-        reach = grown * np.float64(dual[place]) / rule.dual_scale + rule.intercept_step
+        reach = grown * np.float64(dual[place]) * rule.machines / rule.dual_scale
+        reach += rule.intercept_step
         label = row_label(rows, r)
         weight = row_weight(rows, r)
         moved = False

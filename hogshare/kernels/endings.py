@@ -39,6 +39,39 @@ def any_nonfinite(private, vector, plan):
 
 
 @helper
+def find_criteria(rule, sums, w, divisors, n_rows, criterion):
+    """Mean of losses and penalties of an epoch, column by column, into `criterion`.
+
+    sums : float64[3 * n_columns], of the epoch's blocks
+    w, divisors : the model, as of `half_squares`
+    n_rows : that were trained on
+    """
+    n_columns = criterion.shape[0]
+    for c in range(n_columns):
+        criterion[c] = sums[n_columns + c] / n_rows
+        if rule.method != GRADIENT and rule.penalty != penalties.NONE:
+            squares, absolutes = half_squares(w, divisors, rule.threshold, n_columns, c)
+            l2 = (1.0 - rule.l1_ratio) * squares
+            criterion[c] += rule.alpha * (l2 + rule.l1_ratio * absolutes)
+    if rule.loss == losses.MULTINOMIAL:
+        # coupled columns are one model: they stop together, or none does
+        for c in range(1, n_columns):
+            criterion[0] += criterion[c]
+        for c in range(1, n_columns):
+            criterion[c] = criterion[0]
+
+
+@helper
+def settle_columns(rule, plan, columns, sums, criterion, score, epoch):
+    """What an epoch's sums make of step sizes; True if no column learns any more."""
+    if rule.method == SAGA and rule.tamed != 0:
+        tame(columns, sums, epoch, rule.loss == losses.MULTINOMIAL)
+    fade(rule, columns, epoch)
+    adaptive = rule.schedule == schedules.ADAPTIVE
+    return apply_criterion(columns, plan, adaptive, criterion, score, epoch)
+
+
+@helper
 def end_epoch(rows, rule, plan, schedule, vector, memory, private, epoch):
     """Decide whether learning goes on; the worker holds the ENDER word."""
     control = schedule.control
@@ -64,30 +97,16 @@ def end_epoch(rows, rule, plan, schedule, vector, memory, private, epoch):
     # the block's scratch is free here: its sums have been added to the epoch's
     criterion = local[layout.L_STEP]
     score = local[layout.L_LOSS]
+    find_criteria(rule, sums, w, memory.divisors, n_rows, criterion)
     for c in range(n_columns):
-        criterion[c] = sums[n_columns + c] / n_rows
-        if rule.method != GRADIENT and rule.penalty != penalties.NONE:
-            squares, absolutes = half_squares(w, memory.divisors, rule.threshold, n_columns, c)
-            l2 = (1.0 - rule.l1_ratio) * squares
-            criterion[c] += rule.alpha * (l2 + rule.l1_ratio * absolutes)
         score[c] = 0.0
-    if rule.loss == losses.MULTINOMIAL:
-        # coupled columns are one model: they stop together, or none does
-        for c in range(1, n_columns):
-            criterion[0] += criterion[c]
-        for c in range(1, n_columns):
-            criterion[c] = criterion[0]
     if plan.early_stopping:
         if in_shared:
             for c in range(n_columns):
                 local[layout.L_SCALE, c] = 1.0
                 local[layout.L_INTERCEPT, c] = vector.intercept[c]
         held_out_scores(rows, rule, plan.regression, schedule.held_out, w, local, score)
-    if rule.method == SAGA and rule.tamed != 0:
-        tame(schedule.columns, sums, epoch, rule.loss == losses.MULTINOMIAL)
-    fade(rule, schedule.columns, epoch)
-    adaptive = rule.schedule == schedules.ADAPTIVE
-    if apply_criterion(schedule.columns, plan, adaptive, criterion, score, epoch):
+    if settle_columns(rule, plan, schedule.columns, sums, criterion, score, epoch):
         stop_now(control, layout.STOPPED_BY_CRITERION)
     if rule.method != GRADIENT:
         average = memory.average if in_shared else private.average

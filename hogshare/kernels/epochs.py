@@ -77,6 +77,7 @@ class Plan(NamedTuple):
     sleeps: int  # 1: workers sleep in every block, see `hogshare.stragglers`; 2: see `SIMULATED`
     parts: int  # in which a worker reads and writes the one vector, apart; 0: row by row, at once
     shares: int  # workers that have rows of their own, see `shares`; 0: blocks are anybody's
+    stride: float = 1.0  # rows that are visited in all for a row here: other machines have others
 
 
 @helper

@@ -163,3 +163,15 @@ def find_mail(box, edge):
 def take_next(box, edge):
     """Acknowledge the oldest message that has not been taken."""
     take(box, edge, box.counters[edge, layout.M_TAKEN] + 1)
+
+
+@kernel
+def taken_up_to(box, edge, number):
+    """Let the writer have the slots of the messages up to `number`, which the reader has taken."""
+    take(box, edge, number)
+
+
+@kernel
+def counter_of(box, edge, counter):
+    """One of an edge's counters, and what was written before it."""
+    return load(box.counters[edge], counter)

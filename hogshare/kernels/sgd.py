@@ -82,6 +82,7 @@ class Rule(NamedTuple):
     fewest: float  # share of the rows whose model SDCA's is in a run's first epoch; see `dual`
     coordinate: int  # whether one coordinate is written, and which; see `coordinate`
     iterate: float  # weight of an iterate in the lag: 1, or less where that holds a mean
+    machines: float = 1.0  # that SDCA takes to be doing as it does until they exchange, see `dual`
 
 
 class Private(NamedTuple):

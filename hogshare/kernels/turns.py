@@ -85,13 +85,16 @@ def interval_now(plan, rows_done, first, growth):
 
 @helper
 def rows_of(ticket, plan, orders, first_t):
-    """A block: its epoch's order, where it begins and ends there, and its first row's time."""
+    """A block: its epoch's order, where it begins and ends there, and its first row's time.
+
+    That is how many rows have been visited, with those that other machines have visited meanwhile.
+    """
     epoch = ticket // plan.n_blocks
     order = orders[epoch % 2]
     n_rows = order.shape[0]
     cut = plan.n_blocks, plan.block_rows, plan.shares
     first, end, before = span_of(ticket % plan.n_blocks, n_rows, *cut)
-    t = first_t + np.float64(epoch) * n_rows + before
+    t = first_t + (np.float64(epoch) * n_rows + before) * plan.stride
     return order, first, end, t
 
 
@@ -404,7 +407,7 @@ def turn_of(name, method, lock_free, ordered=False, single=False):
                     i = first
                     while i < end:
                         if method == GRADIENT:
-                            rows_done = t / table.shape[0]
+                            rows_done = t / (table.shape[0] * plan.stride)
                             interval = interval_now(plan, rows_done, DESCENT_FIRST, DESCENT_GROWTH)
                         else:
                             rows_done = np.float64(table[me, layout.T_ROWS] + i - first)

@@ -179,6 +179,16 @@ class RowProblem(Problem, Protocol):
         ...
 
     @property
+    def n_all(self) -> int:
+        """Rows that the objective is a mean over: of a part of the rows, all of them."""
+        ...
+
+    @property
+    def largest_weight(self) -> float:
+        """The largest weight of a row and its class."""
+        ...
+
+    @property
     def positive(self) -> np.ndarray:
         """Weights of the columns' own classes."""
         ...

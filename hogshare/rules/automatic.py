@@ -60,7 +60,7 @@ def automatic_rule(
     if problem.loss in losses.KINKED:
         return SAGA() if problem.l2 == 0.0 or from_anywhere else rule_for_kinks(problem)
     unevenness = largest / mean if mean > 0.0 else 1.0
-    tall = problem.n_rows >= TALL * problem.n_features
+    tall = problem.n_all >= TALL * problem.n_features
     uneven = unevenness > (UNEVEN_IF_TALL if tall else UNEVEN)
     free = shuffle and not exceeds_memory(problem.rows)
     saga = SAGA(sampling="importance" if free and uneven else "uniform")
@@ -68,18 +68,18 @@ def automatic_rule(
         return saga
     weight = float(problem.rows.weight.mean()) if problem.rows.weight.size else 1.0
     curvature = losses.CURVATURE[losses.CODES[problem.loss]] * weight
-    reach = curvature * mean / (problem.l2 * problem.n_rows)
+    reach = curvature * mean / (problem.l2 * problem.n_all)
     limit = LONG_IF_TALL if tall else LONG
     if uneven and not free:
         # one step for all rows is too short for most; SDCA's epochs grow as the root of the reach
         limit = min(TOO_LONG, limit * (unevenness / UNEVEN_IF_TALL) ** 2) if tall else TOO_LONG
     elif uneven and not tall and unevenness <= VERY_UNEVEN:
         limit = TOO_LONG
-    if reach > limit and problem.n_rows <= WIDE * problem.n_features:
+    if reach > limit and problem.n_all <= WIDE * problem.n_features:
         features = occurring_features(problem, problem.sample_every)
-        if problem.n_rows <= FEW * features:
+        if problem.n_all <= FEW * features:
             limit = np.inf
-        elif problem.n_rows <= WIDE * features:
+        elif problem.n_all <= WIDE * features:
             flat = problem.loss == "log_loss"
             limit = max(limit, LONG_IF_WIDE_AND_FLAT if flat else LONG_IF_WIDE)
     return SDCA() if reach <= limit else saga
@@ -87,13 +87,13 @@ def automatic_rule(
 
 def rule_for_kinks(problem: RowProblem) -> SDCA | SAGA:
     """SDCA for text and short rows, and where features are as many as rows that are very long."""
-    reach = problem.sharpness * problem.sampled_norms[0] / (problem.l2 * problem.n_rows)
+    reach = problem.sharpness * problem.sampled_norms[0] / (problem.l2 * problem.n_all)
     limit = LONG_IF_KINKED
-    if reach > limit and problem.n_rows <= WIDE * problem.n_features:
+    if reach > limit and problem.n_all <= WIDE * problem.n_features:
         features = occurring_features(problem, problem.sample_every)
-        if problem.n_rows <= WIDE * features:
+        if problem.n_all <= WIDE * features:
             limit = LONG_IF_WIDE_AND_KINKED
-        if problem.n_rows <= FEW * features and reach > TOO_LONG:
+        if problem.n_all <= FEW * features and reach > TOO_LONG:
             limit = np.inf  # no step of SAGA's own is long enough
     return SDCA() if reach <= limit else SAGA()
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from hogshare.kernels import dual, losses, sgd
 from hogshare.problems.model import Model
-from hogshare.rules.numbers import largest_weight
 from hogshare.rules.remembered import check_start
 from hogshare.rules.rowmemory import RowMemory, Run, Shapes, trained
 
@@ -59,7 +58,7 @@ class Duals(RowMemory):
         """By theorem 5 of Shalev-Shwartz and Zhang (2013)."""
         _, largest = problem.norms
         sharp = problem.sharpness if problem.loss in losses.KINKED else numbers.curvature
-        weight = 1.0 if problem.loss in losses.KINKED else largest_weight(problem)
+        weight = 1.0 if problem.loss in losses.KINKED else problem.largest_weight
         return 1.0 + sharp * weight * (largest / numbers.dual_scale + numbers.intercept_step)
 
 

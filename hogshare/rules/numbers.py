@@ -39,7 +39,7 @@ def neutral(loss: str, n_rows: int) -> dict[str, Any]:
 def smoothness_of(problem: RowProblem) -> float:
     """Of a row's loss in its prediction, at most; never zero."""
     curvature = losses.CURVATURE[losses.CODES[problem.loss]]
-    return float(max(curvature * largest_weight(problem), 1e-300))
+    return float(max(curvature * problem.largest_weight, 1e-300))
 
 
 def longest_intercept(problem: RowProblem) -> float:
@@ -49,10 +49,4 @@ def longest_intercept(problem: RowProblem) -> float:
     hand, and, within an epoch in which no row comes twice, those that are left. With many rows it
     settles within an epoch by far shorter steps.
     """
-    return min(1.0, INTERCEPT_ROWS / problem.n_rows) if problem.fit_intercept else 0.0
-
-
-def largest_weight(problem: RowProblem) -> float:
-    """The largest weight of a row and its class."""
-    largest = float(problem.rows.weight.max(initial=0.0)) if problem.rows.weight.size else 1.0
-    return largest * max(problem.positive.tolist() + problem.negative.tolist())
+    return min(1.0, INTERCEPT_ROWS / problem.n_all) if problem.fit_intercept else 0.0

@@ -14,7 +14,6 @@ import numpy as np
 from hogshare.kernels import losses, sgd
 from hogshare.planes.shared import EXCHANGE_SHARE, easy_interval
 from hogshare.problems.protocol import RowProblem
-from hogshare.rules.numbers import largest_weight
 from hogshare.rules.protocol import Rule
 from hogshare.rules.saga import LEVEL
 
@@ -109,7 +108,7 @@ def stretch_limit(rule: Rule, problem: RowProblem, numbers: sgd.Rule) -> float:
     """
     if problem.loss in losses.KINKED:
         return 1.0
-    smoothness = numbers.curvature * largest_weight(problem)
+    smoothness = numbers.curvature * problem.largest_weight
     if rule.is_sum:
         _, largest = problem.sampled_norms
         reach = smoothness * (largest / numbers.dual_scale + numbers.intercept_step)

@@ -157,7 +157,7 @@ def step_numbers(rule: SAGA, problem: RowProblem, empty: bool) -> dict[str, Any]
         later = first * FALLS ** (-1.0 / 3.0)
         return numbers | {"saga_step": first if empty else later, "falls": FALLS if empty else 0}
     step = saga_step(rule, smoothness_of(problem), mean, largest, share)
-    if not is_uniform and largest > max(HEAVY * problem.n_rows, 4.0) * mean:
+    if not is_uniform and largest > max(HEAVY * problem.n_all, 4.0) * mean:
         step *= CAUTION  # of few rows each is much of the whole
     return numbers | {"saga_step": step, "tamed": 1}
 
@@ -180,7 +180,7 @@ def kinked_step(problem: RowProblem, mean: float) -> float:
     noise for longer, and gets further. Where rows are many beside features an epoch gets far enough
     anyway (docs/auto.md).
     """
-    few = TALL * problem.n_features / max(1, problem.n_rows)
+    few = TALL * problem.n_features / max(1, problem.n_all)
     way = 3.0 * problem.sharpness * mean
     return min(max(few, 1.0), LONGEST_KINKED) / max(way, 1e-300)
 

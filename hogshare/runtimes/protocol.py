@@ -22,9 +22,11 @@ from hogshare.engine.arrays import NOTHING, Shapes, private_memory
 if TYPE_CHECKING:
     from hogshare.barriers import Barrier
     from hogshare.engine.checks import AtRest
+    from hogshare.engine.choices import Choices
     from hogshare.engine.keeping import OnEpoch
     from hogshare.engine.session import Session
     from hogshare.planes import Plane
+    from hogshare.problems.protocol import Problem
 
 
 class Outcome(NamedTuple):
@@ -96,6 +98,19 @@ class Runtime:
         ------
         ValueError
         """
+
+    def here(self, problem: Problem) -> Problem:
+        """The problem that the workers of this process solve: what it has of a larger one."""
+        return problem
+
+    def settled(self, choices: Choices) -> Choices:
+        """The choices of the run here; refuse what does not fit, before anything is allocated.
+
+        Raises
+        ------
+        ValueError
+        """
+        return choices
 
     def parts(self, plane: Plane) -> int:
         """With a clock of its own: moments of reading the one vector; 0 where there is none."""

@@ -198,7 +198,9 @@ def solve(
     <Report: 2 workers, 5 epochs, ... s, all epochs were done>
     """
     began = time.perf_counter()
-    problem = problem_of(problem, others)
+    problem, runtime = problem_of(problem, others), runtime_of(runtime)
+    if isinstance(runtime, Runtime):
+        problem = runtime.here(problem)
     given = start is not None
     first = problem.start_model(start)
     files = {"checkpoint": checkpoint, "resume": resume}
@@ -208,7 +210,7 @@ def solve(
     ranges.flag(record=record, gradients=gradients)
     rule, plane = rule_of(rule, problem, shuffle, first), plane_of(plane)
     barrier, stragglers = barrier_of(barrier), stragglers_of(stragglers)
-    runtime, step, stop = runtime_of(runtime), step_of(step), stop_of(stop)
+    step, stop = step_of(step), stop_of(stop)
     if isinstance(on_epoch, EpochEnds):
         on_epoch.check(stop, shuffle, files)
     step = refuse(problem, rule, plane, step, stop, first, shuffle, trace, block, gradients)
@@ -247,6 +249,7 @@ def solve(
         empty=rule.remembers and begins_empty(first),
         iterate=weight_of_iterates(rule, plane, workers, first),
     )
+    choices = runner.settled(choices)
     run = Run(
         choices=choices,
         runner=runner,

@@ -88,6 +88,17 @@ class LinearProblem:
         return len(self.rows.y)
 
     @property
+    def n_all(self) -> int:
+        """Number of rows that the objective is a mean over: of a part of the rows, all of them."""
+        return self.n_rows
+
+    @property
+    def largest_weight(self) -> float:
+        """The largest weight of a row and its class."""
+        largest = float(self.rows.weight.max(initial=0.0)) if self.rows.weight.size else 1.0
+        return largest * max(self.positive.tolist() + self.negative.tolist())
+
+    @property
     def nnz(self) -> int:
         """Number of stored values."""
         return len(self.rows.data)

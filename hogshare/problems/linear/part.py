@@ -1,0 +1,145 @@
+"""A linear problem of which one holds a part of the rows, and others the rest.
+
+Who holds a part steps through its own rows, and knows of the others what steps and penalties depend
+on: how many there are, and how large. The objective is that of all rows: to evaluate it everybody
+has to, at the same model.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hogshare.kernels.rows import Rows
+from hogshare.problems.arrays import frozen
+from hogshare.problems.linear.problem import LinearProblem
+
+
+class Sizes(NamedTuple):
+    """How many rows there are, and how large.
+
+    Attributes
+    ----------
+    n_rows : int
+    mean, largest : float
+        Of the rows' squared norms.
+    sharpness : float
+        As `LinearProblem.sharpness`; of all rows the mean over the parts.
+    weight : float
+        The largest of a row and its class.
+    """
+
+    n_rows: int
+    mean: float
+    largest: float
+    sharpness: float
+    weight: float
+
+
+def sizes_of(problem: LinearProblem) -> Sizes:
+    """How many rows a problem has, and how large."""
+    n = problem.n_rows
+    return Sizes(n, *problem.norms, problem.sharpness, problem.largest_weight)
+
+
+def together(parts: Sequence[Sizes]) -> Sizes:
+    """The sizes of all rows, from those of the parts.
+
+    Examples
+    --------
+    >>> from hogshare.problems.linear.part import Sizes, together
+    >>> together([Sizes(1, 4.0, 4.0, 1.0, 1.0), Sizes(3, 8.0, 9.0, 1.0, 2.0)])
+    Sizes(n_rows=4, mean=7.0, largest=9.0, sharpness=1.0, weight=2.0)
+    """
+    n = sum(part.n_rows for part in parts)
+
+    def mean(values: list[float]) -> float:
+        weighted = (part.n_rows * value for part, value in zip(parts, values, strict=True))
+        return sum(weighted) / max(1, n)
+
+    return Sizes(
+        n,
+        mean([part.mean for part in parts]),
+        max(part.largest for part in parts),
+        mean([part.sharpness for part in parts]),
+        max(part.weight for part in parts),
+    )
+
+
+@dataclass(frozen=True)
+class PartOfRows(LinearProblem):
+    """A part of the rows of a linear problem.
+
+    Attributes
+    ----------
+    whole : Sizes
+        Of all rows.
+    add : callable
+        ``add(number)`` is the sum of what all holders of a part call it with; every one has to.
+    """
+
+    whole: Sizes = field(default=Sizes(0, 0.0, 0.0, 0.0, 0.0), compare=False)
+    add: Callable[[float], float] = field(default=float, repr=False, compare=False)
+
+    @property
+    def n_all(self) -> int:
+        """Number of all rows."""
+        return self.whole.n_rows
+
+    @property
+    def norms(self) -> tuple[float, float]:
+        """Mean and largest squared norm of all rows."""
+        return self.whole.mean, self.whole.largest
+
+    @property
+    def sampled_norms(self) -> tuple[float, float]:
+        """The same: they are known."""
+        return self.norms
+
+    @property
+    def sharpness(self) -> float:
+        """Of all rows."""
+        return self.whole.sharpness
+
+    @property
+    def largest_weight(self) -> float:
+        """Of all rows."""
+        return self.whole.weight
+
+    def objective(self, coef: np.ndarray, intercept: np.ndarray) -> float:
+        """Objective at a model, of all rows: everybody has to ask."""
+        coef = np.asarray(coef, dtype=np.float64).reshape(self.n_columns, self.n_features)
+        penalty = self.penalty_at(coef)
+        mean = super().objective(coef, intercept) - penalty
+        return self.add(mean * self.n_rows) / self.n_all + penalty
+
+    def facts(self) -> dict[str, Any]:
+        """What it is, for reports; with all its rows."""
+        return super().facts() | {"rows": self.n_all, "rows here": self.n_rows}
+
+
+def part_of(problem: LinearProblem, whole: Sizes, add: Callable[[float], float]) -> PartOfRows:
+    """A problem as a part of a whole."""
+    names = [one.name for one in dataclasses.fields(LinearProblem)]
+    return PartOfRows(**{name: getattr(problem, name) for name in names}, whole=whole, add=add)
+
+
+def every_so_many(rows: Rows, first: int, step: int) -> Rows:
+    """Rows `first`, `first` + `step` and so on: a copy."""
+    n, width = len(rows.y), rows.width
+    y, weight = frozen(rows.y[first::step].copy()), rows.weight
+    weight = frozen(weight[first::step].copy()) if weight.size else weight
+    if width:
+        values = rows.data.reshape(n, width)[first::step]
+        return Rows(frozen(values.reshape(-1)), rows.indices, rows.indptr, width, y, weight)
+    starts = rows.indptr[:-1][first::step]
+    lengths = rows.indptr[1:][first::step] - starts
+    indptr = np.concatenate([[0], np.cumsum(lengths)])
+    places = np.repeat(starts - indptr[:-1], lengths) + np.arange(indptr[-1])
+    return Rows(
+        frozen(rows.data[places]), frozen(rows.indices[places]), frozen(indptr), 0, y, weight
+    )

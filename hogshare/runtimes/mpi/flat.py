@@ -1,0 +1,54 @@
+"""The numbers of a run that machines have in common, one after the other.
+
+    coefficients | intercepts | means of the duals | SAGA's average
+
+"Means of the duals" are SAGA's mean slopes, too; the average is there with SAGA only.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hogshare.engine.session import Session
+from hogshare.kernels.sgd import DUAL
+
+
+class Flat(NamedTuple):
+    """How long the parts are.
+
+    m : coefficients
+    columns : intercepts, and means
+    average : 0 or m
+    """
+
+    m: int
+    columns: int
+    average: int
+
+    @classmethod
+    def of(cls, session: Session) -> Flat:
+        """Those of a session."""
+        return cls(session.size, session.settings.n_columns, len(session.memory.average))
+
+    @property
+    def size(self) -> int:
+        """Numbers in all."""
+        return self.m + 2 * self.columns + self.average
+
+    def start(self, session: Session) -> np.ndarray:
+        """What all machines have alike when a run begins; sums begin at zero, each with its own."""
+        flat = np.zeros(self.size)
+        if session.rule.method != DUAL:
+            flat[: self.m] = session.vector.w
+        flat[self.m : self.m + self.columns] = session.vector.intercept
+        return flat
+
+    def coefficients(self, flat: np.ndarray) -> np.ndarray:
+        """Those of a flat vector: a view."""
+        return flat[: self.m]
+
+    def intercepts(self, flat: np.ndarray) -> np.ndarray:
+        """Those of a flat vector: a view."""
+        return flat[self.m : self.m + self.columns]

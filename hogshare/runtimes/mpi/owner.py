@@ -1,0 +1,203 @@
+"""The global vector, and the one who decides for all machines: both on rank 0.
+
+    machine: offer -> owner: total += offer; answer = what is news to that machine
+    at rest: all offers -> all answers (the same vector everywhere) -> all reports -> one decision
+
+An offer in passing is answered at once. Those of machines that rest, or have ended, are answered
+when the last has come, so that all then have the same vector, and it has everything that was
+offered. Then each reports what its epoch has come to; from the sums the owner makes one criterion,
+one step size of each column and one stop word, by the code by which a run of one machine does.
+
+Who writes: the thread of rank 0 that talks to the others, everything here. Who reads: the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numba import typeof
+
+from hogshare.engine.session import Session
+from hogshare.interrupts import errstate
+from hogshare.kernels import between, layout, losses
+from hogshare.kernels.epochs import Plan
+from hogshare.kernels.jit import JIT_DISABLED
+from hogshare.runtimes.mpi.flat import Flat
+from hogshare.runtimes.mpi.posts import OWNER, Post
+from hogshare.runtimes.mpi.words import (
+    AT_END,
+    GO_ON,
+    IN_PASSING,
+    STOP_NOW,
+    Decision,
+    Report,
+)
+
+NOWHERE = np.empty(0, np.int64)
+ORDINARY = (layout.RUNNING, layout.STOPPED_BY_LIMIT)  # stop words that nobody else has to hear of
+
+
+class Owner:
+    """The owner of the global vector.
+
+    Parameters
+    ----------
+    session : Session
+        Of machine 0, for what all have alike: the rule, and the columns as they begin.
+    plan : Plan
+        With the criterion of the run, by which machines by themselves do not stop.
+    start : float64 array
+        The flat vector that all machines begin with.
+    n_rows : int
+        Rows that all machines train on.
+    posts : mapping of int to Post
+        Of every machine.
+    places : int
+        Most values of a message that have a place each.
+    single : bool
+        Whether values are sent in four bytes.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        plan: Plan,
+        start: np.ndarray,
+        n_rows: int,
+        posts: Mapping[int, Post],
+        places: int,
+        single: bool,
+    ) -> None:
+        self.rule, self.plan, self.n_rows = session.rule, plan, n_rows
+        self.flat, self.divisors = Flat.of(session), session.memory.divisors
+        self.columns = session.schedule.columns.copy()
+        self.posts = posts
+        self.total = start.copy()
+        self._told = {k: start.copy() for k in posts}
+        self._places, self._values = np.empty(places, np.int64), np.empty(places)
+        self._single = int(single)
+        self._waiting: dict[int, int] = {}  # machines whose offer is not answered, and its round
+        self._ended: set[int] = set()
+        self._reports: dict[int, Report] = {}
+        self._stop, self._loss, self._decided = layout.RUNNING, np.nan, 0
+        self.is_done = False  # all has been said
+
+    def prepare(self) -> None:
+        """Load or compile its kernels; a run does nothing else before."""
+        if JIT_DISABLED:
+            return
+        told, offered = self._told[OWNER], (self._places, self._values)
+        between.settle_offer.compile(tuple(map(typeof, (self.total, told, *offered, 1.0, 0))))
+        between.list_news.compile(tuple(map(typeof, (self.total, told, *offered, self._single))))
+        numbers = np.zeros(3 * self.flat.columns), self.flat.coefficients(self.total)
+        of_epoch = self.divisors, np.zeros((2, self.flat.columns)), 1.0, 0
+        sides = self.rule, self.plan, self.columns, *numbers, *of_epoch
+        between.decide.compile(tuple(map(typeof, sides)))
+
+    def poll(self) -> bool:
+        """Take in what has come, and answer; whether anything has come."""
+        moved = False
+        for k, post in self.posts.items():
+            moved |= self._take_offer(k, post) | self._take_report(k, post)
+        if moved:
+            self._answer_all()
+            self._decide()
+        return moved
+
+    # -- vectors
+
+    def _take_offer(self, k: int, post: Post) -> bool:
+        message = post.offers.poll()
+        if message is None:
+            return False
+        places = NOWHERE if message.places is None else message.places
+        zeros = int(self.rule.l1_ratio > 0.0)
+        told, n = self._told[k], float(len(self.posts))
+        between.settle_offer(self.total, told, places, message.values, n, zeros)
+        round_ = message.round
+        post.offers.take()
+        if round_ == IN_PASSING:
+            self._answer(k, IN_PASSING)
+        else:
+            self._waiting[k] = round_
+            if round_ == AT_END:
+                self._ended.add(k)
+        return True
+
+    def _answer(self, k: int, round_: int) -> None:
+        count = between.list_news(
+            self.total, self._told[k], self._places, self._values, self._single
+        )
+        answers = self.posts[k].answers
+        if count <= len(self._places):
+            went = answers.post(self._values[:count], self._places[:count], round_)
+        else:
+            went = answers.post(self._told[k], None, round_)
+        assert went, "a machine offers again only when it has its answer"
+
+    def _answer_all(self) -> None:
+        """Answer those that wait for the last one, if it has come."""
+        everybody = len(self._waiting) == len(self.posts)
+        if everybody and len(self._ended) in (0, len(self.posts)):
+            waiting = list(self._waiting)
+        elif everybody:  # some rest, and others have ended: those wait for the end of all
+            waiting = [k for k in self._waiting if k not in self._ended]
+        else:
+            return
+        for k in waiting:
+            self._answer(k, self._waiting.pop(k))
+
+    # -- words
+
+    def _take_report(self, k: int, post: Post) -> bool:
+        message = post.reports.poll()
+        if message is None:
+            return False
+        report = self._reports[k] = Report.of(message.values)
+        post.reports.take()
+        if report.stop not in ORDINARY and self._stop == layout.RUNNING:
+            self._stop = report.stop
+            for other, line in self.posts.items():
+                if other not in self._waiting and other not in self._reports:
+                    line.decisions.post(self._decision(report.epochs).words(), None, STOP_NOW)
+        return True
+
+    def _decide(self) -> None:
+        """Decide, once all that are not at their end have reported, or all that are."""
+        at_end = len(self._ended) == len(self.posts)
+        expected = set(self.posts) if at_end else set(self.posts) - self._ended
+        if not expected <= set(self._reports) or self.is_done:
+            return
+        reports = [self._reports[k] for k in self.posts if k in self._reports]
+        n_epochs = min(report.epochs for report in reports)
+        if all(report.epochs == n_epochs for report in reports) and n_epochs > self._decided:
+            self._end_epoch(n_epochs - 1, np.sum([report.sums for report in reports], axis=0))
+            self._decided = n_epochs
+        if at_end and self._stop == layout.RUNNING:
+            self._stop = layout.STOPPED_BY_LIMIT
+        words = self._decision(n_epochs).words()
+        for k in expected:
+            del self._reports[k]
+            went = self.posts[k].decisions.post(words, None, GO_ON)
+            assert went, "a machine reports again only when it has a decision"
+        self.is_done = at_end
+
+    def _end_epoch(self, epoch: int, sums: np.ndarray) -> None:
+        """Make one criterion and one step size of what all machines have done in an epoch."""
+        n_columns = self.flat.columns
+        parts = 1 if self.rule.loss == losses.MULTINOMIAL else n_columns
+        self._loss = float(sums[:n_columns].sum()) / (self.n_rows * parts)
+        w, scratch = self.flat.coefficients(self.total), np.zeros((2, n_columns))
+        with errstate(all="ignore"):
+            numbers = self.rule, self.plan, self.columns, sums, w, self.divisors, scratch
+            is_over = between.decide(*numbers, float(self.n_rows), epoch)
+        if self._stop != layout.RUNNING:
+            return
+        if not np.isfinite(self.total).all():
+            self._stop = layout.STOPPED_BY_DIVERGENCE
+        elif is_over:
+            self._stop = layout.STOPPED_BY_CRITERION
+
+    def _decision(self, n_epochs: int) -> Decision:
+        return Decision(self._stop, n_epochs, self._loss, self.columns)

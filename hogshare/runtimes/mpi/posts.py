@@ -1,0 +1,103 @@
+"""The mailboxes between machines: of each, one edge to the owner of the global vector and one back.
+
+Two kinds of mail go on edges of their own, so that what is short never waits for what is long:
+vectors ("model", an answer of the owner's; "update", an offer) and words ("control": what epochs
+have come to, and what has been decided). Machine 0 has the owner beside it: its edges are in one
+memory.
+
+Who writes: the machine its edge to the owner, the owner the edge back, each in the rank's thread
+that talks to the others. Who frees: `close`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hogshare.runtimes.mpi.pooling import copy_of
+from hogshare.runtimes.mpi.wire import EdgeTraffic, Wire
+from hogshare.shm.mailbox import AT_ONCE, Edge, mailbox_of, shapes
+from hogshare.simulation.links import Network
+
+OWNER = 0  # its rank
+QUEUE = 2  # messages of an edge that may be under way
+PLACE_BYTES = 4  # as a place is sent
+
+
+class Post(NamedTuple):
+    """The edges of one machine.
+
+    offers, answers : of vectors, to the owner and back
+    reports, decisions : of words
+    """
+
+    offers: Edge
+    answers: Edge
+    reports: Edge
+    decisions: Edge
+
+
+def most_places(size: int, value_bytes: int) -> int:
+    """Values that are sent with their places, at most: all of them without are shorter then."""
+    return size * value_bytes // (value_bytes + PLACE_BYTES)
+
+
+class Posts:
+    """All edges that begin or end at this rank.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Comm
+        One rank for each machine.
+    size : int
+        Numbers of a vector.
+    words : int
+        Numbers of a report or of a decision, at most.
+    values : {"float64", "float32"}
+        As they are sent.
+    network : Network
+        Links between machines besides the real ones.
+    """
+
+    def __init__(self, comm: Any, size: int, words: int, values: str, network: Network) -> None:
+        self.me, self.n_machines = comm.Get_rank(), comm.Get_size()
+        self.traffic = EdgeTraffic()
+        self.places = most_places(size, np.dtype(values).itemsize)
+        machines = range(self.n_machines) if self.me == OWNER else [self.me]
+        self._comms: list[Any] = []
+        self._wires: list[Wire] = []
+        lines = []
+        for first, second, n_places, n_values, kind in (
+            ("update", "model", self.places, size, values),
+            ("control", "control", 0, words, "float64"),
+        ):
+            ends = [(k, OWNER) for k in machines] + [(OWNER, k) for k in machines]
+            kinds = [first] * len(machines) + [second] * len(machines)
+            arrays = shapes(len(ends), QUEUE, n_places, n_values)
+            box = mailbox_of({name: np.zeros(one, of) for name, (one, of) in arrays.items()})
+            self._comms.append(copy_of(comm))
+            wire = Wire(self._comms[-1], box, ends, kinds, self.traffic, kind, network)
+            self._wires.append(wire)
+            by = [AT_ONCE if sender == to else wire for sender, to in ends]
+            lines.append([Edge(box, k, by[k]) for k in range(len(ends))])
+        n = len(machines)
+        edges = [lines[0][:n], lines[0][n:], lines[1][:n], lines[1][n:]]
+        self.of = {k: Post(*(edge[at] for edge in edges)) for at, k in enumerate(machines)}
+
+    def poll(self) -> bool:
+        """Move what can be moved; whether anything has been."""
+        moved = [wire.poll() for wire in self._wires]
+        return any(moved)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing of this rank's is under way."""
+        return all(wire.is_quiet for wire in self._wires)
+
+    def close(self) -> None:
+        """Give everything back; nobody sends anything more."""
+        for wire in self._wires:
+            wire.close()
+        for comm in self._comms:
+            comm.Free()

@@ -1,0 +1,222 @@
+"""A machine among others: what its vector has changed goes to the owner, and the news come back.
+
+Who writes: the thread of the machine that talks to the others, everything here, and the session's
+vector under its segments' words, beside the workers; `hogshare.kernels.between` tells the order.
+Words of the session (columns, history, the stop word) it writes while the workers rest or have
+ended, but for a stop in the middle of an epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numba import typeof
+
+from hogshare.engine.session import Session
+from hogshare.kernels import between, epochs, exchange, layout
+from hogshare.kernels.between import Account, Terms
+from hogshare.kernels.jit import JIT_DISABLED
+from hogshare.kernels.sgd import DUAL
+from hogshare.runtimes.mpi.flat import Flat
+from hogshare.runtimes.mpi.paces import SitePace
+from hogshare.runtimes.mpi.posts import Post
+from hogshare.runtimes.mpi.words import (
+    AT_BEGIN,
+    AT_END,
+    AT_REST,
+    IN_PASSING,
+    STOP_NOW,
+    Decision,
+    Report,
+)
+
+Wait = Callable[[Callable[[], bool]], None]  # polls until something is so
+
+
+class Site:
+    """One machine's side.
+
+    Parameters
+    ----------
+    session : Session
+    start : float64 array
+        The flat vector that all machines begin with.
+    pace : SitePace
+    post : Post
+    places : int
+        Most values of a message that have a place each.
+    single : bool
+        Whether values are sent in four bytes.
+    n_machines : int
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        start: np.ndarray,
+        pace: SitePace,
+        post: Post,
+        places: int,
+        single: bool,
+        n_machines: int,
+    ) -> None:
+        self.session, self.pace, self.post = session, pace, post
+        self.flat = Flat.of(session)
+        self.account = Account(start.copy(), start.copy(), np.zeros(len(start)))
+        self.n_machines, self._places, self._single = n_machines, places, int(single)
+        self._offered_rows = self._rows()
+        self._is_under_way = False
+        self._answered = IN_PASSING  # the round of the last answer
+        self._decisions: list[Decision] = []
+        self.n_offers = 0
+
+    def prepare(self) -> None:
+        """Load or compile its kernels; a run does nothing else before."""
+        if not JIT_DISABLED:
+            session, terms = self.session, self._terms(IN_PASSING, 0)
+            sides = session.vector, session.memory, self.account, terms
+            etas = session.locals()[:, layout.L_ETA].max(axis=0)
+            between.offer.compile(tuple(map(typeof, (*sides, etas))))
+            between.take_in.compile(tuple(map(typeof, sides)))
+
+    # -- while the workers work
+
+    def poll(self) -> bool:
+        """Take in what has come, and offer what it is time for; whether anything was done."""
+        moved = self._take_answer() | self._take_decision()
+        rows = self._rows()
+        if not self._is_under_way and rows - self._offered_rows >= self.pace.rows_now(rows):
+            self._offer(IN_PASSING, rows)
+            moved = True
+        return moved
+
+    def begin(self, wait: Wait) -> None:
+        """Have all machines begin at one vector, which has the sums of all."""
+        self._exchange(AT_BEGIN, wait)
+
+    # -- while they rest
+
+    def rest(self, wait: Wait, between_both: Callable[[int], bool]) -> Decision:
+        """Bring an epoch to its end: with all others, and with one decision for all.
+
+        between_both : called with the number of epochs when all have one vector, before they
+            decide; True: this machine's caller has the run stop
+        """
+        self._exchange(AT_REST, wait)
+        n_epochs = self.session.word(layout.EPOCHS)
+        self._keep_snapshot(n_epochs)
+        stop = layout.STOPPED_BY_CALLER if between_both(n_epochs) else layout.RUNNING
+        return self._decide(stop, wait)
+
+    def end(self, wait: Wait) -> Decision:
+        """Bring the run to its end: the vector is the global one, and has everything."""
+        wait(lambda: not self._is_under_way)
+        self._offer(AT_END, self._rows())
+        decision = self._decide(self.session.word(layout.STOP), wait)
+        wait(lambda: not self._is_under_way)
+        session = self.session
+        session.vector.w[:] = self.flat.coefficients(self.account.known)
+        session.vector.intercept[:] = self.flat.intercepts(self.account.known)
+        session.schedule.control[layout.EPOCHS] = decision.epochs
+        session.schedule.control[layout.STOP] = decision.stop
+        session.arrays["snapshot_blocks"][decision.epochs :] = 0  # beyond what all have done
+        self._keep_snapshot(decision.epochs)
+        return decision
+
+    def _exchange(self, round_: int, wait: Wait) -> None:
+        wait(lambda: not self._is_under_way)
+        self._offer(round_, self._rows())
+        wait(lambda: not self._is_under_way)
+        assert self._answered == round_
+
+    def _decide(self, stop: int, wait: Wait) -> Decision:
+        """Report, and do as is decided."""
+        session = self.session
+        n_epochs = session.word(layout.EPOCHS)
+        sums = session.arrays["sums"][(n_epochs - 1) % 2]
+        self._decisions.clear()
+        self.post.reports.post(Report(n_epochs, stop, sums).words())
+        wait(lambda: bool(self._decisions))
+        decision = self._decisions.pop()
+        session.schedule.columns[:] = decision.columns
+        history = session.arrays["history"]
+        if 0 < decision.epochs <= len(history):
+            history[decision.epochs - 1] = decision.loss
+        return decision
+
+    def _keep_snapshot(self, n_epochs: int) -> None:
+        """Put the vector that all have into the place of the epoch's snapshot, if there is one."""
+        snapshots = self.session.arrays["snapshots"]
+        if 0 < n_epochs <= len(snapshots):
+            known = self.account.known
+            snapshots[n_epochs - 1] = self.flat.coefficients(known)
+            intercepts = self.session.arrays["snapshot_intercepts"]
+            intercepts[n_epochs - 1] = self.flat.intercepts(known)
+
+    # -- vectors
+
+    def _rows(self) -> int:
+        """Rows whose steps are in the machine's vector."""
+        table = self.session.schedule.table
+        return int((table[:, layout.T_ROWS] - table[:, layout.T_UNEXCHANGED]).sum())
+
+    def _terms(self, round_: int, rows: int) -> Terms:
+        session = self.session
+        is_sum, begins = session.rule.method == DUAL, round_ == AT_BEGIN
+        keeps = is_sum or (self.pace.keeps and round_ == IN_PASSING)
+        return Terms(
+            n_machines=float(self.n_machines),
+            rows=float(rows - self._offered_rows),
+            decay=float(exchange.decay_of(session.rule)),
+            keep=float(keeps),
+            whole=int(is_sum or begins),
+            stretch=1.0 if begins else float(session.rule.machines),
+            zeros=int(session.rule.l1_ratio > 0.0 and not keeps),
+            single=self._single,
+            locks=int(session.plan.private == epochs.EXCHANGE),
+            atomic=int(session.plan.atomic),
+            me=session.settings.n_workers + 2,  # after the workers, and the caller
+        )
+
+    def _offer(self, round_: int, rows: int) -> None:
+        session, offered = self.session, self.account.offered
+        etas = session.locals()[:, layout.L_ETA].max(axis=0)
+        self._sent_terms = self._terms(round_, rows)
+        between.offer(session.vector, session.memory, self.account, self._sent_terms, etas)
+        places = np.flatnonzero(offered)
+        if len(places) <= self._places:
+            went = self.post.offers.post(offered[places], places, round_)
+        else:
+            went = self.post.offers.post(offered, None, round_)
+        assert went, "there is one offer at a time"
+        self._offered_rows, self._is_under_way = rows, True
+        self.n_offers += 1
+
+    def _take_answer(self) -> bool:
+        message = self.post.answers.poll()
+        if message is None:
+            return False
+        known = self.account.known
+        if message.places is None:
+            known[:] = message.values
+        else:
+            known[message.places] = message.values
+        self._answered = message.round
+        self.post.answers.take()
+        session = self.session
+        between.take_in(session.vector, session.memory, self.account, self._sent_terms)
+        self._is_under_way = False
+        return True
+
+    def _take_decision(self) -> bool:
+        message = self.post.decisions.poll()
+        if message is None:
+            return False
+        decision = Decision.of(message.values)
+        if message.round == STOP_NOW:
+            self.session.stop(decision.stop)
+        else:
+            self._decisions.append(decision)
+        self.post.decisions.take()
+        return True

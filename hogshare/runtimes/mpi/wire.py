@@ -1,0 +1,360 @@
+"""A mailbox's transport by MPI: messages between ranks, two-sided, moved by one thread of each.
+
+    writer's thread:  post -> POSTED                         POSTED <- TAKEN: poll of that rank
+    poll:             slot -> buffer -> Isend ... Irecv -> buffer -> slot, ARRIVED: poll there
+
+Every rank has a mailbox of its own, and a wire that joins the edges which end or begin at it to the
+other ranks'. `send` only raises POSTED; whatever MPI has to do is done in `poll`, by one thread of
+the rank (MPI_THREAD_FUNNELED is enough), which never blocks in it: a blocked receive takes a whole
+core, and nothing arrives at a rank that does not call MPI.
+
+Who writes: `poll` a sender's TAKEN, a reader's slots and ARRIVED, and all buffers; `send` POSTED.
+In which order: as `hogshare.shm.mailbox.Transport` says. MPI keeps the order of messages between
+two ranks with one tag, and each edge has two tags, one for its messages and one for TAKEN.
+
+Credits: a slot is written again when its TAKEN has come back, so that at most `queue` messages of
+an edge are under way, and as many receives wait for them from the beginning: MPI never has to keep
+one that nobody has asked for. TAKEN is a running count, of which one message covers many.
+
+Who frees: `close`, which takes back the receives that nothing will come for. Buffers are allocated
+once. Only what is used of a slot is sent: eight words of head, places of four bytes, values.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from hogshare.kernels import layout, mailbox
+from hogshare.kernels.mailbox import Mailbox, slot_of
+from hogshare.simulation.links import Link, Network, Traffic
+
+HEAD = slice(layout.H_NUMBER, layout.H_ROUND + 1)  # words of a slot's head that are sent
+UNDER_WAY = HEAD.stop  # the word after them: seconds for which a link still has the message
+HEAD_BYTES = 8 * (UNDER_WAY + 1)
+TAKEN_BYTES = 16  # how many, and how long that is under way
+FARTHEST_PLACE = 2**31  # which four bytes hold
+CONTROL = "control"  # the kind of the messages that bring TAKEN back
+
+
+class EdgeTraffic(Traffic):
+    """Messages and bytes of a run so far by kind, and of each kind by edge."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.edges: dict[tuple[str, int, int], list[int]] = {}
+
+    def add_to(self, kind: str, sender: int, to: int, n_bytes: int) -> None:
+        """Count a message from one rank to another."""
+        self.add(kind, n_bytes)
+        counted = self.edges.setdefault((kind, sender, to), [0, 0])
+        counted[0] += 1
+        counted[1] += n_bytes
+
+    def as_dict(self) -> dict[str, Any]:
+        """For the report: each kind's ``messages`` and ``bytes``, and the same by ``edges``."""
+        found = {kind: one for kind, one in super().as_dict().items() if one["messages"]}
+        for (kind, sender, to), (messages, n_bytes) in sorted(self.edges.items()):
+            edges = found[kind].setdefault("edges", {})
+            edges[f"{sender} to {to}"] = {"messages": messages, "bytes": n_bytes}
+        return found
+
+
+class Line:
+    """One direction of a `Link` in real time: when what is sent now arrives.
+
+    A token bucket and a delay line in user space. What is sent departs when the line has let the
+    messages before it go, at the link's bandwidth, and arrives a latency later. The sender says
+    with the message for how many seconds it is still under way, and the receiver holds it for
+    those: seconds, not a moment, because two machines have two clocks. So the link is that much
+    slower than described as the real one beneath it takes.
+
+    Parameters
+    ----------
+    link : Link
+    clock : callable
+        Seconds, of a clock that only rises.
+
+    Examples
+    --------
+    >>> from hogshare.simulation import Link
+    >>> line = Line(Link(latency=0.5, bandwidth=100.0), clock=lambda: 0.0)
+    >>> line.send(100), line.send(100)
+    (1.5, 2.5)
+    """
+
+    def __init__(self, link: Link, clock: Callable[[], float] = time.monotonic) -> None:
+        self.link, self._clock = link, clock
+        self._free = 0.0  # when the last message has departed
+
+    def send(self, n_bytes: int) -> float:
+        """Seconds for which a message that is sent now is under way."""
+        if not self.link.delivers:
+            return float("inf")
+        now = self._clock()
+        self._free = max(now, self._free) + n_bytes / self.link.bandwidth
+        return self._free - now + self.link.latency
+
+
+class Wire:
+    """The edges of a mailbox that begin or end at this rank.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Comm
+        For nothing else: another wire's messages would have the same tags.
+    box : Mailbox
+        This rank's own.
+    ends : sequence of (int, int)
+        The ranks from which and to which each of its edges goes. No two go the same way; an edge
+        of others, and one from a rank to itself (whose `Edge` is in one memory), is left alone.
+    kinds : str or sequence of str
+        Of the edges' messages, in `traffic`: one for all, or of each.
+    traffic : EdgeTraffic or None
+        Where messages are counted when they are sent.
+    values : dtype, default="float64"
+        Of the values on their way. With "float32" whoever posts has rounded them.
+    network : Network, default=Network()
+        Links that stand between the ranks besides the real ones.
+    """
+
+    def __init__(
+        self,
+        comm: Any,
+        box: Mailbox,
+        ends: Sequence[tuple[int, int]],
+        kinds: str | Sequence[str] = "mail",
+        traffic: EdgeTraffic | None = None,
+        values: Any = "float64",
+        network: Network | None = None,
+    ) -> None:
+        self.comm, self.box = comm, box
+        self.kinds = [kinds] * len(ends) if isinstance(kinds, str) else list(kinds)
+        self.traffic = traffic or EdgeTraffic()
+        self.values = np.dtype(values)
+        self.network = network or Network()
+        self.me = comm.Get_rank()
+        capacity = box.places.shape[2]
+        self.places = np.dtype("int32" if capacity < FARTHEST_PLACE else "int64")
+        self.message_bytes = HEAD_BYTES + _padded(capacity * self.places.itemsize)
+        self.message_bytes += box.values.shape[2] * self.values.itemsize
+        pairs = [pair for pair in ends if pair[0] != pair[1]]
+        if len(set(pairs)) < len(pairs):
+            raise ValueError(f"two edges of a wire go the same way: {list(ends)!r}.")
+        self._moving: list[Outgoing | Incoming] = []
+        for edge, (sender, to) in enumerate(ends):
+            if sender != to and sender == self.me:
+                self._moving.append(Outgoing(self, edge, to))
+            elif sender != to and to == self.me:
+                self._moving.append(self.incoming(self, edge, sender))
+
+    @property
+    def incoming(self) -> type[Incoming]:
+        """What its edges are read by."""
+        return Incoming
+
+    def send(self, box: Mailbox, edge: int) -> None:
+        """Let the message that has been written into the edge's next slot go on its way."""
+        mailbox.send_next(box, edge)
+
+    def poll(self) -> bool:
+        """Move whatever can be moved; whether anything has been. In the rank's one MPI thread."""
+        moved = False
+        for end in self._moving:
+            moved |= end.poll()
+        return moved
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing of this rank's is under way: all it sent is taken, all it took is told.
+
+        Ranks that end together poll until this is so for all of them.
+        """
+        return all(end.is_quiet for end in self._moving)
+
+    def close(self) -> None:
+        """Take back the receives that wait; the other ranks send nothing more."""
+        for end in self._moving:
+            end.close()
+        self._moving.clear()
+
+
+def _padded(n_bytes: int) -> int:
+    """Bytes after which words of eight may stand."""
+    return -(-n_bytes // 8) * 8
+
+
+class _End:
+    """What both ends of an edge have."""
+
+    def __init__(self, wire: Wire, edge: int, other: int, link: Link) -> None:
+        self.wire, self.edge, self.other = wire, edge, other
+        self.queue = wire.box.heads.shape[1]
+        self.line = Line(link)
+        self.tag = 0  # of messages; of TAKEN, 1
+
+    def receive(self, buffer: np.ndarray, tag: int) -> Any:
+        """Begin to receive."""
+        return self.wire.comm.Irecv(buffer, source=self.other, tag=tag)
+
+    def counter(self, which: int) -> int:
+        """One of the edge's counters in this rank's mailbox."""
+        return int(mailbox.counter_of(self.wire.box, self.edge, which))
+
+    def count(self, kind: str, n_bytes: int) -> None:
+        """Count a message that is sent."""
+        self.wire.traffic.add_to(kind, self.wire.me, self.other, n_bytes)
+
+
+class Outgoing(_End):
+    """An edge's end where it is written."""
+
+    def __init__(self, wire: Wire, edge: int, to: int) -> None:
+        super().__init__(wire, edge, to, wire.network.between(wire.me, to))
+        self.sent = 0  # messages that MPI has been given
+        self.buffers = np.zeros((self.queue, wire.message_bytes), np.uint8)
+        self.requests: list[Any] = [None] * self.queue
+        self.taken = np.zeros(TAKEN_BYTES, np.uint8)
+        self.coming = self.receive(self.taken, 1)
+        self.held: deque[tuple[float, int]] = deque()  # moments, and TAKEN from then on
+
+    def poll(self) -> bool:
+        """Send what has been posted, and hear what has been taken."""
+        moved = False
+        while self.sent < self.counter(layout.M_POSTED) and self._is_free(self.sent + 1):
+            self._send(self.sent + 1)
+            moved = True
+        while self.coming.Test():
+            number, under_way = self.taken[:8].view(np.int64)[0], self.taken[8:].view(np.float64)[0]
+            self.held.append((time.monotonic() + float(under_way), int(number)))
+            self.coming = self.receive(self.taken, 1)
+        while self.held and self.held[0][0] <= time.monotonic():
+            mailbox.taken_up_to(self.wire.box, self.edge, self.held.popleft()[1])
+            moved = True
+        return moved
+
+    def _is_free(self, number: int) -> bool:
+        """Whether MPI has done with the buffer of the message that was in this one's slot."""
+        before = self.requests[slot_of(self.wire.box, number)]
+        return before is None or bool(before.Test())
+
+    def _send(self, number: int) -> None:
+        box, wire = self.wire.box, self.wire
+        slot = slot_of(box, number)
+        head, buffer = box.heads[self.edge, slot], self.buffers[slot]
+        count, dense = int(head[layout.H_COUNT]), int(head[layout.H_DENSE])
+        words = buffer[:HEAD_BYTES].view(np.int64)
+        words[HEAD] = head[HEAD]
+        words[layout.H_NUMBER] = number
+        places, values, n_bytes = _parts(wire, buffer, count, dense)
+        places[:] = box.places[self.edge, slot, :count]
+        values[:count] = box.values[self.edge, slot, :count]
+        first = box.places.shape[2]
+        values[count:] = box.values[self.edge, slot, first : first + dense]
+        words[UNDER_WAY : UNDER_WAY + 1].view(np.float64)[0] = self.line.send(n_bytes)
+        self.requests[slot] = wire.comm.Isend(buffer[:n_bytes], dest=self.other, tag=0)
+        self.sent = number
+        self.count(wire.kinds[self.edge], n_bytes)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether all that was posted is taken."""
+        requests = (request for request in self.requests if request is not None)
+        all_taken = self.counter(layout.M_POSTED) == self.counter(layout.M_TAKEN)
+        return all_taken and all(request.Test() for request in requests)
+
+    def close(self) -> None:
+        """Expect no TAKEN any more."""
+        _take_back(self.coming)
+
+
+class Incoming(_End):
+    """An edge's end where it is read."""
+
+    def __init__(self, wire: Wire, edge: int, sender: int) -> None:
+        super().__init__(wire, edge, sender, wire.network.between(wire.me, sender))
+        self.come = 0  # messages that MPI has brought
+        self.told = 0  # TAKEN, as the sender has been told
+        self.buffers = np.zeros((self.queue, wire.message_bytes), np.uint8)
+        self.requests = [self.receive(buffer, 0) for buffer in self.buffers]
+        self.due: list[float] = [0.0] * self.queue
+        self.taken = np.zeros(TAKEN_BYTES, np.uint8)
+        self.telling: Any = None
+
+    def poll(self) -> bool:
+        """Deliver what has come, and tell what has been taken."""
+        moved = False
+        while self.come - self._arrived < self.queue:  # else all buffers wait to be delivered
+            slot = self.come % self.queue
+            if not self.requests[slot].Test():
+                break
+            words = self.buffers[slot][:HEAD_BYTES].view(np.int64)
+            under_way = words[UNDER_WAY : UNDER_WAY + 1].view(np.float64)[0]
+            self.due[slot] = time.monotonic() + float(under_way)
+            self.come += 1
+        while (
+            self._arrived < self.come and self.due[self._arrived % self.queue] <= time.monotonic()
+        ):
+            self._deliver(self._arrived % self.queue)
+            moved = True
+        taken = self.counter(layout.M_TAKEN)
+        if taken > self.told and (self.telling is None or self.telling.Test()):
+            self._tell(taken)
+            moved = True
+        return moved
+
+    @property
+    def _arrived(self) -> int:
+        return self.counter(layout.M_ARRIVED)
+
+    def _deliver(self, slot: int) -> None:
+        box, buffer = self.wire.box, self.buffers[slot]
+        words = buffer[:HEAD_BYTES].view(np.int64)
+        count, dense = int(words[layout.H_COUNT]), int(words[layout.H_DENSE])
+        places, values, _ = _parts(self.wire, buffer, count, dense)
+        box.places[self.edge, slot, :count] = places
+        box.values[self.edge, slot, :count] = values[:count]
+        first = box.places.shape[2]
+        box.values[self.edge, slot, first : first + dense] = values[count:]
+        rest = slice(layout.H_NUMBER + 1, HEAD.stop)
+        box.heads[self.edge, slot, rest] = words[rest]
+        self.requests[slot] = self.receive(buffer, 0)
+        mailbox.deliver_next(box, self.edge)
+
+    def _tell(self, taken: int) -> None:
+        self.taken[:8].view(np.int64)[0] = taken
+        self.taken[8:].view(np.float64)[0] = self.line.send(TAKEN_BYTES)
+        self.telling = self.wire.comm.Isend(self.taken, dest=self.other, tag=1)
+        self.told = taken
+        self.count(CONTROL, TAKEN_BYTES)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether all that has come is taken, and the sender told."""
+        all_taken = self.come == self.counter(layout.M_TAKEN) == self.told
+        return all_taken and (self.telling is None or bool(self.telling.Test()))
+
+    def close(self) -> None:
+        """Expect no messages any more."""
+        for request in self.requests:
+            _take_back(request)
+
+
+def _parts(
+    wire: Wire, buffer: np.ndarray, count: int, dense: int
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Places and values in a buffer, and where they end."""
+    first = HEAD_BYTES + count * wire.places.itemsize
+    begin = _padded(first)
+    end = begin + (count + dense) * wire.values.itemsize
+    return buffer[HEAD_BYTES:first].view(wire.places), buffer[begin:end].view(wire.values), end
+
+
+def _take_back(request: Any) -> None:
+    """Cancel a receive that nothing will come for."""
+    request.Cancel()
+    request.Wait()  # which does not block after a cancel

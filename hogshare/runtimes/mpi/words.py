@@ -1,0 +1,71 @@
+"""What machines report to the owner of the global vector, and what it decides: words of numbers."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hogshare.kernels import layout
+
+# rounds of vectors: why a machine has sent an offer
+IN_PASSING = 0  # while its workers go on
+AT_BEGIN = 1  # before they begin
+AT_REST = 2  # while they rest between two epochs
+AT_END = 3  # when they have ended
+
+# rounds of decisions
+GO_ON = 1  # with the next epoch, or not: the stop word says
+STOP_NOW = 2  # somebody has stopped in the middle of an epoch
+
+
+class Report(NamedTuple):
+    """What a machine tells of its epochs.
+
+    epochs : that are over
+    stop : its stop word
+    sums : float64[3 * n_columns], of the last epoch that is over
+    """
+
+    epochs: int
+    stop: int
+    sums: np.ndarray
+
+    def words(self) -> np.ndarray:
+        """As they are sent."""
+        return np.concatenate([[self.epochs, self.stop], self.sums])
+
+    @classmethod
+    def of(cls, words: np.ndarray) -> Report:
+        """From what was sent; a copy."""
+        return cls(int(words[0]), int(words[1]), words[2:].copy())
+
+
+class Decision(NamedTuple):
+    """What the owner has decided for all machines.
+
+    stop : why the run ends; RUNNING: it goes on
+    epochs : that are over
+    loss : mean of the last one
+    columns : float64[N_COLUMN_FIELDS, n_columns], as of `layout`
+    """
+
+    stop: int
+    epochs: int
+    loss: float
+    columns: np.ndarray
+
+    def words(self) -> np.ndarray:
+        """As they are sent."""
+        return np.concatenate([[self.stop, self.epochs, self.loss], self.columns.reshape(-1)])
+
+    @classmethod
+    def of(cls, words: np.ndarray) -> Decision:
+        """From what was sent; a copy."""
+        columns = words[3:].copy().reshape(layout.N_COLUMN_FIELDS, -1)
+        return cls(int(words[0]), int(words[1]), float(words[2]), columns)
+
+
+def most_words(n_columns: int) -> int:
+    """Numbers of the longest of both."""
+    return 3 + layout.N_COLUMN_FIELDS * n_columns
