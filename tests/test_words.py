@@ -144,7 +144,7 @@ def test_auto_goes_by_the_problem_and_the_start(problem):
         ({"stop": np.nan}, ValueError, "no number of epochs"),
         ({"stop": True}, TypeError, r"a number of epochs, or a Stop.*got True\."),
         ({"stop": "3"}, TypeError, "got '3'"),
-        ({"rule": "saag"}, ValueError, r"'sgd', 'sdca' or 'saga'.*Did you mean 'saga'\?"),
+        ({"rule": "saag"}, ValueError, r"'sgd', 'sdca', 'saga' or 'adam'.*Did you mean 'saga'\?"),
         ({"rule": Stop}, TypeError, "rule must be.*got the class Stop"),
         ({"rule": StepSize()}, TypeError, "got an object of type StepSize"),
         ({"plane": "mastr"}, ValueError, "'master' or 'replicas'.*Did you mean 'master'"),

@@ -81,7 +81,7 @@ class AsyncContext:
     ...     points = ac.parallelize(X, y, partitions=4)
     ...     for k in range(200):
     ...         w_br = ac.broadcast(w)
-    ...         points.sample(0.2).map(gradient, w_br).reduce(add)
+    ...         asked = points.sample(0.2).map(gradient, w_br).reduce(add)
     ...         while ac.has_next():
     ...             result = ac.collect()
     ...             w = w - 0.2 * result.value / result.n_samples
