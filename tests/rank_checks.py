@@ -259,8 +259,8 @@ def check_errors_of_one_rank_reach_all():
     )
     assert text is not None and "of the last rank" in text
     squares = problems.linear(X, Y.astype(float), loss="squared_error")
-    text = refused(ValueError, lambda: solve(squares, runtime=ALL, step=1e30, stop=5))
-    assert "overflow" in text and on_all(text)
+    text = refused(ValueError, lambda: solve(squares, runtime=ALL, step=1e300, stop=5))
+    assert text is not None and "overflow" in text and on_all(text)
 
 
 def check_bad_settings_on_all():
