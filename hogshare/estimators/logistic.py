@@ -154,7 +154,7 @@ class LogisticRegression(Exporting, KnownParameters, _LogisticRegression):
     n_features_in_ : int
         Number of features seen during `fit`.
 
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of features seen during `fit`, where `X` has names that are all strings.
 
     solver_ : str

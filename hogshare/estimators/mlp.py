@@ -136,7 +136,7 @@ class MLPClassifier(Network, _MLPClassifier):
     n_features_in_ : int
         Number of features seen during `fit`.
 
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of features seen during `fit`, where `X` has names that are all strings.
 
     n_iter_ : int
@@ -417,7 +417,7 @@ class MLPRegressor(Network, _MLPRegressor):
     n_features_in_ : int
         Number of features seen during `fit`.
 
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of features seen during `fit`, where `X` has names that are all strings.
 
     n_iter_ : int

@@ -376,7 +376,7 @@ class Ridge(RidgeMixin, _Ridge):
     n_features_in_ : int
         Number of features seen during `fit`.
 
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of features seen during `fit`, where `X` has names that are all strings.
 
     report_ : Report, list of Report or SolverReport
@@ -547,7 +547,7 @@ class RidgeClassifier(RidgeMixin, _RidgeClassifier):
     n_features_in_ : int
         Number of features seen during `fit`.
 
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of features seen during `fit`, where `X` has names that are all strings.
 
     report_ : Report, list of Report or SolverReport
