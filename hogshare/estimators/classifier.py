@@ -10,6 +10,7 @@ from sklearn.linear_model import SGDClassifier as _SGDClassifier
 from hogshare.estimators.common import LEARNING_RATES
 from hogshare.estimators.parameters import always_checked
 from hogshare.estimators.passes import ClassifierPass
+from hogshare.estimators.ranks import with_all_ranks
 from hogshare.estimators.told import told
 from hogshare.estimators.workers import WORKER_CONSTRAINTS
 
@@ -252,6 +253,7 @@ class SGDClassifier(ClassifierPass, _SGDClassifier):
 
     @_fit_context(prefer_skip_nested_validation=True)
     @told
+    @with_all_ranks
     def fit(
         self,
         X: Any,
@@ -295,6 +297,7 @@ class SGDClassifier(ClassifierPass, _SGDClassifier):
     @always_checked
     @_fit_context(prefer_skip_nested_validation=True)
     @told
+    @with_all_ranks
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
     ) -> SGDClassifier:

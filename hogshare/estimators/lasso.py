@@ -17,6 +17,7 @@ from hogshare.engine.stops import Stop
 from hogshare.estimators.elsewhere import report_of
 from hogshare.estimators.exporting import Exporting
 from hogshare.estimators.parameters import KnownParameters
+from hogshare.estimators.ranks import with_all_ranks
 from hogshare.estimators.squares import Squares, fit_targets, solver_names
 from hogshare.estimators.told import told
 from hogshare.estimators.workers import (
@@ -205,6 +206,7 @@ class ElasticNet(Exporting, KnownParameters, _ElasticNet):
 
     @_fit_context(prefer_skip_nested_validation=True)
     @told
+    @with_all_ranks
     def fit(self, X: Any, y: Any, sample_weight: Any = None, check_input: bool = True) -> Any:
         """Fit the model.
 

@@ -11,6 +11,7 @@ from sklearn.utils.metaestimators import available_if
 
 from hogshare.estimators.network import NETWORK_CONSTRAINTS, Network
 from hogshare.estimators.parameters import always_checked
+from hogshare.estimators.ranks import with_all_ranks
 from hogshare.estimators.told import told
 
 
@@ -243,6 +244,7 @@ class MLPClassifier(Network, _MLPClassifier):
 
     @_fit_context(prefer_skip_nested_validation=True)
     @told
+    @with_all_ranks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MLPClassifier:
         """Train the network.
 
@@ -268,6 +270,7 @@ class MLPClassifier(Network, _MLPClassifier):
     @always_checked
     @_fit_context(prefer_skip_nested_validation=True)
     @told
+    @with_all_ranks
     def partial_fit(
         self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None
     ) -> MLPClassifier:
@@ -526,6 +529,7 @@ class MLPRegressor(Network, _MLPRegressor):
 
     @_fit_context(prefer_skip_nested_validation=True)
     @told
+    @with_all_ranks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MLPRegressor:
         """Train the network.
 
@@ -551,6 +555,7 @@ class MLPRegressor(Network, _MLPRegressor):
     @always_checked
     @_fit_context(prefer_skip_nested_validation=True)
     @told
+    @with_all_ranks
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> MLPRegressor:
         """Train for one epoch on some rows.
 

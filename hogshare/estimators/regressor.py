@@ -11,6 +11,7 @@ from sklearn.linear_model import SGDRegressor as _SGDRegressor
 from hogshare.estimators.common import LEARNING_RATES
 from hogshare.estimators.parameters import always_checked
 from hogshare.estimators.passes import RegressorPass
+from hogshare.estimators.ranks import with_all_ranks
 from hogshare.estimators.told import told
 from hogshare.estimators.workers import WORKER_CONSTRAINTS
 
@@ -236,6 +237,7 @@ class SGDRegressor(RegressorPass, _SGDRegressor):
 
     @_fit_context(prefer_skip_nested_validation=True)
     @told
+    @with_all_ranks
     def fit(
         self,
         X: Any,
@@ -284,6 +286,7 @@ class SGDRegressor(RegressorPass, _SGDRegressor):
     @always_checked
     @_fit_context(prefer_skip_nested_validation=True)
     @told
+    @with_all_ranks
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> SGDRegressor:
         """Go on for one epoch on the given rows.
 

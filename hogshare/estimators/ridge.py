@@ -25,6 +25,7 @@ from hogshare.estimators.conjugate import by_conjugate_gradients, gradient_at, m
 from hogshare.estimators.elsewhere import report_of
 from hogshare.estimators.exporting import Exporting
 from hogshare.estimators.parameters import KnownParameters
+from hogshare.estimators.ranks import with_all_ranks
 from hogshare.estimators.squares import Squares, fit_targets, solver_names, zeros
 from hogshare.estimators.told import told
 from hogshare.estimators.workers import (
@@ -439,6 +440,7 @@ class Ridge(RidgeMixin, _Ridge):
 
     @_fit_context(prefer_skip_nested_validation=True)
     @told
+    @with_all_ranks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Ridge:
         """Fit the model.
 
@@ -607,6 +609,7 @@ class RidgeClassifier(RidgeMixin, _RidgeClassifier):
 
     @_fit_context(prefer_skip_nested_validation=True)
     @told
+    @with_all_ranks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RidgeClassifier:
         """Fit the model.
 

@@ -17,6 +17,7 @@ from hogshare.engine.stops import Stop
 from hogshare.estimators.elsewhere import report_of
 from hogshare.estimators.exporting import Exporting
 from hogshare.estimators.parameters import KnownParameters
+from hogshare.estimators.ranks import with_all_ranks
 from hogshare.estimators.told import told
 from hogshare.estimators.workers import WORKER_CONSTRAINTS, plane_of
 from hogshare.kernels.topics import topics_bound
@@ -221,6 +222,7 @@ class LatentDirichletAllocation(Exporting, KnownParameters, _LatentDirichletAllo
 
     @_fit_context(prefer_skip_nested_validation=True)
     @told
+    @with_all_ranks
     def fit(self, X: Any, y: Any = None) -> LatentDirichletAllocation:
         """Learn the topics.
 
@@ -253,6 +255,7 @@ class LatentDirichletAllocation(Exporting, KnownParameters, _LatentDirichletAllo
 
     @_fit_context(prefer_skip_nested_validation=True)
     @told
+    @with_all_ranks
     def partial_fit(self, X: Any, y: Any = None) -> LatentDirichletAllocation:
         """Go on with some documents, once, in batches.
 

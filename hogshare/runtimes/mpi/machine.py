@@ -162,16 +162,26 @@ def accept(offered: dict[str, Any]) -> Arena:
     OSError
         If the system forbids it.
     """
-    path = f"/proc/{offered['process']}/fd/{offered['number']}"
-    try:
-        number = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    except OSError as error:
-        raise OSError(
-            error.errno,
-            f"The memory of a rank's process {offered['process']} cannot be opened ({error}): "
-            "ranks of one machine have to be of one user, and in one container",
-        ) from error
+    number = opened(offered["process"], offered["number"])
     try:
         return Arena.attach(number, offered["layout"])
     finally:
         os.close(number)
+
+
+def opened(process: int, number: int) -> int:
+    """A descriptor for what another rank's process has open under a number.
+
+    Raises
+    ------
+    OSError
+        If the system forbids it.
+    """
+    try:
+        return os.open(f"/proc/{process}/fd/{number}", os.O_RDWR | os.O_CLOEXEC)
+    except OSError as error:
+        raise OSError(
+            error.errno,
+            f"The memory of a rank's process {process} cannot be opened ({error}): ranks of one "
+            "machine have to be of one user, and in one container",
+        ) from error
