@@ -123,8 +123,8 @@ class MatrixFactorization(KnownParameters, BaseEstimator):
     barrier : Barrier, callable or str, default=None
         When a worker may go on after a block of ratings; see `hogshare.barriers`.
 
-    runtime : {"auto", "caller", "threads", "processes"}, default="auto"
-        Who runs the workers.
+    runtime : {"auto", "caller", "threads", "processes", "mpi"} or Runtime, default="auto"
+        Who runs the workers. "mpi": ranks, each of which gives rows of its own (`hogshare.MPI`).
 
     Attributes
     ----------

@@ -110,7 +110,7 @@ class ElasticNet(Exporting, KnownParameters, _ElasticNet):
         `PBSP`, `PSSP`, `Fraction`, `Throttled`, one of these in words ("bsp", "ssp:4"), or a
         function ``(table, me) -> bool``; see `hogshare.barriers`. One worker alone never waits.
 
-    runtime : {"auto", "caller", "threads", "processes"}, default="auto"
+    runtime : {"auto", "caller", "threads", "processes", "mpi"} or Runtime, default="auto"
         Who runs the workers. With "auto" they are left out where coordinate descent is ahead, and
         it finishes the fit where they foresee that `max_iter` epochs will not do.
 

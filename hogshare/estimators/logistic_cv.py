@@ -95,7 +95,7 @@ class LogisticRegressionCV(Exporting, KnownParameters, _LogisticRegressionCV):
     barrier : Barrier, callable or str, default=None
         As in `LogisticRegression`.
 
-    runtime : {"auto", "caller", "threads", "processes"}, default="auto"
+    runtime : {"auto", "caller", "threads", "processes", "mpi"} or Runtime, default="auto"
         Who runs the workers; see `n_jobs`.
 
     Attributes

@@ -105,8 +105,8 @@ class MLPClassifier(Network, _MLPClassifier):
     barrier : Barrier, callable or str, default=None
         When a worker may go on after a mini-batch; see `LogisticRegression`.
 
-    runtime : {"auto", "caller", "threads", "processes"}, default="auto"
-        Who runs the workers.
+    runtime : {"auto", "caller", "threads", "processes", "mpi"} or Runtime, default="auto"
+        Who runs the workers. "mpi": ranks, each of which gives rows of its own (`hogshare.MPI`).
 
     Attributes
     ----------
@@ -391,8 +391,8 @@ class MLPRegressor(Network, _MLPRegressor):
     barrier : Barrier, callable or str, default=None
         When a worker may go on after a mini-batch; see `LogisticRegression`.
 
-    runtime : {"auto", "caller", "threads", "processes"}, default="auto"
-        Who runs the workers.
+    runtime : {"auto", "caller", "threads", "processes", "mpi"} or Runtime, default="auto"
+        Who runs the workers. "mpi": ranks, each of which gives rows of its own (`hogshare.MPI`).
 
     Attributes
     ----------

@@ -74,7 +74,7 @@ class Fit:
         named = f"{type(estimator).__name__}.{self.method.__name__}"
         return said | given.others(self.arguments) | {"the method": named, "its rows": rows}
 
-    def shard(self) -> Shard:
+    def shard(self, place: int, of: int) -> Shard:
         """The rows that this process gives."""
         return given.shard_of(self.arguments)
 

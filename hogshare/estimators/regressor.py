@@ -111,9 +111,9 @@ class SGDRegressor(RegressorPass, _SGDRegressor):
         `PBSP`, `PSSP`, `Fraction`, `Throttled`, one of these in words ("bsp", "ssp:4"), or a
         function ``(table, me) -> bool``; see `hogshare.barriers`. One worker alone never waits.
 
-    runtime : {"auto", "caller", "threads", "processes"}, default="auto"
+    runtime : {"auto", "caller", "threads", "processes", "mpi"} or Runtime, default="auto"
         Who runs the workers. "auto" takes threads, or processes if the rows come from
-        `hogshare.share`.
+        `hogshare.share`. "mpi": ranks, each of which gives rows of its own (`hogshare.MPI`).
 
     Attributes
     ----------

@@ -356,8 +356,8 @@ class Ridge(RidgeMixin, _Ridge):
         `PBSP`, `PSSP`, `Fraction`, `Throttled`, one of these in words ("bsp", "ssp:4"), or a
         function ``(table, me) -> bool``; see `hogshare.barriers`. One worker alone never waits.
 
-    runtime : {"auto", "caller", "threads", "processes"}, default="auto"
-        Who runs the workers.
+    runtime : {"auto", "caller", "threads", "processes", "mpi"} or Runtime, default="auto"
+        Who runs the workers. "mpi": ranks, each of which gives rows of its own (`hogshare.MPI`).
 
     Attributes
     ----------
@@ -526,8 +526,8 @@ class RidgeClassifier(RidgeMixin, _RidgeClassifier):
         `PBSP`, `PSSP`, `Fraction`, `Throttled`, one of these in words ("bsp", "ssp:4"), or a
         function ``(table, me) -> bool``; see `hogshare.barriers`. One worker alone never waits.
 
-    runtime : {"auto", "caller", "threads", "processes"}, default="auto"
-        Who runs the workers.
+    runtime : {"auto", "caller", "threads", "processes", "mpi"} or Runtime, default="auto"
+        Who runs the workers. "mpi": ranks, each of which gives rows of its own (`hogshare.MPI`).
 
     Attributes
     ----------

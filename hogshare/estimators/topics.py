@@ -105,8 +105,8 @@ class LatentDirichletAllocation(Exporting, KnownParameters, _LatentDirichletAllo
     barrier : Barrier, callable or str, default=None
         When a worker may go on after a batch; see `LogisticRegression`.
 
-    runtime : {"auto", "caller", "threads", "processes"}, default="auto"
-        Who runs the workers.
+    runtime : {"auto", "caller", "threads", "processes", "mpi"} or Runtime, default="auto"
+        Who runs the workers. "mpi": ranks, each of which gives rows of its own (`hogshare.MPI`).
 
     Attributes
     ----------

@@ -85,8 +85,8 @@ class Led(Protocol):
         """What it is made by, which has to be the same in all processes."""
         ...
 
-    def shard(self) -> Shard:
-        """What this process has."""
+    def shard(self, place: int, of: int) -> Shard:
+        """What this process has, which is in this place of so many."""
         ...
 
     def made(
@@ -108,6 +108,10 @@ class Joint(Runtime):
 
     def make(self, making: Making) -> Any:
         """Make a call together with the other processes; its report, the same in all of them."""
+        raise NotImplementedError
+
+    def place(self) -> tuple[int, int]:
+        """Which of the processes this one is, and how many there are."""
         raise NotImplementedError
 
     def lead(self, led: Led) -> Any:

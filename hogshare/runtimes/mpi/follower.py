@@ -35,6 +35,7 @@ def follow(call: Call, machine: Machine, attach: Callable[[dict[str, Any]], Sess
     """
     leader = machine.leader
     session: Session | None = None
+    mine = range(0)
     while True:
         letter = call.take(leader, ATTACH, RUN, REPORT)
         assert letter is not None
@@ -42,12 +43,14 @@ def follow(call: Call, machine: Machine, attach: Callable[[dict[str, Any]], Sess
             return letter.content
         if letter.kind == ATTACH:
             session = attach(letter.content)
-            session.worker(machine.workers_of(call.talk.rank).start).prepare()
+            mine = machine.dealt(session.settings.n_workers).workers_of(call.talk.rank)
+            if mine:
+                session.worker(mine.start).prepare()
             call.post(leader, READY)
         else:
             assert session is not None
             with one_thread_each(session):
-                _run(call, session, machine.workers_of(call.talk.rank))
+                _run(call, session, mine)
             call.post(leader, RAN)
 
 

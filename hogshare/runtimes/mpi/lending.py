@@ -54,6 +54,8 @@ class LendingLeader(Leader):
 
     def prepare(self, session: Session) -> None:
         """Compile, and hand the run to the others; they wait, and load what is compiled."""
+        dealt = self.machine.dealt(session.settings.n_workers)
+        self.mine = dealt.workers_of(dealt.leader)
         session.worker(0).prepare()
         self.lending.pack(session)
         numbers, handed = self.lending.handed(session)

@@ -8,6 +8,7 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from hogshare import ranges
@@ -23,6 +24,7 @@ from hogshare.runtimes.mpi.talk import Talk, opened
 from hogshare.runtimes.mpi.uniting import alike, united, whole
 
 ROWS = ("shard", "all")
+NOTHING_SAID: Mapping[str, str] = MappingProxyType({})
 HERE, GIVEN, AGREED, COUNTED = "here", "given", "agreed", "counted"
 
 _talks: dict[int, Talk] = {}  # of the communicators that calls were made on, by MPI's handle
@@ -115,7 +117,7 @@ class MPI(Joint):
         with Call(talk, number) as call:
             self._meet(call)
             problem = agreement.of_problem(making.problem, whole=self.rows == "all")
-            here = self._settle(call, making.said() | problem, making.n_workers)
+            here = self._settle(call, making.said(), making.n_workers, problem)
             if self.rows == "shard":
                 making = united(call, here, making)
             if talk.rank != here.leader:
@@ -123,6 +125,11 @@ class MPI(Joint):
             report = making.by(Leader(call, here), here.n_workers)
             call.post_all(REPORT, report)
             return report
+
+    def place(self) -> tuple[int, int]:
+        """Which rank calls, and how many there are."""
+        comm = library().COMM_WORLD if self.comm is None else self.comm
+        return comm.Get_rank(), comm.Get_size()
 
     def lead(self, led: Led) -> Any:
         """Have rank 0 make something with the workers of all ranks, out of what each has.
@@ -137,14 +144,14 @@ class MPI(Joint):
         comm = library().COMM_WORLD if self.comm is None else self.comm
         if comm.Get_size() == 1:
             runtime = "caller" if usable_workers(led.n_workers) == 1 else "threads"
-            shard = led.shard()
+            shard = led.shard(0, 1)
             return led.made(runtime, led.n_workers, [shard.facts], shard.arrays)
         talk, number = self._talk(comm)
         with Call(talk, number) as call:
             self._meet(call)
             here = self._settle(call, led.said(), led.n_workers)
             gathered = whole if self.rows == "shard" else alike
-            facts, arrays = gathered(call, here, led.shard())
+            facts, arrays = gathered(call, here, led.shard(talk.rank, talk.size))
             if talk.rank != here.leader:
                 return follow(call, here, borrowed)
             made = led.made(LendingLeader(call, here), here.n_workers, facts, arrays)
@@ -186,7 +193,11 @@ class MPI(Joint):
                 )
 
     def _settle(
-        self, call: Call, said: Mapping[str, Any], n_workers: int | None
+        self,
+        call: Call,
+        said: Mapping[str, Any],
+        n_workers: int | None,
+        problem: Mapping[str, str] = NOTHING_SAID,
     ) -> machine.Machine:
         """Settle that all make the same call, and who runs how many workers where.
 
@@ -196,7 +207,8 @@ class MPI(Joint):
             If they do not.
         """
         words = {name: agreement.told(value) for name, value in said.items()}
-        words |= agreement.versions() | {"rows of MPI": self.rows, "arena of MPI": str(self.arena)}
+        words |= agreement.versions()
+        words |= {"rows of MPI": self.rows, "arena of MPI": str(self.arena), **problem}
         given = call.gather(GIVEN, (words, machine.seat(n_workers)))
         if given is not None and (sentence := agreement.difference([one for one, _ in given])):
             raise agreement.RanksDiffer(sentence)
