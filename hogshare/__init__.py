@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from hogshare.report import Report
     from hogshare.rules import SAGA, SDCA, SGD, Adam, Rule
     from hogshare.rules.steps import StepSize
+    from hogshare.runtimes.mpi.dealing import shard
     from hogshare.runtimes.mpi.runtime import MPI
     from hogshare.saving import load, save
     from hogshare.shm.sharing import share
@@ -113,6 +114,7 @@ _PLACES = {
     "saga_rounds": "solvers",
     "save": "saving",
     "sgd_rounds": "solvers",
+    "shard": "runtimes.mpi.dealing",
     "share": "shm.sharing",
     "simulation": "simulation",
     "solve": "solvers",
@@ -173,6 +175,7 @@ __all__ = [
     "saga_rounds",
     "save",
     "sgd_rounds",
+    "shard",
     "share",
     "simulation",
     "solve",

@@ -11,7 +11,7 @@ import io
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 
@@ -81,7 +81,8 @@ class IndexBeyond(ValueError):
 
     def __init__(self, place: str, index: int, n_features: int, said: str = "n_features") -> None:
         super().__init__(f"{place}: index {index} is beyond the {n_features:,} columns of {said}")
-        self.place, self.index, self.n_features = place, index, n_features
+        self.told = place, index, n_features
+        self.place, self.index, self.n_features = self.told
 
 
 def guess_base(first: int, last: int, n_features: int | None) -> tuple[bool, str]:
@@ -245,34 +246,77 @@ def read(
         If the last line of plain text has no end.
     """
     parts = Parts(source, n_features, dtype, zero_based, leave_out, finite)
-    data, y, ends = Growing(dtype), Growing(np.float64), Growing(np.int64)
+    return whole(source.name, gather(parts), n_features, zero_based)
+
+
+class Gathered(NamedTuple):
+    """Rows of a text whose columns are not settled: of a text with parts, those of one.
+
+    data, columns : of all rows, one after the other; columns are the text's indices, less 1 where
+        it was said that they begin at 1
+    lengths : of the rows
+    y : float64
+    some : whether there was any text
+    beyond : what is wrong with an index, if any index is 0
+    """
+
+    data: np.ndarray
+    columns: np.ndarray
+    lengths: np.ndarray
+    y: np.ndarray
+    some: bool
+    beyond: IndexBeyond | None
+
+
+def gather(parts: Parts) -> Gathered:
+    """All rows of a text, or of a section of one.
+
+    Raises
+    ------
+    IndexZero, IndexBeyond, ValueError
+        As `read`.
+    """
+    data, y, lengths = Growing(parts.dtype), Growing(np.float64), Growing(np.int64)
     indices = Growing(np.int32)
     part = None
     for part in parts:
         if part.indices.dtype != indices.dtype:
             indices = _of_dtype(indices, part.indices.dtype)
-        ends.add(part.indptr[1:].astype(np.int64) + len(data))
+        lengths.add(np.diff(part.indptr).astype(np.int64))
         for grown, more in ((data, part.data), (indices, part.indices), (y, part.y)):
             grown.add(more)
-    if part is None:
-        raise ValueError(f"{source.name}: the file is empty")
-    if not len(ends):
-        raise ValueError(f"{source.name}: the file has no rows")
-    columns = indices.taken()
+    taken = data.taken(), indices.taken(), lengths.taken(), y.taken()
+    return Gathered(*taken, part is not None, parts.beyond)
+
+
+def whole(name: str, rows: Gathered, n_features: int | None, zero_based: ZeroBased) -> Text:
+    """A text, of all its rows: where indices begin, and how many columns there are.
+
+    Raises
+    ------
+    IndexBeyond, ValueError
+        As `read`.
+    """
+    if not rows.some:
+        raise ValueError(f"{name}: the file is empty")
+    if not len(rows.lengths):
+        raise ValueError(f"{name}: the file has no rows")
+    columns = rows.columns
+    one_based = zero_based != "auto" and not zero_based
     first, known, guess = None, None, CERTAIN
     if len(columns):
-        first, known = int(columns.min()) + parts.one_based, not parts.one_based
+        first, known = int(columns.min()) + one_based, not one_based
         if zero_based == "auto":
             known, guess = guess_base(first, int(columns.max()), n_features)
-            if known and parts.beyond:
-                raise parts.beyond
+            if known and rows.beyond:
+                raise rows.beyond
             if not known:
-                columns -= 1
+                columns = columns - 1
     if n_features is None:
         n_features = int(columns.max()) + 1 if len(columns) else 1
-        _check_columns(source.name, n_features, len(columns))
-    indptr = np.concatenate([[0], ends.taken()])
-    return _text((data.taken(), columns, indptr), n_features, y.taken(), known, guess, first)
+        _check_columns(name, n_features, len(columns))
+    indptr = np.concatenate([[0], np.cumsum(rows.lengths)])
+    return _text((rows.data, columns, indptr), n_features, rows.y, known, guess, first)
 
 
 def of_part(part: Part, n_features: int, zero_based: bool) -> Text:

@@ -97,8 +97,8 @@ class Rows:
     table: csvtext.Table | None = None
 
 
-def read(source: Source, wanted: Wanted) -> Rows:
-    """Read all rows of a source.
+def read(source: Source, wanted: Wanted, gathered: libsvm.Gathered | None = None) -> Rows:
+    """Read all rows of a source, or of LIBSVM text take those that have been `gathered`.
 
     Raises
     ------
@@ -108,10 +108,9 @@ def read(source: Source, wanted: Wanted) -> Rows:
     kind = wanted.kind or sniffing.kind_of(source)
     refuse_elsewhere(source.name, kind, wanted)
     if kind == "libsvm":
-        text = libsvm.read(
-            *(source, wanted.n_features, wanted.dtype, wanted.zero_based),
-            *(wanted.leave_out, wanted.finite),
-        )
+        if gathered is None:
+            gathered = libsvm.gather(parts_of(source, wanted))
+        text = libsvm.whole(source.name, gathered, wanted.n_features, wanted.zero_based)
         return Rows(_csr(source.name, *text.parts, text.shape), text.y, kind, text=text)
     if kind == "csv":
         table = _table(source, wanted)
@@ -120,6 +119,14 @@ def read(source: Source, wanted: Wanted) -> Rows:
     if wanted.finite:
         _check_finite(source.name, X)
     return Rows(X, y, kind)
+
+
+def parts_of(source: Source, wanted: Wanted, now: bool = False) -> libsvm.Parts:
+    """The rows of LIBSVM text, part by part."""
+    return libsvm.Parts(
+        *(source, wanted.n_features, wanted.dtype, wanted.zero_based),
+        *(wanted.leave_out, wanted.finite, now),
+    )
 
 
 def iterate(source: Source, wanted: Wanted) -> Iterator[Rows]:
@@ -136,11 +143,7 @@ def iterate(source: Source, wanted: Wanted) -> Iterator[Rows]:
     refuse_elsewhere(source.name, kind, wanted)
     some = False
     if kind == "libsvm" and wanted.zero_based != "auto" and wanted.n_features is not None:
-        parts = libsvm.Parts(
-            *(source, wanted.n_features, wanted.dtype, wanted.zero_based),
-            *(wanted.leave_out, wanted.finite, True),
-        )
-        for part in parts:
+        for part in parts_of(source, wanted, now=True):
             text = libsvm.of_part(part, wanted.n_features, bool(wanted.zero_based))
             if not text.shape[0]:
                 continue  # comments and blank lines

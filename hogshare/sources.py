@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import bz2
 import codecs
+import functools
 import gzip
 import io
 import lzma
@@ -18,7 +19,7 @@ import select
 import stat
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -267,6 +268,62 @@ class Source:
             self._raw.seek(0)
             return self._raw
         return _Again(first, self._raw)
+
+
+class Section(Source):
+    """One of several sections of a plain file of text, which have its lines between them.
+
+    A line is in the section in which it begins. So each reader of a large text has to read, and to
+    parse, its own part only.
+
+    Parameters
+    ----------
+    path : str or Path
+    place, of : int
+        Which section, from 0, of how many.
+    """
+
+    def __init__(self, path: str | Path, place: int, of: int) -> None:
+        super().__init__(path)
+        self._left = 0
+        if self.size is None or self.packed:
+            self.__exit__()
+            raise ValueError(f"{self.name}: only a plain file is read in sections")
+        begin, end = (self._line_from(self.size * k // of) for k in (place, place + 1))
+        self._raw.seek(begin)
+        self._left = end - begin
+        self._before = begin
+
+    def lines(self, now: bool = False) -> Iterator[Lines]:
+        """As of a source; lines are counted in the whole file."""
+        for lines in super().lines(now):
+            yield replace(lines, number=lines.number + self._lines_before)
+
+    @functools.cached_property
+    def _lines_before(self) -> int:
+        """Lines before this section; looked at once, in a pass over their bytes."""
+        count, at = 0, 0
+        with open(self.name, "rb") as file:
+            while at < self._before and (piece := file.read(min(PIECE, self._before - at))):
+                count, at = count + piece.count(b"\n"), at + len(piece)
+        return count
+
+    def _piece(self, n: int, now: bool) -> bytes:
+        piece = super()._piece(min(n, self._left), now) if self._left else b""
+        self._left -= len(piece)
+        return piece
+
+    def _line_from(self, offset: int) -> int:
+        """Where the first line begins that does so at an offset or later."""
+        if not offset:
+            return 0
+        self._raw.seek(offset - 1)
+        at = offset - 1
+        while piece := bytes(self._raw.read(PIECE)):
+            if (found := piece.find(b"\n")) >= 0:
+                return at + found + 1
+            at += len(piece)
+        return at
 
 
 @dataclass(frozen=True)

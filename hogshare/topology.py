@@ -429,7 +429,7 @@ class Gap(float):
     Attributes
     ----------
     by : str
-        "1 - sigma_2", or "1 - |lambda_2|" where the weights are not doubly stochastic.
+        ``1 - sigma_2``, or ``1 - |lambda_2|`` where the weights are not doubly stochastic.
     """
 
     by: str
@@ -446,7 +446,7 @@ def spectral_gap(weights: np.ndarray) -> Gap:
 
     ``1 - sigma_2`` of doubly stochastic weights, which bounds every round: the distance from the
     mean falls by at least that share. Of others ``1 - |lambda_2|``, which is the share in the long
-    run (``sigma_1`` may be above one there, FORMULAS of ASAP notwithstanding).
+    run (``sigma_1`` may be above one there).
 
     Parameters
     ----------

@@ -4,16 +4,39 @@ Every check is called on every rank, in one order. One that fails says so, and t
 """
 
 import json
+import pickle
 import sys
 import traceback
 import warnings
 
 import numpy as np
+import pandas as pd
+import scipy.sparse as sp
 from mpi4py import MPI as library
-from sklearn.datasets import load_breast_cancer
-from sklearn.preprocessing import scale
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler, scale
 
-from hogshare import BSP, MPI, SSP, Master, Plane, Shared, StepSize, Stop, problems, solve
+from hogshare import (
+    BSP,
+    MPI,
+    SSP,
+    LatentDirichletAllocation,
+    LogisticRegression,
+    Master,
+    MatrixFactorization,
+    MLPClassifier,
+    Plane,
+    Ridge,
+    SGDClassifier,
+    Shared,
+    StepSize,
+    Stop,
+    problems,
+    shard,
+    solve,
+)
 
 COMM = library.COMM_WORLD
 RANK, SIZE = COMM.rank, COMM.size
@@ -259,8 +282,8 @@ def check_errors_of_one_rank_reach_all():
     )
     assert text is not None and "of the last rank" in text
     squares = problems.linear(X, Y.astype(float), loss="squared_error")
-    text = refused(ValueError, lambda: solve(squares, runtime=ALL, step=1e30, stop=5))
-    assert "overflow" in text and on_all(text)
+    text = refused(ValueError, lambda: solve(squares, runtime=ALL, step=1e300, stop=5))
+    assert text is not None and "overflow" in text and on_all(text)
 
 
 def check_bad_settings_on_all():
@@ -302,6 +325,104 @@ def check_checkpoints():
         ValueError, lambda: solve(PROBLEM, stop=6, resume=str(file), **{**run, "seed": 1})
     )
     assert "seed" in text
+
+
+# -- estimators: each rank gives its rows
+
+NAMES = np.where(Y == 1, "good", "bad")
+SORTED = np.argsort(Y, kind="stable")  # so that parts lack a class
+HAS = SORTED[MINE]
+
+
+def alike(estimator):
+    """Whether an estimator came out the same on all ranks."""
+    return on_all(pickle.dumps([getattr(estimator, name) for name in ("coef_", "n_iter_")]))
+
+
+def check_estimators_are_those_of_all_rows():
+    """Behind BSP as by as many threads, with labels that no rank has all of."""
+    settings = {"barrier": "bsp", "random_state": 1, "class_weight": "balanced"}
+    kinds = {
+        SGDClassifier: {"loss": "log_loss", "early_stopping": True, **settings},
+        LogisticRegression: {"solver": "saga", "max_iter": 50, **settings},
+    }
+    for kind, given in kinds.items():
+        ours = kind(runtime=SHARDS, **given).fit(X[HAS], NAMES[HAS])
+        assert list(ours.classes_) == ["bad", "good"] and alike(ours)
+        runtime = "caller" if SIZE == 1 else "threads"
+        other = kind(runtime=runtime, n_jobs=SIZE, **given).fit(X[SORTED], NAMES[SORTED])
+        np.testing.assert_allclose(ours.coef_, other.coef_, rtol=1e-9)
+        assert ours.get_params()["runtime"] is SHARDS and ours.n_jobs is None
+
+
+def check_numbers_and_sparse_rows():
+    z = X @ np.arange(30.0)
+    for rows in (X, sp.csr_array(X), pd.DataFrame(X, columns=[f"c{k}" for k in range(30)])):
+        mine = rows.iloc[MINE] if hasattr(rows, "iloc") else rows[MINE]
+        ours = Ridge(runtime="mpi", random_state=0).fit(mine, z[MINE])
+        assert on_all(ours.coef_.tobytes())
+        assert ours.score(rows, z) > 0.999
+        assert hasattr(ours, "feature_names_in_") == hasattr(rows, "iloc")
+
+
+def check_partial_fit_goes_on():
+    ours = SGDClassifier(loss="log_loss", runtime="mpi", random_state=0)
+    for k in range(3):
+        ours.partial_fit(X[HAS], NAMES[HAS], classes=["bad", "good"])
+        assert ours.t_ == 1.0 + (k + 1) * len(X) and on_all(ours.coef_.tobytes())
+    assert ours.score(X, NAMES) > 0.9
+
+
+def check_a_shard_may_be_empty():
+    rows = HAS if SIZE == 1 or RANK != 1 else HAS[:0]
+    ours = LogisticRegression(runtime="mpi").fit(X[rows], NAMES[rows])
+    assert on_all(ours.coef_.tobytes()) and len(ours.classes_) == 2
+
+
+def check_networks_ratings_and_topics():
+    rows, labels = load_digits(return_X_y=True)
+    rows, labels = shard(rows / 16.0, labels)
+    network = MLPClassifier((20,), max_iter=30, tol=0.0, runtime="mpi", random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        network.fit(rows, labels)
+    assert on_all(network.coefs_[0].tobytes()) and network.score(rows, labels) > 0.8
+    assert on_all(tuple(network.loss_curve_)) and len(network.loss_curve_) == 30
+    users, items = (np.arange(600) * step % n for step, n in ((7, 23), (5, 11)))
+    ratings = (users % 3 + items % 2).astype(float)
+    mine = [f"u{k}" for k in shard(users)], shard(items), shard(ratings)
+    taste = MatrixFactorization(n_factors=2, runtime="mpi", random_state=0, max_iter=50).fit(*mine)
+    assert len(taste.users_) == 23 and on_all(taste.user_factors_.tobytes())
+    topics = LatentDirichletAllocation(
+        3, learning_method="online", max_iter=2, runtime="mpi", random_state=0
+    ).fit((16 * rows).astype(int))
+    assert on_all(topics.components_.tobytes())
+
+
+def check_what_does_not_fit_is_told_on_all():
+    def fitted(rows, **settings):
+        return lambda: LogisticRegression(runtime="mpi", **settings).fit(rows, NAMES[MINE])
+
+    gaps = X[MINE].copy()
+    gaps[0, 0] = np.nan if RANK == SIZE - 1 else 0.0
+    text = refused(ValueError, fitted(gaps))
+    assert "NaN" in text and on_all(text)
+    if SIZE > 1:
+        text = refused(ValueError, fitted(X[MINE][:, : 30 - (RANK == 1)]))
+        assert "(30,) on rank 0, and (29,) on rank 1" in text and on_all(text)
+        text = refused(ValueError, fitted(X[MINE], C=1.0 + RANK))
+        assert "C is 1.0 on rank 0, and 2.0 on rank 1" in text and on_all(text)
+        whole = LogisticRegression(runtime=ALL)
+        text = refused(ValueError, lambda: whole.fit(X + RANK, NAMES))
+        assert "not those of rank 0" in text and on_all(text)
+        assert not hasattr(whole, "coef_")
+
+
+def check_clone_and_pipeline():
+    model = make_pipeline(StandardScaler().fit(X), SGDClassifier(runtime=SHARDS, random_state=0))
+    # the scaler was fitted to all rows on every rank; within the pipeline it would see a part
+    model = clone(model[-1]).fit(model[0].transform(X[HAS]), NAMES[HAS])
+    assert alike(model) and model.score(scale(X), NAMES) > 0.9
 
 
 CHECKS = {name: thing for name, thing in list(globals().items()) if name.startswith("check_")}

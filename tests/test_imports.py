@@ -58,6 +58,7 @@ LEVELS = {
     "runtimes": 5,
     "solver_report": 5,
     "report": 6,
+    "checkup": 6,
     "tasks": 6,
     "solvers": 7,
     "estimators": 8,

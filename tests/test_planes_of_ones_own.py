@@ -208,7 +208,7 @@ def test_homes_send_messages(runtime, n_workers, whole):
     report = solve(make(), stop=20 * n_workers, trace=1, n_workers=n_workers, **settings)
     assert report.objective < 0.9 * report.trace.objective[0]
     sent, had = plane.counts
-    assert (sent > 20).all() and (had <= np.roll(sent, 1)).all()  # as they meet
+    assert (sent > 5).all() and (had <= np.roll(sent, 1)).all()  # as they meet
     assert (had >= np.roll(sent, 1) - plane.queue).all()
 
 

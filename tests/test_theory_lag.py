@@ -112,7 +112,7 @@ def test_moments_keep_their_digits_as_a_tends_to_one(beyond, m):
 
 
 def test_moments_are_the_closed_form_where_it_has_digits():
-    """Of FORMULAS section 7: sums of a^j, j a^j, j^2 a^j, j = 1..m."""
+    """Sums of a^j, j a^j, j^2 a^j, j = 1..m."""
     f, r, sample, m = np.full(10, 0.1), 4, 2, 50
     a = 0.5**2
     zeroth = a * (1 - a**m) / (1 - a)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hogshare.cli import console, experiments, options, outputs, rows
+from hogshare.cli import console, experiments, options, outputs, ranks, rows
 
 if TYPE_CHECKING:
     from hogshare.rivals.discipline import Discipline
@@ -58,7 +58,7 @@ def add_parser(commands: Any) -> None:
         formatter_class=options.HelpFormatter,
     )
     add_speedup_options(speedup)
-    speedup.set_defaults(run=run_speedup)
+    speedup.set_defaults(run=run_speedup, lent={})
     barriers = kinds.add_parser(
         "barriers",
         help="what barriers make of stragglers",
@@ -135,10 +135,10 @@ def add_speedup_options(parser: Any) -> None:
     )
     parser.add_argument(
         "--runtime",
-        choices=("threads", "processes", "simulator"),
+        choices=("threads", "processes", options.RANKS, "simulator"),
         default="threads",
-        help="who runs the workers; simulator: one after the other on a virtual clock, with real "
-        "gradients and drawn block times (default: %(default)s)",
+        help="who runs the workers; mpi: ranks that mpiexec starts; simulator: one after the other "
+        "on a virtual clock, with real gradients and drawn block times (default: %(default)s)",
     )
     add_clock_options(parser)
     parser.add_argument(
@@ -328,7 +328,12 @@ def rows_of(args: Any) -> tuple[Any, Any]:
 
 
 def run_speedup(args: Any) -> int:
-    """Measure, print, and store what was asked for."""
+    """Measure, print, and store what was asked for; with others, if there are ranks of MPI."""
+    return ranks.run(args, speedup_by) if args.runtime == options.RANKS else speedup_by(args)
+
+
+def speedup_by(args: Any) -> int:
+    """As `run_speedup`, by this process."""
     from hogshare import figures
     from hogshare.cli import speedup
     from hogshare.studies.papers import tables_of
@@ -341,7 +346,7 @@ def run_speedup(args: Any) -> int:
     if args.runtime != speedup.SIMULATOR:
         for warning in speedup.machine_warnings(settings["workers"]):
             console.say(f"hogshare: warning: {warning}")
-    result = speedup.measure(problem, settings)
+    result = speedup.measure(problem, settings, args.lent.get("runtime"))
     result |= {"what": what, "paper": tables_of(args.algorithm, args.problem)}
     for warning in speedup.noise_warnings(result):
         console.say(f"hogshare: warning: {warning}")

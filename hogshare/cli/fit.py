@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from hogshare import tables
-from hogshare.cli import console, kinds, options, outputs, ratings, rows
+from hogshare.cli import console, kinds, options, outputs, ranks, ratings, rows
 from hogshare.tables import cell
 
 CHECKPOINT_SECONDS = 1.0
@@ -45,7 +45,8 @@ examples:
   hogshare fit houses.csv --label-column price --model m.npz --estimator ridge
   hogshare fit - --format csv --label-column -1 --model m.npz
   hogshare fit counts.svm --model topics.npz --estimator topics --n-topics 20 --epochs 5
-  hogshare fit ratings.csv --estimator factorisation --n-factors 16 --model taste.npz"""
+  hogshare fit ratings.csv --estimator factorisation --n-factors 16 --model taste.npz
+  mpiexec -n 4 hogshare fit big.svm --model m.npz --runtime mpi --n-jobs 1"""
 
 
 def add_parser(commands: Any) -> None:
@@ -78,7 +79,8 @@ def add_parser(commands: Any) -> None:
         "--runtime",
         choices=options.RUNTIMES,
         default="auto",
-        help="who runs the workers; auto also leaves to scikit-learn what it does better "
+        help="who runs the workers; auto also leaves to scikit-learn what it does better; mpi: "
+        "ranks that mpiexec starts, each of which reads its part of a plain file of LIBSVM text "
         "(default: %(default)s)",
     )
     parser.add_argument(
@@ -108,7 +110,7 @@ def add_parser(commands: Any) -> None:
         "--json", metavar="FILE", help="write the report of the run as JSON; -: print it"
     )
     options.add_data_options(parser)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, lent={})
 
 
 def add_estimator_options(parser: Any) -> None:
@@ -191,8 +193,26 @@ def add_estimator_options(parser: Any) -> None:
 
 
 def run(args: Any) -> int:
-    """Fit, store the model, print what came out."""
+    """Fit, store the model, print what came out; with others, if there are ranks of MPI."""
     kinds.check(args)
+    if args.runtime != options.RANKS:
+        return fit(args)
+    if args.data == rows.STDIN:
+        raise options.WrongCommandLine(
+            "--runtime mpi reads no standard input, which its launcher keeps: name a file"
+        )
+    return ranks.run(args, fit, section)
+
+
+def section(args: Any, place: int, of: int) -> Any:
+    """Rows of a rank's section of the file, where it has any (`hogshare.cli.rows.section`)."""
+    if args.estimator == ratings.ESTIMATOR:
+        return None
+    return rows.section(args, args.data, kinds.KINDS[args.estimator].labelled, place, of)
+
+
+def fit(args: Any, gathered: Any = None) -> int:
+    """As `run`, in this process; rows of LIBSVM text may have been `gathered`."""
     if args.estimator == ratings.ESTIMATOR:
         return ratings.fit(args)
     kind = kinds.KINDS[args.estimator]
@@ -208,7 +228,7 @@ def run(args: Any) -> int:
     files.check(args.model)
     outputs.check_file(args.json)
     outputs.check_file(args.checkpoint)
-    loaded = rows.load(args, args.data, kind.labelled)
+    loaded = rows.load(args, args.data, kind.labelled, gathered)
     X, whose = loaded.X, args.labels or args.data
     params = kinds.parameters(args)
     if kind.labelled:
@@ -267,11 +287,11 @@ def fitted(task: str, params: dict[str, Any], args: Any, X: Any, y: Any) -> Any:
     import hogshare.barriers
 
     kind = getattr(hogshare, kinds.KINDS[args.estimator].classes[task])
+    workers = options.workers(args)
     estimator = kind(
         **params,
-        n_jobs=args.n_jobs or (1 if args.runtime == "caller" else -1),
+        **{**workers, **args.lent},
         barrier=hogshare.barriers.parse(args.barrier),
-        runtime=args.runtime,
         random_state=args.seed,
     )
     if args.checkpoint:
@@ -281,7 +301,7 @@ def fitted(task: str, params: dict[str, Any], args: Any, X: Any, y: Any) -> Any:
             estimator.set_callbacks(EpochProgress(progress))
         else:
             estimator._on_epoch = lambda epoch, snapshot: progress.advance()
-        return estimator.fit(X, y)
+        return estimator.fit(X, y).set_params(**workers)
 
 
 def keep(estimator: Any, path: str, resume: bool) -> None:

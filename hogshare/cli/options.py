@@ -22,7 +22,8 @@ LOSSES = {
 }
 RATINGS_LOSSES = ("squared_error", "logistic")
 LEARNING_RATES = ("auto", "constant", "optimal", "invscaling", "adaptive", "pa1", "pa2")
-RUNTIMES = ("auto", "caller", "threads", "processes")
+RANKS = "mpi"
+RUNTIMES = ("auto", "caller", "threads", "processes", RANKS)
 DATA_HELP = (
     "a file or a pipe (LIBSVM text, CSV, .npz or .npy; plain, .gz, .bz2 or .xz), - for standard "
     "input, or the name of a data set: zipf, zipf-small, breast_cancer, digits, rcv1, covtype, "
@@ -340,6 +341,12 @@ def add_file_options(parser: Any, base: str, label: str) -> None:
         default="auto",
         help="indices of LIBSVM text begin at 1",
     )
+
+
+def workers(args: Any) -> dict[str, Any]:
+    """The parameters of an estimator that say who fits it, as the command line has them."""
+    jobs = args.n_jobs or (1 if args.runtime == "caller" else -1)
+    return {"n_jobs": jobs, "runtime": args.runtime}
 
 
 def flag_of_base(zero_based: bool) -> str:

@@ -123,11 +123,11 @@ def fit(args: Any) -> int:
     outputs.check_file(args.json)
     found = load(args, args.data, rated=True)
     began = time.perf_counter()
+    workers = options.workers(args)
     estimator = MatrixFactorization(
         **kinds.parameters(args),
-        n_jobs=args.n_jobs or (1 if args.runtime == "caller" else -1),
+        **{**workers, **args.lent},
         barrier=barriers.parse(args.barrier),
-        runtime=args.runtime,
         random_state=args.seed,
     )
     with console.progress(estimator.max_iter, "fit") as progress:
@@ -137,7 +137,7 @@ def fit(args: Any) -> int:
             return False
 
         estimator._on_epoch = told
-        estimator.fit(*found)
+        estimator.fit(*found).set_params(**workers)
     seconds = time.perf_counter() - began
     outputs.check_distinct({**read, **written})  # of which one may be a link to another by now
     modelfile.save(args.model, saving.to_saved(estimator))

@@ -16,7 +16,7 @@ from hogshare.cli.expected import Expected
 
 if TYPE_CHECKING:
     from hogshare.csvtext import NotCSV, Table
-    from hogshare.libsvm import NotLibsvm
+    from hogshare.libsvm import Gathered, NotLibsvm
     from hogshare.readers import Rows, Wanted
     from hogshare.sources import Source
 
@@ -143,10 +143,11 @@ def _printed_to() -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def load(args: Any, data: str, labelled: bool = True) -> Loaded:
+def load(args: Any, data: str, labelled: bool = True, gathered: Gathered | None = None) -> Loaded:
     """Load rows and, if there are any, labels; say on standard error what was found.
 
     labelled : whether there have to be labels
+    gathered : rows of LIBSVM text that have been read already
     """
     from hogshare import catalogue, datasets, readers
 
@@ -157,9 +158,8 @@ def load(args: Any, data: str, labelled: bool = True) -> Loaded:
             zero_based = catalogue.zero_based(data) if data in catalogue.names() else None
             loaded = Loaded(X, y, zero_based)
         else:
-            choose = columns.to_fit(args, source.name, labelled)
-            wanted = _wanted(args, source, choose=choose, n_features=args.n_features)
-            found = readers.read(source, wanted)
+            wanted = _to_fit(args, source, labelled)
+            found = readers.read(source, wanted, gathered)
             _tell_of_indices(args, source.name, found, None)
             _tell_of_names(found)
             zero_based = found.text.zero_based if found.text else None
@@ -171,6 +171,26 @@ def load(args: Any, data: str, labelled: bool = True) -> Loaded:
     table = found.table if found is not None else None
     tell(data, X.shape[0], X.shape[1], X.nnz if hasattr(X, "nnz") else None, X.dtype, table)
     return loaded
+
+
+def _to_fit(args: Any, source: Source, labelled: bool) -> Wanted:
+    choose = columns.to_fit(args, source.name, labelled)
+    return _wanted(args, source, choose=choose, n_features=args.n_features)
+
+
+def section(args: Any, data: str, labelled: bool, place: int, of: int) -> Gathered | None:
+    """The rows of a section of a plain file of LIBSVM text; None if it is anything else."""
+    from hogshare import datasets, libsvm, readers, sniffing, sources
+
+    path = None if data == STDIN else datasets.locate(data, args.data_home)
+    if path is None:
+        return None
+    with sources.Source(path) as source:
+        if not source.is_plain_file or (args.format or sniffing.kind_of(source)) != "libsvm":
+            return None
+        wanted = _to_fit(args, source, labelled)
+    with sources.Section(path, place, of) as source:
+        return libsvm.gather(readers.parts_of(source, wanted))
 
 
 def iterate(args: Any, data: str, expected: Expected) -> Iterator[Loaded]:

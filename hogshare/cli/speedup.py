@@ -76,7 +76,7 @@ def machine_warnings(workers: list[int]) -> list[str]:
     ]
 
 
-def measure(problem: Any, settings: dict[str, Any]) -> dict[str, Any]:
+def measure(problem: Any, settings: dict[str, Any], lent: Any = None) -> dict[str, Any]:
     """Run every number of workers as often as asked for.
 
     Parameters
@@ -84,25 +84,27 @@ def measure(problem: Any, settings: dict[str, Any]) -> dict[str, Any]:
     problem : Problem
     settings : dict
         The values of `SETTINGS`; a target of None is found from the runs themselves.
+    lent : Runtime, default=None
+        With the workers of other processes, in place of the one of that name.
 
     Returns
     -------
     dict
         See the head of this file.
     """
-    counts = settings["workers"]
+    counts, by = settings["workers"], settings["runtime"] if lent is None else lent
     runs: list[dict[str, Any]] = []
     # on the virtual clock all numbers of workers have the same kernels, and nobody starts
     warmed = counts[:1] if settings["runtime"] == SIMULATOR else counts
     with console.progress(len(warmed) + len(counts) * settings["repeats"], "speedup") as progress:
         begin = time.perf_counter()
         for count in warmed:
-            report = run_once(problem, settings, count, seed=settings["seed"], warm_up=True)
+            report = run_once(problem, settings, count, settings["seed"], by, warm_up=True)
             progress.advance("(warming up)")
         warm_up = time.perf_counter() - begin
         for repeat in range(settings["repeats"]):
             for count in in_turn(counts, repeat):
-                report = run_once(problem, settings, count, settings["seed"] + repeat)
+                report = run_once(problem, settings, count, settings["seed"] + repeat, by)
                 runs.append(facts(report, count, repeat))
                 progress.advance(f"(repeat {repeat + 1}, workers: {count})")
     result = result_of(problem, report, settings, warm_up)
@@ -114,13 +116,13 @@ def measure(problem: Any, settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def run_once(
-    problem: Any, settings: dict[str, Any], count: int, seed: int, warm_up: bool = False
+    problem: Any, settings: dict[str, Any], count: int, seed: int, by: Any, warm_up: bool = False
 ) -> Report:
     """Solve once with a number of workers; a warm-up is one epoch."""
     from hogshare.problems.gradient import NotFinite
 
     try:
-        return _solved(problem, settings, count, seed, warm_up)
+        return _solved(problem, settings, count, seed, by, warm_up)
     except NotFinite as error:
         raise ValueError(
             f"with {count} worker{'s' * (count != 1)} the model leaves the numbers: take a --step "
@@ -128,7 +130,9 @@ def run_once(
         ) from error
 
 
-def _solved(problem: Any, settings: dict[str, Any], count: int, seed: int, warm_up: bool) -> Report:
+def _solved(
+    problem: Any, settings: dict[str, Any], count: int, seed: int, by: Any, warm_up: bool
+) -> Report:
     from hogshare import SGD, Stop, asysg_con, asysg_incon, barriers, solve
     from hogshare.studies.clock import virtual
 
@@ -136,13 +140,13 @@ def _solved(problem: Any, settings: dict[str, Any], count: int, seed: int, warm_
     if settings["target"] is None and count != settings["workers"][0]:
         # what more workers lose per epoch is then measured, instead of "not reached"
         epochs += math.ceil(epochs / 2)
-    batch, step, runtime = settings["batch"], settings["step"], settings["runtime"]
-    if runtime == SIMULATOR:
+    batch, step = settings["batch"], settings["step"]
+    if by == SIMULATOR:
         by_messages = settings["algorithm"] == "con"
-        runtime = virtual(problem, settings["law"], settings["ceiling"], by_messages, seed)
+        by = virtual(problem, settings["law"], settings["ceiling"], by_messages, seed)
     common: dict[str, Any] = {
         "barrier": barriers.parse(settings["barrier"]),
-        "runtime": runtime,
+        "runtime": by,
         "n_workers": count,
         "stop": Stop(epochs=1 if warm_up else epochs, tol=None),
         "seed": seed,

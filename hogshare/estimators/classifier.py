@@ -10,6 +10,7 @@ from sklearn.linear_model import SGDClassifier as _SGDClassifier
 from hogshare.estimators.common import LEARNING_RATES
 from hogshare.estimators.parameters import always_checked
 from hogshare.estimators.passes import ClassifierPass
+from hogshare.estimators.ranks import with_all_ranks
 from hogshare.estimators.told import told
 from hogshare.estimators.workers import WORKER_CONSTRAINTS
 
@@ -117,9 +118,9 @@ class SGDClassifier(ClassifierPass, _SGDClassifier):
         `PBSP`, `PSSP`, `Fraction`, `Throttled`, one of these in words ("bsp", "ssp:4"), or a
         function ``(table, me) -> bool``; see `hogshare.barriers`. One worker alone never waits.
 
-    runtime : {"auto", "caller", "threads", "processes"}, default="auto"
+    runtime : {"auto", "caller", "threads", "processes", "mpi"} or Runtime, default="auto"
         Who runs the workers. "auto" takes threads, or processes if the rows come from
-        `hogshare.share`.
+        `hogshare.share`. "mpi": ranks, each of which gives rows of its own (`hogshare.MPI`).
 
     Attributes
     ----------
@@ -142,7 +143,7 @@ class SGDClassifier(ClassifierPass, _SGDClassifier):
     n_features_in_ : int
         Number of features seen during `fit`.
 
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of features seen during `fit`, where `X` has names that are all strings.
 
     report_ : Report
@@ -252,6 +253,7 @@ class SGDClassifier(ClassifierPass, _SGDClassifier):
 
     @_fit_context(prefer_skip_nested_validation=True)
     @told
+    @with_all_ranks
     def fit(
         self,
         X: Any,
@@ -295,6 +297,7 @@ class SGDClassifier(ClassifierPass, _SGDClassifier):
     @always_checked
     @_fit_context(prefer_skip_nested_validation=True)
     @told
+    @with_all_ranks
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
     ) -> SGDClassifier:

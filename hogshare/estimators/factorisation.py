@@ -19,6 +19,7 @@ from hogshare.callers import users_line
 from hogshare.engine.stops import Stop
 from hogshare.estimators.draws import generator_of
 from hogshare.estimators.parameters import SGD_WORDS, KnownParameters, always_checked
+from hogshare.estimators.ranks import with_all_ranks
 from hogshare.estimators.told import told
 from hogshare.estimators.vocabulary import NOBODY, Vocabulary, as_array, distinct, is_one
 from hogshare.estimators.workers import WORKER_CONSTRAINTS
@@ -122,8 +123,8 @@ class MatrixFactorization(KnownParameters, BaseEstimator):
     barrier : Barrier, callable or str, default=None
         When a worker may go on after a block of ratings; see `hogshare.barriers`.
 
-    runtime : {"auto", "caller", "threads", "processes"}, default="auto"
-        Who runs the workers.
+    runtime : {"auto", "caller", "threads", "processes", "mpi"} or Runtime, default="auto"
+        Who runs the workers. "mpi": ranks, each of which gives rows of its own (`hogshare.MPI`).
 
     Attributes
     ----------
@@ -252,6 +253,7 @@ class MatrixFactorization(KnownParameters, BaseEstimator):
 
     @_fit_context(prefer_skip_nested_validation=True)
     @told
+    @with_all_ranks
     def fit(self, users: Any, items: Any = None, ratings: Any = None) -> MatrixFactorization:
         """Fit the model.
 
@@ -288,6 +290,7 @@ class MatrixFactorization(KnownParameters, BaseEstimator):
     @always_checked
     @_fit_context(prefer_skip_nested_validation=True)
     @told
+    @with_all_ranks
     def partial_fit(
         self, users: Any, items: Any = None, ratings: Any = None
     ) -> MatrixFactorization:

@@ -17,6 +17,7 @@ from hogshare.engine.stops import Stop
 from hogshare.estimators.elsewhere import report_of
 from hogshare.estimators.exporting import Exporting
 from hogshare.estimators.parameters import KnownParameters
+from hogshare.estimators.ranks import with_all_ranks
 from hogshare.estimators.squares import Squares, fit_targets, solver_names
 from hogshare.estimators.told import told
 from hogshare.estimators.workers import (
@@ -109,7 +110,7 @@ class ElasticNet(Exporting, KnownParameters, _ElasticNet):
         `PBSP`, `PSSP`, `Fraction`, `Throttled`, one of these in words ("bsp", "ssp:4"), or a
         function ``(table, me) -> bool``; see `hogshare.barriers`. One worker alone never waits.
 
-    runtime : {"auto", "caller", "threads", "processes"}, default="auto"
+    runtime : {"auto", "caller", "threads", "processes", "mpi"} or Runtime, default="auto"
         Who runs the workers. With "auto" they are left out where coordinate descent is ahead, and
         it finishes the fit where they foresee that `max_iter` epochs will not do.
 
@@ -133,7 +134,7 @@ class ElasticNet(Exporting, KnownParameters, _ElasticNet):
     n_features_in_ : int
         Number of features seen during `fit`.
 
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of features seen during `fit`, where `X` has names that are all strings.
 
     solver_ : str
@@ -205,6 +206,7 @@ class ElasticNet(Exporting, KnownParameters, _ElasticNet):
 
     @_fit_context(prefer_skip_nested_validation=True)
     @told
+    @with_all_ranks
     def fit(self, X: Any, y: Any, sample_weight: Any = None, check_input: bool = True) -> Any:
         """Fit the model.
 

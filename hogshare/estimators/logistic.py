@@ -33,6 +33,7 @@ from hogshare.estimators.logistic_finish import (
 )
 from hogshare.estimators.parameters import LOGISTIC_WORDS, KnownParameters
 from hogshare.estimators.plain import classes_of
+from hogshare.estimators.ranks import with_all_ranks
 from hogshare.estimators.told import told
 from hogshare.estimators.workers import (
     WORKER_CONSTRAINTS,
@@ -132,9 +133,9 @@ class LogisticRegression(Exporting, KnownParameters, _LogisticRegression):
         `PBSP`, `PSSP`, `Fraction`, `Throttled`, one of these in words ("bsp", "ssp:4"), or a
         function ``(table, me) -> bool``; see `hogshare.barriers`. One worker alone never waits.
 
-    runtime : {"auto", "caller", "threads", "processes"}, default="auto"
+    runtime : {"auto", "caller", "threads", "processes", "mpi"} or Runtime, default="auto"
         Who runs the workers. "auto" takes threads, or processes if the rows come from
-        `hogshare.share`.
+        `hogshare.share`. "mpi": ranks, each of which gives rows of its own (`hogshare.MPI`).
 
     Attributes
     ----------
@@ -154,7 +155,7 @@ class LogisticRegression(Exporting, KnownParameters, _LogisticRegression):
     n_features_in_ : int
         Number of features seen during `fit`.
 
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of features seen during `fit`, where `X` has names that are all strings.
 
     solver_ : str
@@ -259,6 +260,7 @@ class LogisticRegression(Exporting, KnownParameters, _LogisticRegression):
 
     @_fit_context(prefer_skip_nested_validation=True)
     @told
+    @with_all_ranks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LogisticRegression:
         """Fit the model.
 

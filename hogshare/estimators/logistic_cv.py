@@ -27,6 +27,7 @@ from hogshare.estimators.logistic_choice import Choice, kind_of, settled
 from hogshare.estimators.logistic_path import Path, point, scorer_for
 from hogshare.estimators.parameters import LOGISTIC_WORDS, KnownParameters
 from hogshare.estimators.plain import classes_of
+from hogshare.estimators.ranks import with_all_ranks
 from hogshare.estimators.told import told
 from hogshare.estimators.workers import (
     WORKER_CONSTRAINTS,
@@ -94,7 +95,7 @@ class LogisticRegressionCV(Exporting, KnownParameters, _LogisticRegressionCV):
     barrier : Barrier, callable or str, default=None
         As in `LogisticRegression`.
 
-    runtime : {"auto", "caller", "threads", "processes"}, default="auto"
+    runtime : {"auto", "caller", "threads", "processes", "mpi"} or Runtime, default="auto"
         Who runs the workers; see `n_jobs`.
 
     Attributes
@@ -133,7 +134,7 @@ class LogisticRegressionCV(Exporting, KnownParameters, _LogisticRegressionCV):
     n_features_in_ : int
         Number of features seen during `fit`.
 
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of features seen during `fit`, where `X` has names that are all strings.
 
     solver_ : str
@@ -230,6 +231,7 @@ class LogisticRegressionCV(Exporting, KnownParameters, _LogisticRegressionCV):
 
     @_fit_context(prefer_skip_nested_validation=True)
     @told
+    @with_all_ranks
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> LogisticRegressionCV:
         """Choose `C` and `l1_ratio` by cross-validation, and fit all rows with them.
 

@@ -11,6 +11,7 @@ from sklearn.utils.metaestimators import available_if
 
 from hogshare.estimators.network import NETWORK_CONSTRAINTS, Network
 from hogshare.estimators.parameters import always_checked
+from hogshare.estimators.ranks import with_all_ranks
 from hogshare.estimators.told import told
 
 
@@ -104,8 +105,8 @@ class MLPClassifier(Network, _MLPClassifier):
     barrier : Barrier, callable or str, default=None
         When a worker may go on after a mini-batch; see `LogisticRegression`.
 
-    runtime : {"auto", "caller", "threads", "processes"}, default="auto"
-        Who runs the workers.
+    runtime : {"auto", "caller", "threads", "processes", "mpi"} or Runtime, default="auto"
+        Who runs the workers. "mpi": ranks, each of which gives rows of its own (`hogshare.MPI`).
 
     Attributes
     ----------
@@ -136,7 +137,7 @@ class MLPClassifier(Network, _MLPClassifier):
     n_features_in_ : int
         Number of features seen during `fit`.
 
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of features seen during `fit`, where `X` has names that are all strings.
 
     n_iter_ : int
@@ -243,6 +244,7 @@ class MLPClassifier(Network, _MLPClassifier):
 
     @_fit_context(prefer_skip_nested_validation=True)
     @told
+    @with_all_ranks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MLPClassifier:
         """Train the network.
 
@@ -268,6 +270,7 @@ class MLPClassifier(Network, _MLPClassifier):
     @always_checked
     @_fit_context(prefer_skip_nested_validation=True)
     @told
+    @with_all_ranks
     def partial_fit(
         self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None
     ) -> MLPClassifier:
@@ -388,8 +391,8 @@ class MLPRegressor(Network, _MLPRegressor):
     barrier : Barrier, callable or str, default=None
         When a worker may go on after a mini-batch; see `LogisticRegression`.
 
-    runtime : {"auto", "caller", "threads", "processes"}, default="auto"
-        Who runs the workers.
+    runtime : {"auto", "caller", "threads", "processes", "mpi"} or Runtime, default="auto"
+        Who runs the workers. "mpi": ranks, each of which gives rows of its own (`hogshare.MPI`).
 
     Attributes
     ----------
@@ -417,7 +420,7 @@ class MLPRegressor(Network, _MLPRegressor):
     n_features_in_ : int
         Number of features seen during `fit`.
 
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of features seen during `fit`, where `X` has names that are all strings.
 
     n_iter_ : int
@@ -526,6 +529,7 @@ class MLPRegressor(Network, _MLPRegressor):
 
     @_fit_context(prefer_skip_nested_validation=True)
     @told
+    @with_all_ranks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MLPRegressor:
         """Train the network.
 
@@ -551,6 +555,7 @@ class MLPRegressor(Network, _MLPRegressor):
     @always_checked
     @_fit_context(prefer_skip_nested_validation=True)
     @told
+    @with_all_ranks
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> MLPRegressor:
         """Train for one epoch on some rows.
 

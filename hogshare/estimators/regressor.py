@@ -11,6 +11,7 @@ from sklearn.linear_model import SGDRegressor as _SGDRegressor
 from hogshare.estimators.common import LEARNING_RATES
 from hogshare.estimators.parameters import always_checked
 from hogshare.estimators.passes import RegressorPass
+from hogshare.estimators.ranks import with_all_ranks
 from hogshare.estimators.told import told
 from hogshare.estimators.workers import WORKER_CONSTRAINTS
 
@@ -110,9 +111,9 @@ class SGDRegressor(RegressorPass, _SGDRegressor):
         `PBSP`, `PSSP`, `Fraction`, `Throttled`, one of these in words ("bsp", "ssp:4"), or a
         function ``(table, me) -> bool``; see `hogshare.barriers`. One worker alone never waits.
 
-    runtime : {"auto", "caller", "threads", "processes"}, default="auto"
+    runtime : {"auto", "caller", "threads", "processes", "mpi"} or Runtime, default="auto"
         Who runs the workers. "auto" takes threads, or processes if the rows come from
-        `hogshare.share`.
+        `hogshare.share`. "mpi": ranks, each of which gives rows of its own (`hogshare.MPI`).
 
     Attributes
     ----------
@@ -131,7 +132,7 @@ class SGDRegressor(RegressorPass, _SGDRegressor):
     n_features_in_ : int
         Number of features seen during `fit`.
 
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of features seen during `fit`, where `X` has names that are all strings.
 
     report_ : Report
@@ -236,6 +237,7 @@ class SGDRegressor(RegressorPass, _SGDRegressor):
 
     @_fit_context(prefer_skip_nested_validation=True)
     @told
+    @with_all_ranks
     def fit(
         self,
         X: Any,
@@ -284,6 +286,7 @@ class SGDRegressor(RegressorPass, _SGDRegressor):
     @always_checked
     @_fit_context(prefer_skip_nested_validation=True)
     @told
+    @with_all_ranks
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> SGDRegressor:
         """Go on for one epoch on the given rows.
 

@@ -25,6 +25,7 @@ from hogshare.estimators.conjugate import by_conjugate_gradients, gradient_at, m
 from hogshare.estimators.elsewhere import report_of
 from hogshare.estimators.exporting import Exporting
 from hogshare.estimators.parameters import KnownParameters
+from hogshare.estimators.ranks import with_all_ranks
 from hogshare.estimators.squares import Squares, fit_targets, solver_names, zeros
 from hogshare.estimators.told import told
 from hogshare.estimators.workers import (
@@ -355,8 +356,8 @@ class Ridge(RidgeMixin, _Ridge):
         `PBSP`, `PSSP`, `Fraction`, `Throttled`, one of these in words ("bsp", "ssp:4"), or a
         function ``(table, me) -> bool``; see `hogshare.barriers`. One worker alone never waits.
 
-    runtime : {"auto", "caller", "threads", "processes"}, default="auto"
-        Who runs the workers.
+    runtime : {"auto", "caller", "threads", "processes", "mpi"} or Runtime, default="auto"
+        Who runs the workers. "mpi": ranks, each of which gives rows of its own (`hogshare.MPI`).
 
     Attributes
     ----------
@@ -376,7 +377,7 @@ class Ridge(RidgeMixin, _Ridge):
     n_features_in_ : int
         Number of features seen during `fit`.
 
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of features seen during `fit`, where `X` has names that are all strings.
 
     report_ : Report, list of Report or SolverReport
@@ -439,6 +440,7 @@ class Ridge(RidgeMixin, _Ridge):
 
     @_fit_context(prefer_skip_nested_validation=True)
     @told
+    @with_all_ranks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Ridge:
         """Fit the model.
 
@@ -524,8 +526,8 @@ class RidgeClassifier(RidgeMixin, _RidgeClassifier):
         `PBSP`, `PSSP`, `Fraction`, `Throttled`, one of these in words ("bsp", "ssp:4"), or a
         function ``(table, me) -> bool``; see `hogshare.barriers`. One worker alone never waits.
 
-    runtime : {"auto", "caller", "threads", "processes"}, default="auto"
-        Who runs the workers.
+    runtime : {"auto", "caller", "threads", "processes", "mpi"} or Runtime, default="auto"
+        Who runs the workers. "mpi": ranks, each of which gives rows of its own (`hogshare.MPI`).
 
     Attributes
     ----------
@@ -547,7 +549,7 @@ class RidgeClassifier(RidgeMixin, _RidgeClassifier):
     n_features_in_ : int
         Number of features seen during `fit`.
 
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of features seen during `fit`, where `X` has names that are all strings.
 
     report_ : Report, list of Report or SolverReport
@@ -607,6 +609,7 @@ class RidgeClassifier(RidgeMixin, _RidgeClassifier):
 
     @_fit_context(prefer_skip_nested_validation=True)
     @told
+    @with_all_ranks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RidgeClassifier:
         """Fit the model.
 

@@ -17,6 +17,7 @@ from hogshare.engine.stops import Stop
 from hogshare.estimators.elsewhere import report_of
 from hogshare.estimators.exporting import Exporting
 from hogshare.estimators.parameters import KnownParameters
+from hogshare.estimators.ranks import with_all_ranks
 from hogshare.estimators.told import told
 from hogshare.estimators.workers import WORKER_CONSTRAINTS, plane_of
 from hogshare.kernels.topics import topics_bound
@@ -104,8 +105,8 @@ class LatentDirichletAllocation(Exporting, KnownParameters, _LatentDirichletAllo
     barrier : Barrier, callable or str, default=None
         When a worker may go on after a batch; see `LogisticRegression`.
 
-    runtime : {"auto", "caller", "threads", "processes"}, default="auto"
-        Who runs the workers.
+    runtime : {"auto", "caller", "threads", "processes", "mpi"} or Runtime, default="auto"
+        Who runs the workers. "mpi": ranks, each of which gives rows of its own (`hogshare.MPI`).
 
     Attributes
     ----------
@@ -121,7 +122,7 @@ class LatentDirichletAllocation(Exporting, KnownParameters, _LatentDirichletAllo
     n_features_in_ : int
         Number of features seen during `fit`.
 
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of features seen during `fit`, where `X` has names that are all strings.
 
     n_iter_ : int
@@ -221,6 +222,7 @@ class LatentDirichletAllocation(Exporting, KnownParameters, _LatentDirichletAllo
 
     @_fit_context(prefer_skip_nested_validation=True)
     @told
+    @with_all_ranks
     def fit(self, X: Any, y: Any = None) -> LatentDirichletAllocation:
         """Learn the topics.
 
@@ -253,6 +255,7 @@ class LatentDirichletAllocation(Exporting, KnownParameters, _LatentDirichletAllo
 
     @_fit_context(prefer_skip_nested_validation=True)
     @told
+    @with_all_ranks
     def partial_fit(self, X: Any, y: Any = None) -> LatentDirichletAllocation:
         """Go on with some documents, once, in batches.
 

@@ -27,6 +27,7 @@ from hogshare.rules.automatic import automatic_rule
 from hogshare.runtimes.choice import RUNTIMES, check_jobs
 from hogshare.runtimes.helping import helpers_for
 from hogshare.runtimes.hooks import OnEpoch
+from hogshare.runtimes.protocol import Runtime
 from hogshare.solvers import choices
 from hogshare.solvers.solving import solve
 
@@ -80,7 +81,7 @@ WORKER_CONSTRAINTS: dict[str, list[Any]] = {
         ),
         None,
     ],
-    "runtime": [Words(set(RUNTIMES))],
+    "runtime": [Words({*RUNTIMES, choices.RANKS}), Runtime],
 }
 
 

@@ -7,12 +7,13 @@ run workers of that run.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from hogshare.problems.protocol import Problem
+from hogshare.problems.sharding import Shard
 from hogshare.runtimes.protocol import Runtime
 
 if TYPE_CHECKING:
@@ -72,6 +73,33 @@ class Making(Protocol):
         ...
 
 
+class Led(Protocol):
+    """Something that one process makes with the workers of all, out of what each has."""
+
+    @property
+    def n_workers(self) -> int | None:
+        """Of this process, as it was given."""
+        ...
+
+    def said(self) -> dict[str, Any]:
+        """What it is made by, which has to be the same in all processes."""
+        ...
+
+    def shard(self, place: int, of: int) -> Shard:
+        """What this process has, which is in this place of so many."""
+        ...
+
+    def made(
+        self,
+        runtime: Runtime | str,
+        n_workers: int | None,
+        facts: Sequence[Mapping[str, Any]],
+        arrays: Mapping[str, np.ndarray],
+    ) -> Any:
+        """Make it, of the facts of all shards and their arrays end to end; plain data."""
+        ...
+
+
 class Joint(Runtime):
     """A runtime of several processes that make the same call."""
 
@@ -80,4 +108,12 @@ class Joint(Runtime):
 
     def make(self, making: Making) -> Any:
         """Make a call together with the other processes; its report, the same in all of them."""
+        raise NotImplementedError
+
+    def place(self) -> tuple[int, int]:
+        """Which of the processes this one is, and how many there are."""
+        raise NotImplementedError
+
+    def lead(self, led: Led) -> Any:
+        """Have one process make something with the workers of all; in all, what it made."""
         raise NotImplementedError

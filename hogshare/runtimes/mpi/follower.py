@@ -6,6 +6,7 @@ user's is sent. Who writes what is told in `hogshare.runtimes.mpi.leader`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from hogshare.engine.session import Session
@@ -22,28 +23,39 @@ from hogshare.runtimes.news import Bell
 from hogshare.runtimes.threads import ThreadCrew
 
 
-def follow(call: Call, machine: Machine, parts: Parts) -> Any:
-    """Do as the leader says; returns its report."""
+def follow(call: Call, machine: Machine, attach: Callable[[dict[str, Any]], Session]) -> Any:
+    """Do as the leader says; returns its report.
+
+    Parameters
+    ----------
+    call : Call
+    machine : Machine
+    attach : callable
+        What the leader says of its run -> its session, as this rank sees it.
+    """
     leader = machine.leader
     session: Session | None = None
+    mine = range(0)
     while True:
         letter = call.take(leader, ATTACH, RUN, REPORT)
         assert letter is not None
         if letter.kind == REPORT:
             return letter.content
         if letter.kind == ATTACH:
-            session = _attached(letter.content, parts)
-            session.worker(machine.workers_of(call.talk.rank).start).prepare()
+            session = attach(letter.content)
+            mine = machine.dealt(session.settings.n_workers).workers_of(call.talk.rank)
+            if mine:
+                session.worker(mine.start).prepare()
             call.post(leader, READY)
         else:
             assert session is not None
             with one_thread_each(session):
-                _run(call, session, machine.workers_of(call.talk.rank))
+                _run(call, session, mine)
             call.post(leader, RAN)
 
 
-def _attached(content: dict[str, Any], parts: Parts) -> Session:
-    """The leader's session, as this rank sees it; the memory stays as long as its arrays."""
+def attached(parts: Parts, content: dict[str, Any]) -> Session:
+    """The session of a leader that has made the same call; the memory stays with its arrays."""
     arena = accept(content)
     arrays = {**{name: arena[name] for name in arena.names}, **parts.rows}
     return Session(

@@ -14,7 +14,7 @@ import contextlib
 import os
 import socket
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +71,22 @@ class Machine:
         place = self.ranks.index(rank)
         first = sum(self.workers[:place])
         return range(first, first + self.workers[place])
+
+    def dealt(self, n_workers: int) -> Machine:
+        """The same ranks with so many workers, dealt out in turn; these, if it is as many.
+
+        Examples
+        --------
+        >>> from hogshare.runtimes.mpi.machine import Machine
+        >>> Machine((0, 1, 2), (2, 1, 1)).dealt(2).workers
+        (1, 1, 0)
+        """
+        if n_workers == self.n_workers:
+            return self
+        seats = sorted((turn, place) for place, n in enumerate(self.workers) for turn in range(n))
+        more = ((None, k % len(self.ranks)) for k in range(n_workers - len(seats)))
+        taken = [place for _, place in (*seats, *more)][:n_workers]
+        return replace(self, workers=tuple(taken.count(place) for place in range(len(self.ranks))))
 
 
 class SeveralMachines(NotImplementedError):
@@ -162,16 +178,26 @@ def accept(offered: dict[str, Any]) -> Arena:
     OSError
         If the system forbids it.
     """
-    path = f"/proc/{offered['process']}/fd/{offered['number']}"
-    try:
-        number = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    except OSError as error:
-        raise OSError(
-            error.errno,
-            f"The memory of a rank's process {offered['process']} cannot be opened ({error}): "
-            "ranks of one machine have to be of one user, and in one container",
-        ) from error
+    number = opened(offered["process"], offered["number"])
     try:
         return Arena.attach(number, offered["layout"])
     finally:
         os.close(number)
+
+
+def opened(process: int, number: int) -> int:
+    """A descriptor for what another rank's process has open under a number.
+
+    Raises
+    ------
+    OSError
+        If the system forbids it.
+    """
+    try:
+        return os.open(f"/proc/{process}/fd/{number}", os.O_RDWR | os.O_CLOEXEC)
+    except OSError as error:
+        raise OSError(
+            error.errno,
+            f"The memory of a rank's process {process} cannot be opened ({error}): ranks of one "
+            "machine have to be of one user, and in one container",
+        ) from error

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from hogshare import ranges
 from hogshare.runtimes.choice import usable_workers
-from hogshare.runtimes.joint import Joint, Making
+from hogshare.runtimes.joint import Joint, Led, Making
 from hogshare.runtimes.mpi import agreement, leaving, machine
 from hogshare.runtimes.mpi.calls import Call
 from hogshare.runtimes.mpi.door import library
-from hogshare.runtimes.mpi.follower import follow
+from hogshare.runtimes.mpi.follower import attached, follow
 from hogshare.runtimes.mpi.leader import REPORT, Leader
+from hogshare.runtimes.mpi.lending import LendingLeader, borrowed
 from hogshare.runtimes.mpi.talk import Talk, opened
-from hogshare.runtimes.mpi.uniting import united
+from hogshare.runtimes.mpi.uniting import alike, united, whole
 
 ROWS = ("shard", "all")
+NOTHING_SAID: Mapping[str, str] = MappingProxyType({})
 HERE, GIVEN, AGREED, COUNTED = "here", "given", "agreed", "counted"
 
 _talks: dict[int, Talk] = {}  # of the communicators that calls were made on, by MPI's handle
@@ -111,14 +116,47 @@ class MPI(Joint):
         talk, number = self._talk(comm)
         with Call(talk, number) as call:
             self._meet(call)
-            here = self._agree(call, making)
+            problem = agreement.of_problem(making.problem, whole=self.rows == "all")
+            here = self._settle(call, making.said(), making.n_workers, problem)
             if self.rows == "shard":
                 making = united(call, here, making)
             if talk.rank != here.leader:
-                return follow(call, here, making.parts())
+                return follow(call, here, functools.partial(attached, making.parts()))
             report = making.by(Leader(call, here), here.n_workers)
             call.post_all(REPORT, report)
             return report
+
+    def place(self) -> tuple[int, int]:
+        """Which rank calls, and how many there are."""
+        comm = library().COMM_WORLD if self.comm is None else self.comm
+        return comm.Get_rank(), comm.Get_size()
+
+    def lead(self, led: Led) -> Any:
+        """Have rank 0 make something with the workers of all ranks, out of what each has.
+
+        Raises
+        ------
+        RankMissing
+            If a rank does not make the same call in time.
+        RanksDiffer
+            If ranks were called with different things.
+        """
+        comm = library().COMM_WORLD if self.comm is None else self.comm
+        if comm.Get_size() == 1:
+            runtime = "caller" if usable_workers(led.n_workers) == 1 else "threads"
+            shard = led.shard(0, 1)
+            return led.made(runtime, led.n_workers, [shard.facts], shard.arrays)
+        talk, number = self._talk(comm)
+        with Call(talk, number) as call:
+            self._meet(call)
+            here = self._settle(call, led.said(), led.n_workers)
+            gathered = whole if self.rows == "shard" else alike
+            facts, arrays = gathered(call, here, led.shard(talk.rank, talk.size))
+            if talk.rank != here.leader:
+                return follow(call, here, borrowed)
+            made = led.made(LendingLeader(call, here), here.n_workers, facts, arrays)
+            call.post_all(REPORT, made)
+            return made
 
     def _talk(self, comm: Any) -> tuple[Talk, int]:
         """A rank's talk with the others of a communicator, and the number of the next call."""
@@ -154,7 +192,13 @@ class MPI(Joint):
                     "start_timeout= of MPI says how long to wait."
                 )
 
-    def _agree(self, call: Call, making: Making) -> machine.Machine:
+    def _settle(
+        self,
+        call: Call,
+        said: Mapping[str, Any],
+        n_workers: int | None,
+        problem: Mapping[str, str] = NOTHING_SAID,
+    ) -> machine.Machine:
         """Settle that all make the same call, and who runs how many workers where.
 
         Raises
@@ -162,10 +206,10 @@ class MPI(Joint):
         RanksDiffer
             If they do not.
         """
-        said = {name: agreement.told(value) for name, value in making.said().items()}
-        said |= agreement.versions() | {"rows of MPI": self.rows, "arena of MPI": str(self.arena)}
-        said |= agreement.of_problem(making.problem, whole=self.rows == "all")
-        given = call.gather(GIVEN, (said, machine.seat(making.n_workers)))
+        words = {name: agreement.told(value) for name, value in said.items()}
+        words |= agreement.versions()
+        words |= {"rows of MPI": self.rows, "arena of MPI": str(self.arena), **problem}
+        given = call.gather(GIVEN, (words, machine.seat(n_workers)))
         if given is not None and (sentence := agreement.difference([one for one, _ in given])):
             raise agreement.RanksDiffer(sentence)
         seats = call.spread(AGREED, None if given is None else [one for _, one in given])

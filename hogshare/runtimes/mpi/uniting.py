@@ -18,6 +18,7 @@ from hogshare.callers import users_line
 from hogshare.problems.digits import digits
 from hogshare.problems.sharding import Shard
 from hogshare.runtimes.joint import Making
+from hogshare.runtimes.mpi.agreement import RanksDiffer
 from hogshare.runtimes.mpi.calls import Call
 from hogshare.runtimes.mpi.machine import Machine, accept, offer
 from hogshare.shm.arena import Arena
@@ -69,13 +70,35 @@ def whole(
     offered = call.spread(MEMORY, None if arena is None else offer(arena))
     arena = arena or accept(offered)
     for name, part in shard.arrays.items():
-        first = sum(one["sizes"][name][0] for one in shards[: call.talk.rank])
+        before = shards[: call.talk.rank]
+        first = sum(one["sizes"][name][0] for one in before if name in one["sizes"])
         arena[name][first : first + len(part)] = part
     call.spread(WHOLE, call.gather(WRITTEN, None) and None)
     arrays = {name: arena[name] for name in layout}
     for array in arrays.values():
         array.flags.writeable = False
     return [one["facts"] for one in shards], arrays
+
+
+def alike(
+    call: Call, machine: Machine, shard: Shard
+) -> tuple[list[dict[str, Any]], dict[str, np.ndarray]]:
+    """The facts and arrays that all ranks have, who have to have the same.
+
+    Raises
+    ------
+    RanksDiffer
+        If they have not.
+    """
+    mine = digits(*shard.arrays.values())
+    shards = call.spread(SHARD, call.gather(SHARD, mine))
+    other = next((rank for rank, one in enumerate(shards) if one != shards[0]), None)
+    if other is not None:
+        raise RanksDiffer(
+            f"the rows of rank {other} are not those of rank 0, and rows='all' of MPI says that "
+            "they are: leave it out for rows of each rank's own."
+        )
+    return [shard.facts], shard.arrays
 
 
 def laid_out(sizes: Sequence[Mapping[str, Any]]) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
@@ -86,17 +109,20 @@ def laid_out(sizes: Sequence[Mapping[str, Any]]) -> dict[str, tuple[tuple[int, .
     ValueError
         If shards do not fit.
     """
-    found = {}
-    for name, (_, rest, _) in sizes[0].items():
-        for rank, one in enumerate(sizes):
-            if name not in one or one[name][1] != rest:
-                have = one.get(name, (0, None, None))[1]
+    found: dict[str, tuple[tuple[int, ...], np.dtype]] = {}
+    for name in dict.fromkeys(name for one in sizes for name in one):
+        parts = {rank: one[name] for rank, one in enumerate(sizes) if name in one}
+        full = {rank: part for rank, part in parts.items() if part[0]} or parts
+        at, (_, rest, _) = next(iter(full.items()))
+        for rank, (_, other, _) in full.items():
+            if other != rest:
                 raise ValueError(
-                    f"the shards do not fit: a row of {name!r} has the shape {rest} on rank 0, and "
-                    f"{have} on rank {rank}."
+                    f"the shards do not fit: a row of {name!r} has the shape {rest} on rank {at}, "
+                    f"and {other} on rank {rank}."
                 )
-        kind = np.result_type(*(np.dtype(one[name][2]) for one in sizes))
-        found[name] = ((sum(one[name][0] for one in sizes), *rest), kind)
+        # an empty part, which may be of any kind, makes no numbers of labels
+        kind = np.result_type(*(np.dtype(dtype) for _, _, dtype in full.values()))
+        found[name] = ((sum(count for count, _, _ in parts.values()), *rest), kind)
     return found
 
 

@@ -1,0 +1,24 @@
+"""
+How far workers get behind a barrier
+====================================
+
+A thousand workers on a virtual clock, for forty seconds behind each of the five barriers of Wang,
+Catterall and Mortier (2017), figure 1a. Steps take a second on the mean. The fewer a barrier
+asks, the farther workers get, and the farther they are apart.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from hogshare import ASP, BSP, PBSP, PSSP, SSP
+from hogshare.simulation import progress
+
+barriers = [BSP(), SSP(4), PBSP(10), PSSP(10, 4), ASP()]
+fig, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
+for barrier in barriers:
+    study = progress(barrier, 1000, seconds=40.0, seed=0)
+    steps, counts = np.unique(study.clock, return_counts=True)
+    ax.plot(steps, counts / 1000, "o-", ms=3, label=str(barrier))
+ax.set(xlabel="steps done", ylabel="share of the workers", ylim=(0, 0.5))
+ax.legend()
+plt.show()

@@ -1,0 +1,41 @@
+"""``hogshare doctor``: what of this machine stands in a fit's way, and what to do about it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from hogshare.cli import console, options
+from hogshare.words import counted
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser(
+        "doctor",
+        help="look for what slows fits or stops them, and say what to do",
+        description="Look at cores, memory, threads of BLAS, the folder of kernels, shared memory, "
+        "processes, MPI and optional parts, as a fit meets them. Exit code 1 if something is "
+        "wrong; notes are for your information.",
+        epilog="examples:\n  hogshare doctor\n  mpiexec -n 2 hogshare doctor --json",
+        formatter_class=options.HelpFormatter,
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=run)
+
+
+def run(args: Any) -> int:
+    """Print the findings as a table or as JSON; 1 if one of them is wrong."""
+    from hogshare import checkup
+
+    findings = list(checkup.examine())
+    if args.json:
+        console.out(json.dumps([asdict(one) for one in findings], indent=2))
+    else:
+        rows = [(one.what, one.state, one.fact, one.advice) for one in findings]
+        console.show_table(("what", "state", "found", "what to do"), rows)
+    wrong = sum(one.state == checkup.WRONG for one in findings)
+    notes = sum(one.state == checkup.NOTE for one in findings)
+    console.say(f"hogshare: {wrong or 'nothing'} wrong, {counted(notes, 'note')}")
+    return 1 if wrong else 0

@@ -1,0 +1,106 @@
+"""Fits by a joint runtime, such as the ranks of MPI: each process gives its rows, one fits.
+
+All processes call the method of their own estimator. The rows of all are put together, in memory
+that all can read; the first process fits a twin of its estimator to them, with the workers of all;
+and every estimator becomes what came out. So labels are united, and balanced weights, held-out rows
+and decisions between epochs are those of all rows, whatever the estimator does with them.
+"""
+
+from __future__ import annotations
+
+import functools
+import pickle
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from hogshare.estimators import given
+from hogshare.problems.sharding import Shard
+from hogshare.runtimes.joint import Joint
+from hogshare.runtimes.protocol import Runtime
+from hogshare.solvers import choices
+
+OWN = ("runtime", "n_jobs")  # parameters that a twin has others of
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def with_all_ranks(method: Method) -> Method:
+    """Have a method of an estimator called by all processes of a joint runtime together."""
+
+    @functools.wraps(method)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        runtime = choices.runtime_of(self.runtime)
+        if not isinstance(runtime, Joint):
+            return method(self, *args, **kwargs)
+        fit = Fit(self, method, given.arguments_of(method, *args, **kwargs))
+        fit.take(runtime.lead(fit))
+        return self
+
+    return call  # type: ignore[return-value]
+
+
+class Fit:
+    """A fit that is led (`hogshare.runtimes.joint.Led`).
+
+    Parameters
+    ----------
+    estimator : estimator
+    method : callable
+        What fits it.
+    arguments : dict
+        Of the method, by name.
+    """
+
+    def __init__(
+        self, estimator: Any, method: Callable[..., Any], arguments: dict[str, Any]
+    ) -> None:
+        self.estimator, self.method, self.arguments = estimator, method, arguments
+
+    @property
+    def n_workers(self) -> int | None:
+        """Of this process."""
+        jobs: int | None = self.estimator.n_jobs
+        return jobs
+
+    def said(self) -> dict[str, Any]:
+        """The method, the estimator's parameters, and what the method is given besides rows."""
+        estimator = self.estimator
+        said = {k: v for k, v in estimator.get_params(deep=False).items() if k not in OWN}
+        if not isinstance(said["random_state"], int):
+            del said["random_state"]  # the first process draws
+        rows = [name for name in given.BY_ROW if self.arguments.get(name) is not None]
+        named = f"{type(estimator).__name__}.{self.method.__name__}"
+        return said | given.others(self.arguments) | {"the method": named, "its rows": rows}
+
+    def shard(self, place: int, of: int) -> Shard:
+        """The rows that this process gives."""
+        return given.shard_of(self.arguments)
+
+    def made(
+        self,
+        runtime: Runtime | str,
+        n_workers: int | None,
+        facts: Sequence[Mapping[str, Any]],
+        arrays: Mapping[str, np.ndarray],
+    ) -> bytes:
+        """The state of a twin that has been fitted to all rows, pickled."""
+        estimator = self.estimator
+        twin = object.__new__(type(estimator))
+        vars(twin).update(vars(estimator))
+        twin.runtime, twin.n_jobs = runtime, n_workers
+        rows = given.whole_of(facts, arrays)
+        self.method(twin, **{**self.arguments, **rows})
+        for name in OWN:
+            setattr(twin, name, getattr(estimator, name))
+        return pickle.dumps(twin.__getstate__())
+
+    def take(self, made: bytes) -> None:
+        """Become what came out; the parameters stay this process's own."""
+        state = pickle.loads(made)
+        own = {
+            name: getattr(self.estimator, name) for name in self.estimator.get_params(deep=False)
+        }
+        vars(self.estimator).update({**state, **own})
+        vars(self.estimator).pop("_sklearn_version", None)

@@ -1,0 +1,66 @@
+"""Rows that every rank has, or could have, dealt out: each takes its part."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import scipy.sparse as sp
+
+from hogshare import ranges
+from hogshare.runtimes.mpi.door import library
+
+
+def shard(*arrays: Any, place: int | None = None, of: int | None = None) -> Any:
+    """Take this rank's part of rows that every rank has.
+
+    Parts are as long as each other, or longer by a row, and follow each other in the order of the
+    ranks. Of a memory-mapped array only the part is read.
+
+    Parameters
+    ----------
+    *arrays : array-likes with the same number of rows
+        ndarray, memory map, list, data frame, or sparse matrix.
+    place, of : int, default=None
+        Which part of how many; None: the calling rank's, of as many as there are ranks of MPI.
+
+    Returns
+    -------
+    array or tuple of arrays
+        As many as were given, each of its own kind; views where slices are.
+
+    Raises
+    ------
+    ValueError
+        If the arrays have different numbers of rows, or there is no such part.
+    ImportError
+        If `place` is None, and mpi4py is not installed or finds no MPI.
+
+    Examples
+    --------
+    >>> from hogshare import shard
+    >>> shard([1, 2, 3, 4, 5], "abcde", place=1, of=2)
+    ([3, 4, 5], 'cde')
+    """
+    if (place is None) != (of is None):
+        raise ValueError("place and of go together: which part, of how many.")
+    if place is None or of is None:
+        comm = library().COMM_WORLD
+        place, of = comm.Get_rank(), comm.Get_size()
+    ranges.whole(place=place, of=of)
+    if not 0 <= place < of:
+        raise ValueError(f"place must be from 0 to {of - 1}; got {place}.")
+    lengths = [_length(one) for one in arrays]
+    if len(set(lengths)) > 1:
+        told = ", ".join(map(str, lengths))
+        raise ValueError(f"The arrays must have the same number of rows; they have {told}.")
+    parts = tuple(_part(one, place, of, lengths[0]) for one in arrays)
+    return parts[0] if len(parts) == 1 else parts
+
+
+def _length(array: Any) -> int:
+    return int(array.shape[0]) if hasattr(array, "shape") else len(array)
+
+
+def _part(array: Any, place: int, of: int, length: int) -> Any:
+    rows = array.tocsr() if sp.issparse(array) else getattr(array, "iloc", array)
+    return rows[length * place // of : length * (place + 1) // of]

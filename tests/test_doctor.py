@@ -1,0 +1,154 @@
+"""`hogshare doctor`: what is wrong with a machine is told, with what to do; what is not, is not."""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+
+import pytest
+
+from hogshare import checkup, machine, memory
+from hogshare.checkup import FINE, NOTE, WRONG
+from hogshare.cli.main import main
+
+
+def states(check):
+    """What a check says: state, and words, by what was looked at."""
+    return {one.what: (one.state, f"{one.fact}; {one.advice}") for one in check()}
+
+
+def doctor(*arguments, **environment):
+    """The command in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "hogshare", "doctor", *arguments],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_on_a_machine_that_runs_these_tests_processes_and_memory_are_fine():
+    done = doctor("--json")
+    found = {one["what"]: one for one in json.loads(done.stdout)}
+    assert found["shared memory"]["state"] == found["worker processes"]["state"] == FINE
+    wrong = [one for one in found.values() if one["state"] == WRONG]
+    assert done.returncode == bool(wrong)
+    assert all(one["advice"] for one in found.values() if one["state"] != FINE)
+    assert done.stderr.startswith(f"hogshare: {len(wrong) or 'nothing'} wrong")
+
+
+def test_a_table_without_json(capsys, monkeypatch):
+    monkeypatch.setattr(checkup, "CHECKS", (checkup.shared_memory,))
+    assert main(["doctor"]) == 0
+    out, err = capsys.readouterr()
+    assert "shared memory" in out
+    assert err == "hogshare: nothing wrong, 0 notes\n"
+
+
+def test_kernels_that_are_not_compiled_are_wrong():
+    done = doctor("--json", NUMBA_DISABLE_JIT="1")
+    (found,) = [one for one in json.loads(done.stdout) if one["what"] == "compiled kernels"]
+    assert found["state"] == WRONG
+    assert found["advice"] == "unset it"
+    assert done.returncode == 1
+
+
+def test_kernels_that_nobody_can_keep_are_wrong(monkeypatch, tmp_path):
+    from hogshare.kernels import jit
+
+    monkeypatch.setattr(jit, "CACHE_FOLDER", None)
+    monkeypatch.setattr(jit, "NO_FOLDER", "the disk is read-only")
+    state, words = states(checkup.kernels)["compiled kernels"]
+    assert state == WRONG
+    assert "read-only; set HOGSHARE_CACHE_DIR" in words
+    monkeypatch.setattr(jit, "CACHE_FOLDER", tmp_path / "none" / "yet")
+    assert "hogshare warm" in states(checkup.kernels)["compiled kernels"][1]
+    monkeypatch.setattr(checkup, "FULL", 1 << 80)
+    assert states(checkup.kernels)["disk"][0] == WRONG
+
+
+@pytest.mark.parametrize(
+    ("there", "bound", "usable", "chosen", "words"),
+    [
+        (16, 16, 16, "", "16 of 16 can be used; "),
+        (16, 4, 4, "", "bound to them; start it without taskset"),
+        (16, 16, 2, "", "a control group allows no more"),
+        (16, 16, 2, "2", "LOKY_MAX_CPU_COUNT says so; unset it"),
+    ],
+)
+def test_cores_that_are_taken_away(monkeypatch, there, bound, usable, chosen, words):
+    import joblib
+
+    monkeypatch.delenv("LOKY_MAX_CPU_COUNT", raising=False)
+    if chosen:
+        monkeypatch.setenv("LOKY_MAX_CPU_COUNT", chosen)
+    monkeypatch.setattr(machine, "cores", lambda: there)
+    monkeypatch.setattr(machine, "usable_cores", lambda: bound)
+    monkeypatch.setattr(machine, "busy_others", lambda: usable - 1)
+    monkeypatch.setattr(joblib, "cpu_count", lambda: usable)
+    found = states(checkup.cores)
+    assert words in found["cores"][1]
+    assert (found["cores"][0] == FINE) == (usable == there)
+    assert "other programs" not in found
+    monkeypatch.setattr(machine, "busy_others", lambda: usable)
+    assert states(checkup.cores)["other programs"][0] == NOTE
+
+
+@pytest.mark.parametrize(
+    ("free", "state"), [(None, NOTE), (checkup.ENOUGH - 1, WRONG), (1 << 34, FINE)]
+)
+def test_memory(monkeypatch, free, state):
+    monkeypatch.setattr(memory, "free", lambda: free)
+    assert states(checkup.memory_left)["memory"][0] == state
+
+
+def test_more_threads_of_blas_than_cores(monkeypatch):
+    import joblib
+
+    monkeypatch.setattr(joblib, "cpu_count", lambda: 0)
+    found = states(checkup.blas_threads)
+    assert found
+    assert all(state == WRONG and "OMP_NUM_THREADS" in words for state, words in found.values())
+
+
+def test_no_shared_memory(monkeypatch):
+    from hogshare.shm.arena import Arena
+
+    def refused(arrays):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(Arena, "create", refused)
+    state, words = states(checkup.shared_memory)["shared memory"]
+    assert state == WRONG
+    assert "no space left; let fits have threads" in words
+
+
+def test_processes_that_do_not_answer(monkeypatch):
+    monkeypatch.setattr(checkup, "START_SECONDS", 0.0)
+    state, words = states(checkup.processes)["worker processes"]
+    assert state == WRONG
+    assert "ulimit -u" in words
+
+
+def test_few_open_files(monkeypatch):
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (100, 4096))
+    assert states(checkup._open_files)["open files"] == (NOTE, "at most 100; ulimit -n 1024")
+
+
+def test_an_mpi_that_does_not_begin(monkeypatch):
+    pytest.importorskip("mpi4py", exc_type=ImportError)
+    monkeypatch.setattr(checkup, "VERSION_OF_MPI", "raise RuntimeError('cannot load libmpi.so')")
+    state, words = states(checkup.ranks)["MPI"]
+    assert state == WRONG
+    assert "cannot load libmpi.so; pip install" in words
+
+
+def test_what_is_not_installed_says_how(monkeypatch):
+    monkeypatch.setattr(checkup.importlib.util, "find_spec", lambda name: None)
+    assert states(checkup.ranks)["MPI"][0] == NOTE
+    found = states(checkup.extras)
+    assert set(found) == set(checkup.EXTRAS)
+    assert all("; pip install" in words for _, words in found.values())
