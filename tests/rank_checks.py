@@ -37,6 +37,7 @@ from hogshare import (
     shard,
     solve,
 )
+from hogshare.simulation import Link
 
 COMM = library.COMM_WORLD
 RANK, SIZE = COMM.rank, COMM.size
@@ -423,6 +424,108 @@ def check_clone_and_pipeline():
     # the scaler was fitted to all rows on every rank; within the pipeline it would see a part
     model = clone(model[-1]).fit(model[0].transform(X[HAS]), NAMES[HAS])
     assert alike(model) and model.score(scale(X), NAMES) > 0.9
+
+
+# -- ranks that share no memory
+
+APART, APART_ALL = MPI(arena=False), MPI(arena=False, rows="all")
+PART = problems.linear(X[MINE], Y[MINE], alpha=0.01)
+
+
+def check_apart_one_rank_is_the_serial_run():
+    if SIZE > 1:
+        return
+    for rule in ("sgd", "saga", "sdca"):
+        ours = solve(PART, rule=rule, runtime=APART, stop=5, seed=2)
+        assert same_bits(ours, solve(PROBLEM, rule=rule, runtime="caller", stop=5, seed=2))
+
+
+def check_apart_all_come_to_the_optimum():
+    best = solve(PROBLEM, rule="saga", runtime="caller", stop=Stop(epochs=3000, gradient=1e-9))
+    least = PROBLEM.objective(best.model.coef, best.model.intercept)
+    for rule, epochs in (("saga", 300), ("sdca", 300)):
+        for problem, runtime in ((PART, APART), (PROBLEM, APART_ALL)):
+            ours = solve(problem, rule=rule, runtime=runtime, stop=epochs, seed=1)
+            assert on_all(ours.model.coef.tobytes())
+            reached = PROBLEM.objective(ours.model.coef, ours.model.intercept)
+            assert reached <= least + 1e-6, (rule, runtime.rows, reached - least)
+
+
+def check_apart_the_report_is_one():
+    run = {"runtime": APART, "n_workers": 2, "stop": 6, "seed": 0}
+    report = solve(PART, **run)
+    assert on_all(report.to_json()) and report.n_workers == 2 * SIZE
+    if SIZE > 1:
+        assert [one["worker"] for one in report.workers] == list(range(2 * SIZE))
+        assert sum(one["rows"] for one in report.workers) == 6 * len(X)
+        assert set(report.traffic) == {"model", "update", "control"}
+        for kind in ("model", "update"):
+            edges = report.traffic[kind]["edges"]
+            assert sum(edge["bytes"] for edge in edges.values()) == report.traffic[kind]["bytes"]
+        assert any("by messages" in note for note in report.notes)
+
+
+def check_apart_labels_are_united():
+    rows = SORTED[MINE]
+    extra = np.arange(2) if RANK == 0 else np.arange(len(Y) - 2, len(Y))  # so that there are two
+    rows = np.concatenate([rows, SORTED[extra]])
+    digits, numbers = load_digits(return_X_y=True)
+    if SIZE > 1:  # each rank lacks some of ten classes
+        has = np.flatnonzero(numbers % SIZE != RANK)
+        many = problems.linear(digits[has] / 16.0, numbers[has], alpha=1e-3)
+        report = solve(many, runtime=APART, stop=3, seed=0)
+        assert report.model.coef.shape[0] == 10 and on_all(report.model.coef.tobytes())
+        scores = digits / 16.0 @ report.model.coef.T + report.model.intercept
+        assert (scores.argmax(axis=1) == numbers).mean() > 0.85
+
+
+def check_apart_stops_are_decided_once():
+    report = solve(PART, runtime=APART, stop=Stop(epochs=500, tol=1e-3), seed=0)
+    assert on_all((report.n_epochs, report.stop_reason)) and report.converged
+
+    def hear(epoch, snapshot):
+        return epoch == 3 and RANK == 0
+
+    report = solve(PART, runtime=APART, stop=500, on_epoch=hear)
+    assert on_all(report.n_epochs) and report.n_epochs == 3
+
+
+def check_apart_a_link_is_as_slow_as_it_says():
+    if SIZE == 1:
+        return
+    slow = MPI(arena=False, link=Link(latency=0.05))
+    fast, late = (solve(PART, runtime=by, stop=3, seed=0).run_seconds for by in (APART, slow))
+    assert late > fast + 3 * 0.05 and on_all(late)
+
+
+def check_apart_what_is_not_there_is_refused():
+    if SIZE == 1:
+        return
+    tries = {
+        "barriers hold": lambda: solve(PART, runtime=APART, barrier=BSP(), stop=2),
+        "the plane Master": lambda: solve(PART, runtime=APART, plane=Master(), stop=2),
+        "share memory": lambda: SGDClassifier(runtime=APART).fit(X[MINE], Y[MINE]),
+        "linear problems": lambda: solve(
+            problems.network(X, Y, (3,)), runtime=APART_ALL, stop=1, step=0.1
+        ),
+    }
+    for words, call in tries.items():
+        text = refused(ValueError, call)
+        assert text is not None and words in text and on_all(text), (words, text)
+    assert refused(TypeError, lambda: MPI(link=0.1)).startswith("link must be")
+
+
+def check_apart_an_error_of_one_rank_reaches_all():
+    if SIZE == 1:
+        return
+
+    def hear(epoch, snapshot):
+        if RANK == SIZE - 1 and epoch == 2:
+            raise RuntimeError("of the last rank")
+
+    text = refused(RuntimeError, lambda: solve(PART, runtime=APART, stop=10_000, on_epoch=hear))
+    assert text is not None and "of the last rank" in text
+    assert solve(PART, runtime=APART, stop=2).n_epochs == 2
 
 
 CHECKS = {name: thing for name, thing in list(globals().items()) if name.startswith("check_")}

@@ -1,7 +1,8 @@
 """Messages between ranks: the mailbox's contract, links, and what is counted."""
 
 import pytest
-from mpi import needs_mpi, run_ranks
+import ranks
+from ranks import HERE, needs_mpi
 
 from hogshare.runtimes.mpi.wire import EdgeTraffic, Line
 from hogshare.simulation.links import Link
@@ -17,7 +18,9 @@ CASES[2]["broken"] = TWINS
 @needs_mpi
 @pytest.mark.parametrize("n_ranks", [2, 4])
 def test_the_contract_between_real_ranks(n_ranks):
-    lines = [line.rsplit(" ", 1) for line in run_ranks(n_ranks, "wire.py").splitlines()]
+    job = ranks.run(n_ranks, HERE / "wire_conversations.py")
+    assert job.returncode == 0, job.stderr[-2000:]
+    lines = [line.rsplit(" ", 1) for line in job.stdout.splitlines()]
     found = dict(lines)
     wanted = {name: verdict for verdict, names in CASES[n_ranks].items() for name in names}
     assert found == wanted

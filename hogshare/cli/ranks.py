@@ -58,6 +58,8 @@ class Command:
     def __init__(self, args: Any, command: Callable[..., int], part: Part | None) -> None:
         self.args, self.command, self.part = args, command, part
 
+    what = "The command"
+
     @property
     def n_workers(self) -> int:
         """Of this rank: its share of the cores, if nobody says otherwise."""

@@ -17,7 +17,7 @@ from hogshare.engine.view import SessionView
 from hogshare.kernels import layout
 from hogshare.planes.protocol import Plane, PlaneError, edges_of
 from hogshare.planes.waiting import Until
-from hogshare.shm.mailbox import AT_ONCE, Edge, Message, Transport
+from hogshare.shm.mailbox import AT_ONCE, Board, Boards, Message
 from hogshare.shm.table import ProgressTable
 
 PREFIX = "plane_"  # of the names of a plane's own arrays among a run's
@@ -58,10 +58,10 @@ class Homes:
         call.__qualname__ = f"{self.name}.after_block"
         self.call: Callable[..., Any] = call  # whoever has to know of that calls it otherwise
 
-    def carry_by(self, transport: Transport) -> None:
+    def carry_by(self, transport: Boards) -> None:
         """Have messages between homes brought that way."""
         edges, box = self._ends, self.session.mail.box
-        self.boxes = [Edge(box, k, transport) for k in range(len(edges))]
+        self.boxes = [Board(box, k, transport) for k in range(len(edges))]
         self.edges = dict(zip(edges, self.boxes, strict=True))
 
     def ends(self, edge: int) -> tuple[int, int]:
@@ -201,7 +201,7 @@ class Home:
         return int(self._row[layout.T_CLOCK])
 
     @property
-    def boxes(self) -> list[Edge]:
+    def boxes(self) -> list[Board]:
         """The edges of all, in the order of the plane's `edges`."""
         return self._homes.boxes
 
@@ -295,7 +295,7 @@ class Home:
         """Acknowledge that message."""
         self._edge(sender, self.me).take()
 
-    def _edge(self, sender: int, to: int) -> Edge:
+    def _edge(self, sender: int, to: int) -> Board:
         try:
             return self._homes.edges[sender, to]
         except KeyError:

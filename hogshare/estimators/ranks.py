@@ -59,6 +59,11 @@ class Fit:
         self.estimator, self.method, self.arguments = estimator, method, arguments
 
     @property
+    def what(self) -> str:
+        """The estimator."""
+        return type(self.estimator).__name__
+
+    @property
     def n_workers(self) -> int | None:
         """Of this process."""
         jobs: int | None = self.estimator.n_jobs

@@ -77,6 +77,11 @@ class Led(Protocol):
     """Something that one process makes with the workers of all, out of what each has."""
 
     @property
+    def what(self) -> str:
+        """What it is, at the beginning of a sentence."""
+        ...
+
+    @property
     def n_workers(self) -> int | None:
         """Of this process, as it was given."""
         ...

@@ -79,6 +79,10 @@ class Transport(Protocol):
         """Let the message that has been written into the edge's next slot go on its way."""
         ...
 
+
+class Boards(Transport, Protocol):
+    """A transport that may also write over what has not been taken."""
+
     def show(
         self, box: Mailbox, edge: int, round: int, places: np.ndarray, values: np.ndarray
     ) -> None:
@@ -211,10 +215,38 @@ class Edge:
         """Whether there is a message that has not been taken."""
         return bool(mailbox.find_mail(self._box, self._index) != NO_SLOT)
 
+    def take(self) -> None:
+        """Acknowledge the message that `poll` has found: its slot is the writer's again.
+
+        Raises
+        ------
+        RuntimeError
+            If there is none.
+        """
+        if mailbox.find_mail(self._box, self._index) == NO_SLOT:
+            raise RuntimeError("There is no message to take: poll() has to find one first.")
+        mailbox.take_next(self._box, self._index)
+
+
+class Board(Edge):
+    """An edge whose writer may also write over its last message, taken or not.
+
+    Parameters
+    ----------
+    box, index
+        As of `Edge`.
+    boards : Boards
+        What brings messages.
+    """
+
+    def __init__(self, box: Mailbox, index: int, boards: Boards = AT_ONCE) -> None:
+        super().__init__(box, index, boards)
+        self._boards = boards
+
     def show(self, values: np.ndarray, places: np.ndarray | None = None, round: int = 0) -> None:
         """Write a message over the last, taken or not: the edge is a board."""
         where = NO_PLACES if places is None else places
-        self._transport.show(self._box, self._index, round, where, values)
+        self._boards.show(self._box, self._index, round, where, values)
 
     def see(self, seen: int) -> tuple[int, Message | None]:
         """The newest message on a board, a copy, if it is of a round after `seen`.
@@ -233,15 +265,3 @@ class Edge:
             return state, None
         where = places[:count] if count or not dense else None
         return state, Message(0, round_, values[: max(count, dense)], where, round_)
-
-    def take(self) -> None:
-        """Acknowledge the message that `poll` has found: its slot is the writer's again.
-
-        Raises
-        ------
-        RuntimeError
-            If there is none.
-        """
-        if mailbox.find_mail(self._box, self._index) == NO_SLOT:
-            raise RuntimeError("There is no message to take: poll() has to find one first.")
-        mailbox.take_next(self._box, self._index)

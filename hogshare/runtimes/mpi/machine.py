@@ -1,7 +1,7 @@
 """The ranks of one machine, which share an arena: what one writes there all others can read.
 
-This is where the ranks of a job are divided into machines. At present there has to be one: ranks on
-several would have to send what they have changed.
+This is where it is settled whether the ranks of a job do so, or have a vector each, and exchange
+what they have changed by messages (`hogshare.runtimes.mpi.machines`).
 
 Who writes: the leader makes an arena, and its lay-out; the others open its descriptor in the file
 system of processes (procfs), which the system allows to processes of one user. Who frees: nobody
@@ -44,17 +44,20 @@ class Seat:
 
 @dataclass(frozen=True)
 class Machine:
-    """The ranks that share an arena, in order.
+    """The ranks of a job, in order.
 
     Parameters
     ----------
     ranks : tuple of int
     workers : tuple of int
         Of each of these ranks.
+    apart : str, default=""
+        Why they share no arena; "": they do.
     """
 
     ranks: tuple[int, ...]
     workers: tuple[int, ...]
+    apart: str = ""
 
     @property
     def leader(self) -> int:
@@ -89,8 +92,8 @@ class Machine:
         return replace(self, workers=tuple(taken.count(place) for place in range(len(self.ranks))))
 
 
-class SeveralMachines(NotImplementedError):
-    """Ranks that share no memory."""
+class SeveralMachines(ValueError):
+    """Ranks that share no memory are asked for what takes one."""
 
 
 def seat(n_jobs: int | None) -> Seat:
@@ -137,32 +140,23 @@ def share_of(seats: Sequence[Seat], rank: int) -> int:
 
 
 def machine_of(seats: Sequence[Seat], workers: Sequence[int], shares: bool) -> Machine:
-    """The one machine on which all ranks run.
+    """The ranks, and whether they share an arena.
 
     Parameters
     ----------
     seats : sequence of Seat
     workers : sequence of int
     shares : bool
-        Whether ranks of one machine may share an arena.
-
-    Raises
-    ------
-    SeveralMachines
-        If ranks would have to send each other what they have changed.
+        Whether ranks of one machine may.
     """
+    ranks, counts = tuple(range(len(seats))), tuple(workers)
     if not shares:
-        raise SeveralMachines(
-            "arena=False has ranks of one machine send each other what they have changed, which "
-            "they cannot do yet: leave it out."
-        )
-    apart = next((rank for rank, one in enumerate(seats) if one.memory != seats[0].memory), None)
-    if apart is not None:
-        raise SeveralMachines(
-            f"rank {apart} runs on {seats[apart].host}, and rank 0 on {seats[0].host}, or in "
-            "another container: runtime='mpi' runs the ranks of one machine so far."
-        )
-    return Machine(tuple(range(len(seats))), tuple(workers))
+        return Machine(ranks, counts, "arena=False of MPI says so")
+    other = next((rank for rank, one in enumerate(seats) if one.memory != seats[0].memory), None)
+    if other is None:
+        return Machine(ranks, counts)
+    why = f"rank {other} runs on {seats[other].host}, and rank 0 on {seats[0].host}"
+    return Machine(ranks, counts, f"{why}, or in another container")
 
 
 def offer(arena: Arena) -> dict[str, Any]:

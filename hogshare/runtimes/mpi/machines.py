@@ -39,7 +39,7 @@ from hogshare.runtimes.hooks import EpochHook, OnEpoch
 from hogshare.runtimes.mpi.flat import Flat
 from hogshare.runtimes.mpi.owner import Owner
 from hogshare.runtimes.mpi.paces import SitePace, site_pace
-from hogshare.runtimes.mpi.pooling import NAP_SECONDS, added, copy_of, gathered
+from hogshare.runtimes.mpi.pooling import NAP_SECONDS, Pool
 from hogshare.runtimes.mpi.posts import OWNER, Posts
 from hogshare.runtimes.mpi.site import Site
 from hogshare.runtimes.mpi.words import most_words
@@ -56,7 +56,7 @@ class Level:
 
     Parameters
     ----------
-    comm : mpi4py.MPI.Comm
+    pool : Pool
         One rank for each machine.
     session : Session
     pace : SitePace
@@ -66,14 +66,14 @@ class Level:
     """
 
     def __init__(
-        self, comm: Any, session: Session, pace: SitePace, n_rows: int, network: Network
+        self, pool: Pool, session: Session, pace: SitePace, n_rows: int, network: Network
     ) -> None:
         flat, start = Flat.of(session), Flat.of(session).start(session)
         single = session.vector.w.dtype == np.float32 and not flat.average
         values = "float32" if single else "float64"
         words = most_words(flat.columns)
-        self.session, self.comm = session, comm
-        self.posts = Posts(comm, flat.size, words, values, network)
+        self.session, self.pool = session, pool
+        self.posts = Posts(pool, flat.size, words, values, network)
         me, places = self.posts.me, self.posts.places
         self.owner: Owner | None = None
         if me == OWNER:
@@ -83,7 +83,7 @@ class Level:
         session.plan = session.plan._replace(tol=-np.inf)
         machines = self.posts.n_machines
         self.site = Site(session, start, pace, self.posts.of[me], places, single, machines)
-        self.deliver: Callable[[], None] = lambda: None  # called while it waits
+        self.deliver: Callable[[], None] = lambda: None  # an interrupt, while it waits
 
     def poll(self) -> bool:
         """Do whatever there is to do; whether anything was."""
@@ -97,6 +97,7 @@ class Level:
         while not ready():
             if not self.poll():
                 self.deliver()
+                self.pool.look()
                 time.sleep(NAP_SECONDS)
 
     def prepare(self) -> None:
@@ -107,11 +108,12 @@ class Level:
 
     def begin(self) -> None:
         """Agree on how curved the objective is, and begin at one vector."""
-        a, comm = self.session.arrays, self.comm
-        share = a["order"].shape[1] / added(comm, np.array([a["order"].shape[1]], float))[0]
+        a, added = self.session.arrays, self.pool.added
+        n_rows = float(a["order"].shape[1])
+        share = n_rows / added(np.array([n_rows]))[0]
         for name in ("curvature", "rarity"):
             if a[name].size:
-                a[name][:] = added(comm, share * a[name].astype(np.float64))
+                a[name][:] = added(share * a[name].astype(np.float64))
         self.site.begin(self.wait)
 
     def end(self) -> None:
@@ -130,9 +132,9 @@ class Level:
         local[:, [layout.L_AVERAGE_SCALE, layout.L_AVERAGE_COUNT]] = 0.0
         local[:, layout.L_AVERAGE_INTERCEPT] = 0.0
         lag[:] = 0.0
-        lag[0, : session.size] = added(self.comm, total)
-        local[0, layout.L_AVERAGE_COUNT] = added(self.comm, counts)
-        local[0, layout.L_AVERAGE_INTERCEPT] = added(self.comm, intercepts)
+        lag[0, : session.size] = self.pool.added(total)
+        local[0, layout.L_AVERAGE_COUNT] = self.pool.added(counts)
+        local[0, layout.L_AVERAGE_INTERCEPT] = self.pool.added(intercepts)
 
 
 class AtEpochs:
@@ -167,6 +169,8 @@ class Machines(Runtime):
     Parameters
     ----------
     comm : mpi4py.MPI.Comm
+    look : callable
+        Called while this rank waits for others; raises if one has failed.
     rows : {"shard", "all"}, default="shard"
         Whether the problem of a rank holds rows of its own, or all rows, of which rank k of n takes
         rows k, k + n and so on.
@@ -176,11 +180,16 @@ class Machines(Runtime):
 
     name = "mpi"
 
-    def __init__(self, comm: Any, rows: str = "shard", network: Network | None = None) -> None:
-        self.given, self.rows = comm, rows
-        self.network = network or Network()
-        self.me, self.n_machines = comm.Get_rank(), comm.Get_size()
-        self.comm: Any = None
+    def __init__(
+        self,
+        comm: Any,
+        look: Callable[[], Any],
+        rows: str = "shard",
+        network: Network | None = None,
+    ) -> None:
+        self.rows, self.network = rows, network or Network()
+        self.pool = Pool(comm, look)
+        self.me, self.n_machines = self.pool.me, self.pool.size
         self.level: Level | None = None
 
     # -- before
@@ -198,11 +207,10 @@ class Machines(Runtime):
                 "between machines runtime='mpi' solves linear problems: a problem by a gradient "
                 f"runs on {ONE}."
             )
-        self.comm = copy_of(self.given)
         own: Any = problem
         if self.rows == "all" and self.n_machines > 1:
             own = own.with_rows(every_so_many(own.rows, self.me, self.n_machines))
-        found = gathered(self.comm, np.array([*sizes_of(own), *_shape(problem)]))
+        found = self.pool.gathered(np.array([*sizes_of(own), *_shape(problem)]))
         for rank, other in enumerate(found):
             if other[0] < 1:
                 raise ValueError(f"rank {rank} has no rows: between machines each needs some.")
@@ -270,7 +278,7 @@ class Machines(Runtime):
 
     def prepare(self, session: Session) -> None:
         """Open the edges to the others, and have workers rest after each epoch."""
-        self.level = Level(self.comm, session, self.pace, self.n_rows, self.network)
+        self.level = Level(self.pool, session, self.pace, self.n_rows, self.network)
         self.level.prepare()
         session.raise_limit(1)
 
@@ -298,6 +306,7 @@ class Machines(Runtime):
                     crew.start()
                     while crew.running:
                         level.poll()
+                        level.pool.look()
                         hook.poll()
                         crew.wait(NAP_SECONDS)
                 except BaseException:
@@ -313,16 +322,13 @@ class Machines(Runtime):
         if self.level is not None:
             self.level.posts.close()
             self.level = None
-        if self.comm is not None:
-            self.comm.Free()
-            self.comm = None
 
     def facts(self) -> dict[str, Any]:
         """How many machines there were, and after how many rows each exchanged."""
         return {"machines": self.n_machines, "machine_exchange_rows": self.pace.rows}
 
     def _add(self, number: float) -> float:
-        return float(added(self.comm, np.array([number]))[0])
+        return float(self.pool.added(np.array([number]))[0])
 
 
 def _shape(problem: Any) -> tuple[float, ...]:

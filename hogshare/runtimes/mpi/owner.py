@@ -78,7 +78,8 @@ class Owner:
         self._places, self._values = np.empty(places, np.int64), np.empty(places)
         self._single = int(single)
         self._waiting: dict[int, int] = {}  # machines whose offer is not answered, and its round
-        self._ended: set[int] = set()
+        self._ended: set[int] = set()  # machines that are at their end, as they say
+        self._given: set[int] = set()  # those of them whose last offer has come
         self._reports: dict[int, Report] = {}
         self._stop, self._loss, self._decided = layout.RUNNING, np.nan, 0
         self.is_done = False  # all has been said
@@ -123,6 +124,7 @@ class Owner:
             self._waiting[k] = round_
             if round_ == AT_END:
                 self._ended.add(k)
+                self._given.add(k)
         return True
 
     def _answer(self, k: int, round_: int) -> None:
@@ -156,6 +158,8 @@ class Owner:
             return False
         report = self._reports[k] = Report.of(message.values)
         post.reports.take()
+        if report.is_last:  # whose last offer, on its way by itself, may come later
+            self._ended.add(k)
         if report.stop not in ORDINARY and self._stop == layout.RUNNING:
             self._stop = report.stop
             for other, line in self.posts.items():
@@ -165,9 +169,9 @@ class Owner:
 
     def _decide(self) -> None:
         """Decide, once all that are not at their end have reported, or all that are."""
-        at_end = len(self._ended) == len(self.posts)
+        at_end = len(self._given) == len(self.posts)
         expected = set(self.posts) if at_end else set(self.posts) - self._ended
-        if not expected <= set(self._reports) or self.is_done:
+        if not expected or not expected <= set(self._reports) or self.is_done:
             return
         reports = [self._reports[k] for k in self.posts if k in self._reports]
         n_epochs = min(report.epochs for report in reports)

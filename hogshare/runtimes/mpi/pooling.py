@@ -1,7 +1,7 @@
 """What all machines do together before and after a run, asleep while they wait for each other.
 
 MPI's own collective calls wait on a core; those that do not wait are begun here, and looked after
-now and then.
+now and then. Between two looks a rank hears whether another has failed, and then waits no longer.
 """
 
 from __future__ import annotations
@@ -15,32 +15,42 @@ import numpy as np
 NAP_SECONDS = 0.0005
 
 
-def sleep_until(ready: Callable[[], Any], seconds: float = NAP_SECONDS) -> None:
-    """Sleep until something is so."""
-    while not ready():
-        time.sleep(seconds)
+class Pool:
+    """The ranks of a communicator, one for each machine, as one of them has them.
 
-
-def copy_of(comm: Any) -> Any:
-    """A communicator of the same ranks, whose messages meet none of the other's."""
-    copy, request = comm.Idup()
-    sleep_until(request.Test)
-    return copy
-
-
-def added(comm: Any, numbers: np.ndarray) -> np.ndarray:
-    """The sum of all ranks' arrays, on each; the same bits everywhere.
-
-    numbers : float64, of one shape on all
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Comm
+    look : callable
+        Called while this rank waits; raises if another one has failed.
     """
-    parts = gathered(comm, numbers)
-    return np.asarray(parts.sum(axis=0))
 
+    def __init__(self, comm: Any, look: Callable[[], Any]) -> None:
+        self.comm, self.look = comm, look
+        self.me, self.size = comm.Get_rank(), comm.Get_size()
 
-def gathered(comm: Any, numbers: np.ndarray) -> np.ndarray:
-    """All ranks' arrays, in their order, on each."""
-    own = np.ascontiguousarray(numbers, np.float64)
-    found = np.empty((comm.Get_size(), *own.shape))
-    request = comm.Iallgather(own, found)
-    sleep_until(request.Test)
-    return found
+    def copy_of_comm(self) -> Any:
+        """A communicator of the same ranks, whose messages meet none of the others'."""
+        copy, request = self.comm.Idup()
+        self._wait(request)
+        return copy
+
+    def added(self, numbers: np.ndarray) -> np.ndarray:
+        """The sum of all ranks' arrays, on each; the same bits everywhere.
+
+        numbers : float64, of one shape on all
+        """
+        parts = self.gathered(numbers)
+        return np.asarray(parts.sum(axis=0))
+
+    def gathered(self, numbers: np.ndarray) -> np.ndarray:
+        """All ranks' arrays, in their order, on each."""
+        own = np.ascontiguousarray(numbers, np.float64)
+        found = np.empty((self.size, *own.shape))
+        self._wait(self.comm.Iallgather(own, found))
+        return found
+
+    def _wait(self, request: Any) -> None:
+        while not request.Test():
+            self.look()
+            time.sleep(NAP_SECONDS)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hogshare.runtimes.mpi.pooling import copy_of
+from hogshare.runtimes.mpi.pooling import Pool
 from hogshare.runtimes.mpi.wire import EdgeTraffic, Wire
 from hogshare.shm.mailbox import AT_ONCE, Edge, mailbox_of, shapes
 from hogshare.simulation.links import Network
@@ -48,8 +48,7 @@ class Posts:
 
     Parameters
     ----------
-    comm : mpi4py.MPI.Comm
-        One rank for each machine.
+    pool : Pool
     size : int
         Numbers of a vector.
     words : int
@@ -60,8 +59,8 @@ class Posts:
         Links between machines besides the real ones.
     """
 
-    def __init__(self, comm: Any, size: int, words: int, values: str, network: Network) -> None:
-        self.me, self.n_machines = comm.Get_rank(), comm.Get_size()
+    def __init__(self, pool: Pool, size: int, words: int, values: str, network: Network) -> None:
+        self.me, self.n_machines = pool.me, pool.size
         self.traffic = EdgeTraffic()
         self.places = most_places(size, np.dtype(values).itemsize)
         machines = range(self.n_machines) if self.me == OWNER else [self.me]
@@ -76,7 +75,7 @@ class Posts:
             kinds = [first] * len(machines) + [second] * len(machines)
             arrays = shapes(len(ends), QUEUE, n_places, n_values)
             box = mailbox_of({name: np.zeros(one, of) for name, (one, of) in arrays.items()})
-            self._comms.append(copy_of(comm))
+            self._comms.append(pool.copy_of_comm())
             wire = Wire(self._comms[-1], box, ends, kinds, self.traffic, kind, network)
             self._wires.append(wire)
             by = [AT_ONCE if sender == to else wire for sender, to in ends]

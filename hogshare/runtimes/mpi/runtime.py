@@ -15,6 +15,7 @@ from hogshare import ranges
 from hogshare.runtimes.choice import usable_workers
 from hogshare.runtimes.joint import Joint, Led, Making
 from hogshare.runtimes.mpi import agreement, leaving, machine
+from hogshare.runtimes.mpi.apart import apart
 from hogshare.runtimes.mpi.calls import Call
 from hogshare.runtimes.mpi.door import library
 from hogshare.runtimes.mpi.follower import attached, follow
@@ -22,6 +23,7 @@ from hogshare.runtimes.mpi.leader import REPORT, Leader
 from hogshare.runtimes.mpi.lending import LendingLeader, borrowed
 from hogshare.runtimes.mpi.talk import Talk, opened
 from hogshare.runtimes.mpi.uniting import alike, united, whole
+from hogshare.simulation.links import Link
 
 ROWS = ("shard", "all")
 NOTHING_SAID: Mapping[str, str] = MappingProxyType({})
@@ -56,7 +58,11 @@ class MPI(Joint):
         of the ranks; or all rows, the same on every rank, which is checked. With "all" a problem
         may be anything.
     arena : bool, default=True
-        Whether ranks of one machine share memory. False is refused so far.
+        Whether ranks of one machine share the memory of a run. With False, and where ranks run on
+        several machines, each has a vector of its own, see the notes.
+    link : Link, default=None
+        A `hogshare.simulation.Link` that stands between ranks which share no memory, besides the
+        real one: messages arrive as late as it says. In seconds and bytes.
     start_timeout : float, default=60.0
         Seconds that a call waits for all ranks to make it.
 
@@ -70,6 +76,14 @@ class MPI(Joint):
     Ranks of one machine share the memory of the run, as processes do: workers of all ranks claim
     blocks of one order, and every plane and barrier is what it is with processes. With
     ``rows="all"``, ``BSP()`` and a seed a run has the bits of as many threads, or processes.
+
+    Ranks that share no memory (on several machines, or ``arena=False``) have a vector each, which
+    the workers of a rank, threads, share as on a run of one machine. Every so many rows, by the
+    curvature, a rank sends what it has changed to the owner of the global vector, on rank 0, and
+    takes in what that says. Epochs, step sizes and stops are decided there once for all. With
+    ``rows="shard"`` rows stay where they are; with "all" rank k of n takes rows k, k + n and so on.
+    So far this is for linear problems on `Shared()`, without a barrier, and for `solve`: what is
+    not there is refused before anything starts. ``report.traffic`` counts messages and bytes.
 
     Ranks talk before and after a run; while they wait they sleep.
 
@@ -87,6 +101,7 @@ class MPI(Joint):
     comm: Any = field(default=None, repr=False)
     rows: str = "shard"
     arena: bool = True
+    link: Link | None = None
     start_timeout: float = 60.0
 
     name = "mpi"
@@ -95,6 +110,11 @@ class MPI(Joint):
         if self.rows not in ROWS:
             raise ValueError(f"rows must be 'shard' or 'all'; got {self.rows!r}.")
         ranges.flag(arena=self.arena)
+        if self.link is not None and not isinstance(self.link, Link):
+            raise TypeError(
+                f"link must be a hogshare.simulation.Link; got an object of type "
+                f"{type(self.link).__name__}."
+            )
         if not ranges.is_number(self.start_timeout) or not 0 < self.start_timeout < math.inf:
             raise ValueError(
                 f"start_timeout must be a number of seconds, above 0; got {self.start_timeout!r}."
@@ -118,6 +138,8 @@ class MPI(Joint):
             self._meet(call)
             problem = agreement.of_problem(making.problem, whole=self.rows == "all")
             here = self._settle(call, making.said(), making.n_workers, problem)
+            if here.apart:
+                return apart(call, here, making, self.rows, self.link)
             if self.rows == "shard":
                 making = united(call, here, making)
             if talk.rank != here.leader:
@@ -150,6 +172,11 @@ class MPI(Joint):
         with Call(talk, number) as call:
             self._meet(call)
             here = self._settle(call, led.said(), led.n_workers)
+            if here.apart:
+                raise machine.SeveralMachines(
+                    f"{led.what} needs ranks that share memory ({here.apart}): solve() runs on "
+                    "machines that share none."
+                )
             gathered = whole if self.rows == "shard" else alike
             facts, arrays = gathered(call, here, led.shard(talk.rank, talk.size))
             if talk.rank != here.leader:

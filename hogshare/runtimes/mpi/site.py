@@ -107,13 +107,13 @@ class Site:
         n_epochs = self.session.word(layout.EPOCHS)
         self._keep_snapshot(n_epochs)
         stop = layout.STOPPED_BY_CALLER if between_both(n_epochs) else layout.RUNNING
-        return self._decide(stop, wait)
+        return self._decide(stop, wait, is_last=False)
 
     def end(self, wait: Wait) -> Decision:
         """Bring the run to its end: the vector is the global one, and has everything."""
         wait(lambda: not self._is_under_way)
         self._offer(AT_END, self._rows())
-        decision = self._decide(self.session.word(layout.STOP), wait)
+        decision = self._decide(self.session.word(layout.STOP), wait, is_last=True)
         wait(lambda: not self._is_under_way)
         session = self.session
         session.vector.w[:] = self.flat.coefficients(self.account.known)
@@ -130,13 +130,14 @@ class Site:
         wait(lambda: not self._is_under_way)
         assert self._answered == round_
 
-    def _decide(self, stop: int, wait: Wait) -> Decision:
+    def _decide(self, stop: int, wait: Wait, is_last: bool) -> Decision:
         """Report, and do as is decided."""
         session = self.session
         n_epochs = session.word(layout.EPOCHS)
         sums = session.arrays["sums"][(n_epochs - 1) % 2]
         self._decisions.clear()
-        self.post.reports.post(Report(n_epochs, stop, sums).words())
+        words = Report(n_epochs, stop, is_last, sums).words()
+        wait(lambda: self.post.reports.post(words))  # the one before may be told as taken late
         wait(lambda: bool(self._decisions))
         decision = self._decisions.pop()
         session.schedule.columns[:] = decision.columns

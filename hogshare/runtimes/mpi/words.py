@@ -24,21 +24,23 @@ class Report(NamedTuple):
 
     epochs : that are over
     stop : its stop word
+    is_last : whether its workers have ended, and do not only rest
     sums : float64[3 * n_columns], of the last epoch that is over
     """
 
     epochs: int
     stop: int
+    is_last: bool
     sums: np.ndarray
 
     def words(self) -> np.ndarray:
         """As they are sent."""
-        return np.concatenate([[self.epochs, self.stop], self.sums])
+        return np.concatenate([[self.epochs, self.stop, self.is_last], self.sums])
 
     @classmethod
     def of(cls, words: np.ndarray) -> Report:
         """From what was sent; a copy."""
-        return cls(int(words[0]), int(words[1]), words[2:].copy())
+        return cls(int(words[0]), int(words[1]), bool(words[2]), words[3:].copy())
 
 
 class Decision(NamedTuple):

@@ -5,15 +5,10 @@ on rank 0, a line for each case: its name, and "kept" or "broken".
 """
 
 import random
-import sys
 import time
-from pathlib import Path
 
 import numpy as np
 from mpi4py import MPI
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 from test_mailbox import (
     SIZE,
     Consumer,

@@ -1,0 +1,88 @@
+"""A call by ranks that share no memory: each solves its part, and rank 0's report is everybody's.
+
+Rows stay where they are; what labels stand for is told to all. A rank's report says what its own
+workers did; that of rank 0 gets those of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hogshare.runtimes.joint import Making
+from hogshare.runtimes.mpi.calls import Call
+from hogshare.runtimes.mpi.leader import REPORT
+from hogshare.runtimes.mpi.machine import Machine
+from hogshare.runtimes.mpi.machines import Machines
+from hogshare.simulation.links import Link, Network
+
+LABELS, REPORTED = "labels", "reported"
+
+Traffic = dict[str, dict[str, Any]]
+
+
+def apart(call: Call, here: Machine, making: Making, rows: str, link: Link | None) -> Any:
+    """Make a call by a machine of each rank; its report, the same on all.
+
+    Raises
+    ------
+    ValueError
+        If the call asks for what needs shared memory.
+    """
+    if rows == "shard":
+        making = with_all_labels(call, making)
+    network = None if link is None else Network(link=link)
+    runtime = Machines(call.talk.comm, call.poll, rows, network)
+    n_workers = here.workers[call.talk.rank]
+    report = making.by(runtime, n_workers)
+    told = call.gather(REPORTED, (report.workers, report.traffic))
+    if told is not None:
+        report.workers = numbered([workers for workers, _ in told])
+        report.traffic = added([traffic for _, traffic in told])
+        report.settings["n_workers"] = here.n_workers
+        report.settings["workers_of_ranks"] = list(here.workers)
+        report.notes.append(f"ranks exchanged vectors by messages: {here.apart}")
+    return call.spread(REPORT, report)
+
+
+def with_all_labels(call: Call, making: Making) -> Making:
+    """The same call, of a problem that knows the labels of all ranks' rows.
+
+    Raises
+    ------
+    ValueError
+        If its rows are its own business.
+    """
+    shard = making.problem.shard()
+    if shard is None:
+        return making  # which is refused for what it is
+    found = call.spread(LABELS, call.gather(LABELS, shard.facts))
+    mine = found.pop(call.talk.rank)
+    facts = [mine, *({**other, "rows": 0} for other in found)]
+    return making.of(making.problem.united(facts, shard.arrays), making.validation)
+
+
+def numbered(found: Sequence[Sequence[Mapping[str, Any]]]) -> list[dict[str, Any]]:
+    """The workers of all ranks, by rank, numbered from 0."""
+    rows = [{**worker, "rank": rank} for rank, workers in enumerate(found) for worker in workers]
+    return [{**row, "worker": number} for number, row in enumerate(rows)]
+
+
+def added(found: Sequence[Traffic | None]) -> Traffic:
+    """Messages and bytes of all ranks, by kind and edge: each was counted where it was sent.
+
+    Examples
+    --------
+    >>> from hogshare.runtimes.mpi.apart import added
+    >>> one = {"messages": 1, "bytes": 8, "edges": {"0 to 1": {"messages": 1, "bytes": 8}}}
+    >>> added([{"model": one}, None, {"model": {"messages": 2, "bytes": 16}}])["model"]["bytes"]
+    24
+    """
+    total: Traffic = {}
+    for traffic in found:
+        for kind, counted in (traffic or {}).items():
+            one = total.setdefault(kind, {"messages": 0, "bytes": 0, "edges": {}})
+            one["messages"] += counted["messages"]
+            one["bytes"] += counted["bytes"]
+            one["edges"] |= counted.get("edges", {})
+    return total
