@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import bz2
 import codecs
-import functools
 import gzip
 import io
 import lzma
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from hogshare import memory
+from hogshare.once import once
 from hogshare.words import escaped
 
 STDIN = "/dev/stdin"
@@ -299,7 +299,7 @@ class Section(Source):
         for lines in super().lines(now):
             yield replace(lines, number=lines.number + self._lines_before)
 
-    @functools.cached_property
+    @once
     def _lines_before(self) -> int:
         """Lines before this section; looked at once, in a pass over their bytes."""
         count, at = 0, 0

@@ -56,15 +56,13 @@ def test_kernels_that_are_not_compiled_are_wrong():
     assert done.returncode == 1
 
 
-def test_kernels_that_nobody_can_keep_are_wrong(monkeypatch, tmp_path):
-    from hogshare.kernels import jit
-
-    monkeypatch.setattr(jit, "CACHE_FOLDER", None)
-    monkeypatch.setattr(jit, "NO_FOLDER", "the disk is read-only")
+def test_kernels_that_nobody_can_keep_are_wrong(monkeypatch, seams, tmp_path):
+    seams.kernels.folder = None
+    seams.kernels.no_folder = "the disk is read-only"
     state, words = states(checkup.kernels)["compiled kernels"]
     assert state == WRONG
     assert "read-only; set HOGSHARE_CACHE_DIR" in words
-    monkeypatch.setattr(jit, "CACHE_FOLDER", tmp_path / "none" / "yet")
+    seams.kernels.folder = tmp_path / "none" / "yet"
     assert "hogshare warm" in states(checkup.kernels)["compiled kernels"][1]
     monkeypatch.setattr(checkup, "FULL", 1 << 80)
     assert states(checkup.kernels)["disk"][0] == WRONG
@@ -79,21 +77,21 @@ def test_kernels_that_nobody_can_keep_are_wrong(monkeypatch, tmp_path):
         (16, 16, 2, "2", "LOKY_MAX_CPU_COUNT says so; unset it"),
     ],
 )
-def test_cores_that_are_taken_away(monkeypatch, there, bound, usable, chosen, words):
+def test_cores_that_are_taken_away(monkeypatch, seams, there, bound, usable, chosen, words):
     import joblib
 
     monkeypatch.delenv("LOKY_MAX_CPU_COUNT", raising=False)
     if chosen:
         monkeypatch.setenv("LOKY_MAX_CPU_COUNT", chosen)
-    monkeypatch.setattr(machine, "cores", lambda: there)
+    seams.machine.cores = lambda: there
     monkeypatch.setattr(machine, "usable_cores", lambda: bound)
-    monkeypatch.setattr(machine, "busy_others", lambda: usable - 1)
+    seams.machine.busy_others = lambda: usable - 1
     monkeypatch.setattr(joblib, "cpu_count", lambda: usable)
     found = states(checkup.cores)
     assert words in found["cores"][1]
     assert (found["cores"][0] == FINE) == (usable == there)
     assert "other programs" not in found
-    monkeypatch.setattr(machine, "busy_others", lambda: usable)
+    seams.machine.busy_others = lambda: usable
     assert states(checkup.cores)["other programs"][0] == NOTE
 
 

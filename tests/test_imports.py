@@ -24,7 +24,7 @@ LEVELS = {
     "files": 0,
     "kernels": 0,
     "lazy": 0,
-    "once": 0,
+    "once": -1,
     "npz": 1,
     "libsvm": 1,
     "csvrecords": 1,
