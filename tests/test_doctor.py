@@ -98,8 +98,8 @@ def test_cores_that_are_taken_away(monkeypatch, seams, there, bound, usable, cho
 @pytest.mark.parametrize(
     ("free", "state"), [(None, NOTE), (checkup.ENOUGH - 1, WRONG), (1 << 34, FINE)]
 )
-def test_memory(monkeypatch, free, state):
-    monkeypatch.setattr(memory, "free", lambda: free)
+def test_memory(seams, free, state):
+    seams.memory.free = lambda: free
     assert states(checkup.memory_left)["memory"][0] == state
 
 
