@@ -20,6 +20,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight
 
 from hogshare.callers import users_line
+from hogshare.clusters import is_collection
 from hogshare.engine.stops import Stop
 from hogshare.estimators.conjugate import by_conjugate_gradients, gradient_at, missed
 from hogshare.estimators.elsewhere import report_of
@@ -458,6 +459,11 @@ class Ridge(RidgeMixin, _Ridge):
         with self._in_own_words():
             require_workers(self)
             self._strengths()
+            if is_collection(X) or is_collection(y):
+                from hogshare.estimators.partitioned_fits import fit_ridge
+
+                fit_ridge(self, X, y, sample_weight)
+                return self
             if reason := self._why_scikit_learn(X):
                 check_sparse(X)
                 self._fit_by_scikit_learn(X, y, sample_weight, reason)

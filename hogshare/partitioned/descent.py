@@ -1,0 +1,470 @@
+"""Plain descent on partitions: workers take turns from the master's model, and it folds them.
+
+::
+
+    master -- Pull: model, rows of a partition, step sizes -->  its owner: a compiled call
+           <-- Push: the copy, the sum of losses --------------
+
+One turn for each thread of each worker is on its way at one time. Of its partitions a worker goes
+on with the one that is least far; nobody is more than an epoch ahead of the slowest partition. A
+push is folded by the weights of the exchange (`folding`), which say how much of several workers'
+changes may be added. Time, for the schedules of step sizes, is the number of rows that the model
+has taken.
+
+Who writes the model: the master, one push after the other, each time into new arrays: what is on
+its way stays as it was sent. A turn whose worker dies is done again by another, from the same
+model, as Dask does with every task; its push is then folded as one of many proposals, which it is.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from queue import Empty, SimpleQueue
+from typing import Any
+
+import numpy as np
+
+from hogshare.kernels import layout, losses, schedules
+from hogshare.partitioned.blocks import Meaning
+from hogshare.partitioned.folding import Weighing
+from hogshare.partitioned.rows import MEMBERS_SECONDS, PartitionedRows, failure
+from hogshare.partitioned.turns import Pull, Push, turn
+from hogshare.planes.shared import DESCENT_SPREAD
+from hogshare.problems.linear import effective_l1_ratio
+from hogshare.problems.model import Model
+from hogshare.rules.steps import StepSize, optimal_start
+
+TURN_SECONDS = 0.01  # that handing out and taking in a turn costs; its rows should take as long
+FIRST_SHARE = 8  # how many times shorter the first turns are, while the model moves fast
+GROWTH = 4  # rows that the model has seen per row that all workers have on their way, at least
+SPARSE_INTERCEPT = 0.01  # of the features' step, as in scikit-learn
+FIFTH, LEAST_ETA = 5.0, 1e-6  # of the schedule 'adaptive', as scikit-learn's
+SPARSE_NS, DENSE_NS, ROW_NS = 3.0, 0.5, 20.0  # of a stored value and of a row, about
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to descend.
+
+    Attributes
+    ----------
+    exchange : int or None
+        Rows of a turn; None: chosen.
+    average : int
+        Average the iterates from this many rows on; 0: do not.
+    most : int or None
+        Turns on their way at one time, at most.
+    heard : callable or None
+        ``heard(epoch, value, model)`` is called after each epoch, counted from 1.
+    """
+
+    step: StepSize
+    epochs: int
+    tol: float | None
+    patience: int
+    shuffle: bool
+    seed: int
+    average: int = 0
+    exchange: int | None = None
+    most: int | None = None
+    heard: Callable[[int, float, Model], None] | None = None
+
+
+@dataclass
+class Descended:
+    """What a descent has come to."""
+
+    model: Model
+    n_epochs: int
+    converged: bool
+    epoch_losses: np.ndarray
+    staleness: np.ndarray
+    workers: list[dict[str, Any]]
+    turns: int
+    turn_rows: int
+    seconds: float
+    notes: list[str]
+
+
+@dataclass
+class Place:
+    """How far a partition is: its epoch, and the rows of it that have been handed out."""
+
+    epoch: int = 0
+    row: int = 0
+    busy: bool = False
+
+
+@dataclass
+class Worker:
+    """What is known of a worker, by its address."""
+
+    busy: int = 0
+    turns: int = 0
+    rows: int = 0
+    seconds: float = 0.0
+    alone: bool = False  # nobody else has pushed between its last two pulls
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A turn on its way."""
+
+    future: Any
+    address: str
+    partition: int
+    epoch: int
+    pull: Pull
+    version: int
+
+
+class Criterion:
+    """scikit-learn's: mean loss and penalty of an epoch have to fall by `tol`, now and then."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings, self._best, self._in_vain = settings, np.inf, 0
+        self.step = settings.step
+
+    def is_met(self, value: float) -> bool:
+        """Whether learning ends after an epoch of that value; `step` may be smaller after it."""
+        tol = self._settings.tol
+        if tol is None:
+            return False
+        self._in_vain = self._in_vain + 1 if value > self._best - tol else 0
+        self._best = min(self._best, value)
+        if self._in_vain < self._settings.patience:
+            return False
+        if self.step.kind == "adaptive" and self.step.eta0 > LEAST_ETA:
+            self.step, self._in_vain = replace(self.step, eta0=self.step.eta0 / FIFTH), 0
+            return False
+        return True
+
+
+@dataclass
+class Average:
+    """The mean of all iterates, by turns; `begins` says from how many rows on."""
+
+    begins: int
+    rows: int = 0
+    coef: Any = 0.0
+    intercept: Any = 0.0
+
+    def wants(self, t: float) -> bool:
+        """Whether a turn that begins at that time counts."""
+        return bool(self.begins) and t >= self.begins
+
+    def add(self, push: Push, rows: int) -> None:
+        """Take a turn's mean in."""
+        self.rows += rows
+        part = rows / self.rows
+        self.coef = self.coef + part * (push.average_coef - self.coef)
+        self.intercept = self.intercept + part * (push.average_intercept - self.intercept)
+
+
+@dataclass
+class Epochs:
+    """Rows and losses of the epochs that are open, and how many have ended."""
+
+    n_rows: int
+    ended: int = 0
+    rows: dict[int, int] = field(default_factory=dict)
+    sums: dict[int, float] = field(default_factory=dict)
+    losses: list[float] = field(default_factory=list)
+
+    def add(self, epoch: int, rows: int, loss: float) -> bool:
+        """Count a turn; whether the epoch that is next to end has ended."""
+        self.rows[epoch] = self.rows.get(epoch, 0) + rows
+        self.sums[epoch] = self.sums.get(epoch, 0.0) + loss
+        if self.rows.get(self.ended) != self.n_rows:
+            return False
+        del self.rows[self.ended]
+        self.losses.append(self.sums.pop(self.ended) / self.n_rows)
+        self.ended += 1
+        return True
+
+
+class Master:
+    """Hands out turns and folds what they bring.
+
+    Parameters
+    ----------
+    rows : PartitionedRows
+        Whose problems have been stated.
+    meaning : Meaning
+    settings : Settings
+    start : Model
+    """
+
+    def __init__(
+        self, rows: PartitionedRows, meaning: Meaning, settings: Settings, start: Model
+    ) -> None:
+        self._rows, self._meaning, self._settings = rows, meaning, settings
+        self.model = start
+        self._first_t = start.t
+        self._weighing = weighing(rows, meaning, settings.seed)
+        self._places = [Place() for _ in rows.facts]
+        self._orders: dict[int, np.ndarray] = {}
+        self._draws = np.random.default_rng(settings.seed)
+        self._sent: dict[int, Sent] = {}
+        self._back: SimpleQueue[int] = SimpleQueue()
+        self._workers: dict[str, Worker] = {}
+        self._staleness = np.zeros(layout.HISTOGRAM, np.int64)
+        self._criterion, self._average = Criterion(settings), Average(settings.average)
+        self._epochs = Epochs(rows.n_rows)
+        self._version = self._number = 0
+        self._row_ns = row_nanoseconds(rows)
+
+    def run(self) -> Descended:
+        """Go on until the criterion is met or all epochs are done."""
+        began = time.perf_counter()
+        converged = False
+        try:
+            while self._epochs.ended < self._settings.epochs and not converged:
+                self._hand_out()
+                for number in self._come_back():
+                    converged = self._take_in(self._sent.pop(number)) or converged
+        finally:
+            self._rows.client.cancel([sent.future for sent in self._sent.values()])
+        return Descended(
+            model=self._whole_model(),
+            n_epochs=self._epochs.ended,
+            converged=converged,
+            epoch_losses=np.array(self._epochs.losses),
+            staleness=self._staleness[: max(1, 1 + self._staleness.nonzero()[0].max(initial=0))],
+            workers=self._table(),
+            turns=self._number,
+            turn_rows=self._turn_rows(),
+            seconds=time.perf_counter() - began,
+            notes=self._notes(),
+        )
+
+    def _hand_out(self) -> None:
+        """Give every thread that is idle a turn on one of its worker's partitions."""
+        most = self._settings.most
+        for address, threads in self._rows.there().items():
+            worker = self._workers.setdefault(address, Worker())
+            while worker.busy < threads and (most is None or len(self._sent) < most):
+                p = self._next_of(address)
+                if p is None:
+                    break
+                self._send(p, address)
+
+    def _next_of(self, address: str) -> int | None:
+        """The partition of a worker's that is least far, if any may go on."""
+        last = min(self._epochs.ended + 1, self._settings.epochs - 1)
+        ready = [
+            (place.epoch, self._order(place.epoch)[p], p)
+            for p, place in enumerate(self._places)
+            if self._rows.owners.of[p] == address and not place.busy and place.epoch <= last
+        ]
+        return min(ready)[2] if ready else None
+
+    def _order(self, epoch: int) -> np.ndarray:
+        """Which partition comes when."""
+        if epoch not in self._orders:
+            self._orders.pop(epoch - 3, None)
+            count = len(self._places)
+            self._orders[epoch] = (
+                self._draws.permutation(count) if self._settings.shuffle else np.arange(count)
+            )
+        return self._orders[epoch]
+
+    def _turn_rows(self) -> int:
+        """Rows of a turn now: as many as take as long as its overhead, fewer at first.
+
+        All workers together have no more on their way than an eighth of the rows, where that is
+        long enough.
+        """
+        if self._settings.exchange is not None:
+            return self._settings.exchange
+        workers = max(1, sum(self._rows.there().values()))
+        worth = max(1, int(TURN_SECONDS * 1e9 / self._row_ns))
+        most = max(worth, self._rows.n_rows // (DESCENT_SPREAD * workers))
+        seen = int(self.model.t - self._first_t) // (GROWTH * workers)
+        return max(1, worth // FIRST_SHARE, min(most, seen))
+
+    def _send(self, p: int, address: str) -> None:
+        place, size = self._places[p], int(self._rows.sizes[p])
+        # what is left is cut evenly, so that no turn is a handful of rows
+        left = size - place.row
+        count = max(1, round(left / self._turn_rows()))
+        last = place.row + -(-left // count)
+        pull = Pull(
+            model=self.model,
+            first=place.row,
+            last=last,
+            step=constant(self._criterion.step),
+            shuffle=self._settings.shuffle,
+            average=self._average.wants(self.model.t),
+            seed=int(self._draws.integers(np.iinfo(np.int32).max)),
+        )
+        number, self._number = self._number, self._number + 1
+        future = self._rows.submit(turn, self._rows.problems[p], pull, partition=p)
+        self._sent[number] = Sent(future, address, p, place.epoch, pull, self._version)
+        self._workers[address].busy += 1
+        place.busy = True
+        place.row = last
+        future.add_done_callback(lambda _: self._back.put(number))
+
+    def _come_back(self) -> list[int]:
+        """Numbers of the turns that are over; waits for the first of them, not for long."""
+        try:
+            found = [self._back.get(timeout=MEMBERS_SECONDS)]
+        except Empty:
+            return []
+        while not self._back.empty():
+            found.append(self._back.get())
+        return found
+
+    def _take_in(self, sent: Sent) -> bool:
+        """Fold what a turn has brought; whether the criterion is met."""
+        push, pull = result_of(sent.future), sent.pull
+        rows, worker = pull.last - pull.first, self._workers[sent.address]
+        behind = self._version - sent.version
+        live = sum(other.busy for other in self._workers.values())
+        proposals = 1 if behind == 0 and worker.alone else max(1 + behind, live)
+        self._fold(push, pull, proposals)
+        self._version += 1
+        self._staleness[min(behind, layout.HISTOGRAM - 1)] += 1
+        worker.alone = behind == 0
+        worker.busy -= 1
+        worker.turns += 1
+        worker.rows += rows
+        worker.seconds += push.seconds
+        place = self._places[sent.partition]
+        place.busy = False
+        if place.row == self._rows.sizes[sent.partition]:
+            place.epoch, place.row = place.epoch + 1, 0
+        if not self._epochs.add(sent.epoch, rows, push.loss):
+            return False
+        value = self._epochs.losses[-1] * columns_of(self.model, self._meaning)
+        value += self._penalty()
+        if self._settings.heard is not None:
+            self._settings.heard(self._epochs.ended, value, self.model)
+        return self._criterion.is_met(value)
+
+    def _fold(self, push: Push, pull: Pull, proposals: int) -> None:
+        rows = pull.last - pull.first
+        eta = eta_at(self._criterion.step, self._meaning, pull.model.t + 0.5 * rows)
+        copy = Model(push.coef, push.intercept)
+        model = self._weighing.fold(self.model, pull.model, copy, eta, rows, proposals)
+        if not model.is_finite():
+            raise ValueError(
+                "Floating-point under-/overflow occurred: the model has left the range of floats. "
+                "Scale the input (StandardScaler), or take smaller steps."
+            )
+        self.model = replace(model, t=self.model.t + rows)
+        if pull.average:
+            self._average.add(push, rows)
+
+    def _penalty(self) -> float:
+        coef = self.model.coef.astype(np.float64)
+        squares, absolutes = 0.5 * float(np.square(coef).sum()), float(np.abs(coef).sum())
+        return self._weighing.l2 * squares + self._weighing.l1 * absolutes
+
+    def _whole_model(self) -> Model:
+        if not self._average.rows:
+            return self.model
+        dtype = self.model.coef.dtype
+        return replace(
+            self.model,
+            average_coef=self._average.coef.astype(dtype),
+            average_intercept=self._average.intercept.astype(dtype),
+        )
+
+    def _table(self) -> list[dict[str, Any]]:
+        there = self._rows.there()
+        return [
+            {
+                "worker": number,
+                "address": address,
+                "state": "idle" if address in there else "gone",
+                "blocks": worker.turns,
+                "rows": worker.rows,
+                "pushes": worker.turns,
+                "mean_block_seconds": worker.seconds / max(1, worker.turns),
+            }
+            for number, (address, worker) in enumerate(self._workers.items())
+        ]
+
+    def _notes(self) -> list[str]:
+        there = self._rows.there()
+        gone = [address for address in self._workers if address not in there]
+        count = len(self._places)
+        noted = [f"{count} partitions in {self._number} turns; no rows came to the master"]
+        if gone:
+            noted.append(f"workers that left on the way, whose turns others did: {', '.join(gone)}")
+        return noted
+
+
+def descend(rows: PartitionedRows, meaning: Meaning, settings: Settings, start: Model) -> Descended:
+    """Minimise on partitions by plain descent.
+
+    Parameters
+    ----------
+    rows : PartitionedRows
+    meaning : Meaning
+    settings : Settings
+    start : Model
+
+    Returns
+    -------
+    Descended
+
+    Raises
+    ------
+    ValueError
+        If the model leaves the range of floats.
+    RuntimeError
+        If the cluster has given up a task, or has no workers any more.
+    """
+    rows.state(meaning)
+    return Master(rows, meaning, settings, start).run()
+
+
+def result_of(future: Any) -> Push:
+    """What a turn has brought."""
+    try:
+        push: Push = future.result()
+    except (ValueError, TypeError, MemoryError):
+        raise
+    except Exception as error:
+        raise RuntimeError(failure(error)) from error
+    return push
+
+
+def weighing(rows: PartitionedRows, meaning: Meaning, seed: int) -> Weighing:
+    """What the exchange's weights of a problem go by."""
+    ratio = effective_l1_ratio(meaning.penalty, meaning.l1_ratio)
+    alpha = 0.0 if meaning.penalty is None else meaning.alpha
+    decay = SPARSE_INTERCEPT if rows.facts[0].is_sparse else 1.0
+    bound = float(losses.CURVATURE[losses.CODES[meaning.loss]])
+    return Weighing(rows.curvature(seed), bound * decay, alpha * ratio, alpha * (1.0 - ratio))
+
+
+def eta_at(step: StepSize, meaning: Meaning, t: float) -> float:
+    """The step size at a time."""
+    alpha = meaning.alpha
+    init = 0.0
+    if step.kind == "optimal":
+        init = optimal_start(meaning.loss, meaning.epsilon, alpha)
+    code = schedules.CODES[step.kind]
+    return float(schedules.step_size(code, step.eta0, step.power_t, alpha, init, t))
+
+
+def constant(step: StepSize) -> StepSize:
+    """What a turn steps by: between two epochs an adaptive step does not change."""
+    return replace(step, kind="constant") if step.kind == "adaptive" else step
+
+
+def columns_of(model: Model, meaning: Meaning) -> int:
+    """Losses of a row that are summed, of which an epoch's is the mean."""
+    return 1 if meaning.loss == "multinomial" else len(model.intercept)
+
+
+def row_nanoseconds(rows: PartitionedRows) -> float:
+    """About how long a row takes a worker, whatever its machine is."""
+    values = sum(fact.nnz for fact in rows.facts) / rows.n_rows
+    return ROW_NS + values * (SPARSE_NS if rows.facts[0].is_sparse else DENSE_NS)
