@@ -31,6 +31,7 @@ from hogshare.partitioned import (
 )
 from hogshare.problems.model import Model
 from hogshare.report import Report
+from hogshare.rules.sgd import SGD
 from hogshare.runtimes.choice import check_jobs
 from hogshare.solvers import outcome
 
@@ -84,6 +85,8 @@ def fit_sgd(
         est.classes_ = classes
     t = 1.0 + found.n_epochs * rows_of(report)
     est._keep(report, lambda model: est._fitted(model, t))
+    if found.absurd:
+        warnings.warn(outcome.absurd(SGD()), ConvergenceWarning, stacklevel=users_line())
     est._warn(report, est.max_iter)
 
 

@@ -39,6 +39,7 @@ from hogshare.rules.steps import StepSize, optimal_start
 TURN_SECONDS = 0.01  # that handing out and taking in a turn costs; its rows should take as long
 FIRST_SHARE = 8  # how many times shorter the first turns are, while the model moves fast
 GROWTH = 4  # rows that the model has seen per row that all workers have on their way, at least
+UNLIKE = 0.2  # share of a partition's rows that would need another label to be like the others
 SPARSE_INTERCEPT = 0.01  # of the features' step, as in scikit-learn
 FIFTH, LEAST_ETA = 5.0, 1e-6  # of the schedule 'adaptive', as scikit-learn's
 SPARSE_NS, DENSE_NS, ROW_NS = 3.0, 0.5, 20.0  # of a stored value and of a row, about
@@ -74,7 +75,13 @@ class Settings:
 
 @dataclass
 class Descended:
-    """What a descent has come to."""
+    """What a descent has come to.
+
+    Attributes
+    ----------
+    absurd : bool
+        Whether the model is finite and useless, as `hogshare.solvers.outcome` has it.
+    """
 
     model: Model
     n_epochs: int
@@ -86,6 +93,7 @@ class Descended:
     turn_rows: int
     seconds: float
     notes: list[str]
+    absurd: bool
 
 
 @dataclass
@@ -215,6 +223,8 @@ class Master:
         self._epochs = Epochs(rows.n_rows)
         self._version = self._number = 0
         self._row_ns = row_nanoseconds(rows)
+        self._unlike = rows.unlikeness() > UNLIKE
+        self._absurd: dict[int, bool] = {}  # by partition, as its last turn has found
 
     def run(self) -> Descended:
         """Go on until the criterion is met or all epochs are done."""
@@ -238,6 +248,7 @@ class Master:
             turn_rows=self._turn_rows(),
             seconds=time.perf_counter() - began,
             notes=self._notes(),
+            absurd=any(self._absurd.values()),
         )
 
     def _hand_out(self) -> None:
@@ -255,11 +266,11 @@ class Master:
         """The partition of a worker's that is least far, if any may go on."""
         last = min(self._epochs.ended + 1, self._settings.epochs - 1)
         ready = [
-            (place.epoch, self._order(place.epoch)[p], p)
+            (place.epoch, place.row / self._rows.sizes[p], self._order(place.epoch)[p], p)
             for p, place in enumerate(self._places)
             if self._rows.owners.of[p] == address and not place.busy and place.epoch <= last
         ]
-        return min(ready)[2] if ready else None
+        return min(ready)[-1] if ready else None
 
     def _order(self, epoch: int) -> np.ndarray:
         """Which partition comes when."""
@@ -275,15 +286,17 @@ class Master:
         """Rows of a turn now: as many as take as long as its overhead, fewer at first.
 
         All workers together have no more on their way than an eighth of the rows, where that is
-        long enough.
+        long enough; of partitions with unlike labels, of which a long turn makes the model forget
+        the others, always.
         """
         if self._settings.exchange is not None:
             return self._settings.exchange
         workers = max(1, sum(self._rows.there().values()))
         worth = max(1, int(TURN_SECONDS * 1e9 / self._row_ns))
-        most = max(worth, self._rows.n_rows // (DESCENT_SPREAD * workers))
+        spread = self._rows.n_rows // (DESCENT_SPREAD * workers)
+        most = min(worth, spread) if self._unlike else max(worth, spread)
         seen = int(self.model.t - self._first_t) // (GROWTH * workers)
-        return max(1, worth // FIRST_SHARE, min(most, seen))
+        return max(1, min(most, max(worth // FIRST_SHARE, seen)))
 
     def _send(self, p: int, address: str) -> None:
         place, size = self._places[p], int(self._rows.sizes[p])
@@ -326,6 +339,7 @@ class Master:
         live = sum(other.busy for other in self._workers.values())
         proposals = 1 if behind == 0 and worker.alone else max(1 + behind, live)
         self._fold(push, pull, proposals)
+        self._absurd[sent.partition] = push.absurd
         self._version += 1
         self._staleness[min(behind, layout.HISTOGRAM - 1)] += 1
         worker.alone = behind == 0

@@ -142,6 +142,22 @@ class PartitionedRows:
             weights[places] += fact.weights
         return classes, counts, weights
 
+    def unlikeness(self) -> float:
+        """The largest share of a partition's labels that would be others if it were like all rows.
+
+        0 of a regression: what is alike in numbers, nobody knows.
+        """
+        classes, counts, _ = self.labels()
+        largest = 0.0
+        for fact in self.facts if len(classes) else ():
+            here = np.zeros(len(classes))
+            here[np.searchsorted(classes, fact.labels)] = fact.counts
+            apart = np.abs(here / fact.n_rows - counts / counts.sum()).sum() / 2
+            # of a few rows chance alone makes that much
+            chance = 2.0 * np.sqrt(len(classes) / fact.n_rows)
+            largest = max(largest, float(apart) - chance)
+        return largest
+
     def state(self, meaning: Meaning) -> None:
         """Have every worker make problems of its partitions."""
         self.problems = [

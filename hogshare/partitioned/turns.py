@@ -9,10 +9,11 @@ import numpy as np
 from hogshare.engine.stops import Stop
 from hogshare.planes.shared import feature_curvature
 from hogshare.problems.arrays import frozen
-from hogshare.problems.model import Model
+from hogshare.problems.model import Model, sum_of_squares
 from hogshare.problems.protocol import RowProblem
 from hogshare.rules.sgd import SGD
 from hogshare.rules.steps import StepSize
+from hogshare.solvers.outcome import is_absurd
 from hogshare.solvers.solving import OrderSeed, solve
 
 
@@ -42,7 +43,7 @@ class Pull:
 
 @dataclass(frozen=True)
 class Push:
-    """What a turn ends with: its copy of the model, and the sum of the losses on the way."""
+    """What a turn ends with: its copy, the sum of the losses on the way, and whether it diverges."""
 
     coef: np.ndarray
     intercept: np.ndarray
@@ -50,6 +51,7 @@ class Push:
     average_intercept: np.ndarray | None
     loss: float
     seconds: float
+    absurd: bool
 
 
 def turn(problem: RowProblem, pull: Pull) -> Push:
@@ -79,6 +81,7 @@ def turn(problem: RowProblem, pull: Pull) -> Push:
         average_intercept=model.average_intercept,
         loss=float(report.epoch_losses[-1]) * rows.n_rows,
         seconds=report.seconds["run"],
+        absurd=is_absurd(rows, model, sum_of_squares(model.coef)),
     )
 
 
