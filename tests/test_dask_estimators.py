@@ -1,5 +1,6 @@
 """Estimators on Dask collections: rows stay with their workers, and the model is one machine's."""
 
+import itertools
 import os
 import subprocess
 import sys
@@ -46,7 +47,7 @@ def parted(X, parts=PARTS, load=None):
         da.from_delayed(
             dask.delayed(load)(X[a:b]), shape=(b - a, *X.shape[1:]), dtype=X.dtype, meta=X[:0]
         )
-        for a, b in zip(cuts, cuts[1:], strict=False)
+        for a, b in itertools.pairwise(cuts)
     ]
     return da.concatenate(blocks)
 
@@ -83,6 +84,17 @@ def test_a_fold_adds_cold_changes_averages_hot_ones_and_keeps_exact_zeros():
     np.testing.assert_allclose(folded.coef, [[2.5, 3.0, 0.0]])
     assert folded.intercept.tolist() == [1.25] and folded.t == 9.0
     assert into.coef.tolist() == [[2.0, 2.0, 0.4]], "a model that is on its way was written"
+
+
+def test_what_the_penalty_fades_is_not_averaged_while_it_is_much():
+    weighing = Weighing(np.array([1e12]), 0.0, l1=0.0, l2=0.5)
+    base = Model(np.array([[8.0]]), np.zeros(1), 7.0)
+    for eta, fade in ((1.0, np.exp(-5.0)), (1e-5, 1.0)):
+        copy = Model(fade * base.coef, np.zeros(1))  # of which the loss has changed nothing
+        folded = weighing.fold(base, base, copy, eta=eta, rows=10, proposals=2)
+        assert folded.coef[0, 0] == pytest.approx(8.0 * fade, rel=1e-3)
+        alone = weighing.fold(base, base, copy, eta=eta, rows=10, proposals=1)
+        np.testing.assert_allclose(alone.coef, copy.coef, rtol=1e-10)
 
 
 @pytest.mark.parametrize("dense", [False, True])
@@ -158,7 +170,7 @@ class TestFits:
         rows = {"csr": X, "dense": X.toarray(), "float32": X.astype(np.float32)}[kind]
         model, other = sgd().fit(parted(rows), parted(y)), sgd().fit(rows, y)
         assert worse(X, y, model, other) < 0.05  # 1 % by bench/dask_estimators.py, on larger sets
-        assert abs(model.score(rows, y) - other.score(rows, y)) < 0.01
+        assert abs(model.score(rows, y) - other.score(rows, y)) < 0.02
         assert model.coef_.dtype == rows.dtype and model.coef_.shape == other.coef_.shape
         assert model.classes_.tolist() == [0, 1] and model.t_ == other.t_
         assert model.n_iter_ == 6 and model.n_features_in_ == FEATURES

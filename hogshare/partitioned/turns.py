@@ -43,7 +43,7 @@ class Pull:
 
 @dataclass(frozen=True)
 class Push:
-    """What a turn ends with: its copy, the sum of the losses on the way, and whether it diverges."""
+    """What a turn ends with: its copy, the sum of the losses, and whether it has diverged."""
 
     coef: np.ndarray
     intercept: np.ndarray
