@@ -105,10 +105,13 @@ def test_turns_one_after_the_other_are_an_epoch(dense):
     model = Model(np.zeros((1, FEATURES)), np.zeros(1), 1.0)
     averages = []
     for first, last in ((0, 250), (250, 600)):
-        pull = Pull(model, first, last, StepSize("optimal"), False, True, 0)
-        push = turn(problem, pull)
-        model = Model(push.coef, push.intercept, model.t + last - first)
-        averages.append((last - first) * push.average_coef)
+        middle = first + 50  # as if they were two partitions
+        spans = (first, middle), (middle, last)
+        pull = Pull(model, spans, StepSize("optimal"), False, True, first == 0, 0)
+        push = turn(pull, problem, problem)
+        model = Model(push.model.coef, push.model.intercept, push.model.t)
+        assert model.t == 1.0 + last and (push.curvature is None) == (first > 0)
+        averages.append((last - first) * push.model.average_coef)
     expected = linear_model.SGDClassifier(loss="log_loss", max_iter=1, tol=None, shuffle=False)
     X = X.toarray() if dense else X
     expected.fit(X, y)

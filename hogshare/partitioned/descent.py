@@ -37,6 +37,7 @@ from hogshare.problems.model import Model
 from hogshare.rules.steps import StepSize, optimal_start
 
 TURN_SECONDS = 0.01  # that handing out and taking in a turn costs; its rows should take as long
+CURVATURES = 8  # turns that tell how curved their rows are, by a vector of the model's length
 FIRST_SHARE = 8  # how many times shorter the first turns are, while the model moves fast
 GROWTH = 4  # rows that the model has seen per row that all workers have on their way, at least
 UNLIKE = 0.2  # share of a partition's rows that would need another label to be like the others
@@ -118,11 +119,11 @@ class Worker:
 
 @dataclass(frozen=True)
 class Sent:
-    """A turn on its way."""
+    """A turn on its way, on partitions that are in one epoch."""
 
     future: Any
     address: str
-    partition: int
+    partitions: tuple[int, ...]
     epoch: int
     pull: Pull
     version: int
@@ -163,12 +164,12 @@ class Average:
         """Whether a turn that begins at that time counts."""
         return bool(self.begins) and t >= self.begins
 
-    def add(self, push: Push, rows: int) -> None:
-        """Take a turn's mean in."""
+    def add(self, copy: Model, rows: int) -> None:
+        """Take the mean of a turn's iterates in."""
         self.rows += rows
         part = rows / self.rows
-        self.coef = self.coef + part * (push.average_coef - self.coef)
-        self.intercept = self.intercept + part * (push.average_intercept - self.intercept)
+        self.coef = self.coef + part * (copy.average_coef - self.coef)
+        self.intercept = self.intercept + part * (copy.average_intercept - self.intercept)
 
 
 @dataclass
@@ -211,7 +212,9 @@ class Master:
         self._rows, self._meaning, self._settings = rows, meaning, settings
         self.model = start
         self._first_t = start.t
-        self._weighing = weighing(rows, meaning, settings.seed)
+        self._weighing = weighing(rows, meaning)
+        self._curvatures: list[np.ndarray] = []  # that partitions have told, of a few of them
+        self._asked = 0
         self._places = [Place() for _ in rows.facts]
         self._orders: dict[int, np.ndarray] = {}
         self._draws = np.random.default_rng(settings.seed)
@@ -222,7 +225,7 @@ class Master:
         self._criterion, self._average = Criterion(settings), Average(settings.average)
         self._epochs = Epochs(rows.n_rows)
         self._version = self._number = 0
-        self._row_ns = row_nanoseconds(rows)
+        self._worth = max(1, int(TURN_SECONDS * 1e9 / row_nanoseconds(rows)))
         self._unlike = rows.unlikeness() > UNLIKE
         self._absurd: dict[int, bool] = {}  # by partition, as its last turn has found
 
@@ -257,20 +260,21 @@ class Master:
         for address, threads in self._rows.there().items():
             worker = self._workers.setdefault(address, Worker())
             while worker.busy < threads and (most is None or len(self._sent) < most):
-                p = self._next_of(address)
-                if p is None:
+                waiting = self._waiting(address)
+                if not waiting:
                     break
-                self._send(p, address)
+                self._send(address, waiting[: -(-len(waiting) // (threads - worker.busy))])
 
-    def _next_of(self, address: str) -> int | None:
-        """The partition of a worker's that is least far, if any may go on."""
+    def _waiting(self, address: str) -> list[int]:
+        """A worker's partitions that may go on and are in one epoch, the least far first."""
         last = min(self._epochs.ended + 1, self._settings.epochs - 1)
         ready = [
-            (place.epoch, place.row / self._rows.sizes[p], self._order(place.epoch)[p], p)
+            (place.epoch, place.row / self._rows.sizes[p], int(self._order(place.epoch)[p]), p)
             for p, place in enumerate(self._places)
             if self._rows.owners.of[p] == address and not place.busy and place.epoch <= last
         ]
-        return min(ready)[-1] if ready else None
+        ready.sort()
+        return [p for epoch, _, _, p in ready if epoch == ready[0][0]]
 
     def _order(self, epoch: int) -> np.ndarray:
         """Which partition comes when."""
@@ -292,33 +296,44 @@ class Master:
         if self._settings.exchange is not None:
             return self._settings.exchange
         workers = max(1, sum(self._rows.there().values()))
-        worth = max(1, int(TURN_SECONDS * 1e9 / self._row_ns))
+        worth = self._worth
         spread = self._rows.n_rows // (DESCENT_SPREAD * workers)
         most = min(worth, spread) if self._unlike else max(worth, spread)
         seen = int(self.model.t - self._first_t) // (GROWTH * workers)
         return max(1, min(most, max(worth // FIRST_SHARE, seen)))
 
-    def _send(self, p: int, address: str) -> None:
-        place, size = self._places[p], int(self._rows.sizes[p])
-        # what is left is cut evenly, so that no turn is a handful of rows
-        left = size - place.row
-        count = max(1, round(left / self._turn_rows()))
-        last = place.row + -(-left // count)
+    def _send(self, address: str, waiting: list[int]) -> None:
+        """Have a worker take a turn on the first of its partitions, or on several small ones."""
+        wanted, rows = self._turn_rows(), 0
+        partitions: list[int] = []
+        spans: list[tuple[int, int]] = []
+        for p in waiting:
+            place, size = self._places[p], int(self._rows.sizes[p])
+            # what is left is cut evenly, so that no turn is a handful of rows
+            count = max(1, round((size - place.row) / wanted))
+            last = place.row - (place.row - size) // count
+            if partitions and rows + last - place.row > min(wanted, self._worth):
+                break  # more than a turn's worth would be more in memory than need be
+            partitions.append(p)
+            spans.append((place.row, last))
+            rows += last - place.row
+            place.busy, place.row = True, last
         pull = Pull(
             model=self.model,
-            first=place.row,
-            last=last,
+            spans=tuple(spans),
             step=constant(self._criterion.step),
             shuffle=self._settings.shuffle,
             average=self._average.wants(self.model.t),
+            curvature=self._asked < CURVATURES,
             seed=int(self._draws.integers(np.iinfo(np.int32).max)),
         )
+        self._asked += pull.curvature
         number, self._number = self._number, self._number + 1
-        future = self._rows.submit(turn, self._rows.problems[p], pull, partition=p)
-        self._sent[number] = Sent(future, address, p, place.epoch, pull, self._version)
+        problems = [self._rows.problems[p] for p in partitions]
+        future = self._rows.submit(turn, pull, *problems, partition=partitions[0])
+        epoch = self._places[partitions[0]].epoch
+        self._sent[number] = Sent(future, address, tuple(partitions), epoch, pull, self._version)
         self._workers[address].busy += 1
-        place.busy = True
-        place.row = last
         future.add_done_callback(lambda _: self._back.put(number))
 
     def _come_back(self) -> list[int]:
@@ -334,25 +349,31 @@ class Master:
     def _take_in(self, sent: Sent) -> bool:
         """Fold what a turn has brought; whether the criterion is met."""
         push, pull = result_of(sent.future), sent.pull
-        rows, worker = pull.last - pull.first, self._workers[sent.address]
+        worker = self._workers[sent.address]
         behind = self._version - sent.version
         live = sum(other.busy for other in self._workers.values())
         proposals = 1 if behind == 0 and worker.alone else max(1 + behind, live)
         self._fold(push, pull, proposals)
-        self._absurd[sent.partition] = push.absurd
         self._version += 1
         self._staleness[min(behind, layout.HISTOGRAM - 1)] += 1
         worker.alone = behind == 0
         worker.busy -= 1
         worker.turns += 1
-        worker.rows += rows
+        worker.rows += pull.n_rows
         worker.seconds += push.seconds
-        place = self._places[sent.partition]
-        place.busy = False
-        if place.row == self._rows.sizes[sent.partition]:
-            place.epoch, place.row = place.epoch + 1, 0
-        if not self._epochs.add(sent.epoch, rows, push.loss):
-            return False
+        met = False
+        for p, (first, last), loss in zip(sent.partitions, pull.spans, push.losses, strict=True):
+            place = self._places[p]
+            place.busy = False
+            if last == self._rows.sizes[p]:
+                place.epoch, place.row = place.epoch + 1, 0
+            self._absurd[p] = push.absurd
+            if self._epochs.add(sent.epoch, last - first, loss):
+                met = self._end_epoch() or met
+        return met
+
+    def _end_epoch(self) -> bool:
+        """Tell of an epoch, and whether the criterion is met."""
         value = self._epochs.losses[-1] * columns_of(self.model, self._meaning)
         value += self._penalty()
         if self._settings.heard is not None:
@@ -360,10 +381,13 @@ class Master:
         return self._criterion.is_met(value)
 
     def _fold(self, push: Push, pull: Pull, proposals: int) -> None:
-        rows = pull.last - pull.first
+        if push.curvature is not None:
+            self._curvatures.append(push.curvature)
+            known = np.mean(self._curvatures, axis=0)
+            self._weighing = replace(self._weighing, curvature=known)
+        rows = pull.n_rows
         eta = eta_at(self._criterion.step, self._meaning, pull.model.t + 0.5 * rows)
-        copy = Model(push.coef, push.intercept)
-        model = self._weighing.fold(self.model, pull.model, copy, eta, rows, proposals)
+        model = self._weighing.fold(self.model, pull.model, push.model, eta, rows, proposals)
         if not model.is_finite():
             raise ValueError(
                 "Floating-point under-/overflow occurred: the model has left the range of floats. "
@@ -371,7 +395,7 @@ class Master:
             )
         self.model = replace(model, t=self.model.t + rows)
         if pull.average:
-            self._average.add(push, rows)
+            self._average.add(push.model, rows)
 
     def _penalty(self) -> float:
         coef = self.model.coef.astype(np.float64)
@@ -449,13 +473,14 @@ def result_of(future: Any) -> Push:
     return push
 
 
-def weighing(rows: PartitionedRows, meaning: Meaning, seed: int) -> Weighing:
-    """What the exchange's weights of a problem go by."""
+def weighing(rows: PartitionedRows, meaning: Meaning) -> Weighing:
+    """What the exchange's weights of a problem go by; curvatures come with the first pushes."""
     ratio = effective_l1_ratio(meaning.penalty, meaning.l1_ratio)
     alpha = 0.0 if meaning.penalty is None else meaning.alpha
     decay = SPARSE_INTERCEPT if rows.facts[0].is_sparse else 1.0
     bound = float(losses.CURVATURE[losses.CODES[meaning.loss]])
-    return Weighing(rows.curvature(seed), bound * decay, alpha * ratio, alpha * (1.0 - ratio))
+    flat = np.zeros(rows.n_features)
+    return Weighing(flat, bound * decay, alpha * ratio, alpha * (1.0 - ratio))
 
 
 def eta_at(step: StepSize, meaning: Meaning, t: float) -> float:

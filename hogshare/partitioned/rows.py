@@ -26,11 +26,9 @@ from hogshare.clusters import (
 )
 from hogshare.partitioned.blocks import Facts, Meaning, block_of, facts_of, problem_of
 from hogshare.partitioned.owners import Owners
-from hogshare.partitioned.turns import curvature_of
 
 MEMBERS_SECONDS = 0.25  # between two questions who is there
 WITHOUT_WORKERS_SECONDS = 60.0  # until a cluster is given up that has no workers left
-CURVATURE_PARTITIONS = 16  # that are asked how curved they are; each answers with a vector
 
 
 class PartitionedRows:
@@ -164,16 +162,6 @@ class PartitionedRows:
             self.submit(problem_of, self._blocks[p], meaning, partition=p)
             for p in range(len(self._blocks))
         ]
-
-    def curvature(self, seed: int) -> np.ndarray:
-        """Curvature along each feature, from samples of some of the partitions."""
-        drawn = np.random.default_rng(seed).permutation(len(self.problems))[:CURVATURE_PARTITIONS]
-        asked = [
-            self.submit(curvature_of, self.problems[p], seed + int(p), partition=int(p))
-            for p in drawn
-        ]
-        found = gathered(self.client, asked)
-        return np.average(found, axis=0, weights=self.sizes[drawn])
 
     def submit(self, function: Callable[..., Any], *args: Any, partition: int) -> Any:
         """Have a partition's owner call a function; somebody else, if that one is gone by then."""

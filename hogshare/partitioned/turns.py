@@ -16,6 +16,8 @@ from hogshare.rules.steps import StepSize
 from hogshare.solvers.outcome import is_absurd
 from hogshare.solvers.solving import OrderSeed, solve
 
+MAX_SEED = np.iinfo(np.int32).max
+
 
 @dataclass(frozen=True)
 class Pull:
@@ -24,64 +26,90 @@ class Pull:
     Attributes
     ----------
     model : Model
-    first, last : int
-        Rows of the partition.
+    spans : tuple of (int, int)
+        First and last row of each partition of the turn, which are taken one after the other.
     average : bool
         Whether the mean of the iterates comes back too.
+    curvature : bool
+        Whether the curvature of the first partition does.
     seed : int
         Of the order of the rows.
     """
 
     model: Model
-    first: int
-    last: int
+    spans: tuple[tuple[int, int], ...]
     step: StepSize
     shuffle: bool
     average: bool
+    curvature: bool
     seed: int
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the turn."""
+        return sum(last - first for first, last in self.spans)
 
 
 @dataclass(frozen=True)
 class Push:
-    """What a turn ends with: its copy, the sum of the losses, and whether it has diverged."""
+    """What a turn ends with.
 
-    coef: np.ndarray
-    intercept: np.ndarray
-    average_coef: np.ndarray | None
-    average_intercept: np.ndarray | None
-    loss: float
+    Attributes
+    ----------
+    model : Model
+        The copy, with the mean of its iterates if that was asked for.
+    losses : tuple of float
+        The sum over the rows of each partition, each row's before its own step.
+    absurd : bool
+        Whether the copy is finite and useless.
+    curvature : ndarray of shape (n_features,) or None
+    """
+
+    model: Model
+    losses: tuple[float, ...]
     seconds: float
     absurd: bool
+    curvature: np.ndarray | None
 
 
-def turn(problem: RowProblem, pull: Pull) -> Push:
-    """Take a step for each of the rows, in one compiled call.
+def turn(pull: Pull, *problems: RowProblem) -> Push:
+    """Take a step for each of the rows, in a compiled call for each partition.
 
     Raises
     ------
     ValueError
         If the model leaves the range of floats.
     """
-    rows = rows_between(problem, pull.first, pull.last)
-    report = solve(
-        rows,
-        rule=SGD(average=int(pull.model.t) if pull.average else 0),
-        step=pull.step,
-        stop=Stop(epochs=1, tol=0.0),  # so that losses are summed
-        shuffle=pull.shuffle,
-        seed=OrderSeed(pull.seed),
-        start=pull.model,
-        runtime="caller",
-    )
-    model = report.model
+    model, sums = pull.model, []
+    average, average_intercept = np.zeros(model.coef.shape), np.zeros(len(model.intercept))
+    seconds = 0.0
+    for k, (problem, (first, last)) in enumerate(zip(problems, pull.spans, strict=True)):
+        rows = rows_between(problem, first, last)
+        report = solve(
+            rows,
+            rule=SGD(average=int(model.t) if pull.average else 0),
+            step=pull.step,
+            stop=Stop(epochs=1, tol=0.0),  # so that losses are summed
+            shuffle=pull.shuffle,
+            seed=OrderSeed((pull.seed + k) % MAX_SEED),
+            start=model,
+            runtime="caller",
+        )
+        after = report.model
+        if pull.average:
+            share = rows.n_rows / pull.n_rows
+            average += share * after.average_coef
+            average_intercept += share * after.average_intercept
+        sums.append(float(report.epoch_losses[-1]) * rows.n_rows)
+        seconds += report.seconds["run"]
+        model = Model(after.coef, after.intercept, after.t)
+    means = (average, average_intercept) if pull.average else (None, None)
     return Push(
-        coef=model.coef,
-        intercept=model.intercept,
-        average_coef=model.average_coef,
-        average_intercept=model.average_intercept,
-        loss=float(report.epoch_losses[-1]) * rows.n_rows,
-        seconds=report.seconds["run"],
+        model=Model(model.coef, model.intercept, model.t, *means),
+        losses=tuple(sums),
+        seconds=seconds,
         absurd=is_absurd(rows, model, sum_of_squares(model.coef)),
+        curvature=feature_curvature(problems[0], pull.seed) if pull.curvature else None,
     )
 
 
@@ -104,8 +132,3 @@ def rows_between(problem: RowProblem, first: int, last: int) -> RowProblem:
             weight=rows.weight[first:last] if rows.weight.size else rows.weight,
         )
     )
-
-
-def curvature_of(problem: RowProblem, seed: int) -> np.ndarray:
-    """How curved the objective is along each feature; see `docs/exchange.md`."""
-    return feature_curvature(problem, seed)
