@@ -37,13 +37,14 @@ from hogshare.problems.model import Model
 from hogshare.rules.steps import StepSize, optimal_start
 
 TURN_SECONDS = 0.01  # that handing out and taking in a turn costs; its rows should take as long
+MOST_SHARE = 2  # rows per row that all workers have on their way, at least
 CURVATURES = 8  # turns that tell how curved their rows are, by a vector of the model's length
 FIRST_SHARE = 8  # how many times shorter the first turns are, while the model moves fast
 GROWTH = 4  # rows that the model has seen per row that all workers have on their way, at least
 UNLIKE = 0.2  # share of a partition's rows that would need another label to be like the others
 SPARSE_INTERCEPT = 0.01  # of the features' step, as in scikit-learn
 FIFTH, LEAST_ETA = 5.0, 1e-6  # of the schedule 'adaptive', as scikit-learn's
-SPARSE_NS, DENSE_NS, ROW_NS = 3.0, 0.5, 20.0  # of a stored value and of a row, about
+SPARSE_NS, DENSE_NS, ROW_NS = 2.0, 0.5, 20.0  # of a stored value and of a row, about
 
 
 @dataclass(frozen=True)
@@ -219,7 +220,7 @@ class Master:
         self._orders: dict[int, np.ndarray] = {}
         self._draws = np.random.default_rng(settings.seed)
         self._sent: dict[int, Sent] = {}
-        self._back: SimpleQueue[int] = SimpleQueue()
+        self._back: SimpleQueue[tuple[int, Any]] = SimpleQueue()  # written by Dask's thread
         self._workers: dict[str, Worker] = {}
         self._staleness = np.zeros(layout.HISTOGRAM, np.int64)
         self._criterion, self._average = Criterion(settings), Average(settings.average)
@@ -236,8 +237,9 @@ class Master:
         try:
             while self._epochs.ended < self._settings.epochs and not converged:
                 self._hand_out()
-                for number in self._come_back():
-                    converged = self._take_in(self._sent.pop(number)) or converged
+                for number, found in self._come_back():
+                    push = push_of(found)
+                    converged = self._take_in(self._sent.pop(number), push) or converged
         finally:
             self._rows.client.cancel([sent.future for sent in self._sent.values()])
         return Descended(
@@ -289,14 +291,14 @@ class Master:
     def _turn_rows(self) -> int:
         """Rows of a turn now: as many as take as long as its overhead, fewer at first.
 
-        All workers together have no more on their way than an eighth of the rows, where that is
-        long enough; of partitions with unlike labels, of which a long turn makes the model forget
-        the others, always.
+        All workers together have no more than half of the rows on their way, and an eighth where
+        that is long enough; of partitions with unlike labels, of which a long turn makes the model
+        forget the others, always.
         """
         if self._settings.exchange is not None:
             return self._settings.exchange
         workers = max(1, sum(self._rows.there().values()))
-        worth = self._worth
+        worth = max(1, min(self._worth, self._rows.n_rows // (MOST_SHARE * workers)))
         spread = self._rows.n_rows // (DESCENT_SPREAD * workers)
         most = min(worth, spread) if self._unlike else max(worth, spread)
         seen = int(self.model.t - self._first_t) // (GROWTH * workers)
@@ -334,10 +336,11 @@ class Master:
         epoch = self._places[partitions[0]].epoch
         self._sent[number] = Sent(future, address, tuple(partitions), epoch, pull, self._version)
         self._workers[address].busy += 1
-        future.add_done_callback(lambda _: self._back.put(number))
+        # fetched by a thread of Dask's: the master folds in the meantime
+        future.add_done_callback(lambda done: self._back.put((number, fetched(done))))
 
-    def _come_back(self) -> list[int]:
-        """Numbers of the turns that are over; waits for the first of them, not for long."""
+    def _come_back(self) -> list[tuple[int, Any]]:
+        """Turns that are over, by number; waits for the first of them, not for long."""
         try:
             found = [self._back.get(timeout=MEMBERS_SECONDS)]
         except Empty:
@@ -346,9 +349,9 @@ class Master:
             found.append(self._back.get())
         return found
 
-    def _take_in(self, sent: Sent) -> bool:
+    def _take_in(self, sent: Sent, push: Push) -> bool:
         """Fold what a turn has brought; whether the criterion is met."""
-        push, pull = result_of(sent.future), sent.pull
+        pull = sent.pull
         worker = self._workers[sent.address]
         behind = self._version - sent.version
         live = sum(other.busy for other in self._workers.values())
@@ -462,14 +465,29 @@ def descend(rows: PartitionedRows, meaning: Meaning, settings: Settings, start: 
     return Master(rows, meaning, settings, start).run()
 
 
-def result_of(future: Any) -> Push:
-    """What a turn has brought."""
+def fetched(future: Any) -> Any:
+    """What a turn has brought, or the error that it ended with."""
     try:
-        push: Push = future.result()
-    except (ValueError, TypeError, MemoryError):
-        raise
-    except Exception as error:
-        raise RuntimeError(failure(error)) from error
+        return future.result()
+    except BaseException as error:  # for the master's thread to raise
+        return error
+
+
+def push_of(found: Any) -> Push:
+    """What a turn has brought.
+
+    Raises
+    ------
+    ValueError, TypeError, MemoryError
+        As the turn has.
+    RuntimeError
+        If the cluster has given it up.
+    """
+    if isinstance(found, ValueError | TypeError | MemoryError):
+        raise found
+    if isinstance(found, BaseException):
+        raise RuntimeError(failure(found)) from found
+    push: Push = found
     return push
 
 
