@@ -446,7 +446,8 @@ class Ridge(RidgeMixin, _Ridge):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows. float32 and float64 are kept.
+            Rows. float32 and float64 are kept. Or a Dask array or data frame, which a
+            `dask.distributed.Client`'s workers fit where it is.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Targets.
         sample_weight : float or array-like of shape (n_samples,), default=None
