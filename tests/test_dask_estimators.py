@@ -19,6 +19,7 @@ from hogshare.kernels.exchange import exchange_weight
 from hogshare.partitioned.descent import Criterion, Epochs, Settings
 from hogshare.partitioned.folding import Weighing, share
 from hogshare.partitioned.owners import Owners
+from hogshare.partitioned.rows import PartitionedRows
 from hogshare.partitioned.turns import Pull, rows_between, turn
 from hogshare.planes import Shared
 from hogshare.problems.model import Model
@@ -356,8 +357,8 @@ class TestRefusals:
             sgd().fit(parted(X, 3), parted(np.ones(60), 3))
         with pytest.raises(ValueError, match="Unknown label type"):
             sgd().fit(parted(X, 3), parted(np.linspace(0, 1, 60), 3))
-        with pytest.raises(TypeError, match="X is not"):
-            sgd().fit(X, parted(y, 3))
+        with pytest.raises(TypeError, match="y must be a Dask collection"):
+            sgd().fit(parted(X, 3), None)
 
     def test_a_loader_that_raises_is_told(self):
         def load(rows):
@@ -426,6 +427,26 @@ def test_workers_that_come_and_go_in_the_middle(what, monkeypatch):
         assert all(worker["blocks"] for worker in report.workers)
         if what == "killed":
             assert any("left on the way" in note for note in report.notes)
+
+
+@NEEDS_DASK
+@pytest.mark.parametrize("model", [sgd(max_iter=10**6), Ridge()])
+def test_a_cluster_without_workers_is_given_up(model, monkeypatch):
+    from distributed import Client, LocalCluster
+
+    monkeypatch.setattr("hogshare.partitioned.rows.WITHOUT_WORKERS_SECONDS", 0.5)
+    X, y = made(200)
+    options = {"processes": False, "dashboard_address": ":0", "silence_logs": 50}
+    with LocalCluster(n_workers=1, **options) as own, Client(own):
+        state = PartitionedRows.state
+
+        def left(self, meaning):
+            state(self, meaning)
+            own.scale(0)
+
+        monkeypatch.setattr(PartitionedRows, "state", left)
+        with pytest.raises(RuntimeError, match="no workers for"):
+            model.fit(parted(X, 2), parted(y, 2))
 
 
 @pytest.mark.skipif(HAS_DASK, reason="distributed is there")

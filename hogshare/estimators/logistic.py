@@ -289,7 +289,7 @@ class LogisticRegression(Exporting, KnownParameters, _LogisticRegression):
             require_workers(self)
             penalty = resolve_penalty(self)
             _check_solver(self.solver, penalty, self.dual)
-            if is_collection(X) or is_collection(y):
+            if is_collection(X):
                 from hogshare.estimators.partitioned_fits import fit_logistic
 
                 fit_logistic(self, X, y, sample_weight, penalty)

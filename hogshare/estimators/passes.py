@@ -38,7 +38,7 @@ class ClassifierPass(SGDMixin):
 
         `classes` are for `partial_fit`, whose `max_iter` is None.
         """
-        if is_collection(X) or is_collection(y):
+        if is_collection(X):
             self._pass_collections(X, y, sample_weight, max_iter, init, classifies=True)
             return
         anew = max_iter is not None
@@ -117,7 +117,7 @@ class RegressorPass(SGDMixin):
         init: tuple[Any, Any] | None,
     ) -> None:
         """Validate and learn; `init` None goes on from the present model."""
-        if is_collection(X) or is_collection(y):
+        if is_collection(X):
             self._pass_collections(X, y, sample_weight, max_iter, init, classifies=False)
             return
         X, y, seen = self._check_rows(X, y, reset=reset)

@@ -460,7 +460,7 @@ class Ridge(RidgeMixin, _Ridge):
         with self._in_own_words():
             require_workers(self)
             self._strengths()
-            if is_collection(X) or is_collection(y):
+            if is_collection(X):
                 from hogshare.estimators.partitioned_fits import fit_ridge
 
                 fit_ridge(self, X, y, sample_weight)

@@ -302,7 +302,7 @@ class Master:
         spread = self._rows.n_rows // (DESCENT_SPREAD * workers)
         most = min(worth, spread) if self._unlike else max(worth, spread)
         seen = int(self.model.t - self._first_t) // (GROWTH * workers)
-        return max(1, min(most, max(worth // FIRST_SHARE, seen)))
+        return max(1, min(most, max(self._worth // FIRST_SHARE, seen)))
 
     def _send(self, address: str, waiting: list[int]) -> None:
         """Have a worker take a turn on the first of its partitions, or on several small ones."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Any
 
@@ -19,7 +20,6 @@ from hogshare.clusters import (
     client_here,
     cut_alike,
     delayed,
-    is_collection,
     large_graphs,
     row_blocks,
     threads_of,
@@ -58,8 +58,6 @@ class PartitionedRows:
 
     def __init__(self, X: Any, y: Any, sample_weight: Any, *, with_labels: bool) -> None:
         self.client = client_here()
-        if not is_collection(X):
-            raise TypeError("y or sample_weight is a Dask collection, and X is not: make X one.")
         # before anybody computes: what a collection does not know of itself its workers will tell
         parts = [row_blocks("X", X), row_blocks("y", cut_alike("y", y, X))]
         if sample_weight is not None:
@@ -72,6 +70,7 @@ class PartitionedRows:
         self._there: dict[str, int] = {}
         self._missing_since: float | None = None
         self.problems: list[Any] = []
+        self.owners = Owners([])
         with large_graphs():
             self._blocks = self.client.compute(calls, sync=False)
         try:
@@ -83,7 +82,7 @@ class PartitionedRows:
     def _look(self, with_labels: bool) -> None:
         """Learn what each partition is."""
         told = self.client.map(facts_of, self._blocks, with_labels=with_labels, pure=False)
-        facts: list[Facts] = gathered(self.client, told)
+        facts: list[Facts] = self.results(told)
         full = [p for p, fact in enumerate(facts) if fact.n_rows]
         if not full:
             raise ValueError("Found array with 0 sample(s): no partition of X has rows.")
@@ -187,7 +186,35 @@ class PartitionedRows:
         for parts in mine.values():
             given = [self.submit(function, self.problems[p], *args, partition=p) for p in parts]
             sums.append(self.submit(added, *given, partition=parts[0]))
-        return added(*gathered(self.client, sums))
+        return added(*self.results(sums))
+
+    def results(self, futures: Sequence[Any]) -> list[Any]:
+        """Results of all futures, for which this waits as long as there are workers.
+
+        Raises
+        ------
+        ValueError, TypeError, MemoryError
+            If a task is refused, as it was.
+        RuntimeError
+            If the cluster has given one up, a loader raised, or there are no workers any more.
+        """
+        done: SimpleQueue[None] = SimpleQueue()
+        for future in futures:
+            future.add_done_callback(lambda _: done.put(None))
+        for _ in futures:
+            while True:
+                try:
+                    done.get(timeout=MEMBERS_SECONDS)
+                    break
+                except Empty:
+                    self.there()
+        try:
+            found: list[Any] = self.client.gather(list(futures))
+        except (ValueError, TypeError, MemoryError):
+            raise
+        except Exception as error:
+            raise RuntimeError(failure(error)) from error
+        return found
 
     def there(self) -> dict[str, int]:
         """Workers that are there and their threads, asked now and then; partitions are settled.
@@ -211,7 +238,7 @@ class PartitionedRows:
                 )
             return self._there
         self._missing_since = None
-        if there != self._there and hasattr(self, "owners"):
+        if there != self._there:
             self.owners.settle(there)
         self._there = there
         return there
@@ -237,25 +264,6 @@ class PartitionedRows:
 def added(*parts: tuple[Any, ...]) -> tuple[Any, ...]:
     """The sum of tuples of numbers and arrays, place by place."""
     return tuple(sum(place[1:], start=place[0]) for place in zip(*parts, strict=True))
-
-
-def gathered(client: Any, futures: Sequence[Any]) -> list[Any]:
-    """Results of all futures.
-
-    Raises
-    ------
-    ValueError
-        If one is refused, as it was.
-    RuntimeError
-        If the cluster has given one up, or a loader raised.
-    """
-    try:
-        found: list[Any] = client.gather(list(futures))
-    except (ValueError, TypeError, MemoryError, KeyboardInterrupt):
-        raise
-    except Exception as error:
-        raise RuntimeError(failure(error)) from error
-    return found
 
 
 def failure(error: BaseException) -> str:
