@@ -10,8 +10,8 @@ Rows lie in files, one for each partition, which workers load. Two questions:
   tasks that is handed over whole.
 
 Fits of 1, 2, 3, 5 and 10 epochs are made in turn, round by round; the fastest of those that come to
-the accuracy counts. Partitions are loaded and kept before. "zipf:1500000" is a set that takes longer
-than what Dask asks for to hand out tasks; epochs of the others are milliseconds of computing. Usage::
+the accuracy counts. Partitions are loaded and kept before. "zipf:1500000" takes longer than Dask
+needs to hand out tasks; an epoch of the others is some milliseconds of computing. Usage::
 
     python bench/dask_estimators.py --data-home FOLDER --json bench/results/dask_estimators.json
 """
