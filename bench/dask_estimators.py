@@ -10,7 +10,7 @@ Rows lie in files, one for each partition, which workers load. Two questions:
   tasks that is handed over whole.
 
 Fits of 1, 2, 3, 5 and 10 epochs are made in turn, round by round; the fastest of those that come to
-the accuracy counts. Partitions are loaded and kept before. "zipf:1500000" takes longer than Dask
+the accuracy counts. Partitions are loaded and kept before. "zipf:800000" takes longer than Dask
 needs to hand out tasks; an epoch of the others is some milliseconds of computing. Usage::
 
     python bench/dask_estimators.py --data-home FOLDER --json bench/results/dask_estimators.json
@@ -42,7 +42,7 @@ SETTINGS: dict[str, Any] = {"alpha": 1e-4, "tol": None}
 
 
 def load(name: str, home: str | None) -> tuple[Any, ...]:
-    """Training and test rows; of "zipf:1500000" so many of the generator's, and a tenth besides."""
+    """Training and test rows; of "zipf:800000" so many of the generator's, and a tenth besides."""
     _, _, rows = name.partition(":")
     if not rows:
         return load_set(name, home)
@@ -265,7 +265,7 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", default="zipf,covtype-20k,imdb,zipf:1500000")
+    parser.add_argument("--data", default="zipf,covtype-20k,imdb,zipf:800000")
     parser.add_argument("--data-home", default=None)
     parser.add_argument("--loss", default="log_loss,hinge")
     parser.add_argument("--seeds", type=int, default=3)

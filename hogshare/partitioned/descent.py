@@ -37,7 +37,7 @@ from hogshare.problems.model import Model
 from hogshare.rules.steps import StepSize, optimal_start
 
 TURN_SECONDS = 0.01  # that handing out and taking in a turn costs; its rows should take as long
-MOST_SHARE = 2  # rows per row that all workers have on their way, at least
+MOST_SHARE = 4  # rows per row that all workers have on their way, at least
 CURVATURES = 8  # turns that tell how curved their rows are, by a vector of the model's length
 FIRST_SHARE = 8  # how many times shorter the first turns are, while the model moves fast
 GROWTH = 4  # rows that the model has seen per row that all workers have on their way, at least
@@ -291,7 +291,7 @@ class Master:
     def _turn_rows(self) -> int:
         """Rows of a turn now: as many as take as long as its overhead, fewer at first.
 
-        All workers together have no more than half of the rows on their way, and an eighth where
+        All workers together have no more than a quarter of the rows on their way, an eighth where
         that is long enough; of partitions with unlike labels, of which a long turn makes the model
         forget the others, always.
         """
@@ -302,7 +302,7 @@ class Master:
         spread = self._rows.n_rows // (DESCENT_SPREAD * workers)
         most = min(worth, spread) if self._unlike else max(worth, spread)
         seen = int(self.model.t - self._first_t) // (GROWTH * workers)
-        return max(1, min(most, max(self._worth // FIRST_SHARE, seen)))
+        return max(1, min(most, max(worth // FIRST_SHARE, seen)))
 
     def _send(self, address: str, waiting: list[int]) -> None:
         """Have a worker take a turn on the first of its partitions, or on several small ones."""
