@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from hogshare import checkup, machine, memory
+from hogshare import checkup, machine
 from hogshare.checkup import FINE, NOTE, WRONG
 from hogshare.cli.main import main
 

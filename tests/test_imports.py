@@ -18,6 +18,7 @@ LEVELS = {
     "interrupts": -1,
     "words": -1,
     "callers": -1,
+    "clusters": -1,
     "_version": 0,
     "growing": -1,
     "sources": 0,
@@ -61,12 +62,13 @@ LEVELS = {
     "checkup": 6,
     "tasks": 6,
     "solvers": 7,
-    "estimators": 8,
+    "partitioned": 8,
     "studies": 8,
-    "rivals": 9,
-    "saving": 9,
-    "cli": 10,
-    "__main__": 11,
+    "estimators": 9,
+    "rivals": 10,
+    "saving": 10,
+    "cli": 11,
+    "__main__": 12,
 }
 
 KERNELS_MAY = {"numpy", "numba", "llvmlite"} | set(sys.stdlib_module_names)
@@ -183,7 +185,7 @@ def test_the_order_that_is_told_is_the_one_that_is_kept(name):
     text = (PACKAGE.parent / name).read_text(encoding="utf-8")
     (line,) = (line for line in text.splitlines() if line.startswith("    kernels <- "))
     steps = [[LEVELS[one] for one in step.split(", ")] for step in line.strip().split(" <- ")]
-    assert len(steps) == 11
+    assert len(steps) == 12
     for before, after in itertools.pairwise(steps):
         assert max(before) < min(after), line
 

@@ -267,7 +267,8 @@ class SGDClassifier(ClassifierPass, _SGDClassifier):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows. float32 and float64, dense in C order or CSR, are used without a copy.
+            Rows. float32 and float64, dense in C order or CSR, are used without a copy. Or a Dask
+            array or data frame, which a `dask.distributed.Client`'s workers fit where it is.
         y : array-like of shape (n_samples,)
             Labels.
         coef_init : ndarray of shape (n_classes, n_features), default=None

@@ -16,6 +16,7 @@ from sklearn.utils import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight
 
 from hogshare.callers import users_line
+from hogshare.clusters import is_collection
 from hogshare.engine.stops import Stop
 from hogshare.estimators.elsewhere import report_of
 from hogshare.estimators.epochs import EpochTasks
@@ -37,8 +38,10 @@ from hogshare.estimators.ranks import with_all_ranks
 from hogshare.estimators.told import told
 from hogshare.estimators.workers import (
     WORKER_CONSTRAINTS,
+    Shape,
     check_rows,
     require_workers,
+    strength,
     to_the_optimum,
     warn_unless_converged,
     with_mean_one,
@@ -267,7 +270,8 @@ class LogisticRegression(Exporting, KnownParameters, _LogisticRegression):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows. float32 and float64, dense in C order or CSR, are used without a copy.
+            Rows. float32 and float64, dense in C order or CSR, are used without a copy. Or a Dask
+            array or data frame, which a `dask.distributed.Client`'s workers fit where it is.
         y : array-like of shape (n_samples,)
             Labels.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -287,6 +291,11 @@ class LogisticRegression(Exporting, KnownParameters, _LogisticRegression):
             require_workers(self)
             penalty = resolve_penalty(self)
             _check_solver(self.solver, penalty, self.dual)
+            if is_collection(X):
+                from hogshare.estimators.partitioned_fits import fit_logistic
+
+                fit_logistic(self, X, y, sample_weight, penalty)
+                return self
             X, y, seen = check_rows(self, X, y, sizes=True)
             self.classes_ = classes_of(y)
             self._check_classes()
@@ -433,7 +442,7 @@ class LogisticRegression(Exporting, KnownParameters, _LogisticRegression):
             return sp.csr_array(sp.hstack([X, column], format="csr")), scaling
         return np.hstack([X, column]), scaling
 
-    def _start(self, problem: RowProblem) -> Model:
+    def _start(self, problem: RowProblem | Shape) -> Model:
         """Where the workers begin: at zero, or at the last solution."""
         shape = problem.n_columns, problem.n_features
         before = getattr(self, "coef_", None) if self.warm_start else None
@@ -470,24 +479,6 @@ class LogisticRegression(Exporting, KnownParameters, _LogisticRegression):
         tags.array_api_support = False
         tags.non_deterministic = self.n_jobs not in (None, 1)
         return tags
-
-
-def strength(C: float, total: float) -> float:
-    """The penalty's factor beside the mean loss, given the sum of the rows' weights.
-
-    Raises
-    ------
-    ValueError
-        If it leaves the floating-point range.
-    """
-    if np.isinf(C):
-        return 0.0
-    losses = float(C * total)
-    if losses == 0.0 or np.isinf(1.0 / losses):
-        raise ValueError(
-            f"C={C!r} is too small: beside the penalty the losses leave the floating-point range."
-        )
-    return 1.0 / losses
 
 
 def resolve_penalty(estimator: Any) -> str | None:

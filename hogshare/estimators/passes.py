@@ -9,6 +9,7 @@ from sklearn.utils import check_random_state, compute_class_weight
 from sklearn.utils.multiclass import _check_partial_fit_first_call
 from sklearn.utils.validation import _check_sample_weight
 
+from hogshare.clusters import is_collection
 from hogshare.estimators import plain
 from hogshare.estimators.common import MAX_INT, SGDMixin
 from hogshare.estimators.draws import generator_of
@@ -37,6 +38,9 @@ class ClassifierPass(SGDMixin):
 
         `classes` are for `partial_fit`, whose `max_iter` is None.
         """
+        if is_collection(X):
+            self._pass_collections(X, y, sample_weight, max_iter, init, classifies=True)
+            return
         anew = max_iter is not None
         X, y, seen = self._check_rows(X, y, reset=anew or not hasattr(self, "classes_"))
         if anew:
@@ -113,6 +117,9 @@ class RegressorPass(SGDMixin):
         init: tuple[Any, Any] | None,
     ) -> None:
         """Validate and learn; `init` None goes on from the present model."""
+        if is_collection(X):
+            self._pass_collections(X, y, sample_weight, max_iter, init, classifies=False)
+            return
         X, y, seen = self._check_rows(X, y, reset=reset)
         with errstate(over="ignore"):  # what is too large for these rows is refused below
             y = y.astype(X.dtype, copy=False)

@@ -20,6 +20,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight
 
 from hogshare.callers import users_line
+from hogshare.clusters import is_collection
 from hogshare.engine.stops import Stop
 from hogshare.estimators.conjugate import by_conjugate_gradients, gradient_at, missed
 from hogshare.estimators.elsewhere import report_of
@@ -447,7 +448,8 @@ class Ridge(RidgeMixin, _Ridge):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows. float32 and float64 are kept.
+            Rows. float32 and float64 are kept. Or a Dask array or data frame, which a
+            `dask.distributed.Client`'s workers fit where it is.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Targets.
         sample_weight : float or array-like of shape (n_samples,), default=None
@@ -460,6 +462,11 @@ class Ridge(RidgeMixin, _Ridge):
         with self._in_own_words():
             require_workers(self)
             self._strengths()
+            if is_collection(X):
+                from hogshare.estimators.partitioned_fits import fit_ridge
+
+                fit_ridge(self, X, y, sample_weight)
+                return self
             if reason := self._why_scikit_learn(X):
                 check_sparse(X)
                 self._fit_by_scikit_learn(X, y, sample_weight, reason)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,6 +30,14 @@ from hogshare.runtimes.hooks import OnEpoch
 from hogshare.runtimes.protocol import Runtime
 from hogshare.solvers import choices
 from hogshare.solvers.solving import solve
+
+
+class Shape(NamedTuple):
+    """What a start needs to know of a problem that is in no single memory."""
+
+    n_columns: int
+    n_features: int
+    dtype: np.dtype
 
 
 class Meant(Options):
@@ -179,6 +187,24 @@ def with_mean_one(weight: np.ndarray) -> tuple[np.ndarray, float]:
             "occurs a positive weight in class_weight, or one of its rows in sample_weight."
         )
     return (weight if (weight == 1.0).all() else weight * (len(weight) / total)), total
+
+
+def strength(C: float, total: float) -> float:
+    """The penalty's factor beside the mean loss, given the sum of the rows' weights.
+
+    Raises
+    ------
+    ValueError
+        If it leaves the floating-point range.
+    """
+    if np.isinf(C):
+        return 0.0
+    losses = float(C * total)
+    if losses == 0.0 or np.isinf(1.0 / losses):
+        raise ValueError(
+            f"C={C!r} is too small: beside the penalty the losses leave the floating-point range."
+        )
+    return 1.0 / losses
 
 
 def for_scikit_learn(X: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Tasks on a Dask cluster: the one door to `dask` and `distributed`.
+"""Tasks on a Dask cluster.
 
 ::
 
@@ -23,14 +23,14 @@ import itertools
 import os
 import pickle
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any
 
 import numpy as np
 
+from hogshare.clusters import large_graphs, this_worker
 from hogshare.runtimes.luggage import packed
 from hogshare.tasks.blocks import Block, as_block
 from hogshare.tasks.executor import Back, Event, Joined, Lost
@@ -167,7 +167,7 @@ class Cluster:
         forget = tuple(self._sent.forget(worker))
         order = Order(self._context, task, parcels, values, forget)
         blocks = [self._block(task.data, p, worker) for p in task.sizes]
-        with _large_graphs():
+        with large_graphs():
             future = self._client.submit(
                 run_order, order, *blocks, pure=False, **self._preference(worker)
             )
@@ -195,7 +195,7 @@ class Cluster:
         place = data[1], p
         if place not in self._blocks:
             content = packed("loader", Recipe(*parts.recipe(p)), remedy=REMEDY)
-            with _large_graphs():
+            with large_graphs():
                 self._blocks[place] = self._client.submit(
                     _made, content, pure=False, **self._preference(worker)
                 )
@@ -280,9 +280,7 @@ class Cluster:
 
 def run_order(order: Order, *blocks: Block) -> Outcome | Lacking:
     """On a worker of Dask's: do a task with what came along and what is there."""
-    from distributed import get_worker
-
-    here = get_worker()
+    here = this_worker()
     stores: dict[str, Store] = here.__dict__.setdefault(STORES, {})
     store = stores.setdefault(order.context, Store())
     for key in order.forget:
@@ -326,12 +324,3 @@ def _as_array(collection: Any) -> Any:
     if hasattr(collection, "chunks") and any(map(np.isnan, collection.chunks[0])):
         return collection.compute_chunk_sizes()
     return collection
-
-
-@contextmanager
-def _large_graphs() -> Iterator[None]:
-    """Without Dask's warning that rows travel with the graph: that is how they outlive a worker."""
-    import dask
-
-    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TiB"}):
-        yield

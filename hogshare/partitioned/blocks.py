@@ -1,0 +1,150 @@
+"""What a worker does with a block of rows: check it, say what it is, make a problem of it.
+
+A block is a tuple of arrays, so that Dask knows how much memory it takes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_array, column_or_1d
+from sklearn.utils.validation import _check_sample_weight
+
+from hogshare.problems.linear import build
+from hogshare.problems.linear.labels import distinct
+from hogshare.problems.linear.rows import check_sparse
+from hogshare.problems.protocol import RowProblem
+
+Block = tuple[Any, Any, "np.ndarray | None"]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a block is, in a few numbers.
+
+    Attributes
+    ----------
+    labels, counts, weights : ndarray
+        The labels that occur, how often, and the sums of their rows' weights; empty of a
+        regression.
+    weight : float
+        The sum of the rows' weights.
+    """
+
+    n_rows: int
+    n_features: int
+    nnz: int
+    dtype: str
+    is_sparse: bool
+    labels: np.ndarray
+    counts: np.ndarray
+    weights: np.ndarray
+    weight: float
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What is minimised, but for the rows: arguments of `hogshare.problems.linear.build`.
+
+    Attributes
+    ----------
+    row_weights : ndarray of shape (n_classes,) or None
+        By which rows count besides, by their class.
+    scale : float
+        What all rows' weights are multiplied with.
+    """
+
+    loss: str
+    penalty: str | None
+    alpha: float
+    l1_ratio: float = 0.0
+    fit_intercept: bool = True
+    epsilon: float = 0.1
+    class_weight: np.ndarray | None = None
+    classes: np.ndarray | None = None
+    row_weights: np.ndarray | None = None
+    scale: float = 1.0
+    dtype: str = "float64"
+
+
+def block_of(X: Any, y: Any, sample_weight: Any = None) -> Block:
+    """Rows, targets and weights that came from the collections' graphs, checked.
+
+    Raises
+    ------
+    ValueError
+        If they are no numbers, not finite, damaged, or of unlike lengths.
+    """
+    X = X.to_numpy() if hasattr(X, "to_numpy") else X
+    check_sparse(X)
+    X = check_array(
+        X,
+        accept_sparse="csr",
+        dtype=[np.float64, np.float32],
+        order="C",
+        ensure_min_samples=0,
+        ensure_min_features=0,
+    )
+    y = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
+    y = column_or_1d(y)
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise ValueError("y holds NaN or infinity.")
+    if len(y) != X.shape[0]:
+        raise ValueError(
+            f"{X.shape[0]} rows and {len(y)} targets: X and y must be cut at the same rows."
+        )
+    if sample_weight is None:
+        return X, y, None
+    weight = _check_sample_weight(
+        sample_weight, X, dtype=X.dtype, ensure_non_negative=True, allow_all_zero_weights=True
+    )
+    return X, y, weight
+
+
+def facts_of(block: Block, with_labels: bool) -> Facts:
+    """What a block is."""
+    X, y, weight = block
+    labels: np.ndarray = y[:0]
+    of_label = np.zeros(0, np.int64)
+    if with_labels and len(y):
+        labels = distinct(y)
+        of_label = np.asarray(np.searchsorted(labels, y), np.int64)
+    counts = np.bincount(of_label, minlength=len(labels))
+    return Facts(
+        n_rows=X.shape[0],
+        n_features=X.shape[1],
+        nnz=X.nnz if sp.issparse(X) else X.size,
+        dtype=X.dtype.name,
+        is_sparse=sp.issparse(X),
+        labels=labels,
+        counts=counts,
+        weights=counts if weight is None or not with_labels else np.bincount(of_label, weight),
+        weight=float(X.shape[0] if weight is None else weight.sum(dtype=np.float64)),
+    )
+
+
+def problem_of(block: Block, meaning: Meaning) -> RowProblem:
+    """The problem of a block's rows alone."""
+    X, y, weight = block
+    X = X.astype(meaning.dtype, copy=False)
+    if meaning.row_weights is not None and meaning.classes is not None:
+        of_rows = meaning.row_weights[np.searchsorted(meaning.classes, y)]
+        weight = of_rows if weight is None else weight * of_rows
+    if meaning.scale != 1.0:
+        weight = meaning.scale * (np.ones(len(y)) if weight is None else weight)
+    return build(
+        X,
+        y,
+        loss=meaning.loss,
+        penalty=meaning.penalty,
+        alpha=meaning.alpha,
+        l1_ratio=meaning.l1_ratio,
+        fit_intercept=meaning.fit_intercept,
+        epsilon=meaning.epsilon,
+        sample_weight=None if weight is None else weight.astype(X.dtype),
+        class_weight=meaning.class_weight,
+        classes=meaning.classes,
+    )

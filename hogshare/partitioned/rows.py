@@ -1,0 +1,275 @@
+"""Rows of Dask collections as the master knows them: futures of partitions, and facts of them.
+
+Who writes: the workers make blocks and problems and keep them, spilled to their disks where memory
+is short; Dask computes again, from the collections' graphs, what a lost worker had. Who reads: the
+tasks that are given a future. What comes to the master are facts and sums. Who frees: `close` lets
+go of the futures; the client stays its owner's.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from queue import Empty, SimpleQueue
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from hogshare.clusters import (
+    client_here,
+    cut_alike,
+    delayed,
+    large_graphs,
+    row_blocks,
+    threads_of,
+)
+from hogshare.partitioned.blocks import Facts, Meaning, block_of, facts_of, problem_of
+from hogshare.partitioned.owners import Owners
+
+MEMBERS_SECONDS = 0.25  # between two questions who is there
+WITHOUT_WORKERS_SECONDS = 60.0  # until a cluster is given up that has no workers left
+
+
+class PartitionedRows:
+    """Rows, targets and weights in partitions on a cluster's workers.
+
+    Parameters
+    ----------
+    X : dask array or data frame
+        Blocks are dense or CSR.
+    y : dask array or series, or array-like beside a Dask array whose chunks are known
+    sample_weight : as `y`, or None
+    with_labels : bool
+        Whether targets are labels, which are then looked for.
+
+    Attributes
+    ----------
+    facts : list of Facts
+        Of the partitions that have rows.
+    problems : list
+        Futures of the partitions' problems, once `state` has been called.
+
+    Raises
+    ------
+    ImportError, ValueError, TypeError
+        If there is no cluster, or the input is not valid; before anything is fitted.
+    """
+
+    def __init__(self, X: Any, y: Any, sample_weight: Any, *, with_labels: bool) -> None:
+        self.client = client_here()
+        # before anybody computes: what a collection does not know of itself its workers will tell
+        parts = [row_blocks("X", X), row_blocks("y", cut_alike("y", y, X))]
+        if sample_weight is not None:
+            parts.append(row_blocks("sample_weight", cut_alike("sample_weight", sample_weight, X)))
+        if len(set(map(len, parts))) > 1:
+            counts = " and ".join(str(len(part)) for part in parts)
+            raise ValueError(f"X, y and weights are in {counts} partitions: cut them alike.")
+        calls = [delayed(block_of, *pieces) for pieces in zip(*parts, strict=True)]
+        self._asked = 0.0
+        self._there: dict[str, int] = {}
+        self._missing_since: float | None = None
+        self.problems: list[Any] = []
+        self.owners = Owners([])
+        with large_graphs():
+            self._blocks = self.client.compute(calls, sync=False)
+        try:
+            self._look(with_labels)
+        except BaseException:
+            self.close()
+            raise
+
+    def _look(self, with_labels: bool) -> None:
+        """Learn what each partition is."""
+        told = self.client.map(facts_of, self._blocks, with_labels=with_labels, pure=False)
+        facts: list[Facts] = self.results(told)
+        full = [p for p, fact in enumerate(facts) if fact.n_rows]
+        if not full:
+            raise ValueError("Found array with 0 sample(s): no partition of X has rows.")
+        self._blocks = [self._blocks[p] for p in full]
+        self.facts = [facts[p] for p in full]
+        for what in ("n_features", "is_sparse"):
+            found = sorted({getattr(fact, what) for fact in self.facts})
+            if len(found) > 1:
+                kind = "features" if what == "n_features" else "kinds, dense and CSR"
+                raise ValueError(f"Partitions of X have unlike {kind}: {found}.")
+        if not self.n_features:
+            raise ValueError("Found array with 0 feature(s): X has no columns.")
+        if self.weight_sum == 0.0:
+            raise ValueError("The weights of all rows are zero, which leaves nothing to fit.")
+        held = self.client.who_has(self._blocks)
+        there = self.there()
+        first = next(iter(there))
+        has = [next(iter(held.get(block.key) or ()), first) for block in self._blocks]
+        self.owners = Owners(has)
+        self.owners.settle(there)
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return self.facts[0].n_features
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Rows of each partition."""
+        return np.array([fact.n_rows for fact in self.facts], np.int64)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of all partitions."""
+        return int(self.sizes.sum())
+
+    @property
+    def weight_sum(self) -> float:
+        """The sum of all rows' weights."""
+        return float(sum(fact.weight for fact in self.facts))
+
+    @property
+    def dtype(self) -> np.dtype:
+        """What all rows are taken as: float32 if all are."""
+        return np.result_type(*(np.dtype(fact.dtype) for fact in self.facts))
+
+    def labels(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Sorted labels of all partitions, how often each occurs, and the sums of their weights."""
+        classes = np.unique(np.concatenate([fact.labels for fact in self.facts]))
+        counts, weights = np.zeros(len(classes), np.int64), np.zeros(len(classes))
+        for fact in self.facts:
+            places = np.searchsorted(classes, fact.labels)
+            counts[places] += fact.counts
+            weights[places] += fact.weights
+        return classes, counts, weights
+
+    def unlikeness(self) -> float:
+        """The largest share of a partition's labels that would be others if it were like all rows.
+
+        0 of a regression: what is alike in numbers, nobody knows.
+        """
+        classes, counts, _ = self.labels()
+        largest = 0.0
+        for fact in self.facts if len(classes) else ():
+            here = np.zeros(len(classes))
+            here[np.searchsorted(classes, fact.labels)] = fact.counts
+            apart = np.abs(here / fact.n_rows - counts / counts.sum()).sum() / 2
+            # of a few rows chance alone makes that much
+            chance = 2.0 * np.sqrt(len(classes) / fact.n_rows)
+            largest = max(largest, float(apart) - chance)
+        return largest
+
+    def state(self, meaning: Meaning) -> None:
+        """Have every worker make problems of its partitions."""
+        self.problems = [
+            self.submit(problem_of, self._blocks[p], meaning, partition=p)
+            for p in range(len(self._blocks))
+        ]
+
+    def submit(self, function: Callable[..., Any], *args: Any, partition: int) -> Any:
+        """Have a partition's owner call a function; somebody else, if that one is gone by then."""
+        with large_graphs():
+            return self.client.submit(
+                function,
+                *args,
+                pure=False,
+                workers=[self.owners.of[partition]],
+                allow_other_workers=True,
+            )
+
+    def total(self, function: Callable[..., Any], *args: Any) -> Any:
+        """The sum over partitions of a tuple of arrays that a function of their problems gives.
+
+        Each owner's are added where they are, in the partitions' order.
+        """
+        self.there()
+        mine: dict[str, list[int]] = {}
+        for p, address in enumerate(self.owners.of):
+            mine.setdefault(address, []).append(p)
+        sums = []
+        for parts in mine.values():
+            given = [self.submit(function, self.problems[p], *args, partition=p) for p in parts]
+            sums.append(self.submit(added, *given, partition=parts[0]))
+        return added(*self.results(sums))
+
+    def results(self, futures: Sequence[Any]) -> list[Any]:
+        """Results of all futures, for which this waits as long as there are workers.
+
+        Raises
+        ------
+        ValueError, TypeError, MemoryError
+            If a task is refused, as it was.
+        RuntimeError
+            If the cluster has given one up, a loader raised, or there are no workers any more.
+        """
+        done: SimpleQueue[None] = SimpleQueue()
+        for future in futures:
+            future.add_done_callback(lambda _: done.put(None))
+        for _ in futures:
+            while True:
+                try:
+                    done.get(timeout=MEMBERS_SECONDS)
+                    break
+                except Empty:
+                    self.there()
+        try:
+            found: list[Any] = self.client.gather(list(futures))
+        except (ValueError, TypeError, MemoryError):
+            raise
+        except Exception as error:
+            raise RuntimeError(failure(error)) from error
+        return found
+
+    def there(self) -> dict[str, int]:
+        """Workers that are there and their threads, asked now and then; partitions are settled.
+
+        Raises
+        ------
+        RuntimeError
+            If all have been gone for long.
+        """
+        now = time.monotonic()
+        if now - self._asked < MEMBERS_SECONDS:
+            return self._there
+        self._asked = now
+        there = threads_of(self.client)
+        if not there:
+            self._missing_since = self._missing_since or now
+            if now - self._missing_since > WITHOUT_WORKERS_SECONDS:
+                raise RuntimeError(
+                    f"the cluster has had no workers for {WITHOUT_WORKERS_SECONDS:.0f} s: start "
+                    "some, and fit again."
+                )
+            return self._there
+        self._missing_since = None
+        if there != self._there:
+            self.owners.settle(there)
+        self._there = there
+        return there
+
+    def close(self) -> None:
+        """Let go of what the cluster keeps for this."""
+        for future in [*self.problems, *self._blocks]:
+            future.release()
+        self.problems, self._blocks = [], []
+
+    def __enter__(self) -> PartitionedRows:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def added(*parts: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The sum of tuples of numbers and arrays, place by place."""
+    return tuple(sum(place[1:], start=place[0]) for place in zip(*parts, strict=True))
+
+
+def failure(error: BaseException) -> str:
+    """What is said where a task could not be done."""
+    return (
+        "a partition could not be fitted on the cluster: "
+        f"{type(error).__name__}: {error}. Who loads it or works on it has failed, as often as the "
+        "cluster tries again; see the workers' logs."
+    )

@@ -1,0 +1,134 @@
+"""What a worker does in a turn: compiled steps along some of a partition's rows, from the model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hogshare.engine.stops import Stop
+from hogshare.planes.shared import feature_curvature
+from hogshare.problems.arrays import frozen
+from hogshare.problems.model import Model, sum_of_squares
+from hogshare.problems.protocol import RowProblem
+from hogshare.rules.sgd import SGD
+from hogshare.rules.steps import StepSize
+from hogshare.solvers.outcome import is_absurd
+from hogshare.solvers.solving import OrderSeed, solve
+
+MAX_SEED = np.iinfo(np.int32).max
+
+
+@dataclass(frozen=True)
+class Pull:
+    """What a turn begins with.
+
+    Attributes
+    ----------
+    model : Model
+    spans : tuple of (int, int)
+        First and last row of each partition of the turn, which are taken one after the other.
+    average : bool
+        Whether the mean of the iterates comes back too.
+    curvature : bool
+        Whether the curvature of the first partition does.
+    seed : int
+        Of the order of the rows.
+    """
+
+    model: Model
+    spans: tuple[tuple[int, int], ...]
+    step: StepSize
+    shuffle: bool
+    average: bool
+    curvature: bool
+    seed: int
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the turn."""
+        return sum(last - first for first, last in self.spans)
+
+
+@dataclass(frozen=True)
+class Push:
+    """What a turn ends with.
+
+    Attributes
+    ----------
+    model : Model
+        The copy, with the mean of its iterates if that was asked for.
+    losses : tuple of float
+        The sum over the rows of each partition, each row's before its own step.
+    absurd : bool
+        Whether the copy is finite and useless.
+    curvature : ndarray of shape (n_features,) or None
+    """
+
+    model: Model
+    losses: tuple[float, ...]
+    seconds: float
+    absurd: bool
+    curvature: np.ndarray | None
+
+
+def turn(pull: Pull, *problems: RowProblem) -> Push:
+    """Take a step for each of the rows, in a compiled call for each partition.
+
+    Raises
+    ------
+    ValueError
+        If the model leaves the range of floats.
+    """
+    model, sums = pull.model, []
+    average, average_intercept = np.zeros(model.coef.shape), np.zeros(len(model.intercept))
+    seconds = 0.0
+    for k, (problem, (first, last)) in enumerate(zip(problems, pull.spans, strict=True)):
+        rows = rows_between(problem, first, last)
+        report = solve(
+            rows,
+            rule=SGD(average=int(model.t) if pull.average else 0),
+            step=pull.step,
+            stop=Stop(epochs=1, tol=0.0),  # so that losses are summed
+            shuffle=pull.shuffle,
+            seed=OrderSeed((pull.seed + k) % MAX_SEED),
+            start=model,
+            runtime="caller",
+        )
+        after = report.model
+        if pull.average:
+            share = rows.n_rows / pull.n_rows
+            average += share * after.average_coef
+            average_intercept += share * after.average_intercept
+        sums.append(float(report.epoch_losses[-1]) * rows.n_rows)
+        seconds += report.seconds["run"]
+        model = Model(after.coef, after.intercept, after.t)
+    means = (average, average_intercept) if pull.average else (None, None)
+    return Push(
+        model=Model(model.coef, model.intercept, model.t, *means),
+        losses=tuple(sums),
+        seconds=seconds,
+        absurd=is_absurd(rows, model, sum_of_squares(model.coef)),
+        curvature=feature_curvature(problems[0], pull.seed) if pull.curvature else None,
+    )
+
+
+def rows_between(problem: RowProblem, first: int, last: int) -> RowProblem:
+    """The problem of some of the rows, on the same memory."""
+    rows = problem.rows
+    if first == 0 and last == problem.n_rows:
+        return problem
+    if problem.is_sparse:
+        begin, end = int(rows.indptr[first]), int(rows.indptr[last])
+        indptr = frozen(rows.indptr[first : last + 1] - begin)
+    else:
+        begin, end, indptr = first * rows.width, last * rows.width, rows.indptr
+    return problem.with_rows(
+        rows._replace(
+            data=rows.data[begin:end],
+            indices=rows.indices[begin:end] if problem.is_sparse else rows.indices,
+            indptr=indptr,
+            y=rows.y[first:last],
+            weight=rows.weight[first:last] if rows.weight.size else rows.weight,
+        )
+    )
