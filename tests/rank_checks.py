@@ -291,11 +291,6 @@ def check_bad_settings_on_all():
     assert "rows must be" in refused(ValueError, lambda: MPI(rows="some"))
     assert "start_timeout" in refused(ValueError, lambda: MPI(start_timeout=0))
     assert "n_workers" in refused(ValueError, lambda: solve(PROBLEM, runtime=ALL, n_workers=0))
-    if SIZE > 1:
-        text = refused(
-            NotImplementedError, lambda: solve(PROBLEM, runtime=MPI(rows="all", arena=False))
-        )
-        assert "arena=False" in text
 
 
 def check_a_communicator_of_ones_own():
