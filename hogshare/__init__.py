@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         saga_rounds,
         sgd_rounds,
         solve,
+        stochastic_reduce,
     )
     from hogshare.tasks import AsyncContext
 
@@ -118,6 +119,7 @@ _PLACES = {
     "share": "shm.sharing",
     "simulation": "simulation",
     "solve": "solvers",
+    "stochastic_reduce": "solvers",
     "theory": "theory",
     "topology": "topology",
 }
@@ -179,6 +181,7 @@ __all__ = [
     "share",
     "simulation",
     "solve",
+    "stochastic_reduce",
     "theory",
     "topology",
 ]

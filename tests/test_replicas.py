@@ -7,6 +7,8 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import scale
 
 from hogshare import (
+    BSP,
+    PSSP,
     SGD,
     SSP,
     Replicas,
@@ -15,6 +17,7 @@ from hogshare import (
     StepSize,
     problems,
     solve,
+    stochastic_reduce,
     topology,
 )
 from hogshare.planes.replicas.reduces import BYTES, MESSAGES
@@ -105,6 +108,24 @@ def test_messages_that_take_time_change_nothing():
     np.testing.assert_array_equal(far.model.coef, near.model.coef)
     assert far.seconds["virtual"] > 9.0
     assert far.traffic["mail"]["bytes"] == far.reduces.bytes
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize(
+    "plane",
+    [Replicas("root", every=20), Replicas("star", every=25, weights="push-sum")],
+    ids=lambda plane: plane.graph,
+)
+def test_a_run_that_is_resumed_is_the_run(plane, runtime, tmp_path):
+    """Checkpoints have all replicas, of one round, and push-sum's masses."""
+    run = {"plane": plane, "n_workers": 4, "runtime": runtime, "seed": 1}
+    file = tmp_path / "run.npz"
+    solve(linear(), stop=2, checkpoint=file, **run)
+    resumed = solve(linear(), stop=5, resume=file, **run)
+    through = solve(linear(), stop=5, **run)
+    np.testing.assert_array_equal(resumed.model.coef, through.model.coef)
+    other = {**run, "n_workers": 3}  # begins at the model that four have made
+    assert solve(linear(), stop=5, resume=file, **other).n_epochs == 5
 
 
 # -- what is averaged ------------------------------------------------------------------------------
@@ -218,6 +239,53 @@ def test_who_dies_or_comes_late_on_a_virtual_clock(sync):
     assert report.n_epochs == 6 and report.objective < 0.3
     assert [w["state"] for w in report.workers] == ["done", "done", "dead", "done", "done"]
     assert (1, 3) in report.reduces.edges  # the ring without 2
+
+
+# -- by one line -------------------------------------------------------------------------------
+
+
+def test_stochastic_reduce_is_solve_on_replicas():
+    run = {"n_workers": 6, "runtime": "simulator", "seed": 0, "trace": 1}
+    report = stochastic_reduce(linear(), graph="ring", every=16, epochs=4, **run)
+    known = solve(linear(), plane=Replicas("ring", every=16), stop=4, **run)
+    np.testing.assert_array_equal(report.model.coef, known.model.coef)
+    weights = topology.mixing_weights(topology.ring(6))
+    assert report.theory["gap"] == pytest.approx(topology.spectral_gap(weights))
+    assert report.theory["degree"] == 1 and report.theory["rounds"] == 4 * 6
+    assert "everybody counts the same" in report.theory["sentence"]
+    assert report.theory["sentence"] in str(report)
+
+
+@pytest.mark.parametrize("barrier", [BSP(), PSSP(2, 1), "ssp:2"])
+def test_a_barrier_instead_of_acknowledgements(barrier):
+    run = {"n_workers": 4, "runtime": "threads", "seed": 0, "trace": 1}
+    report = stochastic_reduce(
+        linear(), sync="async", every=10, barrier=barrier, weights="uniform", final=1, **run
+    )
+    assert report.objective < 0.3
+    if report.reduces.whole_share < 1.0:
+        assert "had every input" in report.theory["sentence"]
+
+
+def test_one_worker_promises_nothing():
+    assert stochastic_reduce(linear(), n_workers=1, seed=0).theory is None
+
+
+@pytest.mark.parametrize("rule", ["saga", "sdca"])
+def test_rules_whose_sums_are_of_all_rows_are_refused(rule):
+    with pytest.raises(ValueError, match="needs a shared vector"):
+        stochastic_reduce(linear(), rule=rule, n_workers=3, runtime="threads")
+
+
+def test_factors_are_averaged_too():
+    draw = np.random.default_rng(0)
+    users, items = draw.integers(0, 40, 1500), draw.integers(0, 25, 1500)
+    ratings = 0.5 * users / 40 + items / 25
+    problem = problems.factorisation(users, items, ratings, 2)
+    run = {"n_workers": 3, "runtime": "threads", "seed": 0, "trace": 1}
+    report = stochastic_reduce(problem, graph="all", epochs=8, **run)
+    assert report.trace.objective[-1] < 0.5 * report.trace.objective[0]
+    assert report.reduces.whole_share == 1.0
 
 
 # -- estimators, words, refusals ---------------------------------------------------------------

@@ -24,6 +24,8 @@ import numpy as np
 
 from hogshare import archives, files, ranges
 from hogshare._version import __version__
+from hogshare.engine.homes import HOMES
+from hogshare.engine.homes import PREFIX as PLANES
 from hogshare.engine.stops import CRITERIA, Stop
 from hogshare.engine.workerstates import PREFIX
 from hogshare.problems.digits import DIGITS, digits
@@ -44,8 +46,9 @@ STATE = (
     *("average_coef", "average_intercept", "local", "lag", "received", "intercept", "dual_mean"),
 )
 STATE_PREFIX = "state_"
-RULE_PREFIX = f"{STATE_PREFIX}{PREFIX}"  # of what the rule has with each worker
-ARRAYS = (*MODEL, *(f"{STATE_PREFIX}{name}" for name in STATE))
+# of what the rule has with each worker, and of what the plane keeps
+OWN_PREFIXES = (f"{STATE_PREFIX}{PREFIX}", f"{STATE_PREFIX}{PLANES}")
+ARRAYS = (*MODEL, *(f"{STATE_PREFIX}{name}" for name in (*STATE, HOMES)))
 MAX_EPOCHS = 1 << 40
 MAX_LOOK = 1 << 60  # epoch of a look that is still to come
 MAX_SEED = (1 << 63) - 1
@@ -227,7 +230,7 @@ class Saved:
             "ready": self.ready,
             "looks": self.looks,
             "fields": self.fields,
-            "rule_state": [name for name in self.arrays if name.startswith(RULE_PREFIX)],
+            "own_state": [name for name in self.arrays if name.startswith(OWN_PREFIXES)],
         }
         archives.write(path, header, self.arrays)
 
@@ -310,10 +313,10 @@ def load(path: str | Path) -> Saved:
 
 
 def _wanted(header: dict[str, Any]) -> list[str]:
-    """Names of the arrays that are read: all that there may be, and those of the rule's own."""
-    own = header.get("rule_state", [])
+    """Names of the arrays that are read: all there may be, and the rule's and the plane's own."""
+    own = header.get("own_state", [])
     names = [name for name in own if isinstance(name, str)] if isinstance(own, list) else []
-    return [*ARRAYS, *(name for name in names if name.startswith(RULE_PREFIX))]
+    return [*ARRAYS, *(name for name in names if name.startswith(OWN_PREFIXES))]
 
 
 def facts_of(

@@ -84,7 +84,7 @@ def row_pace(c: Choices, numbers: sgd.Rule) -> tuple[Pace, sgd.Rule]:
     elif at_ends:
         rows, follows = min(cap, rows), True
     elif wished := c.plane.rows_of_block(problem, n, c.n_workers):
-        rows = min(wished, rows) if c.trace else min(wished, n)
+        rows = min(wished, n)  # a trace changes no round
     if mode == epochs.EXCHANGE and rule.remembers:
         limits = 1, rows if follows else cap
         if at_ends and not follows:

@@ -12,6 +12,7 @@ from hogshare import lazy
 
 if TYPE_CHECKING:
     from hogshare.solvers.asysg import asysg_con, asysg_incon
+    from hogshare.solvers.reduces import stochastic_reduce
     from hogshare.solvers.replaying import replay
     from hogshare.solvers.saga import asaga, prox_asaga
     from hogshare.solvers.solving import solve
@@ -29,6 +30,7 @@ _PLACES = {
     "saga_rounds": "tasksaga",
     "sgd_rounds": "tasksgd",
     "solve": "solving",
+    "stochastic_reduce": "reduces",
 }
 
 __all__ = [
@@ -42,6 +44,7 @@ __all__ = [
     "saga_rounds",
     "sgd_rounds",
     "solve",
+    "stochastic_reduce",
 ]
 
 __getattr__, __dir__ = lazy.names(__name__, _PLACES)
