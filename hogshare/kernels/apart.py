@@ -112,7 +112,7 @@ def apart_turn(rows, rule, plan, schedule, vector, memory, mail, private, me, n_
             _, first, end, _ = rows_of(ticket, plan, schedule.order, rule.first_t)
             state[layout.T_ROWS] += end - first
             last, completed = complete(schedule, plan, ticket, private.local)
-            tick(state)
+            tick(plan, state, me)
         if last:
             end_epochs(rows, rule, plan, schedule, vector, memory, private, me)
         news = news_of(plan, last, completed)

@@ -20,6 +20,7 @@ import numpy as np
 
 from hogshare.kernels import layout
 from hogshare.kernels.atomics import compare_exchange, load, store
+from hogshare.kernels.epochs import waits_for_epochs
 from hogshare.kernels.jit import helper, inlined, kernel
 from hogshare.kernels.streams import fraction, next_random
 
@@ -105,7 +106,7 @@ def lag_allows(table, me, clock, staleness, sample, share, stream):
 
 
 @helper
-def throttle_allows(table, control, me, available):
+def throttle_allows(plan, table, control, me):
     """Whether enough workers wait, or did since this one arrived."""
     state = table[me]
     generation = load(control, layout.GENERATION)
@@ -117,12 +118,15 @@ def throttle_allows(table, control, me, available):
         waiting = 0
         live = 0
         for k in range(table.shape[0]):
-            # whom a plane holds comes to no barrier, and may wait for one who has
-            if in_run(load(table[k], layout.T_STATE)) and load(table[k], layout.T_HELD) == 0:
+            # whom a plane holds comes to no barrier, and may wait for one who has; nor does who has
+            # done its share of the epochs that are open
+            held = load(table[k], layout.T_HELD) != 0
+            held = held or (k != me and waits_for_epochs(table, control, plan, k))
+            if in_run(load(table[k], layout.T_STATE)) and not held:
                 live += 1
                 if load(table[k], layout.T_ARRIVED) == arrived:
                     waiting += 1
-        if waiting < min(available, live):
+        if waiting < min(plan.available, live):
             return False
         # whoever is first moves it on; the others find it moved
         compare_exchange(control, layout.GENERATION, generation, generation + 1)
@@ -147,7 +151,7 @@ def may_pass(plan, table, control, me):
         if allowed or plan.hold == 0:
             state[layout.T_STREAM] = after  # else the same sample is drawn again
     else:
-        allowed = throttle_allows(table, control, me, plan.available)
+        allowed = throttle_allows(plan, table, control, me)
         lead = 0
         if allowed:
             least = least_clock(table, me)
@@ -165,10 +169,14 @@ def look(plan, table, control, me):
 
 
 @helper
-def enter(table, me):
-    """Join the barrier's world at the others' least clock; the first block is free."""
+def enter(plan, table, me):
+    """Join the barrier's world at the others' least clock; the first block is free.
+
+    Who has rows of its own has to do as many blocks as the others, and joins where it is itself.
+    """
     state = table[me]
-    clock = max(state[layout.T_CLOCK], least_clock(table, me))
+    least = least_clock(table, me) if plan.shares == 0 else state[layout.T_SHARE]
+    clock = max(state[layout.T_CLOCK], least)
     state[layout.T_PASSED] = clock + 1
     store(state, layout.T_CLOCK, clock)
     store(state, layout.T_ARRIVED, 0)

@@ -110,7 +110,7 @@ def block_turn_of(name, lock_free, ordered=False):
                 elif state[layout.T_UNEXCHANGED] >= plan.interval:
                     push_private(rule, schedule, vector, memory, private, me, TRY)
                 last, completed = complete(schedule, plan, ticket, private.local)
-                tick(state)
+                tick(plan, state, me)
                 if last:
                     if not lock_free and plan.private == EXCHANGE and plan.report_epochs:
                         push_private(rule, schedule, vector, memory, private, me, TRY)
@@ -182,7 +182,7 @@ def master_block_turn_of(name, ordered):
                 if plan.inline != 0:
                     take_round(plan, schedule, vector, mail)
                 if plan.barrier == FREE:
-                    tick(state)
+                    tick(plan, state, me)
                 else:
                     state[layout.T_COMPUTED] = POSTED
                 if last:
@@ -192,7 +192,7 @@ def master_block_turn_of(name, ordered):
                     return news
         while n_blocks > 0:
             if must_leave(control, ordered):
-                count_posted(state)
+                count_posted(plan, state, me)
                 return layout.TURN_DONE
             if plan.inline != 0:
                 take_round(plan, schedule, vector, mail)
@@ -206,7 +206,7 @@ def master_block_turn_of(name, ordered):
                 if state[layout.T_COMPUTED] == POSTED:
                     if not is_answered(plan, schedule, mail, me):
                         return layout.TURN_WAIT
-                    count_posted(state)
+                    count_posted(plan, state, me)
                     if plan.sleeps != 0:
                         return layout.TURN_OVER  # with its block
                 ticket = state[layout.T_BLOCK]  # which may have waited for a snapshot
@@ -276,7 +276,7 @@ def apart_block_turn(rows, rule, plan, schedule, vector, memory, mail, private, 
     note_event(schedule, me, ticket, 0)
     state[layout.T_ROWS] += rows_in_hand(schedule, plan, me)
     last, completed = complete(schedule, plan, ticket, private.local)
-    tick(state)
+    tick(plan, state, me)
     if last:
         end_epochs(rows, rule, plan, schedule, vector, memory, private, me)
     return news_of(plan, last, completed)

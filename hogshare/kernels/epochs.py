@@ -165,6 +165,18 @@ def claim_of_share(schedule, plan, me, owner):
 
 
 @helper
+def waits_for_epochs(table, control, plan, me):
+    """Whether a worker's next block is of an epoch that begins when others have done theirs."""
+    if plan.shares == 0:
+        return False
+    epoch = table[me, layout.T_SHARE] // (plan.n_blocks // plan.shares)
+    if epoch >= min(plan.max_epochs, load(control, layout.LIMIT)):
+        return True
+    ready = load(control, layout.READY)
+    return epoch >= ready and load(control, layout.EPOCHS) < ready - 1
+
+
+@helper
 def claim_own(schedule, plan, me):
     """Take the next block of the worker's own rows, or else one that somebody has left behind."""
     ticket = claim_of_share(schedule, plan, me, me)
@@ -264,11 +276,17 @@ def must_leave(control, ordered):
 
 
 @inlined
-def tick(state):
-    """Count the block in hand of the worker of this row, which has none then: the clock last."""
+def tick(plan, state, me):
+    """Count the block in hand of the worker of this row, which has none then: the clock last.
+
+    Where rows are shared out the clock counts blocks of one's own share: by those of the dead a
+    worker would be ahead of others who have as much left to do, and wait for them, who wait for it.
+    """
+    is_own = plan.shares == 0 or state[layout.T_BLOCK] % plan.shares == me
     state[layout.T_BLOCK] = layout.NO_BLOCK
     state[layout.T_BLOCKS] += 1
-    store(state, layout.T_CLOCK, state[layout.T_CLOCK] + 1)
+    if is_own:
+        store(state, layout.T_CLOCK, state[layout.T_CLOCK] + 1)
 
 
 @inlined

@@ -53,7 +53,7 @@ FINISH_EPOCH = -2  # not a block: somebody died between a block's end and its ep
 # table : int64[n_workers, N_TABLE], one row per worker, written by that worker (and by the monitor
 # once it is dead)
 T_STATE = 0
-T_CLOCK = 1  # blocks completed, as barriers see it
+T_CLOCK = 1  # blocks completed, as barriers see it, see `epochs.tick`
 T_BLOCKS = 2  # blocks completed, as work
 T_ROWS = 3
 T_BLOCK = 4  # ticket in hand, or NO_BLOCK

@@ -140,7 +140,7 @@ def fold_block(rows, rule, plan, schedule, vector, memory, mail, private, me):
             push_in_order(rule, schedule, vector, memory, private, me, WAIT, workers_left(schedule))
         last, completed = complete(schedule, plan, state[layout.T_BLOCK], private.local)
     state[layout.T_COMPUTED] = 0
-    tick(state)
+    tick(plan, state, me)
     if last:
         end_epochs(rows, rule, plan, schedule, vector, memory, private, me)
     return news_of(plan, last, completed)

@@ -145,7 +145,7 @@ def enter_run(rule, plan, schedule, vector, memory, private, me):
         return False
     fetch_add(schedule.control, layout.LIVE, 1)
     state[layout.T_ROWS_AT_JOIN] = state[layout.T_ROWS]
-    enter(schedule.table, me)
+    enter(plan, schedule.table, me)
     take_place(schedule, me)
     if plan.private == EXCHANGE:
         left = workers_left(schedule) if plan.ordered else load(schedule.control, layout.LIVE)
@@ -441,7 +441,7 @@ def turn_of(name, method, lock_free, ordered=False, single=False):
                     store(table[me], layout.T_READY, table[me, layout.T_ROUND])
                     continue
                 last, completed = complete(schedule, plan, ticket, private.local)
-                tick(table[me])
+                tick(plan, table[me], me)
             if last:
                 looked_at = plan.early_stopping or plan.report_epochs
                 if not lock_free and plan.private == EXCHANGE and looked_at:
@@ -471,7 +471,7 @@ def is_answered(plan, schedule, mail, me):
 
 
 @inlined
-def count_posted(state):
+def count_posted(plan, state, me):
     """Count the worker's block, whose message the master has taken; it has none in hand then.
 
     Behind a barrier a push is over when the master has taken it, and the clock comes after: so who
@@ -479,7 +479,7 @@ def count_posted(state):
     """
     if state[layout.T_COMPUTED] == POSTED:
         state[layout.T_COMPUTED] = 0
-        tick(state)
+        tick(plan, state, me)
 
 
 @helper
@@ -529,7 +529,7 @@ def master_turn_of(name, ordered):
         state = schedule.table[me]
         for _ in range(n_blocks):
             if must_leave(control, ordered):
-                count_posted(state)
+                count_posted(plan, state, me)
                 return layout.TURN_DONE
             if plan.inline != 0:
                 take_round(plan, schedule, vector, mail)
@@ -550,7 +550,7 @@ def master_turn_of(name, ordered):
             if state[layout.T_COMPUTED] == POSTED:
                 if not is_answered(plan, schedule, mail, me):
                     return layout.TURN_WAIT
-                count_posted(state)
+                count_posted(plan, state, me)
                 if plan.sleeps != 0:
                     return layout.TURN_OVER  # with its block
             ticket = state[layout.T_BLOCK]  # which may have waited for a snapshot
@@ -577,7 +577,7 @@ def master_turn_of(name, ordered):
                 if plan.inline != 0:
                     take_round(plan, schedule, vector, mail)
                 if plan.barrier == FREE:
-                    tick(state)
+                    tick(plan, state, me)
                 else:
                     state[layout.T_COMPUTED] = POSTED
             if last:

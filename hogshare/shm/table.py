@@ -73,7 +73,8 @@ class ProgressTable:
     @property
     def in_run(self) -> np.ndarray:
         """Whether the worker has joined and not left; others are none of a barrier's business."""
-        state = self._array[:, layout.T_STATE]
+        # of one look: who goes from waiting to work between two would seem to have left
+        state = self._array[:, layout.T_STATE].copy()
         active, waiting = IN_RUN  # two comparisons: np.isin takes ten times as long
         return (state == active) | (state == waiting)
 

@@ -13,14 +13,16 @@ from hogshare.engine.arrays import barrier_streams
 from hogshare.kernels import barriers as codes
 from hogshare.kernels import layout
 from hogshare.kernels.epochs import Plan
+from hogshare.kernels.epochs import tick as tick_of
 from hogshare.kernels.jit import kernel
 
 may_pass = kernel(codes.may_pass.py_func if hasattr(codes.may_pass, "py_func") else codes.may_pass)
 enter = kernel(codes.enter.py_func if hasattr(codes.enter, "py_func") else codes.enter)
+tick = kernel(tick_of.py_func if hasattr(tick_of, "py_func") else tick_of)
 
 
-def plan(barrier, n_workers):
-    fields = dict.fromkeys(Plan._fields, 0) | {"tol": 0.0}
+def plan(barrier, n_workers, **more):
+    fields = dict.fromkeys(Plan._fields, 0) | {"tol": 0.0} | more
     return Plan(**(fields | barriers.numbers_of(barrier, n_workers)))
 
 
@@ -200,9 +202,45 @@ def test_the_lead_is_on_the_last_of_all_whoever_was_sampled(sample):
 def test_who_joins_late_enters_at_the_least_clock():
     made = world([7, 5, 0, 3], [1, 2, 0, 4])
     made.table[2, layout.T_STATE] = layout.ACTIVE
-    enter(made.table, 2)
+    enter(plan(barriers.BSP(), len(made.table)), made.table, 2)
     assert made.table[2, layout.T_CLOCK] == 5
     numbers = plan(barriers.BSP(), 4)
     assert may_pass(numbers, made.table, made.control, 2)  # the first block is free
-    enter(made.table, 0)  # who was ahead stays there
+    enter(plan(barriers.BSP(), len(made.table)), made.table, 0)  # who was ahead stays there
     assert made.table[0, layout.T_CLOCK] == 7
+
+
+def shared_out(barrier, n_workers):
+    """A plan of workers with rows of their own: four blocks of each in an epoch."""
+    return plan(barrier, n_workers, shares=n_workers, n_blocks=4 * n_workers, max_epochs=9)
+
+
+def test_who_has_rows_of_its_own_joins_where_it_is_itself():
+    made, numbers = world([7, 5, 0]), shared_out(barriers.SSP(2), 3)
+    made.table[:, layout.T_SHARE] = [7, 5, 0]
+    enter(numbers, made.table, 2)
+    assert made.table[2, layout.T_CLOCK] == 0
+    assert not may_pass(numbers, made.table, made.control, 0)  # as the last one has all to do
+
+
+def test_blocks_of_the_dead_are_not_on_the_clock():
+    made, numbers = world([3, 3, 3]), shared_out(barriers.BSP(), 3)
+    for ticket, clock in ((12 + 1, 4), (12 + 2, 4), (12 + 4, 5)):
+        made.table[1, layout.T_BLOCK] = ticket
+        tick(numbers, made.table[1], 1)
+        assert made.table[1, layout.T_CLOCK] == clock
+    assert made.table[1, layout.T_BLOCKS] == 3 and made.table[1, layout.T_BLOCK] == layout.NO_BLOCK
+
+
+def test_throttled_release_does_not_wait_for_who_has_done_its_share():
+    """It has passed, and comes to no barrier before the others have done theirs."""
+    numbers = shared_out(barriers.Throttled(2), 2)
+    made = world([8, 3])
+    made.control[[layout.READY, layout.LIMIT]] = 2, 9
+    made.table[:, layout.T_SHARE] = [7, 3]
+    assert not may_pass(numbers, made.table, made.control, 1)
+    made.table[0, layout.T_SHARE] = 8  # two epochs of four blocks
+    assert may_pass(numbers, made.table, made.control, 1)
+    made.control[layout.EPOCHS] = 1  # and the third may begin
+    made.table[1, layout.T_CLOCK] = 4
+    assert not may_pass(numbers, made.table, made.control, 1)
