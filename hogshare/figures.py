@@ -228,6 +228,39 @@ def save_barriers(result: dict[str, Any], path: str | Path) -> None:
     _save(figure, path)
 
 
+def save_reduces(result: dict[str, Any], path: str | Path) -> None:
+    """Draw what ``hogshare bench reduce`` measured and write it to a file.
+
+    Three panels: objective against seconds and against megabytes sent (first round, the target as
+    a line), and for each contestant the share of reduces by how many inputs they have used.
+    """
+    figure, (by_second, by_byte, inputs) = pyplot().subplots(
+        1, 3, figsize=(13.0, 3.8), layout="constrained"
+    )
+    names = [row["contestant"] for row in result["table"]]
+    width = 0.9 / len(names)
+    for run in result["runs"]:
+        if run["round"] != 0:
+            continue
+        trace, place = run["trace"], names.index(run["contestant"])
+        sent = [1e-6 * run["bytes"] * blocks / run["blocks"] for blocks in trace["blocks"]]
+        by_second.plot(trace["seconds"], trace["objective"], label=run["contestant"])
+        by_byte.plot(sent, trace["objective"], label=run["contestant"])
+        total = max(1, sum(run["used"]))
+        where = [used + width * place for used in range(len(run["used"]))]
+        inputs.bar(where, [used / total for used in run["used"]], width=width)
+    for ax, unit in ((by_second, "seconds"), (by_byte, "MB sent by all workers")):
+        ax.axhline(result["target"], color="black", linewidth=0.8, linestyle=":")
+        ax.set_xlabel(unit)
+        ax.set_ylabel("objective")
+        ax.set_yscale("log")
+    by_second.legend()
+    inputs.set_xlabel("in-neighbours' messages that a reduce has used")
+    inputs.set_ylabel("share of reduces")
+    figure.suptitle(f"{result['settings']['workers']} workers, {result['settings']['data']}")
+    _save(figure, path)
+
+
 def save_race(result: dict[str, Any], path: str | Path) -> None:
     """Draw what ``hogshare bench rivals`` measured and write it to a file.
 

@@ -144,9 +144,9 @@ def test_checkpoints(kind, tmp_path):
     name = "coef" if kind == "linear" else "params"
     np.testing.assert_allclose(getattr(saved, name), getattr(first.model, name), rtol=1e-12)
     resumed = solve(make(), plane=Averaged(), stop=20, resume=path, trace=1, **settings)
-    assert resumed.n_epochs == 20 and resumed.objective < resumed.trace.objective[0]
+    assert resumed.n_epochs == 20 and resumed.objective < 1.05 * resumed.trace.objective[0]
     elsewhere = solve(make(), stop=20, resume=path, trace=1, **settings)  # and on another plane
-    assert elsewhere.objective < elsewhere.trace.objective[0]
+    assert elsewhere.objective < 1.05 * elsewhere.trace.objective[0]
 
 
 def test_on_epoch_sees_the_model_of_the_homes():
@@ -203,7 +203,7 @@ class Ring(Plane):
 @pytest.mark.parametrize("n_workers", [2, 3])
 def test_homes_send_messages(runtime, n_workers, whole):
     make, run = PROBLEMS["linear"]
-    plane = Ring(whole, queue=n_workers - 1, meets=runtime == "processes")
+    plane = Ring(whole, queue=n_workers - 1, meets=runtime != "simulator")
     settings = {"plane": plane, "barrier": SSP(2), "runtime": runtime, **run}
     report = solve(make(), stop=20 * n_workers, trace=1, n_workers=n_workers, **settings)
     assert report.objective < 0.9 * report.trace.objective[0]

@@ -280,11 +280,11 @@ def test_rules_whose_sums_are_of_all_rows_are_refused(rule):
 def test_factors_are_averaged_too():
     draw = np.random.default_rng(0)
     users, items = draw.integers(0, 40, 1500), draw.integers(0, 25, 1500)
-    ratings = 0.5 * users / 40 + items / 25
-    problem = problems.factorisation(users, items, ratings, 2)
+    ratings = np.sin(users / 7.0) * np.cos(items / 5.0)
+    problem = problems.factorisation(users, items, ratings)
     run = {"n_workers": 3, "runtime": "threads", "seed": 0, "trace": 1}
-    report = stochastic_reduce(problem, graph="all", epochs=8, **run)
-    assert report.trace.objective[-1] < 0.5 * report.trace.objective[0]
+    report = stochastic_reduce(problem, graph="all", epochs=20, **run)
+    assert report.trace.objective[-1] < 0.8 * report.trace.objective[0]
     assert report.reduces.whole_share == 1.0
 
 

@@ -23,7 +23,8 @@ from typing import Any
 from hogshare.cli import console
 from hogshare.cli.speedup import machine_warnings
 from hogshare.cli.trials import (
-    LAST_PART,
+    default_step,
+    default_target,
     in_turn,
     median,
     problem_of,
@@ -100,15 +101,6 @@ def default_block(problem: Any, settings: dict[str, Any]) -> int:
     return max(1, int(problem.n_rows // (BLOCKS_PER_WORKER * settings["workers"])))
 
 
-def default_step(X: Any) -> float:
-    """Return one over the mean squared norm of a row: safe for log loss, whatever the rows."""
-    import numpy as np
-
-    values = X.data if hasattr(X, "indptr") else np.asarray(X)
-    total = float(np.square(values, dtype=np.float64).sum())
-    return X.shape[0] / total if total > 0.0 else 1.0
-
-
 def run_once(problem: Any, settings: dict[str, Any], barrier: str, law: Any, seed: int) -> Report:
     """Solve once behind a barrier."""
     from hogshare import Shared, StepSize, Stop, barriers, solve
@@ -148,18 +140,6 @@ def facts(report: Report, barrier: str, number: int, cpu_seconds: float) -> dict
         "trace": plain["trace"],
         "notes": plain["notes"],
     }
-
-
-def default_target(runs: list[dict[str, Any]]) -> float:
-    """Return what every run comes down to that ends better than it began.
-
-    That is where the worst of them has made all but a hundredth of its gain.
-    """
-    ends = [(run["trace"]["objective"][0], run["trace"]["objective"][-1]) for run in runs]
-    gains = [(start, end) for start, end in ends if end is not None and end < start]
-    if not gains:
-        raise ValueError("no run has come below its start; take a smaller --step")
-    return float(max(end + LAST_PART * (start - end) for start, end in gains))
 
 
 def tabulate(result: dict[str, Any]) -> list[dict[str, Any]]:

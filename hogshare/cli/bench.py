@@ -38,6 +38,19 @@ sleep --base-ms in every block, so that many can be measured on few cores. Waiti
 waits in the mean, per push of anybody and per round (one block of each worker). Medians over
 rounds, with the barriers in turn."""
 
+REDUCES = """\
+Run the same problem on replicas over several graphs, with several ways of waiting, and compare
+rounds, bytes, waiting and the time to a target objective. Every worker has rows and a model of its
+own, and averages it with its in-neighbours' every so many rows. Workers are threads that sleep
+--base-ms in every block, or on a virtual clock with links between them (--runtime simulator).
+Medians over rounds, with the contestants in turn."""
+
+REDUCES_EXAMPLES = """\
+examples:
+  hogshare bench reduce --workers 8 --graphs ring root all
+  hogshare bench reduce --workers 25 --stragglers lognormal:0.5 --graphs root --syncs notify-ack bsp
+  hogshare bench reduce --workers 64 --runtime simulator --link 0.001,1e6 --graphs ring root all"""
+
 RIVALS = """\
 Race against other libraries to a relative distance from the optimum, (F(w) - F*) / F*, where F(w) =
 mean loss + alpha / 2 |w|^2, without an intercept; or with a network, a factorisation or topics
@@ -68,6 +81,15 @@ def add_parser(commands: Any) -> None:
     )
     add_barriers_options(barriers)
     barriers.set_defaults(run=run_barriers)
+    reduces = kinds.add_parser(
+        "reduce",
+        help="graphs and ways of waiting of replicas",
+        description=REDUCES,
+        epilog=REDUCES_EXAMPLES,
+        formatter_class=options.HelpFormatter,
+    )
+    add_reduces_options(reduces)
+    reduces.set_defaults(run=run_reduces)
     rivals = kinds.add_parser(
         "rivals",
         help="time to sub-optimality against other libraries",
@@ -268,6 +290,98 @@ def add_barriers_options(parser: Any) -> None:
     outputs.add_options(parser)
 
 
+def add_reduces_options(parser: Any) -> None:
+    """Add the options of ``reduce``."""
+    parser.add_argument(
+        "--data", default="digits", help=f"{options.DATA_HELP} (default: %(default)s)"
+    )
+    options.add_data_options(parser)
+    options.add_loss_options(parser, "log_loss", "log_loss")
+    parser.add_argument(
+        "--graphs",
+        nargs="+",
+        type=options.graph,
+        metavar="GRAPH",
+        default=["ring", "root", "all"],
+        help="who sends to whom: all, star, ring, root, random, exponential, one-peer, hypercube "
+        "(default: ring root all)",
+    )
+    parser.add_argument(
+        "--syncs",
+        nargs="+",
+        choices=("notify-ack", "bsp", "async"),
+        metavar="SYNC",
+        default=["notify-ack"],
+        help="notify-ack, bsp, async: reduces wait for their in-neighbours, for everybody, for "
+        "nobody (default: notify-ack)",
+    )
+    parser.add_argument(
+        "--every",
+        type=options.positive_int,
+        metavar="ROWS",
+        help="rows of a worker between two reduces (default: by which it has 16 in an epoch)",
+    )
+    parser.add_argument(
+        "--workers", type=options.positive_int, default=8, help="(default: %(default)s)"
+    )
+    parser.add_argument(
+        "--runtime",
+        choices=("threads", "processes", "simulator"),
+        default="threads",
+        help="who runs the workers (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--law",
+        type=options.block_time,
+        default=LAW,
+        help="of the simulator: how long a block takes (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--link",
+        type=options.link,
+        metavar="LATENCY,BANDWIDTH",
+        help="of the simulator: seconds, and bytes per second, of every edge (default: at once)",
+    )
+    parser.add_argument(
+        "--stragglers",
+        type=options.stragglers,
+        default="none",
+        help="who is slow, as of barriers (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--base-ms",
+        type=options.not_negative,
+        default=5.0,
+        metavar="MS",
+        help="what every worker sleeps in every block (default: %(default)g)",
+    )
+    parser.add_argument(
+        "--step", type=options.positive, help="constant (default: 1 / mean squared norm of a row)"
+    )
+    parser.add_argument(
+        "--epochs", type=options.positive_int, default=5, help="of a run (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--target",
+        type=options.finite,
+        help="objective to come down to, penalty included (default: where the worst run has made "
+        "99%% of its gain)",
+    )
+    parser.add_argument(
+        "--rounds", type=options.positive_int, default=3, help="(default: %(default)s)"
+    )
+    parser.add_argument(
+        "--points",
+        type=options.positive_int,
+        default=16,
+        help="points of the trace in an epoch (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--seed", type=options.seed, default=0, help="of law and first round (default: 0)"
+    )
+    outputs.add_options(parser)
+
+
 def add_rivals_options(parser: Any) -> None:
     """Add the options of ``rivals``."""
     experiments.add_options(parser)
@@ -391,6 +505,23 @@ def run_barriers(args: Any) -> int:
     for warning in barriers.warnings_after(result):
         console.say(f"hogshare: warning: {warning}")
     outputs.store(args, result, barriers.show, figures.save_barriers)
+    return 0
+
+
+def run_reduces(args: Any) -> int:
+    """Measure, print, and store what was asked for."""
+    from hogshare import figures
+    from hogshare.cli import reduces
+
+    if args.runtime != "simulator" and args.link:
+        raise options.WrongCommandLine("--link is of --runtime simulator")
+    if args.workers < 2:
+        raise options.WrongCommandLine("--workers 1: a worker alone averages with nobody")
+    check_files(args)
+    X, y = rows_of(args)
+    settings = {name: value for name, value in vars(args).items() if name in reduces.SETTINGS}
+    result = reduces.measure(X, y, settings)
+    outputs.store(args, result, reduces.show, figures.save_reduces)
     return 0
 
 

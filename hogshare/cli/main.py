@@ -25,6 +25,7 @@ EXAMPLES = """\
 examples:
   hogshare bench speedup --data zipf --workers 1,2,4 --plot speedup.png
   hogshare bench barriers --workers 32 --stragglers pcs --barriers asp bsp throttled:22
+  hogshare bench reduce --workers 8 --graphs ring root all
   hogshare fit train.svm.xz --model model.npz --loss log_loss
   hogshare fit train.svm.xz --model model.npz --estimator logistic --C 10
   hogshare predict model.npz test.svm.xz --out labels.txt

@@ -219,6 +219,27 @@ def block_time(text: str) -> str:
     return _checked(blocktimes.parse, text)
 
 
+def graph(text: str) -> str:
+    """Check a graph's name, such as ``root``, and return it."""
+    from hogshare.topology import GRAPHS
+    from hogshare.words import listed, nearest
+
+    word, known = text.strip().lower(), tuple(GRAPHS)
+    if word not in known:
+        raise argparse.ArgumentTypeError(f"{text!r} is not {listed(known)}.{nearest(text, known)}")
+    return word
+
+
+def link(text: str) -> tuple[float, float]:
+    """Parse a link's seconds of latency and bytes per second, such as ``0.001,1e6``."""
+    parts = text.split(",")
+    if len(parts) != 2:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a latency and a bandwidth, such as 0.001,1e6"
+        )
+    return not_negative(parts[0]), positive(parts[1])
+
+
 def slow_workers(text: str) -> tuple[float, float]:
     """Parse a share of slow workers and how slow they are, such as ``0.05,4``."""
     parts = text.split(",")

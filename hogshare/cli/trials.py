@@ -25,6 +25,27 @@ def problem_of(X: Any, y: Any, settings: dict[str, Any]) -> Any:
     return problems.linear(X, y, **{name: settings[name] for name in wanted})
 
 
+def default_step(X: Any) -> float:
+    """Return one over the mean squared norm of a row: safe for log loss, whatever the rows."""
+    import numpy as np
+
+    values = X.data if hasattr(X, "indptr") else np.asarray(X)
+    total = float(np.square(values, dtype=np.float64).sum())
+    return X.shape[0] / total if total > 0.0 else 1.0
+
+
+def default_target(runs: list[dict[str, Any]]) -> float:
+    """Return what every run comes down to that ends better than it began.
+
+    That is where the worst of them has made all but a hundredth of its gain.
+    """
+    ends = [(run["trace"]["objective"][0], run["trace"]["objective"][-1]) for run in runs]
+    gains = [(start, end) for start, end in ends if end is not None and end < start]
+    if not gains:
+        raise ValueError("no run has come below its start; take a smaller --step")
+    return float(max(end + LAST_PART * (start - end) for start, end in gains))
+
+
 def in_turn(contestants: list[Contestant], number: int) -> list[Contestant]:
     """Return them in the order of a round.
 
