@@ -28,6 +28,7 @@ from hogshare import (
     MatrixFactorization,
     MLPClassifier,
     Plane,
+    Replicas,
     Ridge,
     SGDClassifier,
     Shared,
@@ -291,6 +292,18 @@ def check_bad_settings_on_all():
     assert "rows must be" in refused(ValueError, lambda: MPI(rows="some"))
     assert "start_timeout" in refused(ValueError, lambda: MPI(start_timeout=0))
     assert "n_workers" in refused(ValueError, lambda: solve(PROBLEM, runtime=ALL, n_workers=0))
+
+
+def check_replicas_have_the_bits_of_the_clock():
+    """Whole reduces on ranks, as many of each as there are rows and epochs."""
+    plane = Replicas("root", every=1)
+    run = {"plane": plane, "seed": 5, "stop": max(1, 18 // SIZE), "step": 1e-3}
+    ours = solve(PROBLEM, runtime=ALL, **run)
+    clock = solve(PROBLEM, runtime="simulator", n_workers=SIZE, **run)
+    assert same_bits(ours, clock) and on_all(ours.to_json())
+    if SIZE > 1:
+        assert ours.reduces.whole_share == 1.0 and not ours.reduces.left_out
+        assert (ours.consistency == clock.consistency).all()
 
 
 def check_a_communicator_of_ones_own():
