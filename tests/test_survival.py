@@ -29,6 +29,7 @@ from hogshare import (
     SGD,
     SSP,
     Master,
+    Replicas,
     Shared,
     Stop,
     Throttled,
@@ -97,6 +98,9 @@ def enough_epochs(problem, **run):
         (Shared(), SGD(), Throttled(3)),
         (Master(2), SGD(batch=64), ASP()),
         (Master(2), SGD(batch=512), BSP()),
+        (Replicas("ring"), SGD(), ASP()),
+        (Replicas("all", sync="bsp"), SGD(), ASP()),
+        (Replicas("one-peer", rows="claimed"), SGD(), SSP(2)),
     ],
     ids=[
         "exchange",
@@ -111,6 +115,9 @@ def enough_epochs(problem, **run):
         "throttled",
         "master",
         "master-bsp",
+        "replicas",
+        "replicas-bsp",
+        "replicas-claimed",
     ],
 )
 def test_a_fit_survives_the_death_of_any_worker_at_any_moment(

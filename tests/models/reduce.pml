@@ -3,16 +3,17 @@
 Code: hogshare/planes/replicas/reducing.py (`Reducer.reduce`, `_post`, `_collect`), over mailboxes
 (mailbox.pml), which here are slots with a number that is stored last. WORKERS workers do ROUNDS
 rounds on GRAPH: RING (k to k + 1), ROOT (and to k + 2), ALL. A message is one word between two
-that say its round, as the worker's model is its round. With LATE a worker may lose patience: it
-leaves out a message for which there is no room, and one that has not come; who finds that others
-are rounds ahead goes on with theirs.
+that say its round, as the worker's model is its round. With LATE a worker may lose patience with
+one that does not wait itself: it leaves out a message for which there is no room, or that has not
+come; one of a round that is over it drops, while it waits for room too. Who finds that others are rounds ahead goes on with their round, and sends its message again
+as one of that, when there is room, as it does with one that it has left out.
 
 Memory order. A step is atomic and all see it at once; what would be seen if the store of the number
 did not release is FOOTER_FIRST, if the acknowledgement did not, ACK_FIRST.
 
 Checked: what is averaged is whole, and of this round; no slot is written while it is averaged;
-nobody is more than QUEUE rounds ahead of who hears it; without LATE every reduce uses every input,
-nothing is left, and nobody waits for ever.
+nobody waits for ever; without LATE nobody is more than QUEUE rounds ahead of who hears it, every
+reduce uses every input, and nothing is left.
 
 Broken twins, by -D, each has to be caught:
   ACK_FIRST          a message is acknowledged before it is averaged
@@ -20,6 +21,8 @@ Broken twins, by -D, each has to be caught:
   NO_ROOM            a message is sent without waiting for the acknowledgement
   WAIT_FIRST         a worker waits before it sends, on a circle
   NO_ROUND           the reader does not look at a message's round (with LATE)
+  SILENT             who goes on with another round does not say so (with LATE)
+  FORGETS            a message that was left out is not sent when there is room (with LATE)
 */
 
 #ifndef WORKERS
@@ -55,10 +58,61 @@ byte footer[EDGES * QUEUE]; /* H_FOOTER: after it */
 byte POSTED[EDGES], TAKEN[EDGES];
 bool reading[EDGES * QUEUE]; /* ghost: being averaged */
 byte at[WORKERS]; /* ghost: rounds that are over */
+#ifdef LATE
+bool held[WORKERS]; /* T_HELD: it waits itself */
+bool gone[WORKERS];
+#define LEFT 2 /* of owes: it waits for room */
+#define OWED 1
+#define SENDER(d) (IN(me, d) / DEGREE)
+#ifdef FORGETS
+#define SENDS(d) (owes[d] == LEFT)
+#else
+#define SENDS(d) owes[d]
+#endif
+#define HAS_ROOM(d) (SENDS(d) && POSTED[OUT(me, d)] - TAKEN[OUT(me, d)] < QUEUE)
+#define LEAVES_OUT(d) (owes[d] == LEFT && (gone[READER(OUT(me, d))] || !held[READER(OUT(me, d))]))
+#define IS_LATE(d) (POSTED[IN(me, d)] > TAKEN[IN(me, d)] && round[SLOT(IN(me, d), TAKEN[IN(me, d)] + 1)] < now)
+#define WAKES(d) (HAS_ROOM(d) || !has[d] && (POSTED[IN(me, d)] > TAKEN[IN(me, d)] || gone[SENDER(d)] && !given_up[d]))
+#define LOSES_PATIENCE(d) (!has[d] && !given_up[d] && !held[SENDER(d)])
+#endif
+
+inline write(edge, number, what) {
+    s = SLOT(edge, number);
+    assert(!reading[s]);
+    round[s] = what; word[s] = what; footer[s] = what
+}
+
+#ifdef LATE
+inline drop_late() {
+    d = 0;
+    do
+    :: d < DEGREE && IS_LATE(d) -> TAKEN[IN(me, d)]++ /* _find */
+    :: d < DEGREE && !(IS_LATE(d)) -> d++
+    :: else -> break
+    od;
+    d = 0
+}
+
+inline send_owed() {
+    d = 0;
+    do
+    :: d < DEGREE && HAS_ROOM(d) ->
+        e = OUT(me, d);
+        write(e, POSTED[e] + 1, now); POSTED[e]++; owes[d] = 0; d++
+    :: d < DEGREE && !HAS_ROOM(d) -> d++
+    :: else -> break
+    od;
+    d = 0; e = 0; s = 0
+}
+#endif
 
 proctype worker(byte me) {
     byte now = 1, d, e, s, latest, missing;
     bool has[DEGREE];
+#ifdef LATE
+    byte owes[DEGREE];
+    bool given_up[DEGREE];
+#endif
     do
     :: now <= ROUNDS ->
 #ifdef WAIT_FIRST
@@ -69,6 +123,31 @@ proctype worker(byte me) {
         od;
 #endif
         /* _post: to each out-neighbour, when it has acknowledged */
+#ifdef LATE
+        atomic {
+            d = 0;
+            do
+            :: d < DEGREE -> owes[d] = LEFT; d++
+            :: else -> break
+            od;
+            send_owed();
+            drop_late()
+        };
+        do
+        :: owes[0] == LEFT || owes[DEGREE - 1] == LEFT ->
+            held[me] = true;
+            if
+            :: HAS_ROOM(0) || IS_LATE(0)
+            :: LEAVES_OUT(0) -> owes[0] = OWED /* _leave_out, _owe */
+#if (DEGREE > 1)
+            :: HAS_ROOM(1) || IS_LATE(1)
+            :: LEAVES_OUT(1) -> owes[1] = OWED
+#endif
+            fi;
+            atomic { held[me] = false; drop_late(); send_owed() }
+        :: else -> break
+        od;
+#else
         d = 0;
         do
         :: d < DEGREE ->
@@ -89,20 +168,19 @@ proctype worker(byte me) {
                 word[s] = now;
                 atomic { footer[s] = now; POSTED[e]++ }; /* post: store(M_POSTED) */
 #endif
-#ifndef LATE
                 assert(at[READER(e)] + QUEUE >= at[me])
-#else
-                skip
-            :: POSTED[e] - TAKEN[e] >= QUEUE -> skip /* _owe: it is left out */
-#endif
             fi;
             d++
         :: else -> break
         od;
+#endif
         /* _collect: this round's message of each in-neighbour */
         do
         :: true ->
             atomic {
+#ifdef LATE
+                send_owed(); /* what is owed goes out when there is room */
+#endif
                 latest = now; missing = 0; d = 0;
                 do
                 :: d < DEGREE ->
@@ -120,6 +198,9 @@ proctype worker(byte me) {
 #ifndef NO_ROUND
                         latest = (round[SLOT(e, TAKEN[e] + 1)] > latest -> round[SLOT(e, TAKEN[e] + 1)] : latest)
 #endif
+#ifdef LATE
+                    :: POSTED[e] == TAKEN[e] && (given_up[d] || gone[e / DEGREE]) -> skip
+#endif
                     :: else -> missing++
                     fi;
                     d++
@@ -127,13 +208,32 @@ proctype worker(byte me) {
                 od
             };
             if
-            :: latest > now -> now = latest /* others have gone on without this worker */
+            :: latest > now -> atomic {
+                now = latest; /* others have gone on without this worker */
+#if defined(LATE) && !defined(SILENT)
+                d = 0;
+                do
+                :: d < DEGREE -> owes[d] = OWED; d++
+                :: else -> break
+                od
+#endif
+                }
             :: latest == now && missing == 0 -> break
             :: latest == now && missing > 0 ->
-                if /* sleeps until something comes that was not there */
 #ifdef LATE
-                :: break /* or patience is over */
+                /* sleeps until something comes, or its patience is over */
+                held[me] = true;
+                if
+                :: WAKES(0)
+                :: LOSES_PATIENCE(0) -> given_up[0] = true
+#if (DEGREE > 1)
+                :: WAKES(1)
+                :: LOSES_PATIENCE(1) -> given_up[1] = true
 #endif
+                fi;
+                held[me] = false
+#else
+                if /* sleeps until something comes that was not there */
                 :: !has[0] && POSTED[IN(me, 0)] > TAKEN[IN(me, 0)]
 #if (DEGREE > 1)
                 :: !has[1] && POSTED[IN(me, 1)] > TAKEN[IN(me, 1)]
@@ -142,11 +242,28 @@ proctype worker(byte me) {
                 :: !has[2] && POSTED[IN(me, 2)] > TAKEN[IN(me, 2)]
 #endif
                 fi
+#endif
             fi
         od;
 #ifndef LATE
         assert(missing == 0);
 #endif
+#ifdef LATE
+        atomic { /* one step: what may happen within is looked at without LATE */
+            d = 0;
+            do
+            :: d < DEGREE ->
+                e = IN(me, d);
+                if
+                :: has[d] -> assert(round[SLOT(e, TAKEN[e] + 1)] == now); TAKEN[e]++
+                :: else -> skip
+                fi;
+                has[d] = false; given_up[d] = false; d++
+            :: else -> break
+            od;
+            d = 0; e = 0; s = 0; latest = 0; missing = 0
+        };
+#else
         /* _average, then acknowledge each */
         d = 0;
         do
@@ -180,9 +297,13 @@ proctype worker(byte me) {
         :: else -> break
         od;
 #endif
+#endif
         atomic { at[me] = now; now++ }
     :: else -> break
     od
+#ifdef LATE
+    ; gone[me] = true
+#endif
 }
 
 init {

@@ -17,7 +17,13 @@ who reads an edge is looked up after its message was found, which was posted aft
 Who is gone, or has been left out because its message did not come in time, is not waited for. The
 survivors' graph is `topology.without`: each moves its edges to the dead to those whom it sends to
 instead, once nothing of theirs is left in them; such an edge is waited for from its first message
-on. A worker whose in-neighbours are rounds ahead has been left out, and goes on with their round.
+on.
+
+A worker whose in-neighbours are rounds ahead has been left out, and goes on with their round. Those
+who wait for it then wait for that round of it: so it sends its message again, as one of the new
+round. And what it has left out itself, for want of room, it sends when there is room, while it
+waits. Without either, workers that wait for each other in different rounds would do so for ever,
+since nobody leaves out who waits (`tests/models/reduce.pml`, twins SILENT and FORGETS).
 """
 
 from __future__ import annotations
@@ -49,6 +55,8 @@ if TYPE_CHECKING:
     from hogshare.shm.mailbox import Edge, Message
 
 NEVER = 1 << 62  # a round that does not come
+FOR_THE_FIRST_TIME, AGAIN = range(2)  # of what an edge has still to be sent in a round
+NOWHERE = np.empty(0, np.int64)
 SEEN_BEFORE_LIMIT = 5  # reduces that a worker has timed before it leaves anybody out
 
 
@@ -127,6 +135,8 @@ class Reducer:
         self.base: np.ndarray | None = None  # what out-neighbours have of its own
         self.owed: dict[int, np.ndarray] = {}  # changes that an edge has not brought yet
         self.extra: np.ndarray | float = 0.0  # changes that came too late for their round
+        self.message: tuple[np.ndarray, np.ndarray | None] = np.empty(0), None  # of this round
+        self.untold: dict[int, int] = {}  # edges that wait for room to be sent it, and why
         if settings.send == "change":
             self.base = self._first()
 
@@ -165,6 +175,7 @@ class Reducer:
         if s.fold == "sum":
             own = values
         if s.sync == "notify-ack":
+            self.message, self.untold = message, {}
             yield from self._post(turn, now, *message)
             used, now = yield from self._collect(now)
             turn = self._turn(now)  # somebody may have died meanwhile
@@ -202,8 +213,11 @@ class Reducer:
         self, turn: Turn, now: int, values: np.ndarray, places: np.ndarray | None
     ) -> Generator[Until, bool, None]:
         boxes, suspects = self.home.boxes, self.arrays["suspects"][self.me]
-        left = []
-        for edge, to in self._outgoing(turn):
+        left, outgoing = [], self._outgoing(turn)
+        if self.base is not None:
+            for edge in set(self.out) - {edge for edge, _ in outgoing}:
+                self._owe_change(edge, values, places)  # until it is that edge's turn
+        for edge, to in outgoing:
             if boxes[edge].has_room:
                 suspects[to] = 0
                 self._send(edge, values, places, now)
@@ -211,17 +225,25 @@ class Reducer:
                 self._owe(edge, values, places)
             else:
                 left.append((edge, to))
+        edges: list[int] = []
         while left:
+            edges[:] = self._incoming(turn)
+            for edge in edges:
+                self._find(edge, now)  # a sender may wait for what came too late to be taken
 
             def there_is_room(left: list[tuple[int, int]] = left) -> bool:
                 gone = self.home.table.gone
-                return self._has_news() or any(
-                    boxes[edge].has_room or gone[to] for edge, to in left
+                return (
+                    self._has_news()
+                    or self._has_room_for_untold()
+                    or any(boxes[edge].has_room or gone[to] for edge, to in left)
+                    or any(self._is_late(edge, now) for edge in edges)
                 )
 
             came = yield from self._wait(there_is_room, ACKNOWLEDGEMENT)
             self._look_for_deaths()
             turn, gone = self._turn(now), self.home.table.gone
+            self._send_untold(turn, now)
             late = [] if came else [to for _, to in left if self._leave_out(to)]
             for edge, to in list(left):
                 if int(self.arrays["to"][edge]) - 1 != to:
@@ -235,11 +257,38 @@ class Reducer:
                 left.remove((edge, to))
 
     def _owe(self, edge: int, values: np.ndarray, places: np.ndarray | None) -> None:
-        """Note that a message has not been sent; a change is sent with the next."""
+        """Note that a message has not been sent; it is in this round, or a change with the next."""
         self._count(UNSENT)
+        self.untold[edge] = FOR_THE_FIRST_TIME
+        self._owe_change(edge, values, places)
+
+    def _owe_change(self, edge: int, values: np.ndarray, places: np.ndarray | None) -> None:
         if self.base is not None:
             n = len(self.base)
             self.owed[edge] = self.owed.get(edge, 0.0) + whole(values, places, n)
+
+    def _has_room_for_untold(self) -> bool:
+        """Whether a message of this round that is still to be sent could be."""
+        return any(self.home.boxes[edge].has_room for edge in self.untold)
+
+    def _send_untold(self, turn: Turn, now: int) -> None:
+        """Send what is still to be sent in this round, where there is room by now."""
+        if not self.untold:
+            return
+        outgoing = dict(self._outgoing(turn))
+        self.untold = {edge: why for edge, why in self.untold.items() if edge in outgoing}
+        for edge in [edge for edge in self.untold if self.home.boxes[edge].has_room]:
+            why = self.untold.pop(edge)
+            if why == FOR_THE_FIRST_TIME:
+                self._count(UNSENT, -1)
+            values, places = self.message
+            if self.base is not None:
+                values, places = np.empty(0), NOWHERE  # what has changed is owed, or was sent
+            elif self.settings.is_push_sum and why == AGAIN:
+                values = whole(values, places, len(self.home.read()) + 1).copy()
+                values[-1], places = 0.0, None  # its mass was sent
+            self.arrays["suspects"][self.me, outgoing[edge]] = 0
+            self._send(edge, values, places, now)
 
     def _send(self, edge: int, values: np.ndarray, places: np.ndarray | None, now: int) -> None:
         if edge in self.owed:
@@ -279,6 +328,11 @@ class Reducer:
             box.take()
         return None
 
+    def _is_late(self, edge: int, now: int) -> bool:
+        """Whether there is a message of a round that is over."""
+        message = self.home.boxes[edge].poll()
+        return message is not None and message.round < now
+
     def _catch_up(self, edge: int, message: Message) -> None:
         """Let a change count that has come too late for its round."""
         assert self.base is not None
@@ -293,11 +347,14 @@ class Reducer:
         while True:
             self._look_for_deaths()
             turn, gone = self._turn(now), home.table.gone  # before their mail is looked for
+            self._send_untold(turn, now)
             edges = self._incoming(turn)
             found = {k: self._find(k, now) for k in edges}
             latest = max((m.round for m in found.values() if m is not None), default=now)
             if latest > now:
                 now = latest  # others have gone on without this worker
+                again = self._outgoing(self._turn(now))
+                self.untold = {edge: self.untold.get(edge, AGAIN) for edge, _ in again}
                 continue
             waiting = [
                 k
@@ -313,11 +370,15 @@ class Reducer:
             def has_come(waiting: list[int] = waiting) -> bool:
                 gone, boxes = home.table.gone, home.boxes
                 to = self.arrays["to"]
-                return self._has_news() or any(
-                    boxes[k].has_mail
-                    or to[k] != self.me + 1
-                    or (gone[self.senders[k]] and boxes[k].all_taken)
-                    for k in waiting
+                return (
+                    self._has_news()
+                    or self._has_room_for_untold()
+                    or any(
+                        boxes[k].has_mail
+                        or to[k] != self.me + 1
+                        or (gone[self.senders[k]] and boxes[k].all_taken)
+                        for k in waiting
+                    )
                 )
 
             if not (yield from self._wait(has_come, MESSAGE)):
@@ -404,7 +465,13 @@ class Reducer:
         return bool(came)
 
     def _note_time(self, seconds: float) -> None:
-        """Welford's sums of the seconds that reduces take."""
+        """Welford's sums of the seconds that reduces take.
+
+        One that stands out counts as far as four standard deviations go, or twice the mean:
+        somebody may have been stopped, and the limit must not be that long from then on.
+        """
+        if self.times[0] >= SEEN_BEFORE_LIMIT:
+            seconds = min(seconds, max(2.0 * float(self.times[1]), self._usual()))
         self.times[0] += 1
         away = seconds - self.times[1]
         self.times[1] += away / self.times[0]
@@ -418,8 +485,11 @@ class Reducer:
         patience = self.settings.patience
         if patience is None or self.times[0] < SEEN_BEFORE_LIMIT:
             return None
-        spread = 4.0 * float(np.sqrt(self.times[2] / self.times[0]))
-        return max(self.settings.least_patience, patience * (float(self.times[1]) + spread))
+        return max(self.settings.least_patience, patience * self._usual())
+
+    def _usual(self) -> float:
+        """Seconds that a reduce takes at most, but for a few: mean and four standard deviations."""
+        return float(self.times[1] + 4.0 * np.sqrt(self.times[2] / self.times[0]))
 
     def _leave_out(self, worker: int) -> bool:
         """Wait for a worker no longer, unless it only waits for others itself."""
