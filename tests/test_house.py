@@ -30,6 +30,7 @@ MANY_PARAMETERS = {
     "clockwork/progressing.py": {"progress"},
     "clockwork/tuning.py": {"tune"},
     "problems/topics.py": {"topics"},
+    "solvers/reduces.py": {"stochastic_reduce"},
     "solvers/solving.py": {"solve"},
 }
 # kernels take arrays and numbers one by one: a tuple of them costs a count or a copy at each call,
