@@ -81,8 +81,8 @@ class Replicas(Plane):
         Which model is the run's: the average over the workers, or that worker's.
     patience : float or None, default=20.0
         A worker whose message does not come within so many times the mean and four standard
-        deviations of what a reduce has taken the one that waits, and a second at least, is left out
-        until it is heard of again; never one that only waits itself. None: it is waited for.
+        deviations of the rounds of the one that waits, and a second at least, is left out until it
+        is heard of again; never one that only waits itself. None: it is waited for.
 
     Notes
     -----

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 NEVER = 1 << 62  # a round that does not come
 FOR_THE_FIRST_TIME, AGAIN = range(2)  # of what an edge has still to be sent in a round
 NOWHERE = np.empty(0, np.int64)
-SEEN_BEFORE_LIMIT = 5  # reduces that a worker has timed before it leaves anybody out
+SEEN_BEFORE_LIMIT = 5  # rounds that a worker has timed before it leaves anybody out
 
 
 class Turn(NamedTuple):
@@ -130,7 +130,8 @@ class Reducer:
         self.last = 0  # blocks after which it has reduced last
         self.ahead = 0  # rounds by which it is ahead of its own count: it had been left out
         self.seen = dict.fromkeys(range(len(settings.edges)), 0)  # rounds used, of boards
-        self.times = np.zeros(3)  # of its reduces: count, mean, sum of squared distances from it
+        self.times = np.zeros(3)  # of its rounds: count, mean, sum of squared distances from it
+        self.ended: float | None = None  # when its last reduce was over
         self.heard: dict[int, np.ndarray] = {}  # in-neighbours' vectors, where changes are sent
         self.base: np.ndarray | None = None  # what out-neighbours have of its own
         self.owed: dict[int, np.ndarray] = {}  # changes that an edge has not brought yet
@@ -166,7 +167,7 @@ class Reducer:
     def reduce(self, count: int) -> Generator[Until, bool, None]:
         """Post, wait and average; `count` is the round by the worker's own blocks."""
         home, s = self.home, self.settings
-        began, now = home.now(), count + self.ahead
+        now = count + self.ahead
         self._look_for_deaths()
         turn = self._turn(now)
         vector = home.read()
@@ -188,7 +189,7 @@ class Reducer:
         self.arrays["rounds"][self.me] = now
         self.arrays["reduces"][self.me] += 1
         self.arrays["used"][self.me, min(len(used), self.arrays["used"].shape[1] - 1)] += 1
-        self._note_time(home.now() - began)
+        self._note_end(home.now())
 
     def _message(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """What is sent: values and places, whichever is shorter."""
@@ -464,12 +465,16 @@ class Reducer:
         self.arrays["waits"][self.me, cause] += self.home.now() - began
         return bool(came)
 
-    def _note_time(self, seconds: float) -> None:
-        """Welford's sums of the seconds that reduces take.
+    def _note_end(self, now: float) -> None:
+        """Welford's sums of the seconds that rounds take, from one reduce's end to the next one's.
 
         One that stands out counts as far as four standard deviations go, or twice the mean:
         somebody may have been stopped, and the limit must not be that long from then on.
         """
+        before, self.ended = self.ended, now
+        if before is None:
+            return
+        seconds = now - before
         if self.times[0] >= SEEN_BEFORE_LIMIT:
             seconds = min(seconds, max(2.0 * float(self.times[1]), self._usual()))
         self.times[0] += 1
@@ -480,7 +485,7 @@ class Reducer:
     def _limit(self) -> float | None:
         """Seconds after which a worker that is waited for is too late; None while few are known.
 
-        So many times the mean and four standard deviations of its own reduces, and a second.
+        So many times what its own rounds usually take, and a second at least.
         """
         patience = self.settings.patience
         if patience is None or self.times[0] < SEEN_BEFORE_LIMIT:
@@ -488,7 +493,7 @@ class Reducer:
         return max(self.settings.least_patience, patience * self._usual())
 
     def _usual(self) -> float:
-        """Seconds that a reduce takes at most, but for a few: mean and four standard deviations."""
+        """Seconds that a round takes at most, but for a few: mean and four standard deviations."""
         return float(self.times[1] + 4.0 * np.sqrt(self.times[2] / self.times[0]))
 
     def _leave_out(self, worker: int) -> bool:
