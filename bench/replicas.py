@@ -85,7 +85,7 @@ def sparse(n_shares: int = 1) -> tuple[Any, float]:
 def to_target(problem: Any, target: float, graph: str, n: int, options: Any) -> dict[str, Any]:
     """Rounds and bytes of a worker to the target, on a virtual clock; medians over seeds."""
     found = []
-    for seed in range(options.rounds if n < 64 else 1):
+    for seed in range(options.rounds if n < 20 else 1):
         every = max(1, problem.n_rows // (n * 16))
         report = solve(
             problem,
