@@ -25,9 +25,9 @@ from hogshare.cli.speedup import machine_warnings
 from hogshare.cli.trials import (
     default_step,
     default_target,
-    in_turn,
     median,
     problem_of,
+    race,
     result_of,
     tell_of_targets,
     trace_of,
@@ -77,18 +77,18 @@ def measure(X: Any, y: Any, settings: dict[str, Any]) -> dict[str, Any]:
     law = parse(settings["stragglers"], 1e-3 * settings["base_ms"], settings["seed"])
     names = settings["barriers"]
     runs: list[dict[str, Any]] = []
-    with console.progress(len(names) * settings["rounds"] + 1, "barriers") as progress:
-        begin = time.perf_counter()
+    last: list[Report] = []
+
+    def run(name: str, number: int) -> None:
+        began = time.process_time()
+        last[:] = [run_once(problem, settings, name, law, settings["seed"] + number)]
+        runs.append(facts(last[0], name, number, time.process_time() - began))
+
+    def once() -> None:
         run_once(problem, {**settings, "epochs": 1}, names[0], parse("none"), settings["seed"])
-        warm_up = time.perf_counter() - begin
-        progress.advance("(warming up)")
-        for number in range(settings["rounds"]):
-            for name in in_turn(names, number):
-                began = time.process_time()
-                report = run_once(problem, settings, name, law, settings["seed"] + number)
-                runs.append(facts(report, name, number, time.process_time() - began))
-                progress.advance(f"(round {number + 1}, {name})")
-    result = {**result_of(problem, report, settings, warm_up), "law": repr(law)}
+
+    warm_up = race(names, settings["rounds"], "barriers", once, run)
+    result = {**result_of(problem, last[0], settings, warm_up), "law": repr(law)}
     result["runs"] = sorted(runs, key=lambda run: (names.index(run["barrier"]), run["round"]))
     if settings["target"] is None:
         result["target"] = default_target(result["runs"])

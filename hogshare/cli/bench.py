@@ -260,11 +260,19 @@ def add_barriers_options(parser: Any) -> None:
         parser,
         "as of speedup; private copies are exchanged after every block (default: %(default)s)",
     )
+    add_trial_options(parser, epochs=3, points=32)
+
+
+def add_trial_options(parser: Any, epochs: int, points: int) -> None:
+    """Add what barriers and reduces have in common: steps, lengths, targets, rounds."""
     parser.add_argument(
         "--step", type=options.positive, help="constant (default: 1 / mean squared norm of a row)"
     )
     parser.add_argument(
-        "--epochs", type=options.positive_int, default=3, help="of a run (default: %(default)s)"
+        "--epochs",
+        type=options.positive_int,
+        default=epochs,
+        help="of a run (default: %(default)s)",
     )
     parser.add_argument(
         "--target",
@@ -278,7 +286,7 @@ def add_barriers_options(parser: Any) -> None:
     parser.add_argument(
         "--points",
         type=options.positive_int,
-        default=32,
+        default=points,
         help="points of the trace in an epoch (default: %(default)s)",
     )
     parser.add_argument(
@@ -355,31 +363,7 @@ def add_reduces_options(parser: Any) -> None:
         metavar="MS",
         help="what every worker sleeps in every block (default: %(default)g)",
     )
-    parser.add_argument(
-        "--step", type=options.positive, help="constant (default: 1 / mean squared norm of a row)"
-    )
-    parser.add_argument(
-        "--epochs", type=options.positive_int, default=5, help="of a run (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--target",
-        type=options.finite,
-        help="objective to come down to, penalty included (default: where the worst run has made "
-        "99%% of its gain)",
-    )
-    parser.add_argument(
-        "--rounds", type=options.positive_int, default=3, help="(default: %(default)s)"
-    )
-    parser.add_argument(
-        "--points",
-        type=options.positive_int,
-        default=16,
-        help="points of the trace in an epoch (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--seed", type=options.seed, default=0, help="of law and first round (default: 0)"
-    )
-    outputs.add_options(parser)
+    add_trial_options(parser, epochs=5, points=16)
 
 
 def add_rivals_options(parser: Any) -> None:

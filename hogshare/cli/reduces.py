@@ -14,16 +14,15 @@ target are those of the run so far, in proportion to its blocks: every worker se
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from hogshare.cli import console
 from hogshare.cli.trials import (
     default_step,
     default_target,
-    in_turn,
     median,
     problem_of,
+    race,
     result_of,
     tell_of_targets,
     trace_of,
@@ -93,20 +92,22 @@ def measure(X: Any, y: Any, settings: dict[str, Any]) -> dict[str, Any]:
         "every": settings["every"] or max(1, share // REDUCES_PER_EPOCH),
         "step": settings["step"] or default_step(X),
     }
-    graphs, runs = graphs_of(settings), []
-    racing = contestants(settings)
-    with console.progress(len(racing) * settings["rounds"] + 1, "reduces") as progress:
-        begin = time.perf_counter()
-        run_once(problem, {**settings, "epochs": 1, "base_ms": 0.0}, racing[0], settings["seed"])
-        warm_up = time.perf_counter() - begin
-        progress.advance("(warming up)")
-        for number in range(settings["rounds"]):
-            for one in in_turn(racing, number):
-                report = run_once(problem, settings, one, settings["seed"] + number)
-                runs.append(facts(report, one, number))
-                progress.advance(f"(round {number + 1}, {name_of(one)})")
-    result = {**result_of(problem, report, settings, warm_up), "graphs": graphs}
-    names = [name_of(one) for one in racing]
+    graphs = graphs_of(settings)
+    runs: list[dict[str, Any]] = []
+    last: list[Report] = []
+    racing = {name_of(one): one for one in contestants(settings)}
+
+    def run(name: str, number: int) -> None:
+        last[:] = [run_once(problem, settings, racing[name], settings["seed"] + number)]
+        runs.append(facts(last[0], racing[name], number))
+
+    def once() -> None:
+        first, briefly = contestants(settings)[0], {"epochs": 1, "base_ms": 0.0}
+        run_once(problem, settings | briefly, first, settings["seed"])
+
+    names = list(racing)
+    warm_up = race(names, settings["rounds"], "reduces", once, run)
+    result = {**result_of(problem, last[0], settings, warm_up), "graphs": graphs}
     result["runs"] = sorted(runs, key=lambda run: (names.index(run["contestant"]), run["round"]))
     if settings["target"] is None:
         result["target"] = default_target(result["runs"])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import statistics
+import time
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -53,6 +55,30 @@ def in_turn(contestants: list[Contestant], number: int) -> list[Contestant]:
     """
     shift = number % len(contestants)
     return contestants[shift:] + contestants[:shift]
+
+
+def race(
+    racing: list[Contestant],
+    rounds: int,
+    what: str,
+    warm_up: Callable[[], Any],
+    run: Callable[[Contestant, int], Any],
+) -> float:
+    """Let every contestant run in every round; returns what the warm-up took, in seconds.
+
+    what : names the bar of progress
+    run : ``run(contestant, round)``
+    """
+    with console.progress(len(racing) * rounds + 1, what) as progress:
+        begin = time.perf_counter()
+        warm_up()
+        seconds = time.perf_counter() - begin
+        progress.advance("(warming up)")
+        for number in range(rounds):
+            for one in in_turn(racing, number):
+                run(one, number)
+                progress.advance(f"(round {number + 1}, {one})")
+    return seconds
 
 
 def result_of(
