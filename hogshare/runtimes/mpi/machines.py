@@ -296,6 +296,7 @@ class Machines(Runtime):
             def tell(n_epochs: int) -> bool:
                 if on_epoch is None:
                     return False
+                level.posts.beats.rest()
                 return bool(held.outside(on_epoch, n_epochs, session.snapshot))
 
             level.deliver = held.deliver

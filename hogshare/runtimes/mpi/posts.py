@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hogshare.runtimes.mpi.beats import Beats
 from hogshare.runtimes.mpi.pooling import Pool
 from hogshare.runtimes.mpi.wire import EdgeTraffic, Wire
 from hogshare.shm.mailbox import AT_ONCE, Edge, mailbox_of, shapes
@@ -80,12 +81,22 @@ class Posts:
             self._wires.append(wire)
             by = [AT_ONCE if sender == to else wire for sender, to in ends]
             lines.append([Edge(box, k, by[k]) for k in range(len(ends))])
+        self._comms.append(pool.copy_of_comm())
+        others = [k for k in machines if k != OWNER] if self.me == OWNER else [OWNER]
+        self.beats = Beats(self._comms[-1], others)
         n = len(machines)
         edges = [lines[0][:n], lines[0][n:], lines[1][:n], lines[1][n:]]
         self.of = {k: Post(*(edge[at] for edge in edges)) for at, k in enumerate(machines)}
 
     def poll(self) -> bool:
-        """Move what can be moved; whether anything has been."""
+        """Move what can be moved; whether anything has been.
+
+        Raises
+        ------
+        RankFailed
+            If a rank is silent for too long.
+        """
+        self.beats.poll()
         moved = [wire.poll() for wire in self._wires]
         return any(moved)
 
@@ -96,6 +107,7 @@ class Posts:
 
     def close(self) -> None:
         """Give everything back; nobody sends anything more."""
+        self.beats.close()
         for wire in self._wires:
             wire.close()
         for comm in self._comms:
