@@ -348,7 +348,7 @@ def test_numpys_warnings_are_as_before_wherever_scikit_learns_check_is_interrupt
 
 
 def descriptors():
-    """How many there are, but for what a library's thread has open for a moment to look at /proc."""
+    """How many there are, but for what a thread of a library has open to look at /proc."""
     found = 0
     for number in os.listdir("/proc/self/fd"):
         with contextlib.suppress(OSError):  # the listing's own
