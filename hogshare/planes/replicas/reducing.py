@@ -226,11 +226,8 @@ class Reducer:
                 self._owe(edge, values, places)
             else:
                 left.append((edge, to))
-        edges: list[int] = []
         while left:
-            edges[:] = self._incoming(turn)
-            for edge in edges:
-                self._find(edge, now)  # a sender may wait for what came too late to be taken
+            self._drop_late(now)
 
             def there_is_room(left: list[tuple[int, int]] = left) -> bool:
                 gone = self.home.table.gone
@@ -238,7 +235,7 @@ class Reducer:
                     self._has_news()
                     or self._has_room_for_untold()
                     or any(boxes[edge].has_room or gone[to] for edge, to in left)
-                    or any(self._is_late(edge, now) for edge in edges)
+                    or self._has_late(now)
                 )
 
             came = yield from self._wait(there_is_room, ACKNOWLEDGEMENT)
@@ -306,7 +303,7 @@ class Reducer:
 
     def _incoming(self, turn: Turn) -> list[int]:
         """Edges that are read in this turn, by their sender."""
-        mine = np.flatnonzero(self.arrays["to"] == self.me + 1).tolist()
+        mine = self._mine()
         if self.dead and self.settings.sync == "notify-ack":
             for k in mine:  # who sends along an edge that is none any more waits to move it
                 if not any(one.weights[self.senders[k]] > 0.0 for one in self.turns):
@@ -329,10 +326,20 @@ class Reducer:
             box.take()
         return None
 
-    def _is_late(self, edge: int, now: int) -> bool:
-        """Whether there is a message of a round that is over."""
-        message = self.home.boxes[edge].poll()
-        return message is not None and message.round < now
+    def _mine(self) -> list[int]:
+        """Edges that this worker reads, in this turn or in another."""
+        found: list[int] = np.flatnonzero(self.arrays["to"] == self.me + 1).tolist()
+        return found
+
+    def _drop_late(self, now: int) -> None:
+        """Take what has come too late for its round: its sender may wait for room."""
+        for edge in self._mine():
+            self._find(edge, now)
+
+    def _has_late(self, now: int) -> bool:
+        """Whether a message of a round that is over has come."""
+        mail = (self.home.boxes[edge].poll() for edge in self._mine())
+        return any(message is not None and message.round < now for message in mail)
 
     def _catch_up(self, edge: int, message: Message) -> None:
         """Let a change count that has come too late for its round."""
@@ -349,6 +356,8 @@ class Reducer:
             self._look_for_deaths()
             turn, gone = self._turn(now), home.table.gone  # before their mail is looked for
             self._send_untold(turn, now)
+            if len(self.turns) > 1:
+                self._drop_late(now)
             edges = self._incoming(turn)
             found = {k: self._find(k, now) for k in edges}
             latest = max((m.round for m in found.values() if m is not None), default=now)
@@ -368,12 +377,13 @@ class Reducer:
             if not waiting:
                 break
 
-            def has_come(waiting: list[int] = waiting) -> bool:
+            def has_come(waiting: list[int] = waiting, now: int = now) -> bool:
                 gone, boxes = home.table.gone, home.boxes
                 to = self.arrays["to"]
                 return (
                     self._has_news()
                     or self._has_room_for_untold()
+                    or (len(self.turns) > 1 and self._has_late(now))
                     or any(
                         boxes[k].has_mail
                         or to[k] != self.me + 1
