@@ -261,6 +261,28 @@ def save_reduces(result: dict[str, Any], path: str | Path) -> None:
     _save(figure, path)
 
 
+def save_tasks(result: dict[str, Any], path: str | Path) -> None:
+    """Draw what ``hogshare bench tasks`` measured and write it to a file.
+
+    For each method, over the laws of stragglers: seconds to the target, and what a worker waits in
+    a round.
+    """
+    figure, (times, waits) = pyplot().subplots(1, 2, figsize=(11.0, 3.8), layout="constrained")
+    laws = result["settings"]["stragglers"]
+    for method in result["settings"]["methods"]:
+        rows = [row for row in result["table"] if row["method"] == method]
+        for ax, key in ((times, "seconds"), (waits, "waiting_ms_per_round")):
+            points = [(laws.index(row["law"]), row[key]) for row in rows if row[key] is not None]
+            ax.plot([at for at, _ in points], [y for _, y in points], marker="o", label=method)
+    for ax, label in ((times, "seconds to the target"), (waits, "ms that a worker waits a round")):
+        ax.set_xticks(range(len(laws)), laws)
+        ax.set_ylim(bottom=0.0)
+        ax.set_ylabel(label)
+    times.legend()
+    figure.suptitle(f"{result['settings']['workers']} workers, {result['settings']['data']}")
+    _save(figure, path)
+
+
 def save_race(result: dict[str, Any], path: str | Path) -> None:
     """Draw what ``hogshare bench rivals`` measured and write it to a file.
 

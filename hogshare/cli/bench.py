@@ -51,6 +51,18 @@ examples:
   hogshare bench reduce --workers 25 --stragglers lognormal:0.5 --graphs root --syncs notify-ack bsp
   hogshare bench reduce --workers 64 --runtime simulator --link 0.001,1e6 --graphs ring root all"""
 
+TASKS = """\
+Run ASYNC's methods on asynchronous tasks with stragglers among the workers, and compare the time to
+a target objective and what a worker waits, per update of the model and per round (one task of each
+worker). sgd and saga are in rounds that wait for everybody, asgd and asaga take results as they
+come. Every task sleeps --base-ms besides, so that many workers can be measured on few cores; their
+steps are the papers'. Medians over rounds, with the contestants in turn."""
+
+TASKS_EXAMPLES = """\
+examples:
+  hogshare bench tasks --stragglers cds:0 cds:0.3 cds:0.6 cds:1
+  hogshare bench tasks --workers 32 --stragglers pcs --available 22 --plot pcs.png"""
+
 RIVALS = """\
 Race against other libraries to a relative distance from the optimum, (F(w) - F*) / F*, where F(w) =
 mean loss + alpha / 2 |w|^2, without an intercept; or with a network, a factorisation or topics
@@ -90,6 +102,15 @@ def add_parser(commands: Any) -> None:
     )
     add_reduces_options(reduces)
     reduces.set_defaults(run=run_reduces)
+    tasks = kinds.add_parser(
+        "tasks",
+        help="ASYNC's methods on tasks, with stragglers",
+        description=TASKS,
+        epilog=TASKS_EXAMPLES,
+        formatter_class=options.HelpFormatter,
+    )
+    add_tasks_options(tasks)
+    tasks.set_defaults(run=run_tasks)
     rivals = kinds.add_parser(
         "rivals",
         help="time to sub-optimality against other libraries",
@@ -366,6 +387,87 @@ def add_reduces_options(parser: Any) -> None:
     add_trial_options(parser, epochs=5, points=16)
 
 
+def add_tasks_options(parser: Any) -> None:
+    """Add the options of ``tasks``."""
+    parser.add_argument(
+        "--data", default="digits", help=f"{options.DATA_HELP} (default: %(default)s)"
+    )
+    options.add_data_options(parser)
+    options.add_loss_options(parser, "log_loss", "log_loss")
+    parser.add_argument(
+        "--methods",
+        nargs="+",
+        choices=("sgd", "asgd", "saga", "asaga"),
+        metavar="METHOD",
+        default=["sgd", "asgd", "saga", "asaga"],
+        help="sgd, asgd, saga, asaga (default: all)",
+    )
+    parser.add_argument(
+        "--workers", type=options.positive_int, default=8, help="(default: %(default)s)"
+    )
+    parser.add_argument(
+        "--runtime",
+        choices=("threads", "processes"),
+        default="threads",
+        help="who runs tasks (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--stragglers",
+        nargs="+",
+        type=options.stragglers,
+        metavar="LAW",
+        default=["cds:0", "cds:1"],
+        help="who is slow, as of barriers, one after the other; what the first takes is what the "
+        "others are compared with (default: cds:0 cds:1)",
+    )
+    parser.add_argument(
+        "--base-ms",
+        type=options.not_negative,
+        default=5.0,
+        metavar="MS",
+        help="what every task sleeps (default: %(default)g)",
+    )
+    parser.add_argument(
+        "--rate",
+        type=options.share,
+        default=0.1,
+        help="share of its rows that a task draws (default: %(default)g)",
+    )
+    parser.add_argument(
+        "--partitions",
+        type=options.positive_int,
+        help="of the rows (default: one for each worker)",
+    )
+    parser.add_argument(
+        "--available",
+        type=options.positive_int,
+        metavar="WORKERS",
+        help="asgd and asaga hand out tasks when so many workers wait (default: to any)",
+    )
+    parser.add_argument(
+        "--epochs", type=options.positive, default=8.0, help="of a run (default: %(default)g)"
+    )
+    parser.add_argument(
+        "--target",
+        type=options.finite,
+        help="objective to come down to, penalty included (default: for sgd and asgd, and for saga "
+        "and asaga, where the worst run has made 99%% of its gain)",
+    )
+    parser.add_argument(
+        "--rounds", type=options.positive_int, default=3, help="(default: %(default)s)"
+    )
+    parser.add_argument(
+        "--points",
+        type=options.positive_int,
+        default=8,
+        help="points of the trace in an epoch (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--seed", type=options.seed, default=0, help="of law and first round (default: 0)"
+    )
+    outputs.add_options(parser)
+
+
 def add_rivals_options(parser: Any) -> None:
     """Add the options of ``rivals``."""
     experiments.add_options(parser)
@@ -506,6 +608,23 @@ def run_reduces(args: Any) -> int:
     settings = {name: value for name, value in vars(args).items() if name in reduces.SETTINGS}
     result = reduces.measure(X, y, settings)
     outputs.store(args, result, reduces.show, figures.save_reduces)
+    return 0
+
+
+def run_tasks(args: Any) -> int:
+    """Measure, print, and store what was asked for."""
+    from hogshare import figures
+    from hogshare.cli import tasks
+
+    if args.available and args.available > args.workers:
+        raise options.WrongCommandLine(
+            f"--available {args.available} is more than --workers {args.workers}: they would wait "
+            "for ever"
+        )
+    check_files(args)
+    X, y = rows_of(args)
+    settings = {name: value for name, value in vars(args).items() if name in tasks.SETTINGS}
+    outputs.store(args, tasks.measure(X, y, settings), tasks.show, figures.save_tasks)
     return 0
 
 
