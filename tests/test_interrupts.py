@@ -249,7 +249,7 @@ def test_a_descriptor_is_closed_once_and_by_cycles_too(tmp_path):
     number = file.number
     file.close()
     assert file.number == -1 and not is_open(number)
-    again = os.dup2(given, number)
+    again = os.dup(given)  # most likely has the number that was free
     file.close()
     del file
     assert is_open(again)
