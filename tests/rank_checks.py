@@ -8,6 +8,7 @@ import pickle
 import sys
 import traceback
 import warnings
+from operator import add
 
 import numpy as np
 import pandas as pd
@@ -22,6 +23,7 @@ from hogshare import (
     BSP,
     MPI,
     SSP,
+    AsyncContext,
     LatentDirichletAllocation,
     LogisticRegression,
     Master,
@@ -34,11 +36,13 @@ from hogshare import (
     Shared,
     StepSize,
     Stop,
+    asgd,
     problems,
     shard,
     solve,
 )
 from hogshare.simulation import Link
+from hogshare.tasks.results import TaskError
 
 COMM = library.COMM_WORLD
 RANK, SIZE = COMM.rank, COMM.size
@@ -534,6 +538,93 @@ def check_apart_an_error_of_one_rank_reaches_all():
     text = refused(RuntimeError, lambda: solve(PART, runtime=APART, stop=10_000, on_epoch=hear))
     assert text is not None and "of the last rank" in text
     assert solve(PART, runtime=APART, stop=2).n_epochs == 2
+
+
+# -- tasks
+
+
+def gradient(rows, w):
+    A, b = rows
+    return A.T @ (A @ w - b)
+
+
+def one_after_another(workers, n_workers, rounds=12):
+    """Tasks whose order is fixed, so that wherever they run they come to the same bits."""
+    rows, w = np.random.default_rng(0), np.zeros(3)
+    A = rows.standard_normal((60, 3))
+    with AsyncContext(workers, n_workers=n_workers, seed=1) as ac:
+        if not ac.leads:
+            return None
+        points = ac.parallelize(A, A @ [1.0, 2.0, 3.0], partitions=4)
+        for _ in range(rounds):
+            points.sample(0.5).map(gradient, ac.broadcast(w)).reduce(add)
+            for result in sorted(ac.collect_all(), key=lambda one: one.worker):
+                w = w - 0.1 * result.value / result.n_samples
+    return w
+
+
+def check_tasks_on_ranks_come_to_the_bits_of_threads():
+    if SIZE == 1:
+        text = refused(ValueError, lambda: AsyncContext("mpi"))
+        assert "two ranks at least" in text and "mpiexec" in text
+        return
+    found = one_after_another("mpi", None)
+    if RANK == 0:
+        assert np.array_equal(found, one_after_another("threads", SIZE - 1))
+    else:
+        assert found is None
+
+
+def check_tasks_of_loaders_errors_and_values_that_cannot_be_sent():
+    if SIZE == 1:
+        return
+    with AsyncContext(MPI(start_timeout=30)) as ac:
+        if ac.leads:
+            made = [lambda p=p: np.full((p + 2, 2), float(p)) for p in range(SIZE)]
+            points = ac.parallelize(loaders=made)
+            points.map(lambda rows: rows.sum()).reduce(add)
+            assert sum(one.value for one in ac.collect_all()) == sum(
+                2 * p * (p + 2) for p in range(SIZE)
+            )
+            for function, words in {
+                lambda rows: 1 / 0: "ZeroDivisionError",
+                lambda rows: (x for x in ()): "cannot be sent",
+            }.items():
+                points.map(function).reduce(lambda one, other: one)
+                told = []
+                while ac.has_next() or ac.stat.available_workers < ac.n_workers:
+                    told.append(refused(TaskError, ac.collect))
+                assert told and all(words in text for text in told), told
+        else:
+            text = refused(RuntimeError, lambda: ac.parallelize(X))
+            assert "if ac.leads" in text
+    text = refused(RuntimeError, lambda: ac.parallelize(X))
+    assert ("closed" if RANK == 0 else "ac.leads") in text
+
+
+def check_tasks_what_the_leader_raises_all_raise():
+    if SIZE == 1:
+        return
+
+    def bad():
+        with AsyncContext("mpi") as ac:
+            if ac.leads:
+                raise KeyError("of the block")
+
+    assert "of the block" in refused(KeyError, bad)
+    text = refused(ValueError, lambda: one_after_another("mpi", SIZE))
+    assert "start one rank more" in text and on_all(text)
+
+
+def check_methods_on_tasks_give_all_ranks_one_report():
+    if SIZE == 1:
+        return
+    report = asgd(PROBLEM, workers="mpi", epochs=3, trace=1)
+    assert report.settings["runtime"] == "mpi" and report.settings["n_workers"] == SIZE - 1
+    assert on_all(report.model.coef.tobytes())
+    assert report.objective < 0.5 * report.trace.objective[0]
+    text = refused(ValueError, lambda: asgd(PROBLEM, workers="mpi", epochs=-1))
+    assert "epochs" in text and on_all(text)
 
 
 CHECKS = {name: thing for name, thing in list(globals().items()) if name.startswith("check_")}

@@ -5,9 +5,10 @@ So that a method is its own few lines (`tasksgd.py`, `tasksaga.py`).
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Never
+from typing import Any, Never, cast
 
 import numpy as np
 
@@ -20,12 +21,31 @@ from hogshare.report import Report, Trace
 from hogshare.solvers import outcome
 from hogshare.solvers.choices import problem_of
 from hogshare.tasks.context import AsyncContext
+from hogshare.tasks.executors import job_of
 from hogshare.tasks.results import Result
 from hogshare.tasks.steps import StepRule, step_rule
 
 
 class Diverged(FloatingPointError):
     """The model has left the range of floats."""
+
+
+def by_ranks(method: Callable[..., Report]) -> Callable[..., Report]:
+    """Have a method be called by all ranks of a job, where they are meant: all get its report."""
+
+    @functools.wraps(method)
+    def call(problem: Any, *others: Never, workers: Any = "processes", **settings: Any) -> Report:
+        job = job_of(workers)
+        if job is None:
+            return method(problem, *others, workers=workers, **settings)
+        if not job.leads:
+            job.serve()
+            return cast(Report, job.spread())
+        with job.call:
+            report = method(problem, *others, workers=job, **settings)
+        return cast(Report, job.spread(report))
+
+    return call
 
 
 class TaskRun:
@@ -207,4 +227,4 @@ class TaskRun:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.ac.close()
+        self.ac.__exit__(kind, error, trace)

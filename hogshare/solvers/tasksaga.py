@@ -10,13 +10,14 @@ import numpy as np
 
 from hogshare.problems.protocol import Problem
 from hogshare.report import Report
-from hogshare.solvers.taskruns import TaskRun
+from hogshare.solvers.taskruns import TaskRun, by_ranks
 from hogshare.tasks import steps
 from hogshare.tasks.differences import DifferenceOf
 
 SHARE = 1 / 3  # of one over the largest curvature: SAGA's step
 
 
+@by_ranks
 def saga_rounds(
     problem: Problem,
     *others: Never,
@@ -76,6 +77,7 @@ def saga_rounds(
         return run.report("SAGA in rounds", w)
 
 
+@by_ranks
 def asaga_tasks(
     problem: Problem,
     *others: Never,

@@ -8,10 +8,11 @@ from typing import Any, Never
 
 from hogshare.problems.protocol import Problem
 from hogshare.report import Report
-from hogshare.solvers.taskruns import TaskRun
+from hogshare.solvers.taskruns import TaskRun, by_ranks
 from hogshare.tasks import steps
 
 
+@by_ranks
 def sgd_rounds(
     problem: Problem,
     *others: Never,
@@ -78,6 +79,7 @@ def sgd_rounds(
         return run.report("SGD in rounds", w)
 
 
+@by_ranks
 def asgd(
     problem: Problem,
     *others: Never,

@@ -34,7 +34,7 @@ from hogshare.clusters import large_graphs, this_worker
 from hogshare.runtimes.luggage import packed
 from hogshare.tasks.blocks import Block, as_block
 from hogshare.tasks.executor import Back, Event, Joined, Lost
-from hogshare.tasks.partitions import Partitions
+from hogshare.tasks.partitions import Partitions, Recipe
 from hogshare.tasks.shelf import Sent, Shelf
 from hogshare.tasks.work import Key, Outcome, Store, Task, work
 
@@ -61,19 +61,6 @@ class Lacking:
 
     number: int
     address: str
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """How a partition is made, with what of it is the user's."""
-
-    function: Any
-    args: tuple[Any, ...]
-
-    @property
-    def users(self) -> tuple[Any, ...]:
-        """Whose code travels with it."""
-        return tuple(one for one in self.args if callable(one)) or (None,)
 
 
 @dataclass(frozen=True)
@@ -305,8 +292,7 @@ def forget_context(context: str, dask_worker: Any = None) -> None:
 
 def _made(content: bytes) -> Block:
     recipe: Recipe = pickle.loads(content)
-    block: Block = recipe.function(*recipe.args)
-    return block
+    return recipe()
 
 
 def _block_of(X: Any, y: Any = None) -> Block:

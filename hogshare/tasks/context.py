@@ -23,7 +23,8 @@ from hogshare.stragglers import check_workers, stragglers_of
 from hogshare.tasks.broadcasts import Broadcast
 from hogshare.tasks.collection import Collection
 from hogshare.tasks.dispatch import Data, Dispatch
-from hogshare.tasks.executors import executor_of
+from hogshare.tasks.executor import Executor
+from hogshare.tasks.executors import executor_of, job_of
 from hogshare.tasks.gate import Gate
 from hogshare.tasks.partitions import LoadedParts
 from hogshare.tasks.plans import Plan
@@ -48,12 +49,15 @@ class AsyncContext:
 
     Parameters
     ----------
-    workers : {"processes", "threads"}, Simulator or dask.distributed.Client, default="processes"
+    workers : {"processes", "threads", "mpi"}, Simulator, MPI or dask.distributed.Client, \
+            default="processes"
         Who runs tasks. Processes are for functions that hold the interpreter; threads copy nothing;
         a `hogshare.Simulator` runs real tasks on a virtual clock; a client's cluster runs them on
-        its machines.
+        its machines; of the ranks of an MPI job rank 0 hands them out, and the others run them, see
+        the notes.
     n_workers : int, optional
-        How many; by default as many as there are usable cores, or as the cluster has.
+        How many; by default as many as there are usable cores, or as the cluster has, or all ranks
+        but one.
     seed : int, default=0
         Of the rows that tasks draw.
     cutoff : int, optional
@@ -64,6 +68,14 @@ class AsyncContext:
         A law by which workers sleep in their tasks, see `hogshare.stragglers`.
     memory : int, optional
         Bytes that versions of broadcasts may take together; by default half of what is free.
+
+    Notes
+    -----
+    With ``workers="mpi"`` every rank makes the context, and enters it. Rank 0 goes on at once; the
+    others run its tasks where they enter the ``with`` block, until it leaves its own, and then find
+    `leads` to be False: ``with AsyncContext("mpi") as ac:``, ``if ac.leads: ...``. What rank 0
+    raises in the block they raise too. Rows and functions are rank 0's; with ``loaders=`` rows are
+    read where they are needed.
 
     Examples
     --------
@@ -112,13 +124,19 @@ class AsyncContext:
         self.number, self.seed = next(_numbers), int(seed)
         self._memory, self._closed = memory, False
         self._shelf = Shelf()
-        executor, count = executor_of(workers, n_workers, self._shelf)
+        self._job = job_of(workers)
+        self._dispatched: Dispatch | None = None
+        if not self.leads:
+            self.n_workers = 0
+            return
+        executor, count = executor_of(self._job or workers, n_workers, self._shelf)
         try:
             check_workers(law, count)
-            self._dispatch = Dispatch(
+            self._dispatched = Dispatch(
                 executor, self._shelf, count, self.seed, int(retries), cutoff, law
             )
-        except BaseException:
+        except BaseException as error:
+            _tell(executor, error)
             executor.close()
             raise
         self.n_workers = count
@@ -373,21 +391,39 @@ class AsyncContext:
         """Who runs the tasks."""
         return self._dispatch.executor
 
+    @property
+    def leads(self) -> bool:
+        """Whether tasks are handed out here: everywhere, but on ranks of MPI that run them."""
+        return self._job is None or self._job.leads
+
+    @property
+    def _dispatch(self) -> Dispatch:
+        if self._dispatched is None:
+            raise RuntimeError(
+                "this rank runs the tasks that rank 0 hands out, and has none itself: in the block "
+                "of `with AsyncContext('mpi') as ac:` ask `if ac.leads:` first."
+            )
+        return self._dispatched
+
     # --- end -----------------------------------------------------------------------------------
 
     def close(self) -> None:
         """End all workers, in the middle of a task too, and free everything."""
         if not self._closed:
             self._closed = True
-            self._dispatch.close()
+            if self._dispatched is not None:
+                self._dispatched.close()
             self._shelf.clear()
 
     def _check_open(self) -> None:
-        if self._closed:
+        if self._closed and self.leads:
             raise RuntimeError("this context is closed: make another AsyncContext.")
 
     def __enter__(self) -> AsyncContext:
         self._check_open()
+        if self._job is not None and not self._job.leads and not self._closed:
+            self._closed = True
+            self._job.serve()
         return self
 
     def __exit__(
@@ -396,11 +432,22 @@ class AsyncContext:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if error is not None and self._dispatched is not None and not self._closed:
+            _tell(self._dispatched.executor, error)
         self.close()
 
     def __repr__(self) -> str:
+        if self._dispatched is None:
+            return "<AsyncContext on mpi: runs tasks of rank 0>"
         how = "closed" if self._closed else self._dispatch.describe()
         return f"<AsyncContext on {self._dispatch.executor.name}: {how}>"
+
+
+def _tell(executor: Executor, error: BaseException) -> None:
+    """Have those who wait for tasks know why there are no more, if they ask."""
+    fail = getattr(executor, "fail", None)
+    if fail is not None:
+        fail(error)
 
 
 def _value_of(result: Result | Failure) -> Result:

@@ -7,12 +7,29 @@ from typing import Any
 
 from hogshare.ranges import whole
 from hogshare.runtimes.choice import usable_workers
+from hogshare.runtimes.mpi.runtime import MPI
 from hogshare.simulation.simulator import Simulator
 from hogshare.tasks.executor import Executor
+from hogshare.tasks.ranks import Job, Ranks
 from hogshare.tasks.shelf import Shelf
 from hogshare.words import nearest
 
 PLACES = {"processes": "Processes", "threads": "Threads"}
+
+
+def job_of(workers: Any) -> Job | None:
+    """The job of ranks that is meant, which all of them begin; None if none is.
+
+    Raises
+    ------
+    ValueError
+        If there is one rank only.
+    """
+    if isinstance(workers, Job):
+        return workers
+    if isinstance(workers, str) and workers == "mpi":
+        workers = MPI()
+    return Job(workers) if isinstance(workers, MPI) else None
 
 
 def executor_of(workers: Any, n_workers: int | None, shelf: Shelf) -> tuple[Executor, int]:
@@ -30,21 +47,19 @@ def executor_of(workers: Any, n_workers: int | None, shelf: Shelf) -> tuple[Exec
 
         cluster = Cluster(shelf, workers, n_workers)
         return cluster, len(cluster.workers)
+    if isinstance(workers, Job):
+        ranks = Ranks(shelf, workers, n_workers)
+        return ranks, len(ranks.workers)
     count = usable_workers(-1) if n_workers is None else int(n_workers)
     if isinstance(workers, Simulator):
         from hogshare.tasks.virtual import Virtual
 
         return Virtual(shelf, count, workers), count
-    if workers == "mpi":
-        raise ValueError(
-            "workers='mpi' is not there yet: take 'processes' on one machine, or a "
-            "dask.distributed.Client on several."
-        )
     if not isinstance(workers, str) or workers not in PLACES:
-        hint = nearest(workers, tuple(PLACES)) if isinstance(workers, str) else ""
+        hint = nearest(workers, (*PLACES, "mpi")) if isinstance(workers, str) else ""
         raise ValueError(
-            "workers must be 'processes', 'threads', a Simulator or a dask.distributed.Client; got "
-            f"{workers!r}.{hint}"
+            "workers must be 'processes', 'threads', 'mpi', a Simulator, an MPI or a "
+            f"dask.distributed.Client; got {workers!r}.{hint}"
         )
     module = importlib.import_module(f"hogshare.tasks.{workers}")
     executor: Executor = getattr(module, PLACES[workers])(shelf, count)

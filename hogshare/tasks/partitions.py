@@ -32,6 +32,23 @@ class Partitions(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Recipe:
+    """How a partition is made, with what of it is the user's: it travels."""
+
+    function: Callable[..., Block]
+    args: tuple[Any, ...]
+
+    @property
+    def users(self) -> tuple[Any, ...]:
+        """Whose code travels with it."""
+        return tuple(one for one in self.args if callable(one)) or (None,)
+
+    def __call__(self) -> Block:
+        """Make it."""
+        return self.function(*self.args)
+
+
 def cut(n_rows: int, n_parts: int) -> np.ndarray:
     """Bounds of so many partitions of nearly one size."""
     return np.linspace(0, n_rows, n_parts + 1).astype(np.int64)

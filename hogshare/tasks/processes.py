@@ -36,6 +36,7 @@ from hogshare.tasks.work import Key, Task
 
 START_SECONDS = 60.0  # that a process may take to come up on a busy machine
 VAIN_STARTS = 3  # deaths in a row, before anything was done, after which a worker is not replaced
+ROOM = 1 << 22  # bytes of a socket's queue, or what the system allows: nobody waits to send
 REMEDY = "workers='threads'"
 
 
@@ -195,6 +196,8 @@ class Processes:
 
     def _engaged(self, worker: int, member: Member) -> _Worker:
         ours, theirs = socket.socketpair()
+        for end in (ours, theirs):
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, ROOM)
         with theirs:
             member.post(("hogshare.tasks.serving:serve", {}), [theirs.fileno()])
         self._sent.begin(worker)

@@ -47,6 +47,7 @@ class Call:
     ) -> None:
         if error is None or self._told:
             return
+        self._told = True
         self.post_all(FAILED, _telling(error))
         self.talk.flush(FLUSH_SECONDS)
 
@@ -81,6 +82,11 @@ class Call:
                 f"for {' or '.join(kinds)}: the ranks do not make the same calls."
             )
         return letter
+
+    def heard(self, source: int, kind: str) -> Letter | None:
+        """A rank's next letter, if it has come and is of this kind; nobody waits."""
+        letter = self._next(source, take=False)
+        return self._next(source) if letter is not None and letter.kind == kind else None
 
     def gather(self, kind: str, content: Any) -> list[Any] | None:
         """Have all tell rank 0 something: a list by rank there, None elsewhere."""

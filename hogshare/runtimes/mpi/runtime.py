@@ -185,6 +185,25 @@ class MPI(Joint):
             call.post_all(REPORT, made)
             return made
 
+    def hold(self, what: str) -> Call | None:
+        """Begin a call with the other ranks that lasts until they end it; None: there is one rank.
+
+        Raises
+        ------
+        RankMissing
+            If a rank does not make the same call in time.
+        RanksDiffer
+            If ranks have other versions of something.
+        """
+        comm = library().COMM_WORLD if self.comm is None else self.comm
+        if comm.Get_size() == 1:
+            return None
+        talk, number = self._talk(comm)
+        with Call(talk, number) as call:
+            self._meet(call)
+            self._agree(call, {"call": what, **agreement.versions()}, None)
+        return call
+
     def _talk(self, comm: Any) -> tuple[Talk, int]:
         """A rank's talk with the others of a communicator, and the number of the next call."""
         handle = comm.py2f()
@@ -236,12 +255,24 @@ class MPI(Joint):
         words = {name: agreement.told(value) for name, value in said.items()}
         words |= agreement.versions()
         words |= {"rows of MPI": self.rows, "arena of MPI": str(self.arena), **problem}
-        given = call.gather(GIVEN, (words, machine.seat(n_workers)))
-        if given is not None and (sentence := agreement.difference([one for one, _ in given])):
-            raise agreement.RanksDiffer(sentence)
-        seats = call.spread(AGREED, None if given is None else [one for _, one in given])
+        seats = self._agree(call, words, machine.seat(n_workers))
         counted = call.gather(COUNTED, machine.workers_of(seats, call.talk.rank))
         return machine.machine_of(seats, call.spread(COUNTED, counted), self.arena)
+
+    def _agree(self, call: Call, words: Mapping[str, str], mine: Any) -> list[Any]:
+        """See that all ranks say the same, and have each of them have what all bring.
+
+        Raises
+        ------
+        RanksDiffer
+            If they do not.
+        """
+        given = call.gather(GIVEN, (words, mine))
+        if given is not None and (sentence := agreement.difference([one for one, _ in given])):
+            raise agreement.RanksDiffer(sentence)
+        brought = None if given is None else [one for _, one in given]
+        everything: list[Any] = call.spread(AGREED, brought)
+        return everything
 
 
 def _alone(making: Making) -> Any:

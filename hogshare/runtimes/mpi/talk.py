@@ -28,6 +28,7 @@ T = TypeVar("T")
 SPIN_SECONDS = 30e-6  # most answers take a few microseconds
 SHORTEST_SLEEP = 50e-6
 LONGEST_SLEEP = 0.0005
+SHARE_SLEPT = 0.125  # of what has been waited: how long the next sleep is
 PATIENT_SECONDS = 1.0  # of waiting, after which sleeps are longer
 PATIENT_SLEEP = 0.002
 
@@ -115,7 +116,6 @@ class Talk:
             None: as long as it takes.
         """
         began = time.perf_counter()
-        nap = SHORTEST_SLEEP
         while True:
             self.poll()
             if (answer := ready()) is not None:
@@ -124,8 +124,8 @@ class Talk:
             if seconds is not None and waited > seconds:
                 return None
             if waited > SPIN_SECONDS:
-                time.sleep(nap)
-                nap = min(2 * nap, LONGEST_SLEEP if waited < PATIENT_SECONDS else PATIENT_SLEEP)
+                longest = LONGEST_SLEEP if waited < PATIENT_SECONDS else PATIENT_SLEEP
+                time.sleep(min(max(SHORTEST_SLEEP, SHARE_SLEPT * waited), longest))
 
     def flush(self, seconds: float) -> None:
         """See what has been posted on its way, for some time."""

@@ -1,0 +1,240 @@
+"""Tasks on the ranks of an MPI job: rank 0 hands them out, the others run them.
+
+::
+
+    rank 0  -- Order: task, parcels, blocks, values -->  another rank, its `Store`
+            <-- Outcome -------------------------------
+
+All ranks make the same context, and so begin a call that lasts until rank 0 closes it
+(`hogshare.runtimes.mpi.calls`). A partition goes to a rank once, as a recipe. A rank that dies ends
+the job, as MPI has it.
+
+Who writes: rank 0 orders, the others outcomes, each in its calling thread. A rank has one task at a
+time. Who frees: a rank lets go of what an order says, and of everything when the call is over.
+"""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hogshare.interrupts import Holding
+from hogshare.runtimes.luggage import packed
+from hogshare.runtimes.mpi.calls import Call
+from hogshare.runtimes.mpi.runtime import MPI
+from hogshare.tasks.blocks import Block
+from hogshare.tasks.executor import Back, Event
+from hogshare.tasks.partitions import Recipe
+from hogshare.tasks.shelf import Sent, Shelf
+from hogshare.tasks.work import Key, Outcome, Store, Task, work
+
+ORDER, OUTCOME, OVER = "order", "outcome", "over"
+PART = "part"  # the kind of a partition's key
+REMEDY = "workers='threads'"
+
+
+@dataclass(frozen=True)
+class Order:
+    """A task, packed things and partitions that it needs, versions, and what need not be kept."""
+
+    task: Task
+    parcels: dict[Key, bytes]
+    values: dict[Key, np.ndarray]
+    forget: tuple[Key, ...]
+
+
+class Job:
+    """The ranks of a context, which have all made it; one of them leads.
+
+    Parameters
+    ----------
+    runtime : MPI
+
+    Raises
+    ------
+    ValueError
+        If there is one rank only.
+    RankMissing
+        If a rank does not make it in time.
+    RanksDiffer
+        If ranks have other versions of something.
+    """
+
+    def __init__(self, runtime: MPI) -> None:
+        call = runtime.hold("AsyncContext")
+        if call is None:
+            raise ValueError(
+                "workers='mpi' takes two ranks at least, one to hand out tasks and the others to "
+                "run them, and there is one: start several, as mpiexec -n 4 python -m mpi4py "
+                "script.py does."
+            )
+        self.call: Call = call
+
+    @property
+    def leads(self) -> bool:
+        """Whether this is the rank that hands out tasks."""
+        return self.call.talk.rank == 0
+
+    def serve(self) -> None:
+        """Run tasks until the rank that leads has closed its context.
+
+        Raises
+        ------
+        Exception
+            What that rank has raised, if it has.
+        """
+        # imported here: it looks at all libraries there are, for a millisecond or two
+        from threadpoolctl import threadpool_limits
+
+        store = Store()
+        with self.call as call, threadpool_limits(limits=1):
+            while True:
+                letter = call.take(0, ORDER, OVER)
+                assert letter is not None
+                if letter.kind == OVER:
+                    return
+                _answer(call, follow(letter.content, store))
+
+    def spread(self, thing: Any = None) -> Any:
+        """Have all have something of the rank that leads, once its context is closed."""
+        with self.call as call:
+            return call.spread(OUTCOME, thing)
+
+
+class Ranks:
+    """The executor of the rank that leads.
+
+    Parameters
+    ----------
+    shelf : Shelf
+    job : Job
+    n_workers : int or None
+        Ranks that run tasks; None: all but this one.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer.
+    """
+
+    name = "mpi"
+    passes_time = True
+
+    def __init__(self, shelf: Shelf, job: Job, n_workers: int | None) -> None:
+        there = job.call.talk.size - 1
+        if n_workers is not None and n_workers > there:
+            with job.call:  # the others, who serve, raise it too
+                raise ValueError(
+                    f"n_workers is {n_workers}, and of {there + 1} ranks {there} can run tasks, "
+                    "for rank 0 hands them out: start one rank more than workers."
+                )
+        self._shelf, self._call, self._sent = shelf, job.call, Sent(shelf)
+        self._packed: dict[Key, bytes] = {}
+        shelf.told.append(self._let_go)
+        self._busy: set[int] = set()
+        self.workers: Sequence[int] = range(there if n_workers is None else n_workers)
+        self._is_open = True
+        for worker in self.workers:
+            self._sent.begin(worker)
+
+    def submit(self, worker: int, task: Task) -> None:
+        """As `Executor.submit`."""
+        parts = {(PART, task.data, p) for p in task.sizes}
+        for key in (*task.needs - {task.data}, *parts):
+            self._pack(key)
+        with Holding():
+            missing = self._sent.missing(worker, (task.needs - {task.data}) | parts)
+            parcels = {key: self._packed[key] for key in missing if key in self._packed}
+            values = {key: self._shelf.things[key] for key in missing if key not in parcels}
+            order = Order(task, parcels, values, tuple(self._sent.forget(worker)))
+            self._call.post(worker + 1, ORDER, order)
+            self._busy.add(worker)
+
+    def _pack(self, key: Key) -> None:
+        """Pack all but values, which go as they are."""
+        if key in self._packed:
+            return
+        if key[0] == PART:
+            _, data, p = key
+            recipe = Recipe(*self._shelf.things[data].recipe(p))
+            self._packed[key] = packed("loader", recipe, remedy=REMEDY)
+        elif not isinstance(self._shelf.things[key], np.ndarray):
+            self._packed[key] = packed("function", self._shelf.things[key], remedy=REMEDY)
+
+    def _let_go(self, key: Key) -> None:
+        self._packed.pop(key, None)
+
+    def poll(self, seconds: float | None) -> list[Event]:
+        """As `Executor.poll`."""
+        if not self._busy:
+            return []
+        with Holding() as held:
+
+            def come() -> list[Event] | None:
+                held.deliver()
+                return self._come() or None
+
+            found = self._call.talk.wait_for(come, seconds)
+        return found or []
+
+    def _come(self) -> list[Event]:
+        self._call.look()
+        found: list[Event] = []
+        for worker in sorted(self._busy):
+            outcome = self._call.heard(worker + 1, OUTCOME)
+            if outcome is not None:
+                self._busy.discard(worker)
+                found.append(Back(outcome.content))
+        return found
+
+    def now(self) -> float:
+        """As `Executor.now`."""
+        return time.perf_counter()
+
+    def fail(self, error: BaseException) -> None:
+        """Have the others raise what has ended the context."""
+        if self._is_open:
+            self._is_open = False
+            self._call.__exit__(type(error), error, error.__traceback__)
+
+    def close(self) -> None:
+        """As `Executor.close`; a task that a rank is at is not interrupted."""
+        if self._is_open:
+            self._is_open = False
+            self._call.post_all(OVER)
+        self._packed.clear()
+
+
+def follow(order: Order, store: Store) -> Outcome:
+    """On a rank that serves: do a task with what came along and what is there."""
+    for key in order.forget:
+        store.things.pop(key, None)
+    task = order.task
+    try:
+        for key, content in order.parcels.items():
+            thing = pickle.loads(content)
+            store.things[key] = thing() if isinstance(thing, Recipe) else thing
+    except Exception as error:
+        line = f"{type(error).__name__}: {error}"
+        return Outcome(task.number, None, 0, 0.0, 0.0, (line, f"{line}\n"))
+    for key, array in order.values.items():
+        array.flags.writeable = False
+        store.things[key] = array
+    store.things[task.data] = None  # its partitions are at hand, as blocks
+    blocks: dict[int, Block] = {p: store.things[PART, task.data, p] for p in task.sizes}
+    return work(task, store, blocks)
+
+
+def _answer(call: Call, outcome: Outcome) -> None:
+    """Send an outcome, or in its place that its value cannot be sent."""
+    try:
+        call.post(0, OUTCOME, outcome)
+    except Exception as error:  # it is pickled first
+        line = f"what the task returned cannot be sent: {type(error).__name__}: {error}"
+        failed = (line, f"{line}\n")
+        call.post(0, OUTCOME, Outcome(outcome.number, None, 0, outcome.seconds, 0.0, failed))
