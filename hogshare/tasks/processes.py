@@ -36,6 +36,7 @@ from hogshare.tasks.work import Key, Task
 
 START_SECONDS = 60.0  # that a process may take to come up on a busy machine
 VAIN_STARTS = 3  # deaths in a row, before anything was done, after which a worker is not replaced
+GRACE_SECONDS = 0.1  # that closing waits for tasks to end
 ROOM = 1 << 22  # bytes of a socket's queue, or what the system allows: nobody waits to send
 REMEDY = "workers='threads'"
 
@@ -73,6 +74,8 @@ class Processes:
         with Holding():
             for worker, member in enumerate(current_crew().hire(n_workers)):
                 self._workers[worker] = self._engaged(worker, member)
+            for there in self._workers.values():  # so that no task waits for a process to start
+                self._wait_until_up(there)
 
     @property
     def workers(self) -> Sequence[int]:
@@ -217,9 +220,19 @@ class Processes:
         """As `Executor.now`."""
         return time.perf_counter()
 
+    def _let_end(self) -> None:
+        """Give tasks a moment: who is ended in the middle of one has to be started anew."""
+        end = time.monotonic() + GRACE_SECONDS
+        while any(there.task is not None for there in self._workers.values()):
+            rest = end - time.monotonic()
+            if rest <= 0.0:
+                return
+            self.poll(rest)
+
     def close(self) -> None:
         """As `Executor.close`."""
         with Holding():
+            self._let_end()
             crew, there = current_crew(), list(self._workers.values())
             for one in there:
                 one.sock.close()
