@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         SGDClassifier,
         SGDRegressor,
     )
-    from hogshare.planes import Master, Plane, Replicas, Shared, Until
+    from hogshare.planes import Master, Mirrors, Plane, Replicas, Shared, Until
     from hogshare.problems.model import Model
     from hogshare.report import Report
     from hogshare.rules import SAGA, SDCA, SGD, Adam, Rule
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         asgd,
         asysg_con,
         asysg_incon,
+        gaia,
         prox_asaga,
         replay,
         saga_rounds,
@@ -83,6 +84,7 @@ _PLACES = {
     "Model": "problems.model",
     "PBSP": "barriers",
     "PSSP": "barriers",
+    "Mirrors": "planes",
     "Plane": "planes",
     "Replicas": "planes",
     "Report": "report",
@@ -108,6 +110,7 @@ _PLACES = {
     "asysg_con": "solvers",
     "asysg_incon": "solvers",
     "datasets": "datasets",
+    "gaia": "solvers",
     "load": "saving",
     "problems": "problems",
     "prox_asaga": "solvers",
@@ -147,6 +150,7 @@ __all__ = [
     "MLPRegressor",
     "Master",
     "MatrixFactorization",
+    "Mirrors",
     "Model",
     "Plane",
     "Replicas",
@@ -170,6 +174,7 @@ __all__ = [
     "asysg_con",
     "asysg_incon",
     "datasets",
+    "gaia",
     "load",
     "problems",
     "prox_asaga",

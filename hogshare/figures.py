@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +121,34 @@ def draw_inputs(histogram: Any, ax: Any = None) -> Any:
     ax.bar(range(len(histogram)), histogram / max(1, histogram.sum()), width=0.9)
     ax.set_xlabel("in-neighbours' messages that a reduce has used")
     ax.set_ylabel("share of reduces")
+    ax.grid(alpha=0.3, axis="y")
+    return ax
+
+
+def draw_edges(edges: Sequence[tuple[int, int]], sizes: Mapping[str, Any], ax: Any = None) -> Any:
+    """Draw the bytes along each edge, by kind of message.
+
+    Parameters
+    ----------
+    edges : list of (int, int)
+    sizes : mapping of str to ndarray
+        Of each kind, the bytes of each edge.
+    ax : matplotlib Axes, default=None
+        Where to draw; None makes a figure.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    if ax is None:
+        ax = pyplot().subplots(layout="constrained")[1]
+    names, below = [f"{i} to {j}" for i, j in edges], 0.0
+    for kind, of_edge in sizes.items():
+        ax.bar(names, of_edge, bottom=below, width=0.9, label=kind)
+        below = below + of_edge
+    ax.set_xlabel("edge")
+    ax.set_ylabel("bytes")
+    ax.legend()
     ax.grid(alpha=0.3, axis="y")
     return ax
 

@@ -176,6 +176,8 @@ class Report(Document):
         ``messages`` and ``bytes``.
     reduces : Reduces or None
         On `Replicas`, how its workers have averaged (`hogshare.planes.replicas.reduces.Reduces`).
+    exchanges : Exchanges or None
+        On `Mirrors`, what its centres have sent (`hogshare.planes.mirrors.exchanges.Exchanges`).
     notes : list of str
         What was chosen and why, which workers died, and of what.
     theory : dict or None
@@ -256,6 +258,7 @@ class Report(Document):
     seconds: dict[str, float] = field(default_factory=dict)
     traffic: dict[str, dict[str, int]] | None = None
     reduces: Any = None
+    exchanges: Any = None
     notes: list[str] = field(default_factory=list)
     theory: dict[str, Any] | None = None
     again: Any = None
@@ -409,11 +412,11 @@ class Report(Document):
         names = [name for name in self.__dataclass_fields__ if name not in left_out]
         parts = {name: getattr(self, name) for name in names}
         parts["turns"] = _turn_facts(self.turns)
-        for name in ("theory", "traffic", "mail", "ages", "reduces"):
+        for name in ("theory", "traffic", "mail", "ages", "reduces", "exchanges"):
             if parts[name] is None:
                 del parts[name]
-        if self.reduces is not None:
-            parts["reduces"] = self.reduces.to_dict()
+        for name in {"reduces", "exchanges"} & parts.keys():
+            parts[name] = parts[name].to_dict()
         parts["trace"] = None if self.trace is None else self.trace.columns()
         parts["model"] = _model_facts(self.model)
         parts["staleness_mean"] = self.staleness_mean
@@ -453,8 +456,8 @@ class Report(Document):
         for kind, counted in (self.traffic or {}).items():
             count, size = counted["messages"], counted["bytes"]
             rows.append((f"{kind} messages, bytes", f"{count:,}, {size:,}"))
-        if self.reduces is not None:
-            rows += self.reduces.facts()
+        for told in (self.reduces, self.exchanges):
+            rows += [] if told is None else told.facts()
         if self.trace is not None and self.trace.disagreement is not None:
             rows.append(("disagreement at the end", float(self.trace.disagreement[-1])))
         theory = self.theory or {}

@@ -240,6 +240,8 @@ def fill(
         # infinity times a step of zero were no number
         a["curvature"][:] = np.minimum(problem.curvature(), LARGEST_CURVATURE)
     if session.homes is not None:
+        groups = session.homes.plane.groups(session.settings.n_workers)
+        a["table"][:, layout.T_GROUP] = 0 if groups is None else groups
         session.homes.scatter()
 
 

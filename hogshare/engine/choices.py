@@ -95,6 +95,7 @@ class Choices:
     def is_ordered(self) -> bool:
         """Whether workers fold, or call their plane, and claim in their order."""
         has_order = self.mode in (epochs.EXCHANGE, epochs.MASTER) or self.plane.has_homes
+        has_order = has_order and self.plane.groups(self.n_workers) is None
         return (
             self.orderly
             and self.n_workers > 1

@@ -15,6 +15,7 @@ import numpy as np
 
 from hogshare.engine.view import SessionView
 from hogshare.kernels import layout
+from hogshare.kernels.shares import span_of
 from hogshare.planes.protocol import Plane, PlaneError, edges_of
 from hogshare.planes.waiting import Until
 from hogshare.shm.mailbox import AT_ONCE, Board, Boards, Message
@@ -136,6 +137,7 @@ class Homes:
             own = self.arrays[name.removeprefix(PREFIX)]
             if array is not None and array.shape == own.shape:
                 own[...] = array
+        self.plane.resume(self.arrays)
 
     def disagreement(self) -> float:
         """Root mean square over workers of the distance between their vector and the mean."""
@@ -155,6 +157,10 @@ class Homes:
         w, intercept = self.model()
         self.session.vector.w[:] = w
         self.session.vector.intercept[:] = intercept
+
+    def finish(self) -> None:
+        """Have the plane bring what is still under way to its end; nobody works any more."""
+        self.plane.finish(self.arrays)
 
     def account(self) -> Any:
         """What the plane tells of how it went; when all is over."""
@@ -215,6 +221,31 @@ class Home:
         if not plan.shares:
             return 0, 0
         return int(self._row[layout.T_SHARE]), plan.n_blocks // plan.shares
+
+    @property
+    def reads(self) -> np.ndarray | None:
+        """Places of the vector that the worker's next block reads; None: all, or not known yet.
+
+        Known of a linear problem's sparse rows, where they are the worker's own and the next block
+        is of an epoch whose order is there.
+        """
+        session, plan = self._session, self._session.plan
+        done, in_epoch = self.share
+        if not in_epoch or session.outside is not None or session.settings.width:
+            return None
+        epoch, place = divmod(done, in_epoch)
+        if place == 0 or session.row_memory.has_average:
+            return None
+        block = place * plan.shares + self.me
+        order = session.schedule.order[epoch % 2]
+        first, end, _ = span_of(block, len(order), plan.n_blocks, plan.block_rows, plan.shares)
+        rows, n_columns = session.rows, session.settings.n_columns
+        spans = [rows.indices[rows.indptr[row] : rows.indptr[row + 1]] for row in order[first:end]]
+        features = np.unique(np.concatenate(spans)).astype(np.int64)
+        places = (features[:, np.newaxis] * n_columns + np.arange(n_columns)).reshape(-1)
+        if not self._has_intercept:
+            return places
+        return np.concatenate((places, len(self._private.w) + np.arange(n_columns)))
 
     @property
     def block_rows(self) -> int:

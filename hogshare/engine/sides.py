@@ -122,15 +122,19 @@ class Worker:
     def ask(self) -> bool:
         """Ask the user's barrier, and take note if it lets the worker pass."""
         assert self.session.barrier is not None
-        table = ProgressTable(self.session.schedule.table)
+        array, me = self.session.schedule.table, self.me
+        group = array[:, layout.T_GROUP] == array[me, layout.T_GROUP]
+        if not group.all():  # a copy of the rows that this worker's barrier sees
+            array, me = array[group], int(np.count_nonzero(group[:me]))
+        table = ProgressTable(array)
         present = table.in_run  # who joins after this look may not have been asked about
-        if not ask(self.session.barrier, table, self.me):
+        if not ask(self.session.barrier, table, me):
             return False
         present &= table.in_run
         clock = table.clock
-        lead = clock[self.me] - clock[present].min(initial=clock[self.me])
+        lead = clock[me] - clock[present].min(initial=clock[me])
         self.table[layout.T_LAG] = max(self.table[layout.T_LAG], lead)
-        self.table[layout.T_PASSED] = clock[self.me] + 1
+        self.table[layout.T_PASSED] = clock[me] + 1
         return True
 
     def look_seconds(self) -> float:

@@ -37,6 +37,7 @@ class SessionView(Protocol):
     settings: Settings
     rows: Rows
     rule: sgd.Rule
+    row_memory: Any
     plan: Plan
     schedule: Schedule
     vector: Vector

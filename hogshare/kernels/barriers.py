@@ -52,12 +52,19 @@ def enough(near, of, share):
     return near >= (share - ROUNDING) * of
 
 
+@inlined
+def sees(table, me, k):
+    """Whether another worker is one of those that the barrier looks at, and in the run."""
+    is_near = table[k, layout.T_GROUP] == table[me, layout.T_GROUP]
+    return k != me and is_near and in_run(load(table[k], layout.T_STATE))
+
+
 @helper
 def least_clock(table, me):
     """Least clock of the others in the run; -1 if there are none."""
     least = -1
     for k in range(table.shape[0]):
-        if k != me and in_run(load(table[k], layout.T_STATE)):
+        if sees(table, me, k):
             clock = load(table[k], layout.T_CLOCK)
             if least < 0 or clock < least:
                 least = clock
@@ -69,7 +76,7 @@ def others_in_run(table, me):
     """How many other workers have joined and not left."""
     count = 0
     for k in range(table.shape[0]):
-        if k != me and in_run(load(table[k], layout.T_STATE)):
+        if sees(table, me, k):
             count += 1
     return count
 
@@ -89,7 +96,7 @@ def lag_allows(table, me, clock, staleness, sample, share, stream):
     drawn = 0
     near = 0
     for k in range(table.shape[0]):
-        if k == me or not in_run(load(table[k], layout.T_STATE)):
+        if not sees(table, me, k):
             continue
         theirs = load(table[k], layout.T_CLOCK)
         least = min(least, theirs)

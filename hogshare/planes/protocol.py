@@ -229,6 +229,22 @@ class Plane:
         """What a report says of how it went, when all is over; by default nothing."""
         return None
 
+    def groups(self, n_workers: int) -> np.ndarray | None:
+        """The group of each worker, whose barriers see those of their own only; None: all are one.
+
+        Behind groups no order of workers holds, and no throttled release.
+        """
+        return None
+
+    def finish(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Called when the run is over and nobody works, before the last `model`."""
+
+    def resume(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Called when arrays that a checkpoint has kept are there again, before any worker starts.
+
+        What was under way is not: no message of the run before arrives.
+        """
+
     def edges(self, n_workers: int) -> list[tuple[int, int]]:
         """Who sends messages to whom, ``(from, to)``: workers from 0, and after the last a master.
 

@@ -20,7 +20,8 @@ from hogshare.simulation.links import Network, Traffic
 class Courier:
     """A transport (`hogshare.shm.mailbox.Transport`) by the links of a network.
 
-    Messages of an edge arrive in the order in which they were sent: one waits for those before it.
+    Messages of an edge arrive in the order in which they were sent: one departs when those before
+    it have, at the link's bandwidth, and arrives a latency later.
 
     Parameters
     ----------
@@ -45,7 +46,8 @@ class Courier:
         self._homes, self._network = homes, network
         self._traffic, self._now, self._push = traffic, now, push
         self._ends = list(homes.edges)
-        self._last = [0.0] * len(self._ends)  # when an edge's last message arrives
+        self._free = [0.0] * len(self._ends)  # when an edge's last message has departed
+        self._last = [0.0] * len(self._ends)  # when it arrives
         # of edges that are boards: what is under way
         self._shown: list[deque[tuple[int, np.ndarray, np.ndarray]]] = [deque() for _ in self._ends]
         self._value_bytes = homes.session.vector.w.dtype.itemsize
@@ -73,8 +75,11 @@ class Courier:
         n_bytes = (count + dense) * self._value_bytes + count * PLACE_BYTES + HEADER_BYTES
         self._traffic.add("mail", n_bytes)
         now = self._now()
-        under_way = self._network.between(*self.ends(edge)).seconds(n_bytes)
-        self._last[edge] = max(now + under_way, self._last[edge])
+        link = self._network.between(*self.ends(edge))
+        before = max(now, self._free[edge])  # a link sends one message after the other
+        arrives = before + link.seconds(n_bytes)
+        self._free[edge] = arrives - link.latency if link.delivers else arrives
+        self._last[edge] = max(arrives, self._last[edge])
         if self._last[edge] <= now:
             return True
         self._push(self._last[edge], edge)

@@ -6,6 +6,7 @@ the queue, when that may have come about:
 - a barrier that looks at everybody's clock (BSP, SSP, fraction): workers stand in bins by their own
   clock, counts tell which clocks pass, and nobody looks in vain;
 - throttled release: when somebody has released them, or fewer are left;
+- the same of workers in groups: when those of their own group have come near, looked at one by one;
 - a barrier that draws samples, or is the user's: at its next look, a poll later;
 - its turn in an ordered run: when the section is its own, or a round is over;
 - the master: when that has taken its message;
@@ -73,6 +74,9 @@ class Parking:
         self._released = (0, 0)
         self._words = self._look_at_words()
         lag = plan.barrier == barriers.LAG
+        groups = self._table[:, layout.T_GROUP]
+        self._grouped: set[int] = set()  # at a barrier that looks at those of their own group
+        self._has_groups = bool((groups != groups[0]).any())
         self._by_clock = lag and plan.sample == barriers.EVERYBODY
         self._throttled = plan.barrier == barriers.THROTTLED
 
@@ -89,7 +93,9 @@ class Parking:
         elif plan.barrier != barriers.FREE and row[layout.T_PASSED] <= row[layout.T_CLOCK]:
             self._count_looks(1)
             self._has_looked.add(me)
-            if self._by_clock:
+            if self._by_clock and self._has_groups:
+                self._grouped.add(me)
+            elif self._by_clock:
                 self._bins.setdefault(int(row[layout.T_CLOCK]), []).append(me)
             elif self._throttled:
                 self._at_release.add(me)
@@ -117,9 +123,13 @@ class Parking:
         if at_barrier and self._poll > 0.0 and self._is_at_barrier(me):
             self._count_looks(round(waited / self._poll))
         self._held.pop(me, None)
-        for place in (self._polled, self._at_release, self._for_master, self._idle):
+        for place in self._places():
             place.discard(me)
         return waited
+
+    def _places(self) -> tuple[set[int], ...]:
+        """Where workers are parked that nothing else is known of."""
+        return self._polled, self._at_release, self._grouped, self._for_master, self._idle
 
     def is_due(self, me: int, now: float) -> bool:
         """Whether a look in the queue still stands."""
@@ -149,6 +159,9 @@ class Parking:
         """See what a worker's turn has changed, and call those who have waited for that."""
         if self._clocks.update(me) and self._bins:
             self._call_bins(now)
+        for other in sorted(self._grouped):
+            if barriers.look(self._plan, self._table, self._control, other):
+                self._call(other, now)
         if self._at_release:
             released = int(self._control[layout.GENERATION]), self._clocks.in_run
             if released != self._released:
@@ -179,7 +192,7 @@ class Parking:
     @property
     def has_barrier_queue(self) -> bool:
         """Whether anybody waits at the barrier."""
-        return bool(self._polled or self._at_release or any(self._bins.values()))
+        return bool(self._polled or self._at_release or self._grouped or any(self._bins.values()))
 
     @property
     def held(self) -> list[int]:

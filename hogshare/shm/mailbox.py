@@ -206,6 +206,21 @@ class Edge:
         return Message(head.item(layout.H_NUMBER), rounds[0], values, places, rounds[1])
 
     @property
+    def posted(self) -> int:
+        """The number of the last message that has been sent; 0: none has."""
+        return int(mailbox.counter_of(self._box, self._index, layout.M_POSTED))
+
+    @property
+    def taken(self) -> int:
+        """The number of the last message that has been acknowledged."""
+        return int(mailbox.counter_of(self._box, self._index, layout.M_TAKEN))
+
+    @property
+    def under_way(self) -> int:
+        """How many messages have been sent and not been acknowledged."""
+        return self.posted - self.taken
+
+    @property
     def has_room(self) -> bool:
         """Whether the writer may send another message."""
         return bool(mailbox.find_room(self._box, self._index) != NO_SLOT)

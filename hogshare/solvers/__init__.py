@@ -12,6 +12,7 @@ from hogshare import lazy
 
 if TYPE_CHECKING:
     from hogshare.solvers.asysg import asysg_con, asysg_incon
+    from hogshare.solvers.centres import gaia
     from hogshare.solvers.reduces import stochastic_reduce
     from hogshare.solvers.replaying import replay
     from hogshare.solvers.saga import asaga, prox_asaga
@@ -25,6 +26,7 @@ _PLACES = {
     "asgd": "tasksgd",
     "asysg_con": "asysg",
     "asysg_incon": "asysg",
+    "gaia": "centres",
     "prox_asaga": "saga",
     "replay": "replaying",
     "saga_rounds": "tasksaga",
@@ -39,6 +41,7 @@ __all__ = [
     "asgd",
     "asysg_con",
     "asysg_incon",
+    "gaia",
     "prox_asaga",
     "replay",
     "saga_rounds",

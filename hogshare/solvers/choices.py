@@ -20,7 +20,7 @@ from hogshare.engine.checkpoints import Checkpoint
 from hogshare.engine.epochends import EpochEnds
 from hogshare.engine.stops import Stop
 from hogshare.kernels import schedules
-from hogshare.planes import Master, Plane, Replicas, Shared
+from hogshare.planes import Master, Mirrors, Plane, Replicas, Shared
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import Problem, RowProblem, has_rows
 from hogshare.rules.adam import Adam
@@ -43,6 +43,7 @@ PLANES: dict[str, type[Plane]] = {
     "shared": Shared,
     "master": Master,
     "replicas": Replicas,
+    "mirrors": Mirrors,
 }
 KNOWN: dict[str, tuple[str, ...]] = {
     "rule": (AUTO, *RULES),
@@ -119,7 +120,7 @@ def plane_of(plane: Any) -> Plane:
         return plane
     if isinstance(plane, type) and issubclass(plane, Plane) and plane not in PLANES.values():
         return plane()
-    return _made("plane", plane, PLANES, "Shared(), Master(), Replicas()")
+    return _made("plane", plane, PLANES, "Shared(), Master(), Replicas(), Mirrors()")
 
 
 def runtime_of(runtime: Any) -> str | Runtime | Simulator:

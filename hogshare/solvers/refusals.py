@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from hogshare import ranges
+from hogshare.barriers import Barrier, Throttled
 from hogshare.engine.checks import check_criterion
 from hogshare.engine.outside import takes_passes
 from hogshare.engine.stops import Stop
@@ -178,3 +179,17 @@ def check_gradients(problem: RowProblem, gradients: bool) -> None:
         from hogshare.theory.gradients import check_smooth
 
         check_smooth(problem)
+
+
+def check_groups(plane: Plane, barrier: Barrier, n_workers: int) -> None:
+    """Refuse workers that a plane cannot put in groups, and barriers that look beyond them.
+
+    Raises
+    ------
+    ValueError
+    """
+    if plane.groups(n_workers) is not None and isinstance(barrier, Throttled):
+        raise ValueError(
+            f"a throttled release lets all workers go at once, and on {type(plane).__name__} a "
+            "barrier holds among those of a group: take BSP(), SSP(4) or a function of the table."
+        )

@@ -29,6 +29,7 @@ from hogshare.engine.session import Session
 from hogshare.engine.view import Settings
 from hogshare.interrupts import errstate
 from hogshare.kernels import epochs, layout
+from hogshare.planes.mirrors import Exchanges
 from hogshare.problems.model import Model, sum_of_squares
 from hogshare.problems.protocol import by_gradient
 from hogshare.report import Report
@@ -194,6 +195,8 @@ class Run:
                 raise
             over = time.perf_counter()
             session.restore_sums()
+            if session.homes is not None:
+                session.homes.finish()
             model = session.model(last=self.runner.is_private)
             remembered = session.remembered()
             self.squares = sum_of_squares(model.coef)
@@ -266,7 +269,7 @@ class Run:
             ages=outcome.ages(session),
             turns=outcome.turns(session),
             mail=outcome.mail(session),
-            reduces=None if session.homes is None else session.homes.account(),
+            **self._account(),
             seconds=self.seconds,
             traffic=self.outcome.traffic,
             notes=self.notes,
@@ -275,6 +278,12 @@ class Run:
             if c.record
             else None,
         )
+
+    def _account(self) -> dict[str, Any]:
+        """What a plane with homes tells, by the report's names."""
+        homes = self.session.homes
+        told = None if homes is None else homes.account()
+        return {"exchanges" if isinstance(told, Exchanges) else "reduces": told}
 
     def _looked_at(self, checks: Checks, model: Model) -> Model:
         """The model that is returned, whyever the run has ended, with what a look makes of it."""

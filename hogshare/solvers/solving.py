@@ -38,7 +38,7 @@ from hogshare.solvers.choices import (
     step_of,
     stop_of,
 )
-from hogshare.solvers.refusals import refuse
+from hogshare.solvers.refusals import check_groups, refuse
 from hogshare.solvers.running import Run
 from hogshare.solvers.together import together
 from hogshare.stragglers import Stragglers, check_workers, stragglers_of
@@ -91,7 +91,8 @@ def solve(
         How a block of rows becomes a step. "auto" is `SDCA` or `SAGA`, whichever suits the problem:
         no step size to choose, for any loss but the perceptron's, with private copies. For a
         gradient `SGD`, `Adam`, or a rule of one's own (`hogshare.Rule`).
-    plane : Shared, Master, {"shared", "master"}, default=Shared()
+    plane : Shared, Master, Replicas, Mirrors, {"shared", "master", "replicas", "mirrors"}, \
+            default=Shared()
         Where the model lives; or a plane of one's own (`hogshare.Plane`).
     barrier : Barrier, callable or str, default=ASP()
         When a worker may go on after a block: `ASP`, `BSP`, `SSP`, `PBSP`, `PSSP`, `Fraction`,
@@ -217,6 +218,7 @@ def solve(
     workers, runner, notes = choose(work_of(problem, stop, plane, first), runtime, n_workers)
     if runner.has_clock:
         rule.check_simulated(plane)
+    check_groups(plane, barrier, workers)
     runner.settle(barrier, workers)
     check_workers(stragglers, workers)
     place, saved = place_of(checkpoint), saved_run(resume, given)

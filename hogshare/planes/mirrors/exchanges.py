@@ -1,0 +1,142 @@
+"""What a run on mirrored centres tells of their exchanges: plain data, taken when all is over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hogshare import figures
+from hogshare.planes.mirrors.centre import BYTES, MESSAGES
+
+KINDS = ("update", "barrier", "clock")
+CAUSES = ("clock", "values", "lock")
+
+
+@dataclass(frozen=True)
+class Exchanges:
+    """What the centres of a run on `Mirrors` have sent each other.
+
+    Attributes
+    ----------
+    groups : int64 array of shape (n_workers,)
+        The centre of each worker.
+    edges : list of (int, int)
+        Which centre sends to which.
+    clocks : int64 array of shape (n_centres,)
+        How far each has come.
+    sent : int64 array of shape (n_edges, 3, 2)
+        Along each edge messages and bytes by kind: updates; short ones that name values to come;
+        those that tell of a clock and nothing else.
+    significant : int64 array of shape (n_centres, 2)
+        At clocks, changes that passed the filter, of how many.
+    small : int64 array of shape (n_centres, 2)
+        In blocks, changed numbers that changed by 1 % of their value at most, of how many (section
+        3 of the paper).
+    waits : float64 array of shape (n_workers, 3)
+        Seconds waited for a clock, for values that were named, and for the centre's lock.
+    holds : int64 array of shape (n_workers, 3)
+        How often.
+    passes : int64 array of shape (n_workers,)
+        How often values were named, and the next block read none of them.
+    disagreement : float
+        Root mean square over centres of the distance between their mirror and the mean, before
+        residuals are flushed.
+    """
+
+    groups: np.ndarray
+    edges: list[tuple[int, int]]
+    clocks: np.ndarray
+    sent: np.ndarray
+    significant: np.ndarray
+    small: np.ndarray
+    waits: np.ndarray
+    holds: np.ndarray
+    passes: np.ndarray
+    disagreement: float
+
+    @property
+    def n_centres(self) -> int:
+        """How many centres there are."""
+        return len(self.clocks)
+
+    @property
+    def significant_share(self) -> float:
+        """Share of all changes at clocks that were sent."""
+        passed, of = self.significant.sum(axis=0)
+        return float(passed / max(1, of))
+
+    @property
+    def small_share(self) -> float:
+        """Share of all changes in blocks of at most 1 % of the value."""
+        small, of = self.small.sum(axis=0)
+        return float(small / max(1, of))
+
+    @property
+    def traffic(self) -> dict[str, dict[str, Any]]:
+        """Messages and bytes by kind, and of each kind by edge, as of `Report.traffic`."""
+        found = {}
+        for place, kind in enumerate(KINDS):
+            counts = self.sent[:, place]
+            found[kind] = {
+                "messages": int(counts[:, MESSAGES].sum()),
+                "bytes": int(counts[:, BYTES].sum()),
+                "edges": {
+                    f"{i} to {j}": {
+                        "messages": int(counts[e, MESSAGES]),
+                        "bytes": int(counts[e, BYTES]),
+                    }
+                    for e, (i, j) in enumerate(self.edges)
+                },
+            }
+        return found
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all messages."""
+        return int(self.sent[:, :, BYTES].sum())
+
+    def facts(self) -> list[tuple[str, Any]]:
+        """Name and value of what a report's table says."""
+        waits = ", ".join(
+            f"{cause} {seconds:.3g} s"
+            for cause, seconds in zip(CAUSES, self.waits.sum(axis=0), strict=True)
+        )
+        return [
+            ("centres, clocks", f"{self.n_centres}, {self.clocks.min()} to {self.clocks.max()}"),
+            ("significant changes", f"{self.significant_share:.2%}"),
+            ("changes of at most 1 %", f"{self.small_share:.2%}"),
+            ("bytes between centres", f"{self.bytes:,}"),
+            ("waiting for", waits),
+        ]
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the bytes of each edge by kind (needs matplotlib).
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        sizes = dict(zip(KINDS, self.sent[:, :, BYTES].T, strict=True))
+        return figures.draw_edges(self.edges, sizes, ax)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as data that JSON can hold."""
+        return {
+            "n_centres": self.n_centres,
+            "groups": self.groups.tolist(),
+            "clocks": self.clocks.tolist(),
+            "traffic": self.traffic,
+            "significant_share": self.significant_share,
+            "small_share": self.small_share,
+            "waits": {c: self.waits[:, k].tolist() for k, c in enumerate(CAUSES)},
+            "holds": {c: self.holds[:, k].tolist() for k, c in enumerate(CAUSES)},
+            "passes": self.passes.tolist(),
+            "disagreement": self.disagreement,
+        }

@@ -1,0 +1,320 @@
+"""Mirrored centres: in each a whole model, and between them what matters (Gaia).
+
+Who writes and reads the arrays, in which order, and what becomes of a worker that dies:
+`hogshare.planes.mirrors.centre`. Who frees: the session's owner.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hogshare import ranges, topology
+from hogshare.planes.mirrors import significance
+from hogshare.planes.mirrors.centre import MESSAGES, Centre, Settings
+from hogshare.planes.mirrors.exchanges import Exchanges
+from hogshare.planes.mirrors.groups import check as check_centres
+from hogshare.planes.mirrors.groups import groups_of
+from hogshare.planes.protocol import Plane, Shapes
+from hogshare.shm.spacing import PAIR
+
+if TYPE_CHECKING:
+    from hogshare.problems.protocol import Size
+
+CLOCK_ROWS = 20  # of all centres together between two clocks, for each centre that is not alone
+FEWEST_CLOCKS = 4  # in an epoch
+LEAST_QUEUE = 2
+KEPT = ("mirror", "total", "got", "first", "base", "clock", "before")
+
+
+@dataclass(frozen=True, eq=False)
+class Mirrors(Plane):
+    """Centres that have a whole model each, and send each other the changes that matter.
+
+    Workers belong to centres. Inside a centre they share its *mirror*: after each block a worker
+    adds its change to it, and goes on from it. Between centres, which may be far from each other,
+    goes what passes the significance filter; the rest stays a *residual*, applied here and not
+    sent, until it has grown. `barrier` of `solve` holds among the workers of a centre.
+
+    Parameters
+    ----------
+    centres : int or list of int, default=3
+        How many there are, with neighbouring workers in each, or the centre of each worker, such as
+        [0, 0, 1, 2].
+    every : "auto" or int, default="auto"
+        Rows of a worker in a clock, after which its centre sends. Sums of several centres overshoot
+        where they are too many: "auto" takes 20, divided by the other centres.
+    significance : {"relative", "absolute"} or callable, default="relative"
+        Which changes are sent. "relative": ``abs(residual / value) > threshold``, and all of a
+        value of 0; "absolute": ``abs(residual) > threshold``; or a function
+        ``(residual, value, t) -> bool array`` of arrays of shape (n_params,) and the clock, from 1,
+        NumPy's or compiled by Numba.
+    threshold : float or array of shape (n_params,), default=0.01
+        One for each parameter, coefficients feature by feature and then intercepts, where parts of
+        the model have their own. 0: every change is sent; infinity: none is.
+    decay : {"sqrt", None} or callable, default="sqrt"
+        The threshold at clock t is divided by its root, stays, or is multiplied by ``decay(t)``.
+    soft : float or None, default=None
+        A smaller threshold, to which an edge comes down by steps while its link has room at once,
+        and from which it goes back to `threshold` while it has not.
+    clock_difference : int or float, default=0
+        A centre that is more clocks ahead of the slowest waits. Infinity: it never does.
+    delay : float, default=0.1
+        Seconds for which changes may wait for room on an edge. Then a short message names them, and
+        who reads one of them in the other centre waits for its value (the selective barrier).
+    queue : int, default=3
+        Messages of an edge that may be under way, the last of them such a short one.
+    graph : str, array, networkx graph or callable, default="all"
+        Which centres send to which, as of `Replicas`. What a centre has taken in it does not pass
+        on, so that others than "all" keep changes from who is no neighbour.
+    flush : bool, default=True
+        Whether the model at the end has all residuals, so that all mirrors are one. False: it is
+        the mean of the mirrors, and the report says how far they are apart.
+    rows : {"share", "claimed"}, default="share"
+        As of `Replicas`: rows of a worker's own, or blocks of all rows.
+
+    Notes
+    -----
+    Source: Hsieh et al. 2017 (Gaia, approximate synchronous parallel), section 4 and theorem 1, and
+    the authors' code for index and value pairs or the dense block, whichever is shorter.
+    Departures: each edge has residuals of its own, so that a slow link holds up nobody else, and
+    what it has no room for is added up instead of queued; clocks are of a centre and go with its
+    messages, which are a header where nothing is to be sent.
+
+    With a worker in each centre, ``threshold=0`` and ``clock_difference=0`` a run has the bits of
+    ``Replicas("all", send="change", fold="sum")`` with the same `every`; with one centre and one
+    worker those of the serial run.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from hogshare import Mirrors, problems, solve
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> problem = problems.linear(scale(X), y, alpha=0.01)
+    >>> run = {"n_workers": 6, "runtime": "simulator", "stop": 5, "seed": 0}
+    >>> report = solve(problem, plane=Mirrors(3, threshold=0.05), **run)
+    >>> report.exchanges.n_centres, bool(report.exchanges.significant_share < 1.0)
+    (3, True)
+    """
+
+    centres: Any = 3
+    every: str | int = "auto"
+    significance: Any = "relative"
+    threshold: Any = 0.01
+    decay: Any = "sqrt"
+    soft: float | None = None
+    clock_difference: float = 0
+    delay: float = 0.1
+    queue: int = 3
+    graph: Any = "all"
+    flush: bool = True
+    rows: str = "share"
+
+    def __post_init__(self) -> None:
+        check_centres(self.centres)
+        if not (isinstance(self.every, str) and self.every == "auto"):
+            if not ranges.is_integer(self.every):
+                raise ValueError(f"every must be 'auto' or a number of rows; got {self.every!r}.")
+            ranges.keep_whole(1, self, "every")
+        significance.check(self.significance, self.threshold, self.decay, self.soft)
+        difference: Any = self.clock_difference
+        if not (ranges.is_number(difference) and difference == math.inf):
+            if not ranges.is_integer(difference):
+                raise ValueError(
+                    f"clock_difference must be a whole number of clocks, or math.inf; got "
+                    f"{difference!r}."
+                )
+            ranges.keep_whole(0, self, "clock_difference")
+        ranges.not_negative(delay=self.delay)
+        ranges.keep_whole(LEAST_QUEUE, self, "queue")
+        ranges.flag(flush=self.flush)
+        if not isinstance(self.rows, str) or self.rows not in ("share", "claimed"):
+            raise ValueError(f"rows must be 'share' or 'claimed'; got {self.rows!r}.")
+
+    @property
+    def shares_rows(self) -> bool:
+        """Whether every worker trains on rows of its own."""
+        return self.rows == "share"
+
+    @property
+    def kept(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Arrays that checkpoints keep."""
+        return () if self.centres == 1 else KEPT
+
+    @property
+    def users(self) -> tuple[Any, ...]:
+        """What of it is the user's, whose code travels with it."""
+        return tuple(f for f in (self.significance, self.decay, self.graph) if callable(f))
+
+    def groups(self, n_workers: int) -> np.ndarray | None:
+        """The centre of each worker."""
+        found = groups_of(self.centres, n_workers)
+        return found if found.any() else None
+
+    def rows_of_block(self, problem: Size, n_rows: int, n_workers: int) -> int | None:
+        """Rows between two clocks."""
+        n = self._n_centres(n_workers)
+        if self.every != "auto":
+            return int(self.every)
+        if n_workers == 1:
+            return None
+        wanted = max(1, CLOCK_ROWS // max(1, n - 1))
+        return max(1, min(wanted, n_rows // (n_workers * FEWEST_CLOCKS)))
+
+    @property
+    def least_workers(self) -> int:
+        """How many workers a run needs at least."""
+        return int(self.centres) if ranges.is_integer(self.centres) else len(self.centres)
+
+    # -- centres and edges
+
+    def _n_centres(self, n_workers: int) -> int:
+        return int(groups_of(self.centres, n_workers).max()) + 1
+
+    def _edges_of_centres(self, n_workers: int) -> list[tuple[int, int]]:
+        n = self._n_centres(n_workers)
+        if n == 1:
+            return []
+        graphs = topology.graphs_of(self.graph, n)
+        if len(graphs) > 1:
+            raise ValueError("centres have one graph: a list of several is for Replicas.")
+        if not topology.is_connected(graphs[0]):
+            raise ValueError(
+                f"the graph is not connected: it has {topology.parts(graphs[0])} parts of centres "
+                "that do not hear of each other."
+            )
+        return [(int(i), int(j)) for i, j in np.argwhere(graphs[0])]
+
+    def edges(self, n_workers: int) -> list[tuple[int, int]]:
+        """Edges between centres, as ones between the first workers of both."""
+        first = np.unique(groups_of(self.centres, n_workers), return_index=True)[1]
+        return [(int(first[i]), int(first[j])) for i, j in self._edges_of_centres(n_workers)]
+
+    # -- arrays
+
+    def arrays(self, n_params: int, n_workers: int) -> Shapes:
+        """Of each centre, of each edge and of each worker; see `centre`."""
+        self._filter().check_size(n_params)
+        if n_workers == 1:
+            return {}
+        n, e, word = self._n_centres(n_workers), len(self.edges(n_workers)), PAIR // 8
+        return {
+            "lock": ((n, word), "int64"),
+            "journal": ((n, word), "int64"),
+            "mirror": ((n, n_params), "float64"),
+            "total": ((n, n_params), "float64"),
+            "shadow": ((n, n_params), "float64"),
+            "staged": ((n, n_params), "float64"),
+            "chosen": ((n, n_params), "uint8"),
+            "clock": ((n,), "int64"),
+            "before": ((n,), "int64"),
+            "small": ((n, 2), "int64"),
+            "significant": ((n, 2), "int64"),
+            "residual": ((e, n_params), "float64"),
+            "got": ((e, n_params), "float64"),
+            "got_number": ((e,), "int64"),
+            "blocked": ((e, n_params), "uint8"),
+            "n_blocked": ((e,), "int64"),
+            "announced": ((e, n_params), "uint8"),
+            "heard": ((e,), "int64"),
+            "told": ((e,), "int64"),
+            "wanted": ((e,), "float64"),
+            "ease": ((e,), "float64"),
+            "sent": ((e, 3, 2), "int64"),
+            "base": ((n_workers, n_params), "float64"),
+            "waits": ((n_workers, 3), "float64"),
+            "holds": ((n_workers, 3), "int64"),
+            "passes": ((n_workers,), "int64"),
+            "rounds": ((n_workers,), "int64"),
+            "first": ((n_params,), "float64"),
+            "over": ((1,), "int64"),
+        }
+
+    def begin(self, arrays: Mapping[str, np.ndarray], vector: np.ndarray) -> None:
+        """Have all mirrors, and all workers, begin with the run's vector."""
+        if arrays:
+            for name in ("first", "mirror", "base"):
+                arrays[name][:] = vector
+
+    def adopts(self, me: int, arrays: Mapping[str, np.ndarray]) -> bool:
+        """No: who joins late begins where its changes count from, and soon has the mirror."""
+        return False
+
+    def resume(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Have what was under way, and not taken, be residuals again; no clock has been told."""
+        if not arrays:
+            return
+        n_workers = len(arrays["rounds"])
+        for edge, (sender, _) in enumerate(self._edges_of_centres(n_workers)):
+            arrays["residual"][edge] = arrays["total"][sender] - arrays["got"][edge]
+        if not self.shares_rows:  # else workers' clocks go on, and centres' with them
+            arrays["before"][:] += arrays["clock"]
+        arrays["clock"][:] = 0
+
+    def finish(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """The run is over: residuals are flushed."""
+        if arrays:
+            arrays["over"][0] = 1
+
+    def model(self, homes: np.ndarray, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+        """The mean of the mirrors; at the end what all are when residuals have come everywhere."""
+        if not arrays:
+            return super().model(homes, arrays)
+        if arrays["over"][0] and self.flush and self._is_owed(arrays):
+            return np.asarray(arrays["first"] + arrays["total"].sum(axis=0))
+        return np.asarray(arrays["mirror"].mean(axis=0))
+
+    def _is_owed(self, arrays: Mapping[str, np.ndarray]) -> bool:
+        """Whether a change of some centre is not in every mirror."""
+        posted = arrays["sent"][:, :, MESSAGES].sum(axis=1)
+        return bool(arrays["residual"].any() or (arrays["got_number"] != posted).any())
+
+    # -- a worker
+
+    def _filter(self) -> significance.Filter:
+        return significance.Filter(self.significance, self.threshold, self.decay, self.soft)
+
+    def after_block(self, home: Any) -> Generator[Any, bool, None]:
+        """Exchange with the centre, and by it with the others."""
+        if home.n_workers == 1:
+            return
+        if home.kept is None:
+            home.kept = Centre(home, self._settings(home))
+        yield from home.kept.after_block()
+
+    def _settings(self, home: Any) -> Settings:
+        every = home.block_rows if self.every == "auto" else int(self.every)
+        return Settings(
+            groups=groups_of(self.centres, home.n_workers),
+            edges=self._edges_of_centres(home.n_workers),
+            per=max(1, round(every / home.block_rows)),
+            filter=self._filter(),
+            clock_difference=self.clock_difference,
+            delay=self.delay,
+            queue=self.queue,
+            has_soft=self.soft is not None,
+        )
+
+    def account(self, arrays: Mapping[str, np.ndarray], n_workers: int) -> Exchanges | None:
+        """What its centres have sent, and for what its workers have waited."""
+        if n_workers == 1:
+            return None
+        mirror = arrays["mirror"]
+        away = mirror - mirror.mean(axis=0)
+        return Exchanges(
+            groups=groups_of(self.centres, n_workers),
+            edges=self._edges_of_centres(n_workers),
+            clocks=arrays["clock"].copy(),
+            sent=arrays["sent"].copy(),
+            significant=arrays["significant"].copy(),
+            small=arrays["small"].copy(),
+            waits=arrays["waits"].copy(),
+            holds=arrays["holds"].copy(),
+            passes=arrays["passes"].copy(),
+            disagreement=float(np.sqrt(np.square(away).sum() / len(mirror))),
+        )

@@ -1,0 +1,135 @@
+"""Which changes matter: the significance filter of Gaia, and its threshold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from hogshare import ranges
+from hogshare.planes.protocol import PlaneError
+
+Significance = Callable[[np.ndarray, np.ndarray, int], Any]
+KINDS = ("relative", "absolute")
+DECAYS = ("sqrt", None)
+
+
+def check(significance: Any, threshold: Any, decay: Any, soft: Any) -> None:
+    """Refuse what is no filter.
+
+    Raises
+    ------
+    ValueError
+    """
+    if not (callable(significance) or (isinstance(significance, str) and significance in KINDS)):
+        raise ValueError(
+            "significance must be 'relative', 'absolute' or a function (residual, value, t) -> "
+            f"bool array; got {significance!r}."
+        )
+    values = np.asarray(threshold, float) if _are_numbers(threshold) else np.array(np.nan)
+    if values.ndim > 1 or np.isnan(values).any() or (values < 0.0).any():
+        raise ValueError(
+            "threshold must be a number, at least 0, or an array with one for each parameter; got "
+            f"{threshold!r}."
+        )
+    if not (callable(decay) or decay is None or (isinstance(decay, str) and decay == "sqrt")):
+        raise ValueError(
+            f"decay must be 'sqrt', None or a function of the clock, from 1; got {decay!r}."
+        )
+    if soft is not None:
+        ranges.not_negative(soft=soft)
+        if soft > values.min():
+            raise ValueError(
+                f"soft must be at most threshold ({values.min():g}), whose place it takes while a "
+                f"link is idle; got {soft!r}."
+            )
+
+
+def _are_numbers(value: Any) -> bool:
+    try:
+        return np.asarray(value).dtype.kind in "iuf"
+    except (TypeError, ValueError):
+        return False
+
+
+class Filter:
+    """The filter of a run.
+
+    Parameters
+    ----------
+    significance, threshold, decay, soft
+        As of `Mirrors`.
+    """
+
+    def __init__(self, significance: Any, threshold: Any, decay: Any, soft: float | None) -> None:
+        self._significance, self._decay, self._soft = significance, decay, soft
+        self._hard = np.asarray(threshold, float)
+
+    def check_size(self, n_params: int) -> None:
+        """Refuse thresholds of another number of parameters.
+
+        Raises
+        ------
+        ValueError
+        """
+        if self._hard.ndim and len(self._hard) != n_params:
+            raise ValueError(
+                f"threshold has {len(self._hard)} entries, and the model {n_params} parameters: "
+                "coefficients feature by feature, then intercepts."
+            )
+
+    def mask(self, residual: np.ndarray, value: np.ndarray, t: int, ease: float) -> np.ndarray:
+        """Which changes are significant at clock t, from 1.
+
+        Parameters
+        ----------
+        residual, value : float64 arrays of shape (n_params,)
+            What has not been sent, and the mirror.
+        t : int
+        ease : float
+            Share of the way from the hard threshold, 0, to the soft one, 1.
+
+        Returns
+        -------
+        bool array of shape (n_params,)
+            A parameter that has not changed is never significant.
+
+        Raises
+        ------
+        PlaneError
+            If a function of the user's raises, or answers anything else.
+        """
+        changed = residual != 0.0
+        if callable(self._significance):
+            return changed & self._asked(residual, value, t)
+        limit = self._at(t, ease)
+        far: np.ndarray
+        if self._significance == "absolute":
+            far = np.abs(residual) > limit
+        else:  # of a value of 0 everything is, unless nothing ever is
+            far = np.abs(residual) > limit * np.abs(np.where(np.isinf(limit), 1.0, value))
+        return changed & far
+
+    def _at(self, t: int, ease: float) -> np.ndarray:
+        hard = self._hard
+        if self._soft is not None and ease > 0.0:
+            hard = hard + ease * (self._soft - hard)
+        if self._decay is None:
+            return hard
+        return hard * (float(self._decay(t)) if callable(self._decay) else t**-0.5)
+
+    def _asked(self, residual: np.ndarray, value: np.ndarray, t: int) -> np.ndarray:
+        assert callable(self._significance)
+        try:
+            answer = np.asarray(self._significance(residual.copy(), value.copy(), t))
+        except Exception as error:
+            raise PlaneError(
+                f"The significance function raised {type(error).__name__}: {error}"
+            ) from error
+        if answer.shape != residual.shape or answer.dtype != bool:
+            raise PlaneError(
+                f"The significance function has to answer {len(residual)} bools, one for each "
+                f"parameter; it answered {answer.dtype} of shape {answer.shape}."
+            )
+        return answer

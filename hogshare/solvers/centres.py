@@ -1,0 +1,124 @@
+"""`gaia`: training across data centres (Hsieh et al. 2017), as one call."""
+
+from __future__ import annotations
+
+from typing import Any, Never
+
+from hogshare.barriers import Barrier
+from hogshare.engine.stops import Stop
+from hogshare.planes import Mirrors
+from hogshare.problems.protocol import Problem
+from hogshare.report import Report
+from hogshare.rules.steps import StepSize
+from hogshare.solvers.choices import problem_of, stop_of
+from hogshare.solvers.solving import solve
+
+
+def gaia(
+    problem: Problem,
+    *others: Never,
+    centres: Any = 3,
+    threshold: Any = 0.01,
+    clock_difference: float = 0,
+    n_workers: int | None = None,
+    barrier: Barrier | str | None = "ssp:0",
+    step: StepSize | float | str | None = None,
+    epochs: int = 10,
+    stop: Stop | int | None = None,
+    **settings: Any,
+) -> Report:
+    """Minimise a problem in several centres that send each other the changes that matter.
+
+    Parameters
+    ----------
+    problem : LinearProblem or GradientProblem
+        What to minimise.
+    *others
+        Nothing: all other arguments are named.
+    centres : int or list of int, default=3
+        How many, or the centre of each worker, as of `Mirrors`.
+    threshold : float or array of shape (n_params,), default=0.01
+        Which changes matter, as a share of the value, divided by the root of the clock.
+    clock_difference : int or float, default=0
+        By how many clocks a centre may be ahead of the slowest.
+    n_workers : int, default=None
+        Of all centres; None: one for each.
+    barrier : Barrier, callable or str, default=SSP(0)
+        When a worker may go on, among those of its centre.
+    step : StepSize, float or str, default=StepSize("optimal")
+        As of `solve`.
+    epochs : int, default=10
+        How many passes, where `stop` says nothing.
+    stop : Stop or int, default=None
+        As of `solve`.
+    **settings
+        Further arguments of `Mirrors` (`every`, `significance`, `decay`, `soft`, `delay`, `queue`,
+        `graph`, `flush`, `rows`) and of `solve`.
+
+    Returns
+    -------
+    Report
+        With `Report.exchanges`, and in `Report.theory` what the analysis asks for.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As of `Mirrors` and of `solve`.
+
+    Notes
+    -----
+    Source: Hsieh, Harlap, Vijaykumar, Konomis, Ganger, Gibbons and Mutlu, "Gaia: geo-distributed
+    machine learning approaching LAN speeds", NSDI 2017, section 4. Departures: see `Mirrors`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from hogshare import gaia, problems
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> problem = problems.linear(scale(X), y, alpha=0.01)
+    >>> report = gaia(problem, centres=3, threshold=0.05, runtime="simulator", seed=0)
+    >>> bool(0.0 < report.exchanges.significant_share < 1.0)
+    True
+    """
+    problem = problem_of(problem, others)
+    names = [name for name in Mirrors.__dataclass_fields__ if name in settings]
+    plane = Mirrors(
+        centres=centres,
+        threshold=threshold,
+        clock_difference=clock_difference,
+        **{name: settings.pop(name) for name in names},
+    )
+    report = solve(
+        problem,
+        plane=plane,
+        n_workers=plane.least_workers if n_workers is None else n_workers,
+        barrier=barrier,
+        step=step,
+        stop=Stop(epochs=epochs) if stop is None else stop_of(stop),
+        **settings,
+    )
+    report.theory = promises(plane)
+    return report
+
+
+def promises(plane: Mirrors) -> dict[str, Any]:
+    """What theorem 1 asks of a run for its regret to grow with the root of T alone."""
+    falls = isinstance(plane.decay, str) and plane.decay == "sqrt"
+    bounded = plane.clock_difference < float("inf")
+    if falls and bounded:
+        sentence = (
+            "Of a convex objective, with steps that fall as one over the root of the clock, the "
+            "regret grows with the root of T."
+        )
+    else:
+        missing = [
+            *([] if falls else ["a threshold that falls as one over the root of the clock"]),
+            *([] if bounded else ["a bound on the difference of clocks"]),
+        ]
+        sentence = f"No bound on the regret: theorem 1 asks for {' and '.join(missing)}."
+    return {
+        "threshold_falls": falls,
+        "clock_difference": float(plane.clock_difference),
+        "sentence": sentence,
+    }

@@ -1,0 +1,585 @@
+"""Mirrored centres: what is sent and what stays adds up, whoever dies; and what a run comes to."""
+
+import math
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from hogshare import (
+    Mirrors,
+    MLPClassifier,
+    Replicas,
+    SGDClassifier,
+    Simulator,
+    Stop,
+    Throttled,
+    gaia,
+    problems,
+    solve,
+)
+from hogshare.kernels import layout, locks
+from hogshare.planes.mirrors import centre as rooms
+from hogshare.planes.mirrors.centre import Centre
+from hogshare.planes.mirrors.groups import groups_of
+from hogshare.planes.mirrors.significance import Filter
+from hogshare.planes.protocol import PlaneError
+from hogshare.runtimes.processes import WorkerDied
+from hogshare.shm.mailbox import Board, mailbox_of, shapes
+from hogshare.shm.table import ProgressTable
+from hogshare.simulation import Constant, Link, Network
+from hogshare.stragglers import ControlledDelay
+
+N_PARAMS = 7
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((600, 12))
+Y = np.where(X @ RNG.standard_normal(12) + 0.3 * RNG.standard_normal(600) > 0.0, 1, -1)
+PROBLEM = problems.linear(X, Y, alpha=0.01)
+SPARSE = sp.random(900, 400, 0.01, "csr", np.float64, random_state=0)
+TEXT = problems.linear(SPARSE, np.where(SPARSE.sum(axis=1).A1 > 2.0, 1, -1), alpha=0.001)
+WHERE = ["threads", "processes", "simulator"]
+
+
+# -- centres by themselves: a home that a test moves
+
+
+class FakeHome:
+    """A worker's home, without a run: a vector of whole numbers, so that sums are exact."""
+
+    value_bytes, block_rows, reads, share = 8, 1, None, (0, 0)
+
+    def __init__(self, rig, me):
+        self.rig, self.me, self.kept = rig, me, None
+        self.arrays, self.boxes, self.n_workers = rig.arrays, rig.boxes, len(rig.table)
+        self.vector, self.clock = np.zeros(N_PARAMS), 0
+
+    @property
+    def table(self):
+        return ProgressTable(self.rig.table)
+
+    def read(self):
+        return self.vector.copy()
+
+    def write(self, vector):
+        self.vector = vector.copy()
+
+    def now(self):
+        return float(self.rig.now)
+
+
+class Rig:
+    """Centres of a plane, whose workers a test has take blocks."""
+
+    def __init__(self, plane, n_workers):
+        self.plane, self.now = plane, 0.0
+        self.table = np.zeros((n_workers, layout.N_TABLE), np.int64)
+        self.table[:, layout.T_STATE] = layout.ACTIVE
+        specification = plane.arrays(N_PARAMS, n_workers)
+        self.arrays = {k: np.zeros(shape, kind) for k, (shape, kind) in specification.items()}
+        plane.begin(self.arrays, np.zeros(N_PARAMS))
+        n_edges = len(plane.edges(n_workers))
+        named = shapes(n_edges, plane.queue, N_PARAMS, N_PARAMS)
+        box = mailbox_of({k: np.zeros(shape, kind) for k, (shape, kind) in named.items()})
+        self.boxes = [Board(box, e) for e in range(n_edges)]
+        self.homes = [FakeHome(self, me) for me in range(n_workers)]
+        self.parts = [Centre(home, plane._settings(home)) for home in self.homes]
+        self.edges = plane._edges_of_centres(n_workers)
+        self.groups = groups_of(plane.centres, n_workers)
+        self.steps = {}
+
+    def block(self, me, change):
+        """Have a worker move its vector, and exchange until it has to wait or is done."""
+        home = self.homes[me]
+        home.vector += change
+        home.clock += 1
+        self.table[me, layout.T_CLOCK] = home.clock
+        self.steps[me] = self.parts[me].after_block()
+        self.go_on(me)
+
+    def go_on(self, me):
+        """Have a worker go on; whether it has ended its block."""
+        steps = self.steps[me]
+        try:
+            wish = next(steps)
+            while wish.holds():
+                wish = steps.send(True)
+        except StopIteration:
+            del self.steps[me]
+
+    def all_go_on(self):
+        for me in sorted(self.steps):
+            if self.parts[me]._has_news() or locks.holder(self.arrays["lock"][0], 0) >= 0:
+                self.steps[me] = self._again(me)
+                self.go_on(me)
+
+    def _again(self, me):
+        """The rest of a block whose wish holds."""
+        steps = self.steps[me]
+
+        def rest():
+            try:
+                wish = steps.send(True)
+                while True:
+                    came = yield wish
+                    wish = steps.send(came)
+            except StopIteration:
+                return
+
+        return rest()
+
+    def die(self, me):
+        self.table[me, layout.T_STATE] = layout.DEAD
+        self.steps.pop(me, None)
+
+    def under_way(self, edge):
+        """The sum of what an edge has and nobody has taken."""
+        box, found = self.boxes[edge], np.zeros(N_PARAMS)
+        taken = box.taken
+        while (message := box.poll()) is not None:
+            if message.round % rooms.KINDS_OF_ROUND == 0:
+                where = slice(None) if message.places is None else message.places
+                found[where] += message.values
+            box._box.counters[edge, layout.M_TAKEN] += 1
+        box._box.counters[edge, layout.M_TAKEN] = taken
+        return found
+
+    def check(self):
+        """The identity of section 10: for each parameter, exactly."""
+        a = self.arrays
+        for edge, (sender, _) in enumerate(self.edges):
+            sent = a["got"][edge] + self.under_way(edge)
+            assert (a["total"][sender] == sent + a["residual"][edge]).all()
+        for c in range(len(a["mirror"])):
+            came = sum(a["got"][e] for e, (_, to) in enumerate(self.edges) if to == c)
+            assert (a["mirror"][c] == a["total"][c] + came).all()
+
+
+def whole_numbers(rng):
+    return rng.integers(-9, 10, N_PARAMS).astype(float) * (rng.random(N_PARAMS) < 0.6)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("queue", [2, 3])
+def test_what_is_sent_and_what_stays_adds_up(seed, queue):
+    rng = np.random.default_rng(seed)
+    plane = Mirrors(3, threshold=0.4, clock_difference=math.inf, queue=queue, delay=0.0, every=1)
+    rig = Rig(plane, 5)
+    stayed = 0
+    for _ in range(120):
+        stayed += int(rig.arrays["residual"].any())
+        me = int(rng.integers(5))
+        if me not in rig.steps:
+            rig.now += 1.0
+            rig.block(me, whole_numbers(rng))
+        rig.all_go_on()
+        rig.check()
+    assert stayed > 20 < rig.arrays["sent"][:, rooms.UPDATE, rooms.MESSAGES].sum()
+
+
+class Died(BaseException):
+    """What a test ends a worker with, in the middle of something."""
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_a_dead_holder_was_at_is_brought_to_its_end(monkeypatch, seed):
+    """Anywhere: before and after each note of the journal, and before a message is taken."""
+    rng = np.random.default_rng(seed)
+    rig = Rig(Mirrors([0, 0, 0, 1], threshold=0.4, clock_difference=math.inf, every=1), 4)
+    for me in (0, 3, 1, 2, 3, 0):
+        rig.block(me, whole_numbers(rng))
+    left, note, take = int(rng.integers(1, 12)), Centre._note, Board.take
+    state = {"left": left}
+
+    def passes():
+        state["left"] -= 1
+        if state["left"] == 0:
+            raise Died
+
+    def noted(self, *args):
+        if self.me == 1:
+            passes()
+        note(self, *args)
+        if self.me == 1:
+            passes()
+
+    def taken(self):
+        if state["left"] > 0 and rig.now == 1.0:
+            passes()
+        take(self)
+
+    monkeypatch.setattr(Centre, "_note", noted)
+    monkeypatch.setattr(Board, "take", taken)
+    monkeypatch.setattr(Centre, "_unlock", _unless_dying(Centre._unlock))
+    rig.block(3, whole_numbers(rng))
+    rig.now = 1.0
+    with pytest.raises(Died):
+        for _ in range(20):
+            rig.block(1, whole_numbers(rng))
+    rig.now = 2.0
+    assert locks.holder(rig.arrays["lock"][0], 0) == 1
+    rig.die(1)
+    rig.block(0, whole_numbers(rng))
+    assert 0 not in rig.steps
+    rig.check()
+
+
+def _unless_dying(unlock):
+    """A lock that a worker which dies keeps."""
+    import sys
+
+    def given_back(self):
+        if not isinstance(sys.exc_info()[1], Died):
+            unlock(self)
+
+    return given_back
+
+
+def test_a_selective_barrier_names_values_and_their_coming_lifts_it():
+    plane = Mirrors(2, threshold=0.0, clock_difference=math.inf, queue=2, delay=1.0, every=1)
+    rig = Rig(plane, 2)
+    rig.block(0, np.ones(N_PARAMS))  # the one place for values is taken
+    change = np.zeros(N_PARAMS)
+    change[3] = 2.0
+    rig.block(0, change)  # no room: it is noted since when
+    rig.now = 2.0
+    rig.block(0, change)  # for too long: a short message names the place
+    assert rig.arrays["sent"][0, :, rooms.MESSAGES].tolist() == [1, 1, 0]
+    rig.block(1, np.zeros(N_PARAMS))
+    assert 1 in rig.steps, "it reads what is to come"
+    assert rig.arrays["blocked"][0].tolist() == [0, 0, 0, 1, 0, 0, 0]
+    rig.now = 3.0
+    rig.block(0, np.zeros(N_PARAMS))  # there is room again: the values that were named go
+    rig.all_go_on()
+    assert 1 not in rig.steps and not rig.arrays["blocked"].any()
+    assert rig.homes[1].vector[3] == 5.0
+    rig.check()
+
+
+def test_who_reads_none_of_the_values_goes_on():
+    plane = Mirrors(2, threshold=0.0, clock_difference=math.inf, queue=2, delay=0.0, every=1)
+    rig = Rig(plane, 2)
+    rig.homes[1].reads = np.array([0, 1])
+    for _ in range(3):
+        rig.now += 1.0
+        rig.block(0, np.eye(N_PARAMS)[3])
+    rig.block(1, np.zeros(N_PARAMS))
+    assert 1 not in rig.steps and rig.arrays["passes"][1] == 1
+    rig.homes[1].reads = np.array([3])
+    rig.now += 1.0
+    rig.block(0, np.eye(N_PARAMS)[3])  # into the room there is: it lifts the first
+    rig.check()
+
+
+def test_the_mirror_clock_holds_who_is_ahead():
+    rig = Rig(Mirrors(3, threshold=0.0, clock_difference=2, every=1), 4)
+    for k in range(2):
+        rig.block(0, np.ones(N_PARAMS))
+        rig.block(1, np.ones(N_PARAMS))
+        assert not rig.steps, k
+    for me in (0, 1):
+        rig.block(me, np.ones(N_PARAMS))
+    assert set(rig.steps) == {1}, "the centre's clock is its slower worker's"
+    rig.block(2, np.ones(N_PARAMS))
+    rig.all_go_on()
+    assert set(rig.steps) == {1}, "one of two others is still behind"
+    rig.block(3, np.ones(N_PARAMS))
+    rig.all_go_on()
+    assert not rig.steps
+
+
+# -- the filter
+
+
+@pytest.mark.parametrize(
+    ("kind", "threshold", "decay", "t", "sent"),
+    [
+        ("relative", 0.1, None, 100, [0, 1, 1, 0, 1]),
+        ("relative", 0.1, "sqrt", 100, [1, 1, 1, 0, 1]),
+        ("absolute", 0.1, None, 1, [0, 0, 1, 0, 1]),
+        ("relative", 0.0, "sqrt", 1, [1, 1, 1, 0, 1]),
+        ("relative", math.inf, "sqrt", 9, [0, 0, 0, 0, 0]),
+        ("relative", 1.0, lambda t: 1.0 / t, 25, [1, 1, 1, 0, 1]),
+        (lambda r, w, t: r > t * 0.04, 0.0, None, 2, [0, 0, 1, 0, 1]),
+    ],
+)
+def test_which_changes_are_significant(kind, threshold, decay, t, sent):
+    residual = np.array([0.05, 0.06, 0.2, 0.0, 3.0])
+    value = np.array([1.0, 0.0, -1.0, 0.0, 2.0])
+    found = Filter(kind, threshold, decay, None).mask(residual, value, t, 0.0)
+    assert found.astype(int).tolist() == sent
+
+
+def test_parts_of_a_model_have_their_own_thresholds():
+    found = Filter("absolute", np.array([1.0, 0.0, 9.0]), None, None)
+    assert found.mask(np.full(3, 2.0), np.ones(3), 1, 0.0).tolist() == [True, True, False]
+    with pytest.raises(ValueError, match="threshold has 5 entries, and the model 13 parameters"):
+        solve(PROBLEM, plane=Mirrors(2, threshold=np.ones(5)), n_workers=2, runtime="threads")
+
+
+def test_a_soft_threshold_lets_more_through():
+    soft = Filter("absolute", 1.0, None, 0.1)
+    assert [soft.mask(np.array([0.5]), np.ones(1), 1, ease)[0] for ease in (0.0, 1.0)] == [0, 1]
+    run = {"n_workers": 3, "runtime": "simulator", "stop": 4, "seed": 0}
+    planes = [Mirrors(3, threshold=0.5, soft=soft) for soft in (None, 0.0)]
+    hard, eased = (solve(PROBLEM, plane=p, **run).exchanges.significant_share for p in planes)
+    assert eased > 1.2 * hard
+
+
+# -- runs
+
+
+@pytest.mark.parametrize("runtime", WHERE)
+def test_in_step_and_with_all_changes_it_is_replicas_that_sum(runtime):
+    run = {"n_workers": 3, "runtime": runtime, "stop": 3, "seed": 0}
+    mirrors = solve(PROBLEM, plane=Mirrors(3, threshold=0.0, every=10), **run)
+    other = Replicas("all", send="change", fold="sum", every=10)
+    assert np.array_equal(mirrors.model.coef, solve(PROBLEM, plane=other, **run).model.coef)
+    assert mirrors.exchanges.significant_share == 1.0
+    assert mirrors.exchanges.disagreement < 1e-12
+
+
+def test_one_worker_in_one_centre_is_the_serial_run():
+    run = {"stop": 3, "seed": 0, "n_workers": 1}
+    found = solve(PROBLEM, plane=Mirrors(1), runtime="threads", **run)
+    assert np.array_equal(found.model.coef, solve(PROBLEM, runtime="caller", **run).model.coef)
+    assert found.exchanges is None
+
+
+def test_with_an_infinite_threshold_centres_train_alone():
+    run = {"n_workers": 2, "runtime": "simulator", "stop": 3, "seed": 0}
+    report = solve(PROBLEM, plane=Mirrors(2, threshold=math.inf, flush=False), **run)
+    traffic = report.exchanges.traffic
+    assert traffic["update"]["messages"] == 0 < traffic["clock"]["messages"]
+    assert report.exchanges.disagreement > 0.01
+
+
+@pytest.mark.parametrize("runtime", WHERE)
+@pytest.mark.parametrize("n_workers", [3, 5])
+def test_a_run_comes_near_one_workers_objective(runtime, n_workers):
+    problem = problems.linear(np.tile(X, (4, 1)), np.tile(Y, 4), alpha=0.01)
+    one = solve(problem, stop=6, seed=0, trace=1).objective
+    run = {"n_workers": n_workers, "runtime": runtime, "stop": 6, "seed": 0, "barrier": "ssp:2"}
+    report = solve(problem, plane="mirrors", **run)
+    assert problem.objective(report.model.coef, report.model.intercept) < 1.1 * one
+    told = report.exchanges
+    assert told.clocks.min() > 0 and 0.0 < told.significant_share < 1.0
+    assert told.to_dict()["traffic"]["update"]["bytes"] < 12 * told.significant.sum() + 9e6
+
+
+def test_flushed_mirrors_are_one_and_the_others_differ():
+    run = {"n_workers": 3, "runtime": "simulator", "stop": 4, "seed": 0}
+    both = [solve(PROBLEM, plane=Mirrors(3, threshold=0.5, flush=f), **run) for f in (True, False)]
+    assert both[0].exchanges.disagreement == both[1].exchanges.disagreement > 0.0
+    assert not np.array_equal(both[0].model.coef, both[1].model.coef)
+
+
+@pytest.mark.parametrize("runtime", ["threads", "simulator"])
+@pytest.mark.parametrize("difference", [0, 2])
+def test_no_worker_passes_a_clock_that_others_are_too_far_from(monkeypatch, runtime, difference):
+    passed, turn = [], Centre._turn
+
+    def seen(self):
+        why = turn(self)
+        if why is None:
+            heard = self.arrays["heard"][self.into]
+            gone = [self._has_left(self.s.edges[e][0]) for e in self.into]
+            now = self.arrays["clock"][self.number]
+            passed.append(all(now - h <= difference or g for h, g in zip(heard, gone, strict=True)))
+        return why
+
+    monkeypatch.setattr(Centre, "_turn", seen)
+    slow = ControlledDelay(base=1e-4, delay=3.0)
+    plane = Mirrors(3, every=40, clock_difference=difference)
+    solve(PROBLEM, plane=plane, n_workers=6, runtime=runtime, stop=3, seed=0, stragglers=slow)
+    assert len(passed) > 20 and all(passed)
+
+
+@pytest.mark.parametrize("runtime", ["threads", "simulator"])
+@pytest.mark.parametrize("barrier", ["bsp", "user"])
+def test_a_barrier_holds_among_the_workers_of_a_centre(monkeypatch, runtime, barrier):
+    """One worker is slow: its centre stays together, and the other goes on."""
+    seen, asked, turn = [], set(), Centre._turn
+
+    def looked(self):
+        seen.append(self.home.table.clock.copy())
+        return turn(self)
+
+    def together(table, me):
+        asked.add((len(table), me))
+        return bool(table.clock[me] <= table.clock[table.in_run].min())
+
+    monkeypatch.setattr(Centre, "_turn", looked)
+    slow = ControlledDelay(base=2e-3, delay=4.0)
+    plane = Mirrors([0, 1, 0, 1], every=30, clock_difference=math.inf)
+    run = {"n_workers": 4, "runtime": runtime, "stop": 2, "seed": 0, "stragglers": slow}
+    if runtime == "simulator":
+        slowness = [5.0, 1.0, 1.0, 1.0]
+        run |= {
+            "runtime": Simulator(block_time=Constant(1.0), slowness=slowness),
+            "stragglers": None,
+        }
+    solve(PROBLEM, plane=plane, barrier=together if barrier == "user" else barrier, **run)
+    clocks = np.array(seen)
+    assert np.abs(clocks[:, 0] - clocks[:, 2]).max() <= 1
+    assert np.abs(clocks[:, 1] - clocks[:, 3]).max() <= 1
+    assert (clocks[:, 1] - clocks[:, 0]).max() > 3
+    assert barrier != "user" or asked == {(2, 0), (2, 1)}
+
+
+def test_a_slow_link_names_values_before_they_come():
+    slow = Simulator(block_time=Constant(1.0), network=Network(link=Link(0.1, 300.0)))
+    plane = Mirrors(3, threshold=0.0, clock_difference=20, queue=2, delay=1.0, every=30)
+    report = solve(TEXT, plane=plane, n_workers=3, runtime=slow, stop=3, seed=0)
+    told = report.exchanges
+    assert told.traffic["barrier"]["messages"] > 0
+    assert told.holds[:, rooms.FOR_VALUES].sum() + told.passes.sum() > 0
+
+
+def test_no_value_is_read_while_it_is_named(monkeypatch):
+    read, turn = [], Centre._turn
+
+    def seen(self):
+        why = turn(self)
+        if why is None:
+            blocked = [e for e in self.into if not self._has_left(self.s.edges[e][0])]
+            places = slice(None) if self.home.reads is None else self.home.reads
+            read.append(any(self.arrays["blocked"][e, places].any() for e in blocked))
+        return why
+
+    monkeypatch.setattr(Centre, "_turn", seen)
+    slow = Simulator(block_time=Constant(1.0), network=Network(link=Link(0.1, 300.0)))
+    plane = Mirrors(3, threshold=0.0, clock_difference=20, queue=2, delay=1.0, every=30)
+    solve(TEXT, plane=plane, n_workers=3, runtime=slow, stop=3, seed=0)
+    assert len(read) > 20 and not any(read)
+
+
+def test_a_simulated_run_has_its_bits_again():
+    run = {"n_workers": 6, "stop": 3, "seed": 0, "barrier": "ssp:1"}
+    simulator = Simulator(network=Network(link=Link(1e-3, 1e6)))
+    plane = Mirrors(3, threshold=0.1, clock_difference=2)
+    first, second = (solve(PROBLEM, plane=plane, runtime=simulator, **run) for _ in range(2))
+    assert np.array_equal(first.model.coef, second.model.coef)
+    assert first.exchanges.to_dict() == second.exchanges.to_dict()
+
+
+def test_a_problem_by_a_gradient_and_estimators():
+    problem = problems.network(X, (Y > 0).astype(int), (5,))
+    run = {"n_workers": 4, "runtime": "threads", "seed": 0, "step": 0.01}
+    report = solve(problem, plane=Mirrors(2, every=64), stop=Stop(epochs=10), trace=1, **run)
+    assert report.trace.objective[-1] < 0.9 * report.trace.objective[0]
+    model = SGDClassifier(plane=Mirrors(2), n_jobs=4, runtime="threads", random_state=0).fit(X, Y)
+    assert model.score(X, Y) > 0.85 and model.report_.exchanges.n_centres == 2
+    with pytest.raises(ValueError, match="3 centres need a worker each, and the run has 2"):
+        MLPClassifier((3,), plane=Mirrors(3), n_jobs=2, runtime="threads").fit(X, Y)
+
+
+def test_a_checkpoint_has_all_mirrors(tmp_path):
+    plane, path = Mirrors(3, threshold=0.2), tmp_path / "run.npz"
+    run = {"n_workers": 3, "runtime": "threads", "seed": 0}
+    solve(PROBLEM, plane=plane, stop=2, checkpoint=path, **run)
+    resumed = solve(PROBLEM, plane=plane, stop=5, resume=path, **run)
+    whole = solve(PROBLEM, plane=plane, stop=5, **run)
+    assert resumed.n_epochs == 5
+    values = [PROBLEM.objective(r.model.coef, r.model.intercept) for r in (resumed, whole)]
+    assert values[0] == pytest.approx(values[1], rel=0.02)
+
+
+def test_a_worker_that_is_killed_with_the_lock_in_its_hand_is_survived(tmp_path):
+    problem = problems.linear(np.tile(X, (8, 1)), np.tile(Y, 8), alpha=0.01)
+    mark, caller = str(tmp_path / "killed"), os.getpid()
+
+    def kill(residual, value, t):
+        if t >= 6 and os.getpid() != caller:
+            try:
+                os.close(os.open(mark, os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                pass
+            else:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return np.abs(residual) > 0.01 * np.abs(value)
+
+    plane = Mirrors([0, 0, 1, 1], every=50, significance=kill)
+    run = {"n_workers": 4, "runtime": "processes", "stop": 5, "seed": 0}
+    with pytest.warns(WorkerDied, match="goes on without it"):
+        report = solve(problem, plane=plane, **run)
+    assert [worker["state"] for worker in report.workers].count("dead") == 1, report.notes
+    one = solve(problem, stop=5, seed=0, trace=1).objective
+    assert problem.objective(report.model.coef, report.model.intercept) < 1.2 * one
+    assert report.exchanges.clocks.min() > 10
+
+
+# -- what is refused
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"centres": 0}, "centres must be at least 1"),
+        ({"centres": "three"}, "centres must be how many"),
+        ({"centres": [0, 2]}, "centre 1 has no worker"),
+        ({"every": 0}, "every"),
+        ({"every": 1.5}, "every must be 'auto' or a number"),
+        ({"significance": "big"}, "significance must be"),
+        ({"threshold": -1.0}, "threshold must be"),
+        ({"threshold": math.nan}, "threshold must be"),
+        ({"threshold": "x"}, "threshold must be"),
+        ({"decay": "exp"}, "decay must be"),
+        ({"soft": 0.5}, "soft must be at most threshold"),
+        ({"clock_difference": 0.5}, "whole number of clocks"),
+        ({"clock_difference": -1}, "clock_difference"),
+        ({"delay": -1.0}, "delay"),
+        ({"queue": 1}, "queue"),
+        ({"flush": 2}, "flush"),
+        ({"rows": "mine"}, "rows must be"),
+    ],
+)
+def test_bad_settings_are_told_at_once(settings, told):
+    with pytest.raises((ValueError, TypeError), match=told):
+        Mirrors(**settings)
+
+
+@pytest.mark.parametrize(
+    ("plane", "extra", "told"),
+    [
+        (Mirrors(4), {}, "4 centres need a worker each, and the run has 3"),
+        (Mirrors([0, 1]), {}, "names the centre of 2 workers, and the run has 3"),
+        (Mirrors(3, graph=np.diag([1, 1], 1)), {}, "not connected"),
+        (Mirrors(3), {"barrier": Throttled(2)}, "throttled release"),
+    ],
+)
+def test_what_does_not_fit_the_run_is_told_before_it(plane, extra, told):
+    before = threading.active_count()
+    with pytest.raises(ValueError, match=told):
+        solve(PROBLEM, plane=plane, n_workers=3, runtime="threads", **extra)
+    assert threading.active_count() <= before + 1
+
+
+@pytest.mark.parametrize("runtime", ["threads", "processes"])
+@pytest.mark.parametrize(
+    ("function", "told"),
+    [
+        (lambda r, w, t: 1 / 0, "raised ZeroDivisionError"),
+        (lambda r, w, t: np.full(len(r), np.nan), "13 bools"),
+        (lambda r, w, t: np.ones(3, bool), "13 bools"),
+    ],
+)
+def test_a_bad_significance_function_ends_the_run_with_a_sentence(runtime, function, told):
+    began = time.monotonic()
+    with pytest.raises(PlaneError, match=told):
+        solve(PROBLEM, plane=Mirrors(2, significance=function), n_workers=2, runtime=runtime)
+    assert time.monotonic() - began < 30.0
+
+
+# -- gaia
+
+
+def test_gaia_is_the_plane_with_its_defaults_and_tells_of_its_theory():
+    run = {"n_workers": 3, "runtime": "simulator", "seed": 0}
+    report = gaia(PROBLEM, centres=3, epochs=4, **run)
+    other = solve(PROBLEM, plane=Mirrors(3), barrier="ssp:0", stop=4, **run)
+    assert np.array_equal(report.model.coef, other.model.coef)
+    assert "root of T" in report.theory["sentence"]
