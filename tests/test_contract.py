@@ -23,6 +23,7 @@ from hogshare import (
     Adam,
     Fraction,
     Master,
+    Mirrors,
     Plane,
     Replicas,
     Rule,
@@ -205,6 +206,7 @@ PLANES = {
     "homes": Averaged(),
     "ring": Ring(),
     "replicas": Replicas(every=20),
+    "mirrors": Mirrors(2, every=20),
 }
 BARRIERS = {
     "asp": ASP(),
@@ -223,7 +225,7 @@ RUNTIMES = {
     "own": ByTurns(),
 }
 
-HOMES = ("homes", "ring", "replicas")
+HOMES = ("homes", "ring", "replicas", "mirrors")
 WITH_ROWS = ("linear", "sparse", "columns")
 BY_GRADIENT = [name for name in PROBLEMS if name not in WITH_ROWS]
 
@@ -245,15 +247,12 @@ REFUSED = {
     },
     ("rule", "plane"): {
         ("sdca", "lock-free"): "private copies",
-        **{
-            (r, p): "shared vector"
-            for r in ("sdca", "saga")
-            for p in ("master", "homes", "ring", "replicas")
-        },
+        **{(r, p): "shared vector" for r in ("sdca", "saga") for p in ("master", *HOMES)},
     },
     ("rule", "problem", "plane"): {
         ("batch", k, p): "batch=1" for k in WITH_ROWS for p in ("shared", *HOMES)
     },
+    ("plane", "barrier"): {("mirrors", "throttled"): "throttled release"},
     ("rule", "plane", "runtime"): {("saga", "lock-free", "simulator"): "Simulator"},
 }
 
@@ -290,6 +289,7 @@ def test_contract(problem, plane, runtime):
     barriers = itertools.islice(itertools.cycle(BARRIERS), offset, None)
     for rule, barrier in zip(RULES, barriers, strict=False):
         chosen = {"problem": problem, "rule": rule, "plane": plane, "runtime": runtime}
+        chosen["barrier"] = barrier
         run = {
             "rule": RULES[rule],
             "plane": PLANES[plane],
@@ -307,7 +307,6 @@ def test_contract(problem, plane, runtime):
                 solve(made, **run)
             continue
         report = solve(made, **run)
-        chosen["barrier"] = barrier
         assert report.n_epochs == 4 and report.n_workers == 2, chosen
         assert sum(worker["rows"] for worker in report.workers) == 4 * N, chosen
         assert report.objective < first_objective(made), chosen

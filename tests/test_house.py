@@ -9,7 +9,7 @@ from test_imports import FILES, PACKAGE, imports, module_name
 # whose members nobody outside asks for: what a choice needs of them, they declare
 ROOMS = {
     "rules": {"Rule", "SGD", "SDCA", "SAGA"},
-    "planes": {"Plane", "Master", "Shared", "Replicas"},
+    "planes": {"Plane", "Master", "Shared", "Replicas", "Mirrors"},
     "problems": {
         "LinearProblem",
         "GradientProblem",

@@ -14,6 +14,8 @@ from hogshare.rules.sampling import largest_share
 from hogshare.rules.steps import optimal_start
 
 MESSAGE_ROWS = 64  # whose steps are one message to a master, where none says how many
+SOME_EPOCHS = 10  # after which steps hardly fall any more
+TINY = 1e-300
 ROUND_NS = 50_000  # of computing, below which waiting for each other is too much of a round
 
 
@@ -83,7 +85,7 @@ def row_pace(c: Choices, numbers: sgd.Rule) -> tuple[Pace, sgd.Rule]:
         rows = min(MESSAGE_ROWS if rule.batch == 1 else rule.batch, n)
     elif at_ends:
         rows, follows = min(cap, rows), True
-    elif wished := c.plane.rows_of_block(problem, n, c.n_workers):
+    elif wished := c.plane.rows_of_block(problem, n, c.n_workers, _late_step(c, numbers)):
         rows = min(wished, n)  # a trace changes no round
     if mode == epochs.EXCHANGE and rule.remembers:
         limits = 1, rows if follows else cap
@@ -104,3 +106,13 @@ def row_pace(c: Choices, numbers: sgd.Rule) -> tuple[Pace, sgd.Rule]:
     if turned:
         abreast = windows_abreast(abreast, c.n_workers, window, rows)
     return Pace(rows, interval, window, abreast, turned), numbers
+
+
+def _late_step(c: Choices, numbers: sgd.Rule) -> float:
+    """Step size of a row when the run's epochs are over, or some; a rough one of other rules."""
+    if c.rule.remembers:
+        return 1.0 / max(c.problem.sharpness * c.problem.norms[0], TINY)
+    t = c.first_t + c.n_training * min(c.stop.epochs, SOME_EPOCHS)
+    kind, eta0, power_t = schedules.CODES[c.step.kind], numbers.eta0, numbers.power_t
+    alpha, start = max(numbers.alpha, TINY), numbers.optimal_init
+    return float(schedules.step_size(kind, eta0, power_t, alpha, start, t))

@@ -146,10 +146,13 @@ class Plane:
         """Rows between two exchanges in kernels; 0 where there are none."""
         return 0
 
-    def rows_of_block(self, problem: Any, n_rows: int, n_workers: int) -> int | None:
+    def rows_of_block(
+        self, problem: Any, n_rows: int, n_workers: int, late_step: float
+    ) -> int | None:
         """Rows of a block of a linear problem, where nobody has said how many; None: any.
 
         n_rows : rows that are trained on
+        late_step : step size of a row at the end of the run
         """
         return None
 

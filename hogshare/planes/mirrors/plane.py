@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,14 +19,10 @@ from hogshare.planes.mirrors.centre import MESSAGES, Centre, Settings
 from hogshare.planes.mirrors.exchanges import Exchanges
 from hogshare.planes.mirrors.groups import check as check_centres
 from hogshare.planes.mirrors.groups import groups_of
+from hogshare.planes.mirrors.pace import clock_rows
 from hogshare.planes.protocol import Plane, Shapes
 from hogshare.shm.spacing import PAIR
 
-if TYPE_CHECKING:
-    from hogshare.problems.protocol import Size
-
-CLOCK_ROWS = 20  # of all centres together between two clocks, for each centre that is not alone
-FEWEST_CLOCKS = 4  # in an epoch
 LEAST_QUEUE = 2
 KEPT = ("mirror", "total", "got", "first", "base", "clock", "before")
 
@@ -47,7 +43,8 @@ class Mirrors(Plane):
         [0, 0, 1, 2].
     every : "auto" or int, default="auto"
         Rows of a worker in a clock, after which its centre sends. Sums of several centres overshoot
-        where they are too many: "auto" takes 20, divided by the other centres.
+        where they are too many: "auto" goes by the curvature and the steps at the run's end
+        (`hogshare.planes.mirrors.pace`); by a gradient it is a block.
     significance : {"relative", "absolute"} or callable, default="relative"
         Which changes are sent. "relative": ``abs(residual / value) > threshold``, and all of a
         value of 0; "absolute": ``abs(residual) > threshold``; or a function
@@ -156,15 +153,15 @@ class Mirrors(Plane):
         found = groups_of(self.centres, n_workers)
         return found if found.any() else None
 
-    def rows_of_block(self, problem: Size, n_rows: int, n_workers: int) -> int | None:
+    def rows_of_block(
+        self, problem: Any, n_rows: int, n_workers: int, late_step: float
+    ) -> int | None:
         """Rows between two clocks."""
-        n = self._n_centres(n_workers)
         if self.every != "auto":
             return int(self.every)
         if n_workers == 1:
             return None
-        wanted = max(1, CLOCK_ROWS // max(1, n - 1))
-        return max(1, min(wanted, n_rows // (n_workers * FEWEST_CLOCKS)))
+        return clock_rows(problem, late_step, n_rows, n_workers, self._n_centres(n_workers))
 
     @property
     def least_workers(self) -> int:

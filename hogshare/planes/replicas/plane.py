@@ -174,7 +174,9 @@ class Replicas(Plane):
         """Numbers of a message besides the vector's: push-sum's mass."""
         return int(self._is_push_sum)
 
-    def rows_of_block(self, problem: Size, n_rows: int, n_workers: int) -> int | None:
+    def rows_of_block(
+        self, problem: Size, n_rows: int, n_workers: int, late_step: float
+    ) -> int | None:
         """Rows between two reduces."""
         if n_workers == 1:
             return None
