@@ -256,6 +256,36 @@ def save_barriers(result: dict[str, Any], path: str | Path) -> None:
     _save(figure, path)
 
 
+def save_centres(result: dict[str, Any], path: str | Path) -> None:
+    """Draw what ``hogshare bench centres`` measured and write it to a file.
+
+    Three panels: objective against virtual seconds and against megabytes sent (first round, the
+    target as a line), and the seconds to the target.
+    """
+    figure, (by_second, by_byte, bars) = pyplot().subplots(
+        1, 3, figsize=(13.0, 3.8), layout="constrained"
+    )
+    for run in result["runs"]:
+        if run["round"] != 0:
+            continue
+        trace = run["trace"]
+        sent = [1e-6 * run["bytes"] * blocks / run["blocks"] for blocks in trace["blocks"]]
+        by_second.plot(trace["seconds"], trace["objective"], label=run["contestant"])
+        by_byte.plot(sent, trace["objective"], label=run["contestant"])
+    for ax, unit in ((by_second, "virtual seconds"), (by_byte, "MB between centres")):
+        ax.axhline(result["target"], color="black", linewidth=0.8, linestyle=":")
+        ax.set_xlabel(unit)
+        ax.set_ylabel("objective")
+        ax.set_yscale("log")
+    by_second.set_xscale("symlog")
+    by_second.legend()
+    names = [row["contestant"] for row in result["table"]]
+    bars.barh(names[::-1], [row["seconds"] or 0.0 for row in result["table"]][::-1])
+    bars.set_xlabel("virtual seconds to the target")
+    figure.suptitle(f"{result['settings']['centres']} centres, {result['settings']['data']}")
+    _save(figure, path)
+
+
 def save_reduces(result: dict[str, Any], path: str | Path) -> None:
     """Draw what ``hogshare bench reduce`` measured and write it to a file.
 

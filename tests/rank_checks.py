@@ -28,6 +28,7 @@ from hogshare import (
     LogisticRegression,
     Master,
     MatrixFactorization,
+    Mirrors,
     MLPClassifier,
     Plane,
     Replicas,
@@ -308,6 +309,16 @@ def check_replicas_have_the_bits_of_the_clock():
     if SIZE > 1:
         assert ours.reduces.whole_share == 1.0 and not ours.reduces.left_out
         assert (ours.consistency == clock.consistency).all()
+
+
+def check_mirrors_in_step_have_the_bits_of_the_clock():
+    plane = Mirrors(SIZE, threshold=0.1, every=10)
+    run = {"plane": plane, "seed": 5, "stop": 3, "step": 1e-3}
+    ours = solve(PROBLEM, runtime=ALL, **run)
+    clock = solve(PROBLEM, runtime="simulator", n_workers=SIZE, **run)
+    assert same_bits(ours, clock) and on_all(ours.to_json())
+    if SIZE > 1:
+        assert ours.exchanges.n_centres == SIZE and 0.0 < ours.exchanges.significant_share < 1.0
 
 
 def check_a_communicator_of_ones_own():

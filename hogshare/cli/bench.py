@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hogshare.cli import console, experiments, options, outputs, ranks, rows
@@ -50,6 +51,17 @@ examples:
   hogshare bench reduce --workers 8 --graphs ring root all
   hogshare bench reduce --workers 25 --stragglers lognormal:0.5 --graphs root --syncs notify-ack bsp
   hogshare bench reduce --workers 64 --runtime simulator --link 0.001,1e6 --graphs ring root all"""
+
+CENTRES = """\
+Train the same problem in several centres with links between them, and compare the time and the
+bytes to a target objective: bsp sends every change in step, gaia those that are significant. On a
+virtual clock, with real gradients. Medians over rounds."""
+
+CENTRES_EXAMPLES = """\
+examples:
+  hogshare bench centres --data zipf-small --every 100
+  hogshare bench centres --centres 11 --links lan regions --block-ms 50 --soft 0.001
+  hogshare bench centres --links links.json --plot centres.png"""
 
 TASKS = """\
 Run ASYNC's methods on asynchronous tasks with stragglers among the workers, and compare the time to
@@ -102,6 +114,15 @@ def add_parser(commands: Any) -> None:
     )
     add_reduces_options(reduces)
     reduces.set_defaults(run=run_reduces)
+    centres = kinds.add_parser(
+        "centres",
+        help="centres that send each other what matters, on slow links",
+        description=CENTRES,
+        epilog=CENTRES_EXAMPLES,
+        formatter_class=options.HelpFormatter,
+    )
+    add_centres_options(centres)
+    centres.set_defaults(run=run_centres)
     tasks = kinds.add_parser(
         "tasks",
         help="ASYNC's methods on tasks, with stragglers",
@@ -285,7 +306,7 @@ def add_barriers_options(parser: Any) -> None:
 
 
 def add_trial_options(parser: Any, epochs: int, points: int) -> None:
-    """Add what barriers and reduces have in common: steps, lengths, targets, rounds."""
+    """Add what benches of runs have in common: steps, lengths, targets, rounds."""
     parser.add_argument(
         "--step", type=options.positive, help="constant (default: 1 / mean squared norm of a row)"
     )
@@ -383,6 +404,75 @@ def add_reduces_options(parser: Any) -> None:
         default=5.0,
         metavar="MS",
         help="what every worker sleeps in every block (default: %(default)g)",
+    )
+    add_trial_options(parser, epochs=5, points=16)
+
+
+def add_centres_options(parser: Any) -> None:
+    """Add the options of ``centres``."""
+    parser.add_argument(
+        "--data", default="digits", help=f"{options.DATA_HELP} (default: %(default)s)"
+    )
+    options.add_data_options(parser)
+    options.add_loss_options(parser, "log_loss", "log_loss")
+    parser.add_argument(
+        "--methods",
+        nargs="+",
+        choices=("bsp", "gaia"),
+        metavar="METHOD",
+        default=["bsp", "gaia"],
+        help="bsp, gaia (default: both)",
+    )
+    parser.add_argument(
+        "--links",
+        nargs="+",
+        metavar="LINKS",
+        default=["lan", "wan", "slowest"],
+        help="lan; wan and slowest: 15 and 60 times slower; regions: as on a globe; or a JSON file "
+        "with matrices of latency and bandwidth (default: lan wan slowest)",
+    )
+    parser.add_argument(
+        "--centres", type=options.positive_int, default=3, help="(default: %(default)s)"
+    )
+    parser.add_argument(
+        "--workers", type=options.positive_int, help="of all centres (default: one for each)"
+    )
+    parser.add_argument(
+        "--threshold",
+        type=options.not_negative,
+        default=0.01,
+        help="of gaia: a change matters that is more than so much of the value, over the root of "
+        "the clock (default: %(default)g)",
+    )
+    parser.add_argument(
+        "--soft", type=options.not_negative, help="of gaia: on links that are idle (default: none)"
+    )
+    parser.add_argument(
+        "--clock-difference",
+        type=options.not_negative_int,
+        default=0,
+        metavar="CLOCKS",
+        help="of gaia: by which a centre may be ahead of the slowest (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--delay",
+        type=options.not_negative,
+        default=0.1,
+        metavar="SECONDS",
+        help="that a link may be busy before it names what is to come (default: %(default)g)",
+    )
+    parser.add_argument(
+        "--every",
+        type=options.positive_int,
+        metavar="ROWS",
+        help="rows of a worker in a clock (default: by the curvature)",
+    )
+    parser.add_argument(
+        "--block-ms",
+        type=options.positive,
+        default=20.0,
+        metavar="MS",
+        help="virtual milliseconds of a block (default: %(default)g)",
     )
     add_trial_options(parser, epochs=5, points=16)
 
@@ -608,6 +698,36 @@ def run_reduces(args: Any) -> int:
     settings = {name: value for name, value in vars(args).items() if name in reduces.SETTINGS}
     result = reduces.measure(X, y, settings)
     outputs.store(args, result, reduces.show, figures.save_reduces)
+    return 0
+
+
+def run_centres(args: Any) -> int:
+    """Measure, print, and store what was asked for."""
+    from hogshare import figures
+    from hogshare.cli import centres
+    from hogshare.simulation import regions
+
+    if args.centres < 2:
+        raise options.WrongCommandLine("--centres 1: a centre alone sends nothing")
+    if args.workers and args.workers < args.centres:
+        raise options.WrongCommandLine(
+            f"--workers {args.workers} is less than --centres {args.centres}: each needs one"
+        )
+    for name in args.links:
+        if name not in regions.PRESETS:
+            if not Path(name).is_file():
+                raise options.WrongCommandLine(
+                    f"--links {name}: no such file, and none of {', '.join(regions.PRESETS)}"
+                )
+            n = len(regions.read(name))
+            if n != args.centres:
+                raise options.WrongCommandLine(
+                    f"--links {name} is of {n} centres, and there are {args.centres}"
+                )
+    check_files(args)
+    X, y = rows_of(args)
+    settings = {name: value for name, value in vars(args).items() if name in centres.SETTINGS}
+    outputs.store(args, centres.measure(X, y, settings), centres.show, figures.save_centres)
     return 0
 
 

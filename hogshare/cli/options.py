@@ -86,6 +86,7 @@ def number(
 
 positive_int = number(int, lambda n: n >= 1, "a whole number of at least 1")
 jobs = number(int, lambda n: n >= 1 or n == -1, "a number of workers, or -1 for every core")
+not_negative_int = number(int, lambda n: n >= 0, "a whole number of at least 0")
 not_negative = number(float, lambda x: 0.0 <= x < math.inf, "a number of at least 0")
 positive = number(float, lambda x: 0.0 < x < math.inf, "a number above 0")
 finite = number(float, math.isfinite, "a finite number")

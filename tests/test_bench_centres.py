@@ -1,0 +1,117 @@
+"""``hogshare bench centres``: its numbers by their definitions, links by name and by file."""
+
+import json
+
+import numpy as np
+import pytest
+
+from hogshare.cli import centres
+from hogshare.cli.main import main
+from hogshare.simulation import Link, regions
+
+SMALL = "bench centres --data zipf-small --epochs 1 --rounds 1 --every 100"
+
+
+def a_run(method, links, objective, seconds):
+    count = len(objective)
+    return {
+        "contestant": f"{method}, {links}",
+        "method": method,
+        "links": links,
+        "round": 0,
+        "seconds": seconds * (count - 1),
+        "blocks": 10 * (count - 1),
+        "bytes": 4_000_000,
+        "barriers": 3,
+        "significant_share": 0.5,
+        "small_share": 0.9,
+        "blocked_reads": 2,
+        "passes": 1,
+        "waiting_seconds": [0.5, 0.0, 0.0],
+        "trace": {
+            "epochs": list(range(count)),
+            "blocks": [10 * k for k in range(count)],
+            "seconds": [seconds * k for k in range(count)],
+            "objective": objective,
+        },
+    }
+
+
+def test_ratios_are_to_bsp_and_to_the_first_links():
+    settings = {"methods": ["bsp", "gaia"], "links": ["lan", "wan"]}
+    runs = [
+        a_run("bsp", "lan", [1.0, 0.5, 0.0], 1.0),
+        a_run("gaia", "lan", [1.0, 0.5, 0.0], 1.0),
+        a_run("bsp", "wan", [1.0, 0.5, 0.0], 8.0),
+        a_run("gaia", "wan", [1.0, 0.9, 0.5], 1.0),
+    ]
+    table = centres.tabulate({"settings": settings, "runs": runs, "target": 0.5})
+    assert [row["speedup"] for row in table] == [1.0, 1.0, 1.0, 4.0]
+    assert [row["of_lan"] for row in table] == [1.0, 1.0, 8.0, 2.0]
+    assert [row["megabytes"] for row in table] == [2.0, 2.0, 2.0, 4.0]
+
+
+def test_the_command(tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    told, drawn, links = (tmp_path / name for name in ("c.json", "c.png", "links.json"))
+    slow = {"latency": np.full((3, 3), 0.01).tolist(), "bandwidth": np.full((3, 3), 1e6).tolist()}
+    links.write_text(json.dumps(slow), encoding="utf-8")
+    code = main(f"{SMALL} --block-ms 1 --links lan {links} --json {told} --plot {drawn}".split())
+    assert code == 0, capsys.readouterr().err
+    found = json.loads(told.read_text(encoding="utf-8"))
+    assert [row["method"] for row in found["table"]] == ["bsp", "gaia"] * 2
+    took = {run["links"]: run["seconds"] for run in found["runs"]}
+    assert took[str(links)] > 1.5 * took["lan"]
+    assert drawn.stat().st_size > 10_000
+    assert "3 centres of 3 workers" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ("--centres 1", "sends nothing"),
+        ("--workers 2", "each needs one"),
+        ("--links moon", "no such file, and none of lan, wan"),
+        ("--links {file}", "is of 2 centres, and there are 3"),
+        ("--links {bad}", "two matrices"),
+        ("--clock-difference -1", "whole number of at least 0"),
+    ],
+)
+def test_bad_options_are_told_before_anything_runs(options, told, tmp_path, capsys):
+    file, bad = tmp_path / "two.json", tmp_path / "bad.json"
+    two = {"latency": [[0, 1], [1, 0]], "bandwidth": [[1, 1], [1, 1]]}
+    file.write_text(json.dumps(two), encoding="utf-8")
+    bad.write_text("[]", encoding="utf-8")
+    try:
+        code = main(f"{SMALL} {options.format(file=file, bad=bad)}".split())
+    except SystemExit as left:
+        code = left.code
+    assert code != 0
+    assert told in capsys.readouterr().err
+
+
+def test_presets_are_as_far_apart_as_they_say():
+    slow = regions.preset("regions", 11)
+    ratios = [regions.LAN.bandwidth / slow[0][j].bandwidth for j in range(1, 11)]
+    assert max(ratios) == pytest.approx(60.0) and min(ratios) == pytest.approx(6.84)
+    mean = np.mean([slow[0][j].bandwidth for j in range(1, 11)])
+    assert regions.LAN.bandwidth / mean == pytest.approx(15.0, rel=0.05)
+    latencies = {slow[0][j].latency for j in range(1, 11)}
+    assert (min(latencies), max(latencies)) == (0.01, 0.3)
+    assert regions.preset("wan", 3)[0][1].bandwidth == regions.LAN.bandwidth / 15.0
+    with pytest.raises(ValueError, match=r"links are one of lan.*Did you mean 'wan'"):
+        regions.preset("wam", 3)
+
+
+def test_a_network_has_the_links_of_first_workers():
+    links = regions.matrix([[0, 1], [2, 0]], [[1, 10], [20, 1]])
+    network = regions.network(links, [0, 0, 1, 1])
+    assert network.between(0, 2) == Link(1.0, 10.0) and network.between(2, 0) == Link(2.0, 20.0)
+    with pytest.raises(ValueError, match="links are of 2 centres, and the run has 3"):
+        regions.network(links, [0, 1, 2])
+    with pytest.raises(ValueError, match="square matrices"):
+        regions.matrix([[0, 1]], [[0, 1]])
+    with pytest.raises(ValueError, match="at least 0"):
+        regions.matrix([[0, 1], [1, 0]], [[0, -1], [1, 0]])
+    with pytest.raises(ValueError, match="matrix of numbers"):
+        regions.matrix("x", [[0, 1], [1, 0]])
