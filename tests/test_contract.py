@@ -318,6 +318,8 @@ def test_contract(problem, plane, runtime):
 @pytest.mark.parametrize("plane", ["shared", "master", *HOMES])
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_bsp_is_the_same_in_every_runtime(problem, plane):
+    if (plane, problem) == ("mirrors", "topics"):
+        pytest.skip("their steps count the blocks of all workers, and centres have no order")
     vectors = []
     for runtime in RUNTIMES.values():
         made = PROBLEMS[problem]()

@@ -291,6 +291,17 @@ def test_the_mirror_clock_holds_who_is_ahead():
     assert not rig.steps
 
 
+def test_who_waits_is_not_called_for_a_centre_that_has_ended():
+    """There is room on its edge, and nobody who would read."""
+    rig = Rig(Mirrors(3, threshold=0.0, clock_difference=0, every=1), 3)
+    rig.table[1, layout.T_STATE] = layout.DONE
+    rig.block(0, np.ones(N_PARAMS))
+    assert set(rig.steps) == {0} and not rig.parts[0]._has_news()
+    rig.block(2, np.ones(N_PARAMS))
+    rig.all_go_on()
+    assert not rig.steps
+
+
 # -- the filter
 
 

@@ -262,12 +262,12 @@ def test_messages_are_under_way_on_a_virtual_clock_as_long_as_their_link_takes()
         Network(
             Link(latency=2.5),
             classes={"near": (Link(), [2])},
-            edges={(0, 3): Link(bandwidth=(31 * 8 + 32) / 1.5), (0, 4): Link(latency=np.inf)},
+            edges={(0, 3): Link(1.0, bandwidth=336 / 0.9), (0, 4): Link(latency=np.inf)},
         ),
     )
     simulator = Simulator(block_time=Constant(1.0), network=network)
     report = solve(linear(), plane=plane, n_workers=5, runtime=simulator, stop=3, block=20)
-    # to the third the short message takes no longer than the long one, which was sent first
+    # to the third 336 bytes depart in 0.9 s, one message after the other, and arrive a second later
     for k, age in ((1, 3), (2, 0), (3, 2)):
         assert list(plane.ages[k]) == [age] * 2 * (report.workers[k]["blocks"] - age)
     assert len(plane.ages[4]) == 0  # and to the fourth nothing ever comes

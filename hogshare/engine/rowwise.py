@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from hogshare.engine.choices import Choices
+from hogshare.interrupts import errstate
 from hogshare.kernels import coordinate, epochs, losses, penalties, schedules, sgd
 from hogshare.planes.shared import descent_interval, row_nanoseconds
 from hogshare.problems.linear import effective_l1_ratio
@@ -85,8 +88,9 @@ def row_pace(c: Choices, numbers: sgd.Rule) -> tuple[Pace, sgd.Rule]:
         rows = min(MESSAGE_ROWS if rule.batch == 1 else rule.batch, n)
     elif at_ends:
         rows, follows = min(cap, rows), True
-    elif wished := c.plane.rows_of_block(problem, n, c.n_workers, _late_step(c, numbers)):
-        rows = min(wished, n)  # a trace changes no round
+    elif c.plane.has_homes:
+        wished = c.plane.rows_of_block(problem, n, c.n_workers, _late_step(c, numbers))
+        rows = min(wished or rows, n)  # a trace changes no round
     if mode == epochs.EXCHANGE and rule.remembers:
         limits = 1, rows if follows else cap
         if at_ends and not follows:
@@ -115,4 +119,6 @@ def _late_step(c: Choices, numbers: sgd.Rule) -> float:
     t = c.first_t + c.n_training * min(c.stop.epochs, SOME_EPOCHS)
     kind, eta0, power_t = schedules.CODES[c.step.kind], numbers.eta0, numbers.power_t
     alpha, start = max(numbers.alpha, TINY), numbers.optimal_init
-    return float(schedules.step_size(kind, eta0, power_t, alpha, start, t))
+    with errstate(all="ignore"):  # of a step size that kernels may take as it is
+        power, t = np.float64(power_t), np.float64(t)
+        return float(schedules.step_size(kind, eta0, power, alpha, start, t))

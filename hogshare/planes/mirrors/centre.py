@@ -317,18 +317,25 @@ class Centre:
     def _send(self) -> None:
         """Tell other centres of this clock, with what is significant; what has no room, later."""
         now = int(self.arrays["clock"][self.number])
-        due = [e for e in self.out if self.arrays["told"][e] < now]
-        if not due:
-            return
-        table = self.home.table
-        over = table.gone & (table.state != "resting")  # who rests reads it when it goes on
-        for edge in due:
-            if over[self.members[self.s.edges[edge][1]]].all():
-                continue
-            if self._box(edge).under_way <= self.s.queue - 2:
+        for edge in self._due():
+            if self._has_room(edge):
                 self._update(edge, now)
             else:
                 self._warn(edge, now)
+
+    def _due(self) -> list[int]:
+        """Edges whose reader is still to be told of this clock, and may come to read it."""
+        now = self.arrays["clock"][self.number]
+        due = [e for e in self.out if self.arrays["told"][e] < now]
+        if not due:
+            return due
+        table = self.home.table
+        over = table.gone & (table.state != "resting")  # who rests reads it when it goes on
+        return [e for e in due if not over[self.members[self.s.edges[e][1]]].all()]
+
+    def _has_room(self, edge: int) -> bool:
+        """Whether an edge has room for values; its last place is for words."""
+        return self._box(edge).under_way <= self.s.queue - 2
 
     def _significant(self, edge: int, now: int) -> np.ndarray:
         arrays = self.arrays
@@ -375,7 +382,14 @@ class Centre:
         )
 
     def _warn(self, edge: int, now: int) -> None:
-        """Tell the reader which values are to come, if the link has been busy for too long."""
+        """Tell the reader which values are to come, if the link has been busy for too long.
+
+        Not in step: there every clock is waited for, with all its values. Who waited for values of
+        a clock that it may not take yet would do so for ever (`tests/models/mirrors.pml`, twin
+        NAMES_IN_STEP).
+        """
+        if self.s.clock_difference == 0:
+            return
         arrays, box = self.arrays, self._box(edge)
         if not arrays["wanted"][edge]:
             arrays["wanted"][edge] = max(self.home.now(), np.finfo(float).tiny)
@@ -419,15 +433,11 @@ class Centre:
 
     def _has_news(self) -> bool:
         """Whether another turn may come to something."""
-        arrays, now = self.arrays, self.arrays["clock"][self.number]
         may_take, come = self._may_take(), [self._next(e) for e in self.into]
         return (
             any(m is not None and (may_take or m.round % KINDS_OF_ROUND) for m in come)
             or self._held_by_nobody()
-            or any(
-                arrays["told"][e] < now and self._box(e).under_way <= self.s.queue - 2
-                for e in self.out
-            )
+            or any(map(self._has_room, self._due()))
         )
 
     def _held_by_nobody(self) -> bool:
