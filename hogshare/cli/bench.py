@@ -10,6 +10,8 @@ from hogshare.cli import console, experiments, options, outputs, ranks, rows
 if TYPE_CHECKING:
     from hogshare.rivals.discipline import Discipline
 
+STEP = "1 / mean squared norm of a row"
+
 SPEEDUP = """\
 Run the same problem with several numbers of workers and compare what each needs to come down to a
 target objective: iterations (steps on --batch rows, all workers together; with --algorithm con,
@@ -59,7 +61,7 @@ virtual clock, with real gradients. Medians over rounds."""
 
 CENTRES_EXAMPLES = """\
 examples:
-  hogshare bench centres --data zipf-small --every 100
+  hogshare bench centres --every 100 --threshold 0.1 --clock-difference 2
   hogshare bench centres --centres 11 --links lan regions --block-ms 50 --soft 0.001
   hogshare bench centres --links links.json --plot centres.png"""
 
@@ -305,11 +307,9 @@ def add_barriers_options(parser: Any) -> None:
     add_trial_options(parser, epochs=3, points=32)
 
 
-def add_trial_options(parser: Any, epochs: int, points: int) -> None:
+def add_trial_options(parser: Any, epochs: int, points: int, step: str = STEP) -> None:
     """Add what benches of runs have in common: steps, lengths, targets, rounds."""
-    parser.add_argument(
-        "--step", type=options.positive, help="constant (default: 1 / mean squared norm of a row)"
-    )
+    parser.add_argument("--step", type=options.positive, help=f"constant (default: {step})")
     parser.add_argument(
         "--epochs",
         type=options.positive_int,
@@ -411,7 +411,7 @@ def add_reduces_options(parser: Any) -> None:
 def add_centres_options(parser: Any) -> None:
     """Add the options of ``centres``."""
     parser.add_argument(
-        "--data", default="digits", help=f"{options.DATA_HELP} (default: %(default)s)"
+        "--data", default="zipf-small", help=f"{options.DATA_HELP} (default: %(default)s)"
     )
     options.add_data_options(parser)
     options.add_loss_options(parser, "log_loss", "log_loss")
@@ -474,7 +474,7 @@ def add_centres_options(parser: Any) -> None:
         metavar="MS",
         help="virtual milliseconds of a block (default: %(default)g)",
     )
-    add_trial_options(parser, epochs=5, points=16)
+    add_trial_options(parser, epochs=5, points=16, step=f"a tenth of {STEP}")
 
 
 def add_tasks_options(parser: Any) -> None:

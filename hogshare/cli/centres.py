@@ -36,6 +36,7 @@ SETTINGS = (
     *("epochs", "target", "rounds", "points", "seed"),
 )
 METHODS = ("bsp", "gaia")
+STEP = 0.1  # of the default of one model: changes of all centres are summed, and come late
 JITTER = 0.2  # sigma of a block's log-normal time
 
 
@@ -65,7 +66,7 @@ def measure(X: Any, y: Any, settings: dict[str, Any]) -> dict[str, Any]:
         See the head of this file.
     """
     problem = problem_of(X, y, settings)
-    settings = {**settings, "step": settings["step"] or default_step(X)}
+    settings = {**settings, "step": settings["step"] or STEP * default_step(X)}
     racing = {name_of(one): one for one in contestants(settings)}
     runs: list[dict[str, Any]] = []
     last: list[Report] = []
