@@ -1,9 +1,10 @@
 """The processes that a run has beside the caller's: found from outside, by what they run."""
 
 import contextlib
-import warnings
 
 import psutil
+
+PATIENCE = 60.0
 
 
 def members(process=None):
@@ -17,12 +18,12 @@ def members(process=None):
     return found
 
 
-def until_it_warns(function, category, tries=5):
-    """Call until it warns so: a kill may come when a worker is not there yet, or is done."""
-    for _ in range(tries):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            function()
-        if any(issubclass(one.category, category) for one in caught):
-            return
-    raise AssertionError(f"{category.__name__} has not been warned of in {tries} calls")
+def kill_members():
+    """Kill them, and wait until they are gone, which takes its time on busy cores; their ids."""
+    killed = members()
+    for one in killed:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            one.kill()
+    _, left = psutil.wait_procs(killed, PATIENCE)
+    assert not left
+    return [one.pid for one in killed]

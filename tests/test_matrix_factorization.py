@@ -1,13 +1,11 @@
 """`MatrixFactorization`: ids, predictions, recommendations, further ratings, bad input, files."""
 
-import os
-import signal
 import sys
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from crews import members, until_it_warns
+from crews import kill_members
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import InvalidParameterError
@@ -259,23 +257,17 @@ def test_steps_too_long_are_told_in_its_own_words():
 @pytest.mark.parametrize("plane", [Shared(), Shared(exchange=None)], ids=repr)
 def test_a_worker_that_is_killed_leaves_a_model(plane):
     """In the middle of a fit; the other does its block again."""
-    kept = model(n_jobs=2, runtime="processes", plane=plane, max_iter=12000, eta0=0.05)
+    kept = model(n_jobs=2, runtime="processes", plane=plane, max_iter=4000, eta0=0.05)
 
     def kill(epoch, snapshot):
-        if not killed and epoch > 2000:  # the other has come by then
-            killed.extend(member.pid for member in members())
-            for one in killed:
-                os.kill(one, signal.SIGKILL)
+        if not killed and epoch > 20:
+            killed.extend(kill_members())
         return False
 
     killed, kept._on_epoch = [], kill
-
-    def fit():
-        killed.clear()
+    with pytest.warns(WorkerDied):
         kept.fit(USERS, ITEMS, RATINGS)
-
-    until_it_warns(fit, WorkerDied)
-    assert killed and kept.n_iter_ == 12000
+    assert killed and kept.n_iter_ == 4000
     assert kept.score(USERS, ITEMS, RATINGS) > 0.95
 
 

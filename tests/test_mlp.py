@@ -2,16 +2,14 @@
 
 import copy
 import dataclasses
-import os
 import pickle
-import signal
 import sys
 import warnings
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from crews import members, until_it_warns
+from crews import kill_members
 from sklearn import clone, neural_network
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -367,24 +365,18 @@ def test_scikit_learns_own_goes_on_from_our_network(kind):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_worker_that_is_killed_leaves_a_network():
     """In the middle of a fit; the other goes on."""
-    settings = {"n_jobs": 2, "runtime": "processes", "max_iter": 3000, "tol": 0.0}
-    model = MLPClassifier((8,), random_state=0, n_iter_no_change=5000, **settings)
+    settings = {"n_jobs": 2, "runtime": "processes", "max_iter": 400, "tol": 0.0}
+    model = MLPClassifier((8,), random_state=0, n_iter_no_change=1000, **settings)
     killed = []
 
     def kill(epoch, _):
-        if not killed and epoch > 1000:  # the other has come by then
-            killed.extend(one.pid for one in members())  # there may be none yet
-            for pid in killed:
-                os.kill(pid, signal.SIGKILL)
+        if not killed and epoch > 20:
+            killed.extend(kill_members())  # there may be none yet
 
     model._on_epoch = kill
-
-    def fit():
-        killed.clear()
+    with pytest.warns(WorkerDied):
         model.fit(X, TARGETS["many"])
-
-    until_it_warns(fit, WorkerDied)
-    assert killed and model.n_iter_ == 3000
+    assert killed and model.n_iter_ == 400
     whole = clone(model).set_params(n_jobs=1, runtime="caller").fit(X, TARGETS["many"])
     assert model.score(X, TARGETS["many"]) > whole.score(X, TARGETS["many"]) - 0.1
 

@@ -71,7 +71,7 @@ def test_averaged_every_few_blocks(kind, runtime, n_workers):
     settings = {"plane": Averaged(), "barrier": SSP(4), "runtime": runtime, **run}
     # of several workers the mean goes as far in an epoch as one of them in its share of the blocks
     report = solve(make(), stop=20 * n_workers, trace=1, n_workers=n_workers, **settings)
-    assert report.objective < 1.5 * known.objective  # threads may start apart on a busy machine
+    assert report.objective < 1.2 * known.objective
     assert report.plane == {"name": "Averaged", "every": 4}
     assert len(report.trace.objective) == 20 * n_workers + 1 and report.n_workers == n_workers
 
