@@ -53,6 +53,22 @@ def whole(least: int = 0, /, **values: int) -> None:
             raise ValueError(f"{own(name)} must be at most {LARGEST}; got {value!r}.")
 
 
+def keep_rows(thing: object, name: str) -> None:
+    """Make an attribute an int, of a frozen object too, unless it is the word "auto".
+
+    Raises
+    ------
+    ValueError
+        If it is no number of rows, from 1 on.
+    """
+    value = getattr(thing, name)
+    if isinstance(value, str) and value == "auto":
+        return
+    if not is_integer(value):
+        raise ValueError(f"{own(name)} must be 'auto' or a number of rows; got {value!r}.")
+    keep_whole(1, thing, name)
+
+
 def keep_whole(least: int, thing: object, *names: str) -> None:
     """Make attributes ints, of frozen objects too, if they are whole numbers of whatever type.
 

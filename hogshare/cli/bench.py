@@ -263,11 +263,7 @@ def add_plane_options(parser: Any, exchange: str) -> None:
 
 def add_barriers_options(parser: Any) -> None:
     """Add the options of ``barriers``."""
-    parser.add_argument(
-        "--data", default="digits", help=f"{options.DATA_HELP} (default: %(default)s)"
-    )
-    options.add_data_options(parser)
-    options.add_loss_options(parser, "log_loss", "log_loss")
+    add_rows_options(parser, "digits")
     parser.add_argument(
         "--barriers",
         nargs="+",
@@ -307,6 +303,13 @@ def add_barriers_options(parser: Any) -> None:
     add_trial_options(parser, epochs=3, points=32)
 
 
+def add_rows_options(parser: Any, data: str) -> None:
+    """Add what benches of linear problems have in common: rows, loss and penalty."""
+    parser.add_argument("--data", default=data, help=f"{options.DATA_HELP} (default: %(default)s)")
+    options.add_data_options(parser)
+    options.add_loss_options(parser, "log_loss", "log_loss")
+
+
 def add_trial_options(parser: Any, epochs: int, points: int, step: str = STEP) -> None:
     """Add what benches of runs have in common: steps, lengths, targets, rounds."""
     parser.add_argument("--step", type=options.positive, help=f"constant (default: {step})")
@@ -342,11 +345,7 @@ def add_trial_options(parser: Any, epochs: int, points: int, step: str = STEP) -
 
 def add_reduces_options(parser: Any) -> None:
     """Add the options of ``reduce``."""
-    parser.add_argument(
-        "--data", default="digits", help=f"{options.DATA_HELP} (default: %(default)s)"
-    )
-    options.add_data_options(parser)
-    options.add_loss_options(parser, "log_loss", "log_loss")
+    add_rows_options(parser, "digits")
     parser.add_argument(
         "--graphs",
         nargs="+",
@@ -410,11 +409,7 @@ def add_reduces_options(parser: Any) -> None:
 
 def add_centres_options(parser: Any) -> None:
     """Add the options of ``centres``."""
-    parser.add_argument(
-        "--data", default="zipf-small", help=f"{options.DATA_HELP} (default: %(default)s)"
-    )
-    options.add_data_options(parser)
-    options.add_loss_options(parser, "log_loss", "log_loss")
+    add_rows_options(parser, "zipf-small")
     parser.add_argument(
         "--methods",
         nargs="+",
@@ -479,11 +474,7 @@ def add_centres_options(parser: Any) -> None:
 
 def add_tasks_options(parser: Any) -> None:
     """Add the options of ``tasks``."""
-    parser.add_argument(
-        "--data", default="digits", help=f"{options.DATA_HELP} (default: %(default)s)"
-    )
-    options.add_data_options(parser)
-    options.add_loss_options(parser, "log_loss", "log_loss")
+    add_rows_options(parser, "digits")
     parser.add_argument(
         "--methods",
         nargs="+",

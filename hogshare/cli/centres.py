@@ -21,9 +21,9 @@ from hogshare.cli.trials import (
     default_step,
     default_target,
     median,
+    name_of,
     problem_of,
-    race,
-    result_of,
+    race_of,
     tell_of_targets,
     trace_of,
 )
@@ -31,11 +31,9 @@ from hogshare.report import Report
 
 SETTINGS = (
     *("data", "loss", "penalty", "alpha", "l1_ratio", "dtype", "methods", "links", "centres"),
-    *("workers", "threshold", "soft", "clock_difference", "delay", "every", "block_ms"),
-    "step",
+    *("workers", "threshold", "soft", "clock_difference", "delay", "every", "block_ms", "step"),
     *("epochs", "target", "rounds", "points", "seed"),
 )
-METHODS = ("bsp", "gaia")
 STEP = 0.1  # of the default of one model: changes of all centres are summed, and come late
 JITTER = 0.2  # sigma of a block's log-normal time
 
@@ -43,11 +41,6 @@ JITTER = 0.2  # sigma of a block's log-normal time
 def contestants(settings: dict[str, Any]) -> list[tuple[str, str]]:
     """Every method on every link."""
     return [(method, link) for link in settings["links"] for method in settings["methods"]]
-
-
-def name_of(contestant: tuple[str, str]) -> str:
-    """Return what a contestant is called."""
-    return ", ".join(contestant)
 
 
 def measure(X: Any, y: Any, settings: dict[str, Any]) -> dict[str, Any]:
@@ -67,21 +60,8 @@ def measure(X: Any, y: Any, settings: dict[str, Any]) -> dict[str, Any]:
     """
     problem = problem_of(X, y, settings)
     settings = {**settings, "step": settings["step"] or STEP * default_step(X)}
-    racing = {name_of(one): one for one in contestants(settings)}
-    runs: list[dict[str, Any]] = []
-    last: list[Report] = []
-
-    def run(name: str, number: int) -> None:
-        last[:] = [run_once(problem, settings, racing[name], settings["seed"] + number)]
-        runs.append(facts(last[0], racing[name], number))
-
-    def once() -> None:
-        run_once(problem, settings | {"epochs": 1}, contestants(settings)[0], settings["seed"])
-
-    names = list(racing)
-    warm_up = race(names, settings["rounds"], "centres", once, run)
-    result = result_of(problem, last[0], settings, warm_up)
-    result["runs"] = sorted(runs, key=lambda run: (names.index(run["contestant"]), run["round"]))
+    racing, briefly = contestants(settings), {"epochs": 1}
+    result = race_of("centres", problem, settings, racing, briefly, run_once, facts)
     if settings["target"] is None:
         result["target"] = default_target(result["runs"])
     result["table"] = tabulate(result)

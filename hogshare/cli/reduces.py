@@ -21,9 +21,9 @@ from hogshare.cli.trials import (
     default_step,
     default_target,
     median,
+    name_of,
     problem_of,
-    race,
-    result_of,
+    race_of,
     tell_of_targets,
     trace_of,
 )
@@ -41,11 +41,6 @@ REDUCES_PER_EPOCH = 16  # of a worker, unless --every says how many rows
 def contestants(settings: dict[str, Any]) -> list[tuple[str, str]]:
     """Every graph with every way of waiting."""
     return [(graph, sync) for graph in settings["graphs"] for sync in settings["syncs"]]
-
-
-def name_of(contestant: tuple[str, str]) -> str:
-    """Return what a contestant is called."""
-    return ", ".join(contestant)
 
 
 def graphs_of(settings: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -93,22 +88,9 @@ def measure(X: Any, y: Any, settings: dict[str, Any]) -> dict[str, Any]:
         "step": settings["step"] or default_step(X),
     }
     graphs = graphs_of(settings)
-    runs: list[dict[str, Any]] = []
-    last: list[Report] = []
-    racing = {name_of(one): one for one in contestants(settings)}
-
-    def run(name: str, number: int) -> None:
-        last[:] = [run_once(problem, settings, racing[name], settings["seed"] + number)]
-        runs.append(facts(last[0], racing[name], number))
-
-    def once() -> None:
-        first, briefly = contestants(settings)[0], {"epochs": 1, "base_ms": 0.0}
-        run_once(problem, settings | briefly, first, settings["seed"])
-
-    names = list(racing)
-    warm_up = race(names, settings["rounds"], "reduces", once, run)
-    result = {**result_of(problem, last[0], settings, warm_up), "graphs": graphs}
-    result["runs"] = sorted(runs, key=lambda run: (names.index(run["contestant"]), run["round"]))
+    racing, briefly = contestants(settings), {"epochs": 1, "base_ms": 0.0}
+    raced = race_of("reduces", problem, settings, racing, briefly, run_once, facts)
+    result = {**raced, "graphs": graphs}
     if settings["target"] is None:
         result["target"] = default_target(result["runs"])
     result["table"] = tabulate(result)

@@ -22,9 +22,9 @@ from hogshare.cli import console
 from hogshare.cli.trials import (
     default_target,
     median,
+    name_of,
     problem_of,
-    race,
-    result_of,
+    race_of,
     tell_of_targets,
     trace_of,
 )
@@ -43,11 +43,6 @@ def contestants(settings: dict[str, Any]) -> list[tuple[str, str]]:
     return [(method, law) for law in settings["stragglers"] for method in settings["methods"]]
 
 
-def name_of(contestant: tuple[str, str]) -> str:
-    """Return what a contestant is called."""
-    return ", ".join(contestant)
-
-
 def measure(X: Any, y: Any, settings: dict[str, Any]) -> dict[str, Any]:
     """Run every contestant in every round.
 
@@ -64,22 +59,8 @@ def measure(X: Any, y: Any, settings: dict[str, Any]) -> dict[str, Any]:
         See the head of this file.
     """
     problem = problem_of(X, y, settings)
-    racing = {name_of(one): one for one in contestants(settings)}
-    runs: list[dict[str, Any]] = []
-    last: list[Report] = []
-
-    def run(name: str, number: int) -> None:
-        last[:] = [run_once(problem, settings, racing[name], settings["seed"] + number)]
-        runs.append(facts(last[0], racing[name], number))
-
-    def once() -> None:
-        briefly = {"epochs": 1, "base_ms": 0.0}
-        run_once(problem, settings | briefly, contestants(settings)[0], settings["seed"])
-
-    names = list(racing)
-    warm_up = race(names, settings["rounds"], "tasks", once, run)
-    result = result_of(problem, last[0], settings, warm_up)
-    result["runs"] = sorted(runs, key=lambda run: (names.index(run["contestant"]), run["round"]))
+    racing, briefly = contestants(settings), {"epochs": 1, "base_ms": 0.0}
+    result = race_of("tasks", problem, settings, racing, briefly, run_once, facts)
     result["targets"] = targets_of(result)
     result["table"] = tabulate(result)
     return result

@@ -81,6 +81,45 @@ def race(
     return seconds
 
 
+def name_of(contestant: tuple[str, ...]) -> str:
+    """Return what a contestant of several words is called."""
+    return ", ".join(contestant)
+
+
+def race_of(
+    what: str,
+    problem: Any,
+    settings: dict[str, Any],
+    contestants: list[Any],
+    briefly: dict[str, Any],
+    run_once: Callable[[Any, dict[str, Any], Any, int], Report],
+    facts: Callable[[Report, Any, int], dict[str, Any]],
+) -> dict[str, Any]:
+    """Run every contestant in every round; return the result, with its runs and without a table.
+
+    what : names the bar of progress
+    briefly : settings of the run that warms up, besides
+    run_once : ``run_once(problem, settings, contestant, seed)``
+    facts : ``facts(report, contestant, round)``, what is kept of a run, its "contestant" by name
+    """
+    racing = {name_of(one): one for one in contestants}
+    runs: list[dict[str, Any]] = []
+    last: list[Report] = []
+
+    def run(name: str, number: int) -> None:
+        last[:] = [run_once(problem, settings, racing[name], settings["seed"] + number)]
+        runs.append(facts(last[0], racing[name], number))
+
+    def once() -> None:
+        run_once(problem, settings | briefly, contestants[0], settings["seed"])
+
+    names = list(racing)
+    warm_up = race(names, settings["rounds"], what, once, run)
+    result = result_of(problem, last[0], settings, warm_up)
+    result["runs"] = sorted(runs, key=lambda run: (names.index(run["contestant"]), run["round"]))
+    return result
+
+
 def result_of(
     problem: Any, report: Report, settings: dict[str, Any], warm_up: float
 ) -> dict[str, Any]:

@@ -241,7 +241,8 @@ def fill(
         a["curvature"][:] = np.minimum(problem.curvature(), LARGEST_CURVATURE)
     if session.homes is not None:
         groups = session.homes.plane.groups(session.settings.n_workers)
-        a["table"][:, layout.T_GROUP] = 0 if groups is None else groups
+        if groups is not None:
+            a["table"][:, layout.T_GROUP] = groups
         session.homes.scatter()
 
 

@@ -113,9 +113,7 @@ def row_pace(c: Choices, numbers: sgd.Rule) -> tuple[Pace, sgd.Rule]:
 
 
 def _late_step(c: Choices, numbers: sgd.Rule) -> float:
-    """Step size of a row when the run's epochs are over, or some; a rough one of other rules."""
-    if c.rule.remembers:
-        return 1.0 / max(c.problem.sharpness * c.problem.norms[0], TINY)
+    """Step size of a row when the run's epochs are over, or some."""
     t = c.first_t + c.n_training * min(c.stop.epochs, SOME_EPOCHS)
     kind, eta0, power_t = schedules.CODES[c.step.kind], numbers.eta0, numbers.power_t
     alpha, start = max(numbers.alpha, TINY), numbers.optimal_init

@@ -14,7 +14,7 @@ from hogshare.engine.homes import Homes
 from hogshare.kernels import board, layout, mailbox
 from hogshare.kernels.mailbox import Mailbox, slot_of
 from hogshare.shm.mailbox import AT_ONCE, HEADER_BYTES, PLACE_BYTES
-from hogshare.simulation.links import Network, Traffic
+from hogshare.simulation.links import Line, Network, Traffic
 
 
 class Courier:
@@ -46,8 +46,8 @@ class Courier:
         self._homes, self._network = homes, network
         self._traffic, self._now, self._push = traffic, now, push
         self._ends = list(homes.edges)
-        self._free = [0.0] * len(self._ends)  # when an edge's last message has departed
-        self._last = [0.0] * len(self._ends)  # when it arrives
+        self._lines = [Line(network.link, now) for _ in self._ends]
+        self._last = [0.0] * len(self._ends)  # when an edge's last message arrives
         # of edges that are boards: what is under way
         self._shown: list[deque[tuple[int, np.ndarray, np.ndarray]]] = [deque() for _ in self._ends]
         self._value_bytes = homes.session.vector.w.dtype.itemsize
@@ -74,12 +74,9 @@ class Courier:
         """Send it on its way; whether it has arrived."""
         n_bytes = (count + dense) * self._value_bytes + count * PLACE_BYTES + HEADER_BYTES
         self._traffic.add("mail", n_bytes)
-        now = self._now()
-        link = self._network.between(*self.ends(edge))
-        before = max(now, self._free[edge])  # a link sends one message after the other
-        arrives = before + link.seconds(n_bytes)
-        self._free[edge] = arrives - link.latency if link.delivers else arrives
-        self._last[edge] = max(arrives, self._last[edge])
+        now, line = self._now(), self._lines[edge]
+        line.link = self._network.between(*self.ends(edge))
+        self._last[edge] = max(now + line.send(n_bytes), self._last[edge])
         if self._last[edge] <= now:
             return True
         self._push(self._last[edge], edge)

@@ -28,6 +28,11 @@ NO_PLACES = np.empty(0, np.int64)
 PREFIX = "mail_"  # of the names of a mailbox's arrays among a run's
 
 
+def places_pay(count: int, n: int, value_bytes: int) -> bool:
+    """Whether so many of n values are shorter with their places than all of them without."""
+    return count * (value_bytes + PLACE_BYTES) < n * value_bytes
+
+
 class Message(NamedTuple):
     """What an edge's reader finds: views of the slot, not to be written, good until it is taken.
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,6 +59,43 @@ class Link:
         if not self.delivers:
             return math.inf
         return self.latency + n_bytes / self.bandwidth
+
+
+class Line:
+    """One direction of a `Link` in use: when what is sent now arrives.
+
+    A token bucket and a delay line. What is sent departs when the line has let the messages before
+    it go, at the link's bandwidth, and arrives a latency later.
+
+    In real time the sender says with the message for how many seconds it is still under way, and
+    the receiver holds it for those: seconds, not a moment, because two machines have two clocks. So
+    the link is that much slower than described as the real one beneath it takes.
+
+    Parameters
+    ----------
+    link : Link
+    clock : callable
+        Seconds, of a clock that only rises.
+
+    Examples
+    --------
+    >>> from hogshare.simulation import Link
+    >>> line = Line(Link(latency=0.5, bandwidth=100.0), clock=lambda: 0.0)
+    >>> line.send(100), line.send(100)
+    (1.5, 2.5)
+    """
+
+    def __init__(self, link: Link, clock: Callable[[], float] = time.monotonic) -> None:
+        self.link, self._clock = link, clock
+        self._free = 0.0  # when the last message has departed
+
+    def send(self, n_bytes: int) -> float:
+        """Seconds for which a message that is sent now is under way."""
+        if not self.link.delivers:
+            return float("inf")
+        now = self._clock()
+        self._free = max(now, self._free) + n_bytes / self.link.bandwidth
+        return self._free - now + self.link.latency
 
 
 @dataclass(frozen=True)

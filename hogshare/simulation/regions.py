@@ -151,9 +151,7 @@ def network(links: Sequence[Sequence[Link]], groups: Sequence[int]) -> Network:
     ValueError
         If links are of another number of centres.
     """
-    first: dict[int, int] = {}
-    for worker, centre in enumerate(groups):
-        first.setdefault(int(centre), worker)
+    first = np.unique(groups, return_index=True)[1].tolist()
     n = len(first)
     if len(links) != n or any(len(row) != n for row in links):
         raise ValueError(

@@ -215,7 +215,7 @@ class Cluster:
             outcome = future.result()
         except Exception as error:  # the scheduler gives it up, or a loader raised
             line = f"{type(error).__name__}: {error}"
-            outcome = Outcome(number, None, 0, 0.0, 0.0, (line, f"{line}\n"))
+            outcome = Outcome.failed(number, line)
         if isinstance(outcome, Lacking):
             self._send(worker, task, sorted(task.needs - {task.data}, key=str))
             return []
@@ -270,14 +270,10 @@ def run_order(order: Order, *blocks: Block) -> Outcome | Lacking:
     here = this_worker()
     stores: dict[str, Store] = here.__dict__.setdefault(STORES, {})
     store = stores.setdefault(order.context, Store())
-    for key in order.forget:
-        store.things.pop(key, None)
+    store.let_go(order.forget)
     for key, content in order.parcels.items():
         store.things[key] = pickle.loads(content)
-    for key, array in order.values.items():
-        kept = np.asarray(array).view()
-        kept.flags.writeable = False
-        store.things[key] = kept
+    store.keep(order.values)
     task = order.task
     store.things[task.data] = None  # its partitions are at hand, as blocks
     if store.lacks(task):

@@ -135,7 +135,7 @@ class Ranks:
                 )
         self._shelf, self._call, self._sent = shelf, job.call, Sent(shelf)
         self._packed: dict[Key, bytes] = {}
-        shelf.told.append(self._let_go)
+        shelf.told.append(lambda key: self._packed.pop(key, None))
         self._busy: set[int] = set()
         self.workers: Sequence[int] = range(there if n_workers is None else n_workers)
         self._is_open = True
@@ -144,11 +144,11 @@ class Ranks:
 
     def submit(self, worker: int, task: Task) -> None:
         """As `Executor.submit`."""
-        parts = {(PART, task.data, p) for p in task.sizes}
-        for key in (*task.needs - {task.data}, *parts):
+        needs = task.needs - {task.data} | {(PART, task.data, p) for p in task.sizes}
+        for key in needs:
             self._pack(key)
         with Holding():
-            missing = self._sent.missing(worker, (task.needs - {task.data}) | parts)
+            missing = self._sent.missing(worker, needs)
             parcels = {key: self._packed[key] for key in missing if key in self._packed}
             values = {key: self._shelf.things[key] for key in missing if key not in parcels}
             order = Order(task, parcels, values, tuple(self._sent.forget(worker)))
@@ -165,9 +165,6 @@ class Ranks:
             self._packed[key] = packed("loader", recipe, remedy=REMEDY)
         elif not isinstance(self._shelf.things[key], np.ndarray):
             self._packed[key] = packed("function", self._shelf.things[key], remedy=REMEDY)
-
-    def _let_go(self, key: Key) -> None:
-        self._packed.pop(key, None)
 
     def poll(self, seconds: float | None) -> list[Event]:
         """As `Executor.poll`."""
@@ -212,8 +209,7 @@ class Ranks:
 
 def follow(order: Order, store: Store) -> Outcome:
     """On a rank that serves: do a task with what came along and what is there."""
-    for key in order.forget:
-        store.things.pop(key, None)
+    store.let_go(order.forget)
     task = order.task
     try:
         for key, content in order.parcels.items():
@@ -221,10 +217,8 @@ def follow(order: Order, store: Store) -> Outcome:
             store.things[key] = thing() if isinstance(thing, Recipe) else thing
     except Exception as error:
         line = f"{type(error).__name__}: {error}"
-        return Outcome(task.number, None, 0, 0.0, 0.0, (line, f"{line}\n"))
-    for key, array in order.values.items():
-        array.flags.writeable = False
-        store.things[key] = array
+        return Outcome.failed(task.number, line)
+    store.keep(order.values)
     store.things[task.data] = None  # its partitions are at hand, as blocks
     blocks: dict[int, Block] = {p: store.things[PART, task.data, p] for p in task.sizes}
     return work(task, store, blocks)
@@ -236,5 +230,4 @@ def _answer(call: Call, outcome: Outcome) -> None:
         call.post(0, OUTCOME, outcome)
     except Exception as error:  # it is pickled first
         line = f"what the task returned cannot be sent: {type(error).__name__}: {error}"
-        failed = (line, f"{line}\n")
-        call.post(0, OUTCOME, Outcome(outcome.number, None, 0, outcome.seconds, 0.0, failed))
+        call.post(0, OUTCOME, Outcome.failed(outcome.number, line, outcome.seconds))

@@ -66,23 +66,19 @@ def serve(channel: Channel, fds: list[int]) -> None:
                 return
             except Exception as error:  # its value cannot be pickled
                 line = f"what the task returned cannot be sent: {type(error).__name__}: {error}"
-                failed = (line, f"{line}\n")
-                wire.send(sock, Outcome(outcome.number, None, 0, outcome.seconds, 0.0, failed))
+                wire.send(sock, Outcome.failed(outcome.number, line, outcome.seconds))
 
 
 def _follow(order: Order, files: list[int], store: Store) -> Outcome:
-    for key in order.forget:
-        store.things.pop(key, None)
+    store.let_go(order.forget)
     left = iter(files)
     try:
         for key, parcel in order.parcels.items():
             store.things[key] = opened(parcel, None if parcel.layout is None else next(left))
-        for key, array in order.values.items():
-            array.flags.writeable = False
-            store.things[key] = array
+        store.keep(order.values)
     except Exception as error:
         line = f"what the task needs cannot be read in a worker: {type(error).__name__}: {error}"
-        return Outcome(order.task.number, None, 0, 0.0, 0.0, (line, f"{line}\n"))
+        return Outcome.failed(order.task.number, line)
     finally:
         for file in files:
             os.close(file)

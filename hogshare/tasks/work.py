@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -104,6 +104,11 @@ class Outcome:
     waited: float
     error: tuple[str, str] | None = None
 
+    @classmethod
+    def failed(cls, number: int, line: str, seconds: float = 0.0) -> Outcome:
+        """Of a task that has come to nothing, for what a line says."""
+        return cls(number, None, 0, seconds, 0.0, (line, f"{line}\n"))
+
 
 @dataclass
 class Store:
@@ -111,6 +116,18 @@ class Store:
 
     things: dict[Key, Any] = field(default_factory=dict)
     ended: float | None = None  # when its last task did
+
+    def let_go(self, keys: Iterable[Key]) -> None:
+        """Keep these no longer."""
+        for key in keys:
+            self.things.pop(key, None)
+
+    def keep(self, values: Mapping[Key, np.ndarray]) -> None:
+        """Have versions at hand, which nobody writes."""
+        for key, array in values.items():
+            kept = np.asarray(array).view()
+            kept.flags.writeable = False
+            self.things[key] = kept
 
     def lacks(self, task: Task) -> set[Key]:
         """What a task needs and is not here."""

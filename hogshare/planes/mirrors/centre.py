@@ -30,7 +30,7 @@ import numpy as np
 from hogshare.kernels import locks
 from hogshare.planes.mirrors.significance import Filter
 from hogshare.planes.waiting import Until
-from hogshare.shm.mailbox import HEADER_BYTES, PLACE_BYTES
+from hogshare.shm.mailbox import HEADER_BYTES, PLACE_BYTES, places_pay
 
 if TYPE_CHECKING:
     from hogshare.shm.mailbox import Board, Message
@@ -46,6 +46,11 @@ SMALL = 0.01  # of a value: changes below are counted, as in section 3 of the pa
 EASIER = 0.1  # of the way from the hard threshold to the soft one, at a clock
 
 
+def places_of(message: Message) -> slice | np.ndarray:
+    """Where a message's values belong."""
+    return slice(None) if message.places is None else message.places
+
+
 class Settings(NamedTuple):
     """What a worker needs of its plane.
 
@@ -56,7 +61,6 @@ class Settings(NamedTuple):
     clock_difference : by which a centre may be ahead of the slowest
     delay : seconds for which an edge may have no room before its reader is told to wait
     queue : messages of an edge that may be under way; the last place is for words
-    has_soft : whether the threshold moves with the links' use
     """
 
     groups: np.ndarray
@@ -66,7 +70,6 @@ class Settings(NamedTuple):
     clock_difference: float
     delay: float
     queue: int
-    has_soft: bool
 
 
 class Centre:
@@ -84,8 +87,10 @@ class Centre:
         n = int(settings.groups.max()) + 1
         self.members = [np.flatnonzero(settings.groups == c) for c in range(n)]
         self.out = [e for e, (sender, _) in enumerate(settings.edges) if sender == self.number]
-        self.has_begun = False
         self.into = [e for e, (_, to) in enumerate(settings.edges) if to == self.number]
+
+        self.has_begun = False
+        self.mirror = np.empty(0)  # as it was read last
 
     # -- after a block
 
@@ -123,6 +128,7 @@ class Centre:
         self._take_mail()
         why = self._held_by()
         if why is None:
+            self.arrays["passes"][self.me] += bool(self._blocked())
             self.mirror = self.arrays["mirror"][self.number].copy()
         return why
 
@@ -177,8 +183,9 @@ class Centre:
         self._note(NOTHING)
 
     def _targets(self) -> list[np.ndarray]:
-        """Arrays that a worker's change is added to, the mirror apart."""
-        return [self.arrays["total"][self.number]] + [self.arrays["residual"][e] for e in self.out]
+        """Arrays that a worker's change is added to; the mirror is the first."""
+        arrays, c = self.arrays, self.number
+        return [arrays["mirror"][c], arrays["total"][c], *(arrays["residual"][e] for e in self.out)]
 
     def _fold(self, vector: np.ndarray) -> None:
         """Add a worker's change to everything that it belongs to."""
@@ -190,15 +197,13 @@ class Centre:
         # what nobody else has moved is the worker's own vector: no sum is rounded
         shadow[:] = vector if np.array_equal(mirror, base) else mirror + change
         self._note(FOLDED, 0)
-        mirror[:] = shadow
-        self._go_on_folding(1, is_ready=False)
+        self._go_on_folding(0, is_ready=True)
         self._note(NOTHING)
 
     def _go_on_folding(self, which: int, is_ready: bool) -> None:
-        """Add the change that is staged from one of its targets on; the mirror is the first."""
-        arrays, c = self.arrays, self.number
-        shadow, staged = arrays["shadow"][c], arrays["staged"][c]
-        targets = [arrays["mirror"][c], *self._targets()]
+        """Add the change that is staged from one of its targets on."""
+        shadow, staged = (self.arrays[name][self.number] for name in ("shadow", "staged"))
+        targets = self._targets()
         for k in range(which, len(targets)):
             if not (is_ready and k == which):
                 self._note(FOLDING, k)
@@ -253,10 +258,7 @@ class Centre:
         """Add a message's values to the mirror."""
         shadow, mirror = self.arrays["shadow"][self.number], self.arrays["mirror"][self.number]
         shadow[:] = mirror
-        if message.places is None:
-            shadow += message.values
-        else:
-            shadow[message.places] += message.values
+        shadow[places_of(message)] += message.values
         self._note(RECEIVED, edge, message.number)
         self._receive(edge)
         self._note(NOTHING)
@@ -273,20 +275,13 @@ class Centre:
         arrays, message = self.arrays, self._box(edge).poll()
         assert message is not None
         arrays["mirror"][self.number] = arrays["shadow"][self.number]
-        blocked = arrays["blocked"][edge]
-        if message.places is None:
-            blocked[:] = 0
-        elif len(message.places):
-            blocked[message.places] = 0
+        blocked, where = arrays["blocked"][edge], places_of(message)
+        blocked[where] = 0
         arrays["n_blocked"][edge] = np.count_nonzero(blocked)
         heard = arrays["heard"]
         heard[edge] = max(heard[edge], message.round // KINDS_OF_ROUND)
         if arrays["got_number"][edge] < message.number:
-            got = arrays["got"][edge]
-            if message.places is None:
-                got += message.values
-            else:
-                got[message.places] += message.values
+            arrays["got"][edge, where] += message.values
             arrays["got_number"][edge] = message.number
         # the last: who takes over after this sees that the message is taken, and does nothing
         self._box(edge).take()
@@ -352,8 +347,8 @@ class Centre:
         counts = arrays["significant"][c]
         counts += (np.count_nonzero(mask), np.count_nonzero(residual))
         mask |= arrays["announced"][edge] > 0
-        item, count, n = self.home.value_bytes, np.count_nonzero(mask), len(residual)
-        if count and count * (item + PLACE_BYTES) >= n * item:
+        item, count, n = self.home.value_bytes, int(np.count_nonzero(mask)), len(residual)
+        if count and not places_pay(count, n, item):
             mask[:] = True
             places, size = None, n * item
         else:
@@ -409,7 +404,7 @@ class Centre:
 
     def _move_threshold(self, edge: int, towards: float) -> None:
         """Ease the threshold where the link has had room at once, tighten it where it had not."""
-        if self.s.has_soft:
+        if self.s.filter.is_soft:
             ease = self.arrays["ease"]
             ease[edge] = min(1.0, max(0.0, ease[edge] + towards * EASIER))
 
@@ -422,31 +417,26 @@ class Centre:
         now = int(arrays["clock"][self.number])
         if any(now - arrays["heard"][e] > s.clock_difference for e in present):
             return FOR_CLOCK
-        blocked = [e for e in present if arrays["n_blocked"][e]]
+        blocked = self._blocked()
         if not blocked:
             return None
         reads = self.home.reads
         if reads is None or any(arrays["blocked"][e, reads].any() for e in blocked):
             return FOR_VALUES
-        arrays["passes"][self.me] += 1
         return None
+
+    def _blocked(self) -> list[int]:
+        """Edges along which values have been named that are still to come."""
+        edges = [e for e in self.into if self.arrays["n_blocked"][e]]
+        return [e for e in edges if not self._has_left(self.s.edges[e][0])]
 
     def _has_news(self) -> bool:
         """Whether another turn may come to something."""
         may_take, come = self._may_take(), [self._next(e) for e in self.into]
         return (
             any(m is not None and (may_take or m.round % KINDS_OF_ROUND) for m in come)
-            or self._held_by_nobody()
+            or self._held_by() is None
             or any(map(self._has_room, self._due()))
-        )
-
-    def _held_by_nobody(self) -> bool:
-        arrays = self.arrays
-        now = int(arrays["clock"][self.number])
-        return all(
-            self._has_left(self.s.edges[e][0])
-            or (now - arrays["heard"][e] <= self.s.clock_difference and not arrays["n_blocked"][e])
-            for e in self.into
         )
 
     # -- what is told

@@ -114,10 +114,7 @@ class Mirrors(Plane):
 
     def __post_init__(self) -> None:
         check_centres(self.centres)
-        if not (isinstance(self.every, str) and self.every == "auto"):
-            if not ranges.is_integer(self.every):
-                raise ValueError(f"every must be 'auto' or a number of rows; got {self.every!r}.")
-            ranges.keep_whole(1, self, "every")
+        ranges.keep_rows(self, "every")
         significance.check(self.significance, self.threshold, self.decay, self.soft)
         difference: Any = self.clock_difference
         if not (ranges.is_number(difference) and difference == math.inf):
@@ -294,7 +291,6 @@ class Mirrors(Plane):
             clock_difference=self.clock_difference,
             delay=self.delay,
             queue=self.queue,
-            has_soft=self.soft is not None,
         )
 
     def account(self, arrays: Mapping[str, np.ndarray], n_workers: int) -> Exchanges | None:

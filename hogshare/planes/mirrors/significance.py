@@ -66,6 +66,11 @@ class Filter:
         self._significance, self._decay, self._soft = significance, decay, soft
         self._hard = np.asarray(threshold, float)
 
+    @property
+    def is_soft(self) -> bool:
+        """Whether the threshold moves with the links' use."""
+        return self._soft is not None
+
     def check_size(self, n_params: int) -> None:
         """Refuse thresholds of another number of parameters.
 

@@ -124,10 +124,7 @@ class Replicas(Plane):
             if not isinstance(value, str) or value not in known:
                 raise ValueError(f"{name} must be one of {list(known)}; got {value!r}.")
         ranges.keep_whole(1, self, "queue")
-        if not (isinstance(self.every, str) and self.every == "auto"):
-            if not ranges.is_integer(self.every):
-                raise ValueError(f"every must be 'auto' or a number of rows; got {self.every!r}.")
-            ranges.keep_whole(1, self, "every")
+        ranges.keep_rows(self, "every")
         if self.patience is not None:
             ranges.positive(patience=self.patience)
         if not (isinstance(self.final, str) and self.final == "mean"):

@@ -49,7 +49,7 @@ from hogshare.planes.replicas.reduces import (
     WHOLE,
 )
 from hogshare.planes.waiting import Until
-from hogshare.shm.mailbox import HEADER_BYTES, PLACE_BYTES
+from hogshare.shm.mailbox import HEADER_BYTES, PLACE_BYTES, places_pay
 
 if TYPE_CHECKING:
     from hogshare.shm.mailbox import Edge, Message
@@ -200,8 +200,7 @@ class Reducer:
         if self.settings.is_push_sum:
             values = np.append(values, self.arrays["mass"][self.me])
         places = np.flatnonzero(values)
-        item = self.home.value_bytes
-        if len(places) and len(places) * (item + PLACE_BYTES) < len(values) * item:
+        if len(places) and places_pay(len(places), len(values), self.home.value_bytes):
             return values[places], places
         return values, None
 

@@ -130,7 +130,7 @@ class MPI(Joint):
         RanksDiffer
             If ranks were called with different things.
         """
-        comm = library().COMM_WORLD if self.comm is None else self.comm
+        comm = self._ranks
         if comm.Get_size() == 1:
             return _alone(making)
         talk, number = self._talk(comm)
@@ -150,7 +150,7 @@ class MPI(Joint):
 
     def place(self) -> tuple[int, int]:
         """Which rank calls, and how many there are."""
-        comm = library().COMM_WORLD if self.comm is None else self.comm
+        comm = self._ranks
         return comm.Get_rank(), comm.Get_size()
 
     def lead(self, led: Led) -> Any:
@@ -163,7 +163,7 @@ class MPI(Joint):
         RanksDiffer
             If ranks were called with different things.
         """
-        comm = library().COMM_WORLD if self.comm is None else self.comm
+        comm = self._ranks
         if comm.Get_size() == 1:
             runtime = "caller" if usable_workers(led.n_workers) == 1 else "threads"
             shard = led.shard(0, 1)
@@ -195,7 +195,7 @@ class MPI(Joint):
         RanksDiffer
             If ranks have other versions of something.
         """
-        comm = library().COMM_WORLD if self.comm is None else self.comm
+        comm = self._ranks
         if comm.Get_size() == 1:
             return None
         talk, number = self._talk(comm)
@@ -203,6 +203,11 @@ class MPI(Joint):
             self._meet(call)
             self._agree(call, {"call": what, **agreement.versions()}, None)
         return call
+
+    @property
+    def _ranks(self) -> Any:
+        """The communicator of all ranks that are meant."""
+        return library().COMM_WORLD if self.comm is None else self.comm
 
     def _talk(self, comm: Any) -> tuple[Talk, int]:
         """A rank's talk with the others of a communicator, and the number of the next call."""

@@ -24,14 +24,14 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from hogshare.kernels import layout, mailbox
 from hogshare.kernels.mailbox import Mailbox, slot_of
-from hogshare.simulation.links import Link, Network, Traffic
+from hogshare.simulation.links import Line, Link, Network, Traffic
 
 HEAD = slice(layout.H_NUMBER, layout.H_ROUND + 1)  # words of a slot's head that are sent
 UNDER_WAY = HEAD.stop  # the word after them: seconds for which a link still has the message
@@ -62,42 +62,6 @@ class EdgeTraffic(Traffic):
             edges = found[kind].setdefault("edges", {})
             edges[f"{sender} to {to}"] = {"messages": messages, "bytes": n_bytes}
         return found
-
-
-class Line:
-    """One direction of a `Link` in real time: when what is sent now arrives.
-
-    A token bucket and a delay line in user space. What is sent departs when the line has let the
-    messages before it go, at the link's bandwidth, and arrives a latency later. The sender says
-    with the message for how many seconds it is still under way, and the receiver holds it for
-    those: seconds, not a moment, because two machines have two clocks. So the link is that much
-    slower than described as the real one beneath it takes.
-
-    Parameters
-    ----------
-    link : Link
-    clock : callable
-        Seconds, of a clock that only rises.
-
-    Examples
-    --------
-    >>> from hogshare.simulation import Link
-    >>> line = Line(Link(latency=0.5, bandwidth=100.0), clock=lambda: 0.0)
-    >>> line.send(100), line.send(100)
-    (1.5, 2.5)
-    """
-
-    def __init__(self, link: Link, clock: Callable[[], float] = time.monotonic) -> None:
-        self.link, self._clock = link, clock
-        self._free = 0.0  # when the last message has departed
-
-    def send(self, n_bytes: int) -> float:
-        """Seconds for which a message that is sent now is under way."""
-        if not self.link.delivers:
-            return float("inf")
-        now = self._clock()
-        self._free = max(now, self._free) + n_bytes / self.link.bandwidth
-        return self._free - now + self.link.latency
 
 
 class Wire:
