@@ -16,7 +16,7 @@ from hogshare import (
 from hogshare._version import __version__
 
 if TYPE_CHECKING:
-    from hogshare import datasets, problems, simulation, theory, topology
+    from hogshare import datasets, links, problems, simulation, theory, topology
     from hogshare.barriers import ASP, BSP, PBSP, PSSP, SSP, Fraction, Throttled
     from hogshare.engine.checkpoints import Checkpoint
     from hogshare.engine.stops import Stop
@@ -111,6 +111,7 @@ _PLACES = {
     "asysg_incon": "solvers",
     "datasets": "datasets",
     "gaia": "solvers",
+    "links": "links",
     "load": "saving",
     "problems": "problems",
     "prox_asaga": "solvers",
@@ -175,6 +176,7 @@ __all__ = [
     "asysg_incon",
     "datasets",
     "gaia",
+    "links",
     "load",
     "problems",
     "prox_asaga",

@@ -259,8 +259,8 @@ def save_barriers(result: dict[str, Any], path: str | Path) -> None:
 def save_centres(result: dict[str, Any], path: str | Path) -> None:
     """Draw what ``hogshare bench centres`` measured and write it to a file.
 
-    Three panels: objective against virtual seconds and against megabytes sent (first round, the
-    target as a line), and the seconds to the target.
+    Three panels: objective against seconds and against megabytes sent (first round, the target as
+    a line), and the seconds to the target.
     """
     figure, (by_second, by_byte, bars) = pyplot().subplots(
         1, 3, figsize=(13.0, 3.8), layout="constrained"
@@ -272,7 +272,8 @@ def save_centres(result: dict[str, Any], path: str | Path) -> None:
         sent = [1e-6 * run["bytes"] * blocks / run["blocks"] for blocks in trace["blocks"]]
         by_second.plot(trace["seconds"], trace["objective"], label=run["contestant"])
         by_byte.plot(sent, trace["objective"], label=run["contestant"])
-    for ax, unit in ((by_second, "virtual seconds"), (by_byte, "MB between centres")):
+    seconds = f"{'virtual ' * (result['settings']['runtime'] == 'simulator')}seconds"
+    for ax, unit in ((by_second, seconds), (by_byte, "MB between centres")):
         ax.axhline(result["target"], color="black", linewidth=0.8, linestyle=":")
         ax.set_xlabel(unit)
         ax.set_ylabel("objective")
@@ -281,7 +282,7 @@ def save_centres(result: dict[str, Any], path: str | Path) -> None:
     by_second.legend()
     names = [row["contestant"] for row in result["table"]]
     bars.barh(names[::-1], [row["seconds"] or 0.0 for row in result["table"]][::-1])
-    bars.set_xlabel("virtual seconds to the target")
+    bars.set_xlabel(f"{seconds} to the target")
     figure.suptitle(f"{result['settings']['centres']} centres, {result['settings']['data']}")
     _save(figure, path)
 

@@ -317,8 +317,12 @@ def check_mirrors_in_step_have_the_bits_of_the_clock():
     ours = solve(PROBLEM, runtime=ALL, **run)
     clock = solve(PROBLEM, runtime="simulator", n_workers=SIZE, **run)
     assert same_bits(ours, clock) and on_all(ours.to_json())
+    far = Mirrors(SIZE, threshold=0.1, every=10, links="10x:5ms")
+    late = solve(PROBLEM, runtime=ALL, **{**run, "plane": far})
+    assert same_bits(late, clock)
     if SIZE > 1:
         assert ours.exchanges.n_centres == SIZE and 0.0 < ours.exchanges.significant_share < 1.0
+        assert late.run_seconds >= 5e-3 * (late.exchanges.clocks.min() - 1)
 
 
 def check_a_communicator_of_ones_own():

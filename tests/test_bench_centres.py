@@ -5,9 +5,10 @@ import json
 import numpy as np
 import pytest
 
+from hogshare import links
 from hogshare.cli import centres
 from hogshare.cli.main import main
-from hogshare.simulation import Link, regions
+from hogshare.links import Link
 
 SMALL = "bench centres --data zipf-small --epochs 1 --rounds 1 --every 100"
 
@@ -53,17 +54,40 @@ def test_ratios_are_to_bsp_and_to_the_first_links():
 
 def test_the_command(tmp_path, capsys):
     pytest.importorskip("matplotlib")
-    told, drawn, links = (tmp_path / name for name in ("c.json", "c.png", "links.json"))
+    told, drawn, slow_ones = (tmp_path / name for name in ("c.json", "c.png", "links.json"))
     slow = {"latency": np.full((3, 3), 0.01).tolist(), "bandwidth": np.full((3, 3), 1e6).tolist()}
-    links.write_text(json.dumps(slow), encoding="utf-8")
-    code = main(f"{SMALL} --block-ms 1 --links lan {links} --json {told} --plot {drawn}".split())
+    slow_ones.write_text(json.dumps(slow), encoding="utf-8")
+    code = main(
+        f"{SMALL} --block-ms 1 --links lan {slow_ones} --json {told} --plot {drawn}".split()
+    )
     assert code == 0, capsys.readouterr().err
     found = json.loads(told.read_text(encoding="utf-8"))
     assert [row["method"] for row in found["table"]] == ["bsp", "gaia"] * 2
     took = {run["links"]: run["seconds"] for run in found["runs"]}
-    assert took[str(links)] > 1.5 * took["lan"]
+    assert took[str(slow_ones)] > 1.5 * took["lan"]
     assert drawn.stat().st_size > 10_000
     assert "3 centres of 3 workers" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("problem", "rows", "every"),
+    [("network:20-10-3", 120, 20), ("factorisation", 20000, 500), ("topics", 60, 20)],
+)
+def test_other_problems_on_a_virtual_clock(problem, rows, every, tmp_path):
+    told = tmp_path / "c.json"
+    command = f"bench centres --problem {problem} --rows {rows} --links lan --epochs 1 --rounds 1"
+    assert main([*command.split(), "--every", str(every), "--json", str(told)]) == 0
+    found = json.loads(told.read_text(encoding="utf-8"))
+    assert all(0.0 < run["significant_share"] <= 1.0 for run in found["runs"])
+    assert found["settings"]["problem"] == problem
+
+
+def test_links_between_threads(tmp_path):
+    told = tmp_path / "c.json"
+    command = f"{SMALL} --runtime threads --methods bsp --block-ms 1 --links 1x:0ms 1x:40ms"
+    assert main([*command.split(), "--json", str(told)]) == 0
+    took = [run["seconds"] for run in json.loads(told.read_text(encoding="utf-8"))["runs"]]
+    assert took[1] > took[0] + 0.04 * 10  # of many clocks, each of which is waited for
 
 
 @pytest.mark.parametrize(
@@ -74,6 +98,8 @@ def test_the_command(tmp_path, capsys):
         ("--links moon", "no such file, and none of lan, wan"),
         ("--links {file}", "is of 2 centres, and there are 3"),
         ("--links {bad}", "two matrices"),
+        ("--links 3x:", "as in 15x:100ms"),
+        ("--batch 3", "not for --problem linear"),
         ("--clock-difference -1", "whole number of at least 0"),
     ],
 )
@@ -91,27 +117,24 @@ def test_bad_options_are_told_before_anything_runs(options, told, tmp_path, caps
 
 
 def test_presets_are_as_far_apart_as_they_say():
-    slow = regions.preset("regions", 11)
-    ratios = [regions.LAN.bandwidth / slow[0][j].bandwidth for j in range(1, 11)]
+    slow = links.preset("regions", 11)
+    ratios = [links.LAN.bandwidth / slow[0][j].bandwidth for j in range(1, 11)]
     assert max(ratios) == pytest.approx(60.0) and min(ratios) == pytest.approx(6.84)
     mean = np.mean([slow[0][j].bandwidth for j in range(1, 11)])
-    assert regions.LAN.bandwidth / mean == pytest.approx(15.0, rel=0.05)
+    assert links.LAN.bandwidth / mean == pytest.approx(15.0, rel=0.05)
     latencies = {slow[0][j].latency for j in range(1, 11)}
     assert (min(latencies), max(latencies)) == (0.01, 0.3)
-    assert regions.preset("wan", 3)[0][1].bandwidth == regions.LAN.bandwidth / 15.0
+    assert links.preset("wan", 3)[0][1].bandwidth == links.LAN.bandwidth / 15.0
     with pytest.raises(ValueError, match=r"links are one of lan.*Did you mean 'wan'"):
-        regions.preset("wam", 3)
+        links.preset("wam", 3)
 
 
-def test_a_network_has_the_links_of_first_workers():
-    links = regions.matrix([[0, 1], [2, 0]], [[1, 10], [20, 1]])
-    network = regions.network(links, [0, 0, 1, 1])
-    assert network.between(0, 2) == Link(1.0, 10.0) and network.between(2, 0) == Link(2.0, 20.0)
-    with pytest.raises(ValueError, match="links are of 2 centres, and the run has 3"):
-        regions.network(links, [0, 1, 2])
+def test_a_matrix_of_links_is_looked_at():
+    found = links.matrix([[0, 1], [2, 0]], [[1, 10], [20, 1]])
+    assert found[0][1] == Link(1.0, 10.0) and found[1][0] == Link(2.0, 20.0)
     with pytest.raises(ValueError, match="square matrices"):
-        regions.matrix([[0, 1]], [[0, 1]])
+        links.matrix([[0, 1]], [[0, 1]])
     with pytest.raises(ValueError, match="at least 0"):
-        regions.matrix([[0, 1], [1, 0]], [[0, -1], [1, 0]])
+        links.matrix([[0, 1], [1, 0]], [[0, -1], [1, 0]])
     with pytest.raises(ValueError, match="matrix of numbers"):
-        regions.matrix("x", [[0, 1], [1, 0]])
+        links.matrix("x", [[0, 1], [1, 0]])

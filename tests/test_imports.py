@@ -32,6 +32,7 @@ LEVELS = {
     "sniffing": 2,
     "csvtext": 3,
     "ranges": 0,
+    "links": 1,
     "topology": 1,
     "tables": 0,
     "documents": 1,

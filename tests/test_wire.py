@@ -4,8 +4,8 @@ import pytest
 import ranks
 from ranks import HERE, needs_mpi
 
+from hogshare.links import Link
 from hogshare.runtimes.mpi.wire import EdgeTraffic, Line
-from hogshare.simulation.links import Link
 
 CASES = {
     2: {"kept": ["wire queue=1", "wire queue=3", "link"]},

@@ -21,9 +21,10 @@ from test_mailbox import (
 )
 
 from hogshare.kernels import layout
+from hogshare.links import Link
 from hogshare.runtimes.mpi.wire import Incoming, Line, Wire
 from hogshare.shm.mailbox import mailbox_of, shapes
-from hogshare.simulation.links import Link, Network
+from hogshare.simulation import Network
 
 SECONDS = 30.0  # of a case, after which it counts as broken
 COMM = MPI.COMM_WORLD

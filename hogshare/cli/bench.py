@@ -409,7 +409,14 @@ def add_reduces_options(parser: Any) -> None:
 
 def add_centres_options(parser: Any) -> None:
     """Add the options of ``centres``."""
-    add_rows_options(parser, "zipf-small")
+    experiments.add_options(parser)
+    options.add_loss_options(parser, "log_loss", "log_loss")
+    parser.add_argument(
+        "--batch",
+        type=options.positive_int,
+        metavar="ROWS",
+        help="of a gradient, where the problem is not linear (default: by the problem)",
+    )
     parser.add_argument(
         "--methods",
         nargs="+",
@@ -423,8 +430,15 @@ def add_centres_options(parser: Any) -> None:
         nargs="+",
         metavar="LINKS",
         default=["lan", "wan", "slowest"],
-        help="lan; wan and slowest: 15 and 60 times slower; regions: as on a globe; or a JSON file "
-        "with matrices of latency and bandwidth (default: lan wan slowest)",
+        help="lan; wan and slowest: 15 and 60 times slower; regions: as on a globe; such as "
+        "15x:100ms; or a JSON file with matrices of latency and bandwidth (default: lan wan "
+        "slowest)",
+    )
+    parser.add_argument(
+        "--runtime",
+        choices=("simulator", "threads", "processes"),
+        default="simulator",
+        help="a virtual clock, or links emulated between workers (default: %(default)s)",
     )
     parser.add_argument(
         "--centres", type=options.positive_int, default=3, help="(default: %(default)s)"
@@ -467,7 +481,7 @@ def add_centres_options(parser: Any) -> None:
         type=options.positive,
         default=20.0,
         metavar="MS",
-        help="virtual milliseconds of a block (default: %(default)g)",
+        help="of a block: virtual ones, or slept besides (default: %(default)g)",
     )
     add_trial_options(parser, epochs=5, points=16, step=f"a tenth of {STEP}")
 
@@ -696,7 +710,7 @@ def run_centres(args: Any) -> int:
     """Measure, print, and store what was asked for."""
     from hogshare import figures
     from hogshare.cli import centres
-    from hogshare.simulation import regions
+    from hogshare.links import regions
 
     if args.centres < 2:
         raise options.WrongCommandLine("--centres 1: a centre alone sends nothing")
@@ -705,21 +719,41 @@ def run_centres(args: Any) -> int:
             f"--workers {args.workers} is less than --centres {args.centres}: each needs one"
         )
     for name in args.links:
-        if name not in regions.PRESETS:
+        if not regions.is_preset(name):
             if not Path(name).is_file():
                 raise options.WrongCommandLine(
-                    f"--links {name}: no such file, and none of {', '.join(regions.PRESETS)}"
+                    f"--links {name}: no such file, and none of {', '.join(regions.PRESETS)}, "
+                    "or as in 15x:100ms"
                 )
             n = len(regions.read(name))
             if n != args.centres:
                 raise options.WrongCommandLine(
                     f"--links {name} is of {n} centres, and there are {args.centres}"
                 )
+    experiments.check(args, of_linear(args))
+    if args.problem == experiments.LINEAR and args.batch:
+        raise options.WrongCommandLine("--batch is not for --problem linear: see --every")
     check_files(args)
-    X, y = rows_of(args)
+    problem = centred_problem_of(args)
     settings = {name: value for name, value in vars(args).items() if name in centres.SETTINGS}
-    outputs.store(args, centres.measure(X, y, settings), centres.show, figures.save_centres)
+    outputs.store(args, centres.measure(problem, settings), centres.show, figures.save_centres)
     return 0
+
+
+def centred_problem_of(args: Any) -> Any:
+    """The problem that centres train; settles batch and step."""
+    from hogshare.cli import centres, trials
+
+    if args.problem == experiments.LINEAR:
+        X, y = rows_of(args)
+        args.step = args.step or centres.STEP * trials.default_step(X)
+        return trials.problem_of(X, y, vars(args))
+    family, data = experiments.data_of(args)
+    problem = family.state(data)
+    args.batch = args.batch or family.batch("sgd")
+    if args.step is None:
+        args.step = centres.default_step(problem, family.step(problem), args.centres)
+    return problem
 
 
 def run_tasks(args: Any) -> int:
@@ -739,15 +773,18 @@ def run_tasks(args: Any) -> int:
     return 0
 
 
-def check_algorithm(args: Any) -> None:
-    """Refuse options of one algorithm, problem or runtime with another."""
-    linear = {
+def of_linear(args: Any) -> dict[str, bool]:
+    """Options that are for linear problems, and whether they are given."""
+    return {
         "--loss": args.loss != "log_loss",
         "--penalty": args.penalty != "l2",
         "--alpha": args.alpha != ALPHA,
-        "--coordinate": args.coordinate is not None,
     }
-    experiments.check(args, linear)
+
+
+def check_algorithm(args: Any) -> None:
+    """Refuse options of one algorithm, problem or runtime with another."""
+    experiments.check(args, {**of_linear(args), "--coordinate": args.coordinate is not None})
     elsewhere = {
         "--exchange": (args.exchange != "auto", ("sgd",)),
         "--adds atomic": (args.adds != "plain", ("sgd", "incon")),

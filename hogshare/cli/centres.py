@@ -18,11 +18,10 @@ from typing import Any
 
 from hogshare.cli import console
 from hogshare.cli.trials import (
-    default_step,
     default_target,
+    has_own_steps,
     median,
     name_of,
-    problem_of,
     race_of,
     tell_of_targets,
     trace_of,
@@ -30,11 +29,24 @@ from hogshare.cli.trials import (
 from hogshare.report import Report
 
 SETTINGS = (
-    *("data", "loss", "penalty", "alpha", "l1_ratio", "dtype", "methods", "links", "centres"),
-    *("workers", "threshold", "soft", "clock_difference", "delay", "every", "block_ms", "step"),
+    *("problem", "data", "loss", "penalty", "alpha", "l1_ratio", "dtype", "batch"),
+    *(
+        "methods",
+        "links",
+        "centres",
+        "runtime",
+        "workers",
+        "threshold",
+        "soft",
+        "clock_difference",
+        "delay",
+        "every",
+        "block_ms",
+        "step",
+    ),
     *("epochs", "target", "rounds", "points", "seed"),
 )
-STEP = 0.1  # of the default of one model: changes of all centres are summed, and come late
+STEP = 0.1  # of a linear problem, of one model's: changes of all centres are summed, and come late
 JITTER = 0.2  # sigma of a block's log-normal time
 
 
@@ -43,13 +55,21 @@ def contestants(settings: dict[str, Any]) -> list[tuple[str, str]]:
     return [(method, link) for link in settings["links"] for method in settings["methods"]]
 
 
-def measure(X: Any, y: Any, settings: dict[str, Any]) -> dict[str, Any]:
-    """Run every contestant in every round, on a virtual clock.
+def default_step(problem: Any, step: float | None, n_centres: int) -> float | None:
+    """Return the step in centres, of one for a single model.
+
+    Mean gradients of all centres are summed: each takes a share. One of single rows mostly meets
+    nobody else's.
+    """
+    return None if step is None else step / n_centres if problem.by_mean else step
+
+
+def measure(problem: Any, settings: dict[str, Any]) -> dict[str, Any]:
+    """Run every contestant in every round.
 
     Parameters
     ----------
-    X, y : array-like
-        Rows and labels.
+    problem : Problem
     settings : dict
         The values of `SETTINGS`; a target of None is found from the runs themselves.
 
@@ -58,8 +78,6 @@ def measure(X: Any, y: Any, settings: dict[str, Any]) -> dict[str, Any]:
     dict
         See the head of this file.
     """
-    problem = problem_of(X, y, settings)
-    settings = {**settings, "step": settings["step"] or STEP * default_step(X)}
     racing, briefly = contestants(settings), {"epochs": 1}
     result = race_of("centres", problem, settings, racing, briefly, run_once, facts)
     if settings["target"] is None:
@@ -72,16 +90,22 @@ def run_once(
     problem: Any, settings: dict[str, Any], contestant: tuple[str, str], seed: int
 ) -> Report:
     """Solve once on centres."""
-    from hogshare import Simulator, StepSize, gaia
+    from hogshare import SGD, Simulator, StepSize, gaia, stragglers
     from hogshare.clockwork.blocktimes import LogNormal
-    from hogshare.planes.mirrors.groups import groups_of
-    from hogshare.simulation import regions
+    from hogshare.problems.protocol import has_rows
 
     method, name = contestant
     n, workers = settings["centres"], settings["workers"] or settings["centres"]
-    links = regions.preset(name, n) if name in regions.PRESETS else regions.read(name)
-    network = regions.network(links, groups_of(n, workers).tolist())
-    law = LogNormal(mean=1e-3 * settings["block_ms"], sigma=JITTER)
+    seconds, step = 1e-3 * settings["block_ms"], settings["step"]
+    where: dict[str, Any] = {"runtime": settings["runtime"]}
+    if settings["runtime"] == "simulator":
+        where["runtime"] = Simulator(block_time=LogNormal(mean=seconds, sigma=JITTER))
+    else:
+        where["stragglers"] = stragglers.LogNormal(JITTER, base=seconds, seed=seed)
+    if has_own_steps(problem):
+        where["block"] = settings["every"] or settings["batch"]
+    elif not has_rows(problem):
+        where["rule"] = SGD(batch=settings["batch"])
     sends: dict[str, Any] = {"threshold": 0.0, "clock_difference": 0}
     if method == "gaia":
         sends = {name: settings[name] for name in ("threshold", "soft", "clock_difference")}
@@ -91,11 +115,12 @@ def run_once(
         n_workers=workers,
         every=settings["every"] or "auto",
         delay=settings["delay"],
-        runtime=Simulator(block_time=law, network=network),
-        step=StepSize("constant", eta0=settings["step"]),
+        links=name,
+        step=None if step is None else StepSize("constant", eta0=step),
         epochs=settings["epochs"],
         trace=settings["points"],
         seed=seed,
+        **where,
         **sends,
     )
 
@@ -156,25 +181,30 @@ def tabulate(result: dict[str, Any]) -> list[dict[str, Any]]:
     return table
 
 
+def _clock(settings: dict[str, Any]) -> str:
+    return "virtual " if settings["runtime"] == "simulator" else ""
+
+
 def _ratio(one: float | None, other: float | None) -> float | None:
     return one / other if one and other else None
 
 
 def show(result: dict[str, Any]) -> None:
     """Print the table, and below it what it is about."""
-    header = ["method, links", "virtual s", "times bsp", "times the first links", "MB"]
+    settings = result["settings"]
+    header = ["method, links", f"{_clock(settings)}s", "times bsp", "times the first links", "MB"]
     header += ["significant", "barriers, blocked reads", "s waited for clocks"]
     console.show_table(
         header,
         [line_of(row) for row in result["table"]],
         title=f"to objective {result['target']:.6g}",
     )
-    settings = result["settings"]
     workers = settings["workers"] or settings["centres"]
+    what = settings["loss"] if settings["problem"] == "linear" else settings["problem"]
     console.say(
         f"{settings['centres']} centres of {workers} workers, blocks of "
         f"{settings['block_ms']:g} ms; threshold {settings['threshold']:g}; {settings['data']}, "
-        f"{settings['loss']}; medians of {settings['rounds']} rounds on a virtual clock"
+        f"{what}; medians of {settings['rounds']} rounds, {settings['runtime']}"
     )
     tell_of_targets(result["table"])
 

@@ -27,6 +27,7 @@ from typing import Any
 from hogshare.cli import console
 from hogshare.cli.trials import (
     LAST_PART,
+    has_own_steps,
     in_turn,
     median,
     result_of,
@@ -165,13 +166,6 @@ def _solved(
     elif drawn is None and problem.has_rows:
         common["block"] = max(batch, problem.n_rows // (BLOCKS_PER_WORKER * count))
     return asysg_incon(problem, coordinate=drawn, adds=adds, **common)
-
-
-def has_own_steps(problem: Any) -> bool:
-    """Whether a problem says its steps itself, each of a block of rows."""
-    from hogshare.problems.protocol import by_gradient
-
-    return by_gradient(problem) and problem.has_steps
 
 
 def plane_of(settings: dict[str, Any]) -> Any:

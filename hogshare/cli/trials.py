@@ -36,6 +36,13 @@ def default_step(X: Any) -> float:
     return X.shape[0] / total if total > 0.0 else 1.0
 
 
+def has_own_steps(problem: Any) -> bool:
+    """Whether a problem says its steps itself, each of a block of rows."""
+    from hogshare.problems.protocol import by_gradient
+
+    return by_gradient(problem) and problem.has_steps
+
+
 def default_target(runs: list[dict[str, Any]]) -> float:
     """Return what every run comes down to that ends better than it began.
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from hogshare.engine.delayed import Delayed
 from hogshare.engine.view import SessionView
 from hogshare.kernels import layout
 from hogshare.kernels.shares import span_of
@@ -49,7 +50,9 @@ class Homes:
         self.session = session
         self.plane = plane
         self._ends = edges_of(plane, session.settings.n_workers)
-        self.carry_by(AT_ONCE)
+        self.links = plane.edge_links(session.settings.n_workers)
+        self._delayed = self.links and Delayed(self.links, session.vector.w.dtype.itemsize)
+        self.carry_by(self._delayed or AT_ONCE)
         self.arrays = own_arrays(session.arrays)
         self.name = type(plane).__name__
 
@@ -79,6 +82,8 @@ class Homes:
         local[:, layout.L_SCALE] = 1.0
         local[:, layout.L_INTERCEPT] = session.vector.intercept
         self.plane.begin(self.arrays, Home(session, self, 0).read())
+        if self._delayed:
+            self._delayed.begin(session.mail.box)
 
     def model(self) -> tuple[np.ndarray, np.ndarray]:
         """Vector and intercepts of the model that the homes make.

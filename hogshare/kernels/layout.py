@@ -151,6 +151,8 @@ N_LOCAL_FIELDS = 20
 
 # mail_counters : int64[n_edges, N_COUNTERS], see `mailbox`
 M_POSTED = 0 * WORD  # messages that the writer has sent
+M_BEGAN = 0 * WORD + 1  # where links are emulated: when the run began, in nanoseconds
+M_FREE = 0 * WORD + 2  # and when the writer's last message has departed
 M_ARRIVED = 1 * WORD  # of which so many stand where they are read
 M_TAKEN = 2 * WORD  # of which the reader has done with so many
 N_COUNTERS = 3 * WORD
@@ -164,6 +166,7 @@ H_TICKET = 4  # of the block
 H_PULLED = 5  # to a master: messages of others in what it was computed from
 H_ROUND = 6  # of the writer's, on planes with rounds of their own; written before the values
 H_FOOTER = 7  # the same, written after them
+H_DUE = 8  # where links are emulated: nanoseconds before which the reader does not see it
 
 # recording : int64[n_events, N_EVENT], in the order in which it happened, see `replay`
 E_WORKER = 0  # or NO_WORKER: the master applied the rest of a sum

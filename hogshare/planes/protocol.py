@@ -21,6 +21,7 @@ import numpy as np
 from hogshare.kernels import epochs
 
 if TYPE_CHECKING:
+    from hogshare.links.link import Link
     from hogshare.shm.mailbox import Message
     from hogshare.shm.table import ProgressTable
 
@@ -255,6 +256,14 @@ class Plane:
         it. By default nobody does.
         """
         return []
+
+    def edge_links(self, n_workers: int) -> list[Link] | None:
+        """Links that the edges stand for, in their order: what is sent is as long under way.
+
+        In real time by a delay (`hogshare.engine.delayed`), and of a `Simulator` in place of
+        its network's. None: nothing is delayed.
+        """
+        return None
 
 
 def edges_of(plane: Plane, n_workers: int) -> list[tuple[int, int]]:

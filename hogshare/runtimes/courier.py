@@ -13,12 +13,13 @@ import numpy as np
 from hogshare.engine.homes import Homes
 from hogshare.kernels import board, layout, mailbox
 from hogshare.kernels.mailbox import Mailbox, slot_of
-from hogshare.shm.mailbox import AT_ONCE, HEADER_BYTES, PLACE_BYTES
-from hogshare.simulation.links import Line, Network, Traffic
+from hogshare.links.link import Line
+from hogshare.shm.mailbox import AT_ONCE, message_bytes
+from hogshare.simulation.network import Network, Traffic
 
 
 class Courier:
-    """A transport (`hogshare.shm.mailbox.Transport`) by the links of a network.
+    """A transport (`hogshare.shm.mailbox.Transport`) by the links of a network, or of the plane.
 
     Messages of an edge arrive in the order in which they were sent: one departs when those before
     it have, at the link's bandwidth, and arrives a latency later.
@@ -47,6 +48,7 @@ class Courier:
         self._traffic, self._now, self._push = traffic, now, push
         self._ends = list(homes.edges)
         self._lines = [Line(network.link, now) for _ in self._ends]
+        self._of_plane = homes.links
         self._last = [0.0] * len(self._ends)  # when an edge's last message arrives
         # of edges that are boards: what is under way
         self._shown: list[deque[tuple[int, np.ndarray, np.ndarray]]] = [deque() for _ in self._ends]
@@ -72,10 +74,11 @@ class Courier:
 
     def _is_there(self, edge: int, count: int, dense: int) -> bool:
         """Send it on its way; whether it has arrived."""
-        n_bytes = (count + dense) * self._value_bytes + count * PLACE_BYTES + HEADER_BYTES
+        n_bytes = message_bytes(count, dense, self._value_bytes)
         self._traffic.add("mail", n_bytes)
         now, line = self._now(), self._lines[edge]
-        line.link = self._network.between(*self.ends(edge))
+        of_plane = self._of_plane
+        line.link = of_plane[edge] if of_plane else self._network.between(*self.ends(edge))
         self._last[edge] = max(now + line.send(n_bytes), self._last[edge])
         if self._last[edge] <= now:
             return True

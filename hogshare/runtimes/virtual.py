@@ -23,6 +23,7 @@ from hogshare.engine.checks import AtRest
 from hogshare.engine.loop import STUCK_NS, Compute, Hold, Rest, Sleep, Wait, Wish, loop_of
 from hogshare.engine.session import Session
 from hogshare.kernels import barriers, epochs, layout, repair
+from hogshare.links.link import Link
 from hogshare.planes import Plane
 from hogshare.runtimes.clerk import Clerk
 from hogshare.runtimes.courier import Courier
@@ -30,7 +31,7 @@ from hogshare.runtimes.hooks import EpochHook, OnEpoch
 from hogshare.runtimes.monitor import Monitor
 from hogshare.runtimes.parking import Parking
 from hogshare.runtimes.protocol import Outcome, Runtime
-from hogshare.simulation.links import CONTROL_BYTES, Link, Traffic, message_bytes
+from hogshare.simulation.network import CONTROL_BYTES, Traffic, message_bytes
 from hogshare.simulation.simulator import SimulationError, Simulator
 
 # kinds of events, in the order in which they count at one time

@@ -13,6 +13,7 @@ frees: the owner of the arrays; a `Message` is a view of its slot, and good unti
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
@@ -31,6 +32,11 @@ PREFIX = "mail_"  # of the names of a mailbox's arrays among a run's
 def places_pay(count: int, n: int, value_bytes: int) -> bool:
     """Whether so many of n values are shorter with their places than all of them without."""
     return count * (value_bytes + PLACE_BYTES) < n * value_bytes
+
+
+def message_bytes(count: int, dense: int, value_bytes: int) -> int:
+    """Bytes of a message: values that each have a place, values without one, and its header."""
+    return (count + dense) * value_bytes + count * PLACE_BYTES + HEADER_BYTES
 
 
 class Message(NamedTuple):
@@ -197,7 +203,7 @@ class Edge:
     def poll(self) -> Message | None:
         """The oldest message that has not been taken, if one has arrived."""
         slot = mailbox.find_mail(self._box, self._index)
-        if slot == NO_SLOT:
+        if slot == NO_SLOT or self._is_early(slot):
             return None
         head = self._heads[slot]
         count, dense = head.item(layout.H_COUNT), head.item(layout.H_DENSE)
@@ -233,7 +239,22 @@ class Edge:
     @property
     def has_mail(self) -> bool:
         """Whether there is a message that has not been taken."""
-        return bool(mailbox.find_mail(self._box, self._index) != NO_SLOT)
+        slot = mailbox.find_mail(self._box, self._index)
+        return bool(slot != NO_SLOT and not self._is_early(slot))
+
+    def _is_early(self, slot: int) -> bool:
+        """Whether an emulated link still has a message."""
+        due = self._heads.item(slot, layout.H_DUE)
+        return due > 0 and due > time.perf_counter_ns()
+
+    @property
+    def due_in(self) -> float | None:
+        """Seconds for which an emulated link still has the next message; None: it has none."""
+        slot = mailbox.find_mail(self._box, self._index)
+        if slot == NO_SLOT or not self._is_early(slot):
+            return None
+        left = self._heads.item(slot, layout.H_DUE) - time.perf_counter_ns()
+        return max(0.0, 1e-9 * left)
 
     def take(self) -> None:
         """Acknowledge the message that `poll` has found: its slot is the writer's again.

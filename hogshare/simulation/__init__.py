@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from hogshare.clockwork.placement import Placement
     from hogshare.clockwork.progressing import Progress, progress, slow
     from hogshare.clockwork.tuning import Candidate, Tuned, tune
+    from hogshare.links.link import Link
     from hogshare.prediction.prediction import Prediction
-    from hogshare.simulation.links import MODEL, Link, Network
+    from hogshare.simulation.network import MODEL, Network
     from hogshare.simulation.simulator import SimulationError, Simulator
 
 _PLACES = {
@@ -44,12 +45,12 @@ _PLACES = {
     "Drawn": "clockwork.overlay",
     "Exponential": "clockwork.blocktimes",
     "Gamma": "clockwork.blocktimes",
-    "Link": "simulation.links",
+    "Link": "simulation.network",
     "LogNormal": "clockwork.blocktimes",
-    "MODEL": "simulation.links",
+    "MODEL": "simulation.network",
     "Measured": "clockwork.blocktimes",
     "Membership": "clockwork.membership",
-    "Network": "simulation.links",
+    "Network": "simulation.network",
     "Overlay": "clockwork.overlay",
     "Placement": "clockwork.placement",
     "Prediction": "prediction.prediction",

@@ -14,7 +14,7 @@ from hogshare.clockwork.churn import Churn
 from hogshare.clockwork.overlay import Overlay
 from hogshare.clockwork.placement import ASK_AND_ANSWER, Placement
 from hogshare.ranges import LONGEST, keep_whole, numbers, positive, seconds
-from hogshare.simulation.links import Network
+from hogshare.simulation.network import Network
 
 if TYPE_CHECKING:
     from hogshare.problems.model import Model

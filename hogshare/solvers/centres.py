@@ -53,7 +53,7 @@ def gaia(
         As of `solve`.
     **settings
         Further arguments of `Mirrors` (`every`, `significance`, `decay`, `soft`, `delay`, `queue`,
-        `graph`, `flush`, `rows`) and of `solve`.
+        `graph`, `links`, `flush`, `rows`) and of `solve`.
 
     Returns
     -------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hogshare.clockwork import blocktimes
 from hogshare.problems.protocol import Problem
-from hogshare.simulation.links import Network, message_bytes
+from hogshare.simulation.network import Network, message_bytes
 from hogshare.simulation.simulator import Simulator
 
 LAW = "lognormal:1,0.2"

@@ -42,6 +42,7 @@ NOTHING, FOLDING, FOLDED, RECEIVED, SENDING = range(5)  # of `journal`: what is 
 WHICH, NUMBER = 3, 24  # bits of the journal's word at which they begin: it is written at once
 KINDS_OF_ROUND = 2  # a message's round is the clock times so many, and BARRIER or not
 START_SECONDS = 5.0  # that the first to come wait for the others of their centre
+DUE_SLACK = 1e-4  # seconds after which what is due is surely seen
 SMALL = 0.01  # of a value: changes below are counted, as in section 3 of the paper
 EASIER = 0.1  # of the way from the hard threshold to the soft one, at a clock
 
@@ -159,9 +160,15 @@ class Centre:
 
     def _wait(self, holds: Callable[[], bool], why: int) -> Generator[Until, bool, None]:
         began = self.home.now()
-        yield Until(holds)
+        while not (yield Until(holds, self._next_due())):
+            pass  # an emulated link has delivered, or somebody else has what it has delivered
         self.arrays["waits"][self.me, why] += self.home.now() - began
         self.arrays["holds"][self.me, why] += 1
+
+    def _next_due(self) -> float | None:
+        """Seconds until an emulated link delivers what is on its way here; None: nothing is."""
+        due = [left for e in self.into if (left := self._box(e).due_in) is not None]
+        return min(due) + DUE_SLACK if due else None
 
     # -- what may be done twice
 
@@ -217,9 +224,13 @@ class Centre:
         box: Board = self.home.boxes[edge]
         return box
 
-    def _has_left(self, centre: int) -> bool:
-        """Whether nothing more comes of a centre: all its workers are done, dead or resting."""
-        return bool(self.home.table.gone[self.members[centre]].all())
+    def _is_silent(self, edge: int) -> bool:
+        """Whether nothing more comes along an edge.
+
+        All workers of its centre are done, dead or resting, and what they had sent is taken.
+        """
+        gone = self.home.table.gone[self.members[self.s.edges[edge][0]]]
+        return bool(gone.all()) and self._box(edge).under_way <= 0
 
     def _take_mail(self) -> None:
         """Take in what may be taken: by turns, a message of each edge in their order.
@@ -267,8 +278,8 @@ class Centre:
         """Whether an edge's next message is there, or is not waited for, or will not come."""
         if self.arrays["heard"][edge] >= now:
             return True
-        is_gone = self._has_left(self.s.edges[edge][0])  # first: its last message is found then
-        return self._box(edge).poll() is not None or is_gone
+        is_silent = self._is_silent(edge)  # first: its last message is found then
+        return self._box(edge).poll() is not None or is_silent
 
     def _receive(self, edge: int) -> None:
         """Let a message that stands in the shadow be in the mirror; done twice it is done once."""
@@ -413,7 +424,7 @@ class Centre:
     def _held_by(self) -> int | None:
         """What the worker has to wait for, if for anything."""
         arrays, s = self.arrays, self.s
-        present = [e for e in self.into if not self._has_left(s.edges[e][0])]
+        present = [e for e in self.into if not self._is_silent(e)]
         now = int(arrays["clock"][self.number])
         if any(now - arrays["heard"][e] > s.clock_difference for e in present):
             return FOR_CLOCK
@@ -428,7 +439,7 @@ class Centre:
     def _blocked(self) -> list[int]:
         """Edges along which values have been named that are still to come."""
         edges = [e for e in self.into if self.arrays["n_blocked"][e]]
-        return [e for e in edges if not self._has_left(self.s.edges[e][0])]
+        return [e for e in edges if not self._is_silent(e)]
 
     def _has_news(self) -> bool:
         """Whether another turn may come to something."""

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from hogshare import ranges, topology
+from hogshare.links import regions
+from hogshare.links.link import Link
 from hogshare.planes.mirrors import significance
 from hogshare.planes.mirrors.centre import MESSAGES, Centre, Settings
 from hogshare.planes.mirrors.exchanges import Exchanges
@@ -68,6 +70,12 @@ class Mirrors(Plane):
     graph : str, array, networkx graph or callable, default="all"
         Which centres send to which, as of `Replicas`. What a centre has taken in it does not pass
         on, so that others than "all" keep changes from who is no neighbour.
+    links : str, path or list of list of Link, default=None
+        How far centres are from each other: "lan", "wan", "slowest" or "regions"
+        (`hogshare.links.preset`), a JSON file (`hogshare.links.read`), or entry [i][j] from centre
+        i to centre j. Between workers of one machine they are emulated: what is sent is seen when a
+        link would have brought it. A `Simulator` has them in place of its network's. None: mail is
+        there at once, or as the simulator's network says.
     flush : bool, default=True
         Whether the model at the end has all residuals, so that all mirrors are one. False: it is
         the mean of the mirrors, and the report says how far they are apart.
@@ -109,6 +117,7 @@ class Mirrors(Plane):
     delay: float = 0.1
     queue: int = 3
     graph: Any = "all"
+    links: Any = None
     flush: bool = True
     rows: str = "share"
 
@@ -127,6 +136,8 @@ class Mirrors(Plane):
         ranges.not_negative(delay=self.delay)
         ranges.keep_whole(LEAST_QUEUE, self, "queue")
         ranges.flag(flush=self.flush)
+        if self.links is not None:
+            object.__setattr__(self, "links", regions.settled(self.links))
         if not isinstance(self.rows, str) or self.rows not in ("share", "claimed"):
             raise ValueError(f"rows must be 'share' or 'claimed'; got {self.rows!r}.")
 
@@ -188,6 +199,27 @@ class Mirrors(Plane):
         """Edges between centres, as ones between the first workers of both."""
         first = np.unique(groups_of(self.centres, n_workers), return_index=True)[1]
         return [(int(first[i]), int(first[j])) for i, j in self._edges_of_centres(n_workers)]
+
+    def edge_links(self, n_workers: int) -> list[Link] | None:
+        """The link of each edge between centres.
+
+        Raises
+        ------
+        ValueError
+            If they are of another number of centres, or one never delivers anything.
+        """
+        if self.links is None:
+            return None
+        edges = self._edges_of_centres(n_workers)
+        matrix = regions.between(self.links, self._n_centres(n_workers))
+        found = [matrix[i][j] for i, j in edges]
+        for (i, j), link in zip(edges, found, strict=True):
+            if not link.delivers:
+                raise ValueError(
+                    f"the link from centre {i} to centre {j} never delivers anything; leave the "
+                    "edge out of the graph."
+                )
+        return found
 
     # -- arrays
 

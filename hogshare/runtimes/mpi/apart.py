@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hogshare.links.link import Link
 from hogshare.runtimes.joint import Making
 from hogshare.runtimes.mpi.calls import Call
 from hogshare.runtimes.mpi.leader import REPORT
 from hogshare.runtimes.mpi.machine import Machine
 from hogshare.runtimes.mpi.machines import Machines
-from hogshare.simulation.links import Link, Network
+from hogshare.simulation.network import Network
 
 LABELS, REPORTED = "labels", "reported"
 

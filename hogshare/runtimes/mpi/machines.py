@@ -46,7 +46,7 @@ from hogshare.runtimes.mpi.words import most_words
 from hogshare.runtimes.news import Bell
 from hogshare.runtimes.protocol import Outcome, Runtime
 from hogshare.runtimes.threads import ThreadCrew
-from hogshare.simulation.links import Network
+from hogshare.simulation.network import Network
 
 ONE = "the ranks of one machine"
 

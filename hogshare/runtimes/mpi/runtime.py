@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from hogshare import ranges
+from hogshare.links.link import Link
 from hogshare.runtimes.choice import usable_workers
 from hogshare.runtimes.joint import Joint, Led, Making
 from hogshare.runtimes.mpi import agreement, leaving, machine
@@ -23,7 +24,6 @@ from hogshare.runtimes.mpi.leader import REPORT, Leader
 from hogshare.runtimes.mpi.lending import LendingLeader, borrowed
 from hogshare.runtimes.mpi.talk import Talk, opened
 from hogshare.runtimes.mpi.uniting import alike, united, whole
-from hogshare.simulation.links import Link
 
 ROWS = ("shard", "all")
 NOTHING_SAID: Mapping[str, str] = MappingProxyType({})

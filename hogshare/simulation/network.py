@@ -1,101 +1,20 @@
-"""What messages between workers and the model cost on a virtual clock: time, and bytes by kind."""
+"""Links of a run on a virtual clock, between workers and the model; messages and bytes by kind."""
 
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from hogshare.links.link import Link
 from hogshare.once import once
-from hogshare.ranges import LONGEST, is_number, is_worker
+from hogshare.ranges import is_number, is_worker
 from hogshare.shm.mailbox import HEADER_BYTES
 
 MODEL = -1  # the model's end of a link, beside workers from 0
 KINDS = ("model", "update", "control")
 CONTROL_BYTES = 16  # a worker and its clock
-
-
-@dataclass(frozen=True)
-class Link:
-    """One direction between two ends.
-
-    Parameters
-    ----------
-    latency : float, default=0.0
-        Virtual seconds that a message of no length takes. Infinity: nothing ever arrives.
-    bandwidth : float, default=inf
-        Bytes per virtual second. 0: nothing ever arrives.
-
-    Examples
-    --------
-    >>> from hogshare.simulation import Link
-    >>> Link(latency=0.5, bandwidth=1e6).seconds(250_000)
-    0.75
-    """
-
-    latency: float = 0.0
-    bandwidth: float = math.inf
-
-    def __post_init__(self) -> None:
-        for name in ("latency", "bandwidth"):
-            value = getattr(self, name)
-            if not is_number(value) or not value >= 0.0:
-                raise ValueError(f"{name} of a link must be a number, at least 0; got {value!r}.")
-        if LONGEST < self.latency < math.inf:
-            raise ValueError(
-                f"latency of a link must be at most {LONGEST:g} seconds, or infinite; got "
-                f"{self.latency!r}."
-            )
-
-    @property
-    def delivers(self) -> bool:
-        """Whether a message ever arrives."""
-        return self.latency < math.inf and self.bandwidth > 0.0
-
-    def seconds(self, n_bytes: float) -> float:
-        """How long a message is under way."""
-        if not self.delivers:
-            return math.inf
-        return self.latency + n_bytes / self.bandwidth
-
-
-class Line:
-    """One direction of a `Link` in use: when what is sent now arrives.
-
-    A token bucket and a delay line. What is sent departs when the line has let the messages before
-    it go, at the link's bandwidth, and arrives a latency later.
-
-    In real time the sender says with the message for how many seconds it is still under way, and
-    the receiver holds it for those: seconds, not a moment, because two machines have two clocks. So
-    the link is that much slower than described as the real one beneath it takes.
-
-    Parameters
-    ----------
-    link : Link
-    clock : callable
-        Seconds, of a clock that only rises.
-
-    Examples
-    --------
-    >>> from hogshare.simulation import Link
-    >>> line = Line(Link(latency=0.5, bandwidth=100.0), clock=lambda: 0.0)
-    >>> line.send(100), line.send(100)
-    (1.5, 2.5)
-    """
-
-    def __init__(self, link: Link, clock: Callable[[], float] = time.monotonic) -> None:
-        self.link, self._clock = link, clock
-        self._free = 0.0  # when the last message has departed
-
-    def send(self, n_bytes: int) -> float:
-        """Seconds for which a message that is sent now is under way."""
-        if not self.link.delivers:
-            return float("inf")
-        now = self._clock()
-        self._free = max(now, self._free) + n_bytes / self.link.bandwidth
-        return self._free - now + self.link.latency
 
 
 @dataclass(frozen=True)
@@ -122,10 +41,10 @@ class Network:
     >>> far = Link(latency=0.1, bandwidth=1e6)
     >>> network = Network(classes={"far": (far, range(8, 16))}, edges={(3, MODEL): far})
     >>> network.up(3) == network.down(9) == far, network.down(3)
-    (True, Link(latency=0.0, bandwidth=inf))
+    (True, Link(latency=0.0, bandwidth=inf, outages=()))
     """
 
-    link: Link = Link()
+    link: Link = field(default_factory=Link)
     classes: Mapping[str, tuple[Link, Iterable[int]]] = field(default_factory=dict)
     edges: Mapping[tuple[int, int], Link] = field(default_factory=dict)
     ceiling: float = math.inf

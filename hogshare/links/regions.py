@@ -1,4 +1,4 @@
-"""Links between data centres: presets, a matrix, a file; and the network of a run they make.
+"""Links between data centres: presets, a matrix, a file.
 
 The paper on Gaia measured eleven regions of a cloud: between them bandwidth is 15 times less than
 inside one in the mean, and 60 times between the two that are worst off (Hsieh et al. 2017, section
@@ -9,13 +9,14 @@ ours.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hogshare.simulation.links import Link, Network
+from hogshare.links.link import Link
 from hogshare.words import nearest
 
 LAN = Link(latency=5e-4, bandwidth=125e6)  # 1 Gbit/s
@@ -24,6 +25,7 @@ NEAREST = 6.84  # of neighbours on the circle, by which eleven are 15 in the mea
 SHORTEST, LONGEST = 0.01, 0.3  # seconds
 FAR = 0.05  # seconds of "wan" and "slowest"
 PRESETS = ("lan", "wan", "slowest", "regions")
+SLOWER = re.compile(r"(?P<times>\d+(\.\d+)?)x:(?P<ms>\d+(\.\d+)?)ms")
 
 Links = list[list[Link]]
 
@@ -33,9 +35,9 @@ def preset(name: str, n_centres: int) -> Links:
 
     Parameters
     ----------
-    name : {"lan", "wan", "slowest", "regions"}
-        All as inside of one; all 15 times slower; all 60 times; or as far apart as on a circle, 7
-        to 60 times slower.
+    name : {"lan", "wan", "slowest", "regions"} or str
+        All as inside of one; all 15 times slower, with 50 ms; all 60 times; or as far apart as on a
+        circle, 7 to 60 times slower. Or so many times slower with so much latency: "15x:100ms".
     n_centres : int
 
     Returns
@@ -50,21 +52,13 @@ def preset(name: str, n_centres: int) -> Links:
 
     Examples
     --------
-    >>> from hogshare.simulation import regions
-    >>> links = regions.preset("regions", 11)
-    >>> round(regions.LAN.bandwidth / links[0][5].bandwidth), links[0][5].latency
+    >>> from hogshare import links
+    >>> farthest = links.preset("regions", 11)[0][5]
+    >>> round(links.LAN.bandwidth / farthest.bandwidth), farthest.latency
     (60, 0.3)
     """
-    if name not in PRESETS:
-        raise ValueError(
-            f"links are one of {', '.join(PRESETS)}, or a file; got {name!r}."
-            f"{nearest(name, PRESETS)}"
-        )
-    factor = {"lan": 1.0, "wan": MEAN, "slowest": WORST}.get(name)
-    if factor is not None:
-        latency = LAN.latency if name == "lan" else FAR
-        link = Link(latency, LAN.bandwidth / factor)
-        return [[link] * n_centres for _ in range(n_centres)]
+    if (alike := _alike(name)) is not None:
+        return [[alike] * n_centres for _ in range(n_centres)]
     half = max(1, n_centres // 2)
 
     def between(i: int, j: int) -> Link:
@@ -74,6 +68,33 @@ def preset(name: str, n_centres: int) -> Links:
         return Link(latency, LAN.bandwidth / (NEAREST * (WORST / NEAREST) ** far))
 
     return [[between(i, j) for j in range(n_centres)] for i in range(n_centres)]
+
+
+def _alike(name: str) -> Link | None:
+    """The link of a name that stands for one between all centres; None: "regions".
+
+    Raises
+    ------
+    ValueError
+        If it stands for none.
+    """
+    if name == "lan":
+        return LAN
+    if (factor := {"wan": MEAN, "slowest": WORST}.get(name)) is not None:
+        return Link(FAR, LAN.bandwidth / factor)
+    if (said := SLOWER.fullmatch(name)) is not None and float(said["times"]) > 0.0:
+        return Link(1e-3 * float(said["ms"]), LAN.bandwidth / float(said["times"]))
+    if name == "regions":
+        return None
+    raise ValueError(
+        f"links are one of {', '.join(PRESETS)}, so many times slower than the LAN with so much "
+        f"latency, as in 15x:100ms, or a file; got {name!r}.{nearest(name, PRESETS)}"
+    )
+
+
+def is_preset(name: str) -> bool:
+    """Whether links have that name, and are no file."""
+    return name in PRESETS or SLOWER.fullmatch(name) is not None
 
 
 def matrix(latency: Any, bandwidth: Any) -> Links:
@@ -135,28 +156,40 @@ def read(path: str | Path) -> Links:
     return matrix(told["latency"], told["bandwidth"])
 
 
-def network(links: Sequence[Sequence[Link]], groups: Sequence[int]) -> Network:
-    """The network of a run whose workers are in centres.
-
-    Parameters
-    ----------
-    links : list of list of Link
-        Entry [i][j] from centre i to centre j.
-    groups : sequence of int
-        The centre of each worker. Between two centres it is their first workers whose link counts:
-        along it go the messages of `Mirrors`.
+def between(links: str | Links, n_centres: int) -> Links:
+    """Links between so many centres, of what is settled.
 
     Raises
     ------
     ValueError
-        If links are of another number of centres.
+        If they are of another number of centres.
     """
-    first = np.unique(groups, return_index=True)[1].tolist()
-    n = len(first)
-    if len(links) != n or any(len(row) != n for row in links):
+    found = preset(links, n_centres) if isinstance(links, str) else links
+    if len(found) != n_centres:
         raise ValueError(
-            f"links are of {len(links)} centres, and the run has {n}: one row and one column for "
-            "each."
+            f"links are of {len(found)} centres, and the run has {n_centres}: one row and one "
+            "column for each."
         )
-    edges = {(first[i], first[j]): links[i][j] for i in range(n) for j in range(n) if i != j}
-    return Network(edges=edges)
+    return found
+
+
+def settled(links: Any) -> str | Links:
+    """A preset's name, or a matrix, which a file is read for; before centres are counted.
+
+    Raises
+    ------
+    OSError, ValueError, TypeError
+    """
+    if isinstance(links, str | Path):
+        name = str(links)
+        return (
+            preset(name, 1) and name if is_preset(name) or not Path(name).exists() else read(name)
+        )
+    rows = list(links) if isinstance(links, Sequence) else []
+    ok = all(isinstance(row, Sequence) and len(row) == len(rows) for row in rows)
+    if not rows or not ok or not all(isinstance(one, Link) for row in rows for one in row):
+        raise TypeError(
+            f"links are one of {', '.join(PRESETS)}, a file, or a list of a list of Link for each "
+            f"centre; got {links!r}."
+        )
+    return [list(row) for row in rows]

@@ -1,0 +1,132 @@
+"""A link: how long what is sent is under way; and one in use, on which messages stand in line."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from hogshare.ranges import LONGEST, is_number
+
+
+@dataclass(frozen=True)
+class Link:
+    """One direction between two ends.
+
+    Parameters
+    ----------
+    latency : float, default=0.0
+        Seconds, virtual ones of a `Simulator`, that a message of no length takes. Infinity: nothing
+        ever arrives.
+    bandwidth : float, default=inf
+        Bytes per second. 0: nothing ever arrives.
+    outages : sequence of (float, float), default=()
+        Begin and end, in seconds of the run, of times in which nothing departs. What is on its way
+        by then arrives; what is being sent goes on where it was.
+
+    Examples
+    --------
+    >>> from hogshare.links import Link
+    >>> Link(latency=0.5, bandwidth=1e6).seconds(250_000)
+    0.75
+    >>> Link(bandwidth=1e6, outages=[(2.0, 4.0)]).departs(1.75, 500_000)
+    4.25
+    """
+
+    latency: float = 0.0
+    bandwidth: float = math.inf
+    outages: Any = ()
+
+    def __post_init__(self) -> None:
+        for name in ("latency", "bandwidth"):
+            value = getattr(self, name)
+            if not is_number(value) or not value >= 0.0:
+                raise ValueError(f"{name} of a link must be a number, at least 0; got {value!r}.")
+        if LONGEST < self.latency < math.inf:
+            raise ValueError(
+                f"latency of a link must be at most {LONGEST:g} seconds, or infinite; got "
+                f"{self.latency!r}."
+            )
+        object.__setattr__(self, "outages", _in_order(self.outages))
+
+    @property
+    def delivers(self) -> bool:
+        """Whether a message ever arrives."""
+        return self.latency < math.inf and self.bandwidth > 0.0
+
+    def seconds(self, n_bytes: float) -> float:
+        """How long a message is under way."""
+        if not self.delivers:
+            return math.inf
+        return self.latency + n_bytes / self.bandwidth
+
+    def departs(self, at: float, n_bytes: float) -> float:
+        """When a message has departed that begins to at a moment of the run, in seconds."""
+        if not self.delivers:
+            return math.inf
+        end = at + n_bytes / self.bandwidth
+        for down, up in self.outages:
+            if up > at and down < end:
+                end += up - max(down, at)
+        return end
+
+
+def _in_order(outages: Any) -> tuple[tuple[float, float], ...]:
+    """Outages by their begin.
+
+    Raises
+    ------
+    ValueError
+        If they are anything but spans that do not overlap.
+    """
+    try:
+        spans = sorted((float(down), float(up)) for down, up in outages)
+    except (TypeError, ValueError):
+        spans = [(1.0, 0.0)]
+    moments = [moment for span in spans for moment in span]
+    if moments != sorted(moments) or not all(0.0 <= one < math.inf for one in moments):
+        raise ValueError(
+            "outages of a link must be pairs of seconds, begin and end, that do not overlap, such "
+            f"as [(2.0, 4.0)]; got {outages!r}."
+        )
+    return tuple(spans)
+
+
+class Line:
+    """One direction of a `Link` in use: when what is sent now arrives.
+
+    A token bucket and a delay line. What is sent departs when the line has let the messages before
+    it go, at the link's bandwidth, and arrives a latency later.
+
+    In real time the sender says with the message for how many seconds it is still under way, and
+    the receiver holds it for those: seconds, not a moment, because two machines have two clocks. So
+    the link is that much slower than described as the real one beneath it takes.
+
+    Parameters
+    ----------
+    link : Link
+    clock : callable
+        Seconds, of a clock that only rises. The link's seconds of the run are counted from here.
+
+    Examples
+    --------
+    >>> from hogshare.links import Line, Link
+    >>> line = Line(Link(latency=0.5, bandwidth=100.0), clock=lambda: 0.0)
+    >>> line.send(100), line.send(100)
+    (1.5, 2.5)
+    """
+
+    def __init__(self, link: Link, clock: Callable[[], float] = time.monotonic) -> None:
+        self.link, self._clock = link, clock
+        self._began = clock()
+        self._free = 0.0  # when the last message has departed, in seconds since then
+
+    def send(self, n_bytes: int) -> float:
+        """Seconds for which a message that is sent now is under way."""
+        if not self.link.delivers:
+            return float("inf")
+        now = self._clock() - self._began
+        self._free = self.link.departs(max(now, self._free), n_bytes)
+        return self._free - now + self.link.latency
