@@ -41,6 +41,7 @@ Y = np.where(X @ RNG.standard_normal(12) + 0.3 * RNG.standard_normal(600) > 0.0,
 PROBLEM = problems.linear(X, Y, alpha=0.01)
 SPARSE = sp.random(900, 400, 0.01, "csr", np.float64, random_state=0)
 TEXT = problems.linear(SPARSE, np.where(SPARSE.sum(axis=1).A1 > 2.0, 1, -1), alpha=0.001)
+SLOW = [[Link(0.1, 100.0)] * 2, [Link(0.1, 1e9)] * 2]  # from the first centre
 WHERE = ["threads", "processes", "simulator"]
 
 
@@ -272,6 +273,27 @@ def test_who_reads_none_of_the_values_goes_on():
     rig.now += 1.0
     rig.block(0, np.eye(N_PARAMS)[3])  # into the room there is: it lifts the first
     rig.check()
+
+
+def test_who_has_done_its_rows_waits_for_room_while_others_may_come_to_read():
+    rig = Rig(Mirrors(2, threshold=0.0, clock_difference=5, queue=2, every=1), 2)
+    rig.homes[0].share = (1, 2)
+    rig.block(0, np.ones(N_PARAMS))
+    rig.homes[0].share = (2, 2)
+    rig.block(0, np.ones(N_PARAMS))
+    assert set(rig.steps) == {0} and rig.parts[0]._held_by() == rooms.FOR_ROOM
+    rig.homes[1].share = (1, 2)
+    rig.block(1, np.ones(N_PARAMS))  # reads, and there is room
+    rig.all_go_on()
+    assert not rig.steps and rig.arrays["told"][0] == 2
+    rig.check()
+
+
+def test_what_is_under_way_on_a_slow_link_is_waited_for():
+    plane = Mirrors(2, threshold=0.0, clock_difference=2, queue=2, links=SLOW, every=30)
+    run = {"n_workers": 2, "runtime": Simulator(block_time=Constant(0.1)), "stop": 3, "seed": 0}
+    report = solve(TEXT, plane=plane, **run)
+    assert report.run_seconds > 30.0  # longer than all may wait where nothing is under way
 
 
 def test_the_mirror_clock_holds_who_is_ahead():

@@ -41,6 +41,10 @@ class Delayed(AtOnce):
         box.counters[:, layout.M_BEGAN] = time.perf_counter_ns()
         box.counters[:, layout.M_FREE] = 0
 
+    def has_mail(self, box: Mailbox) -> bool:
+        """Whether a message is still to be seen."""
+        return bool((box.heads[:, :, layout.H_DUE] > time.perf_counter_ns()).any())
+
     def send(self, box: Mailbox, edge: int) -> None:
         """Let the reader have the message when the link has let it through."""
         counters, link = box.counters[edge], self._links[edge]

@@ -51,7 +51,8 @@ class Homes:
         self.plane = plane
         self._ends = edges_of(plane, session.settings.n_workers)
         self.links = plane.edge_links(session.settings.n_workers)
-        self._delayed = self.links and Delayed(self.links, session.vector.w.dtype.itemsize)
+        item = session.vector.w.dtype.itemsize
+        self._delayed = Delayed(self.links, item) if self.links else None
         self.carry_by(self._delayed or AT_ONCE)
         self.arrays = own_arrays(session.arrays)
         self.name = type(plane).__name__
@@ -67,6 +68,14 @@ class Homes:
         edges, box = self._ends, self.session.mail.box
         self.boxes = [Board(box, k, transport) for k in range(len(edges))]
         self.edges = dict(zip(edges, self.boxes, strict=True))
+
+    def mail_is_under_way(self) -> bool:
+        """Whether a transport has a message that it has not delivered yet."""
+        box = self.session.mail.box
+        sent, come = (box.counters[:, which] for which in (layout.M_POSTED, layout.M_ARRIVED))
+        return bool((sent != come).any()) or (
+            self._delayed is not None and self._delayed.has_mail(box)
+        )
 
     def ends(self, edge: int) -> tuple[int, int]:
         """Who sends along an edge, and to whom."""
@@ -410,6 +419,10 @@ class Home:
         steps, self._steps, self.wish = self._steps, None, None
         if steps is not None:
             self._called(steps.close)
+
+    def mail_is_under_way(self) -> bool:
+        """Whether somebody's message has still to come, for which all may wait."""
+        return self._homes.mail_is_under_way()
 
     def stuck(self, waited_ns: int) -> PlaneError:
         """What to raise where all wait, and nothing that they wait for can happen."""

@@ -229,7 +229,7 @@ def _hold(worker: Worker, home: Home) -> Generator[Wish, Any, bool | None]:
             table[layout.T_WAITING] += waited
             table[layout.T_HELD_NS] += waited
             attempts += 1
-            now = worker.standstill()
+            now = None if home.mail_is_under_way() else worker.standstill()
             stuck, before = stuck + waited if now is not None and now == before else 0, now
             if stuck > (session.patience_ns or STUCK_NS):
                 raise home.stuck(stuck)

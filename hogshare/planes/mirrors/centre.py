@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 UPDATE, BARRIER, CLOCK = range(3)  # of `sent`: kinds of messages
 MESSAGES, BYTES = range(2)
-FOR_CLOCK, FOR_VALUES, FOR_LOCK = range(3)  # of `waits`: what for
+FOR_CLOCK, FOR_VALUES, FOR_LOCK, FOR_ROOM = range(4)  # of `waits`: what for
 NOTHING, FOLDING, FOLDED, RECEIVED, SENDING = range(5)  # of `journal`: what is being done
 WHICH, NUMBER = 3, 24  # bits of the journal's word at which they begin: it is written at once
 KINDS_OF_ROUND = 2  # a message's round is the clock times so many, and BARRIER or not
@@ -428,6 +428,8 @@ class Centre:
         now = int(arrays["clock"][self.number])
         if any(now - arrays["heard"][e] > s.clock_difference for e in present):
             return FOR_CLOCK
+        if self._is_owed():
+            return FOR_ROOM
         blocked = self._blocked()
         if not blocked:
             return None
@@ -435,6 +437,17 @@ class Centre:
         if reads is None or any(arrays["blocked"][e, reads].any() for e in blocked):
             return FOR_VALUES
         return None
+
+    def _is_owed(self) -> bool:
+        """Whether somebody may wait for what has no room, and nobody here will send it later.
+
+        Who has done its rows of an epoch comes here no more before the others have done theirs.
+        """
+        done, in_epoch = self.home.share
+        if not in_epoch or done % in_epoch:
+            return False
+        clock = self.arrays["clock"]
+        return any(clock[self.s.edges[e][1]] < clock[self.number] for e in self._due())
 
     def _blocked(self) -> list[int]:
         """Edges along which values have been named that are still to come."""

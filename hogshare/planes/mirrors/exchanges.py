@@ -11,7 +11,7 @@ from hogshare import figures
 from hogshare.planes.mirrors.centre import BYTES, MESSAGES
 
 KINDS = ("update", "barrier", "clock")
-CAUSES = ("clock", "values", "lock")
+CAUSES = ("clock", "values", "lock", "room")
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,10 @@ class Exchanges:
     small : int64 array of shape (n_centres, 2)
         In blocks, changed numbers that changed by 1 % of their value at most, of how many (section
         3 of the paper).
-    waits : float64 array of shape (n_workers, 3)
-        Seconds waited for a clock, for values that were named, and for the centre's lock.
-    holds : int64 array of shape (n_workers, 3)
+    waits : float64 array of shape (n_workers, 4)
+        Seconds waited for a clock, for values that were named, for the centre's lock, and at an
+        epoch's end for room on an edge whose reader may wait.
+    holds : int64 array of shape (n_workers, 4)
         How often.
     passes : int64 array of shape (n_workers,)
         How often values were named, and the next block read none of them.
