@@ -320,6 +320,9 @@ def check_mirrors_in_step_have_the_bits_of_the_clock():
     far = Mirrors(SIZE, threshold=0.1, every=10, links="10x:5ms")
     late = solve(PROBLEM, runtime=ALL, **{**run, "plane": far})
     assert same_bits(late, clock)
+    direct = Mirrors(SIZE, Shared(exchange=None), threshold=0.1, every=10)
+    first, last = (solve(PROBLEM, runtime=ALL, **{**run, "plane": direct}) for _ in range(2))
+    assert same_bits(first, last)
     if SIZE > 1:
         assert ours.exchanges.n_centres == SIZE and 0.0 < ours.exchanges.significant_share < 1.0
         assert late.run_seconds >= 5e-3 * (late.exchanges.clocks.min() - 1)

@@ -207,6 +207,7 @@ PLANES = {
     "ring": Ring(),
     "replicas": Replicas(every=20),
     "mirrors": Mirrors(2, every=20),
+    "direct": Mirrors(2, Shared(exchange=None), every=20),
 }
 BARRIERS = {
     "asp": ASP(),
@@ -225,7 +226,7 @@ RUNTIMES = {
     "own": ByTurns(),
 }
 
-HOMES = ("homes", "ring", "replicas", "mirrors")
+HOMES = ("homes", "ring", "replicas", "mirrors", "direct")
 WITH_ROWS = ("linear", "sparse", "columns")
 BY_GRADIENT = [name for name in PROBLEMS if name not in WITH_ROWS]
 
@@ -247,12 +248,13 @@ REFUSED = {
     },
     ("rule", "plane"): {
         ("sdca", "lock-free"): "private copies",
+        ("average", "direct"): "counts every change",
         **{(r, p): "shared vector" for r in ("sdca", "saga") for p in ("master", *HOMES)},
     },
     ("rule", "problem", "plane"): {
-        ("batch", k, p): "batch=1" for k in WITH_ROWS for p in ("shared", *HOMES)
+        ("batch", k, p): "batch=1" for k in WITH_ROWS for p in ("shared", *HOMES[:-1])
     },
-    ("plane", "barrier"): {("mirrors", "throttled"): "throttled release"},
+    ("plane", "barrier"): {(p, "throttled"): "throttled release" for p in ("mirrors", "direct")},
     ("rule", "plane", "runtime"): {("saga", "lock-free", "simulator"): "Simulator"},
 }
 
@@ -318,7 +320,7 @@ def test_contract(problem, plane, runtime):
 @pytest.mark.parametrize("plane", ["shared", "master", *HOMES])
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_bsp_is_the_same_in_every_runtime(problem, plane):
-    if (plane, problem) == ("mirrors", "topics"):
+    if plane in ("mirrors", "direct") and problem == "topics":
         pytest.skip("their steps count the blocks of all workers, and centres have no order")
     vectors = []
     for runtime in RUNTIMES.values():

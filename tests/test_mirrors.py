@@ -9,12 +9,16 @@ import time
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 
 from hogshare import (
+    SGD,
+    Master,
     Mirrors,
     MLPClassifier,
     Replicas,
     SGDClassifier,
+    Shared,
     Simulator,
     Stop,
     Throttled,
@@ -31,7 +35,7 @@ from hogshare.planes.protocol import PlaneError
 from hogshare.runtimes.processes import WorkerDied
 from hogshare.shm.mailbox import Board, mailbox_of, shapes
 from hogshare.shm.table import ProgressTable
-from hogshare.simulation import Constant, Link, Network
+from hogshare.simulation import Churn, Constant, Link, Network
 from hogshare.stragglers import ControlledDelay
 
 N_PARAMS = 7
@@ -51,7 +55,7 @@ WHERE = ["threads", "processes", "simulator"]
 class FakeHome:
     """A worker's home, without a run: a vector of whole numbers, so that sums are exact."""
 
-    value_bytes, block_rows, reads, share = 8, 1, None, (0, 0)
+    value_bytes, block_rows, reads, share, is_direct = 8, 1, None, (0, 0), False
 
     def __init__(self, rig, me):
         self.rig, self.me, self.kept = rig, me, None
@@ -72,6 +76,30 @@ class FakeHome:
         return float(self.rig.now)
 
 
+class DirectHome(FakeHome):
+    """The same where all workers of a centre write one vector."""
+
+    is_direct = True
+
+    def __init__(self, rig, me):
+        self.centre = groups_of(rig.plane.centres, len(rig.table))[me]
+        super().__init__(rig, me)
+
+    @property
+    def vector(self):
+        return self.rig.live[self.centre]
+
+    @vector.setter
+    def vector(self, vector):
+        self.rig.live[self.centre] = vector
+
+    def add(self, values, places=None):
+        self.vector[slice(None) if places is None else places] += values
+
+    def held(self, vector):
+        return vector.copy()
+
+
 class Rig:
     """Centres of a plane, whose workers a test has take blocks."""
 
@@ -86,7 +114,9 @@ class Rig:
         named = shapes(n_edges, plane.queue, N_PARAMS, N_PARAMS)
         box = mailbox_of({k: np.zeros(shape, kind) for k, (shape, kind) in named.items()})
         self.boxes = [Board(box, e) for e in range(n_edges)]
-        self.homes = [FakeHome(self, me) for me in range(n_workers)]
+        self.live = np.zeros_like(self.arrays["mirror"])
+        kind = DirectHome if plane.is_direct else FakeHome
+        self.homes = [kind(self, me) for me in range(n_workers)]
         self.parts = [Centre(home, plane._settings(home)) for home in self.homes]
         self.edges = plane._edges_of_centres(n_workers)
         self.groups = groups_of(plane.centres, n_workers)
@@ -136,6 +166,9 @@ class Rig:
         self.table[me, layout.T_STATE] = layout.DEAD
         self.steps.pop(me, None)
 
+    def mirror_of(self, me):
+        return self.arrays["mirror"][self.groups[me]]
+
     def under_way(self, edge):
         """The sum of what an edge has and nobody has taken."""
         box, found = self.boxes[edge], np.zeros(N_PARAMS)
@@ -163,21 +196,28 @@ def whole_numbers(rng):
     return rng.integers(-9, 10, N_PARAMS).astype(float) * (rng.random(N_PARAMS) < 0.6)
 
 
+@pytest.mark.parametrize("inside", [Shared(), Shared(exchange=None)], ids=repr)
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("queue", [2, 3])
-def test_what_is_sent_and_what_stays_adds_up(seed, queue):
+def test_what_is_sent_and_what_stays_adds_up(seed, queue, inside):
     rng = np.random.default_rng(seed)
-    plane = Mirrors(3, threshold=0.4, clock_difference=math.inf, queue=queue, delay=0.0, every=1)
-    rig = Rig(plane, 5)
+    run = {"clock_difference": math.inf, "queue": queue, "delay": 0.0, "every": 1}
+    rig = Rig(Mirrors(3, inside=inside, threshold=0.4, **run), 5)
     stayed = 0
     for _ in range(120):
         stayed += int(rig.arrays["residual"].any())
+        rig.live[rng.integers(3)] += whole_numbers(rng)  # of somebody's who is in a block
         me = int(rng.integers(5))
         if me not in rig.steps:
             rig.now += 1.0
             rig.block(me, whole_numbers(rng))
         rig.all_go_on()
         rig.check()
+    if inside.exchange is None:
+        for me in set(range(5)) - set(rig.steps):
+            rig.block(me, np.zeros(N_PARAMS))
+        for me in set(range(5)) - set(rig.steps):
+            np.testing.assert_array_equal(rig.homes[me].vector, rig.mirror_of(me))
     assert stayed > 20 < rig.arrays["sent"][:, rooms.UPDATE, rooms.MESSAGES].sum()
 
 
@@ -185,11 +225,13 @@ class Died(BaseException):
     """What a test ends a worker with, in the middle of something."""
 
 
+@pytest.mark.parametrize("inside", [Shared(), Shared(exchange=None)], ids=repr)
 @pytest.mark.parametrize("seed", range(40))
-def test_what_a_dead_holder_was_at_is_brought_to_its_end(monkeypatch, seed):
+def test_what_a_dead_holder_was_at_is_brought_to_its_end(monkeypatch, seed, inside):
     """Anywhere: before and after each note of the journal, and before a message is taken."""
     rng = np.random.default_rng(seed)
-    rig = Rig(Mirrors([0, 0, 0, 1], threshold=0.4, clock_difference=math.inf, every=1), 4)
+    where = {"centres": [0, 0, 0, 1], "inside": inside}
+    rig = Rig(Mirrors(**where, threshold=0.4, clock_difference=math.inf, every=1), 4)
     for me in (0, 3, 1, 2, 3, 0):
         rig.block(me, whole_numbers(rng))
     left, note, take = int(rng.integers(1, 12)), Centre._note, Board.take
@@ -226,6 +268,7 @@ def test_what_a_dead_holder_was_at_is_brought_to_its_end(monkeypatch, seed):
     rig.block(0, whole_numbers(rng))
     assert 0 not in rig.steps
     rig.check()
+    np.testing.assert_array_equal(rig.homes[0].vector, rig.mirror_of(0))
 
 
 def _unless_dying(unlock):
@@ -382,6 +425,49 @@ def test_one_worker_in_one_centre_is_the_serial_run():
     assert found.exchanges is None
 
 
+@pytest.mark.parametrize("inside", [Shared(), Shared(exchange=None, adds="atomic")], ids=repr)
+@pytest.mark.parametrize("centres", [1, [0, 0]])
+def test_one_centre_is_the_plane_inside(inside, centres):
+    run = {"stop": 3, "seed": 0, "n_workers": 2, "runtime": "simulator"}
+    found = solve(PROBLEM, plane=Mirrors(centres, inside=inside), **run)
+    assert np.array_equal(found.model.coef, solve(PROBLEM, plane=inside, **run).model.coef)
+
+
+@pytest.mark.parametrize("inside", [Shared(exchange=None), Shared(exchange=7)], ids=repr)
+@pytest.mark.parametrize("runtime", WHERE)
+def test_centres_share_their_mirror_in_other_ways(monkeypatch, runtime, inside):
+    told, account = {}, Mirrors.account
+
+    def tell(self, arrays, n_workers):
+        told.update({name: array.copy() for name, array in arrays.items()})
+        return account(self, arrays, n_workers)
+
+    monkeypatch.setattr(Mirrors, "account", tell)
+    plane = Mirrors(2, inside=inside, threshold=0.3)
+    report = solve(TEXT, plane=plane, n_workers=4, runtime=runtime, stop=4, seed=0, trace=1)
+    one = solve(TEXT, n_workers=1, runtime="caller", stop=4, seed=0, trace=1)
+    assert report.objective < 1.1 * one.objective
+    for centre in range(2):
+        edge = plane._edges_of_centres(4).index((1 - centre, centre))
+        made = told["first"] + told["total"][centre] + told["got"][edge]
+        np.testing.assert_allclose(told["mirror"][centre], made, atol=1e-12)
+    assert all(worker["rows"] == 900 for worker in report.workers)
+
+
+def test_a_network_whose_workers_write_their_centres_vector():
+    net = MLPClassifier((5,), plane=Mirrors(2, inside=Shared(exchange=None)), n_jobs=4)
+    net.set_params(solver="sgd", learning_rate_init=0.05, batch_size=20, max_iter=20)
+    net.set_params(random_state=0, runtime="threads")
+    with pytest.warns(ConvergenceWarning):
+        assert net.fit(X, Y).score(X, Y) > 0.85
+
+
+def test_averages_need_copies():
+    plane = Mirrors(2, inside=Shared(exchange=None))
+    with pytest.raises(ValueError, match="average"):
+        solve(PROBLEM, plane=plane, n_workers=2, rule=SGD(average=True))
+
+
 def test_with_an_infinite_threshold_centres_train_alone():
     run = {"n_workers": 2, "runtime": "simulator", "stop": 3, "seed": 0}
     report = solve(PROBLEM, plane=Mirrors(2, threshold=math.inf, flush=False), **run)
@@ -521,7 +607,8 @@ def test_a_checkpoint_has_all_mirrors(tmp_path):
     assert values[0] == pytest.approx(values[1], rel=0.02)
 
 
-def test_a_worker_that_is_killed_with_the_lock_in_its_hand_is_survived(tmp_path):
+@pytest.mark.parametrize("inside", [Shared(), Shared(exchange=None)], ids=repr)
+def test_a_worker_that_is_killed_with_the_lock_in_its_hand_is_survived(tmp_path, inside):
     problem = problems.linear(np.tile(X, (8, 1)), np.tile(Y, 8), alpha=0.01)
     mark, caller = str(tmp_path / "killed"), os.getpid()
 
@@ -535,7 +622,7 @@ def test_a_worker_that_is_killed_with_the_lock_in_its_hand_is_survived(tmp_path)
                 os.kill(os.getpid(), signal.SIGKILL)
         return np.abs(residual) > 0.01 * np.abs(value)
 
-    plane = Mirrors([0, 0, 1, 1], every=50, significance=kill)
+    plane = Mirrors([0, 0, 1, 1], inside, every=50, significance=kill)
     run = {"n_workers": 4, "runtime": "processes", "stop": 5, "seed": 0}
     with pytest.warns(WorkerDied, match="goes on without it"):
         report = solve(problem, plane=plane, **run)
@@ -551,6 +638,8 @@ def test_a_worker_that_is_killed_with_the_lock_in_its_hand_is_survived(tmp_path)
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
+        ({"inside": Master()}, r"inside must be Shared\(\)"),
+        ({"inside": "shared"}, r"inside must be Shared\(\)"),
         ({"centres": 0}, "centres must be at least 1"),
         ({"centres": "three"}, "centres must be how many"),
         ({"centres": [0, 2]}, "centre 1 has no worker"),
@@ -618,3 +707,61 @@ def test_gaia_is_the_plane_with_its_defaults_and_tells_of_its_theory():
     other = solve(PROBLEM, plane=Mirrors(3), barrier="ssp:0", stop=4, **run)
     assert np.array_equal(report.model.coef, other.model.coef)
     assert "root of T" in report.theory["sentence"]
+
+
+# -- a centre that dies
+
+
+DIES = Churn(deaths={3: 2.5})
+
+
+@pytest.mark.parametrize("inside", [Shared(), Shared(exchange=None)], ids=repr)
+@pytest.mark.parametrize("flush", [True, False])
+def test_a_centre_that_dies_is_left_out_with_what_it_had_not_sent(inside, flush):
+    """It has gone a long way from the start, and nobody else from there."""
+    plane = Mirrors([0, 0, 1, 2], inside, threshold=math.inf, flush=flush, every=20)
+    simulator = Simulator(block_time=Constant(1.0), churn=DIES)
+    run = {"n_workers": 4, "stop": 10, "seed": 0}
+    report = solve(PROBLEM, plane=plane, runtime=simulator, trace=1, **run)
+    assert report.exchanges.lost == [2] and "centres that have died" in str(report)
+    one = solve(PROBLEM, n_workers=1, runtime="caller", stop=10, seed=0, trace=1)
+    assert report.trace.objective[-1] < (1.2 if not flush else 3.0) * one.objective
+
+
+def test_a_run_may_end_with_a_centre_and_be_resumed(tmp_path):
+    file = tmp_path / "run.npz"
+    plane = Mirrors(4, threshold=0.1, when_lost="end", every=20)
+    run = {"n_workers": 4, "plane": plane, "seed": 0, "stop": 10}
+    dying = Simulator(block_time=Constant(1.0), churn=Churn(deaths={3: 30.5}))
+    with pytest.raises(PlaneError, match="Centre 3 has died"):
+        solve(PROBLEM, runtime=dying, checkpoint=file, **run)
+    report = solve(PROBLEM, runtime=Simulator(block_time=Constant(1.0)), resume=file, **run)
+    assert report.n_epochs == 10 and report.exchanges.lost == []
+
+
+def test_who_goes_on_from_where_a_centre_had_died_begins_with_the_others_model(tmp_path):
+    file = tmp_path / "run.npz"
+    plane = Mirrors(4, threshold=math.inf, every=20)
+    run = {"n_workers": 4, "plane": plane, "seed": 0}
+    dying = Simulator(block_time=Constant(1.0), churn=Churn(deaths={3: 3.5}))
+    solve(PROBLEM, runtime=dying, stop=5, checkpoint=file, **run)
+    again = solve(PROBLEM, runtime="threads", stop=10, resume=file, **run)
+    one = solve(PROBLEM, n_workers=1, runtime="caller", stop=10, seed=0, trace=1)
+    found = PROBLEM.objective(again.model.coef, again.model.intercept)
+    assert found < 3.0 * one.objective
+
+
+def test_a_killed_centre_is_left_out():
+    caller = os.getpid()
+
+    def kill(residual, value, t):
+        if os.getpid() != caller and t == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return np.zeros(len(residual), bool)
+
+    run = {"n_workers": 2, "runtime": "processes", "stop": 5, "seed": 0}
+    with pytest.warns(WorkerDied, match="goes on without it"):
+        report = solve(PROBLEM, plane=Mirrors(2, every=50, significance=kill), **run)
+    one = solve(PROBLEM, stop=5, seed=0, trace=1).objective
+    assert report.exchanges.lost == [1]
+    assert PROBLEM.objective(report.model.coef, report.model.intercept) < 1.2 * one

@@ -16,6 +16,7 @@ import numpy as np
 from hogshare.engine.delayed import Delayed
 from hogshare.engine.view import SessionView
 from hogshare.kernels import layout
+from hogshare.kernels.blocks import subtract
 from hogshare.kernels.shares import span_of
 from hogshare.planes.protocol import Plane, PlaneError, edges_of
 from hogshare.planes.waiting import Until
@@ -24,6 +25,7 @@ from hogshare.shm.table import ProgressTable
 
 PREFIX = "plane_"  # of the names of a plane's own arrays among a run's
 HOMES = "homes"  # the name of all homes' vectors in a checkpoint
+NO_PLACES = np.empty(0, np.int64)
 MOST_WISHES = 100_000  # of a plane after one block
 
 
@@ -85,6 +87,8 @@ class Homes:
     def scatter(self) -> None:
         """Let every worker begin from the run's vector; while nobody works."""
         session = self.session
+        session.arrays["vectors"][:, : session.size] = session.vector.w
+        session.arrays["vector_intercepts"][:] = session.vector.intercept
         for k in range(session.settings.n_workers):
             session.private(k).w[:] = session.vector.w
         local = session.locals()
@@ -103,6 +107,8 @@ class Homes:
             If the plane answers anything else.
         """
         session, there = self.session, self._inhabited()
+        states = session.schedule.table[:, layout.T_STATE]
+        self.plane.bury(self.arrays, states == layout.DEAD)
         homes = np.stack([Home(session, self, int(k)).read() for k in there])
         if self.plane.whose is not None and self.plane.whose in there:
             return self._cut(homes[list(there).index(self.plane.whose)])
@@ -133,7 +139,12 @@ class Homes:
         n, there = self.session.settings.n_workers, set(self._inhabited().tolist())
         size = len(Home(self.session, self, 0).read())
         vectors = np.array(
-            [Home(self.session, self, k).read() if k in there else model[:size] for k in range(n)],
+            [
+                Home(self.session, self, k).read()
+                if k in there or self.plane.is_direct  # then it is all its group's
+                else model[:size]
+                for k in range(n)
+            ],
             np.float64,
         )
         return {HOMES: vectors, **{f"{PREFIX}{k}": self.arrays[k] for k in self.plane.kept}}
@@ -203,6 +214,8 @@ class Home:
         self.arrays: Mapping[str, np.ndarray] = homes.arrays
         self._session, self._homes = session, homes
         self._private = session.private(me)
+        self._own = session.vector_of(me)  # a group's, where its workers have no copies
+        self.is_direct = self._own is not session.vector
         self._row = session.schedule.table[me]
         self._has_intercept = bool(session.rule.fit_intercept)
         self.kept: Any = None  # what the plane keeps with this worker
@@ -285,7 +298,10 @@ class Home:
         return ProgressTable(self._session.schedule.table)
 
     def read(self) -> np.ndarray:
-        """The vector as it stands: a copy."""
+        """The vector as it stands: a copy. Of a group's, others write it meanwhile."""
+        if self.is_direct:
+            parts = (self._own.w, self._own.intercept) if self._has_intercept else (self._own.w,)
+            return np.concatenate(parts)
         private, n_columns = self._private, self._session.settings.n_columns
         scale, w = private.local[layout.L_SCALE], private.w
         if (scale != 1.0).any():
@@ -303,6 +319,10 @@ class Home:
         size = m + n_columns * self._has_intercept
         if np.shape(vector) != (size,):
             raise ValueError(f"a home's vector has the shape ({size},); got {np.shape(vector)}")
+        if self.is_direct:
+            self._own.w[:] = vector[:m]
+            self._own.intercept[:] = vector[m:] if self._has_intercept else 0.0
+            return
         late = local[layout.L_AVERAGE_SCALE]
         if private.lag.size and late.any():
             private.lag[:] += (private.w.reshape(-1, n_columns) * late).reshape(-1)
@@ -311,6 +331,31 @@ class Home:
         local[layout.L_SCALE] = 1.0
         if self._has_intercept:
             local[layout.L_INTERCEPT] = vector[m:]
+
+    def add(self, values: np.ndarray, places: np.ndarray | None = None) -> None:
+        """Add to the vector that a group reads and writes meanwhile; nobody's change is lost.
+
+        values : float64 array of shape (n,)
+        places : int64 array of shape (n,), or None: one after the other
+        """
+        where, m = NO_PLACES if places is None else places, len(self._own.w)
+        if places is None:
+            of_w, of_intercept = slice(0, m), slice(m, None)
+            subtract(self._own.w, where, -values[of_w])
+            subtract(self._own.intercept, where, -values[of_intercept])
+            return
+        for vector, mine, first in (
+            (self._own.w, where < m, 0),
+            (self._own.intercept, where >= m, m),
+        ):
+            if mine.any():
+                subtract(vector, where[mine] - first, -values[mine])
+
+    def held(self, vector: np.ndarray) -> np.ndarray:
+        """A vector as this home holds it: coefficients rounded as the rows are."""
+        m, found = len(self._private.w), vector.copy()
+        found[:m] = vector[:m].astype(self._private.w.dtype)
+        return found
 
     def post(
         self, to: int, values: np.ndarray, places: np.ndarray | None = None, round: int = 0

@@ -101,7 +101,7 @@ class BlockWorker(Worker):
         plan = session.plan
         self.is_mailed = plan.private == epochs.MASTER
         self.is_lock_free = plan.private == epochs.LOCK_FREE and not plan.parts
-        self.w = session.vector.w if self.is_lock_free else self.private.w
+        self.w = self.vector.w if self.is_lock_free else self.private.w
         self.seen = self.w.view()
         self.seen.flags.writeable = False
         self.posts = self.is_mailed

@@ -167,6 +167,16 @@ class Session:
             self.arrays["scratch"][me],
         )
 
+    def vector_of(self, me: int) -> Vector:
+        """The vector that worker `me` reads and writes, where it has no copy: the run's, or one
+        that it shares with its group alone.
+        """
+        if not self.arrays["vectors"].size:
+            return self.vector
+        group = int(self.schedule.table[me, layout.T_GROUP])
+        w = self.arrays["vectors"][group, : self.size]
+        return self.vector._replace(w=w, intercept=self.arrays["vector_intercepts"][group])
+
     def worker(self, me: int) -> Worker:
         """What worker `me` calls."""
         return Worker(self, me) if self.outside is None else BlockWorker(self, me)

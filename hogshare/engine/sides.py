@@ -38,6 +38,7 @@ class Worker:
         self.session = session
         self.me = me
         self.private = session.private(me)
+        self.vector = session.vector_of(me)
         self.table = session.schedule.table[me]
         homes = session.homes
         self.home = None if homes is None else Home(session, homes, me)
@@ -54,10 +55,10 @@ class Worker:
         key = name, kinds, self.enters
         if key in _PREPARED or JIT_DISABLED:
             return
-        run = s.rows, s.rule, s.plan, s.schedule, s.vector, s.memory, s.mail
+        run = s.rows, s.rule, s.plan, s.schedule, self.vector, s.memory, s.mail
         s.take_turn.compile(tuple(map(typeof, (*run, self.private, self.me, 0))))
         if not self.enters:
-            side = (s.rule, s.plan, s.schedule, s.vector, s.memory, self.private, self.me)
+            side = (s.rule, s.plan, s.schedule, self.vector, s.memory, self.private, self.me)
             turns.join.compile(tuple(map(typeof, side)))
             turns.leave.compile(tuple(map(typeof, (*side, layout.DONE))))
         # not when somebody wants to stop: that has to be quick
@@ -70,7 +71,7 @@ class Worker:
     def join(self) -> bool:
         """Enter the run and pull for the first time; False if the run has been closed."""
         s = self.session
-        side = s.rule, s.plan, s.schedule, s.vector, s.memory, self.private, self.me
+        side = s.rule, s.plan, s.schedule, self.vector, s.memory, self.private, self.me
         joined = bool(turns.join(*side))
         if joined:
             self._sign(s.clock())
@@ -219,7 +220,7 @@ class Worker:
         """Claim and compute up to `n_blocks` blocks; one of the ``TURN_`` answers."""
         s = self.session
         began = s.clock()
-        groups = s.schedule, s.vector, s.memory, s.mail
+        groups = s.schedule, self.vector, s.memory, s.mail
         answer = s.take_turn(s.rows, s.rule, s.plan, *groups, self.private, self.me, n_blocks)
         self.table[layout.T_HEARTBEAT] = s.clock()
         if self.enters and answer != layout.TURN_CLOSED:
@@ -229,7 +230,7 @@ class Worker:
     def leave(self, state: int = layout.DONE) -> None:
         """Push what is left, and be done or resting."""
         s = self.session
-        turns.leave(s.rule, s.plan, s.schedule, s.vector, s.memory, self.private, self.me, state)
+        turns.leave(s.rule, s.plan, s.schedule, self.vector, s.memory, self.private, self.me, state)
         if s.plan.inline:
             MasterSide(s).serve()  # the rest of its sum
 

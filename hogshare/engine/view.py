@@ -70,6 +70,10 @@ class SessionView(Protocol):
         """Worker `me`'s own arrays."""
         ...
 
+    def vector_of(self, me: int) -> Vector:
+        """The vector that worker `me` reads and writes, where it has no copy."""
+        ...
+
     def word(self, place: int) -> int:
         """A control word."""
         ...

@@ -139,6 +139,16 @@ class Plane:
         """Whether the rows between two exchanges are left to be chosen."""
         return False
 
+    @property
+    def is_direct(self) -> bool:
+        """Whether the workers of a group read and write one vector, which is theirs, as they go."""
+        return False
+
+    @property
+    def settled(self) -> Plane:
+        """The plane that does what this one says: itself, unless it is another's simplest case."""
+        return self
+
     def mode(self, n_workers: int) -> int:
         """Code of the plane in a run's plan: a worker with a home is alone on it."""
         return epochs.ALONE
@@ -239,6 +249,9 @@ class Plane:
         Behind groups no order of workers holds, and no throttled release.
         """
         return None
+
+    def bury(self, arrays: Mapping[str, np.ndarray], dead: np.ndarray) -> None:
+        """Called before a model is asked for: which workers have died, bools of (n_workers,)."""
 
     def finish(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Called when the run is over and nobody works, before the last `model`."""

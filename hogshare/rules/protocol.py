@@ -134,6 +134,11 @@ class Rule:
                 f"{own('SGD(average=...)')} counts every step, and Master(cutoff=...) drops some: "
                 "leave out one."
             )
+        if self.average and chosen.plane.is_direct:
+            raise ValueError(
+                f"{own('SGD(average=...)')} counts every change of a worker's own vector, and "
+                "those of a centre write one: use Mirrors(inside=Shared())."
+            )
         if chosen.problem.has_rows and chosen.stop.confirm and not self.remembers:
             raise ValueError(
                 "Stop(confirm=True) asks whether the optimum is reached, around which SGD hovers: "

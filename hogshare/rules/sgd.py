@@ -120,13 +120,14 @@ class SGD(Rule):
         """Refuse mini-batches of rows in copies, and writes of one coordinate without meaning."""
         super().check(chosen)
         plane, has_rows = chosen.plane, chosen.problem.has_rows
+        has_homes = plane.has_homes and not plane.is_direct
         told = [name for name in OF_GRADIENTS if getattr(self, name)]
         if has_rows and told:
             raise ValueError(
                 f"SGD({told[0]}={getattr(self, told[0])}) is for problems by a gradient, and a "
                 "linear problem's rows are stepped through without: leave it out."
             )
-        if has_rows and self.batch > 1 and (plane.has_copies or plane.has_homes):
+        if has_rows and self.batch > 1 and (plane.has_copies or has_homes):
             raise ValueError(
                 f"SGD(batch={self.batch}) computes a mini-batch from one read of a vector that "
                 "others write meanwhile; that needs Shared(exchange=None), or a Master. With "

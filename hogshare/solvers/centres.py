@@ -52,8 +52,8 @@ def gaia(
     stop : Stop or int, default=None
         As of `solve`.
     **settings
-        Further arguments of `Mirrors` (`every`, `significance`, `decay`, `soft`, `delay`, `queue`,
-        `graph`, `links`, `flush`, `rows`) and of `solve`.
+        Further arguments of `Mirrors` (`inside`, `every`, `significance`, `decay`, `soft`, `delay`,
+        `queue`, `graph`, `links`, `when_lost`, `flush`, `rows`) and of `solve`.
 
     Returns
     -------

@@ -117,7 +117,7 @@ def plane_of(plane: Any) -> Plane:
     if plane is None:
         return Shared()
     if isinstance(plane, Plane):
-        return plane
+        return plane.settled
     if isinstance(plane, type) and issubclass(plane, Plane) and plane not in PLANES.values():
         return plane()
     return _made("plane", plane, PLANES, "Shared(), Master(), Replicas(), Mirrors()")

@@ -1,6 +1,7 @@
 """One worker's part in its centre: add its change to the mirror, exchange with other centres.
 
-    fold    the worker's change goes into the centre's mirror, and into the residual of each edge
+    fold    the worker's change goes into the centre's mirror, and into the residual of each edge;
+            where all of a centre write one vector as they go, what has changed in it since
     take    what other centres have sent goes into the mirror, and into no residual
     tick    when all of the centre's workers have passed a clock: what the filter lets through is
             sent along each edge, with the clock; what an edge has no room for stays a residual
@@ -29,6 +30,7 @@ import numpy as np
 
 from hogshare.kernels import locks
 from hogshare.planes.mirrors.significance import Filter
+from hogshare.planes.protocol import PlaneError
 from hogshare.planes.waiting import Until
 from hogshare.shm.mailbox import HEADER_BYTES, PLACE_BYTES, places_pay
 
@@ -62,6 +64,7 @@ class Settings(NamedTuple):
     clock_difference : by which a centre may be ahead of the slowest
     delay : seconds for which an edge may have no room before its reader is told to wait
     queue : messages of an edge that may be under way; the last place is for words
+    ends_with_a_centre : whether the run is over when a centre has died
     """
 
     groups: np.ndarray
@@ -71,6 +74,7 @@ class Settings(NamedTuple):
     clock_difference: float
     delay: float
     queue: int
+    ends_with_a_centre: bool
 
 
 class Centre:
@@ -98,14 +102,13 @@ class Centre:
     def after_block(self) -> Generator[Until, bool, None]:
         """Fold, exchange, wait, and go on from the mirror."""
         home, arrays = self.home, self.arrays
-        vector = home.read().astype(np.float64)
         if not self.has_begun:
             # what one does while others start is no part of a clock: it would come all at once
             yield Until(self._all_have_started, START_SECONDS)
             self.has_begun = True
         yield from self._lock()
         try:
-            self._fold(vector)
+            self._fold()
             self._tick()
             why = self._turn()
         finally:
@@ -117,14 +120,17 @@ class Centre:
                 why = self._turn()
             finally:
                 self._unlock()
-        home.write(self.mirror)
-        arrays["base"][self.me] = home.read()
+        if not home.is_direct:
+            home.write(self.mirror)
+            arrays["base"][self.me] = home.read()
 
     def _turn(self) -> int | None:
         """Send and take what can be; why the worker has to wait, or None, with the mirror read.
 
         In this order, so that what is significant does not hang on whose mail has come already.
         """
+        if self.s.ends_with_a_centre:
+            self._end_with_a_centre()
         self._send()
         self._take_mail()
         why = self._held_by()
@@ -132,6 +138,21 @@ class Centre:
             self.arrays["passes"][self.me] += bool(self._blocked())
             self.mirror = self.arrays["mirror"][self.number].copy()
         return why
+
+    def _end_with_a_centre(self) -> None:
+        """Raise if all workers of one have died.
+
+        Raises
+        ------
+        PlaneError
+        """
+        dead = self.home.table.dead
+        for c, members in enumerate(self.members):
+            if dead[members].all():
+                raise PlaneError(
+                    f"Centre {c} has died, and Mirrors(when_lost='end') ends the run with it; "
+                    "resume= goes on from its last checkpoint."
+                )
 
     def _all_have_started(self) -> bool:
         """Whether nobody of the centre is still to come."""
@@ -184,6 +205,8 @@ class Centre:
         if what in (FOLDING, FOLDED):
             self._go_on_folding(which, is_ready=what == FOLDED)
         elif what == RECEIVED and self._box(which).taken < number:
+            if self.home.is_direct:  # of which nobody knows how much had been added
+                self.home.write(self.arrays["shadow"][self.number])
             self._receive(which)
         elif what == SENDING and self._box(which).posted >= number:
             self._let_go_of(which)
@@ -194,10 +217,12 @@ class Centre:
         arrays, c = self.arrays, self.number
         return [arrays["mirror"][c], arrays["total"][c], *(arrays["residual"][e] for e in self.out)]
 
-    def _fold(self, vector: np.ndarray) -> None:
+    def _fold(self) -> None:
         """Add a worker's change to everything that it belongs to."""
         arrays, c = self.arrays, self.number
-        base, mirror, shadow = arrays["base"][self.me], arrays["mirror"][c], arrays["shadow"][c]
+        vector = self.home.read().astype(np.float64)
+        mirror, shadow = arrays["mirror"][c], arrays["shadow"][c]
+        base = mirror if self.home.is_direct else arrays["base"][self.me]
         change = vector - base
         self._count_small(change, mirror)
         arrays["staged"][c] = change
@@ -270,7 +295,11 @@ class Centre:
         shadow, mirror = self.arrays["shadow"][self.number], self.arrays["mirror"][self.number]
         shadow[:] = mirror
         shadow[places_of(message)] += message.values
+        if self.home.is_direct:
+            shadow[:] = self.home.held(shadow)  # what it will be, if nobody writes meanwhile
         self._note(RECEIVED, edge, message.number)
+        if self.home.is_direct:
+            self.home.add(message.values, message.places)
         self._receive(edge)
         self._note(NOTHING)
 

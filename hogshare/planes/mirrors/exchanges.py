@@ -44,6 +44,8 @@ class Exchanges:
     disagreement : float
         Root mean square over centres of the distance between their mirror and the mean, before
         residuals are flushed.
+    lost : list of int
+        Centres whose workers have all died.
     """
 
     groups: np.ndarray
@@ -56,6 +58,7 @@ class Exchanges:
     holds: np.ndarray
     passes: np.ndarray
     disagreement: float
+    lost: list[int]
 
     @property
     def n_centres(self) -> int:
@@ -110,6 +113,7 @@ class Exchanges:
             ("changes of at most 1 %", f"{self.small_share:.2%}"),
             ("bytes between centres", f"{self.bytes:,}"),
             ("waiting for", waits),
+            *([("centres that have died", ", ".join(map(str, self.lost)))] if self.lost else []),
         ]
 
     def plot(self, ax: Any = None) -> Any:
@@ -140,4 +144,5 @@ class Exchanges:
             "holds": {c: self.holds[:, k].tolist() for k, c in enumerate(CAUSES)},
             "passes": self.passes.tolist(),
             "disagreement": self.disagreement,
+            "lost": self.lost,
         }

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from hogshare import ranges, topology
+from hogshare.kernels import epochs
 from hogshare.links import regions
 from hogshare.links.link import Link
 from hogshare.planes.mirrors import significance
@@ -23,18 +24,19 @@ from hogshare.planes.mirrors.groups import check as check_centres
 from hogshare.planes.mirrors.groups import groups_of
 from hogshare.planes.mirrors.pace import clock_rows
 from hogshare.planes.protocol import Plane, Shapes
+from hogshare.planes.shared import Shared
 from hogshare.shm.spacing import PAIR
 
 LEAST_QUEUE = 2
-KEPT = ("mirror", "total", "got", "first", "base", "clock", "before")
+KEPT = ("mirror", "total", "got", "first", "base", "clock", "before", "lost")
 
 
 @dataclass(frozen=True, eq=False)
 class Mirrors(Plane):
     """Centres that have a whole model each, and send each other the changes that matter.
 
-    Workers belong to centres. Inside a centre they share its *mirror*: after each block a worker
-    adds its change to it, and goes on from it. Between centres, which may be far from each other,
+    Workers belong to centres. Inside a centre they share its *mirror*, as `inside` says. Between
+    centres, which may be far from each other,
     goes what passes the significance filter; the rest stays a *residual*, applied here and not
     sent, until it has grown. `barrier` of `solve` holds among the workers of a centre.
 
@@ -43,6 +45,11 @@ class Mirrors(Plane):
     centres : int or list of int, default=3
         How many there are, with neighbouring workers in each, or the centre of each worker, such as
         [0, 0, 1, 2].
+    inside : Shared, default=Shared()
+        How workers of a centre share its mirror. ``Shared()``: each has a copy, adds its change to
+        the mirror after a clock's rows, and goes on from there; ``Shared(exchange=100)``: after so
+        many rows. ``Shared(exchange=None)``: all read and write it as they go, without locks, and
+        ``adds`` is the plane's. With one centre the run is on this plane alone.
     every : "auto" or int, default="auto"
         Rows of a worker in a clock, after which its centre sends. Sums of several centres overshoot
         where they are too many: "auto" goes by the curvature and the steps at the run's end
@@ -76,6 +83,10 @@ class Mirrors(Plane):
         i to centre j. Between workers of one machine they are emulated: what is sent is seen when a
         link would have brought it. A `Simulator` has them in place of its network's. None: mail is
         there at once, or as the simulator's network says.
+    when_lost : {"go on", "end"}, default="go on"
+        What becomes of the run when all workers of a centre have died. "go on": it is left out,
+        with what it had not sent; `Report.exchanges` names it. "end": with a PlaneError that does;
+        from a checkpoint the run can be resumed.
     flush : bool, default=True
         Whether the model at the end has all residuals, so that all mirrors are one. False: it is
         the mean of the mirrors, and the report says how far they are apart.
@@ -91,8 +102,8 @@ class Mirrors(Plane):
     messages, which are a header where nothing is to be sent.
 
     With a worker in each centre, ``threshold=0`` and ``clock_difference=0`` a run has the bits of
-    ``Replicas("all", send="change", fold="sum")`` with the same `every`; with one centre and one
-    worker those of the serial run.
+    ``Replicas("all", send="change", fold="sum")`` with the same `every`; with one centre those of
+    the plane inside.
 
     Examples
     --------
@@ -108,6 +119,7 @@ class Mirrors(Plane):
     """
 
     centres: Any = 3
+    inside: Shared = field(default_factory=Shared)
     every: str | int = "auto"
     significance: Any = "relative"
     threshold: Any = 0.01
@@ -118,11 +130,17 @@ class Mirrors(Plane):
     queue: int = 3
     graph: Any = "all"
     links: Any = None
+    when_lost: str = "go on"
     flush: bool = True
     rows: str = "share"
 
     def __post_init__(self) -> None:
         check_centres(self.centres)
+        if not isinstance(self.inside, Shared):
+            raise TypeError(
+                "inside must be Shared(), Shared(exchange=100) or Shared(exchange=None): how "
+                f"workers of a centre share its mirror; got {self.inside!r}."
+            )
         ranges.keep_rows(self, "every")
         significance.check(self.significance, self.threshold, self.decay, self.soft)
         difference: Any = self.clock_difference
@@ -136,10 +154,31 @@ class Mirrors(Plane):
         ranges.not_negative(delay=self.delay)
         ranges.keep_whole(LEAST_QUEUE, self, "queue")
         ranges.flag(flush=self.flush)
+        if not isinstance(self.when_lost, str) or self.when_lost not in ("go on", "end"):
+            raise ValueError(f"when_lost must be 'go on' or 'end'; got {self.when_lost!r}.")
         if self.links is not None:
             object.__setattr__(self, "links", regions.settled(self.links))
         if not isinstance(self.rows, str) or self.rows not in ("share", "claimed"):
             raise ValueError(f"rows must be 'share' or 'claimed'; got {self.rows!r}.")
+
+    @property
+    def settled(self) -> Plane:
+        """With one centre nothing is sent: the plane inside it."""
+        one = self.centres == 1 if ranges.is_integer(self.centres) else max(self.centres) == 0
+        return self.inside if one else self
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether the workers of a centre read and write its mirror as they go."""
+        return self.inside.is_lock_free
+
+    def mode(self, n_workers: int) -> int:
+        """Code of the plane in a run's plan."""
+        return self.inside.mode(n_workers) if self.is_direct else epochs.ALONE
+
+    def numbers(self) -> dict[str, Any]:
+        """Fields of a run's plan."""
+        return self.inside.numbers()
 
     @property
     def shares_rows(self) -> bool:
@@ -149,7 +188,7 @@ class Mirrors(Plane):
     @property
     def kept(self) -> tuple[str, ...]:  # type: ignore[override]
         """Arrays that checkpoints keep."""
-        return () if self.centres == 1 else KEPT
+        return KEPT
 
     @property
     def users(self) -> tuple[Any, ...]:
@@ -164,7 +203,9 @@ class Mirrors(Plane):
     def rows_of_block(
         self, problem: Any, n_rows: int, n_workers: int, late_step: float
     ) -> int | None:
-        """Rows between two clocks."""
+        """Rows between two clocks, or between two exchanges in a centre."""
+        if self.inside.exchange not in (None, "auto"):
+            return int(self.inside.exchange)
         if self.every != "auto":
             return int(self.every)
         if n_workers == 1:
@@ -259,6 +300,7 @@ class Mirrors(Plane):
             "rounds": ((n_workers,), "int64"),
             "first": ((n_params,), "float64"),
             "over": ((1,), "int64"),
+            "lost": ((n,), "uint8"),
         }
 
     def begin(self, arrays: Mapping[str, np.ndarray], vector: np.ndarray) -> None:
@@ -272,9 +314,16 @@ class Mirrors(Plane):
         return False
 
     def resume(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Have what was under way, and not taken, be residuals again; no clock has been told."""
+        """Have what was under way, and not taken, be residuals again; no clock has been told.
+
+        Where a centre had died all begin with the others' model, which nothing is owed to.
+        """
         if not arrays:
             return
+        if arrays["lost"].any():
+            self.begin(arrays, self._others_model(arrays))
+            for name in ("total", "got", "lost"):
+                arrays[name][:] = 0
         n_workers = len(arrays["rounds"])
         for edge, (sender, _) in enumerate(self._edges_of_centres(n_workers)):
             arrays["residual"][edge] = arrays["total"][sender] - arrays["got"][edge]
@@ -282,18 +331,40 @@ class Mirrors(Plane):
             arrays["before"][:] += arrays["clock"]
         arrays["clock"][:] = 0
 
+    def bury(self, arrays: Mapping[str, np.ndarray], dead: np.ndarray) -> None:
+        """Note which centres have died."""
+        if arrays:
+            groups = groups_of(self.centres, len(dead))
+            alive = np.bincount(groups, ~dead, minlength=len(arrays["lost"])) > 0
+            arrays["lost"][:] = ~alive & alive.any()  # of all, the model is what they have left
+
     def finish(self, arrays: Mapping[str, np.ndarray]) -> None:
         """The run is over: residuals are flushed."""
         if arrays:
             arrays["over"][0] = 1
 
     def model(self, homes: np.ndarray, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
-        """The mean of the mirrors; at the end what all are when residuals have come everywhere."""
+        """The mean of the mirrors; at the end what all are when residuals have come everywhere.
+
+        A centre that has died counts by what it had sent.
+        """
         if not arrays:
             return super().model(homes, arrays)
+        if arrays["lost"].any():
+            return self._others_model(arrays)
         if arrays["over"][0] and self.flush and self._is_owed(arrays):
             return np.asarray(arrays["first"] + arrays["total"].sum(axis=0))
         return np.asarray(arrays["mirror"].mean(axis=0))
+
+    def _others_model(self, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Without centres that have died: the mean of the others' mirrors, flushed at the end."""
+        there = arrays["lost"] == 0
+        mirrors = arrays["mirror"].copy()
+        if arrays["over"][0] and self.flush:
+            for edge, (sender, to) in enumerate(self._edges_of_centres(len(arrays["rounds"]))):
+                if there[sender]:
+                    mirrors[to] += arrays["total"][sender] - arrays["got"][edge]
+        return np.asarray(mirrors[there].mean(axis=0))
 
     def _is_owed(self, arrays: Mapping[str, np.ndarray]) -> bool:
         """Whether a change of some centre is not in every mirror."""
@@ -323,13 +394,14 @@ class Mirrors(Plane):
             clock_difference=self.clock_difference,
             delay=self.delay,
             queue=self.queue,
+            ends_with_a_centre=self.when_lost == "end",
         )
 
     def account(self, arrays: Mapping[str, np.ndarray], n_workers: int) -> Exchanges | None:
         """What its centres have sent, and for what its workers have waited."""
         if n_workers == 1:
             return None
-        mirror = arrays["mirror"]
+        mirror = arrays["mirror"][arrays["lost"] == 0]
         away = mirror - mirror.mean(axis=0)
         return Exchanges(
             groups=groups_of(self.centres, n_workers),
@@ -342,4 +414,5 @@ class Mirrors(Plane):
             holds=arrays["holds"].copy(),
             passes=arrays["passes"].copy(),
             disagreement=float(np.sqrt(np.square(away).sum() / len(mirror))),
+            lost=np.flatnonzero(arrays["lost"]).tolist(),
         )
