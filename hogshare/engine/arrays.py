@@ -96,14 +96,11 @@ def shapes(
             f"A trace of {n_snapshots} snapshots of {m} coefficients would take more than "
             f"{MAX_SNAPSHOT_BYTES >> 30} GiB; ask for fewer with trace=, or for fewer epochs."
         )
-    groups = plane.groups(workers) if plane.is_direct else None
-    n_vectors = 0 if groups is None else int(groups.max()) + 1
     n_segments = max(1, min(64, m * problem.dtype.itemsize // 16384))
     return {
         "w": ((m,), kind),
         "intercept": ((columns,), "float64"),
-        "vectors": ((n_vectors, padded), kind),
-        "vector_intercepts": ((n_vectors, columns), "float64"),
+        **vectors_of_groups(plane, workers, padded, columns, kind),
         "curvature": ((settings.n_features if mode == epochs.EXCHANGE else 0,), "float32"),
         "intercept_curvature": ((1,), "float64"),
         "dual": ((0,), kind),
@@ -157,6 +154,16 @@ def shapes(
         "snapshot_blocks": ((n_snapshots,), "int64"),
         "snapshot_spreads": ((n_spreads,), "float64"),
         **own,
+    }
+
+
+def vectors_of_groups(plane: Plane, n_workers: int, padded: int, columns: int, kind: str) -> Shapes:
+    """The vectors that workers of a group write as they go; none where they have copies."""
+    groups = plane.groups(n_workers) if plane.is_direct else None
+    n = 0 if groups is None else int(groups.max()) + 1
+    return {
+        "vectors": ((n, padded), kind),
+        "vector_intercepts": ((n, columns), "float64"),
     }
 
 
