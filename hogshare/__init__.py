@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         SGDClassifier,
         SGDRegressor,
     )
+    from hogshare.links.link import Link
     from hogshare.planes import Master, Mirrors, Plane, Replicas, Shared, Until
     from hogshare.problems.model import Model
     from hogshare.report import Report
@@ -74,6 +75,7 @@ _PLACES = {
     "Fraction": "barriers",
     "Lasso": "estimators",
     "LatentDirichletAllocation": "estimators",
+    "Link": "links.link",
     "LogisticRegression": "estimators",
     "LogisticRegressionCV": "estimators",
     "MLPClassifier": "estimators",
@@ -145,6 +147,7 @@ __all__ = [
     "Fraction",
     "Lasso",
     "LatentDirichletAllocation",
+    "Link",
     "LogisticRegression",
     "LogisticRegressionCV",
     "MLPClassifier",

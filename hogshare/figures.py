@@ -153,6 +153,34 @@ def draw_edges(edges: Sequence[tuple[int, int]], sizes: Mapping[str, Any], ax: A
     return ax
 
 
+def draw_shares(clocks: Any, shares: Mapping[str, Any], ax: Any = None) -> Any:
+    """Draw shares that change as clocks go by.
+
+    Parameters
+    ----------
+    clocks : array of shape (n_spans,)
+    shares : mapping of str to array of shape (n_spans,)
+        By what they are of.
+    ax : matplotlib Axes, default=None
+        Where to draw; None makes a figure.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    if ax is None:
+        ax = pyplot().subplots(layout="constrained")[1]
+    for what, share in shares.items():
+        ax.plot(clocks, share, marker=".", label=what)
+    ax.set_xscale("log")
+    ax.set_xlabel("clock")
+    ax.set_ylabel("share sent")
+    ax.set_ylim(0.0, None)
+    ax.legend()
+    ax.grid(alpha=0.3)
+    return ax
+
+
 def draw_speedups(
     workers: Sequence[int], throughput: Any, in_time: Any | None = None, ax: Any = None
 ) -> Any:

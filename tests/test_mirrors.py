@@ -396,6 +396,20 @@ def test_parts_of_a_model_have_their_own_thresholds():
         solve(PROBLEM, plane=Mirrors(2, threshold=np.ones(5)), n_workers=2, runtime="threads")
 
 
+def test_the_course_tells_of_every_update():
+    run = {"n_workers": 3, "runtime": "simulator", "stop": 4, "seed": 0}
+    told = solve(PROBLEM, plane=Mirrors(3, threshold=1.0, every=20), **run).exchanges
+    course = told.course
+    assert (np.diff(course["clock"]) > 0).all() and course["clock"][0] == 1
+    assert course["clock"][-1] <= told.clocks.max()
+    updates = told.traffic["update"]["bytes"] + told.traffic["clock"]["bytes"]
+    assert course["bytes"].sum() == updates
+    assert (course["bytes"] <= course["dense_bytes"]).all()
+    assert course["share"][-1] > course["share"][0]  # the threshold falls
+    pytest.importorskip("matplotlib")
+    assert len(told.plot_filter().get_lines()) == 2
+
+
 def test_a_soft_threshold_lets_more_through():
     soft = Filter("absolute", 1.0, None, 0.1)
     assert [soft.mask(np.array([0.5]), np.ones(1), 1, ease)[0] for ease in (0.0, 1.0)] == [0, 1]

@@ -23,6 +23,7 @@ A block whose change has not come into the mirror is lost, as with every plane.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -45,8 +46,15 @@ WHICH, NUMBER = 3, 24  # bits of the journal's word at which they begin: it is w
 KINDS_OF_ROUND = 2  # a message's round is the clock times so many, and BARRIER or not
 START_SECONDS = 5.0  # that the first to come wait for the others of their centre
 DUE_SLACK = 1e-4  # seconds after which what is due is surely seen
+SPANS, SPANS_OF_DOUBLE = 96, 3  # of clocks, in `course`, and between a clock and its double
+COURSE_BYTES, COURSE_DENSE = 2, 3  # of a span: what was sent, and what all changes would have been
 SMALL = 0.01  # of a value: changes below are counted, as in section 3 of the paper
 EASIER = 0.1  # of the way from the hard threshold to the soft one, at a clock
+
+
+def span_of_clock(clock: int) -> int:
+    """In which span of `course` a clock lies: each is a quarter longer than the one before."""
+    return min(SPANS - 1, int(SPANS_OF_DOUBLE * math.log2(clock)))
 
 
 def places_of(message: Message) -> slice | np.ndarray:
@@ -386,6 +394,9 @@ class Centre:
         mask = self._significant(edge, now)
         counts = arrays["significant"][c]
         counts += (np.count_nonzero(mask), np.count_nonzero(residual))
+        clock = max(1, int(arrays["before"][c]) + now)
+        course = arrays["course"][c, span_of_clock(clock)]
+        course[:COURSE_BYTES] += (np.count_nonzero(mask), np.count_nonzero(residual))
         mask |= arrays["announced"][edge] > 0
         item, count, n = self.home.value_bytes, int(np.count_nonzero(mask)), len(residual)
         if count and not places_pay(count, n, item):
@@ -401,6 +412,8 @@ class Centre:
         self._let_go_of(edge)
         self._note(NOTHING)
         arrays["told"][edge], arrays["wanted"][edge] = now, 0.0
+        course[COURSE_BYTES] += size + HEADER_BYTES
+        course[COURSE_DENSE] += n * item + HEADER_BYTES
         self._count(edge, UPDATE if count else CLOCK, size + HEADER_BYTES)
 
     def _let_go_of(self, edge: int) -> None:

@@ -8,10 +8,19 @@ from typing import Any
 import numpy as np
 
 from hogshare import figures
-from hogshare.planes.mirrors.centre import BYTES, MESSAGES
+from hogshare.planes.mirrors.centre import BYTES, COURSE_DENSE, MESSAGES, SPANS_OF_DOUBLE
 
 KINDS = ("update", "barrier", "clock")
 CAUSES = ("clock", "values", "lock", "room")
+
+
+def course_of(spans: np.ndarray) -> dict[str, np.ndarray]:
+    """What `Exchanges.course` holds, of the counts of all centres by span: [SPANS, 4]."""
+    used = spans[:, COURSE_DENSE] > 0
+    passed, changed, sent, dense = spans[used].T
+    first = np.ceil(2.0 ** (np.flatnonzero(used) / SPANS_OF_DOUBLE)).astype(np.int64)
+    share = passed / np.maximum(1, changed)
+    return {"clock": first, "share": share, "bytes": sent, "dense_bytes": dense}
 
 
 @dataclass(frozen=True)
@@ -31,6 +40,10 @@ class Exchanges:
         those that tell of a clock and nothing else.
     significant : int64 array of shape (n_centres, 2)
         At clocks, changes that passed the filter, of how many.
+    course : dict of str to array of shape (n_spans,)
+        The filter at work, over spans of clocks, each a quarter longer than the one before:
+        "clock", the span's first; "share", of the changes those that passed; "bytes", what all
+        centres have sent; "dense_bytes", what sending every change would have been.
     small : int64 array of shape (n_centres, 2)
         In blocks, changed numbers that changed by 1 % of their value at most, of how many (section
         3 of the paper).
@@ -53,6 +66,7 @@ class Exchanges:
     clocks: np.ndarray
     sent: np.ndarray
     significant: np.ndarray
+    course: dict[str, np.ndarray]
     small: np.ndarray
     waits: np.ndarray
     holds: np.ndarray
@@ -131,6 +145,25 @@ class Exchanges:
         sizes = dict(zip(KINDS, self.sent[:, :, BYTES].T, strict=True))
         return figures.draw_edges(self.edges, sizes, ax)
 
+    def plot_filter(self, ax: Any = None) -> Any:
+        """Draw which share of the changes, and of the bytes, was sent as the clocks went by.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        course = self.course
+        shares = {
+            "significant changes": course["share"],
+            "bytes, of those of all changes": course["bytes"] / course["dense_bytes"],
+        }
+        return figures.draw_shares(course["clock"], shares, ax)
+
     def to_dict(self) -> dict[str, Any]:
         """Everything, as data that JSON can hold."""
         return {
@@ -140,6 +173,7 @@ class Exchanges:
             "traffic": self.traffic,
             "significant_share": self.significant_share,
             "small_share": self.small_share,
+            "course": {name: one.tolist() for name, one in self.course.items()},
             "waits": {c: self.waits[:, k].tolist() for k, c in enumerate(CAUSES)},
             "holds": {c: self.holds[:, k].tolist() for k, c in enumerate(CAUSES)},
             "passes": self.passes.tolist(),

@@ -18,8 +18,8 @@ from hogshare.kernels import epochs
 from hogshare.links import regions
 from hogshare.links.link import Link
 from hogshare.planes.mirrors import significance
-from hogshare.planes.mirrors.centre import MESSAGES, Centre, Settings
-from hogshare.planes.mirrors.exchanges import Exchanges
+from hogshare.planes.mirrors.centre import COURSE_DENSE, MESSAGES, SPANS, Centre, Settings
+from hogshare.planes.mirrors.exchanges import Exchanges, course_of
 from hogshare.planes.mirrors.groups import check as check_centres
 from hogshare.planes.mirrors.groups import groups_of
 from hogshare.planes.mirrors.pace import clock_rows
@@ -282,6 +282,7 @@ class Mirrors(Plane):
             "before": ((n,), "int64"),
             "small": ((n, 2), "int64"),
             "significant": ((n, 2), "int64"),
+            "course": ((n, SPANS, COURSE_DENSE + 1), "int64"),
             "residual": ((e, n_params), "float64"),
             "got": ((e, n_params), "float64"),
             "got_number": ((e,), "int64"),
@@ -409,6 +410,7 @@ class Mirrors(Plane):
             clocks=arrays["clock"].copy(),
             sent=arrays["sent"].copy(),
             significant=arrays["significant"].copy(),
+            course=course_of(arrays["course"].sum(axis=0)),
             small=arrays["small"].copy(),
             waits=arrays["waits"].copy(),
             holds=arrays["holds"].copy(),
