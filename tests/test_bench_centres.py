@@ -100,6 +100,7 @@ def test_links_between_threads(tmp_path):
         ("--links {bad}", "two matrices"),
         ("--links 3x:", "as in 15x:100ms"),
         ("--batch 3", "not for --problem linear"),
+        ("--queue 1", "take at least 2"),
         ("--clock-difference -1", "whole number of at least 0"),
     ],
 )

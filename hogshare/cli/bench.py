@@ -471,6 +471,13 @@ def add_centres_options(parser: Any) -> None:
         help="that a link may be busy before it names what is to come (default: %(default)g)",
     )
     parser.add_argument(
+        "--queue",
+        type=options.positive_int,
+        default=3,
+        metavar="MESSAGES",
+        help="of a link that may be under way, at least 2 (default: %(default)s)",
+    )
+    parser.add_argument(
         "--every",
         type=options.positive_int,
         metavar="ROWS",
@@ -731,6 +738,8 @@ def run_centres(args: Any) -> int:
                     f"--links {name} is of {n} centres, and there are {args.centres}"
                 )
     experiments.check(args, of_linear(args))
+    if args.queue < 2:
+        raise options.WrongCommandLine("--queue 1: the last place is for words, take at least 2")
     if args.problem == experiments.LINEAR and args.batch:
         raise options.WrongCommandLine("--batch is not for --problem linear: see --every")
     check_files(args)

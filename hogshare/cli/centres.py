@@ -30,20 +30,8 @@ from hogshare.report import Report
 
 SETTINGS = (
     *("problem", "data", "loss", "penalty", "alpha", "l1_ratio", "dtype", "batch"),
-    *(
-        "methods",
-        "links",
-        "centres",
-        "runtime",
-        "workers",
-        "threshold",
-        "soft",
-        "clock_difference",
-        "delay",
-        "every",
-        "block_ms",
-        "step",
-    ),
+    *("methods", "links", "centres", "runtime", "workers", "threshold", "soft"),
+    *("clock_difference", "delay", "queue", "every", "block_ms", "step"),
     *("epochs", "target", "rounds", "points", "seed"),
 )
 STEP = 0.1  # of a linear problem, of one model's: changes of all centres are summed, and come late
@@ -115,6 +103,7 @@ def run_once(
         n_workers=workers,
         every=settings["every"] or "auto",
         delay=settings["delay"],
+        queue=settings["queue"],
         links=name,
         step=None if step is None else StepSize("constant", eta0=step),
         epochs=settings["epochs"],
@@ -173,6 +162,7 @@ def tabulate(result: dict[str, Any]) -> list[dict[str, Any]]:
                 "of_lan": _ratio(seconds, found.get((one[0], settings["links"][0]))),
                 "megabytes": median(megabytes),
                 "significant_share": median([run["significant_share"] for run in runs]),
+                "small_share": median([run["small_share"] for run in runs]),
                 "barriers": median([float(run["barriers"]) for run in runs]),
                 "blocked_reads": median([float(run["blocked_reads"]) for run in runs]),
                 "clock_seconds": median([run["waiting_seconds"][0] for run in runs]),
@@ -193,7 +183,7 @@ def show(result: dict[str, Any]) -> None:
     """Print the table, and below it what it is about."""
     settings = result["settings"]
     header = ["method, links", f"{_clock(settings)}s", "times bsp", "times the first links", "MB"]
-    header += ["significant", "barriers, blocked reads", "s waited for clocks"]
+    header += ["significant", "at most 1 %", "barriers, blocked reads", "s waited for clocks"]
     console.show_table(
         header,
         [line_of(row) for row in result["table"]],
@@ -216,7 +206,8 @@ def line_of(row: dict[str, Any]) -> list[Any]:
     return [
         *cells,
         row["megabytes"],
-        f"{row['significant_share']:.2%}",
+        f"{row['significant_share']:.1%}",
+        f"{row['small_share']:.1%}",
         f"{row['barriers']:.0f}, {row['blocked_reads']:.0f}",
         row["clock_seconds"],
     ]

@@ -1,0 +1,143 @@
+"""Emulated links beside a token bucket of the kernel's: how long the same messages take.
+
+Between two network namespaces, whose link the kernel holds to a rate (``tc tbf``), messages go by a
+socket; between two threads by a mailbox whose link is emulated (`hogshare.engine.delayed`). Both
+have the same bytes and the same rates. Needs root and ``ip`` and ``tc`` on Linux.
+
+    python bench/links.py --json bench/results/links.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+from summaries import store
+
+from hogshare.engine.delayed import Delayed
+from hogshare.links import LAN, Link
+from hogshare.shm.mailbox import Edge, mailbox_of, message_bytes, shapes
+
+NUMBERS = 20_000  # of a message: 160 kB
+MESSAGES = 60
+SLOWER = (15.0, 60.0)  # times, as in `hogshare.links.preset`
+NAMES = ("hogshare-a", "hogshare-b")
+ADDRESS, PORT = "10.231.0.2", 5201
+OVERHEAD = 1514 / 1448  # bytes of a frame of Ethernet over those of a message in it
+
+RECEIVER = """
+import socket, sys, time
+server = socket.create_server(("", {port}))
+print("ready", flush=True)
+end, left = server.accept()[0], {total}
+while left:
+    left -= len(end.recv(min(left, 1 << 16)))
+print(time.monotonic(), flush=True)
+"""
+SENDER = """
+import socket, time
+end = socket.create_connection(("{address}", {port}))
+print(time.monotonic(), flush=True)
+end.sendall(bytes({total}))
+"""
+
+
+def emulated(rate: float) -> float:
+    """Seconds until all messages have been taken."""
+    named = shapes(1, 4, 8, NUMBERS)
+    box = mailbox_of({name: np.zeros(shape, kind) for name, (shape, kind) in named.items()})
+    transport = Delayed([Link(0.0, rate)], 8)
+    transport.begin(box)
+    writer, reader = Edge(box, 0, transport), Edge(box, 0)
+    values = np.ones(NUMBERS)
+
+    def write() -> None:
+        left = MESSAGES
+        while left:
+            left -= writer.post(values)
+            time.sleep(1e-4)
+
+    thread = threading.Thread(target=write)
+    began = time.monotonic()
+    thread.start()
+    for _ in range(MESSAGES):
+        while reader.poll() is None:
+            time.sleep(1e-4)
+        reader.take()
+    seconds = time.monotonic() - began
+    thread.join()
+    return seconds
+
+
+def by_kernel(rate: float) -> float:
+    """Seconds until the same bytes have come through the kernel's bucket."""
+    bits = f"{8 * rate * OVERHEAD:.0f}bit"
+    a, b = NAMES
+    setup = [
+        *(f"ip netns add {name}" for name in NAMES),
+        f"ip link add hog0 netns {a} type veth peer name hog1 netns {b}",
+        f"ip -n {a} addr add 10.231.0.1/24 dev hog0",
+        f"ip -n {b} addr add {ADDRESS}/24 dev hog1",
+        f"ip -n {a} link set hog0 up",
+        f"ip -n {b} link set hog1 up",
+        f"tc -n {a} qdisc add dev hog0 root tbf rate {bits} burst 32kb latency 50ms",
+    ]
+    told = {"port": PORT, "address": ADDRESS, "total": MESSAGES * message_bytes(0, NUMBERS, 8)}
+    try:
+        for line in setup:
+            subprocess.run(line.split(), check=True, capture_output=True)
+        within = ["ip", "netns", "exec"]
+        receiver = subprocess.Popen(
+            [*within, b, sys.executable, "-c", RECEIVER.format(**told)],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert receiver.stdout is not None
+        receiver.stdout.readline()
+        sender = subprocess.run(
+            [*within, a, sys.executable, "-c", SENDER.format(**told)],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        return float(receiver.communicate()[0]) - float(sender.stdout)
+    finally:
+        for name in NAMES:
+            subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True)
+
+
+def main() -> None:
+    """Measure both, by turns, and print a line for each rate."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--json", metavar="FILE")
+    args = parser.parse_args()
+    found = []
+    for times in SLOWER:
+        rate = LAN.bandwidth / times
+        runs = [(emulated(rate), by_kernel(rate)) for _ in range(args.rounds)]
+        ours, theirs = (statistics.median(column) for column in zip(*runs, strict=True))
+        asked = MESSAGES * message_bytes(0, NUMBERS, 8) / rate
+        found.append(
+            {
+                "slower": times,
+                "asked_s": asked,
+                "emulated_s": ours,
+                "kernel_s": theirs,
+                "runs": runs,
+            }
+        )
+        print(
+            f"{times:g} times slower: {asked:.3f} s asked, {ours:.3f} emulated, {theirs:.3f} kernel"
+        )
+    if args.json:
+        store(args.json, {"messages": MESSAGES, "numbers": NUMBERS, "links": found})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""A case: what goes together, what goes wrong, and what has to come of it."""
+
+import random
+import re
+
+import leftovers
+import numpy as np
+import test_contract as contract
+from events import EVENTS
+
+from hogshare import solve
+
+EPOCHS = (2, 5)
+KINDS = {
+    "problem": contract.PROBLEMS,
+    "rule": contract.RULES,
+    "plane": contract.PLANES,
+    "barrier": contract.BARRIERS,
+    "runtime": {**contract.RUNTIMES, "processes": "processes"},
+}
+
+
+class Case:
+    """The `number`-th of a seed; the same again whenever it is made."""
+
+    def __init__(self, seed, number):
+        self.rng = random.Random(f"{seed}:{number}")
+        self.chosen = {kind: self.rng.choice(sorted(rows)) for kind, rows in KINDS.items()}
+        self.event = self.rng.choice(sorted(EVENTS))
+        self.epochs = self.rng.randint(*EPOCHS)
+        self.n_workers = self.rng.randint(2, 4)
+        self.seed = self.rng.randrange(1000)
+
+    def __str__(self):
+        return ", ".join([*self.chosen.values(), f"{self.n_workers} workers", self.event])
+
+    def settings(self, problem):
+        """What `solve` is called with."""
+        chosen = {kind: KINDS[kind][name] for kind, name in self.chosen.items()}
+        del chosen["problem"]
+        steps = None if chosen["rule"].remembers else contract.step_for(problem)
+        more = {"stop": self.epochs, "n_workers": self.n_workers, "seed": self.seed}
+        return {**chosen, **more, "step": steps}
+
+    def run(self):
+        """Run it, and see to it that all is well."""
+        before = leftovers.held()
+        problem = contract.PROBLEMS[self.chosen["problem"]]()
+        settings = self.settings(problem)
+        refusals = contract.words(self.chosen)
+        event = EVENTS[self.event](self.rng, settings)
+        try:
+            with event:
+                report = solve(problem, **settings)
+        except event.may_raise as error:
+            told = str(error)
+            assert event.explains(error) or any(word in told for word in refusals), told
+        else:
+            assert not refusals, f"it ran, and {refusals} should have refused it"
+            self.check(problem, report)
+        leftovers.check(before)
+
+    def check(self, problem, report):
+        """The model is better than the start, and no row is missing or counted twice."""
+        model = report.model
+        parts = (model.coef, model.intercept) if problem.has_rows else (model.params,)
+        assert all(np.isfinite(part).all() for part in parts), "a model that is no number"
+        found = problem.objective(*parts)
+        assert found < contract.first_objective(problem), f"not below the start: {found}"
+        assert report.n_epochs == self.epochs, f"{report.n_epochs} epochs"
+        json = report.to_json()
+        assert not re.search(r"\bNaN\b", json) and str(report)
