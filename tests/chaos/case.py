@@ -10,7 +10,7 @@ from events import EVENTS
 
 from hogshare import solve
 
-EPOCHS = (2, 5)
+EPOCHS = (2, 60)
 KINDS = {
     "problem": contract.PROBLEMS,
     "rule": contract.RULES,

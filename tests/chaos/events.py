@@ -21,7 +21,7 @@ from hogshare.links import Link
 from hogshare.planes.protocol import PlaneError
 from hogshare.stragglers import ControlledDelay
 
-LONGEST = 0.6  # seconds after which something happens, at most
+MOMENTS = (2e-3, 1e-2, 5e-2, 0.3)  # seconds within which something happens; most runs are short
 REFUSALS = (ValueError, TypeError)
 
 
@@ -49,7 +49,7 @@ class Late(Event):
 
     def __enter__(self):
         self.over = threading.Event()
-        seconds = self.rng.uniform(0.0, LONGEST)
+        seconds = self.rng.uniform(0.0, self.rng.choice(MOMENTS))
         self.thread = threading.Thread(target=self._wait, args=(seconds,), name="chaos")
         self.thread.start()
         return self
@@ -141,6 +141,8 @@ class Beside(Event):
 class LostFolder(Late):
     """The folder of the checkpoints goes: a warning, and the run goes on."""
 
+    may_raise = (FileNotFoundError, *REFUSALS)
+
     def __enter__(self):
         self.folder = Path(tempfile.mkdtemp())
         self.settings["checkpoint"] = self.folder / "run.npz"
@@ -154,7 +156,7 @@ class LostFolder(Late):
         self.happen()
 
     def explains(self, error):
-        return "checkpoint" in str(error).lower()
+        return isinstance(error, FileNotFoundError)  # it had gone before the run began
 
 
 class SlowWorkers(Event):
