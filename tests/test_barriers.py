@@ -144,6 +144,7 @@ def test_nobody_leads_on_a_worker_that_joined_while_the_barrier_was_asked():
 
     session = SimpleNamespace(
         private=lambda me: None,
+        vector_of=lambda me: None,
         homes=None,
         schedule=SimpleNamespace(table=table),
         barrier=joined_meanwhile,
@@ -184,6 +185,7 @@ def test_a_barrier_that_draws_anew_is_looked_at_twenty_times_a_block(barrier, cl
     table[0, layout.T_BUSY] = clock * 500_000_000
     session = SimpleNamespace(
         private=lambda me: None,
+        vector_of=lambda me: None,
         homes=None,
         schedule=SimpleNamespace(table=table),
         plan=SimpleNamespace(**barriers.numbers_of(barrier, 6)),
@@ -291,6 +293,7 @@ def worker_with(turn, table):
     """A worker whose turns are the test's own, with no more of a session than its loop asks for."""
     session = SimpleNamespace(
         private=lambda me: None,
+        vector_of=lambda me: None,
         homes=None,
         schedule=SimpleNamespace(table=table[None]),
         arrays={"turns": np.zeros((2, 4, 4), np.int64)},
