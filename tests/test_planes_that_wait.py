@@ -12,6 +12,8 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import scale
 
 from hogshare import BSP, SGD, SSP, Plane, Simulator, StepSize, Until, problems, solve
+from hogshare.engine.sides import Worker
+from hogshare.kernels import layout
 from hogshare.planes import PlaneError
 from hogshare.simulation import Churn, Constant, LogNormal, SimulationError
 
@@ -397,3 +399,21 @@ def test_a_plane_that_is_broken_off_knows():
     with pytest.raises(PlaneError, match="broken"):
         solve(linear(), plane=Breaks(), n_workers=3, runtime="threads", stop=5, block=20)
     assert sorted(closed) == [0, 2]
+
+
+def test_who_comes_too_late_for_an_epoch_rests_on(monkeypatch, tmp_path):
+    """Worker 1 sleeps while the others do all that the limit was raised for, and wait for it."""
+    rest_again, slept = Worker.rest_again, []
+
+    def late(self):
+        if self.me == 1 and self.session.word(layout.LIMIT) == 1 and not slept:
+            deadline = time.monotonic() + 20.0
+            while self.session.word(layout.EPOCHS) < 2 and time.monotonic() < deadline:
+                time.sleep(0.001)
+            slept.append(self.session.word(layout.EPOCHS))
+        rest_again(self)
+
+    monkeypatch.setattr(Worker, "rest_again", late)
+    run = {"plane": Ring(), "n_workers": 3, "runtime": "threads", "stop": 4, "block": 300}
+    report = solve(linear(), checkpoint=tmp_path / "run.npz", seed=0, **run)
+    assert report.n_epochs == 4 and slept == [2]

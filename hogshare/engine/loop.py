@@ -245,6 +245,7 @@ def _rest(worker: Worker) -> Generator[Wish, Any, bool]:
     yield Ended()
     attempts = 0
     while worker.must_rest():
+        worker.rest_again()
         worker.table[layout.T_WAITING] += yield Rest(attempts, lambda: not worker.must_rest())
         attempts += 1
     joined, _ = yield Compute(worker.rejoin)

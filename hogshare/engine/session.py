@@ -363,6 +363,7 @@ class Session:
             n, table, control = self.settings.n_workers, self.schedule.table, self.schedule.control
             resting = table[:, layout.T_STATE] == layout.RESTING
             table[resting, layout.T_CLOCK] = table[:, layout.T_CLOCK].max()
+            table[resting, layout.T_EXPECTED] = min(epochs, self.plan.max_epochs)  # first
             table[resting, layout.T_STATE] = layout.STARTING
             control[layout.SECTION] = -(-control[layout.SECTION] // n) * n
         self.schedule.control[layout.LIMIT] = min(epochs, self.plan.max_epochs)

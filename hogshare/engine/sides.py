@@ -209,6 +209,17 @@ class Worker:
             s.word(layout.LIMIT) <= s.word(layout.EPOCHS) and s.word(layout.STOP) == layout.RUNNING
         )
 
+    def rest_again(self) -> None:
+        """Rest on where others have done all that this worker was expected again for.
+
+        Else who came too late to begin anything would be waited for by those whose plane waits,
+        and the caller, who looks when all rest, by nobody.
+        """
+        table = self.table
+        missed = self.session.word(layout.EPOCHS) >= table[layout.T_EXPECTED]
+        if missed and table[layout.T_STATE] == layout.STARTING:
+            table[layout.T_STATE] = layout.RESTING
+
     def rejoin(self) -> bool:
         """Enter the run again after a rest, or leave it to the turn; False if it has ended."""
         if self.session.word(layout.STOP) != layout.RUNNING:

@@ -91,6 +91,7 @@ T_HELD_NS = 37  # of T_WAITING, for the plane
 T_PENDING = 38  # 1 + the round after whose sections the worker's plane goes on, see `rounds`; or 0
 T_SHARE = 39  # blocks of the worker's share of the rows that have been claimed, see `shares`
 T_GROUP = 40  # workers whose barriers see each other have one number
+T_EXPECTED = 41  # epochs up to which who rested is expected again, see `Session.raise_limit`
 N_TABLE = 3 * WORD
 
 # values of T_STATE

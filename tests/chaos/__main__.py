@@ -60,7 +60,7 @@ def watch(args):
             case, cases, patience = line.strip(), cases + 1, PATIENCE
     except queue.Empty:
         process.send_signal(signal.SIGUSR1)  # it tells where its threads are
-        time.sleep(1.0)
+        time.sleep(3.0)
         return tell(f"hangs: {case}", args, case)
     finally:
         if process.poll() is None:
