@@ -15,16 +15,18 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 
 import numpy as np
 from summaries import store
 
 from hogshare.engine.delayed import Delayed
 from hogshare.links import LAN, Link
-from hogshare.shm.mailbox import Edge, mailbox_of, message_bytes, shapes
+from hogshare.shm.mailbox import Edge, mail_bytes, mailbox_of, shapes
 
 NUMBERS = 20_000  # of a message: 160 kB
 MESSAGES = 60
+PATIENCE, POLL = 60.0, 1e-4  # seconds
 SLOWER = (15.0, 60.0)  # times, as in `hogshare.links.preset`
 NAMES = ("hogshare-a", "hogshare-b")
 ADDRESS, PORT = "10.231.0.2", 5201
@@ -47,6 +49,20 @@ end.sendall(bytes({total}))
 """
 
 
+def until(holds: Callable[[], bool]) -> None:
+    """Wait until something holds.
+
+    Raises
+    ------
+    TimeoutError
+    """
+    deadline = time.monotonic() + PATIENCE
+    while not holds():
+        if time.monotonic() > deadline:
+            raise TimeoutError("no message has gone or come for too long")
+        time.sleep(POLL)
+
+
 def emulated(rate: float) -> float:
     """Seconds until all messages have been taken."""
     named = shapes(1, 4, 8, NUMBERS)
@@ -57,17 +73,14 @@ def emulated(rate: float) -> float:
     values = np.ones(NUMBERS)
 
     def write() -> None:
-        left = MESSAGES
-        while left:
-            left -= writer.post(values)
-            time.sleep(1e-4)
+        for _ in range(MESSAGES):
+            until(lambda: writer.post(values))
 
     thread = threading.Thread(target=write)
     began = time.monotonic()
     thread.start()
     for _ in range(MESSAGES):
-        while reader.poll() is None:
-            time.sleep(1e-4)
+        until(lambda: reader.has_mail)
         reader.take()
     seconds = time.monotonic() - began
     thread.join()
@@ -87,7 +100,7 @@ def by_kernel(rate: float) -> float:
         f"ip -n {b} link set hog1 up",
         f"tc -n {a} qdisc add dev hog0 root tbf rate {bits} burst 32kb latency 50ms",
     ]
-    told = {"port": PORT, "address": ADDRESS, "total": MESSAGES * message_bytes(0, NUMBERS, 8)}
+    told = {"port": PORT, "address": ADDRESS, "total": MESSAGES * mail_bytes(0, NUMBERS, 8)}
     try:
         for line in setup:
             subprocess.run(line.split(), check=True, capture_output=True)
@@ -122,7 +135,7 @@ def main() -> None:
         rate = LAN.bandwidth / times
         runs = [(emulated(rate), by_kernel(rate)) for _ in range(args.rounds)]
         ours, theirs = (statistics.median(column) for column in zip(*runs, strict=True))
-        asked = MESSAGES * message_bytes(0, NUMBERS, 8) / rate
+        asked = MESSAGES * mail_bytes(0, NUMBERS, 8) / rate
         found.append(
             {
                 "slower": times,

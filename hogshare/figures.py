@@ -46,6 +46,11 @@ def _save(figure: Any, path: str | Path) -> None:
     files.replace(path, drawn.getvalue())
 
 
+def _axes(ax: Any, **figure: Any) -> Any:
+    """Where to draw: the given axes, or those of a new figure."""
+    return pyplot().subplots(layout="constrained", **figure)[1] if ax is None else ax
+
+
 def draw_run(title: str, trace: Any, losses: Any, staleness: Any, ax: Any = None) -> Any:
     """Draw a run's trace and, beside it, its staleness histogram.
 
@@ -116,8 +121,7 @@ def draw_inputs(histogram: Any, ax: Any = None) -> Any:
     -------
     matplotlib Axes
     """
-    if ax is None:
-        ax = pyplot().subplots(layout="constrained")[1]
+    ax = _axes(ax)
     ax.bar(range(len(histogram)), histogram / max(1, histogram.sum()), width=0.9)
     ax.set_xlabel("in-neighbours' messages that a reduce has used")
     ax.set_ylabel("share of reduces")
@@ -140,8 +144,7 @@ def draw_edges(edges: Sequence[tuple[int, int]], sizes: Mapping[str, Any], ax: A
     -------
     matplotlib Axes
     """
-    if ax is None:
-        ax = pyplot().subplots(layout="constrained")[1]
+    ax = _axes(ax)
     names, below = [f"{i} to {j}" for i, j in edges], 0.0
     for kind, of_edge in sizes.items():
         ax.bar(names, of_edge, bottom=below, width=0.9, label=kind)
@@ -168,8 +171,7 @@ def draw_shares(clocks: Any, shares: Mapping[str, Any], ax: Any = None) -> Any:
     -------
     matplotlib Axes
     """
-    if ax is None:
-        ax = pyplot().subplots(layout="constrained")[1]
+    ax = _axes(ax)
     for what, share in shares.items():
         ax.plot(clocks, share, marker=".", label=what)
     ax.set_xscale("log")
@@ -198,8 +200,7 @@ def draw_speedups(
     -------
     matplotlib Axes
     """
-    if ax is None:
-        _, ax = pyplot().subplots(figsize=(5.0, 3.8), layout="constrained")
+    ax = _axes(ax, figsize=(5.0, 3.8))
     ax.plot(workers, workers, color="grey", linewidth=0.8, linestyle="--", label="ideal")
     ax.plot(workers, throughput, marker="o", label="throughput")
     if in_time is not None:

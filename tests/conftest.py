@@ -2,13 +2,11 @@
 at the same time, and that no test leaves anything behind.
 """
 
-import gc
 import os
 import signal
-import threading
-import time
 from pathlib import Path
 
+import leftovers
 import pytest
 from seams import Seams
 from sklearn.datasets import load_breast_cancer, load_diabetes
@@ -113,35 +111,12 @@ def diabetes():
     return scale(X), (y - y.mean()) / y.std()
 
 
-def holdings():
-    """Threads (by name) and descriptors that this process holds, the crew's apart."""
-    threads = sorted(t.name for t in threading.enumerate())
-    files = {}
-    for fd in os.listdir("/proc/self/fd"):
-        try:
-            files[fd] = os.readlink(f"/proc/self/fd/{fd}")
-        except OSError:  # the listing's own
-            continue
-    # the crew keeps one socket per process, and warm arenas up to its cap
-    kept = ("socket:", "anon_inode:", "/memfd:hogshare", "pipe:")
-    return threads, sorted(name for name in files.values() if not name.startswith(kept))
-
-
 @pytest.fixture(autouse=True)
 def nothing_is_left(request):
     """Fail a test of a fit that leaves a thread of ours or an open file."""
     if request.module.__name__.rpartition(".")[2] not in WATCHED or not os.path.isdir("/proc/self"):
         yield
         return
-    before = holdings()
+    before = leftovers.held()
     yield
-    deadline = time.monotonic() + 2.0
-    while True:
-        threads, files = holdings()
-        new = [t for t in threads if t.startswith("hogshare-") and t not in before[0]]
-        if (not new and len(files) <= len(before[1])) or time.monotonic() > deadline:
-            break
-        gc.collect()
-        time.sleep(0.05)
-    assert not new, f"threads are left: {new}"
-    assert len(files) <= len(before[1]), f"files are left open: {files}"
+    leftovers.check(before)

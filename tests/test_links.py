@@ -10,7 +10,7 @@ import pytest
 from hogshare import Mirrors, Simulator, links, problems, solve
 from hogshare.engine.delayed import Delayed
 from hogshare.links import Line, Link
-from hogshare.shm.mailbox import Edge, mailbox_of, message_bytes, shapes
+from hogshare.shm.mailbox import Edge, mail_bytes, mailbox_of, shapes
 from hogshare.simulation import Constant
 
 N = 40
@@ -92,7 +92,7 @@ class Posts:
 
 
 def test_a_message_is_seen_when_the_link_has_let_it_through():
-    posts = Posts(Link(0.05, bandwidth=message_bytes(0, N, 8) / 0.02))
+    posts = Posts(Link(0.05, bandwidth=mail_bytes(0, N, 8) / 0.02))
     began = time.perf_counter()
     for number in range(3):
         assert posts.writer.post(np.ones(N), round=number)
@@ -106,7 +106,7 @@ def test_a_message_is_seen_when_the_link_has_let_it_through():
 
 
 def test_a_link_that_has_been_idle_saves_nothing_up():
-    posts = Posts(Link(0.0, bandwidth=message_bytes(0, N, 8) / 0.02))
+    posts = Posts(Link(0.0, bandwidth=mail_bytes(0, N, 8) / 0.02))
     time.sleep(0.1)
     began = time.perf_counter()
     for number in range(2):

@@ -656,6 +656,13 @@ def speedup_by(args: Any) -> int:
     return 0
 
 
+def named_problem(args: Any, algorithm: str) -> tuple[Any, Any]:
+    """The family that ``--problem`` names, and its problem; settles the batch."""
+    family, data = experiments.data_of(args)
+    args.batch = args.batch or family.batch(algorithm)
+    return family, family.state(data)
+
+
 def problem_of(args: Any) -> tuple[Any, str]:
     """The problem that speedups are of, and what it is in words; settles batch and step."""
     from hogshare.cli import trials
@@ -666,10 +673,8 @@ def problem_of(args: Any) -> tuple[Any, str]:
             args.step = ASYSG_STEP
         problem = trials.problem_of(*rows_of(args), vars(args))
         return problem, f"{args.loss}, {args.penalty} {args.alpha:g}"
-    family, data = experiments.data_of(args)
-    problem = family.state(data)
+    family, problem = named_problem(args, args.algorithm)
     what = family.what(problem)
-    args.batch = args.batch or family.batch(args.algorithm)
     if args.step is None:
         args.step = family.step(problem)
         if args.step is not None and args.algorithm == "con" and not problem.by_mean:
@@ -757,11 +762,9 @@ def centred_problem_of(args: Any) -> Any:
         X, y = rows_of(args)
         args.step = args.step or centres.STEP * trials.default_step(X)
         return trials.problem_of(X, y, vars(args))
-    family, data = experiments.data_of(args)
-    problem = family.state(data)
-    args.batch = args.batch or family.batch("sgd")
+    family, problem = named_problem(args, "sgd")
     if args.step is None:
-        args.step = centres.default_step(problem, family.step(problem), args.centres)
+        args.step = centres.step_in_centres(problem, family.step(problem), args.centres)
     return problem
 
 

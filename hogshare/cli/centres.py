@@ -43,13 +43,13 @@ def contestants(settings: dict[str, Any]) -> list[tuple[str, str]]:
     return [(method, link) for link in settings["links"] for method in settings["methods"]]
 
 
-def default_step(problem: Any, step: float | None, n_centres: int) -> float | None:
+def step_in_centres(problem: Any, step: float | None, n_centres: int) -> float | None:
     """Return the step in centres, of one for a single model.
 
     Mean gradients of all centres are summed: each takes a share. One of single rows mostly meets
     nobody else's.
     """
-    return None if step is None else step / n_centres if problem.by_mean else step
+    return step / n_centres if step is not None and problem.by_mean else step
 
 
 def measure(problem: Any, settings: dict[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from hogshare.kernels import layout
 from hogshare.kernels.mailbox import Mailbox, slot_of
 from hogshare.links.link import Link
-from hogshare.shm.mailbox import AtOnce, message_bytes
+from hogshare.shm.mailbox import AtOnce, mail_bytes
 
 
 class Delayed(AtOnce):
@@ -50,7 +50,7 @@ class Delayed(AtOnce):
         counters, link = box.counters[edge], self._links[edge]
         slot = slot_of(box, counters[layout.M_POSTED] + 1)
         head = box.heads[edge, slot]
-        n_bytes = message_bytes(
+        n_bytes = mail_bytes(
             head.item(layout.H_COUNT), head.item(layout.H_DENSE), self._value_bytes
         )
         began = counters.item(layout.M_BEGAN)

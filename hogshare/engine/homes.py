@@ -20,12 +20,11 @@ from hogshare.kernels.blocks import subtract
 from hogshare.kernels.shares import span_of
 from hogshare.planes.protocol import Plane, PlaneError, edges_of
 from hogshare.planes.waiting import Until
-from hogshare.shm.mailbox import AT_ONCE, Board, Boards, Message
+from hogshare.shm.mailbox import AT_ONCE, NO_PLACES, Board, Boards, Message
 from hogshare.shm.table import ProgressTable
 
 PREFIX = "plane_"  # of the names of a plane's own arrays among a run's
 HOMES = "homes"  # the name of all homes' vectors in a checkpoint
-NO_PLACES = np.empty(0, np.int64)
 MOST_WISHES = 100_000  # of a plane after one block
 
 
@@ -338,18 +337,18 @@ class Home:
         values : float64 array of shape (n,)
         places : int64 array of shape (n,), or None: one after the other
         """
-        where, m = NO_PLACES if places is None else places, len(self._own.w)
+        own, m = self._own, len(self._own.w)
         if places is None:
-            of_w, of_intercept = slice(0, m), slice(m, None)
-            subtract(self._own.w, where, -values[of_w])
-            subtract(self._own.intercept, where, -values[of_intercept])
-            return
-        for vector, mine, first in (
-            (self._own.w, where < m, 0),
-            (self._own.intercept, where >= m, m),
-        ):
-            if mine.any():
-                subtract(vector, where[mine] - first, -values[mine])
+            parts = (own.w, NO_PLACES, values[:m]), (own.intercept, NO_PLACES, values[m:])
+        else:
+            of_w = places < m
+            parts = (
+                (own.w, places[of_w], values[of_w]),
+                (own.intercept, places[~of_w] - m, values[~of_w]),
+            )
+        for vector, where, change in parts:
+            if len(change):
+                subtract(vector, where, -change)
 
     def held(self, vector: np.ndarray) -> np.ndarray:
         """A vector as this home holds it: coefficients rounded as the rows are."""

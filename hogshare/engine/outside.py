@@ -30,8 +30,7 @@ from hogshare.kernels.mailbox import next_slot
 from hogshare.kernels.shares import span_of
 from hogshare.problems.gradient import Caller, GradientProblem, NotFinite, Stepper
 from hogshare.rules.protocol import Rule
-
-NO_PLACES = np.empty(0, np.int64)  # all
+from hogshare.shm.mailbox import NO_PLACES
 
 
 def takes_passes(problem: GradientProblem, rule: Rule) -> bool:

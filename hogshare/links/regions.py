@@ -182,9 +182,10 @@ def settled(links: Any) -> str | Links:
     """
     if isinstance(links, str | Path):
         name = str(links)
-        return (
-            preset(name, 1) and name if is_preset(name) or not Path(name).exists() else read(name)
-        )
+        if not is_preset(name) and Path(name).exists():
+            return read(name)
+        _alike(name)  # raises where it stands for nothing
+        return name
     rows = list(links) if isinstance(links, Sequence) else []
     ok = all(isinstance(row, Sequence) and len(row) == len(rows) for row in rows)
     if not rows or not ok or not all(isinstance(one, Link) for row in rows for one in row):

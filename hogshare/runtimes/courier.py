@@ -14,7 +14,7 @@ from hogshare.engine.homes import Homes
 from hogshare.kernels import board, layout, mailbox
 from hogshare.kernels.mailbox import Mailbox, slot_of
 from hogshare.links.link import Line
-from hogshare.shm.mailbox import AT_ONCE, message_bytes
+from hogshare.shm.mailbox import AT_ONCE, mail_bytes
 from hogshare.simulation.network import Network, Traffic
 
 
@@ -74,7 +74,7 @@ class Courier:
 
     def _is_there(self, edge: int, count: int, dense: int) -> bool:
         """Send it on its way; whether it has arrived."""
-        n_bytes = message_bytes(count, dense, self._value_bytes)
+        n_bytes = mail_bytes(count, dense, self._value_bytes)
         self._traffic.add("mail", n_bytes)
         now, line = self._now(), self._lines[edge]
         of_plane = self._of_plane

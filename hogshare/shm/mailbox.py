@@ -34,7 +34,7 @@ def places_pay(count: int, n: int, value_bytes: int) -> bool:
     return count * (value_bytes + PLACE_BYTES) < n * value_bytes
 
 
-def message_bytes(count: int, dense: int, value_bytes: int) -> int:
+def mail_bytes(count: int, dense: int, value_bytes: int) -> int:
     """Bytes of a message: values that each have a place, values without one, and its header."""
     return (count + dense) * value_bytes + count * PLACE_BYTES + HEADER_BYTES
 
@@ -203,7 +203,7 @@ class Edge:
     def poll(self) -> Message | None:
         """The oldest message that has not been taken, if one has arrived."""
         slot = mailbox.find_mail(self._box, self._index)
-        if slot == NO_SLOT or self._is_early(slot):
+        if slot == NO_SLOT or self._left_ns(slot):
             return None
         head = self._heads[slot]
         count, dense = head.item(layout.H_COUNT), head.item(layout.H_DENSE)
@@ -240,21 +240,19 @@ class Edge:
     def has_mail(self) -> bool:
         """Whether there is a message that has not been taken."""
         slot = mailbox.find_mail(self._box, self._index)
-        return bool(slot != NO_SLOT and not self._is_early(slot))
+        return bool(slot != NO_SLOT and not self._left_ns(slot))
 
-    def _is_early(self, slot: int) -> bool:
-        """Whether an emulated link still has a message."""
+    def _left_ns(self, slot: int) -> int:
+        """Nanoseconds for which an emulated link still has a message."""
         due = self._heads.item(slot, layout.H_DUE)
-        return due > 0 and due > time.perf_counter_ns()
+        return max(0, due - time.perf_counter_ns()) if due else 0
 
     @property
     def due_in(self) -> float | None:
         """Seconds for which an emulated link still has the next message; None: it has none."""
         slot = mailbox.find_mail(self._box, self._index)
-        if slot == NO_SLOT or not self._is_early(slot):
-            return None
-        left = self._heads.item(slot, layout.H_DUE) - time.perf_counter_ns()
-        return max(0.0, 1e-9 * left)
+        left = 0 if slot == NO_SLOT else self._left_ns(slot)
+        return 1e-9 * left if left else None
 
     def take(self) -> None:
         """Acknowledge the message that `poll` has found: its slot is the writer's again.

@@ -45,7 +45,7 @@ _PLACES = {
     "Drawn": "clockwork.overlay",
     "Exponential": "clockwork.blocktimes",
     "Gamma": "clockwork.blocktimes",
-    "Link": "simulation.network",
+    "Link": "links.link",
     "LogNormal": "clockwork.blocktimes",
     "MODEL": "simulation.network",
     "Measured": "clockwork.blocktimes",

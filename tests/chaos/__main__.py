@@ -15,13 +15,14 @@ with the stacks of its threads, and ended.
 
 import argparse
 import contextlib
+import faulthandler
+import itertools
 import os
-import queue
 import random
 import signal
 import subprocess
 import sys
-import threading
+import tempfile
 import time
 from pathlib import Path
 
@@ -29,7 +30,6 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent.parent)]
 
 PATIENCE = 90.0  # seconds of a case: kernels may have to be compiled
-STARTING = 120.0  # and of the first
 
 
 def main():
@@ -45,66 +45,44 @@ def main():
 
 
 def watch(args):
-    """Have a process run cases, and end it where one takes too long; the exit status."""
+    """Have a process run cases, and tell how it ended; the exit status."""
     print(f"chaos: seed {args.seed}", flush=True)
     command = [sys.executable, "-W", "ignore", str(HERE), "--within", "--seed", str(args.seed)]
     command += ["--seconds", str(args.seconds)]
     command += [] if args.case is None else ["--case", str(args.case)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
-    lines = queue.SimpleQueue()
-    reader = threading.Thread(target=lambda: [*map(lines.put, process.stdout), lines.put("")])
-    reader.start()
-    case, cases, patience = "case 0: starting", 0, STARTING
-    try:
-        while line := lines.get(timeout=patience):
-            case, cases, patience = line.strip(), cases + 1, PATIENCE
-    except queue.Empty:
-        process.send_signal(signal.SIGUSR1)  # it tells where its threads are
-        time.sleep(3.0)
-        return tell(f"hangs: {case}", args, case)
-    finally:
-        if process.poll() is None:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(1.0)
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)  # and all that it has started
-        process.wait()
-        reader.join()
+    # a file and no pipe, whose end would be that of the last process it has started
+    with tempfile.TemporaryFile("w+") as told:
+        process = subprocess.Popen(command, stdout=told, start_new_session=True)
+        try:
+            process.wait()
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        told.seek(0)
+        cases = told.read().splitlines() or ["case 0: starting"]
     if process.returncode:
-        return tell(f"ended by {process.returncode}: {case}", args, case)
-    print(f"chaos: {cases} cases, nothing wrong")
+        number = cases[-1].split()[1].rstrip(":")
+        print(f"chaos: ended by {process.returncode}: {cases[-1]}")
+        print(f"again: python tests/chaos --seed {args.seed} --case {number}")
+        return 1
+    print(f"chaos: {len(cases)} cases, nothing wrong")
     return 0
 
 
-def tell(what, args, case):
-    """Say what is wrong, and how to have it again."""
-    print(f"chaos: {what}\n{again(args, case)}", flush=True)
-    return 1
-
-
-def again(args, line):
-    """The command that repeats the case of a line."""
-    words = line.split()
-    case = words[1].rstrip(":") if words[:1] == ["case"] else "0"
-    return f"again: python tests/chaos --seed {args.seed} --case {case}"
-
-
 def cases_of(args):
-    """Run cases until the time is over."""
-    import faulthandler
-
+    """Run cases until the time is over, or one; a case that hangs ends the process."""
     from case import Case
 
-    faulthandler.register(signal.SIGUSR1, all_threads=True)
-    if args.case is not None:
-        print(f"case {args.case}: {(case := Case(args.seed, args.case))}", flush=True)
+    deadline = time.monotonic() + args.seconds
+    for number in itertools.count() if args.case is None else [args.case]:
+        if number != args.case and time.monotonic() > deadline:
+            break
+        case = Case(args.seed, number)
+        print(f"case {number}: {case}", flush=True)
+        faulthandler.dump_traceback_later(PATIENCE, exit=True)
         case.run()
-        return 0
-    deadline, number = time.monotonic() + args.seconds, 0
-    while time.monotonic() < deadline:
-        print(f"case {number}: {(case := Case(args.seed, number))}", flush=True)
-        case.run()
-        number += 1
+    faulthandler.cancel_dump_traceback_later()
     return 0
 
 

@@ -2,15 +2,18 @@
 
 import random
 import re
+from pathlib import Path
 
 import leftovers
 import numpy as np
+import psutil
 import test_contract as contract
 from events import EVENTS
 
 from hogshare import solve
 
 EPOCHS = (2, 60)
+PATIENCE = 10.0  # seconds until what ends by itself has ended
 KINDS = {
     "problem": contract.PROBLEMS,
     "rule": contract.RULES,
@@ -18,6 +21,15 @@ KINDS = {
     "barrier": contract.BARRIERS,
     "runtime": {**contract.RUNTIMES, "processes": "processes"},
 }
+
+
+def held():
+    """What a case may not leave, children that nobody has waited for and shared memory too."""
+    return {
+        **leftovers.held(),
+        "zombies": [c.pid for c in psutil.Process().children() if c.status() == "zombie"],
+        "shared memory": [f.name for f in Path("/dev/shm").iterdir() if "hogshare" in f.name],
+    }
 
 
 class Case:
@@ -44,7 +56,7 @@ class Case:
 
     def run(self):
         """Run it, and see to it that all is well."""
-        before = leftovers.held()
+        before = held()
         problem = contract.PROBLEMS[self.chosen["problem"]]()
         settings = self.settings(problem)
         refusals = contract.words(self.chosen)
@@ -58,7 +70,7 @@ class Case:
         else:
             assert not refusals, f"it ran, and {refusals} should have refused it"
             self.check(problem, report)
-        leftovers.check(before)
+        leftovers.check(before, PATIENCE, held)
 
     def check(self, problem, report):
         """The model is better than the start, and no row is missing or counted twice."""

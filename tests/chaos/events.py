@@ -11,6 +11,7 @@ import signal
 import tempfile
 import threading
 import time
+from abc import ABC, abstractmethod
 from pathlib import Path
 
 import psutil
@@ -44,7 +45,7 @@ class Event:
         return False
 
 
-class Late(Event):
+class Late(Event, ABC):
     """Something happens at some moment, in a thread beside the run."""
 
     def __enter__(self):
@@ -62,9 +63,9 @@ class Late(Event):
         self.over.set()
         self.thread.join()
 
+    @abstractmethod
     def happen(self):
         """Do it."""
-        raise NotImplementedError
 
 
 class Kill(Late):

@@ -33,7 +33,7 @@ from hogshare.kernels import locks
 from hogshare.planes.mirrors.significance import Filter
 from hogshare.planes.protocol import PlaneError
 from hogshare.planes.waiting import Until
-from hogshare.shm.mailbox import HEADER_BYTES, PLACE_BYTES, places_pay
+from hogshare.shm.mailbox import PLACE_BYTES, mail_bytes, places_pay
 
 if TYPE_CHECKING:
     from hogshare.shm.mailbox import Board, Message
@@ -392,8 +392,6 @@ class Centre:
         residual, chosen = arrays["residual"][edge], arrays["chosen"][c]
         self._move_threshold(edge, -1.0 if arrays["wanted"][edge] else 1.0)
         mask = self._significant(edge, now)
-        counts = arrays["significant"][c]
-        counts += (np.count_nonzero(mask), np.count_nonzero(residual))
         clock = max(1, int(arrays["before"][c]) + now)
         course = arrays["course"][c, span_of_clock(clock)]
         course[:COURSE_BYTES] += (np.count_nonzero(mask), np.count_nonzero(residual))
@@ -401,9 +399,9 @@ class Centre:
         item, count, n = self.home.value_bytes, int(np.count_nonzero(mask)), len(residual)
         if count and not places_pay(count, n, item):
             mask[:] = True
-            places, size = None, n * item
+            places, size = None, mail_bytes(0, n, item)
         else:
-            places, size = np.flatnonzero(mask), count * (item + PLACE_BYTES)
+            places, size = np.flatnonzero(mask), mail_bytes(count, 0, item)
         chosen[:] = mask
         values = self._rounded(residual[mask])
         self._note(SENDING, edge, box.posted + 1)
@@ -412,9 +410,9 @@ class Centre:
         self._let_go_of(edge)
         self._note(NOTHING)
         arrays["told"][edge], arrays["wanted"][edge] = now, 0.0
-        course[COURSE_BYTES] += size + HEADER_BYTES
-        course[COURSE_DENSE] += n * item + HEADER_BYTES
-        self._count(edge, UPDATE if count else CLOCK, size + HEADER_BYTES)
+        course[COURSE_BYTES] += size
+        course[COURSE_DENSE] += mail_bytes(0, n, item)
+        self._count(edge, UPDATE if count else CLOCK, size)
 
     def _let_go_of(self, edge: int) -> None:
         """Take what was sent out of the residual."""
@@ -453,7 +451,7 @@ class Centre:
         padded[: len(places)] = places
         if box.post(padded.view(np.float64), None, now * KINDS_OF_ROUND + 1):
             arrays["announced"][edge, mask] = 1
-            self._count(edge, BARRIER, len(places) * PLACE_BYTES + HEADER_BYTES)
+            self._count(edge, BARRIER, mail_bytes(0, len(places), PLACE_BYTES))
 
     def _move_threshold(self, edge: int, towards: float) -> None:
         """Ease the threshold where the link has had room at once, tighten it where it had not."""

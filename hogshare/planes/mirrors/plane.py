@@ -18,7 +18,14 @@ from hogshare.kernels import epochs
 from hogshare.links import regions
 from hogshare.links.link import Link
 from hogshare.planes.mirrors import significance
-from hogshare.planes.mirrors.centre import COURSE_DENSE, MESSAGES, SPANS, Centre, Settings
+from hogshare.planes.mirrors.centre import (
+    COURSE_BYTES,
+    COURSE_DENSE,
+    MESSAGES,
+    SPANS,
+    Centre,
+    Settings,
+)
 from hogshare.planes.mirrors.exchanges import Exchanges, course_of
 from hogshare.planes.mirrors.groups import check as check_centres
 from hogshare.planes.mirrors.groups import groups_of
@@ -133,6 +140,7 @@ class Mirrors(Plane):
     when_lost: str = "go on"
     flush: bool = True
     rows: str = "share"
+    kept = KEPT
 
     def __post_init__(self) -> None:
         check_centres(self.centres)
@@ -186,11 +194,6 @@ class Mirrors(Plane):
         return self.rows == "share"
 
     @property
-    def kept(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Arrays that checkpoints keep."""
-        return KEPT
-
-    @property
     def users(self) -> tuple[Any, ...]:
         """What of it is the user's, whose code travels with it."""
         return tuple(f for f in (self.significance, self.decay, self.graph) if callable(f))
@@ -208,8 +211,6 @@ class Mirrors(Plane):
             return int(self.inside.exchange)
         if self.every != "auto":
             return int(self.every)
-        if n_workers == 1:
-            return None
         return clock_rows(problem, late_step, n_rows, n_workers, self._n_centres(n_workers))
 
     @property
@@ -223,10 +224,7 @@ class Mirrors(Plane):
         return int(groups_of(self.centres, n_workers).max()) + 1
 
     def _edges_of_centres(self, n_workers: int) -> list[tuple[int, int]]:
-        n = self._n_centres(n_workers)
-        if n == 1:
-            return []
-        graphs = topology.graphs_of(self.graph, n)
+        graphs = topology.graphs_of(self.graph, self._n_centres(n_workers))
         if len(graphs) > 1:
             raise ValueError("centres have one graph: a list of several is for Replicas.")
         if not topology.is_connected(graphs[0]):
@@ -267,8 +265,6 @@ class Mirrors(Plane):
     def arrays(self, n_params: int, n_workers: int) -> Shapes:
         """Of each centre, of each edge and of each worker; see `centre`."""
         self._filter().check_size(n_params)
-        if n_workers == 1:
-            return {}
         n, e, word = self._n_centres(n_workers), len(self.edges(n_workers)), PAIR // 8
         return {
             "lock": ((n, word), "int64"),
@@ -281,7 +277,6 @@ class Mirrors(Plane):
             "clock": ((n,), "int64"),
             "before": ((n,), "int64"),
             "small": ((n, 2), "int64"),
-            "significant": ((n, 2), "int64"),
             "course": ((n, SPANS, COURSE_DENSE + 1), "int64"),
             "residual": ((e, n_params), "float64"),
             "got": ((e, n_params), "float64"),
@@ -306,9 +301,8 @@ class Mirrors(Plane):
 
     def begin(self, arrays: Mapping[str, np.ndarray], vector: np.ndarray) -> None:
         """Have all mirrors, and all workers, begin with the run's vector."""
-        if arrays:
-            for name in ("first", "mirror", "base"):
-                arrays[name][:] = vector
+        for name in ("first", "mirror", "base"):
+            arrays[name][:] = vector
 
     def adopts(self, me: int, arrays: Mapping[str, np.ndarray]) -> bool:
         """No: who joins late begins where its changes count from, and soon has the mirror."""
@@ -319,8 +313,6 @@ class Mirrors(Plane):
 
         Where a centre had died all begin with the others' model, which nothing is owed to.
         """
-        if not arrays:
-            return
         if arrays["lost"].any():
             self.begin(arrays, self._others_model(arrays))
             for name in ("total", "got", "lost"):
@@ -334,23 +326,18 @@ class Mirrors(Plane):
 
     def bury(self, arrays: Mapping[str, np.ndarray], dead: np.ndarray) -> None:
         """Note which centres have died."""
-        if arrays:
-            groups = groups_of(self.centres, len(dead))
-            alive = np.bincount(groups, ~dead, minlength=len(arrays["lost"])) > 0
-            arrays["lost"][:] = ~alive & alive.any()  # of all, the model is what they have left
+        alive = np.bincount(groups_of(self.centres, len(dead)), ~dead) > 0
+        arrays["lost"][:] = ~alive & alive.any()  # of all, the model is what they have left
 
     def finish(self, arrays: Mapping[str, np.ndarray]) -> None:
         """The run is over: residuals are flushed."""
-        if arrays:
-            arrays["over"][0] = 1
+        arrays["over"][0] = 1
 
     def model(self, homes: np.ndarray, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
         """The mean of the mirrors; at the end what all are when residuals have come everywhere.
 
         A centre that has died counts by what it had sent.
         """
-        if not arrays:
-            return super().model(homes, arrays)
         if arrays["lost"].any():
             return self._others_model(arrays)
         if arrays["over"][0] and self.flush and self._is_owed(arrays):
@@ -379,8 +366,6 @@ class Mirrors(Plane):
 
     def after_block(self, home: Any) -> Generator[Any, bool, None]:
         """Exchange with the centre, and by it with the others."""
-        if home.n_workers == 1:
-            return
         if home.kept is None:
             home.kept = Centre(home, self._settings(home))
         yield from home.kept.after_block()
@@ -398,10 +383,8 @@ class Mirrors(Plane):
             ends_with_a_centre=self.when_lost == "end",
         )
 
-    def account(self, arrays: Mapping[str, np.ndarray], n_workers: int) -> Exchanges | None:
+    def account(self, arrays: Mapping[str, np.ndarray], n_workers: int) -> Exchanges:
         """What its centres have sent, and for what its workers have waited."""
-        if n_workers == 1:
-            return None
         mirror = arrays["mirror"][arrays["lost"] == 0]
         away = mirror - mirror.mean(axis=0)
         return Exchanges(
@@ -409,7 +392,7 @@ class Mirrors(Plane):
             edges=self._edges_of_centres(n_workers),
             clocks=arrays["clock"].copy(),
             sent=arrays["sent"].copy(),
-            significant=arrays["significant"].copy(),
+            significant=arrays["course"][:, :, :COURSE_BYTES].sum(axis=1),
             course=course_of(arrays["course"].sum(axis=0)),
             small=arrays["small"].copy(),
             waits=arrays["waits"].copy(),

@@ -49,7 +49,7 @@ from hogshare.planes.replicas.reduces import (
     WHOLE,
 )
 from hogshare.planes.waiting import Until
-from hogshare.shm.mailbox import HEADER_BYTES, PLACE_BYTES, places_pay
+from hogshare.shm.mailbox import mail_bytes, places_pay
 
 if TYPE_CHECKING:
     from hogshare.shm.mailbox import Edge, Message
@@ -295,10 +295,10 @@ class Reducer:
             self.home.boxes[edge].post(values, places, now)
         else:
             self.home.boxes[edge].show(values, places, now)
-        item = self.home.value_bytes + (0 if places is None else PLACE_BYTES)
+        placed = 0 if places is None else len(values)
         sent = self.arrays["sent"][edge, WHOLE if places is None else SPARSE]
         sent[MESSAGES] += 1
-        sent[BYTES] += len(values) * item + HEADER_BYTES
+        sent[BYTES] += mail_bytes(placed, len(values) - placed, self.home.value_bytes)
 
     def _incoming(self, turn: Turn) -> list[int]:
         """Edges that are read in this turn, by their sender."""
