@@ -70,7 +70,7 @@ def test_averaged_every_few_blocks(kind, runtime, n_workers):
     # nobody is left behind, whatever cores there are: its home counts as much as the others'
     settings = {"plane": Averaged(), "barrier": SSP(4), "runtime": runtime, **run}
     # of several workers the mean goes as far in an epoch as one of them in its share of the blocks
-    report = solve(make(), stop=20 * n_workers, trace=1, n_workers=n_workers, **settings)
+    report = solve(make(), stop=20 * n_workers, trace=1, seed=0, n_workers=n_workers, **settings)
     assert report.objective < 1.2 * known.objective
     assert report.plane == {"name": "Averaged", "every": 4}
     assert len(report.trace.objective) == 20 * n_workers + 1 and report.n_workers == n_workers
@@ -205,7 +205,7 @@ def test_homes_send_messages(runtime, n_workers, whole):
     make, run = PROBLEMS["linear"]
     plane = Ring(whole, queue=n_workers - 1, meets=runtime != "simulator")
     settings = {"plane": plane, "barrier": SSP(2), "runtime": runtime, **run}
-    report = solve(make(), stop=20 * n_workers, trace=1, n_workers=n_workers, **settings)
+    report = solve(make(), stop=20 * n_workers, trace=1, seed=0, n_workers=n_workers, **settings)
     assert report.objective < 0.9 * report.trace.objective[0]
     sent, had = plane.counts
     assert (sent > 5).all() and (had <= np.roll(sent, 1)).all()  # as they meet
