@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import psutil
 import pytest
 
@@ -517,6 +518,22 @@ def test_what_has_become_of_a_worker_is_a_sentence(monkeypatch, case, who):
     came = f", and only {lost} are lost" if pid else ""
     assert [str(one.message) for one in told] == [f"{who} {words}; {goes_on}{came}"] == watch.notes
     member._close()
+
+
+def test_who_dies_resting_when_the_run_is_over_is_done(recwarn):
+    """A master, which waits until all are done or dead, would wait for it for ever."""
+    ours, theirs = socket.socketpair()
+    theirs.close()
+    ours.setblocking(False)
+    table = np.zeros((2, layout.N_TABLE), np.int64)
+    table[1, layout.T_STATE] = layout.RESTING
+    watch = processes.Watch.__new__(processes.Watch)
+    watch.session = SimpleNamespace(
+        word=lambda _: layout.STOPPED_BY_CALLER, schedule=SimpleNamespace(table=table)
+    )
+    watch.members, watch.master = {1: crew_module.Member(1, None, ours)}, 2
+    watch._hear(1)
+    assert table[1, layout.T_STATE] == layout.DONE and not watch.members and not recwarn
 
 
 def test_a_fork_that_fails_says_why_without_a_number(monkeypatch):

@@ -23,6 +23,7 @@ from sklearn.utils import check_array
 from hogshare import (
     Lasso,
     LogisticRegression,
+    Master,
     Ridge,
     SGDClassifier,
     SGDRegressor,
@@ -561,13 +562,38 @@ def test_ctrl_c_ends_a_run_that_is_stuck_in_code_of_the_users(
     tmp_path, seams, what, runtime, n_workers, where
 ):
     """In the calling thread, in one of the pool and in a process; and once is enough."""
-    seams.clock.patience = 0.1
     stuck, run = Stuck(folder=str(tmp_path), where=where), {"seed": 0, "n_workers": n_workers}
     users = {"stragglers": stuck, "barrier": stuck.passes}
+    with interrupted_in_code_of_the_users(tmp_path, seams):
+        solve(problem(), stop=ENDLESS, runtime=runtime, **run, **{what: users[what]})
+    assert not ending._outside and not list(crew.current_crew()._hired)
+    assert solve(problem(), stop=Stop(epochs=2), runtime=runtime, **run).n_epochs == 2
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("where", [0, 1])
+def test_no_master_waits_for_who_is_left_behind(tmp_path, seams, where):
+    """Its process would be hired again, and a plane wait for a worker that never comes."""
+    stuck = Stuck(folder=str(tmp_path), where=where)
+    run = {"plane": Master(), "stragglers": stuck, "runtime": "processes", "n_workers": 2}
+    with interrupted_in_code_of_the_users(tmp_path, seams):
+        solve(problem(), stop=ENDLESS, seed=0, **run)
+    deadline = time.monotonic() + PATIENCE
+    while [member for member in crew.current_crew()._idle if member.busy and member.alive]:
+        assert time.monotonic() < deadline, "a member never ends its task"
+        time.sleep(0.005)
+        for member in crew.current_crew()._idle:
+            member._pump()
+
+
+@contextlib.contextmanager
+def interrupted_in_code_of_the_users(folder, seams):
+    """Interrupt the run within as soon as a worker is stuck, who is let go once that has ended."""
+    seams.clock.patience = 0.1
     over = threading.Event()
 
     def send():
-        while not Path(tmp_path, "in").exists() and not over.is_set():
+        while not Path(folder, "in").exists() and not over.is_set():
             time.sleep(0.005)
         os.kill(os.getpid(), signal.SIGINT)
 
@@ -575,8 +601,8 @@ def test_ctrl_c_ends_a_run_that_is_stuck_in_code_of_the_users(
     sender.start()
     try:
         with pytest.raises(KeyboardInterrupt):
-            solve(problem(), stop=ENDLESS, runtime=runtime, **run, **{what: users[what]})
-        pid = int(Path(tmp_path, "in").read_text())
+            yield
+        pid = int(Path(folder, "in").read_text())
         deadline = time.monotonic() + PATIENCE
         while pid != os.getpid() and Path(f"/proc/{pid}").exists():
             assert time.monotonic() < deadline, "a process goes on for nobody"
@@ -584,10 +610,8 @@ def test_ctrl_c_ends_a_run_that_is_stuck_in_code_of_the_users(
     finally:
         over.set()
         sender.join()
-        Path(tmp_path, "out").touch()
+        Path(folder, "out").touch()
     pool.wait_for(list(pool.pool()._unfinished))
-    assert not ending._outside and not list(crew.current_crew()._hired)
-    assert solve(problem(), stop=Stop(epochs=2), runtime=runtime, **run).n_epochs == 2
 
 
 EXIT = """

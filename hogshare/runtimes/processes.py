@@ -113,7 +113,7 @@ class Processes(Runtime):
                     is_in_vain = threads.patience(held)
                     while threads.running and not is_in_vain():
                         watch.look(TICK_SECONDS / 4)
-                    crew.dismiss(watch.at_work())  # in code of the user's, for who knows how long
+                    crew.dismiss(watch.left_behind(threads.running))
                     raise
             threads.finish()
             watch.finish()
@@ -152,6 +152,21 @@ class Watch:
         """Whether a member has joined and not left."""
         return bool(self.at_work())
 
+    def left_behind(self, is_zero: bool) -> list[Member]:
+        """Members that do not leave a run which is broken off: they are in code of the user's.
+
+        They count as dead from now on, and so does worker 0 if it is one of them (`is_zero`): a
+        master waits until all workers are done or dead. If it is a member it goes with them, or it
+        would wait for ever where one of them writes into its row once more before it ends.
+        """
+        workers = self.at_work()
+        for worker in [k for k, member in self.members.items() if member in workers]:
+            self.session.give_up(worker)
+        if is_zero:
+            self.session.give_up(0)
+        masters = [member for k, member in self.members.items() if k == self.master]
+        return [*workers, *masters] if workers or is_zero else []
+
     def _replace_master(self, member: Member) -> None:
         """Be the master in a thread of the caller, as the process that was it is gone."""
         self.session.master().take_over()
@@ -184,7 +199,7 @@ class Watch:
                 # the process lives on, but its worker does not: nobody must wait for it
                 self.failures.append(message)
                 self.session.stop()
-                if k != self.master and self._state(k) not in (layout.DONE, layout.RESTING):
+                if k != self.master and self._state(k) != layout.DONE:
                     self.monitor.bury(k)
                 del self.members[k]
                 return
@@ -196,7 +211,9 @@ class Watch:
             return
         running = self.session.word(layout.STOP) == layout.RUNNING
         if self._state(k) in (layout.DONE, layout.RESTING) and not running:
-            return  # while the run goes on, a worker that has left only rests
+            # while the run goes on, a worker that has left only rests; but a master waits for it
+            self.session.schedule.table[k, layout.T_STATE] = layout.DONE
+            return
         self.monitor.bury(k)  # before asking how it died, which may take a moment: others may wait
         came, what = _told(f"worker {k}", member)
         lost = ", and only steps that it had not exchanged yet are lost" if came else ""
