@@ -42,6 +42,8 @@ PLACES = {
         "written": "hogshare.files.PIECE",
         "arena": "hogshare.shm.arena.PIECE",
     },
+    # how a new file is opened, and one that nobody else may read
+    "files": {"plain": "hogshare.files._as_new", "private": "hogshare.files._owner_only"},
     # where compiled kernels are kept, and who was told what of it
     "kernels": {
         "folder": "hogshare.kernels.jit.CACHE_FOLDER",

@@ -90,13 +90,13 @@ def test_a_pipe_is_written_to(tmp_path):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs Linux")
-def test_a_device_is_written_to_and_its_error_is_told(tmp_path, monkeypatch):
+def test_a_device_is_written_to_and_its_error_is_told(tmp_path, monkeypatch, seams):
     def refused(*args):
         raise AssertionError("the machine's own device would be lost")
 
     full = tmp_path / "full"
     full.symlink_to("/dev/full")
-    monkeypatch.setattr(files, "_owner_only", refused)
+    seams.files.private = refused
     monkeypatch.setattr(os, "replace", refused)
     with pytest.raises(OSError, match="No space left") as raised:
         files.replace(full, b"x" * 100_000)

@@ -423,7 +423,7 @@ def test_a_second_signal_leaves_no_half_of_a_file_either(tmp_path, monkeypatch):
 
 def test_a_long_writing_ends_between_two_pieces(tmp_path, seams, monkeypatch):
     seams.pieces.written = 1
-    monkeypatch.setattr(files, "_owner_only", lambda *_: interrupt() or os.open(*_, 0o600))
+    seams.files.private = lambda *_: interrupt() or os.open(*_, 0o600)
     monkeypatch.setattr(os, "fsync", None)  # it does not come to that
     with pytest.raises(KeyboardInterrupt):
         files.replace(tmp_path / "new", b"new", private=True)

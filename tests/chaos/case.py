@@ -1,5 +1,7 @@
 """A case: what goes together, what goes wrong, and what has to come of it."""
 
+import contextlib
+import functools
 import random
 import re
 from pathlib import Path
@@ -13,7 +15,9 @@ from events import EVENTS
 from hogshare import solve
 
 EPOCHS = (2, 60)
-PATIENCE = 10.0  # seconds until what ends by itself has ended
+MOST = 3  # events of a case
+REFUSED = 0.1  # the chance that what does not go together is tried all the same
+PATIENCE = 60.0  # seconds until what ends by itself has ended
 KINDS = {
     "problem": contract.PROBLEMS,
     "rule": contract.RULES,
@@ -37,14 +41,20 @@ class Case:
 
     def __init__(self, seed, number):
         self.rng = random.Random(f"{seed}:{number}")
-        self.chosen = {kind: self.rng.choice(sorted(rows)) for kind, rows in KINDS.items()}
-        self.event = self.rng.choice(sorted(EVENTS))
+        self.chosen = self._choose()
+        while contract.words(self.chosen) and self.rng.random() > REFUSED:
+            self.chosen = self._choose()
+        found = set(self.rng.choices(list(EVENTS), k=self.rng.randint(1, MOST)))
+        self.events = [name for name in EVENTS if name in found]
         self.epochs = self.rng.randint(*EPOCHS)
         self.n_workers = self.rng.randint(2, 4)
         self.seed = self.rng.randrange(1000)
 
+    def _choose(self):
+        return {kind: self.rng.choice(sorted(rows)) for kind, rows in KINDS.items()}
+
     def __str__(self):
-        return ", ".join([*self.chosen.values(), f"{self.n_workers} workers", self.event])
+        return ", ".join([*self.chosen.values(), f"{self.n_workers} workers", *self.events])
 
     def settings(self, problem):
         """What `solve` is called with."""
@@ -60,17 +70,30 @@ class Case:
         problem = contract.PROBLEMS[self.chosen["problem"]]()
         settings = self.settings(problem)
         refusals = contract.words(self.chosen)
-        event = EVENTS[self.event](self.rng, settings)
+        events = [EVENTS[name](self.rng, settings) for name in self.events]
         try:
-            with event:
-                report = solve(problem, **settings)
-        except event.may_raise as error:
+            report = self.report(problem, settings, events)
+        except tuple(kind for event in events for kind in event.may_raise) as error:
             told = str(error)
-            assert event.explains(error) or any(word in told for word in refusals), told
+            explained = any(event.explains(error) for event in events)
+            assert explained or any(word in told for word in refusals), told
         else:
             assert not refusals, f"it ran, and {refusals} should have refused it"
             self.check(problem, report)
         leftovers.check(before, PATIENCE, held)
+
+    def report(self, problem, settings, events):
+        """What the run comes to while the events happen."""
+        with contextlib.ExitStack() as entered:
+            for event in events:
+                entered.enter_context(event)
+            run = functools.partial(solve, problem, **settings)
+            for event in events:
+                run = functools.partial(event.call, run)
+            report = run()
+        for event in events:
+            event.check(report)
+        return report
 
     def check(self, problem, report):
         """The model is better than the start, and no row is missing or counted twice."""

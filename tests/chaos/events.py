@@ -1,71 +1,22 @@
-"""What goes wrong in a case: each is entered around its run, and may change its settings.
-
-An event says in `may_raise` which errors are its own doing, and in `explains` whether one is.
-"""
+"""What goes wrong in a case, or goes on beside it, by name."""
 
 import contextlib
 import dataclasses
 import os
-import shutil
 import signal
-import tempfile
 import threading
 import time
-from abc import ABC, abstractmethod
-from pathlib import Path
 
 import psutil
+from beside import Beside, InJoblib, JoblibBeside
 from crews import members
+from disks import FullDisk, LostFolder
+from event import REFUSALS, Event, Late
 
-from hogshare import Mirrors, StepSize, problems, solve
+from hogshare import Mirrors
 from hogshare.links import Link
 from hogshare.planes.protocol import PlaneError
 from hogshare.stragglers import ControlledDelay
-
-MOMENTS = (2e-3, 1e-2, 5e-2, 0.3)  # seconds within which something happens; most runs are short
-REFUSALS = (ValueError, TypeError)
-
-
-class Event:
-    """Nothing happens."""
-
-    may_raise = REFUSALS
-
-    def __init__(self, rng, settings):
-        self.rng, self.settings = rng, settings
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        return None
-
-    def explains(self, error):
-        """Whether an error is this event's doing."""
-        return False
-
-
-class Late(Event, ABC):
-    """Something happens at some moment, in a thread beside the run."""
-
-    def __enter__(self):
-        self.over = threading.Event()
-        seconds = self.rng.uniform(0.0, self.rng.choice(MOMENTS))
-        self.thread = threading.Thread(target=self._wait, args=(seconds,), name="chaos")
-        self.thread.start()
-        return self
-
-    def _wait(self, seconds):
-        if not self.over.wait(seconds):
-            self.happen()
-
-    def __exit__(self, *error):
-        self.over.set()
-        self.thread.join()
-
-    @abstractmethod
-    def happen(self):
-        """Do it."""
 
 
 class Kill(Late):
@@ -108,6 +59,29 @@ class CtrlC(Late):
         return isinstance(error, KeyboardInterrupt)
 
 
+class Signals(Late):
+    """Signals come that the caller has a handler for, which changes nothing."""
+
+    def __enter__(self):
+        self.sent = self.came = 0
+        self.before = signal.signal(signal.SIGUSR1, self._take)
+        return super().__enter__()
+
+    def _take(self, number, frame):
+        self.came += 1
+
+    def happen(self):
+        for _ in range(self.rng.randint(1, 5)):
+            self.sent += 1
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
+            time.sleep(self.rng.uniform(0.0, 5e-3))
+
+    def __exit__(self, *error):
+        super().__exit__(*error)
+        signal.signal(signal.SIGUSR1, self.before)
+        assert min(1, self.sent) <= self.came <= self.sent, f"{self.came} of {self.sent} signals"
+
+
 class Fork(Late):
     """A thread of the caller's forks; the child leaves at once."""
 
@@ -116,48 +90,6 @@ class Fork(Late):
         if child == 0:
             os._exit(0)
         os.waitpid(child, 0)
-
-
-class Beside(Event):
-    """Another thread solves something of its own meanwhile."""
-
-    def __enter__(self):
-        self.found = []
-        self.thread = threading.Thread(target=self._solve, name="chaos")
-        self.thread.start()
-        return self
-
-    def _solve(self):
-        import test_contract as contract
-
-        problem = problems.linear(contract.X, contract.Y, alpha=0.01)
-        run = {"n_workers": 2, "runtime": "threads", "stop": 3, "trace": 1, "seed": 0}
-        self.found.append(solve(problem, step=StepSize("constant", 0.01), **run).objective)
-
-    def __exit__(self, *error):
-        self.thread.join()
-        assert error[0] or 0.0 < self.found[0] < 0.7, self.found
-
-
-class LostFolder(Late):
-    """The folder of the checkpoints goes: a warning, and the run goes on."""
-
-    may_raise = (FileNotFoundError, *REFUSALS)
-
-    def __enter__(self):
-        self.folder = Path(tempfile.mkdtemp())
-        self.settings["checkpoint"] = self.folder / "run.npz"
-        return super().__enter__()
-
-    def happen(self):
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def __exit__(self, *error):
-        super().__exit__(*error)
-        self.happen()
-
-    def explains(self, error):
-        return isinstance(error, FileNotFoundError)  # it had gone before the run began
 
 
 class SlowWorkers(Event):
@@ -189,10 +121,14 @@ EVENTS = {
     "nothing": Event,
     "a kill": Kill,
     "a pause": Pause,
-    "ctrl-c": CtrlC,
+    "signals": Signals,
     "a fork": Fork,
-    "a fit beside": Beside,
+    "fits beside": Beside,
+    "in joblib": InJoblib,
+    "joblib beside": JoblibBeside,
     "a lost folder": LostFolder,
+    "a full disk": FullDisk,
     "late workers": SlowWorkers,
     "slow links": SlowLinks,
+    "ctrl-c": CtrlC,  # entered last and left first: it may interrupt what is entered after it
 }
