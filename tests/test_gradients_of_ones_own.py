@@ -33,7 +33,9 @@ from hogshare import (
     replay,
     solve,
 )
+from hogshare.kernels.jit import JIT_DISABLED
 from hogshare.problems import GradientError, GradientProblem, Params
+from hogshare.problems import gradient as stated
 
 X, Y = load_breast_cancer(return_X_y=True)
 X = scale(X)[:, :10].copy()
@@ -708,3 +710,17 @@ def test_what_cannot_travel_is_refused():
     with pytest.raises(ValueError, match="cannot be sent to worker processes"):
         solve(problems.user(gradient, 100, 2), runtime="processes", n_workers=2, step=1.0)
     assert solve(problems.user(gradient, 100, 2), runtime="threads", n_workers=2, step=1.0)
+
+
+@pytest.mark.skipif(JIT_DISABLED, reason="Numba compiles nothing")
+def test_numba_knows_what_it_has_to_before_the_users_function_is_called(monkeypatch):
+    """Interrupted while it loads that, it could compile nothing more in this process."""
+    seen = []
+
+    def gradient(w, rows, out):
+        seen.append("called")
+        return 0.0
+
+    monkeypatch.setattr(stated, "load_registries", lambda: seen.append("loaded"))
+    problems.user(gradient, 100, 2).seconds_of_a_row(np.zeros(2))
+    assert seen == ["loaded", "called", "called"]

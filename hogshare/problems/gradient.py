@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hogshare import ranges
+from hogshare.kernels.jit import JIT_DISABLED, load_registries
 from hogshare.kernels.rows import Rows
 from hogshare.once import once
 from hogshare.problems.arrays import FLOATS, frozen
@@ -232,6 +233,8 @@ class GradientProblem:
         ------
         GradientError
         """
+        if not JIT_DISABLED:
+            load_registries()  # or a function of the user's would: it may be interrupted
         w = frozen(np.asarray(start, dtype=self.dtype))
         rows = frozen(np.arange(min(self.n_rows, SAMPLE_STEPS if self.has_pass else SAMPLE_ROWS)))
         call = _one_pass(self, w) if self.has_pass else functools.partial(Caller(self), w)
