@@ -46,10 +46,11 @@ def check(path: str | Path) -> None:
     folder = real(path).parent
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, "this is a file and no folder", str(folder))
-    if not folder.is_dir():
+    may = _may(folder, os.W_OK | os.X_OK)
+    if not folder.is_dir():  # asked last: it may be gone since a moment
         missing = "there is no such folder; make it first"
         raise FileNotFoundError(errno.ENOENT, missing, str(folder))
-    if not _may(folder, os.W_OK | os.X_OK):
+    if not may:
         raise PermissionError(errno.EACCES, "nothing can be written in this folder", str(folder))
 
 

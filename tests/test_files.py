@@ -134,6 +134,19 @@ def test_what_cannot_be_written_is_known_before(tmp_path, monkeypatch):
         files.check(tmp_path / "new.npz")
 
 
+def test_a_folder_that_goes_while_it_is_looked_at_is_missing(tmp_path, monkeypatch):
+    folder, may = tmp_path / "gone", files._may
+
+    def late(path, mode):
+        folder.rmdir()
+        return may(path, mode)
+
+    folder.mkdir()
+    monkeypatch.setattr(files, "_may", late)
+    with pytest.raises(FileNotFoundError, match="there is no such folder"):
+        files.check(folder / "run.npz")
+
+
 def test_a_folder_that_appears_meanwhile_is_told_and_stays(tmp_path):
     path = tmp_path / "new.npz"
     with pytest.raises(IsADirectoryError) as raised, files.replacing(path) as stream:
