@@ -67,10 +67,11 @@ def watch(args):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         told.seek(0)
-        cases = told.read().splitlines() or ["case 0: starting"]
+        cases = told.read().splitlines()
     if process.returncode:
-        number = cases[-1].split()[1].rstrip(":")
-        print(f"chaos: ended by {process.returncode}: {cases[-1]}")
+        last = cases[-1] if cases else f"case {args.case or args.first}: starting"
+        number = last.split()[1].rstrip(":")
+        print(f"chaos: ended by {process.returncode}: {last}")
         print(f"again: python tests/chaos --seed {args.seed} --case {number}")
         return 1
     print(f"chaos: {len(cases)} cases, nothing wrong")
