@@ -62,6 +62,23 @@ def test_the_held_sample_of_ten():
     assert min(means) < 10.6 < max(means)
 
 
+@pytest.mark.parametrize("sample", [1, 10])
+def test_a_sample_that_is_held_gets_half_as_far(sample):
+    """The paper does not say which it means; here both have a name."""
+    ratio = mean_clock(PBSP(sample)) / mean_clock(PBSP(sample, hold=True))
+    assert 1.8 < ratio < 2.1
+    assert PBSP(sample) == PBSP(sample, hold=False)
+
+
+@pytest.mark.parametrize(("delay", "ratio"), [(0.0, 1.0), (1.0, 1.875)])
+def test_the_ceiling_of_what_asynchrony_gains_with_one_that_is_late(delay, ratio):
+    """Blocks of eight workers, of which one takes 1 + delay times as long: never twice as many."""
+    run = {"block_time": Constant(1.0), "seconds": 40.5, "poll": None}
+    slowness = [1.0 + delay, *[1.0] * 7]
+    free, held = (progress(barrier, 8, slowness=slowness, **run) for barrier in (ASP(), BSP()))
+    assert free.updates / held.updates == pytest.approx(ratio, rel=1e-12)
+
+
 def test_a_sample_of_nobody_is_asp_exactly():
     free, sampled = (progress(b, 100, seconds=20.0, seed=1) for b in (ASP(), PBSP(0)))
     assert free.clock.tolist() == sampled.clock.tolist()

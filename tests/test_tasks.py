@@ -16,7 +16,7 @@ from executors import KINDS, MADE, client, cluster  # noqa: F401
 import hogshare
 from hogshare import BSP, PSSP, SSP, AsyncContext, Fraction, Simulator, Throttled, problems
 from hogshare.barriers import BarrierError
-from hogshare.simulation import Churn, Constant, Link, LogNormal, Network
+from hogshare.simulation import Churn, Constant, Link, LogNormal, Measured, Network
 from hogshare.stragglers import ControlledDelay
 from hogshare.tasks import TaskError
 from hogshare.tasks.draws import draws_of_task
@@ -118,6 +118,20 @@ def test_waiting_is_from_result_to_task():
         assert ac.seconds == 6.0
         assert ac.stat.waiting_seconds.tolist() == [0.0, 2.0]
         assert ac.stat.mean_block_seconds.tolist() == [2.0, 2.0]
+
+
+def test_the_mean_of_task_times_is_of_all_of_them():
+    """Not half of the last one, whatever came before."""
+    times = Measured([1.0, 2.0, 6.0, 3.0])
+    with AsyncContext(virtual(block_time=times, seed=1), n_workers=1) as ac:
+        points = ac.parallelize(X, Y).map(count)
+        seconds = []
+        for _ in range(6):
+            points.reduce(add)
+            (result,) = ac.collect_all()
+            seconds.append(result.seconds)
+        assert len(set(seconds)) > 2
+        assert ac.stat.mean_block_seconds[0] == pytest.approx(np.mean(seconds))
 
 
 # --- collections -----------------------------------------------------------------------------

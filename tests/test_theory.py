@@ -75,6 +75,20 @@ def test_incon_step_size_and_writes_give_the_condition_and_the_bound():
     assert 0.2 < largest <= 0.4
 
 
+def test_the_bound_of_a_step_with_inconsistent_reads_term_by_term():
+    """(16), with 2 / n in the middle: what is recalled, 1 / (2 n), claims four times as much."""
+    gap, L, L_max, sigma, M, n, K, T, step = 0.7, 1.3, 0.9, 2.0, 3, 5, 900, 4, 1e-3
+    known = CoordinateConstants(
+        gap=gap, L=L, L_max=L_max, sigma=sigma, n_gradients=M, n_coordinates=n
+    )
+    start = 2.0 * n * gap / (K * M * step)
+    missed = 2.0 / n * L**2 * T * M * step**2 * sigma**2
+    bound = theory.incon_bound_of_step(known, step, K, T)
+    assert bound == pytest.approx(start + missed + L_max * step * sigma**2, rel=1e-12)
+    alone = theory.incon_bound_of_step(known, step, K, 0)
+    assert bound - alone == pytest.approx(missed, rel=1e-9)
+
+
 def test_largest_age_is_the_inverse_of_the_least_updates():
     for known, T in constants(500, 3):
         K = theory.con_least_updates(known, T)

@@ -151,6 +151,29 @@ def test_the_law_is_what_its_reason_says(sample, r, T):
         assert abs(values.mean() - found(f, run_of(sample, r, T))) < 5.0 * error
 
 
+# -- what is not offered
+
+
+def test_the_sign_printed_in_the_bound_of_regret_cannot_be():
+    """(8), (22) end in minus 2 F^2 / sigma: less than 0 for |x|, whose regret cannot be.
+
+    With plus F^2 / sigma, as the telescoped distances give it, descent without any lag keeps to it.
+    """
+    assert not [name for name in theory.__all__ if "regret" in name]
+    L, T = 1.0, 400
+    for start, sigma in ((1.0, 0.1), (1.0, 1.0), (3.0, 0.5)):
+        x, regret, farthest = start, 0.0, 0.0
+        for t in range(1, T + 1):
+            regret += abs(x)
+            farthest = max(farthest, 0.5 * x * x)
+            x -= sigma / math.sqrt(t) * L * (1.0 if x > 0.0 else -1.0)
+        printed = (sigma * L**2 - 2.0 * farthest / sigma) / math.sqrt(T)
+        derived = (sigma * L**2 + farthest / sigma) / math.sqrt(T)
+        assert regret / T <= derived
+        assert printed < regret / T
+    assert printed < 0.0 <= regret
+
+
 # -- edges ----------------------------------------------------------------------------------------
 
 

@@ -88,6 +88,45 @@ def test_the_gaps_of_the_weights_themselves(make, six, many, by):
         assert gap == pytest.approx(expected, abs=5e-5) and gap.by == by
 
 
+def test_the_multiplicative_root_graph_is_not_fair():
+    """The one that has figure 2's gaps: its workers do not count alike."""
+    for n in (6, 25):
+        graph = topology.root_expander(n, multiplicative=True)
+        assert not topology.is_doubly_stochastic(topology.mixing_weights(graph, "uniform"))
+    shares = topology.influence(topology.mixing_weights(graph, "uniform"))
+    assert (shares.min(), shares.max()) == pytest.approx((0.0145, 0.0604), abs=5e-5)
+
+
+def test_the_gaps_printed_for_a_chain_are_paths():
+    """0.1 of 6 by figure 2's reading, 0.002 of 25 by the weights; the text's 0.008 is a ring's."""
+    six, many = (np.eye(n, k=1, dtype=bool) for n in (6, 25))
+    assert topology.figure_2_gap(six) == pytest.approx(0.0933, abs=5e-5)
+    weights = topology.mixing_weights(many, "uniform")
+    sizes = np.linalg.svd(weights, compute_uv=False)
+    assert 1.0 - sizes[1] == pytest.approx(0.0021, abs=5e-5)
+    assert topology.figure_2_gap(topology.ring(25)) == pytest.approx(0.0079, abs=5e-5)
+
+
+def test_equal_in_degrees_are_not_enough():
+    """All hear from two others, but not as many hear from each: who is heard more counts more."""
+    graph = topology.ring(5)
+    graph[0, 2:] = graph[2, :2] = True
+    assert topology.in_degrees(graph).tolist() == [2] * 5
+    assert topology.out_degrees(graph).tolist() == [4, 1, 3, 1, 1]
+    found = topology.check(topology.mixing_weights(graph, "uniform"))
+    assert found.connected and not found.doubly_stochastic
+    assert found.influence[0] > 2.0 * found.influence[1] > 0.0
+
+
+@pytest.mark.parametrize(("n", "ratio"), [(8, 3.5), (20, 9.5), (64, 31.5)])
+def test_what_a_sparse_graph_saves_in_a_round_hangs_on_the_number_of_workers(n, ratio):
+    """Ten times is what twenty workers save, not eight; and more rounds are needed."""
+    whole, root = topology.all_to_all(n), topology.root_expander(n)
+    assert topology.out_degrees(whole)[0] / topology.out_degrees(root)[0] == ratio
+    rounds = [topology.predicted_rounds(topology.mixing_weights(one)) for one in (whole, root)]
+    assert rounds[0] == 1.0 < rounds[1]
+
+
 @pytest.mark.parametrize(
     ("make", "gaps"),
     [
