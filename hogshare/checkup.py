@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hogshare import machine, memory
+from hogshare import extras, machine, memory
 from hogshare.words import counted
 
 FINE, NOTE, WRONG = "fine", "note", "wrong"
@@ -27,7 +27,7 @@ ENOUGH = 1 << 29  # bytes of memory: what compiling takes, and a small fit
 FULL = 1 << 28  # bytes of disk: twice what all kernels take
 FEW_FILES = 256  # open ones: each process of a crew takes some
 START_SECONDS = 20.0  # in which a process of the crew, or MPI, is up
-EXTRAS = {
+PURPOSES = {
     "rich": "tables in colour and bars of progress",
     "matplotlib": "--plot",
     "distributed": "tasks on a cluster of Dask's",
@@ -212,7 +212,7 @@ def ranks() -> Iterator[Finding]:
     """Whether MPI begins, in a process of its own, and whether there is a launcher."""
     from hogshare.runtimes.crew import OF_RANKS
 
-    what, how = "MPI", "pip install mpi4py mpich"
+    what, how = "MPI", extras.command_for("mpi4py", "mpich")
     if importlib.util.find_spec("mpi4py") is None:
         yield Finding(what, NOTE, "mpi4py is not installed, which runtime='mpi' needs", how)
         return
@@ -241,17 +241,17 @@ def ranks() -> Iterator[Finding]:
     launcher = Path(sys.executable).with_name("mpiexec")
     found = str(launcher) if launcher.exists() else shutil.which("mpiexec")
     if found is None:
-        yield Finding(what, WRONG, f"{version}, without mpiexec", "pip install mpich")
+        yield Finding(what, WRONG, f"{version}, without mpiexec", how)
     else:
         yield Finding(what, FINE, f"{version}, {found}")
 
 
-def extras() -> Iterator[Finding]:
+def optional_parts() -> Iterator[Finding]:
     """Which optional parts are not there."""
-    for library, purpose in EXTRAS.items():
+    for library, purpose in PURPOSES.items():
         if importlib.util.find_spec(library) is None:
             fact = f"is not installed, for {purpose}"
-            yield Finding(library, NOTE, fact, f"pip install {library}")
+            yield Finding(library, NOTE, fact, extras.command_for(library))
         else:
             yield Finding(library, FINE, "is installed")
 
@@ -280,5 +280,5 @@ CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
     shared_memory,
     processes,
     ranks,
-    extras,
+    optional_parts,
 )

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from hogshare import extras
+
 NO_LIBRARY = (
     "X is a Dask collection, and dask.distributed, which would fit it where it is, cannot be "
-    "imported: pip install distributed. What fits in this machine's memory may be handed over as "
-    "X.compute()."
+    "imported: {how}. What fits in this machine's memory may be handed over as X.compute()."
 )
 NO_CLIENT = (
     "X is a Dask collection, and no client of a cluster is there. Make one before fit: from "
@@ -39,7 +40,8 @@ def client_here() -> Any:
     try:
         from distributed import get_client
     except ImportError as error:
-        raise ImportError(NO_LIBRARY) from error
+        how = extras.command_for("distributed")
+        raise ImportError(NO_LIBRARY.format(how=how)) from error
     try:
         client = get_client()
     except ValueError as error:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hogshare import files
+from hogshare import extras, files
 
 
 def pyplot() -> Any:
@@ -20,7 +20,8 @@ def pyplot() -> Any:
     try:
         import matplotlib.pyplot
     except ImportError as error:
-        raise ImportError("drawing needs matplotlib: pip install matplotlib") from error
+        how = extras.command_for("matplotlib")
+        raise ImportError(f"drawing needs matplotlib: {how}") from error
     return matplotlib.pyplot
 
 

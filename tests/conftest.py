@@ -47,7 +47,7 @@ def pytest_addoption(parser):
     parser.addoption(
         "--soak",
         action="store_true",
-        help="run all rounds of the survival and mutation tests, not a tenth of them",
+        help="run all rounds of the survival and mutation tests, not a tenth of them, and installs",
     )
 
 

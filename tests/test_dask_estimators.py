@@ -9,7 +9,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from executors import HAS_DASK, NEEDS_DASK, cluster
+from executors import NEEDS_DASK, cluster
 from sklearn import linear_model
 from sklearn.exceptions import ConvergenceWarning
 
@@ -448,13 +448,3 @@ def test_a_cluster_without_workers_is_given_up(model, monkeypatch):
         monkeypatch.setattr(PartitionedRows, "state", left)
         with pytest.raises(RuntimeError, match="no workers for"):
             model.fit(parted(X, 2), parted(y, 2))
-
-
-@pytest.mark.skipif(HAS_DASK, reason="distributed is there")
-def test_without_the_library_it_is_said_what_to_install():
-    class Collection:
-        __dask_graph__ = to_delayed = None
-        shape = (3, 2)
-
-    with pytest.raises(ImportError, match="pip install distributed"):
-        Ridge().fit(Collection(), np.zeros(3))

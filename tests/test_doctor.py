@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from hogshare import checkup, machine
+from hogshare import checkup, extras, machine
 from hogshare.checkup import FINE, NOTE, WRONG
 from hogshare.cli.main import main
 
@@ -146,7 +146,10 @@ def test_an_mpi_that_does_not_begin(monkeypatch):
 
 def test_what_is_not_installed_says_how(monkeypatch):
     monkeypatch.setattr(checkup.importlib.util, "find_spec", lambda name: None)
-    assert states(checkup.ranks)["MPI"][0] == NOTE
-    found = states(checkup.extras)
-    assert set(found) == set(checkup.EXTRAS)
-    assert all("; pip install" in words for _, words in found.values())
+    monkeypatch.setattr(extras, "_is_installed", lambda: True)
+    state, words = states(checkup.ranks)["MPI"]
+    assert state == NOTE and words.endswith("; pip install 'hogshare[mpi]' mpich")
+    found = states(checkup.optional_parts)
+    assert set(found) | {"mpi4py"} == set(extras.EXTRAS)
+    for library, (_, words) in found.items():
+        assert words.endswith(f"; pip install 'hogshare[{extras.EXTRAS[library]}]'")

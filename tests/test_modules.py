@@ -2,7 +2,6 @@
 
 import copy
 import pickle
-import sys
 
 import numpy as np
 import pytest
@@ -255,9 +254,3 @@ def test_a_loss_of_many_numbers_is_named():
     X, y = rows()
     with pytest.raises(GradientError, match="loss has to be one number"):
         solve(problems.torch(network(), each, (X.double(), y)), stop=1, **RUN)
-
-
-def test_without_torch(monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(ImportError, match=r"problems\.torch needs PyTorch: pip install torch$"):
-        problems.torch(None, None, None)

@@ -7,15 +7,25 @@ import sys
 import threading
 
 import cases
+import numpy as np
 import pytest
 
-from hogshare import Stop, solve
+from hogshare import Stop, problems, solve
 from hogshare.runtimes import processes
 from hogshare.runtimes.news import News
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs eventfd")
 
 NEVER = 1e6  # seconds: whoever waits so long is ended by the test's own limit
+
+
+def test_processes_elsewhere_than_on_linux_are_refused_in_a_sentence(monkeypatch):
+    for name in ("eventfd", "memfd_create"):
+        monkeypatch.delattr(os, name)
+    problem = problems.linear(np.eye(4), [0, 1, 0, 1])
+    with pytest.raises(OSError, match='use runtime="threads"'):
+        solve(problem, runtime="processes", n_workers=2, stop=1)
+    assert solve(problem, runtime="threads", n_workers=2, stop=1).n_workers == 2
 
 
 def test_news_are_there_until_they_are_taken_note_of():

@@ -22,6 +22,17 @@ BUILDS = all(map(importlib.util.find_spec, ("sphinx", "sphinx_gallery", "myst_pa
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
+# what who knows scikit-learn asks first, in words for the search, and the page that has the answer
+ANSWERS = {
+    "n_jobs+cores": "docs/tutorial.html",
+    "why+fits+differ": "docs/guide/repeats.html",
+    "cluster+ranks": "docs/guide/cluster.html",
+    "reading+report": "docs/guide/reports.html",
+    "supported+versions": "docs/support.html",
+    "papers+disagree": "docs/disagreements.html",
+}
+
+
 def listed(page):
     """Names that a page of the reference lists."""
     return re.findall(r"^   (\w+)$", (REFERENCE / f"{page}.md").read_text("utf-8"), re.MULTILINE)
@@ -91,7 +102,7 @@ def found_by_search(site, words):
 
 
 @pytest.mark.skipif(not BUILDS, reason="Sphinx is not installed: pip install '.[docs]'")
-@pytest.mark.timeout(400)  # kernels of the gallery may have to be compiled
+@pytest.mark.timeout(900)  # kernels of the gallery may have to be compiled, on busy cores
 def test_the_site(tmp_path):
     """One test, so that it is built once."""
     site = tmp_path / "site"
@@ -99,6 +110,10 @@ def test_the_site(tmp_path):
     assert not list(dead_links(site))
     fetched = re.compile(r"""<(?:script|img|link)[^>]+(?:src|href)=["']https?://""")
     assert not [page for page in site.rglob("*.html") if fetched.search(page.read_text("utf-8"))]
+    home = Links(site / "docs" / "index.html").to
+    assert home >= {Path(page).relative_to("docs").as_posix() for page in ANSWERS.values()}
     if CHROMIUM is not None:
+        for words, page in ANSWERS.items():
+            assert page in found_by_search(site, words), words
         assert "docs/master.html" in found_by_search(site, "seqlock")
         assert "docs/tutorial.html" in found_by_search(site, "SGDClassifier")

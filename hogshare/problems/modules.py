@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from hogshare import ranges
+from hogshare import extras, ranges
 from hogshare.problems.arrays import FLOATS
 from hogshare.problems.gradient import NOBODY, GradientProblem
 from hogshare.problems.model import Model
@@ -37,7 +37,8 @@ def library() -> Any:
     try:
         import torch
     except ImportError as error:
-        raise ImportError("problems.torch needs PyTorch: pip install torch") from error
+        how = extras.command_for("torch")
+        raise ImportError(f"problems.torch needs PyTorch: {how}") from error
     return torch
 
 

@@ -8,6 +8,7 @@ with the object, which a thread that may still set it holds.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from multiprocessing.connection import wait
 from queue import Empty, SimpleQueue
@@ -19,6 +20,12 @@ class News:
     """As `threading.Event`, with a descriptor that is readable while it is set (Linux)."""
 
     def __init__(self) -> None:
+        if not hasattr(os, "eventfd"):
+            raise OSError(
+                errno.ENOTSUP,
+                "This system is not Linux, on which workers in processes depend; use "
+                'runtime="threads"',
+            )
         self._file = Descriptor(os.eventfd, 0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._fd = self._file.number
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from hogshare import extras
+
 
 @functools.cache
 def library() -> Any:
@@ -18,8 +20,8 @@ def library() -> Any:
     try:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:  # the second where no library of MPI's is found
+        how = extras.command_for("mpi4py", "mpich")
         raise ImportError(
-            f"runtime='mpi' needs mpi4py and an MPI, which both come as wheels: pip install mpi4py "
-            f"mpich ({error})."
+            f"runtime='mpi' needs mpi4py and an MPI, which both come as wheels: {how} ({error})."
         ) from error
     return MPI
