@@ -25,7 +25,7 @@ def command_for(library: str, *besides: str) -> str:
     Parameters
     ----------
     library : str
-        Of `EXTRAS`.
+        Of `EXTRAS`, or one that pip knows by this name, as those that races are against.
     *besides : str
         What else is needed, and comes with no extra.
 
@@ -35,7 +35,8 @@ def command_for(library: str, *besides: str) -> str:
     >>> extras.command_for("mpi4py", "mpich").startswith("pip install ")
     True
     """
-    wanted = f"'hogshare[{EXTRAS[library]}]'" if _is_installed() else library
+    by_extra = library in EXTRAS and _is_installed()
+    wanted = f"'hogshare[{EXTRAS[library]}]'" if by_extra else library
     return " ".join(["pip install", wanted, *besides])
 
 

@@ -212,7 +212,8 @@ def test_a_race_is_plain_data(a_race):
 def test_who_cannot_race_is_told_with_the_reason(a_race):
     reasons = {who["name"]: who["reason"] for who in a_race["contestants"]}
     assert reasons["hogshare SGD"] == ""
-    assert reasons["missing"].startswith("not-a-library is not installed (No module named")
+    how = "pip install not-a-library"
+    assert reasons["missing"].startswith(f"not-a-library is not installed: {how} (No module named")
     assert reasons["raising"] == "failed: out of order"
     assert reasons["still"].startswith("reached no target within 2 s of tuning (closest ")
     assert all(

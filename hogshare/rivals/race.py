@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from hogshare import extras
 from hogshare.rivals import standings
 from hogshare.rivals.contestant import Contestant, Task
 from hogshare.rivals.course import Entry, Plan, Race, sentence
@@ -123,7 +124,9 @@ def start(course: Race, entry: Entry) -> None:
     try:
         entry.prepare_seconds = entry.lane.prepare(course.discipline.X, course.discipline.y)
     except ImportError as error:
-        entry.reason = f"{entry.contestant.library} is not installed ({sentence(error)})"
+        library = entry.contestant.library
+        how = extras.command_for(library)
+        entry.reason = f"{library} is not installed: {how} ({sentence(error)})"
         return
     except Exception as error:
         entry.reason = f"failed to prepare: {sentence(error)}"
