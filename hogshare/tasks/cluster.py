@@ -94,6 +94,7 @@ class Cluster:
 
     name = "dask"
     passes_time = True
+    traffic = None
 
     def __init__(self, shelf: Shelf, client: Any, n_workers: int | None) -> None:
         self._shelf, self._client, self._most = shelf, client, n_workers

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from hogshare.simulation.network import Traffic
 from hogshare.tasks.work import Outcome, Task
 
 
@@ -47,6 +48,7 @@ class Executor(Protocol):
 
     name: str
     passes_time: bool  # whether time goes on while nobody waits, as it does but in a simulation
+    traffic: Traffic | None  # what tasks and results were in bytes, where that is counted
 
     @property
     def workers(self) -> Sequence[int]:

@@ -62,6 +62,7 @@ class Processes:
 
     name = "processes"
     passes_time = True
+    traffic = None
 
     def __init__(self, shelf: Shelf, n_workers: int) -> None:
         self._shelf, self._sent = shelf, Sent(shelf)

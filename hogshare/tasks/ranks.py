@@ -124,6 +124,7 @@ class Ranks:
 
     name = "mpi"
     passes_time = True
+    traffic = None
 
     def __init__(self, shelf: Shelf, job: Job, n_workers: int | None) -> None:
         there = job.call.talk.size - 1

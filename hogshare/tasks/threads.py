@@ -41,6 +41,7 @@ class Threads:
 
     name = "threads"
     passes_time = True
+    traffic = None
 
     def __init__(self, shelf: Shelf, n_workers: int) -> None:
         self._shelf = shelf

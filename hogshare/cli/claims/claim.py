@@ -1,0 +1,128 @@
+"""A claim of a paper: what it says, what is measured for it here, and what was found.
+
+A claim names its numbers. `Claim.measure` gives them for one seed; `reproduce` repeats that over
+seeds, and asks `Claim.agrees` of the medians whether the direction is the paper's. Where it is not,
+or where a number is far off, `Claim.why` is the reason. A result is one dictionary of plain data:
+
+    name, source, says, here, quick, seeds, seconds, agrees, when, why
+    numbers   a list; each has what, printed (a number, words or None), median, low and high over
+              seeds (None where it is infinite)
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Found = Mapping[str, float]
+Result = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Number:
+    """One number of a claim.
+
+    what : what it counts, with its unit
+    printed : the paper's number, or how it puts it in words; None where it has none
+    """
+
+    what: str
+    printed: float | str | None = None
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a paper says, and how it is looked at here.
+
+    name : what ``hogshare reproduce`` calls it
+    source : paper and figure, table or theorem
+    says : the claim
+    here : the workload here, and whose clock counts: a machine's or a virtual one
+    numbers : by the keys that `measure` returns
+    measure : ``measure(seed, quick)``, the numbers of one seed; quick some may be left out
+    agrees : whether medians over seeds say what the paper says
+    when : the same as a sentence
+    seconds : rough seconds of three seeds quick, and of five in full, on two cores
+    why : what makes the difference, where there is one
+    differs : that it is known not to agree here, for the reason in `why`
+    needs : extras of the package that it needs besides
+    is_timed : whether times of this machine are among the numbers, which a busy one changes
+    """
+
+    name: str
+    source: str
+    says: str
+    here: str
+    numbers: Mapping[str, Number]
+    measure: Callable[[int, bool], Found]
+    agrees: Callable[[Found], bool]
+    when: str
+    seconds: tuple[int, int]
+    why: str = ""
+    differs: bool = False
+    needs: tuple[str, ...] = ()
+    is_timed: bool = False
+
+
+def reproduce(
+    claim: Claim, seeds: Sequence[int], *, quick: bool, advance: Callable[[str], None]
+) -> Result:
+    """Measure a claim's numbers with every seed.
+
+    Parameters
+    ----------
+    claim : Claim
+    seeds : sequence of int
+    quick : bool
+        At the size that takes seconds, else at the one that takes minutes.
+    advance : callable
+        Told what comes next, before each seed.
+
+    Returns
+    -------
+    dict
+        See the head of this file.
+    """
+    began = time.perf_counter()
+    found: list[Found] = []
+    for seed in seeds:
+        advance(f"({claim.name}, seed {seed})")
+        found.append(claim.measure(seed, quick))
+    over = {
+        key: _over_seeds([float(one[key]) for one in found])
+        for key in claim.numbers
+        if key in found[0]
+    }
+    medians = {
+        key: math.inf if told["median"] is None else told["median"] for key, told in over.items()
+    }
+    return {
+        "name": claim.name,
+        "source": claim.source,
+        "says": claim.says,
+        "here": claim.here,
+        "quick": quick,
+        "seeds": list(seeds),
+        "seconds": time.perf_counter() - began,
+        "agrees": bool(claim.agrees(medians)),
+        "when": claim.when,
+        "why": claim.why,
+        "numbers": [
+            {"what": number.what, "printed": number.printed, **over[key]}
+            for key, number in claim.numbers.items()
+            if key in over
+        ],
+    }
+
+
+def _over_seeds(values: Sequence[float]) -> dict[str, float | None]:
+    """Median, least and most; what is not finite is None, which JSON has."""
+    found = statistics.median(values), min(values), max(values)
+    return {
+        name: value if math.isfinite(value) else None
+        for name, value in zip(("median", "low", "high"), found, strict=True)
+    }

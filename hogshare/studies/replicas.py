@@ -1,0 +1,241 @@
+"""Replicas on graphs as ASAP measures them (Kadav and Kruus 2016): bytes, rounds, waits, torn reads.
+
+Every function is one run, or a pair of runs, of one seed, and returns numbers. Times and bytes are
+those of a virtual clock but for `consistency`, whose workers are processes, and `to_objective` of
+threads that sleep.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from hogshare import problems
+from hogshare.datasets import zipf_classification
+from hogshare.engine.stops import Stop
+from hogshare.planes import Replicas
+from hogshare.problems.protocol import RowProblem
+from hogshare.report import Report
+from hogshare.rules.steps import StepSize
+from hogshare.simulation import Constant, Link, LogNormal, Network, Simulator
+from hogshare.solvers import solve
+from hogshare.stragglers import LogNormal as Late
+
+SYNCS = ("notify-ack", "bsp", "async")
+N_NUMBERS = 47_236  # of a message of figure 8
+EXCESS = 0.05  # relative sub-optimality that bytes are counted to
+ROUNDS_PER_EPOCH = 16
+JITTER, SIGMA = 0.2, 0.5  # sigma of log-normal blocks: of much the same length, and not
+NOISE = 1.0  # of the labels by which shares are sorted, in labels
+FIVE = ((0, 1), (1, 2), (2, 0), (3, 4), (4, 3), (2, 3), (4, 0))  # W1 to W3 in a ring, W4 and W5
+SLOW_LAST_TWO = (1.0, 1.0, 1.0, 3.0, 3.0)
+
+
+def _even(w: np.ndarray, rows: np.ndarray, out: np.ndarray) -> float:
+    """A step of every row's own, the same for all numbers, so that half a message shows."""
+    steps = float(np.cos(rows * 1.7).sum())
+    out += steps + 0.01 * len(rows) * w[0]
+    return steps * float(w[0])
+
+
+def consistency(sync: str, reduces: int, seed: int, n_numbers: int = N_NUMBERS) -> dict[str, float]:
+    """Figure 8: what share of eight processes' reduces has used how many of seven inputs.
+
+    Returns
+    -------
+    dict
+        ``all`` and ``five``: shares of reduces with all seven, and with five or more; ``mixed``: 1
+        where the model has numbers of two messages, which no way of waiting may make.
+    """
+    problem = problems.user(_even, 8 * reduces, n_numbers)
+    report = solve(
+        problem,
+        plane=Replicas("all", every=1, sync=sync, final=7),
+        n_workers=8,
+        runtime="processes",
+        step=StepSize("constant", 0.01),
+        block=1,
+        stop=1,
+        seed=seed,
+    )
+    assert report.reduces is not None
+    used = report.reduces.consistency.sum(axis=0) / report.reduces.consistency.sum()
+    mixed = bool((np.diff(report.model.params) != 0.0).any())
+    return {"all": float(used[7]), "five": float(used[5:].sum()), "mixed": float(mixed)}
+
+
+@functools.cache
+def sparse(n_shares: int = 1, n_rows: int = 20_000) -> tuple[RowProblem, float]:
+    """A logistic model of Zipf's words, and what its objective comes down to.
+
+    n_shares : so many workers, who are dealt rows by turns, get rows roughly sorted by label
+    """
+    X, y = zipf_classification(n_samples=n_rows, n_features=2_000, dtype=np.float32)
+    if n_shares > 1:
+        noise = np.random.default_rng(0).normal(size=len(y))
+        order = np.argsort(y + NOISE * noise)[: len(y) // n_shares * n_shares]
+        order = order.reshape(n_shares, -1).T.ravel()
+        X, y = X[order], y[order]
+    problem = problems.linear(X, y, alpha=1.0 / X.shape[0], fit_intercept=False)
+    report = solve(problem, rule="saga", n_workers=1, runtime="caller", stop=100, seed=0, trace=1)
+    return problem, (1.0 + EXCESS) * float(report.objective)  # type: ignore[arg-type]
+
+
+def to_target(
+    problem: RowProblem,
+    target: float,
+    graph: str,
+    n_workers: int,
+    seed: int,
+    *,
+    sync: str = "notify-ack",
+    step: float = 1.0 / 6.0,
+    epochs: int = 8,
+    block_seconds: float = 1.0,
+    sigma: float = JITTER,
+    bandwidth: float | None = None,
+) -> dict[str, float]:
+    """Rounds, bytes of a worker and virtual seconds to a target.
+
+    Parameters
+    ----------
+    step : float
+        Times the number of workers, whose mean steps are.
+    block_seconds, sigma : float
+        Mean and spread of what a worker computes between two reduces.
+    bandwidth : float, optional
+        Bytes a second of each link; None: messages take no time.
+
+    Returns
+    -------
+    dict
+        ``rounds``, ``megabytes``, ``seconds``; infinite where the target is not reached.
+    """
+    network = Network() if bandwidth is None else Network(Link(bandwidth=bandwidth))
+    report = solve(
+        problem,
+        plane=Replicas(
+            graph, every=max(1, problem.n_rows // (n_workers * ROUNDS_PER_EPOCH)), sync=sync
+        ),
+        n_workers=n_workers,
+        runtime=Simulator(block_time=LogNormal(block_seconds, sigma), network=network, seed=seed),
+        step=StepSize("constant", step * n_workers),
+        stop=Stop(epochs=epochs, tol=None),
+        trace=ROUNDS_PER_EPOCH,
+        seed=seed,
+    )
+    return _counted(report, target, n_workers)
+
+
+def _counted(report: Report, target: float, n_workers: int) -> dict[str, float]:
+    """What of a run falls to its part up to the target: every worker sends as much in each."""
+    assert report.trace is not None and report.reduces is not None
+    blocks = report.trace.first(target, "blocks")
+    seconds = report.trace.first(target, "seconds")
+    if blocks is None or seconds is None:
+        return {"rounds": math.inf, "megabytes": math.inf, "seconds": math.inf}
+    part = blocks / sum(worker["blocks"] for worker in report.workers)
+    return {
+        "rounds": part * int(report.reduces.rounds.max()),
+        "megabytes": part * report.reduces.bytes / n_workers / 1e6,
+        "seconds": seconds,
+    }
+
+
+def of_digits(sync: str, seed: int, *, base_seconds: float | None) -> Report:
+    """Figure 10's run on digits: 25 workers on the root graph, with blocks of unequal length.
+
+    base_seconds : what a block sleeps in the mean, in threads; None: on a virtual clock
+    """
+    from sklearn.datasets import load_digits
+
+    X, y = load_digits(return_X_y=True)
+    who: dict[str, Any] = {"runtime": Simulator(block_time=LogNormal(1.0, SIGMA), seed=seed)}
+    if base_seconds is not None:
+        who = {"runtime": "threads", "stragglers": Late(SIGMA, base=base_seconds, seed=seed)}
+    return solve(
+        problems.linear(X / 16.0, y >= 5, alpha=1e-3),
+        plane=Replicas("root", every=4, sync=sync),
+        n_workers=25,
+        step=StepSize("constant", 0.05),
+        stop=Stop(epochs=8, tol=None),
+        trace=8,
+        seed=seed,
+        **who,
+    )
+
+
+def of_network(sync: str, seed: int, epochs: int = 20) -> dict[str, float]:
+    """Figure 9 on a small network: rows per virtual second, and accuracy at equal epochs."""
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
+
+    X, y = load_digits(return_X_y=True)
+    split = train_test_split(X / 16.0, y, test_size=0.25, random_state=seed, stratify=y)
+    rows, test, labels, truth = split
+    problem = problems.network(rows, labels, (64,))
+    report = solve(
+        problem,
+        rule="sgd",
+        plane=Replicas("root", every=16, sync=sync),
+        n_workers=8,
+        runtime=Simulator(block_time=LogNormal(1.0, SIGMA), seed=seed),
+        step=StepSize("constant", 0.5),
+        block=16,
+        stop=Stop(epochs=epochs, tol=None),
+        seed=seed,
+    )
+    found = np.asarray(problem.predict(report.model.params, test))
+    return {
+        "rows": epochs * len(rows) / report.run_seconds,
+        "accuracy": float((found == truth).mean()),
+    }
+
+
+def five_nodes(sync: str, rounds: int) -> np.ndarray:
+    """Figures 3 and 4: virtual seconds that five workers wait, two of whom are thrice as slow.
+
+    W1, W2 and W3 send along a ring, W4 and W5 to each other, W3 to W4 and W5 to W1.
+
+    Returns
+    -------
+    ndarray of shape (5, 3)
+        For messages, acknowledgements and the barrier.
+    """
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((5 * rounds, 3))
+    graph = np.zeros((5, 5), bool)
+    graph[tuple(np.transpose(FIVE))] = True
+    report = solve(
+        problems.linear(X, (X[:, 0] > 0.0).astype(int), alpha=0.01),
+        plane=Replicas(graph, every=1, sync=sync),
+        n_workers=5,
+        runtime=Simulator(block_time=Constant(1.0), slowness=SLOW_LAST_TWO),
+        step=StepSize("constant", 0.01),
+        stop=Stop(epochs=1, tol=None),
+        block=1,
+        seed=0,
+    )
+    assert report.reduces is not None
+    return np.asarray(report.reduces.waits)
+
+
+def five_nodes_by_hand(rounds: int) -> np.ndarray:
+    """The same of NOTIFY-ACK with one message under way, by its rule.
+
+    A worker sends when it has computed and those it sends to have used its last message, and
+    begins a round when all have sent that it hears.
+    """
+    begun, waits = np.zeros(5), np.zeros((5, 3))
+    for k in range(rounds):
+        done = begun + np.array(SLOW_LAST_TWO)
+        used = [max((begun[j] for i, j in FIVE if i == me), default=0.0) for me in range(5)]
+        sent = np.maximum(done, used) if k else done
+        heard = [max(sent[me], *(sent[i] for i, j in FIVE if j == me)) for me in range(5)]
+        waits[:, 1] += sent - done
+        waits[:, 0] += heard - sent
+        begun = np.array(heard)
+    return waits
