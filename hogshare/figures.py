@@ -527,6 +527,34 @@ def draw_points(series: dict[str, Any], ax: Any, what: str) -> None:
     ax.errorbar(xs, means, yerr=bars, marker="o", capsize=2, label=series["barrier"])
 
 
+def save_claims(results: Sequence[dict[str, Any]], path: str | Path) -> None:
+    """Draw numbers of claims over the papers' printed ones, on one axis, and write the figure.
+
+    Left out are numbers of which nothing is printed, or 0, or words, and those not reached.
+    """
+    rows = [
+        (result, one, [one[part] / one["printed"] for part in ("low", "median", "high")])
+        for result in results
+        for one in result["numbers"]
+        if isinstance(one["printed"], int | float)
+        and one["printed"]
+        and None not in (one["low"], one["median"], one["high"])
+    ]
+    height = 1.5 + 0.22 * max(1, len(rows))
+    figure, ax = pyplot().subplots(figsize=(11.0, height), layout="constrained")
+    for place, (result, _, (low, median, high)) in enumerate(rows):
+        colour = "C0" if result["agrees"] else "C3"
+        ax.plot([low, high], [place, place], color=colour, alpha=0.5)
+        ax.plot(median, place, "o", color=colour, markersize=4)
+    ax.axvline(1.0, color="black", linewidth=0.8)
+    ax.set_xscale("symlog", linthresh=0.1)
+    ax.set_yticks(range(len(rows)), [f"{r['name']}: {one['what']}" for r, one, _ in rows], size=7)
+    ax.set_ylim(len(rows) - 0.5, -0.5)
+    ax.set_xlabel("here over printed (median, range over seeds; red: the direction differs)")
+    ax.grid(alpha=0.3, axis="x")
+    _save(figure, path)
+
+
 def draw_bounds(series: dict[str, Any], ax: Any, _: str) -> None:
     """Draw a bound against the sample."""
     ax.plot(series["samples"], series["bound"], label=f"F(r) = {series['within']:g}")

@@ -18,7 +18,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from hogshare._version import __version__
-from hogshare.cli import bench, console, doctor, fit, info, options, predict, simulate, warm
+from hogshare.cli import (
+    bench,
+    console,
+    doctor,
+    fit,
+    info,
+    options,
+    predict,
+    reproduce,
+    simulate,
+    warm,
+)
 
 DESCRIPTION = "Stochastic gradient descent for one model on every core."
 EXAMPLES = """\
@@ -31,6 +42,7 @@ examples:
   hogshare predict model.npz test.svm.xz --out labels.txt
   hogshare simulate psp --figure 1a --plot progress.png
   hogshare simulate progress --barrier pbsp:10 --workers 1000000 --blocks 40
+  hogshare reproduce all --quick --page claims.md
   hogshare info --json
   hogshare doctor
 """
@@ -62,7 +74,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"hogshare {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (bench, fit, predict, simulate, info, doctor, warm):
+    for module in (bench, fit, predict, simulate, reproduce, info, doctor, warm):
         module.add_parser(commands)
     return parser
 

@@ -117,11 +117,15 @@ def tell_json(path: str | None, told: Any) -> None:
     """Write JSON to a file, or print it, if that is asked for."""
     if path is None:
         return
-    text = json.dumps(told, indent=2, allow_nan=False)
+    tell_text(path, json.dumps(told, indent=2, allow_nan=False))
+
+
+def tell_text(path: str, text: str) -> None:
+    """Write text to a file, or print it."""
     if path == PRINT:
         console.out(text)
     else:
-        files.replace(Path(path), f"{text}\n".encode())
+        files.replace(Path(path), f"{text.rstrip()}\n".encode())
 
 
 def store(args: Any, result: dict[str, Any], show: Any, draw: Any) -> None:

@@ -17,7 +17,8 @@ import numpy as np
 
 from hogshare import problems, theory
 from hogshare.engine.stops import Stop
-from hogshare.problems.protocol import Model, RowProblem
+from hogshare.problems.model import Model
+from hogshare.problems.protocol import RowProblem
 from hogshare.simulation import Constant, Simulator
 from hogshare.solvers import asaga_tasks, asysg_con, asysg_incon, solve
 
@@ -65,9 +66,7 @@ def drawn(seed: int, n_rows: int = N_ROWS) -> Known:
 
 def consistent(known: Known, rows: int, updates: int, age: int, seed: int) -> dict[str, float]:
     """AsySG-con with the step (9): ``norm``, the mean squared gradient, and ``bound``, (11)."""
-    facts = theory.Constants(
-        gap=known.gap, L=known.L, sigma=known.sigma, n_gradients=rows
-    )
+    facts = theory.Constants(gap=known.gap, L=known.L, sigma=known.sigma, n_gradients=rows)
     step = theory.con_step_size(facts, updates)
     norm = _watched(
         known, asysg_con, updates, age, seed, batch=rows, step=rows * step, epochs_of=rows

@@ -1,4 +1,4 @@
-"""Replicas on graphs as ASAP measures them (Kadav and Kruus 2016): bytes, rounds, waits, torn reads.
+"""Replicas on graphs as ASAP measures them (Kadav and Kruus 2016): bytes, rounds, waits.
 
 Every function is one run, or a pair of runs, of one seed, and returns numbers. Times and bytes are
 those of a virtual clock but for `consistency`, whose workers are processes, and `to_objective` of
@@ -188,6 +188,7 @@ def of_network(sync: str, seed: int, epochs: int = 20) -> dict[str, float]:
         stop=Stop(epochs=epochs, tol=None),
         seed=seed,
     )
+    assert report.run_seconds is not None
     found = np.asarray(problem.predict(report.model.params, test))
     return {
         "rows": epochs * len(rows) / report.run_seconds,

@@ -35,9 +35,8 @@ def drawn(n_rows: int, n_features: int, seed: int) -> tuple[RowProblem, float]:
 
 def run(problem: RowProblem, threshold: float, falls: bool, epochs: int, seed: int) -> Report:
     """Three centres with a threshold that falls with the root of the clock, or stays."""
-    plane = Mirrors(
-        3, every=EVERY, flush=False, threshold=threshold, **({} if falls else {"decay": None})
-    )
+    decay = "sqrt" if falls else None
+    plane = Mirrors(3, every=EVERY, flush=False, threshold=threshold, decay=decay)
     return solve(
         problem,
         plane=plane,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-
 from typing import Any
 
 from hogshare.cli import speedup
@@ -45,7 +44,9 @@ def speedups(
 
     family = family_of(problem)
     stated = family.state(family.data(None, n_rows, "float32", seed))
-    settings = settings_of(problem, algorithm, seed, batch=rows or family.batch(algorithm), **others)
+    settings = settings_of(
+        problem, algorithm, seed, batch=rows or family.batch(algorithm), **others
+    )
     runs = [
         speedup.facts(speedup.run_once(stated, settings, n, seed, speedup.SIMULATOR), n, 0)
         for n in settings["workers"]
@@ -60,7 +61,9 @@ def speedups(
     return found
 
 
-def of_con(problem: str, step: float, sizes: dict[bool, dict[str, Any]], seed: int, quick: bool) -> Found:
+def of_con(
+    problem: str, step: float, sizes: dict[bool, dict[str, Any]], seed: int, quick: bool
+) -> Found:
     """Speedups of a network of Caffe's with a master, whose links are full with five workers."""
     how = {"step": step, "ceiling": CEILING, "points": 8, **sizes[quick]}
     return speedups(problem, "con", seed, **how)
@@ -70,9 +73,13 @@ def of_incon(seed: int, quick: bool) -> Found:
     """Table 4's network, and quick a small one of its shape."""
     if quick:
         small: dict[str, Any] = {"n_rows": 20_000, "rows": 10, "step": 0.01, "epochs": 4}
-        return speedups("network:40-10-5-2-1", "incon", seed, workers=[1, 16, 32], points=16, **small)
+        return speedups(
+            "network:40-10-5-2-1", "incon", seed, workers=[1, 16, 32], points=16, **small
+        )
     whole: dict[str, Any] = {"n_rows": 463_800, "step": 0.05, "epochs": 1}
-    return speedups("network:400-100-50-20-10", "incon", seed, workers=[1, 8, 16, 32], points=8, **whole)
+    return speedups(
+        "network:400-100-50-20-10", "incon", seed, workers=[1, 8, 16, 32], points=8, **whole
+    )
 
 
 def numbers_by_workers(printed: dict[int, tuple[float, float]]) -> dict[str, Number]:
@@ -100,9 +107,7 @@ def rates(run: Any, updates: tuple[int, ...], seed: int, quick: bool) -> Found:
         "K": ages.slope(sizes, [one["norm"] for one in by_updates]),
         "M": ages.slope(rows, [one["norm"] for one in by_rows]),
         "bound": max(one["norm"] / one["bound"] for one in (*by_updates, *by_rows, *aged)),
-        "age": max(
-            one["norm"] / other["norm"] for one, other in zip(aged, by_rows, strict=True)
-        ),
+        "age": max(one["norm"] / other["norm"] for one, other in zip(aged, by_rows, strict=True)),
     }
 
 
@@ -130,7 +135,9 @@ RATE_NUMBERS = {
 
 def _is_rate(found: Found) -> bool:
     return (
-        max(found["K"], found["M"]) < -0.35 and found["bound"] <= 1.0 and abs(found["age"] - 1) < 0.1
+        max(found["K"], found["M"]) < -0.35
+        and found["bound"] <= 1.0
+        and abs(found["age"] - 1) < 0.1
     )
 
 
@@ -155,9 +162,9 @@ CLAIMS = (
         agrees=lambda x: x["iteration 8"] > 6.0 and x["time 8"] < x["iteration 8"] - 1.0,
         when="8 workers are above 6 in iterations, and in time at least 1 below that",
         seconds=(30, 600),
-        why="The step decides what age costs, and the paper does not print it: with 0.01 in place of "
-        "0.003 eight workers make 5.4. Beyond a full link times stay level here; the fall to 2.88 "
-        "with 8 workers is not a full link's, and not found.",
+        why="The step decides what age costs, and the paper does not print it: with 0.01 in "
+        "place of 0.003 eight workers make 5.4. Beyond a full link times stay level here; the "
+        "fall to 2.88 with 8 workers is not a full link's, and not found.",
     ),
     Claim(
         name="asysg-cifar10",
@@ -179,15 +186,16 @@ CLAIMS = (
         agrees=lambda x: x["iteration 8"] > 5.0 and x["time 8"] > 4.0,
         when="8 workers are above 5 in iterations, and above 4 in time",
         seconds=(40, 2000),
-        why="As for LENET, the step decides, and the paper does not print it: with 0.02 four workers "
-        "do not come to one worker's objective.",
+        why="As for LENET, the step decides, and the paper does not print it: with 0.02 four "
+        "workers do not come to one worker's objective.",
     ),
     Claim(
         name="asysg-network",
         source=f"{PAPER}, table 4",
-        says="AsySG-incon trains a network of five layers 31.6 times as fast in iterations, 29.2 in "
-        "time, with 32 threads.",
-        here=f"{CLOCK}; 400-100-50-20-10 on 463,800 rows that are made; quick 40-10-5-2-1 on 20,000",
+        says="AsySG-incon trains a network of five layers 31.6 times as fast in iterations, 29.2 "
+        "in time, with 32 threads.",
+        here=f"{CLOCK}; 400-100-50-20-10 on 463,800 rows that are made; quick 40-10-5-2-1 on "
+        "20,000",
         numbers=numbers_by_workers({8: (7.8, 8.1), 16: (15.4, 16.3), 32: (31.6, 29.2)}),
         measure=of_incon,
         agrees=lambda x: x["iteration 32"] > 20.0 and x["iteration 16"] > 14.0,
@@ -202,11 +210,13 @@ CLAIMS = (
         source=f"{PAPER}, corollary 2",
         says="With the step (9) the mean squared gradient falls as one over the root of M K, below "
         "(11), at every age that (10) allows.",
-        here="logistic loss on 1,000 x 20 normal rows, 17 workers of equal speed on a virtual clock",
+        here="logistic loss on 1,000 x 20 normal rows, 17 workers of equal speed on a virtual "
+        "clock",
         numbers=RATE_NUMBERS,
         measure=consistent,
         agrees=_is_rate,
-        when="slopes are below -0.35, nothing is above the bound, and age changes less than a tenth",
+        when="slopes are below -0.35, nothing is above the bound, and age changes less than a "
+        "tenth",
         seconds=(15, 60),
         why="Slopes are a little flatter than -1/2 where the gradient's noise is all that is left.",
     ),
@@ -215,11 +225,13 @@ CLAIMS = (
         source=f"{PAPER}, corollary 4",
         says="With the step (17) and writes of single coordinates it falls so too, below (19), n "
         "times as slowly.",
-        here="logistic loss on 1,000 x 20 normal rows, 17 workers of equal speed on a virtual clock",
+        here="logistic loss on 1,000 x 20 normal rows, 17 workers of equal speed on a virtual "
+        "clock",
         numbers=RATE_NUMBERS,
         measure=inconsistent,
         agrees=_is_rate,
-        when="slopes are below -0.35, nothing is above the bound, and age changes less than a tenth",
+        when="slopes are below -0.35, nothing is above the bound, and age changes less than a "
+        "tenth",
         seconds=(20, 90),
         why="The bound is loose: the norm is a tenth of it.",
     ),

@@ -18,6 +18,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+VIRTUAL, REAL = "virtual", "this machine's"
+BOTH = "virtual, in full this machine's"
+
 Found = Mapping[str, float]
 Result = dict[str, Any]
 
@@ -49,8 +52,8 @@ class Claim:
     seconds : rough seconds of three seeds quick, and of five in full, on two cores
     why : what makes the difference, where there is one
     differs : that it is known not to agree here, for the reason in `why`
-    needs : extras of the package that it needs besides
-    is_timed : whether times of this machine are among the numbers, which a busy one changes
+    clock : whose: `VIRTUAL`, which is the same on every machine; `REAL`, which a busy one changes;
+        or quick the first and in full the second
     """
 
     name: str
@@ -64,8 +67,7 @@ class Claim:
     seconds: tuple[int, int]
     why: str = ""
     differs: bool = False
-    needs: tuple[str, ...] = ()
-    is_timed: bool = False
+    clock: str = VIRTUAL
 
 
 def reproduce(

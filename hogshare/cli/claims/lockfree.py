@@ -1,4 +1,4 @@
-"""Claims of Niu et al. 2011 (Hogwild!) and of Leblond et al. 2017, Pedregosa et al. 2017 (ASAGA)."""
+"""Claims of Niu et al. 2011 (Hogwild!), Leblond et al. 2017 and Pedregosa et al. 2017 (ASAGA)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import functools
 import math
 import statistics
 
-from hogshare.cli.claims.claim import Claim, Found, Number
+from hogshare.cli.claims.claim import REAL, Claim, Found, Number
 
 HOGWILD = "Niu et al. 2011"
 THREADS = (1, 2, 4, 8)
@@ -14,7 +14,7 @@ EXCESS = 1e-10  # of the objective over the optimum
 
 
 def hogwild(seed: int, quick: bool) -> Found:
-    """Two threads against one to the same objective, on one vector and with copies; and the rows."""
+    """Two threads against one to the same objective, on one vector and with copies."""
     from hogshare import datasets, problems, theory
     from hogshare.engine.stops import Stop
     from hogshare.planes import Shared
@@ -110,19 +110,20 @@ CLAIMS = (
         agrees=lambda x: x["vector"] > 1.3,
         when="two threads on one vector are above 1.3 times as fast as one",
         seconds=(30, 120),
-        why="A row takes some tenths of a microsecond here, of the order of a cache line's way from "
-        "core to core, and words of a text are in everybody's rows (rho near 1). So two threads on "
-        "one vector gain little or lose; on private copies, which this engine exchanges for that "
-        "reason, they gain. The printed numbers are of cores whose rows took far longer.",
+        why="A row takes some tenths of a microsecond here, of the order of a cache line's way "
+        "from core to core, and words of a text are in everybody's rows (rho near 1). So two "
+        "threads on one vector gain little or lose; on private copies, which this engine "
+        "exchanges for that reason, they gain. The printed numbers are of cores whose rows took "
+        "far longer.",
         differs=True,
-        is_timed=True,
+        clock=REAL,
     ),
     Claim(
         name="asaga-prox",
         source="Pedregosa et al. 2017, abstract",
         says="ProxASAGA on 20 cores is up to 12 times as fast as one.",
-        here="logistic loss with elastic net, rows like text, threads on two cores, to 1e-10 of the "
-        "optimum; quick 10,000 x 2,000",
+        here="logistic loss with elastic net, rows like text, threads on two cores, to 1e-10 of "
+        "the optimum; quick 10,000 x 2,000",
         numbers={
             "epochs": Number("epochs of one thread"),
             **{
@@ -135,16 +136,16 @@ CLAIMS = (
         agrees=lambda x: all(x[f"epochs {n}"] < 1.15 for n in THREADS[1:]),
         when="2, 4 and 8 threads need at most 1.15 times the epochs of one",
         seconds=(30, 240),
-        why="Epochs say what lost locks cost, which is nothing; the speedup in time is of two cores, "
-        "and bounded by what one vector's lines travel.",
-        is_timed=True,
+        why="Epochs say what lost locks cost, which is nothing; the speedup in time is of two "
+        "cores, and bounded by what one vector's lines travel.",
+        clock=REAL,
     ),
     Claim(
         name="asaga-rate",
         source="Leblond et al. 2017, theorem on ASAGA",
         says="At ages below a tenth of the rows ASAGA converges linearly, as fast as SAGA.",
-        here="logistic loss on 300 x 20 normal rows (in full 1,000), tasks of a row each by workers "
-        "of equal speed on a virtual clock",
+        here="logistic loss on 300 x 20 normal rows (in full 1,000), tasks of a row each by "
+        "workers of equal speed on a virtual clock",
         numbers={
             "slope": Number("logarithm of the gap per epoch, without age"),
             "some": Number("that at an age of n / 33, over it", 1.0),

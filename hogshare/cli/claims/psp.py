@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ def figure(name: str, seed: int) -> dict[str, Any]:
     """A figure of one seed, made once for all claims on it."""
     from hogshare.studies import psp
 
-    laws = tuple(LAWS.values()) + ("uniform:0.5,1.5",) if name in ("1a", "1e") else None
+    laws = (*LAWS.values(), "uniform:0.5,1.5") if name in ("1a", "1e") else None
     return psp.figure(name, laws=laws, seeds=1, seed=seed)
 
 
@@ -84,7 +85,7 @@ def samples(seed: int, quick: bool) -> Found:
     return {
         "0 / asp": mean[0] / beside[LAWS["exponential"], "asp", None],
         "16 / ssp": mean[16] / beside[LAWS["exponential"], "ssp:4", None],
-        "rises": sum(b >= a for a, b in zip(progress, progress[1:], strict=False)),
+        "rises": sum(b >= a for a, b in itertools.pairwise(progress)),
         "64": mean[64],
         **{f"sd {x}": sd[LAWS["exponential"], f"pbsp:{x}", None] for x in (0, 1, 2)},
     }
@@ -94,9 +95,7 @@ def updates(seed: int, quick: bool) -> Found:
     """Figure 1e: updates at the server, ASP over BSP, by law."""
     found = along("1e", seed, "updates")
     laws = {**LAWS, "uniform": "uniform:0.5,1.5"}
-    return {
-        short: found[law, "asp", None] / found[law, "bsp", None] for short, law in laws.items()
-    }
+    return {short: found[law, "asp", None] / found[law, "bsp", None] for short, law in laws.items()}
 
 
 def slow_nodes(seed: int, quick: bool) -> Found:
@@ -220,9 +219,7 @@ CLAIMS = (
             "64": Number("mean steps, sample 64"),
         },
         measure=samples,
-        agrees=lambda x: (
-            x["0 / asp"] == 1.0 and x["rises"] == 0 and 0.67 < x["16 / ssp"] < 1.5
-        ),
+        agrees=lambda x: x["0 / asp"] == 1.0 and x["rises"] == 0 and 0.67 < x["16 / ssp"] < 1.5,
         when="sample 0 is ASP, every larger one is slower, and 16 is within 1.5 times of SSP",
         seconds=(2, 3),
     ),
@@ -231,9 +228,7 @@ CLAIMS = (
         source=f"{PAPER}, figure 1c",
         says="A sample of one or two nodes already keeps nodes together.",
         here=f"{NODES}; pBSP with samples of 0, 1 and 2",
-        numbers={
-            f"sd {x}": Number(f"standard deviation of steps, sample {x}") for x in (0, 1, 2)
-        },
+        numbers={f"sd {x}": Number(f"standard deviation of steps, sample {x}") for x in (0, 1, 2)},
         measure=samples,
         agrees=lambda x: x["sd 1"] < 0.67 * x["sd 0"] and x["sd 2"] < 0.5 * x["sd 0"],
         when="one node takes a third off the standard deviation, two take off half",
@@ -243,8 +238,8 @@ CLAIMS = (
         name="psp-1d",
         source=f"{PAPER}, figure 1d",
         says="pBSP ends with the most accurate model of the five.",
-        here="SGD of a linear model on a server, real gradients on a virtual clock; 1,000 nodes and "
-        "parameters for 40 s, quick 200, 100 and 20 s; two steps for all barriers",
+        here="SGD of a linear model on a server, real gradients on a virtual clock; 1,000 nodes "
+        "and parameters for 40 s, quick 200, 100 and 20 s; two steps for all barriers",
         numbers={
             f"{step} {written}": Number(f"error of that at the start, {written}, {step} step")
             for step in STEPS
@@ -291,15 +286,16 @@ CLAIMS = (
             and all(x[f"{b} 5"] > 0.8 for b in ("asp", *SAMPLED))
             and all(x[f"{b} 5"] > x[f"{b} 15"] > x[f"{b} 30"] for b in ("asp", *SAMPLED))
         ),
-        when="5 % take two fifths or more off BSP and SSP, and leave ASP, pBSP and pSSP four fifths, which then sink "
-        "with the share",
+        when="5 % take two fifths or more off BSP and SSP, and leave ASP, pBSP and pSSP four "
+        "fifths, which then sink with the share",
         seconds=(2, 3),
     ),
     Claim(
         name="psp-2b",
         source=f"{PAPER}, figure 2b",
         says="Of all barriers ASP's error grows most with slow nodes.",
-        here="as figure 1d with a short step, 30 % of the nodes four times as slow; quick 100 nodes",
+        here="as figure 1d with a short step, 30 % of the nodes four times as slow; quick 100 "
+        "nodes",
         numbers={
             written: Number(f"error with 30 % slow over none, {written}")
             for written in BARRIERS.values()
@@ -330,11 +326,12 @@ CLAIMS = (
         source=f"{PAPER}, figure 3",
         says="From 100 to 1,000 nodes BSP and SSP lose; ASP and pBSP do not; pSSP gains.",
         here=f"100 to 1,000 nodes as in figure 1a, 5 % of them slow ({NODES})",
-        numbers={b: Number(f"change of mean steps, {written}, %") for b, written in BARRIERS.items()},
+        numbers={
+            b: Number(f"change of mean steps, {written}, %") for b, written in BARRIERS.items()
+        },
         measure=more_nodes,
         agrees=lambda x: (
-            max(x["bsp"], x["ssp:4"]) < -10.0
-            and all(abs(x[b]) < 6.0 for b in ("asp", *SAMPLED))
+            max(x["bsp"], x["ssp:4"]) < -10.0 and all(abs(x[b]) < 6.0 for b in ("asp", *SAMPLED))
         ),
         when="BSP and SSP lose more than 10 %; ASP, pBSP and pSSP change by less than 6 %",
         seconds=(2, 3),

@@ -1,0 +1,86 @@
+"""A page of results: a section for each paper, a table for each claim."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hogshare.cli.reproduce import in_words, range_of, told
+
+HEAD = """\
+# The papers' figures, measured again
+
+Made by `hogshare reproduce all --json FILE --plot FILE --page FILE`. For each claim: what the paper
+printed, the median here and its range over seeds, whether the direction agrees, and why a number is
+another. "Not reached" is a target that a run did not come to. Where a claim is on a virtual clock,
+its numbers are the same on every machine.
+"""
+PAPERS = {
+    "async": "ASYNC: asynchronous tasks",
+    "psp": "PSP: sampled barriers",
+    "asap": "ASAP: reduces on graphs",
+    "asysg": "AsySG: consistent and inconsistent reads",
+    "hogwild": "Hogwild!",
+    "asaga": "ASAGA",
+    "gaia": "Gaia: centres on slow links",
+}
+
+
+def page_of(results: list[dict[str, Any]], picture: str | None = None) -> str:
+    """The page, in Markdown.
+
+    picture : file beside it that shows the numbers, if there is one
+    """
+    agree = sum(result["agrees"] for result in results)
+    parts = [HEAD, f"{agree} of {len(results)} claims agree in direction.\n"]
+    if picture:
+        parts.append(f"![Numbers found over numbers printed]({picture})\n")
+    parts.append(_index(results))
+    heading = None
+    for result in results:
+        paper = PAPERS[result["name"].split("-")[0]]
+        if paper != heading:
+            parts.append(f"## {paper}\n")
+            heading = paper
+        parts.append(section_of(result))
+    return "\n".join(parts)
+
+
+def _index(results: list[dict[str, Any]]) -> str:
+    """A line for each claim."""
+    lines = ["| claim | says | direction |", "|---|---|---|"]
+    for result in results:
+        verdict = "agrees" if result["agrees"] else "**differs**"
+        name = result["name"]
+        lines.append(f"| [{name}](#{name}) | {_cell(result['says'])} | {verdict} |")
+    return "\n".join([*lines, ""])
+
+
+def section_of(result: dict[str, Any]) -> str:
+    """A claim's heading, table and sentences."""
+    verdict = "The direction agrees" if result["agrees"] else "**The direction differs**"
+    size = "quick" if result["quick"] else "in full"
+    lines = [
+        f"### {result['name']}",
+        "",
+        f"{result['source']}: {result['says']}",
+        "",
+        "| number | printed | here | range |",
+        "|---|---|---|---|",
+        *(
+            f"| {_cell(one['what'])} | {_cell(in_words(one['printed']))} | {told(one['median'])} "
+            f"| {range_of(one)} |"
+            for one in result["numbers"]
+        ),
+        "",
+        f"- Here: {result['here']}. {len(result['seeds'])} seeds, {size}, "
+        f"{result['seconds']:.0f} s.",
+        f"- {verdict}; what is asked is that {result['when']}.",
+        *([f"- Why: {result['why']}"] if result["why"] else []),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _cell(text: str) -> str:
+    """Text that does not end a table's cell."""
+    return text.replace("|", "\\|")
