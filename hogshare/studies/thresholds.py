@@ -6,6 +6,8 @@ flush at the end that would make their models equal.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from hogshare import problems
@@ -33,13 +35,16 @@ def drawn(n_rows: int, n_features: int, seed: int) -> tuple[RowProblem, float]:
     return problem, float(np.min(best.trace.objective))
 
 
-def run(problem: RowProblem, threshold: float, falls: bool, epochs: int, seed: int) -> Report:
-    """Three centres with a threshold that falls with the root of the clock, or stays."""
-    decay = "sqrt" if falls else None
-    plane = Mirrors(3, every=EVERY, flush=False, threshold=threshold, decay=decay)
+def run(problem: RowProblem, epochs: int, seed: int, **settings: Any) -> Report:
+    """Three centres with a threshold.
+
+    **settings
+        Of `hogshare.Mirrors`: ``threshold``, which falls with the root of the clock unless
+        ``decay`` is None, and others.
+    """
     return solve(
         problem,
-        plane=plane,
+        plane=Mirrors(3, every=EVERY, flush=False, **settings),
         n_workers=3,
         runtime=Simulator(block_time=Constant(0.01)),
         step=StepSize("invscaling", 0.1, 0.5),

@@ -132,8 +132,8 @@ def falling(seed: int, quick: bool) -> Found:
     n_rows, n_features, epochs = (600, 10, 16) if quick else (3000, 20, 40)
     problem, optimum = thresholds.drawn(n_rows, n_features, seed)
     found = {}
-    for name, falls in (("fixed", False), ("falling", True)):
-        report = thresholds.run(problem, 1.0, falls, epochs, seed)
+    for name, decay in (("fixed", None), ("falling", "sqrt")):
+        report = thresholds.run(problem, epochs, seed, threshold=1.0, decay=decay)
         regret = thresholds.regret_over_root(report, n_rows, optimum)
         assert report.trace is not None
         found[f"{name} gap"] = float(report.trace.objective[-1]) - optimum

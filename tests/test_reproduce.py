@@ -1,0 +1,203 @@
+"""`hogshare reproduce`: every claim is there, says what it is, and what it found is in docs."""
+
+import dataclasses
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from hogshare.cli import claims
+from hogshare.cli.claims import CLAIMS, claim, select
+from hogshare.cli.claims.page import page_of
+from hogshare.cli.main import main
+from hogshare.cli.options import WrongCommandLine
+
+DOCS = Path(__file__).parent.parent / "docs"
+KEPT = DOCS / "reproduced.json"
+NAMES = (
+    [f"async-{k}" for k in range(1, 10)]
+    + ["psp-1a", "psp-1a-spread", "psp-1c", "psp-1c-few", "psp-1d", "psp-1e"]
+    + ["psp-2a", "psp-2b", "psp-2c", "psp-3", "psp-bounds"]
+    + [f"asap-{k}" for k in range(1, 10)]
+    + ["asysg-lenet", "asysg-cifar10", "asysg-network", "asysg-rate", "asysg-coordinate-rate"]
+    + ["hogwild", "asaga-prox", "asaga-rate"]
+    + [f"gaia-{k}" for k in range(1, 7)]
+)
+# a second or so each; the others take their time, and real ones a machine of their own
+SHORT = (
+    *("async-9", "psp-1a", "psp-1a-spread", "psp-1c", "psp-1c-few", "psp-1e", "psp-2a", "psp-2c"),
+    *("psp-3", "psp-bounds", "asap-1", "asap-2", "asap-9", "asysg-rate", "asysg-coordinate-rate"),
+    *("asaga-rate", "gaia-6"),
+)
+LONG = [name for name, one in CLAIMS.items() if name not in SHORT and one.clock != claim.REAL]
+
+
+def measured(name, seeds):
+    return claim.reproduce(CLAIMS[name], seeds, quick=True, advance=lambda what: None)
+
+
+def test_the_table_has_all_43():
+    assert list(CLAIMS) == NAMES and len(NAMES) == 43
+    for one in CLAIMS.values():
+        assert one.numbers and one.source and one.here and one.when, one.name
+        assert one.says.endswith("."), one.name
+        assert one.why or not one.differs, f"{one.name} differs, and does not say why"
+
+
+def test_a_printed_number_is_beside_every_claim_that_has_one():
+    without = {
+        name
+        for name, one in CLAIMS.items()
+        if all(number.printed is None for number in one.numbers.values())
+    }
+    # figures without numbers, of which the order is the claim, and what a paper leaves open
+    assert without <= {
+        *("async-5", "psp-1a", "psp-1a-spread", "psp-1c-few", "psp-1d", "psp-2a", "psp-2b"),
+        *("psp-2c", "psp-3", "gaia-5"),
+    }
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_a_short_claim_is_found_again(name):
+    found = measured(name, (0, 1, 2) if name.startswith("psp") else (0,))
+    assert found["agrees"] == (not CLAIMS[name].differs), found["numbers"]
+    assert len(found["numbers"]) == len(CLAIMS[name].numbers)
+
+
+def test_a_virtual_clock_finds_the_same_numbers_again():
+    assert measured("gaia-6", (3,))["numbers"] == measured("gaia-6", (3,))["numbers"]
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_a_long_claim_is_found_again(name, request):
+    if not request.config.getoption("--soak"):
+        pytest.skip("takes minutes: --soak")
+    found = measured(name, (0, 1, 2))
+    assert found["agrees"] == (not CLAIMS[name].differs), found["numbers"]
+
+
+def test_numbers_over_seeds():
+    one = claim.Claim(
+        name="x",
+        source="",
+        says="",
+        here="",
+        numbers={key: claim.Number(key, 2.0) for key in ("a", "b", "left out when quick")},
+        measure=lambda seed, quick: {"a": seed, "b": math.inf if seed else 1.0},
+        agrees=lambda x: x["a"] == 3.0 and x["b"] == math.inf,
+        when="",
+        seconds=(0, 0),
+    )
+    told = []
+    found = claim.reproduce(one, (0, 3, 7), quick=True, advance=told.append)
+    assert found["agrees"] and len(told) == 3 and found["seeds"] == [0, 3, 7]
+    first, second = found["numbers"]
+    assert (first["median"], first["low"], first["high"], first["printed"]) == (3.0, 0.0, 7.0, 2.0)
+    assert (second["median"], second["low"], second["high"]) == (None, 1.0, None)
+    json.dumps(found, allow_nan=False)
+
+
+def test_names():
+    assert [one.name for one in select(["gaia-2", "asap"])] == [
+        *(f"asap-{k}" for k in range(1, 10)),
+        "gaia-2",
+    ]
+    assert len(select(["all"])) == 43 and [one.name for one in select(["hogwild"])] == ["hogwild"]
+    assert {one.name for one in select(["psp-1a"])} == {"psp-1a", "psp-1a-spread"}
+    with pytest.raises(WrongCommandLine, match=r"no claim 'gaia-7'.*Did you mean.*--list"):
+        select(["psp", "gaia-7"])
+
+
+# -- the command
+
+
+def test_the_list_needs_no_run(capsys):
+    assert main(["reproduce", "--list"]) == 0
+    told = capsys.readouterr().out
+    assert all(name in told for name in NAMES)
+
+
+def test_a_run_prints_keeps_draws_and_writes(tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    kept, page, plot = (tmp_path / name for name in ("c.json", "c.md", "c.png"))
+    files = ["--json", str(kept), "--page", str(page), "--plot", str(plot)]
+    assert main(["reproduce", "asap-9", "--quick", "--seeds", "1", *files]) == 0
+    told = capsys.readouterr()
+    assert "longest wait of W2 and W3" in told.out and "1 of 1 agree" in told.err
+    assert main(["reproduce", "asap-1", "--quick", "--seeds", "1", *files]) == 0
+    assert list(json.loads(kept.read_text())["claims"]) == ["asap-9", "asap-1"]
+    text = page.read_text()
+    assert text.index("### asap-1") < text.index("### asap-9") and "](c.png)" in text
+    assert plot.read_bytes()[:4] == b"\x89PNG"
+    page.unlink()
+    assert main(["reproduce", *files[:4]]) == 0 and page.read_text().startswith("# ")
+
+
+def test_what_a_claim_fails_by_is_told_and_others_are_measured(tmp_path, capsys, monkeypatch):
+    def fails(seed, quick):
+        raise RuntimeError("no room")
+
+    broken = dataclasses.replace(CLAIMS["asap-1"], measure=fails)
+    monkeypatch.setitem(claims.CLAIMS, "asap-1", broken)
+    kept = tmp_path / "c.json"
+    command = ["reproduce", "asap-1", "asap-9", "--quick", "--seeds", "1", "--json", str(kept)]
+    assert main(command) == 1
+    assert "asap-1 was not measured: no room" in capsys.readouterr().err
+    assert list(json.loads(kept.read_text())["claims"]) == ["asap-9"]
+
+
+def test_ctrl_c_keeps_what_was_found(tmp_path, capsys, monkeypatch):
+    def interrupted(seed, quick):
+        raise KeyboardInterrupt
+
+    broken = dataclasses.replace(CLAIMS["asap-9"], measure=interrupted)
+    monkeypatch.setitem(claims.CLAIMS, "asap-9", broken)
+    kept = tmp_path / "c.json"
+    command = ["reproduce", "asap-1", "asap-9", "--quick", "--seeds", "1", "--json", str(kept)]
+    assert main(command) == 130
+    assert list(json.loads(kept.read_text())["claims"]) == ["asap-1"]
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ([], "name a claim, or all"),
+        (["asap-99"], "no claim 'asap-99'"),
+        (["asap-1", "--list"], "--list goes with nothing else"),
+        (["asap-1", "--json", "-", "--page", "-"], "both go to standard output"),
+        (["asap-1", "--json", "a", "--page", "a"], "name one file"),
+        (["asap-1", "--seeds", "0"], "--seeds"),
+    ],
+)
+def test_a_wrong_command_line_is_refused_at_once(given, told, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["reproduce", *given]) == 2
+    assert told in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("text", ["{}", "[1]", "no json", '{"claims": 3}', '{"claims": {"a": 1}}'])
+def test_a_file_of_something_else_is_left_alone(text, tmp_path, capsys):
+    file = tmp_path / "mine.json"
+    file.write_text(text)
+    assert main(["reproduce", "asap-1", "--quick", "--json", str(file)]) == 1
+    assert "something else than results" in capsys.readouterr().err
+    assert file.read_text() == text
+
+
+# -- what is kept
+
+
+def test_every_claim_has_a_kept_result_and_the_page_shows_it():
+    kept = json.loads(KEPT.read_text(encoding="utf-8"))["claims"]
+    assert sorted(kept) == sorted(NAMES)
+    page = (DOCS / "reproduced.md").read_text(encoding="utf-8")
+    assert page.strip() == page_of([kept[name] for name in NAMES], "reproduced.png").strip()
+    assert (DOCS / "reproduced.png").is_file()
+    for name, result in kept.items():
+        one = CLAIMS[name]
+        for key in ("source", "says", "here", "when", "why"):
+            assert result[key] == getattr(one, key), f"{name}: make docs/reproduced.json again"
+        assert result["agrees"] or result["why"], f"{name} differs, and nobody says why"
+        assert result["agrees"] == (not one.differs), name
