@@ -9,6 +9,7 @@ from typing import Any
 
 from hogshare.cli import console, options, outputs
 from hogshare.tables import cell
+from hogshare.words import counted
 
 DESCRIPTION = """\
 Measure headline claims of the papers again: ASYNC, PSP, ASAP, AsySG, Hogwild!, ASAGA, Gaia. Printed
@@ -138,13 +139,16 @@ def picture_of(args: Any) -> str | None:
 
 
 def kept_in(path: str | None) -> dict[str, Any]:
-    """Results that a file has from before.
+    """Results that a file has from before, in their claims' words of today.
 
     Raises
     ------
     ValueError
         If it is there and is no file of results.
     """
+    from hogshare.cli.claims import CLAIMS
+    from hogshare.cli.claims.claim import renewed
+
     if path is None or path == outputs.PRINT or not Path(path).is_file():
         return {}
     text = Path(path).read_text(encoding="utf-8")
@@ -152,7 +156,7 @@ def kept_in(path: str | None) -> dict[str, Any]:
         return {}
     try:
         kept = json.loads(text)[KEY]
-        return {name: dict(result) for name, result in kept.items()}
+        return {name: renewed(CLAIMS[name], result) for name, result in kept.items()}
     except (ValueError, KeyError, TypeError, AttributeError):
         raise ValueError(
             f"{path} has something else than results of hogshare reproduce; name another --json"
@@ -198,7 +202,7 @@ def show(result: dict[str, Any]) -> None:
         title=f"{result['name']}: {result['source']}",
     )
     console.say(f"claim: {result['says']}")
-    console.say(f"here: {result['here']}; medians of {len(result['seeds'])} seeds")
+    console.say(f"here: {result['here']}; medians of {counted(len(result['seeds']), 'seed')}")
     verdict = "agrees" if result["agrees"] else "does not agree"
     console.say(f"{verdict}: what is asked is that {result['when']}")
     if result["why"]:

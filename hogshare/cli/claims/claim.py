@@ -4,9 +4,9 @@ A claim names its numbers. `Claim.measure` gives them for one seed; `reproduce` 
 seeds, and asks `Claim.agrees` of the medians whether the direction is the paper's. Where it is not,
 or where a number is far off, `Claim.why` is the reason. A result is one dictionary of plain data:
 
-    name, source, says, here, quick, seeds, seconds, agrees, when, why
-    numbers   a list; each has what, printed (a number, words or None), median, low and high over
-              seeds (None where it is infinite)
+    name, source, says, here, agrees, when, why, quick, seeds, seconds, cores, version
+    numbers   a list; each has key, what, printed (a number, words or None), median, low and high
+              over seeds (None where it is infinite)
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from hogshare._version import __version__
+from hogshare.machine import usable_cores
 
 VIRTUAL, REAL = "virtual", "this machine's"
 BOTH = "virtual, in full this machine's"
@@ -94,29 +97,46 @@ def reproduce(
     for seed in seeds:
         advance(f"({claim.name}, seed {seed})")
         found.append(claim.measure(seed, quick))
-    over = {
-        key: _over_seeds([float(one[key]) for one in found])
-        for key in claim.numbers
-        if key in found[0]
+    measured = {
+        "quick": quick,
+        "seeds": list(seeds),
+        "seconds": time.perf_counter() - began,
+        "cores": usable_cores(),
+        "version": __version__,
+        "numbers": [
+            {"key": key, **_over_seeds([float(one[key]) for one in found])}
+            for key in claim.numbers
+            if key in found[0]
+        ],
     }
+    return renewed(claim, measured)
+
+
+def renewed(claim: Claim, measured: Result) -> Result:
+    """What was measured, perhaps long ago, in the claim's words of today and by its judgement.
+
+    Raises
+    ------
+    KeyError, TypeError
+        If that is no result of the claim.
+    """
+    numbers = [one for one in measured["numbers"] if one["key"] in claim.numbers]
     medians = {
-        key: math.inf if told["median"] is None else told["median"] for key, told in over.items()
+        one["key"]: math.inf if one["median"] is None else float(one["median"]) for one in numbers
     }
+    words = {key: (told.what, told.printed) for key, told in claim.numbers.items()}
     return {
         "name": claim.name,
         "source": claim.source,
         "says": claim.says,
         "here": claim.here,
-        "quick": quick,
-        "seeds": list(seeds),
-        "seconds": time.perf_counter() - began,
         "agrees": bool(claim.agrees(medians)),
         "when": claim.when,
         "why": claim.why,
+        **{name: measured[name] for name in ("quick", "seeds", "seconds", "cores", "version")},
         "numbers": [
-            {"what": number.what, "printed": number.printed, **over[key]}
-            for key, number in claim.numbers.items()
-            if key in over
+            {**one, "what": words[one["key"]][0], "printed": words[one["key"]][1]}
+            for one in numbers
         ],
     }
 

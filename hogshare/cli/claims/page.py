@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hogshare.cli.reproduce import in_words, range_of, told
+from hogshare.words import counted
 
 HEAD = """\
 # The papers' figures, measured again
@@ -72,8 +73,8 @@ def section_of(result: dict[str, Any]) -> str:
             for one in result["numbers"]
         ),
         "",
-        f"- Here: {result['here']}. {len(result['seeds'])} seeds, {size}, "
-        f"{result['seconds']:.0f} s.",
+        f"- Here: {result['here']}. {counted(len(result['seeds']), 'seed')}, {size}, "
+        f"{result['seconds']:.0f} s on {counted(result['cores'], 'core')}.",
         f"- {verdict}; what is asked is that {result['when']}.",
         *([f"- Why: {result['why']}"] if result["why"] else []),
         "",
