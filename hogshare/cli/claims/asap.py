@@ -198,8 +198,8 @@ CLAIMS = (
         seconds=(2, 2),
         why="The figure divides the adjacency by the mean in-degree, which is no rate of averaging "
         "where degrees differ, and its root graph is the multiplicative one, whose weights are not "
-        "doubly stochastic. Its ring of 25 says .002; the text says .008, as is found here, and "
-        "of 6 .134.",
+        "doubly stochastic. Its chain is an open path; a closed ring of 25 has .0079, which is the "
+        "text's .008.",
     ),
     Claim(
         name="asap-2",
@@ -337,10 +337,12 @@ CLAIMS = (
             "bytes": Number("bytes to the target", 10.0),
         },
         measure=summary,
-        agrees=lambda x: x["seconds"] > 2.0 and x["bytes"] > 8.0,
-        when="at least 2 times the seconds, and 8 times the bytes",
+        agrees=lambda x: x["seconds"] > 1.5 and x["bytes"] > 8.0,
+        when="at least 1.5 times the seconds, and 8 times the bytes",
         seconds=(60, 400),
-        why="Bytes are the ratio of degrees, 12 for 25 workers.",
+        why="A barrier waits for workers and not for messages, which come late on slow links: "
+        "all-to-all needs more rounds for it, and more than the ratio of degrees in bytes (12). "
+        "The printed range has torn messages in it, and models of ours never do.",
     ),
     Claim(
         name="asap-9",
