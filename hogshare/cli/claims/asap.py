@@ -195,7 +195,7 @@ CLAIMS = (
         ),
         when="a ring's is below the root graph's, that below all-to-all's, and the figure's own "
         "reading is within 0.02 but for the ring",
-        seconds=(2, 2),
+        seconds=(1, 2),
         why="The figure divides the adjacency by the mean in-degree, which is no rate of averaging "
         "where degrees differ, and its root graph is the multiplicative one, whose weights are not "
         "doubly stochastic. Its chain is an open path; a closed ring of 25 has .0079, which is the "
@@ -214,7 +214,7 @@ CLAIMS = (
         measure=four_machines,
         agrees=lambda x: 1.4 < x["bytes"] < 1.6 and x["seconds"] > 1.0,
         when="bytes are 3 : 2 within 7 %, and the root graph is the faster",
-        seconds=(8, 40),
+        seconds=(2, 40),
     ),
     Claim(
         name="asap-3",
@@ -228,7 +228,7 @@ CLAIMS = (
         measure=savings,
         agrees=lambda x: x["8"] > 3.0 and 8.0 < x["20"] < 11.0,
         when="above 3 with 8 workers, and within 8 to 11 with 20",
-        seconds=(40, 1200),
+        seconds=(18, 1200),
         why="Both graphs need the same rounds here, so that the saving is the ratio of degrees, "
         "(N - 1) / 2: 3.5, 9.5 and 31.5. The paper says 8 machines in one place and 64 processes "
         "in another; its 9.5 is that of 20.",
@@ -249,7 +249,7 @@ CLAIMS = (
         measure=ring,
         agrees=lambda x: x["rounds sorted"] > 1.5,
         when="with sorted shares a ring needs above 1.5 times the rounds",
-        seconds=(150, 1800),
+        seconds=(57, 1800),
         why="A ring pays only where workers' shares differ: with shares that are alike it needs no "
         "more rounds than the root graph, and half of its bytes. With sorted ones it needs about "
         "twice the rounds, as printed, which its half of the messages makes about even in bytes.",
@@ -278,7 +278,7 @@ CLAIMS = (
         ),
         when="NOTIFY-ACK has all in each, BSP in fewer, ASYNC in fewest, and nobody averages "
         "half a message",
-        seconds=(60, 120),
+        seconds=(13, 120),
         why="Two cores and no network lose fewer messages behind a barrier.",
         clock=REAL,
     ),
@@ -300,7 +300,7 @@ CLAIMS = (
             and x["async accuracy"] <= x["notify-ack accuracy"] + 0.01
         ),
         when="NOTIFY-ACK is at least 1.05 times as fast as BSP, ASYNC faster and not more accurate",
-        seconds=(20, 60),
+        seconds=(3, 60),
         why="Blocks differ more in length here than a GPU's, so both gain more. Messages arrive "
         "whole or are left out, so that ASYNC loses little accuracy.",
     ),
@@ -321,7 +321,7 @@ CLAIMS = (
         measure=to_the_target,
         agrees=lambda x: x["bsp seconds"] > 1.2 and x["async epochs"] > 1.05,
         when="BSP takes above 1.2 times as long, and ASYNC needs more epochs",
-        seconds=(30, 90),
+        seconds=(10, 90),
         why="Waiting alone allows 1.39 with blocks of this law, and that is what is found. The "
         "paper's three has lost and torn messages behind the barrier in it, and its ASYNC averages "
         "torn ones; here a message is whole or left out, and ASYNC only needs more epochs.",
@@ -339,7 +339,7 @@ CLAIMS = (
         measure=summary,
         agrees=lambda x: x["seconds"] > 1.5 and x["bytes"] > 8.0,
         when="at least 1.5 times the seconds, and 8 times the bytes",
-        seconds=(60, 400),
+        seconds=(17, 400),
         why="A barrier waits for workers and not for messages, which come late on slow links: "
         "all-to-all needs more rounds for it, and more than the ratio of degrees in bytes (12). "
         "The printed range has torn messages in it, and models of ours never do.",
@@ -358,7 +358,7 @@ CLAIMS = (
         measure=five_workers,
         agrees=lambda x: x["notify-ack"] == x["schedule"] == 0.0 and x["bsp"] == 2.0,
         when="W2 and W3 wait 0 with NOTIFY-ACK and 2 blocks behind a barrier, exactly",
-        seconds=(2, 2),
+        seconds=(1, 2),
         why="Round after round any connected graph goes at the slowest worker's pace: what is "
         "saved is a wait here and there, not a permanent straggler.",
     ),

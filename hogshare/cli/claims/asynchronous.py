@@ -220,7 +220,7 @@ CLAIMS = (
         measure=rounds_by_hand,
         agrees=lambda x: x["difference"] < 1e-12 and x["added"] < 5.0,
         when="parameters agree to 1e-12, and a round costs at most 5 ms more",
-        seconds=(3, 15),
+        seconds=(1, 15),
         why="Spark is not asked here: `bench/mllib.py` runs MLlib beside, whose rounds take 31 to "
         "44 ms for the same rows and descend as far.",
         clock=REAL,
@@ -237,7 +237,7 @@ CLAIMS = (
         measure=ahead,
         agrees=lambda x: x[LAWS[-1]] > 1.3 and x[LAWS[-1]] > x[LAWS[0]],
         when="at 100 % it is above 1.3, and above what it is without a delay",
-        seconds=(60, 600),
+        seconds=(9, 600),
         why="Tasks of equal length allow 1.875 (8 in the time of 2, against 7.5): beyond that the "
         "lengths of real tasks differ, for which rounds wait as well.",
         clock=BOTH,
@@ -258,7 +258,7 @@ CLAIMS = (
         measure=later,
         agrees=lambda x: x["asgd cds:1"] < 1.1 and x["sgd cds:1"] > 1.2,
         when="at 100 % ASGD takes below 1.1 times as long, SGD above 1.2 times",
-        seconds=(60, 600),
+        seconds=(9, 600),
         why="One of 8 workers at half its speed leaves 7.5 of 8: ASGD cannot be below 1.07.",
         clock=BOTH,
     ),
@@ -278,7 +278,7 @@ CLAIMS = (
         measure=later,
         agrees=lambda x: x["asaga cds:1"] < 1.1 and x["saga cds:1"] > 1.2,
         when="at 100 % ASAGA takes below 1.1 times as long, SAGA above 1.2 times",
-        seconds=(60, 600),
+        seconds=(9, 600),
         clock=BOTH,
     ),
     Claim(
@@ -301,7 +301,7 @@ CLAIMS = (
         ),
         when="asynchronous waits grow by less than a fifth and half a millisecond, those in rounds "
         "by more than 5 ms",
-        seconds=(60, 600),
+        seconds=(9, 600),
         clock=BOTH,
     ),
     *(
@@ -318,7 +318,7 @@ CLAIMS = (
             measure=functools.partial(in_production, one),
             agrees=lambda x: x["free"] > 2.5 and x["22"] > 2.5,
             when="both are above 2.5",
-            seconds=(90, 900),
+            seconds=(9, 900),
             why="Sleeping tasks allow up to 7.0; on clusters other costs are added to both.",
             clock=BOTH,
         )
@@ -341,7 +341,7 @@ CLAIMS = (
         measure=table_3,
         agrees=lambda x: min(x["saga round"], x["sgd round"]) > 1.8,
         when="per round, both are above 1.8",
-        seconds=(90, 900),
+        seconds=(9, 900),
         why="The table divides the synchronous wait by the 32 workers and the other not, by the "
         "authors' code. Per round, which is 32 tasks in both, the ratio is larger; per update, of "
         "which a round has one or 32, it is larger by another 32.",
@@ -362,6 +362,6 @@ CLAIMS = (
         measure=history,
         agrees=lambda x: x["bytes"] < 1.05 and x["alive"] < 1.5 * x["predicted"],
         when="bytes within 5 %, and versions kept within 1.5 times the prediction",
-        seconds=(20, 60),
+        seconds=(2, 60),
     ),
 )

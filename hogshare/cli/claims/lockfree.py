@@ -109,7 +109,7 @@ CLAIMS = (
         measure=hogwild,
         agrees=lambda x: x["vector"] > 1.3,
         when="two threads on one vector are above 1.3 times as fast as one",
-        seconds=(30, 120),
+        seconds=(4, 120),
         why="A row takes some tenths of a microsecond here, of the order of a cache line's way "
         "from core to core, and words of a text are in everybody's rows (rho near 1). So two "
         "threads on one vector gain little or lose; on private copies, which this engine "
@@ -135,7 +135,7 @@ CLAIMS = (
         measure=proximal,
         agrees=lambda x: all(x[f"epochs {n}"] < 1.15 for n in THREADS[1:]),
         when="2, 4 and 8 threads need at most 1.15 times the epochs of one",
-        seconds=(30, 240),
+        seconds=(19, 240),
         why="Epochs say what lost locks cost, which is nothing; the speedup in time is of two "
         "cores, and bounded by what one vector's lines travel.",
         clock=REAL,
@@ -154,6 +154,6 @@ CLAIMS = (
         measure=linear_rate,
         agrees=lambda x: x["slope"] < -0.1 and min(x["some"], x["most"]) > 0.85,
         when="it falls by more than a tenth an epoch, and at both ages within 15 % as fast",
-        seconds=(20, 200),
+        seconds=(13, 200),
     ),
 )
