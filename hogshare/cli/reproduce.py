@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from hogshare.cli import console, options, outputs
-from hogshare.tables import cell
 from hogshare.words import counted
 
 DESCRIPTION = """\
@@ -165,6 +164,8 @@ def kept_in(path: str | None) -> dict[str, Any]:
 
 def show_list(claims: list[Any]) -> None:
     """Print a row for each claim."""
+    from hogshare.cli.claims.wording import printed_of
+
     header = ["name", "source", "claim", "printed", "quick s", "full s", "clock"]
     console.show_table(
         header,
@@ -185,14 +186,10 @@ def show_list(claims: list[Any]) -> None:
     console.say("seconds are rough, of 3 seeds quick and of 5 in full, on 2 cores")
 
 
-def printed_of(claim: Any) -> str:
-    """The paper's numbers, in a few words."""
-    told = list(dict.fromkeys(one.printed for one in claim.numbers.values()))
-    return ", ".join(in_words(one) for one in told if one is not None) or "in words"
-
-
 def show(result: dict[str, Any]) -> None:
     """Print a claim's table, and below it what it says."""
+    from hogshare.cli.claims.wording import in_words, range_of, told
+
     console.show_table(
         ["number", "printed", "here", "range"],
         [
@@ -207,18 +204,3 @@ def show(result: dict[str, Any]) -> None:
     console.say(f"{verdict}: what is asked is that {result['when']}")
     if result["why"]:
         console.say(f"why ours differs: {result['why']}")
-
-
-def in_words(printed: float | str | None) -> str:
-    """A printed number as it is shown."""
-    return "-" if printed is None else printed if isinstance(printed, str) else f"{printed:g}"
-
-
-def told(value: float | None) -> str:
-    """A number of ours as it is shown; None stands for infinity: the target is not reached."""
-    return "not reached" if value is None else cell(value)
-
-
-def range_of(one: dict[str, Any]) -> str:
-    """From the least to the most over seeds."""
-    return f"{told(one['low'])} to {told(one['high'])}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -84,19 +85,38 @@ def sparse(n_shares: int = 1, n_rows: int = 20_000) -> tuple[RowProblem, float]:
     return problem, (1.0 + EXCESS) * float(report.objective)  # type: ignore[arg-type]
 
 
+@dataclass(frozen=True)
+class Machines:
+    """Workers on a virtual clock, and the links between them.
+
+    block_seconds, sigma : mean and spread of what a worker computes between two reduces
+    bandwidth : bytes a second of each link; None: messages take no time
+    """
+
+    n_workers: int
+    block_seconds: float = 1.0
+    sigma: float = JITTER
+    bandwidth: float | None = None
+
+    def clock(self, seed: int) -> Simulator:
+        """The clock of a run."""
+        law = LogNormal(self.block_seconds, self.sigma)
+        if self.bandwidth is None:
+            return Simulator(block_time=law, seed=seed)
+        network = Network(Link(bandwidth=self.bandwidth))
+        return Simulator(block_time=law, network=network, seed=seed)
+
+
 def to_target(
     problem: RowProblem,
     target: float,
     graph: str,
-    n_workers: int,
+    machines: Machines,
     seed: int,
     *,
     sync: str = "notify-ack",
     step: float = 1.0 / 6.0,
     epochs: int = 8,
-    block_seconds: float = 1.0,
-    sigma: float = JITTER,
-    bandwidth: float | None = None,
 ) -> dict[str, float]:
     """Rounds, bytes of a worker and virtual seconds to a target.
 
@@ -104,30 +124,25 @@ def to_target(
     ----------
     step : float
         Times the number of workers, whose mean steps are.
-    block_seconds, sigma : float
-        Mean and spread of what a worker computes between two reduces.
-    bandwidth : float, optional
-        Bytes a second of each link; None: messages take no time.
 
     Returns
     -------
     dict
         ``rounds``, ``megabytes``, ``seconds``; infinite where the target is not reached.
     """
-    network = Network() if bandwidth is None else Network(Link(bandwidth=bandwidth))
+    n = machines.n_workers
+    every = max(1, problem.n_rows // (n * ROUNDS_PER_EPOCH))
     report = solve(
         problem,
-        plane=Replicas(
-            graph, every=max(1, problem.n_rows // (n_workers * ROUNDS_PER_EPOCH)), sync=sync
-        ),
-        n_workers=n_workers,
-        runtime=Simulator(block_time=LogNormal(block_seconds, sigma), network=network, seed=seed),
-        step=StepSize("constant", step * n_workers),
+        plane=Replicas(graph, every=every, sync=sync),
+        n_workers=n,
+        runtime=machines.clock(seed),
+        step=StepSize("constant", step * n),
         stop=Stop(epochs=epochs, tol=None),
         trace=ROUNDS_PER_EPOCH,
         seed=seed,
     )
-    return _counted(report, target, n_workers)
+    return _counted(report, target, n)
 
 
 def _counted(report: Report, target: float, n_workers: int) -> dict[str, float]:

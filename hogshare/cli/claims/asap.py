@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 import numpy as np
 
 from hogshare import topology
 from hogshare.cli.claims.claim import REAL, Claim, Found, Number
 from hogshare.studies import replicas
-from hogshare.studies.replicas import SYNCS
+from hogshare.studies.replicas import SYNCS, Machines
 
 PAPER = "Kadav and Kruus 2016"
 GRAPHS = {"all-to-all": "all", "server": "star", "root": "root", "ring": "ring"}
@@ -45,30 +44,27 @@ def gaps(seed: int, quick: bool) -> Found:
 
 @functools.cache
 def by_graph(
-    graph: str, n_workers: int, seed: int, quick: bool, sync: str = "notify-ack", **settings: Any
+    graph: str, machines: Machines, seed: int, quick: bool, sync: str = "notify-ack"
 ) -> Found:
     """A run to the target, of rows that are dealt by turns."""
     problem, target = replicas.sparse(1, 8000 if quick else 20_000)
     epochs = 4 if quick else 8
-    return replicas.to_target(
-        problem, target, graph, n_workers, seed, sync=sync, epochs=epochs, **settings
-    )
+    return replicas.to_target(problem, target, graph, machines, seed, sync=sync, epochs=epochs)
 
 
 def saved(n_workers: int, seed: int, quick: bool) -> float:
-    """Megabytes of a worker to the target, all-to-all over the root graph."""
-    every, root = (
-        by_graph(graph, n_workers, seed, quick)["megabytes"] for graph in ("all", "root")
-    )
-    return every / root
+    """Bytes of a worker to the target, all-to-all over the root graph."""
+    machines = Machines(n_workers)
+    every, root = (by_graph(graph, machines, seed, quick) for graph in ("all", "root"))
+    return every["megabytes"] / root["megabytes"]
 
 
 def on_links(graph: str, n_workers: int, seed: int, quick: bool, sync: str, sigma: float) -> Found:
     """A run to the target on links that share what a machine can send."""
     degree = int(topology.out_degrees(topology.graphs_of(graph, n_workers)[0]).max())
     seconds = 2000 * 8.0 / BANDWIDTH / SHARE
-    links = {"bandwidth": BANDWIDTH / degree, "block_seconds": seconds, "sigma": sigma}
-    return by_graph(graph, n_workers, seed, quick, sync, **links)
+    machines = Machines(n_workers, seconds, sigma, BANDWIDTH / degree)
+    return by_graph(graph, machines, seed, quick, sync)
 
 
 def four_machines(seed: int, quick: bool) -> Found:
@@ -93,7 +89,7 @@ def on_25(graph: str, seed: int, quick: bool, n_shares: int) -> Found:
     problem, target = replicas.sparse(n_shares, 8000 if quick else 20_000)
     # a longer step leaves workers on a ring apart, so far that they miss the target
     return replicas.to_target(
-        problem, target, graph, 25, seed, step=0.02, epochs=60 if quick else 120
+        problem, target, graph, Machines(25), seed, step=0.02, epochs=60 if quick else 120
     )
 
 

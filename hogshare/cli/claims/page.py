@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hogshare.cli.reproduce import in_words, range_of, told
+from hogshare.cli.claims.wording import in_words, range_of, told
 from hogshare.words import counted
 
 HEAD = """\
