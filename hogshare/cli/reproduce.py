@@ -119,7 +119,7 @@ def measure(args: Any, chosen: list[Any], found: dict[str, Any]) -> list[str]:
                 show(result)
             if args.json != outputs.PRINT:
                 outputs.tell_json(args.json, {KEY: found})
-    if args.json == outputs.PRINT:
+    if args.json == outputs.PRINT or not chosen:  # in today's words, if they are others
         outputs.tell_json(args.json, {KEY: found})
     if done:
         took = sum(result["seconds"] for result in done)
