@@ -538,7 +538,7 @@ def save_claims(results: Sequence[dict[str, Any]], path: str | Path) -> None:
         for one in result["numbers"]
         if isinstance(one["printed"], int | float)
         and one["printed"]
-        and None not in (one["low"], one["median"], one["high"])
+        and all(one[part] for part in ("low", "median", "high"))  # on a logarithmic axis
     ]
     height = 1.5 + 0.22 * max(1, len(rows))
     figure, ax = pyplot().subplots(figsize=(11.0, height), layout="constrained")
@@ -551,7 +551,7 @@ def save_claims(results: Sequence[dict[str, Any]], path: str | Path) -> None:
     ax.set_xticks([0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0], ["0.1", "0.2", "0.5", "1", "2", "5", "10"])
     ax.minorticks_off()
     ax.set_yticks(range(len(rows)), [f"{r['name']}: {one['what']}" for r, one, _ in rows], size=7)
-    ax.set_ylim(len(rows) - 0.5, -0.5)
+    ax.set_ylim(max(1, len(rows)) - 0.5, -0.5)
     ax.set_xlabel("here over printed (median, range over seeds; red: the direction differs)")
     ax.grid(alpha=0.3, axis="x")
     _save(figure, path)

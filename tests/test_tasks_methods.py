@@ -112,3 +112,14 @@ def test_step_rules_are_the_paper_s():
     for rule in (steps.constant, steps.falling):
         with pytest.raises(ValueError, match="positive finite"):
             rule(0.0)
+
+
+def test_the_virtual_clock_counts_what_tasks_send():
+    """A version of the model goes to a worker once; a gradient of six numbers comes back."""
+    report = asgd(PROBLEM, workers=simulator(), n_workers=3, rate=0.1, step=0.1, epochs=4)
+    model, update = report.traffic["model"], report.traffic["update"]
+    tasks = sum(worker["blocks"] for worker in report.workers)
+    assert model["messages"] >= tasks == report.settings["updates"] <= update["messages"]
+    assert model["bytes"] >= 8 * 6 * tasks and update["bytes"] >= 8 * 6 * tasks
+    assert report.to_dict()["traffic"] == report.traffic and "update messages" in str(report)
+    assert asgd(PROBLEM, workers="threads", n_workers=1, epochs=1).traffic is None

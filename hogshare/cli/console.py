@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import importlib.util
+import os
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,6 +20,11 @@ from hogshare.words import escaped
 
 SECONDS_BETWEEN_LINES = 5.0
 OUTPUT = "standard output"  # the name of a file in errors
+
+
+def is_debugged() -> bool:
+    """Whether ``HOGSHARE_DEBUG`` asks for tracebacks."""
+    return os.environ.get("HOGSHARE_DEBUG", "0") not in ("", "0")
 
 
 def say(message: str) -> None:

@@ -118,7 +118,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _close_output()
         return 128 + signal.SIGPIPE
     except Exception as error:
-        if os.environ.get("HOGSHARE_DEBUG", "0") not in ("", "0"):
+        if console.is_debugged():
             raise
         if isinstance(error, OSError) and error.filename == console.OUTPUT:
             _close_output()

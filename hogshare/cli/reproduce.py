@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hogshare.cli import console, options, outputs
-from hogshare.words import counted
+from hogshare.words import counted, listed
 
 DESCRIPTION = """\
 Measure headline claims of the papers again: ASYNC, PSP, ASAP, AsySG, Hogwild!, ASAGA, Gaia. Printed
@@ -28,7 +28,6 @@ examples:
 
 KEY = "claims"  # of a file of results
 QUICK_SEEDS, SEEDS = 3, 5
-EXPECTED = (ValueError, RuntimeError, OSError, ImportError, MemoryError)  # of one claim
 
 
 def add_parser(commands: Any) -> None:
@@ -70,62 +69,100 @@ def add_parser(commands: Any) -> None:
 
 def run(args: Any) -> int:
     """Measure claim after claim, print each, and store what was asked for."""
-    from hogshare import figures
     from hogshare.cli.claims import CLAIMS, select
-    from hogshare.cli.claims.page import page_of
 
     if args.list:
         if args.names or args.json or args.plot or args.page:
             raise options.WrongCommandLine("--list goes with nothing else")
         show_list(list(CLAIMS.values()))
         return 0
-    outputs.check_no_print({"--json": args.json, "--page": args.page}, "--json", "--page")
+    named = {"--json": args.json, "--page": args.page, "--plot": args.plot}
+    outputs.check_no_print(named, "--json", "--page")
     found = kept_in(args.json)
-    if not args.names and not (found and (args.page or args.plot)):
-        raise options.WrongCommandLine("name a claim, or all; --list says what there is")
+    if not args.names:
+        check_no_names(args, found)
     chosen = select(args.names)
+    check_no_loss(args, chosen, found)
     outputs.check(args)
     outputs.check_file(args.page)
-    outputs.check_distinct({"--json": args.json, "--plot": args.plot, "--page": args.page})
-    failed = measure(args, chosen, found)
-    results = [found[name] for name in CLAIMS if name in found]
-    if args.plot:
-        figures.save_claims(results, args.plot)
-    if args.page:
-        outputs.tell_text(args.page, page_of(results, picture_of(args)))
+    outputs.check_distinct(named)
+    failed: list[str] = []
+    try:
+        measure(args, chosen, found, failed)
+    finally:  # also of a run that is broken off
+        tell(args, found)
     return 1 if failed else 0
 
 
-def measure(args: Any, chosen: list[Any], found: dict[str, Any]) -> list[str]:
-    """Measure claims, print each, and put it with those that are there; names that failed.
+def check_no_names(args: Any, found: dict[str, Any]) -> None:
+    """Refuse a command that names no claim, but for a page or a picture of what a file has."""
+    if not found:
+        raise options.WrongCommandLine("name a claim, or all; --list says what there is")
+    if not (args.page or args.plot):
+        raise options.WrongCommandLine("without a name, --json FILE goes with --page or --plot")
+    if args.quick or args.seeds:
+        raise options.WrongCommandLine("--quick and --seeds are for claims that are named")
+
+
+def check_no_loss(args: Any, chosen: list[Any], found: dict[str, Any]) -> None:
+    """Refuse that a quick result takes a whole one's place."""
+    whole = [
+        c.name for c in chosen if args.quick and c.name in found and not found[c.name]["quick"]
+    ]
+    if whole:
+        raise options.WrongCommandLine(
+            f"{args.json} has {listed(whole)} in full, which --quick would replace; name another "
+            "--json"
+        )
+
+
+def measure(args: Any, chosen: list[Any], found: dict[str, Any], failed: list[str]) -> None:
+    """Measure claims, print each, and put it with those that are there.
 
     What one claim fails by is told, and the others are measured: an hour's work is not for nothing.
     """
     from hogshare.cli.claims.claim import reproduce
 
     seeds = range(args.seed, args.seed + (args.seeds or (QUICK_SEEDS if args.quick else SEEDS)))
-    shown, done, failed = args.json != outputs.PRINT and args.page != outputs.PRINT, [], []
+    is_shown, done = outputs.PRINT not in (args.json, args.page), []
     with console.progress(len(chosen) * len(seeds), "reproduce") as progress:
         for claim in chosen:
             try:
                 result = reproduce(claim, seeds, quick=args.quick, advance=progress.advance)
-            except EXPECTED as error:
-                console.say(f"hogshare: error: {claim.name} was not measured: {error}")
+            except Exception as error:
+                if console.is_debugged():
+                    raise
+                told = " ".join(str(error).split()) or type(error).__name__
+                console.say(f"hogshare: error: {claim.name} was not measured: {told}")
                 failed.append(claim.name)
                 continue
             found[claim.name] = result
             done.append(result)
-            if shown:
+            if is_shown:
                 show(result)
             if args.json != outputs.PRINT:
                 outputs.tell_json(args.json, {KEY: found})
-    if args.json == outputs.PRINT or not chosen:  # in today's words, if they are others
-        outputs.tell_json(args.json, {KEY: found})
     if done:
         took = sum(result["seconds"] for result in done)
         agree = sum(result["agrees"] for result in done)
         console.say(f"{agree} of {len(done)} agree in direction; {took:.0f} s")
-    return failed
+
+
+def tell(args: Any, found: dict[str, Any]) -> None:
+    """Write or print what there is, if there is anything."""
+    from hogshare import figures
+    from hogshare.cli.claims import CLAIMS
+    from hogshare.cli.claims.page import page_of
+
+    results = [found[name] for name in CLAIMS if name in found]
+    if not results:
+        return
+    if args.json == outputs.PRINT or not args.names:  # in today's words, if they are others
+        outputs.tell_json(args.json, {KEY: found})
+    if args.plot:
+        figures.save_claims(results, args.plot)
+    if args.page:
+        outputs.tell_text(args.page, page_of(results, picture_of(args)))
 
 
 def picture_of(args: Any) -> str | None:
@@ -146,20 +183,26 @@ def kept_in(path: str | None) -> dict[str, Any]:
         If it is there and is no file of results.
     """
     from hogshare.cli.claims import CLAIMS
-    from hogshare.cli.claims.claim import renewed
+    from hogshare.cli.claims.claim import MEASURED, renewed
 
     if path is None or path == outputs.PRINT or not Path(path).is_file():
         return {}
-    text = Path(path).read_text(encoding="utf-8")
-    if not text.strip():
+    content = Path(path).read_bytes()
+    if not content.strip():
         return {}
     try:
-        kept = json.loads(text)[KEY]
-        return {name: renewed(CLAIMS[name], result) for name, result in kept.items()}
+        kept = dict(json.loads(content)[KEY])
+        if not all(result.keys() >= MEASURED for result in kept.values()):
+            raise KeyError(KEY)
     except (ValueError, KeyError, TypeError, AttributeError):
         raise ValueError(
             f"{path} has something else than results of hogshare reproduce; name another --json"
         ) from None
+    # of a claim that there is no more its result is kept as it is
+    return {
+        name: renewed(CLAIMS[name], result) if name in CLAIMS else result
+        for name, result in kept.items()
+    }
 
 
 def show_list(claims: list[Any]) -> None:
@@ -183,7 +226,10 @@ def show_list(claims: list[Any]) -> None:
         ],
         title=f"{len(claims)} claims",
     )
-    console.say("seconds are rough, of 3 seeds quick and of 5 in full, on 2 cores")
+    console.say(
+        "seconds are rough, of 3 seeds quick and of 5 in full, on 2 cores; claims on the same "
+        "runs, such as async-2 to async-5, share them"
+    )
 
 
 def show(result: dict[str, Any]) -> None:
@@ -203,4 +249,4 @@ def show(result: dict[str, Any]) -> None:
     verdict = "agrees" if result["agrees"] else "does not agree"
     console.say(f"{verdict}: what is asked is that {result['when']}")
     if result["why"]:
-        console.say(f"why ours differs: {result['why']}")
+        console.say(f"note: {result['why']}")

@@ -65,17 +65,25 @@ def drawn(seed: int, n_rows: int = N_ROWS) -> Known:
 
 
 def consistent(known: Known, rows: int, updates: int, age: int, seed: int) -> dict[str, float]:
-    """AsySG-con with the step (9): ``norm``, the mean squared gradient, and ``bound``, (11)."""
+    """AsySG-con with the step (9): ``norm``, the mean squared gradient, and ``bound``, (11).
+
+    ``largest_age`` is the one that (10) allows.
+    """
     facts = theory.Constants(gap=known.gap, L=known.L, sigma=known.sigma, n_gradients=rows)
     step = theory.con_step_size(facts, updates)
     norm = _watched(
         known, asysg_con, updates, age, seed, batch=rows, step=rows * step, epochs_of=rows
     )
-    return {"norm": norm, "bound": theory.con_bound(facts, updates)}
+    oldest = theory.con_largest_age(facts, updates)
+    return {
+        "norm": norm,
+        "bound": theory.con_bound(facts, updates),
+        "largest_age": math.inf if oldest is None else oldest,
+    }
 
 
 def inconsistent(known: Known, rows: int, writes: int, age: int, seed: int) -> dict[str, float]:
-    """AsySG-incon with the step (17), a coordinate a write: ``norm`` and ``bound``, (19)."""
+    """As `consistent`, of AsySG-incon with the step (17), a coordinate a write: (19), (18)."""
     facts = theory.CoordinateConstants(
         gap=known.gap,
         L=known.L,
@@ -96,7 +104,12 @@ def inconsistent(known: Known, rows: int, writes: int, age: int, seed: int) -> d
         epochs_of=rows,
         coordinate="uniform",
     )
-    return {"norm": norm, "bound": theory.incon_bound(facts, writes)}
+    oldest = theory.incon_largest_age(facts, writes)
+    return {
+        "norm": norm,
+        "bound": theory.incon_bound(facts, writes),
+        "largest_age": math.inf if oldest is None else oldest,
+    }
 
 
 def _watched(

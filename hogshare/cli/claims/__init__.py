@@ -32,7 +32,9 @@ def select(names: Sequence[str]) -> list[Claim]:
     """
     chosen: set[str] = set()
     for name in names:
-        found = {one for one in CLAIMS if name in (ALL, one) or one.startswith(f"{name}-")}
+        found = {name} & set(CLAIMS) or {
+            one for one in CLAIMS if name == ALL or one.startswith(f"{name}-")
+        }
         if not found:
             known = [ALL, *CLAIMS, *sorted({one.split("-")[0] for one in CLAIMS})]
             raise WrongCommandLine(

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from hogshare.cli import tasks, trials
-from hogshare.cli.claims.claim import BOTH, REAL, Claim, Found, Number
+from hogshare.cli.claims.claim import BOTH, REAL, Claim, Found, Number, over
 from hogshare.datasets import dense
 
 PAPER = "Soori et al. 2019"
@@ -22,6 +22,7 @@ LAWS = ("cds:0", "cds:0.3", "cds:0.6", "cds:1")
 METHODS = ("sgd", "asgd", "saga", "asaga")
 WRITTEN = {"sgd": "SGD", "asgd": "ASGD", "saga": "SAGA", "asaga": "ASAGA"}
 BASE_MS = 20.0  # what a task sleeps besides
+MLLIB_MS = 31.0  # a round of two workers on 4,000 x 200 rows, in local mode on two cores
 COMPUTING, SIGMA = 0.25, 0.8  # of a virtual task, in sleeps: all in all a deviation of a fifth
 HERE = (
     "4,000 x 200 dense rows, logistic loss, {}; tasks on a tenth of their rows that sleep 20 ms; "
@@ -96,16 +97,11 @@ def production(seed: int, quick: bool) -> dict[str, dict[str, Any]]:
     }
 
 
-def seconds(row: dict[str, Any]) -> float:
-    """Seconds to the target; infinite where it is not reached."""
-    return math.inf if row["seconds"] is None else float(row["seconds"])
-
-
 def later(seed: int, quick: bool) -> Found:
     """How many times as long each method takes with each delay."""
     found = delays(seed, quick)
     return {
-        f"{method} {law}": seconds(found[method, law]) / seconds(found[method, LAWS[0]])
+        f"{method} {law}": over(found[method, law]["seconds"], found[method, LAWS[0]]["seconds"])
         for method in METHODS
         for law in LAWS[1:]
     }
@@ -114,7 +110,7 @@ def later(seed: int, quick: bool) -> Found:
 def ahead(seed: int, quick: bool) -> Found:
     """How many times sooner than SGD in rounds ASGD is, by delay."""
     found = delays(seed, quick)
-    return {law: seconds(found["sgd", law]) / seconds(found["asgd", law]) for law in LAWS}
+    return {law: over(found["sgd", law]["seconds"], found["asgd", law]["seconds"]) for law in LAWS}
 
 
 def waits(seed: int, quick: bool) -> Found:
@@ -131,8 +127,8 @@ def in_production(rounds: str, seed: int, quick: bool) -> Found:
     """How many times sooner than a method in rounds the asynchronous one is."""
     found = production(seed, quick)
     return {
-        "free": seconds(found[rounds]) / seconds(found[f"a{rounds}"]),
-        "22": seconds(found[rounds]) / seconds(found[f"a{rounds}, 22"]),
+        "free": over(found[rounds]["seconds"], found[f"a{rounds}"]["seconds"]),
+        "22": over(found[rounds]["seconds"], found[f"a{rounds}, 22"]["seconds"]),
     }
 
 
@@ -170,7 +166,8 @@ def rounds_by_hand(seed: int, quick: bool) -> Found:
     by_hand = time.perf_counter() - began
     return {
         "difference": float(np.abs(report.model.coef.ravel() - w).max()),
-        "added": 1e3 * (report.run_seconds - by_hand) / updates,
+        "round": 1e3 * report.run_seconds / updates,
+        "loop": 1e3 * by_hand / updates,
     }
 
 
@@ -189,7 +186,7 @@ def history(seed: int, quick: bool) -> Found:
         n_workers=workers,
         partitions=workers,
         rate=rate,
-        epochs=8 if quick else 40,
+        epochs=40,
         seed=seed,
     )
     assert report.traffic is not None
@@ -214,15 +211,17 @@ CLAIMS = (
         here="4,000 x 200 dense rows, squared error; rounds of one worker beside a plain loop of "
         "NumPy on the same draws; this machine's clock",
         numbers={
-            "difference": Number("largest difference of a parameter", 0.0),
-            "added": Number("milliseconds that a round takes longer than the loop's", "none"),
+            "difference": Number("largest difference of a parameter from the loop's"),
+            "round": Number("milliseconds of a round", "as MLlib"),
+            "loop": Number("milliseconds of the loop's round"),
         },
         measure=rounds_by_hand,
-        agrees=lambda x: x["difference"] < 1e-12 and x["added"] < 5.0,
-        when="parameters agree to 1e-12, and a round costs at most 5 ms more",
+        agrees=lambda x: x["difference"] < 1e-12 and x["round"] < MLLIB_MS,
+        when=f"parameters agree to 1e-12, and a round takes less than the {MLLIB_MS:g} ms of "
+        "MLlib's",
         seconds=(1, 15),
-        why="Spark is not asked here: `bench/mllib.py` runs MLlib beside, whose rounds take 31 to "
-        "44 ms for the same rows and descend as far.",
+        why="Spark is not asked here: its rounds on the same rows, by two workers, took "
+        f"{MLLIB_MS:g} ms when they were measured beside ours, and descended as far.",
         clock=REAL,
     ),
     Claim(
@@ -235,8 +234,8 @@ CLAIMS = (
             for law, told in zip(LAWS, (None, None, None, "up to 2"), strict=True)
         },
         measure=ahead,
-        agrees=lambda x: x[LAWS[-1]] > 1.3 and x[LAWS[-1]] > x[LAWS[0]],
-        when="at 100 % it is above 1.3, and above what it is without a delay",
+        agrees=lambda x: x[LAWS[-1]] > 1.5 and x[LAWS[-1]] > 1.15 * x[LAWS[0]],
+        when="at 100 % it is above 1.5, and above 1.15 times what it is without a delay",
         seconds=(9, 600),
         why="Tasks of equal length allow 1.875 (8 in the time of 2, against 7.5): beyond that the "
         "lengths of real tasks differ, for which rounds wait as well.",
@@ -340,11 +339,12 @@ CLAIMS = (
         },
         measure=table_3,
         agrees=lambda x: min(x["saga round"], x["sgd round"]) > 1.8,
-        when="per round, both are above 1.8",
+        when="per round, both are above 1.8, the least that is printed",
         seconds=(9, 900),
-        why="The table divides the synchronous wait by the 32 workers and the other not, by the "
-        "authors' code. Per round, which is 32 tasks in both, the ratio is larger; per update, of "
-        "which a round has one or 32, it is larger by another 32.",
+        why="A round is a task of each of the 32 workers in both columns. Waits in rounds are "
+        "those of the slowest of 32; asynchronously a worker waits until 22 are there, and on a "
+        "virtual clock for nothing else, where a cluster also hands out tasks. Per update of the "
+        "model the ratio is 32 times as large, since a round makes one update.",
         clock=BOTH,
     ),
     Claim(
@@ -354,14 +354,14 @@ CLAIMS = (
         "sent.",
         here="4,000 x 200 dense rows, 8 workers on a virtual clock, tasks on a tenth of their rows",
         numbers={
-            "bytes": Number("bytes of a task, of a model's and a number for each row", 1.0),
-            "table": Number("the same, of all versions so far"),
+            "bytes": Number("bytes of a task, over those of a model and a number for each row"),
+            "table": Number("the same, over those of all versions that there were"),
             "alive": Number("versions kept at the end"),
-            "predicted": Number("n / b log(n), versions that a coupon collector keeps"),
+            "predicted": Number("P log(n / P) / rate, versions that a coupon collector keeps"),
         },
         measure=history,
-        agrees=lambda x: x["bytes"] < 1.05 and x["alive"] < 1.5 * x["predicted"],
-        when="bytes within 5 %, and versions kept within 1.5 times the prediction",
+        agrees=lambda x: 0.95 < x["bytes"] < 1.05 and 0.5 < x["alive"] / x["predicted"] < 1.5,
+        when="bytes are within 5 %, and versions kept within half of what is predicted",
         seconds=(2, 60),
     ),
 )

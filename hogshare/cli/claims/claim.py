@@ -4,9 +4,11 @@ A claim names its numbers. `Claim.measure` gives them for one seed; `reproduce` 
 seeds, and asks `Claim.agrees` of the medians whether the direction is the paper's. Where it is not,
 or where a number is far off, `Claim.why` is the reason. A result is one dictionary of plain data:
 
-    name, source, says, here, agrees, when, why, quick, seeds, seconds, cores, version
+    name, source, says, agrees, when, why, clock
+    here, quick, seeds, seconds, cores, version   how it was measured
     numbers   a list; each has key, what, printed (a number, words or None), median, low and high
-              over seeds (None where it is infinite)
+              over seeds (None where it is infinite), and unknown: whether there is none, as of a
+              ratio of two runs that both miss their target. With one unknown nothing agrees
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ from hogshare.machine import usable_cores
 
 VIRTUAL, REAL = "virtual", "this machine's"
 BOTH = "virtual, in full this machine's"
+
+MEASURED = {"here", "quick", "seeds", "seconds", "cores", "version", "numbers"}
 
 Found = Mapping[str, float]
 Result = dict[str, Any]
@@ -57,6 +61,7 @@ class Claim:
     differs : that it is known not to agree here, for the reason in `why`
     clock : whose: `VIRTUAL`, which is the same on every machine; `REAL`, which a busy one changes;
         or quick the first and in full the second
+    is_seeded : whether seeds change anything; else it is measured once
     """
 
     name: str
@@ -71,6 +76,7 @@ class Claim:
     why: str = ""
     differs: bool = False
     clock: str = VIRTUAL
+    is_seeded: bool = True
 
 
 def reproduce(
@@ -94,12 +100,13 @@ def reproduce(
     """
     began = time.perf_counter()
     found: list[Found] = []
-    for seed in seeds:
+    for seed in seeds if claim.is_seeded else seeds[:1]:
         advance(f"({claim.name}, seed {seed})")
         found.append(claim.measure(seed, quick))
     measured = {
         "quick": quick,
-        "seeds": list(seeds),
+        "seeds": list(seeds[: len(found)]),
+        "here": claim.here,
         "seconds": time.perf_counter() - began,
         "cores": usable_cores(),
         "version": __version__,
@@ -121,19 +128,18 @@ def renewed(claim: Claim, measured: Result) -> Result:
         If that is no result of the claim.
     """
     numbers = [one for one in measured["numbers"] if one["key"] in claim.numbers]
-    medians = {
-        one["key"]: math.inf if one["median"] is None else float(one["median"]) for one in numbers
-    }
+    medians = {one["key"]: _median_of(one) for one in numbers}
+    is_known = not any(map(math.isnan, medians.values()))
     words = {key: (told.what, told.printed) for key, told in claim.numbers.items()}
     return {
         "name": claim.name,
         "source": claim.source,
         "says": claim.says,
-        "here": claim.here,
-        "agrees": bool(claim.agrees(medians)),
+        "agrees": is_known and bool(claim.agrees(medians)),
         "when": claim.when,
         "why": claim.why,
-        **{name: measured[name] for name in ("quick", "seeds", "seconds", "cores", "version")},
+        "clock": claim.clock,
+        **{name: measured[name] for name in sorted(MEASURED - {"numbers"})},
         "numbers": [
             {**one, "what": words[one["key"]][0], "printed": words[one["key"]][1]}
             for one in numbers
@@ -141,10 +147,29 @@ def renewed(claim: Claim, measured: Result) -> Result:
     }
 
 
-def _over_seeds(values: Sequence[float]) -> dict[str, float | None]:
+def _over_seeds(values: Sequence[float]) -> dict[str, Any]:
     """Median, least and most; what is not finite is None, which JSON has."""
+    unknown = any(map(math.isnan, values))
     found = statistics.median(values), min(values), max(values)
     return {
-        name: value if math.isfinite(value) else None
-        for name, value in zip(("median", "low", "high"), found, strict=True)
+        **{
+            name: value if math.isfinite(value) and not unknown else None
+            for name, value in zip(("median", "low", "high"), found, strict=True)
+        },
+        "unknown": unknown,
     }
+
+
+def _median_of(number: Mapping[str, Any]) -> float:
+    """A kept number's median, or what None stands for there."""
+    if number["unknown"]:
+        return math.nan
+    return math.inf if number["median"] is None else float(number["median"])
+
+
+def over(one: float | None, other: float | None) -> float:
+    """How many times another a number is; None and infinity say that a target was not reached."""
+    above, below = (math.inf if value is None else value for value in (one, other))
+    if math.isinf(below):
+        return math.nan
+    return above / below if below else math.nan

@@ -152,10 +152,10 @@ CLAIMS = (
         agrees=lambda x: min(x.values()) > 0.95,
         when="the share is above 0.95 in all applications",
         seconds=(25, 1200),
-        why="A clock here is 20 to 1,000 rows of a small set, of which each moves the values it "
-        "touches by more than one of many would in the paper's whole applications. Most changes "
-        "of the sparse and the layered models are small nevertheless; a factor of a factorisation "
-        "is in a few ratings, and each moves it by several per cent.",
+        why="A clock here is 20 to 1,000 rows of a small set, and moves the values that it "
+        "touches by more than a clock of the paper's large applications. Most changes of the "
+        "sparse and of the layered models are small nevertheless; a factor of a factorisation is "
+        "in a few ratings, of which each moves it by several per cent.",
         differs=True,
     ),
     Claim(
@@ -164,7 +164,7 @@ CLAIMS = (
         says="On a WAN training in step (BSP) takes up to 53.7 times as long as on a LAN.",
         here=HERE,
         numbers=numbers(
-            "seconds to the target over those on the LAN, BSP", ("wan", "slowest"), "to 53.7"
+            "seconds to the target over those on the LAN, BSP", ("wan", "slowest"), "up to 53.7"
         ),
         measure=functools.partial(of_applications, "bsp", "of_lan", ("wan", "slowest")),
         agrees=lambda x: min(x.values()) > 1.2,
@@ -196,16 +196,18 @@ CLAIMS = (
             "seconds to the target over those on the LAN, Gaia", ("wan", "slowest"), "0.94 to 1.40"
         ),
         measure=functools.partial(of_applications, "gaia", "of_lan", ("wan", "slowest")),
-        agrees=lambda x: x["logistic wan"] < 1.4 and max(x.values()) < 2.0,
-        when="below 1.4 times in the logistic one on the WAN, and below 2 in all",
+        agrees=lambda x: max(value for key, value in x.items() if key.endswith("wan")) <= 1.4,
+        when="on the WAN no application takes above 1.40 times as long",
         seconds=(25, 1200),
-        why="Beside bandwidth these links have 50 ms of latency, which the paper leaves out; a "
-        "clock difference of 3 hides 60 ms of it.",
+        why="Beside bandwidth these links have 50 ms of latency, which the paper leaves out, and "
+        "a clock difference of 3 hides 60 ms of it. The logistic model keeps to the printed "
+        "range; a factorisation sends four of five changes, and waits for them.",
+        differs=True,
     ),
     Claim(
         name="gaia-5",
         source=f"{PAPER}, left open",
-        says="What latency does is not studied.",
+        says="The paper leaves open what latency does.",
         here="Zipf, logistic loss, 3 centres, links of a fifteenth of a LAN, clocks of 20 ms, "
         "virtual clock",
         numbers={
@@ -238,7 +240,7 @@ CLAIMS = (
         here="logistic loss on noisy labels, 3 centres, threshold 1 without flush, virtual clock",
         numbers={
             "fixed gap": Number("objective above the optimum, threshold fixed"),
-            "falling gap": Number("objective above the optimum, threshold falls", 0.0),
+            "falling gap": Number("objective above the optimum, threshold falls"),
             "fixed growth": Number("regret over root T, end over middle, fixed"),
             "falling growth": Number(
                 "regret over root T, second half over first, falls", "at most 1"
@@ -249,8 +251,8 @@ CLAIMS = (
             x["fixed gap"] > 3.0 * x["falling gap"]
             and x["falling growth"] <= 1.0 < x["fixed growth"]
         ),
-        when="fixed it stalls at least three times as far above, and its regret over root T grows; "
-        "falling it does not",
+        when="fixed, it stalls at least three times as far above, and regret over root T grows; "
+        "falling, regret over root T does not grow",
         seconds=(2, 60),
     ),
 )

@@ -100,7 +100,7 @@ CLAIMS = (
         here="hinge loss on rows like those of RCV1, two threads on this machine's cores; quick "
         "20,000 x 20,000",
         numbers={
-            "vector": Number("time speedup of two threads on one vector", "near 2"),
+            "vector": Number("time speedup of two threads on one vector", "3.1 to 8.8, ten cores"),
             "copies": Number("time speedup of two threads with copies that are exchanged"),
             "omega": Number("Omega, features of the heaviest row"),
             "delta": Number("Delta, share of the rows that the commonest feature is in"),
@@ -110,11 +110,10 @@ CLAIMS = (
         agrees=lambda x: x["vector"] > 1.3,
         when="two threads on one vector are above 1.3 times as fast as one",
         seconds=(4, 120),
-        why="A row takes some tenths of a microsecond here, of the order of a cache line's way "
-        "from core to core, and words of a text are in everybody's rows (rho near 1). So two "
-        "threads on one vector gain little or lose; on private copies, which this engine "
-        "exchanges for that reason, they gain. The printed numbers are of cores whose rows took "
-        "far longer.",
+        why="A row takes some tenths of a microsecond here, about what a cache line takes from "
+        "core to core, and a text's common words are in most rows (rho near 1). So two threads "
+        "on one vector lose; on private copies, which this engine exchanges for that reason, "
+        "they gain. The printed numbers are of cores whose rows took far longer.",
         differs=True,
         clock=REAL,
     ),
@@ -126,19 +125,19 @@ CLAIMS = (
         "the optimum; 30,000 x 10,000, quick 10,000 x 2,000",
         numbers={
             "epochs": Number("epochs of one thread"),
-            **{
-                f"epochs {n}": Number(f"epochs of {n} threads over one's", "near 1")
-                for n in THREADS[1:]
-            },
-            "time 2": Number("time speedup of two threads", "near 2"),
+            **{f"epochs {n}": Number(f"epochs of {n} threads over one's") for n in THREADS[1:]},
+            "time 2": Number("time speedup of two threads", "up to 12, 20 cores"),
         },
         measure=proximal,
-        agrees=lambda x: all(x[f"epochs {n}"] < 1.15 for n in THREADS[1:]),
-        when="2, 4 and 8 threads need at most 1.15 times the epochs of one",
+        agrees=lambda x: all(x[f"epochs {n}"] < 1.15 for n in THREADS[1:]) and x["time 2"] > 1.3,
+        when="2, 4 and 8 threads need at most 1.15 times the epochs of one, and two are above "
+        "1.3 times as fast",
         seconds=(19, 240),
-        why="Epochs say what lost locks cost, which is nothing; the speedup in time is of two "
-        "cores, and bounded by what one vector's lines travel.",
+        why="Epochs say what updates without locks cost, which is nothing. Two threads on one "
+        "vector lose in time what its cache lines take to travel: a row takes below a "
+        "microsecond here.",
         clock=REAL,
+        differs=True,
     ),
     Claim(
         name="asaga-rate",

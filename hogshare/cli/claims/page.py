@@ -10,11 +10,12 @@ from hogshare.words import counted
 HEAD = """\
 # The papers' figures, measured again
 
-Made by `hogshare reproduce all --json FILE --plot FILE --page FILE`. For each claim: what the paper
-printed, the median here and its range over seeds, whether the direction agrees, and why a number is
-another. "Not reached" is a target that a run did not come to. Where a claim is on a virtual clock,
-its numbers are the same on every machine.
+Made by `hogshare reproduce`, with `--page`. For each claim: what the paper printed, the median here
+and its range over seeds, whether the direction agrees, and a note where a number differs. "Not
+reached" is a target that a run did not come to. What is on a virtual clock is the same on every
+machine.
 """
+SHARED = 0.01  # seconds, below which nothing was run
 PAPERS = {
     "async": "ASYNC: asynchronous tasks",
     "psp": "PSP: sampled barriers",
@@ -73,13 +74,20 @@ def section_of(result: dict[str, Any]) -> str:
             for one in result["numbers"]
         ),
         "",
-        f"- Here: {result['here']}. {counted(len(result['seeds']), 'seed')}, {size}, "
-        f"{result['seconds']:.0f} s on {counted(result['cores'], 'core')}.",
+        f"- Here: {result['here']}. Clock: {result['clock']}. "
+        f"{counted(len(result['seeds']), 'seed')}, {size}, {_time(result)}.",
         f"- {verdict}; what is asked is that {result['when']}.",
-        *([f"- Why: {result['why']}"] if result["why"] else []),
+        *([f"- Note: {result['why']}"] if result["why"] else []),
         "",
     ]
     return "\n".join(lines)
+
+
+def _time(result: dict[str, Any]) -> str:
+    """What measuring took; nothing where it was on runs that another claim had made."""
+    if result["seconds"] < SHARED:
+        return "on the runs of the claim before"
+    return f"{result['seconds']:.1f} s on {counted(result['cores'], 'core')}"
 
 
 def _cell(text: str) -> str:

@@ -26,4 +26,6 @@ def told(value: float | None) -> str:
 
 def range_of(one: dict[str, Any]) -> str:
     """From the least to the most over seeds."""
+    if one["low"] == one["high"] is not None:
+        return "-"
     return f"{told(one['low'])} to {told(one['high'])}"
