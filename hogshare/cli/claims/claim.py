@@ -170,6 +170,6 @@ def _median_of(number: Mapping[str, Any]) -> float:
 def over(one: float | None, other: float | None) -> float:
     """How many times another a number is; None and infinity say that a target was not reached."""
     above, below = (math.inf if value is None else value for value in (one, other))
-    if math.isinf(below):
+    if math.isinf(above) and math.isinf(below):
         return math.nan
     return above / below if below else math.nan
