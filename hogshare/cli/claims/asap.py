@@ -49,7 +49,7 @@ def by_graph(
 ) -> Found:
     """A run to the target, of rows that are dealt by turns."""
     problem, target = replicas.sparse(1, 8000 if quick else 20_000)
-    epochs = 4 if quick else 8
+    epochs = 8 if sync == "bsp" else 4  # who waits for no message needs more of them
     return replicas.to_target(problem, target, graph, machines, seed, sync=sync, epochs=epochs)
 
 
@@ -338,8 +338,8 @@ CLAIMS = (
             "bytes": Number("bytes to the target", 10.0),
         },
         measure=summary,
-        agrees=lambda x: x["seconds"] > 1.5 and x["bytes"] > 8.0,
-        when="at least 1.5 times the seconds, and 8 times the bytes",
+        agrees=lambda x: x["seconds"] > 2.0 and x["bytes"] > 8.0,
+        when="all-to-all takes at least 2 times the seconds and 8 times the bytes",
         seconds=(17, 400),
         why="A barrier waits for workers and not for messages, which come late on slow links: "
         "all-to-all needs more rounds for it, and more than the ratio of degrees in bytes (12). "
