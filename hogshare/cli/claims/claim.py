@@ -23,7 +23,7 @@ from typing import Any
 from hogshare._version import __version__
 from hogshare.machine import usable_cores
 
-VIRTUAL, REAL = "virtual", "this machine's"
+VIRTUAL, REAL, NONE = "virtual", "this machine's", "none"
 BOTH = "virtual, in full this machine's"
 
 MEASURED = {"here", "quick", "seeds", "seconds", "cores", "version", "numbers"}
@@ -60,6 +60,7 @@ class Claim:
     why : what makes the difference, where there is one
     differs : that it is known not to agree here, for the reason in `why`
     clock : whose: `VIRTUAL`, which is the same on every machine; `REAL`, which a busy one changes;
+        `NONE`;
         or quick the first and in full the second
     is_seeded : whether seeds change anything; else it is measured once
     """
@@ -138,13 +139,20 @@ def renewed(claim: Claim, measured: Result) -> Result:
         "agrees": is_known and bool(claim.agrees(medians)),
         "when": claim.when,
         "why": claim.why,
-        "clock": claim.clock,
+        "clock": _clock_of(claim, measured["quick"]),
         **{name: measured[name] for name in sorted(MEASURED - {"numbers"})},
         "numbers": [
             {**one, "what": words[one["key"]][0], "printed": words[one["key"]][1]}
             for one in numbers
         ],
     }
+
+
+def _clock_of(claim: Claim, quick: bool) -> str:
+    """Whose clock counted."""
+    if claim.clock == BOTH:
+        return VIRTUAL if quick else REAL
+    return claim.clock
 
 
 def _over_seeds(values: Sequence[float]) -> dict[str, Any]:
