@@ -80,6 +80,13 @@ def rounds(request):
     return lambda n: n if soak else max(1, n // 10)
 
 
+@pytest.fixture
+def long(request):
+    """Skips a test that takes minutes, but with --soak."""
+    if not request.config.getoption("--soak"):
+        pytest.skip("takes minutes: --soak")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def default_machine(tmp_path_factory):
     """What has been measured on this machine is not the tests' business; processes inherit it."""

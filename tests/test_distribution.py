@@ -153,12 +153,6 @@ def python(version):
     return None
 
 
-@pytest.fixture
-def long(request):
-    if not request.config.getoption("--soak"):
-        pytest.skip("takes minutes and an index: --soak")
-
-
 @needs_build
 @pytest.mark.soak
 @pytest.mark.timeout(1200)

@@ -601,10 +601,8 @@ FIRST = """
 
 @pytest.mark.soak
 @pytest.mark.timeout(600)
-def test_a_fork_in_a_first_fit(request, tmp_path):
+def test_a_fork_in_a_first_fit(long, tmp_path):
     """The child and its parent end as processes do."""
-    if not request.config.getoption("--soak"):
-        pytest.skip("compiles for half a minute; run with --soak")
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", textwrap.dedent(FIRST)],
         env={

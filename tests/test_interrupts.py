@@ -100,18 +100,14 @@ def test_an_interrupt_may_come_at_any_call_and_return(kind):
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("kind", EVERY)
-def test_an_interrupt_may_come_at_every_call_and_return(request, kind):
-    if not request.config.getoption("--soak"):
-        pytest.skip("takes minutes; run with --soak")
+def test_an_interrupt_may_come_at_every_call_and_return(long, kind):
     walk(kind, "every", 0.0, 3600.0)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("kind", RUNTIMES)
-def test_ten_minutes_of_signals_leave_nothing(request, kind):
-    if not request.config.getoption("--soak"):
-        pytest.skip("takes five minutes; run with --soak")
+def test_ten_minutes_of_signals_leave_nothing(long, kind):
     walk(kind, "no", STORM_SECONDS, 3600.0)
 
 

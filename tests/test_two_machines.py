@@ -65,10 +65,8 @@ if error:
 
 
 @pytest.fixture
-def machines(request, tmp_path):
+def machines(long, tmp_path):
     """``run(epochs, down, silent)``: what each rank tells; the link is down for so long."""
-    if not request.config.getoption("--soak"):
-        pytest.skip("run with --soak")
     script, wrapper = tmp_path / "fit.py", tmp_path / "rank.sh"
     script.write_text(SCRIPT)
     wrapper.write_text(IN_NAMESPACE)
