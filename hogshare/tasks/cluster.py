@@ -32,7 +32,6 @@ import numpy as np
 
 from hogshare.clusters import large_graphs, this_worker
 from hogshare.runtimes.luggage import packed
-from hogshare.simulation.network import Traffic
 from hogshare.tasks.blocks import Block, as_block
 from hogshare.tasks.executor import Back, Event, Joined, Lost
 from hogshare.tasks.partitions import Partitions, Recipe
@@ -95,7 +94,7 @@ class Cluster:
 
     name = "dask"
     passes_time = True
-    traffic: Traffic | None = None
+    traffic = None
 
     def __init__(self, shelf: Shelf, client: Any, n_workers: int | None) -> None:
         self._shelf, self._client, self._most = shelf, client, n_workers

@@ -48,7 +48,11 @@ class Executor(Protocol):
 
     name: str
     passes_time: bool  # whether time goes on while nobody waits, as it does but in a simulation
-    traffic: Traffic | None  # what tasks and results were in bytes, where that is counted
+
+    @property
+    def traffic(self) -> Traffic | None:
+        """What tasks and results were in bytes, where that is counted."""
+        ...
 
     @property
     def workers(self) -> Sequence[int]:

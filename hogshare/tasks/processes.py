@@ -28,7 +28,6 @@ from hogshare.interrupts import Holding
 from hogshare.runtimes.crew import Member, TaskFailed, current_crew
 from hogshare.runtimes.luggage import packed
 from hogshare.shm.arena import Arena
-from hogshare.simulation.network import Traffic
 from hogshare.tasks import wire
 from hogshare.tasks.executor import Back, Event, Joined, Lost
 from hogshare.tasks.serving import Order, Parcel
@@ -63,7 +62,7 @@ class Processes:
 
     name = "processes"
     passes_time = True
-    traffic: Traffic | None = None
+    traffic = None
 
     def __init__(self, shelf: Shelf, n_workers: int) -> None:
         self._shelf, self._sent = shelf, Sent(shelf)

@@ -27,7 +27,6 @@ from hogshare.interrupts import Holding
 from hogshare.runtimes.luggage import packed
 from hogshare.runtimes.mpi.calls import Call
 from hogshare.runtimes.mpi.runtime import MPI
-from hogshare.simulation.network import Traffic
 from hogshare.tasks.blocks import Block
 from hogshare.tasks.executor import Back, Event
 from hogshare.tasks.partitions import Recipe
@@ -125,7 +124,7 @@ class Ranks:
 
     name = "mpi"
     passes_time = True
-    traffic: Traffic | None = None
+    traffic = None
 
     def __init__(self, shelf: Shelf, job: Job, n_workers: int | None) -> None:
         there = job.call.talk.size - 1

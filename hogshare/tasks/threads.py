@@ -23,7 +23,6 @@ from typing import Any
 from hogshare.callers import users_line
 from hogshare.interrupts import Holding
 from hogshare.runtimes.pool import pool
-from hogshare.simulation.network import Traffic
 from hogshare.tasks.executor import Back, Event
 from hogshare.tasks.shelf import Shelf
 from hogshare.tasks.work import Outcome, Store, Task, work
@@ -42,7 +41,7 @@ class Threads:
 
     name = "threads"
     passes_time = True
-    traffic: Traffic | None = None
+    traffic = None
 
     def __init__(self, shelf: Shelf, n_workers: int) -> None:
         self._shelf = shelf

@@ -52,8 +52,7 @@ class Virtual:
         _check(simulator, n_workers)
         self._simulator, self._shelf, self._sent = simulator, shelf, Sent(shelf)
         self._n_workers = n_workers
-        self._count = Traffic()
-        self.traffic: Traffic | None = self._count
+        self.traffic = Traffic()
         self._seconds = 0.0
         self._order = 0
         self._events: list[tuple[float, int, Event | int]] = []  # an int: a worker wishes to leave
@@ -82,8 +81,8 @@ class Virtual:
         down = self._bytes(self._sent.missing(worker, task.needs), task)
         self._sent.forget(worker)
         up = HEADER_BYTES + len(pickle.dumps(outcome.value, 5))
-        self._count.add("model", down)
-        self._count.add("update", up)
+        self.traffic.add("model", down)
+        self.traffic.add("update", up)
         slowness = 1.0 if s.slowness is None else s.slowness[worker]
         block = s.block_time.draw(s.seed, worker, self._done[worker]) * slowness
         busy = s.read_seconds + block + task.sleep + s.write_seconds
