@@ -21,6 +21,7 @@ from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
 from hogshare.simulation import Constant, Simulator
 from hogshare.solvers import asaga_tasks, asysg_con, asysg_incon, solve
+from hogshare.studies.made import noisy_classes
 
 N_ROWS, N_FEATURES = 1000, 20
 ALPHA = 0.01
@@ -46,10 +47,8 @@ class Known:
 
 def drawn(seed: int, n_rows: int = N_ROWS) -> Known:
     """Normal rows with noisy labels; sigma is the larger of those at the start and the optimum."""
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n_rows, N_FEATURES))
-    signal = X @ rng.standard_normal(N_FEATURES) + rng.standard_normal(n_rows)
-    problem = problems.linear(X, np.where(signal > 0.0, 1, -1), alpha=ALPHA, fit_intercept=False)
+    X, y = noisy_classes(n_rows, N_FEATURES, seed)
+    problem = problems.linear(X, y, alpha=ALPHA, fit_intercept=False)
     best = solve(problem, rule="saga", n_workers=1, runtime="caller", stop=200, seed=0, trace=1)
     start = Model(np.zeros_like(best.model.coef), np.zeros_like(best.model.intercept))
     assert best.objective is not None

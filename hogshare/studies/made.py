@@ -39,6 +39,21 @@ def mixture(
     return X, which % n_classes
 
 
+def noisy_classes(n_rows: int, n_inputs: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Normal rows and the sign of a linear function of theirs, to which as much noise is added.
+
+    Returns
+    -------
+    X : ndarray of shape (n_rows, n_inputs)
+    y : ndarray of int64 of shape (n_rows,)
+        1 and -1.
+    """
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_rows, n_inputs))
+    signal = X @ rng.standard_normal(n_inputs) + rng.standard_normal(n_rows)
+    return X, np.where(signal > 0.0, 1, -1)
+
+
 def images(
     n_rows: int, shape: tuple[int, int, int], n_classes: int, dtype: Any, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:

@@ -18,16 +18,14 @@ from hogshare.report import Report
 from hogshare.rules.steps import StepSize
 from hogshare.simulation import Constant, Simulator
 from hogshare.solvers import solve
+from hogshare.studies.made import noisy_classes
 
 EVERY = 20  # rows of a centre in a clock
 
 
 def drawn(n_rows: int, n_features: int, seed: int) -> tuple[RowProblem, float]:
     """A logistic model of noisy labels, and its optimum."""
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n_rows, n_features))
-    signal = X @ rng.standard_normal(n_features) + rng.standard_normal(n_rows)
-    y = np.where(signal > 0.0, 1, -1)
+    X, y = noisy_classes(n_rows, n_features, seed)
     problem = problems.linear(X, y, alpha=0.02, fit_intercept=False)
     run = {"rule": "saga", "n_workers": 1, "runtime": "caller", "stop": 200, "seed": 0}
     best = solve(problem, trace=1, **run)
