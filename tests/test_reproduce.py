@@ -79,9 +79,7 @@ def test_a_virtual_clock_finds_the_same_numbers_again():
 
 
 @pytest.mark.parametrize("name", LONG)
-def test_a_long_claim_is_found_again(name, request):
-    if not request.config.getoption("--soak"):
-        pytest.skip("takes minutes: --soak")
+def test_a_long_claim_is_found_again(name, long):
     found = measured(name, (0, 1, 2))
     assert found["agrees"] == (not CLAIMS[name].differs), found["numbers"]
 
@@ -118,10 +116,8 @@ def test_what_is_unknown_agrees_with_nothing():
     one = dataclasses.replace(CLAIMS["asap-9"], agrees=lambda x: True)
     for value, agrees in ((1.0, True), (math.inf, True), (math.nan, False)):
         found = dict.fromkeys(one.numbers, 0.0) | {"bsp": value}
-        measure = lambda seed, quick, found=found: found  # noqa: E731
-        result = claim.reproduce(
-            dataclasses.replace(one, measure=measure), (0,), quick=True, advance=lambda what: None
-        )
+        unmeasured = dataclasses.replace(one, measure=lambda seed, quick, found=found: found)
+        result = claim.reproduce(unmeasured, (0,), quick=True, advance=lambda what: None)
         assert result["agrees"] is agrees and json.dumps(result, allow_nan=False)
 
 

@@ -106,10 +106,9 @@ def check_no_names(args: Any, found: dict[str, Any]) -> None:
 
 def check_no_loss(args: Any, chosen: list[Any], found: dict[str, Any]) -> None:
     """Refuse that a quick result takes a whole one's place."""
-    whole = [
-        c.name for c in chosen if args.quick and c.name in found and not found[c.name]["quick"]
-    ]
-    if whole:
+    kept_whole = {name for name, result in found.items() if not result["quick"]}
+    whole = [claim.name for claim in chosen if claim.name in kept_whole]
+    if args.quick and whole:
         raise options.WrongCommandLine(
             f"{args.json} has {listed(whole)} in full, which --quick would replace; name another "
             "--json"

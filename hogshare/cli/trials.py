@@ -127,6 +127,17 @@ def race_of(
     return result
 
 
+def runs_of(bench: Any, problem: Any, settings: dict[str, Any]) -> list[dict[str, Any]]:
+    """Run every contestant of a bench once, without a bar and a warm-up; what is kept of each.
+
+    bench : module with ``contestants``, ``run_once`` and ``facts``, as `race_of` takes them
+    """
+    return [
+        bench.facts(bench.run_once(problem, settings, one, settings["seed"]), one, 0)
+        for one in bench.contestants(settings)
+    ]
+
+
 def result_of(
     problem: Any, report: Report, settings: dict[str, Any], warm_up: float
 ) -> dict[str, Any]:

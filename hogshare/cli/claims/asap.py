@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 
 import numpy as np
@@ -43,7 +42,6 @@ def gaps(seed: int, quick: bool) -> Found:
     return found
 
 
-@functools.cache
 def by_graph(
     graph: str, machines: Machines, seed: int, quick: bool, sync: str = "notify-ack"
 ) -> Found:
@@ -84,7 +82,6 @@ def savings(seed: int, quick: bool) -> Found:
     return {str(n): saved(n, seed, quick) for n in ((8, 20) if quick else (8, 20, 64))}
 
 
-@functools.cache
 def on_25(graph: str, seed: int, quick: bool, n_shares: int) -> Found:
     """A run of 25 workers to the target, whose shares are roughly sorted by label or alike."""
     problem, target = replicas.sparse(n_shares, 8000 if quick else 20_000)
@@ -122,7 +119,6 @@ def small_network(seed: int, quick: bool) -> Found:
     return found
 
 
-@functools.cache
 def to_the_target(seed: int, quick: bool) -> Found:
     """Figure 10: 25 workers on the root graph; quick on a virtual clock, in full by threads."""
     runs = {

@@ -68,11 +68,10 @@ def raced(seed: int, quick: bool, targets: Any = None, **others: Any) -> dict[st
     if not quick:  # processes start, and compile, before anything is timed
         briefly = {**settings, "epochs": 1, "base_ms": 0.0}
         tasks.run_once(problem, briefly, tasks.contestants(settings)[0], seed)
-    runs = [
-        tasks.facts(tasks.run_once(problem, settings, one, seed), one, 0)
-        for one in tasks.contestants(settings)
-    ]
-    result: dict[str, Any] = {"settings": settings, "runs": runs}
+    result: dict[str, Any] = {
+        "settings": settings,
+        "runs": trials.runs_of(tasks, problem, settings),
+    }
     result["targets"] = targets or tasks.targets_of(result)
     result["table"] = tasks.tabulate(result)
     return result
@@ -193,17 +192,30 @@ def history(seed: int, quick: bool) -> Found:
         seed=seed,
     )
     assert report.traffic is not None
-    sent = report.traffic["model"]
-    rows = rate * n / workers
-    predicted = HEADER_BYTES + 8.0 * n_features + 8.0 * rows
+    sent, versions = report.traffic["model"], int(report.settings["updates"])
+    of_a_task, of_a_model = sent["bytes"] / sent["messages"], 8.0 * n_features
     return {
-        "bytes": sent["bytes"] / sent["messages"] / predicted,
-        "table": sent["bytes"]
-        / sent["messages"]
-        / (8.0 * n_features * int(report.settings["updates"])),
+        "bytes": of_a_task / (HEADER_BYTES + of_a_model + 8.0 * rate * n / workers),
+        "table": of_a_task / (of_a_model * versions),
         "alive": report.settings["versions_alive"],
-        "predicted": workers * math.log(n / workers) / (rate * n / workers) * (n / workers),
+        "predicted": workers * math.log(n / workers) / rate,
     }
+
+
+def times_by_delay(method: str, rounds: str) -> dict[str, Number]:
+    """Names of the times of an asynchronous method, said to be level, and of one in rounds."""
+    return {
+        f"{one} {law}": Number(
+            f"seconds to the target, delay {delay_of(law)} over none, {WRITTEN[one]}", printed
+        )
+        for one, printed in ((method, 1.0), (rounds, None))
+        for law in LAWS[1:]
+    }
+
+
+def delay_of(law: str) -> str:
+    """A controlled delay as it is written."""
+    return f"{float(law.removeprefix('cds:')):.0%}"
 
 
 CLAIMS = (
@@ -233,7 +245,7 @@ CLAIMS = (
         says="With one worker late by 100 %, ASGD is up to twice as fast as SGD in rounds.",
         here=EIGHT,
         numbers={
-            law: Number(f"seconds to the target, SGD over ASGD, delay {float(law[4:]):.0%}", told)
+            law: Number(f"seconds to the target, SGD over ASGD, delay {delay_of(law)}", told)
             for law, told in zip(LAWS, (None, None, None, "up to 2"), strict=True)
         },
         measure=ahead,
@@ -246,17 +258,11 @@ CLAIMS = (
     ),
     Claim(
         name="async-3",
+        runs_of="async-2",
         source=f"{PAPER}, figures 3 and 5",
         says="A late worker does not slow ASGD down; SGD in rounds slows with it.",
         here=EIGHT,
-        numbers={
-            f"{method} {law}": Number(
-                f"seconds to the target, delay {float(law[4:]):.0%} over none, {WRITTEN[method]}",
-                1.0 if method == "asgd" else None,
-            )
-            for method in ("asgd", "sgd")
-            for law in LAWS[1:]
-        },
+        numbers=times_by_delay("asgd", "sgd"),
         measure=later,
         agrees=lambda x: x["asgd cds:1"] < 1.1 and x["sgd cds:1"] > 1.2,
         when="at 100 % ASGD takes below 1.1 times as long, SGD above 1.2 times",
@@ -267,17 +273,11 @@ CLAIMS = (
     ),
     Claim(
         name="async-4",
+        runs_of="async-2",
         source=f"{PAPER}, figure 5",
         says="A late worker does not slow ASAGA down; SAGA in rounds slows with it.",
         here=EIGHT,
-        numbers={
-            f"{method} {law}": Number(
-                f"seconds to the target, delay {float(law[4:]):.0%} over none, {WRITTEN[method]}",
-                1.0 if method == "asaga" else None,
-            )
-            for method in ("asaga", "saga")
-            for law in LAWS[1:]
-        },
+        numbers=times_by_delay("asaga", "saga"),
         measure=later,
         agrees=lambda x: x["asaga cds:1"] < 1.1 and x["saga cds:1"] > 1.2,
         when="at 100 % ASAGA takes below 1.1 times as long, SAGA above 1.2 times",
@@ -286,12 +286,13 @@ CLAIMS = (
     ),
     Claim(
         name="async-5",
+        runs_of="async-2",
         source=f"{PAPER}, figures 4 and 6",
         says="What workers wait grows with the delay in rounds, and not asynchronously.",
         here=EIGHT,
         numbers={
             f"{method} {law}": Number(
-                f"ms that a worker waits per round, delay {float(law[4:]):.0%}, {WRITTEN[method]}"
+                f"ms that a worker waits per round, delay {delay_of(law)}, {WRITTEN[method]}"
             )
             for method in METHODS
             for law in (LAWS[0], LAWS[-1])
@@ -310,6 +311,7 @@ CLAIMS = (
     *(
         Claim(
             name=name,
+            runs_of=of,
             source=f"{PAPER}, figure {figure}",
             says=f"Among a production cluster's stragglers {WRITTEN[f'a{one}']} is {times} times "
             f"as fast as {WRITTEN[one]} in rounds.",
@@ -325,13 +327,14 @@ CLAIMS = (
             why="Sleeping tasks allow up to 7.0; on clusters other costs are added to both.",
             clock=BOTH,
         )
-        for name, figure, one, times in (
-            ("async-6", "7", "sgd", "3 to 4"),
-            ("async-7", "8", "saga", "3.5 to 4"),
+        for name, of, figure, one, times in (
+            ("async-6", "", "7", "sgd", "3 to 4"),
+            ("async-7", "async-6", "8", "saga", "3.5 to 4"),
         )
     ),
     Claim(
         name="async-8",
+        runs_of="async-6",
         source=f"{PAPER}, table III",
         says="Workers wait 2 to 6 times as long in rounds as asynchronously.",
         here=CLUSTER,

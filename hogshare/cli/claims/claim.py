@@ -4,7 +4,7 @@ A claim names its numbers. `Claim.measure` gives them for one seed; `reproduce` 
 seeds, and asks `Claim.agrees` of the medians whether the direction is the paper's. Where it is not,
 or where a number is far off, `Claim.why` is the reason. A result is one dictionary of plain data:
 
-    name, source, says, agrees, when, why, clock
+    name, source, says, agrees, when, why, clock, runs_of
     here, quick, seeds, seconds, cores, version   how it was measured
     numbers   a list; each has key, what, printed (a number, words or None), median, low and high
               over seeds (None where it is infinite), and unknown: whether there is none, as of a
@@ -60,9 +60,9 @@ class Claim:
     why : what makes the difference, where there is one
     differs : that it is known not to agree here, for the reason in `why`
     clock : whose: `VIRTUAL`, which is the same on every machine; `REAL`, which a busy one changes;
-        `NONE`;
-        or quick the first and in full the second
+        `NONE`; `BOTH`, the first quick and the second in full
     is_seeded : whether seeds change anything; else it is measured once
+    runs_of : claim whose runs these are; after it nothing is run again
     """
 
     name: str
@@ -78,6 +78,7 @@ class Claim:
     differs: bool = False
     clock: str = VIRTUAL
     is_seeded: bool = True
+    runs_of: str = ""
 
 
 def reproduce(
@@ -128,10 +129,9 @@ def renewed(claim: Claim, measured: Result) -> Result:
     KeyError, TypeError
         If that is no result of the claim.
     """
-    numbers = [one for one in measured["numbers"] if one["key"] in claim.numbers]
-    medians = {one["key"]: _median_of(one) for one in numbers}
+    numbers = {one["key"]: one for one in measured["numbers"] if one["key"] in claim.numbers}
+    medians = {key: _median_of(one) for key, one in numbers.items()}
     is_known = not any(map(math.isnan, medians.values()))
-    words = {key: (told.what, told.printed) for key, told in claim.numbers.items()}
     return {
         "name": claim.name,
         "source": claim.source,
@@ -140,10 +140,11 @@ def renewed(claim: Claim, measured: Result) -> Result:
         "when": claim.when,
         "why": claim.why,
         "clock": _clock_of(claim, measured["quick"]),
+        "runs_of": claim.runs_of,
         **{name: measured[name] for name in sorted(MEASURED - {"numbers"})},
         "numbers": [
-            {**one, "what": words[one["key"]][0], "printed": words[one["key"]][1]}
-            for one in numbers
+            {**one, "what": claim.numbers[key].what, "printed": claim.numbers[key].printed}
+            for key, one in numbers.items()
         ],
     }
 

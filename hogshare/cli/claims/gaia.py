@@ -66,11 +66,7 @@ def run_of(problem: Any, seed: int, quick: bool, /, **others: Any) -> dict[str, 
         "seed": seed,
         **others,
     }
-    runs = [
-        centres.facts(centres.run_once(problem, settings, one, seed), one, 0)
-        for one in centres.contestants(settings)
-    ]
-    return {"settings": settings, "runs": runs}
+    return {"settings": settings, "runs": trials.runs_of(centres, problem, settings)}
 
 
 @functools.cache
@@ -160,6 +156,7 @@ CLAIMS = (
     ),
     Claim(
         name="gaia-2",
+        runs_of="gaia-1",
         source=f"{PAPER}, abstract",
         says="On a WAN training in step (BSP) takes up to 53.7 times as long as on a LAN.",
         here=HERE,
@@ -176,6 +173,7 @@ CLAIMS = (
     ),
     Claim(
         name="gaia-3",
+        runs_of="gaia-1",
         source=f"{PAPER}, abstract",
         says="On a WAN Gaia is 1.8 to 53.5 times as fast as systems in step.",
         here=HERE,
@@ -189,6 +187,7 @@ CLAIMS = (
     ),
     Claim(
         name="gaia-4",
+        runs_of="gaia-1",
         source=f"{PAPER}, abstract",
         says="On a WAN Gaia takes 0.94 to 1.40 times as long as on a LAN.",
         here=HERE,

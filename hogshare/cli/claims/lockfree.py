@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import statistics
 
-from hogshare.cli.claims.claim import REAL, Claim, Found, Number
+from hogshare.cli.claims.claim import REAL, Claim, Found, Number, over
 
 HOGWILD = "Niu et al. 2011"
 THREADS = (1, 2, 4, 8)
@@ -40,8 +39,8 @@ def hogwild(seed: int, quick: bool) -> Found:
     return {**found, "omega": told.omega, "delta": told.delta, "rho": told.rho}
 
 
-@functools.cache
-def _proximal(seed: int, quick: bool) -> Found:
+def proximal(seed: int, quick: bool) -> Found:
+    """Epochs and seconds to a high precision by the number of threads, of those of one."""
     from hogshare import datasets, problems
     from hogshare.engine.stops import Stop
     from hogshare.solvers import prox_asaga, solve
@@ -59,21 +58,11 @@ def _proximal(seed: int, quick: bool) -> Found:
         prox_asaga(problem, n_workers=n, runtime="threads", stop=stop, trace=1, seed=seed)
         for n in THREADS
     ]
-    found = {}
-    for n, run in zip(THREADS, runs, strict=True):
-        epochs, seconds = run.epochs_to(target), run.seconds_to(target)
-        found[f"epochs {n}"] = math.inf if epochs is None else epochs
-        found[f"seconds {n}"] = math.inf if seconds is None else seconds
-    return found
-
-
-def proximal(seed: int, quick: bool) -> Found:
-    """Epochs and seconds to a high precision by the number of threads, of those of one."""
-    found = _proximal(seed, quick)
+    epochs = [run.epochs_to(target) for run in runs]
     return {
-        "epochs": found["epochs 1"],
-        **{f"epochs {n}": found[f"epochs {n}"] / found["epochs 1"] for n in THREADS[1:]},
-        "time 2": found["seconds 1"] / found["seconds 2"],
+        "epochs": math.inf if epochs[0] is None else epochs[0],
+        **{f"epochs {n}": over(k, epochs[0]) for n, k in zip(THREADS[1:], epochs[1:], strict=True)},
+        "time 2": over(runs[0].seconds_to(target), runs[1].seconds_to(target)),
     }
 
 

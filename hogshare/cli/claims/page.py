@@ -15,7 +15,6 @@ and its range over seeds, whether the direction agrees, and a note where a numbe
 reached" is a target that a run did not come to. What is on a virtual clock is the same on every
 machine.
 """
-SHARED = 0.01  # seconds, below which nothing was run
 PAPERS = {
     "async": "ASYNC: asynchronous tasks",
     "psp": "PSP: sampled barriers",
@@ -84,10 +83,9 @@ def section_of(result: dict[str, Any]) -> str:
 
 
 def _time(result: dict[str, Any]) -> str:
-    """What measuring took; nothing where it was on runs that another claim had made."""
-    if result["seconds"] < SHARED:
-        return "on the runs of the claim before"
-    return f"{result['seconds']:.1f} s on {counted(result['cores'], 'core')}"
+    """What measuring took, and where another claim's runs served."""
+    shared = f", on the runs of {result['runs_of']}" if result["runs_of"] else ""
+    return f"{result['seconds']:.1f} s on {counted(result['cores'], 'core')}{shared}"
 
 
 def _cell(text: str) -> str:

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from hogshare.cli.claims.claim import NONE, Claim, Found, Number
+from hogshare.studies.model_error import LONG, SHORT
 
 PAPER = "Wang et al. 2017"
 NODES = "1,000 nodes for 40 virtual seconds, a sample of 1 %, staleness 4, steps exponential"
-LAWS = {"exponential": "exponential:1", "gamma": "gamma:1,0.6"}  # the second has more long ones
+# of the laws of `hogshare.studies.psp`; the second has more long steps
+LAWS = {"exponential": "exponential:1", "gamma": "gamma:1,0.6"}
 BARRIERS = {
     "bsp": "BSP",
     "ssp:4": "SSP(4)",
@@ -25,7 +27,7 @@ FACTORS = (1, 4, 16)  # by which 5 % of the nodes are slower
 RANDOM_LAWS = 2000
 # nodes, parameters and seconds of a quick figure with gradients; a sample is 1 % of the nodes
 SMALL = {"1d": (200, 100, 20.0), "2b": (100, 100, 20.0)}
-STEPS = {"long": 1.8, "short": 0.5}  # in units of 1 / (parameters + nodes)
+STEPS = {"long": LONG, "short": SHORT}  # in units of 1 / (parameters + nodes)
 
 
 @functools.cache
@@ -33,8 +35,7 @@ def figure(name: str, seed: int) -> dict[str, Any]:
     """A figure of one seed, made once for all claims on it."""
     from hogshare.studies import psp
 
-    laws = (*LAWS.values(), "uniform:0.5,1.5") if name in ("1a", "1e") else None
-    return psp.figure(name, laws=laws, seeds=1, seed=seed)
+    return psp.figure(name, seeds=1, seed=seed)
 
 
 def along(name: str, seed: int, what: str = "steps") -> dict[tuple[str, str, Any], float]:
@@ -148,13 +149,12 @@ def bounds(seed: int, quick: bool) -> Found:
     return {"violations": violations, "mean": nearest[0], "second moment": nearest[1]}
 
 
-@functools.cache
 def errors(name: str, seed: int, quick: bool, step: float | None = None) -> dict[str, Any]:
-    """A figure with gradients, of one seed; a step is in units of 1 / (parameters + nodes)."""
+    """Points of a figure with gradients, by barrier; steps are in units of `STEPS`."""
     from hogshare.studies import model_error
 
     n, parameters, seconds = SMALL[name] if quick else (1000, 1000, 40.0)
-    return model_error.figure(
+    result = model_error.figure(
         name,
         n_workers=n,
         n_parameters=parameters,
@@ -163,27 +163,23 @@ def errors(name: str, seed: int, quick: bool, step: float | None = None) -> dict
         seeds=1,
         seed=seed,
     )
+    points = [series["points"] for series in result["series"]]
+    return dict(zip(BARRIERS.values(), points, strict=True))
 
 
 def model_errors(seed: int, quick: bool) -> Found:
     """Figure 1d: the model's error behind each barrier, with a long and with a short step."""
-    found = {}
-    for step, size in STEPS.items():
-        for written, series in zip(
-            BARRIERS.values(), errors("1d", seed, quick, size)["series"], strict=True
-        ):
-            found[f"{step} {written}"] = series["points"][0]["error"]["mean"]
-    return found
+    return {
+        f"{step} {written}": points[0]["error"]["mean"]
+        for step, size in STEPS.items()
+        for written, points in errors("1d", seed, quick, size).items()
+    }
 
 
 def error_increases(seed: int, quick: bool) -> Found:
     """Figure 2b: the error where 30 % of the nodes are slow, over that with none."""
-    return {
-        written: series["points"][-1]["ratio"]["mean"]
-        for written, series in zip(
-            BARRIERS.values(), errors("2b", seed, quick)["series"], strict=True
-        )
-    }
+    found = errors("2b", seed, quick)
+    return {written: points[-1]["ratio"]["mean"] for written, points in found.items()}
 
 
 def _is_least(found: Found, which: str, among: str) -> bool:
@@ -208,6 +204,7 @@ CLAIMS = (
     ),
     Claim(
         name="psp-1a-spread",
+        runs_of="psp-1a",
         source=f"{PAPER}, figures 1a and 1b",
         says="Nodes are furthest apart with ASP, and nearest to each other with BSP.",
         here=f"{NODES}; and gamma (mean 1, shape 0.6)",
@@ -235,6 +232,7 @@ CLAIMS = (
     ),
     Claim(
         name="psp-1c-few",
+        runs_of="psp-1c",
         source=f"{PAPER}, figure 1c",
         says="A sample of one or two nodes already keeps nodes together.",
         here=f"{NODES}; pBSP with samples of 0, 1 and 2",
