@@ -20,26 +20,12 @@ from typing import Any
 from summaries import summarised, text
 
 from hogshare import datasets
-from hogshare.cli import barriers
+from hogshare.cli import bench
+from hogshare.cli.measure import barriers
 from hogshare.stragglers import parse
 
 CASES = ("cds:0", "cds:0.3", "cds:0.6", "cds:1", "pcs")
-SETTINGS = {
-    "data": "dense",
-    "loss": "log_loss",
-    "penalty": "l2",
-    "alpha": 1e-4,
-    "l1_ratio": 0.0,
-    "dtype": "float64",
-    "exchange": "auto",
-    "adds": "plain",
-    "step": None,
-    "base_ms": 30.0,
-    "block": None,
-    "target": None,
-    "points": 64,
-    "seed": 0,
-}
+SETTINGS = bench.settings_of("barriers", data="dense", base_ms=30.0, points=64)
 CONTROLLED = {"workers": 8, "epochs": 2, "barriers": ["asp", "throttled:7", "bsp", "ssp:4"]}
 PRODUCTION = {"workers": 32, "epochs": 1, "barriers": ["asp", "throttled:22", "bsp"]}
 

@@ -31,10 +31,10 @@ import numpy as np
 from summaries import store
 
 from hogshare import AsyncContext, datasets
-from hogshare.cli import tasks
+from hogshare.cli import bench
+from hogshare.cli.measure import tasks
 
 DELAYS = ("cds:0", "cds:0.3", "cds:0.6", "cds:1")
-METHODS = ["sgd", "asgd", "saga", "asaga"]
 SIZES = {"empty": 0, "400 kB": 50_000, "4 MB": 500_000}
 OF_RANKS = "--overhead-of-ranks"
 
@@ -51,27 +51,16 @@ def shapes() -> dict[str, tuple[Any, np.ndarray]]:
 
 def race(X: Any, y: np.ndarray, rounds: int, **settings: Any) -> list[dict[str, Any]]:
     """The command's table, of log loss with alpha = 1/n."""
-    run = {
-        "data": "",
-        "loss": "log_loss",
-        "penalty": "l2",
-        "alpha": 1.0 / len(y),
-        "l1_ratio": 0.15,
-        "dtype": "float64",
-        "methods": METHODS,
-        "base_ms": 20.0,
-        "workers": 8,
-        "runtime": "processes",
-        "partitions": None,
-        "rate": 0.1,
-        "available": None,
-        "epochs": 8,
-        "target": None,
-        "rounds": rounds,
-        "points": 4,
-        "seed": 0,
+    run = bench.settings_of(
+        "tasks",
+        alpha=1.0 / len(y),
+        base_ms=20.0,
+        runtime="processes",
+        epochs=8,
+        rounds=rounds,
+        points=4,
         **settings,
-    }
+    )
     left_out = ("contestant", "epochs")
     table: list[dict[str, Any]] = tasks.measure(X, y, run)["table"]
     return [{k: v for k, v in row.items() if k not in left_out} for row in table]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from hogshare import datasets
-from hogshare.cli import barriers
 from hogshare.cli.main import main
+from hogshare.cli.measure import barriers
 
 
 def a_run(barrier, number, objective, seconds=1.0, **changes):

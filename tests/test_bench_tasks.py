@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from hogshare.cli import tasks
 from hogshare.cli.main import main
+from hogshare.cli.measure import tasks
 
 
 def a_run(method, law, objective, seconds=1.0):

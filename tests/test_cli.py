@@ -13,8 +13,9 @@ import pytest
 
 import hogshare
 from hogshare import SAGA, SDCA, SSP, Master, Shared, modelfile, saving
-from hogshare.cli import console, fit, kinds, simulate, speedup, warm
+from hogshare.cli import bench, console, fit, kinds, simulate, warm
 from hogshare.cli.main import build_parser, main, sentence
+from hogshare.cli.measure import speedup
 from hogshare.kernels import cache, jit
 from hogshare.report import Report
 
@@ -545,6 +546,14 @@ def test_progress_goes_to_standard_error(capsys, seams, monkeypatch):
     with console.progress(2, "work") as progress:
         progress.advance("one")
     assert capsys.readouterr().out == ""
+
+
+def test_a_bench_has_its_commands_settings_for_whoever_else_measures():
+    settings = bench.settings_of("reduce", workers=3)
+    assert settings["workers"] == 3 and settings["graphs"] == ["ring", "root", "all"]
+    assert settings["law"] == "lognormal:1,0.2" and settings["target"] is None
+    with pytest.raises(TypeError, match="worker: no setting of bench reduce"):
+        bench.settings_of("reduce", worker=3)
 
 
 # -- the sums of bench speedup, on runs that are made up

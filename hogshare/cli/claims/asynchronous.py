@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.cli import tasks, trials
+from hogshare.cli import bench
 from hogshare.cli.claims.claim import BOTH, REAL, Claim, Found, Number, over
+from hogshare.cli.measure import tasks, trials
 from hogshare.datasets import dense
 
 PAPER = "Soori et al. 2019"
@@ -37,27 +38,17 @@ def settings_of(n_rows: int, seed: int, quick: bool, **others: Any) -> dict[str,
     from hogshare.simulation import LogNormal, Simulator
 
     clock = Simulator(block_time=LogNormal(1e-3 * COMPUTING * BASE_MS, SIGMA), seed=seed)
-    return {
-        "data": "dense",
-        "loss": "log_loss",
-        "penalty": "l2",
-        "alpha": 1.0 / n_rows,
-        "l1_ratio": 0.15,
-        "dtype": "float64",
-        "methods": list(METHODS),
-        "base_ms": BASE_MS,
-        "workers": 8,
-        "runtime": clock if quick else "processes",
-        "partitions": None,
-        "rate": 0.1,
-        "available": None,
-        "epochs": 4 if quick else 8,
-        "target": None,
-        "rounds": 1,
-        "points": 4,
-        "seed": seed,
+    return bench.settings_of(
+        "tasks",
+        alpha=1.0 / n_rows,
+        base_ms=BASE_MS,
+        runtime=clock if quick else "processes",
+        epochs=4 if quick else 8,
+        rounds=1,
+        points=4,
+        seed=seed,
         **others,
-    }
+    )
 
 
 def raced(seed: int, quick: bool, targets: Any = None, **others: Any) -> dict[str, Any]:

@@ -6,8 +6,9 @@ import functools
 import math
 from typing import Any
 
-from hogshare.cli import speedup
+from hogshare.cli import bench
 from hogshare.cli.claims.claim import Claim, Found, Number
+from hogshare.cli.measure import speedup
 
 PAPER = "Lian et al. 2015"
 CEILING = 5.0  # workers that keep the model's end of the links busy: where LENET's times bend
@@ -16,24 +17,16 @@ CLOCK = "gradients of a network on a virtual clock, log-normal block times"
 
 def settings_of(problem: str, algorithm: str, seed: int, **others: Any) -> dict[str, Any]:
     """Those of ``hogshare bench speedup --runtime simulator``."""
-    return {
-        "problem": problem,
-        "data": "made",
-        "dtype": "float32",
-        "algorithm": algorithm,
-        "gradients": 1,
-        "coordinate": None,
-        "exchange": "auto",
-        "adds": "plain",
-        "barrier": "asp",
-        "runtime": speedup.SIMULATOR,
-        "law": "lognormal:1,0.2",
-        "ceiling": None,
-        "target": None,
-        "repeats": 1,
-        "seed": seed,
+    return bench.settings_of(
+        "speedup",
+        problem=problem,
+        dtype="float32",
+        algorithm=algorithm,
+        runtime=speedup.SIMULATOR,
+        repeats=1,
+        seed=seed,
         **others,
-    }
+    )
 
 
 def speedups(

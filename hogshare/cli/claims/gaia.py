@@ -7,8 +7,9 @@ import math
 from typing import Any
 
 from hogshare import datasets
-from hogshare.cli import centres, trials
+from hogshare.cli import bench
 from hogshare.cli.claims.claim import Claim, Found, Number
+from hogshare.cli.measure import centres, trials
 from hogshare.studies import thresholds
 
 PAPER = "Hsieh et al. 2017"
@@ -35,14 +36,15 @@ def stated(name: str, seed: int, quick: bool) -> tuple[Any, dict[str, Any]]:
     from hogshare.studies.experiments import family_of
 
     one = APPLICATIONS[name] | (SMALLER.get(name, {}) if quick else {})
+    n_rows = one.pop("rows", None)
     n = 3 if quick else 11
     if one["problem"] == "linear":
         X, y = datasets.load("zipf-small")
-        described = {"loss": "log_loss", "penalty": "l2", "alpha": 1e-4, "l1_ratio": 0.15}
         step = centres.STEP * trials.default_step(X)
-        return trials.problem_of(X, y, described), {**one, "step": step, "centres": n}
+        problem = trials.problem_of(X, y, bench.settings_of("centres"))
+        return problem, {**one, "step": step, "centres": n}
     family = family_of(one["problem"])
-    problem = family.state(family.data(None, one["rows"], "float64", seed))
+    problem = family.state(family.data(None, n_rows, "float64", seed))
     its_own = centres.step_in_centres(problem, family.step(problem), n)
     batch = one.get("batch") or family.batch("sgd")
     settings = {"every": None, **one, "batch": batch, "step": STEPS.get(name, its_own)}
@@ -51,21 +53,8 @@ def stated(name: str, seed: int, quick: bool) -> tuple[Any, dict[str, Any]]:
 
 def run_of(problem: Any, seed: int, quick: bool, /, **others: Any) -> dict[str, Any]:
     """The bench's runs of one seed, with their settings."""
-    settings: dict[str, Any] = {
-        "methods": ["bsp", "gaia"],
-        "links": list(LINKS),
-        "runtime": "simulator",
-        "workers": None,
-        "threshold": THRESHOLD,
-        "soft": None,
-        "clock_difference": 3,
-        "delay": 0.1,
-        "queue": 3,
-        "block_ms": 20.0 if quick else 100.0,
-        "points": 16,
-        "seed": seed,
-        **others,
-    }
+    here = {"threshold": THRESHOLD, "clock_difference": 3, "block_ms": 20.0 if quick else 100.0}
+    settings = bench.settings_of("centres", seed=seed, **(here | others))
     return {"settings": settings, "runs": trials.runs_of(centres, problem, settings)}
 
 

@@ -25,7 +25,7 @@ import time
 from typing import Any
 
 from hogshare.cli import console
-from hogshare.cli.trials import (
+from hogshare.cli.measure.trials import (
     LAST_PART,
     has_own_steps,
     in_turn,

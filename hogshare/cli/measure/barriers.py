@@ -21,8 +21,8 @@ import time
 from typing import Any
 
 from hogshare.cli import console
-from hogshare.cli.speedup import machine_warnings
-from hogshare.cli.trials import (
+from hogshare.cli.measure.speedup import machine_warnings
+from hogshare.cli.measure.trials import (
     default_step,
     default_target,
     median,

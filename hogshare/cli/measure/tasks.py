@@ -19,7 +19,7 @@ import statistics
 from typing import Any
 
 from hogshare.cli import console
-from hogshare.cli.trials import (
+from hogshare.cli.measure.trials import (
     default_target,
     median,
     name_of,

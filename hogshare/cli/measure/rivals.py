@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hogshare.cli import console
-from hogshare.cli.speedup import machine_warnings
+from hogshare.cli.measure.speedup import machine_warnings
 from hogshare.rivals.contestant import Contestant
 from hogshare.rivals.course import Plan
 from hogshare.rivals.discipline import Discipline

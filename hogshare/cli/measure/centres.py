@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import Any
 
 from hogshare.cli import console
-from hogshare.cli.trials import (
+from hogshare.cli.measure.trials import (
     default_target,
     has_own_steps,
     median,

@@ -1,0 +1,1 @@
+"""What ``hogshare bench`` measures, prints and draws; the options are in `hogshare.cli.bench`."""
