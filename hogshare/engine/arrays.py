@@ -66,6 +66,7 @@ def shapes(
 ) -> Shapes:
     """Names, shapes and dtypes of a run's arrays, the rows' own apart."""
     plan, workers, columns = settings.plan, settings.n_workers, settings.n_columns
+    everywhere = settings.n_everywhere
     m = settings.n_features * columns
     kind, word = problem.dtype.name, layout.WORD
     mode = plan["private"]
@@ -74,12 +75,12 @@ def shapes(
     padded = _padded(m, problem.dtype.itemsize, apart)
     copies = mode in (epochs.EXCHANGE, epochs.MASTER) or plan["parts"] > 0 or plane.has_homes
     n_params = m + columns * settings.rule["fit_intercept"]
-    own = {f"{PREFIX}{name}": one for name, one in plane.arrays(n_params, workers).items()}
+    own = {f"{PREFIX}{name}": one for name, one in plane.arrays(n_params, everywhere).items()}
     if by_gradient(problem):
         own |= state_shapes(rule, problem.n_params, workers, kind)
     in_place = mode in (epochs.LOCK_FREE, epochs.MASTER)
     is_mailed = mode == epochs.MASTER
-    n_edges = len(edges_of(plane, workers))
+    n_edges = len(edges_of(plane, everywhere))
     room = message_room(problem, plan["block_rows"]) if is_mailed else 0
     if n_edges and not is_mailed:
         room = n_params + plane.extra
@@ -100,7 +101,7 @@ def shapes(
     return {
         "w": ((m,), kind),
         "intercept": ((columns,), "float64"),
-        **vectors_of_groups(plane, workers, padded, columns, kind),
+        **vectors_of_groups(plane, everywhere, padded, columns, kind),
         "curvature": ((settings.n_features if mode == epochs.EXCHANGE else 0,), "float32"),
         "intercept_curvature": ((1,), "float64"),
         "dual": ((0,), kind),
@@ -116,6 +117,7 @@ def shapes(
         "control": ((layout.N_CONTROL * word,), "int64"),
         "returned": ((workers * word,), "int64"),
         "table": ((workers, layout.N_TABLE), "int64"),
+        "all_tables": ((everywhere if everywhere > workers else 0, layout.N_TABLE), "int64"),
         "staleness": ((workers, layout.HISTOGRAM), "int64"),
         "turns": ((workers + 1, turns.KEPT, turns.N_TURN), "int64"),
         "columns": ((layout.N_COLUMN_FIELDS, columns), "float64"),
@@ -205,8 +207,12 @@ def fill(
     stop: Stop,
     step: StepSize,
     start: Model | None,
+    not_here: np.ndarray | None,
 ) -> None:
-    """Write a run's first values into fresh (zeroed) arrays, before any worker starts."""
+    """Write a run's first values into fresh (zeroed) arrays, before any worker starts.
+
+    not_here : as of `Choices`
+    """
     a, plan = session.arrays, session.plan
     columns = a["columns"]
     columns[layout.C_ACTIVE] = 1.0
@@ -225,8 +231,8 @@ def fill(
     a["history"][:] = np.nan
     if problem.divisors is not None:
         a["divisors"][:] = problem.divisors
-    if stop.validation is not None:
-        a["held_out"][:] = stop.validation
+    if not_here is not None:
+        a["held_out"][:] = not_here
     if start is not None:
         if not _is_lent(a["w"], start, start.coef):
             a["w"][:] = columns_last(start.coef)
@@ -251,9 +257,10 @@ def fill(
         # infinity times a step of zero were no number
         a["curvature"][:] = np.minimum(problem.curvature(), LARGEST_CURVATURE)
     if session.homes is not None:
-        groups = session.homes.plane.groups(session.settings.n_workers)
+        first, n = session.settings.first, session.settings.n_workers
+        groups = session.homes.plane.groups(session.settings.n_everywhere)
         if groups is not None:
-            a["table"][:, layout.T_GROUP] = groups
+            a["table"][:, layout.T_GROUP] = groups[first : first + n]
         session.homes.scatter()
 
 

@@ -39,7 +39,7 @@ def block_numbers(c: Choices) -> sgd.Rule:
         first_t=float(c.first_t),
         coordinate=coordinate.ALL,
         iterate=1.0,
-        **neutral(NO_LOSS, c.n_training),
+        **neutral(NO_LOSS, c.n_all),
     )
 
 
@@ -55,16 +55,16 @@ def block_pace(c: Choices) -> Pace:
     interval = c.plane.interval(c.problem) if c.mode == epochs.EXCHANGE else 0
     if takes_passes(c.problem, c.rule) and not c.problem.has_steps:
         fewest, most = PASS_ROWS
-        share = -(-c.n_training // (PASS_BLOCKS * c.n_workers))
+        share = -(-c.n_all // (PASS_BLOCKS * c.n_everywhere))
         # an even share where that is less: else one worker would have it all
-        fewest = min(fewest, -(-c.n_training // c.n_workers))
+        fewest = min(fewest, -(-c.n_all // c.n_everywhere))
         rows = max(fewest, min(most, share))
         rows = c.block or (min(MESSAGE_ROWS, rows) if c.mode == epochs.MASTER else rows)
-        return _in_windows(c, min(c.n_training, rows), interval)
+        return _in_windows(c, min(c.n_all, rows), interval)
     rows = c.block or (c.batch if c.batch > 1 else BLOCK_ROWS)
     if c.exchanges_at_ends and c.block is None and c.batch > 1:
         rows = max(rows, interval)
-    rows = min(c.n_training, -(-min(rows, c.n_training) // c.batch) * c.batch)
+    rows = min(c.n_all, -(-min(rows, c.n_all) // c.batch) * c.batch)
     return _in_windows(c, rows, interval)
 
 

@@ -45,6 +45,16 @@ class Choices:
         That have rows of their own each, and exchange their vectors by messages.
     n_beside : int
         Rows that are trained on elsewhere.
+    workers_of : tuple of int
+        How many workers each machine has, where they have homes; (): there is one machine.
+    machine : int
+        Which of them this is.
+    elsewhere : ndarray of bool of shape (n_rows,) or None
+        Rows of the problem that workers of other machines train on; None: none.
+    least_share : int or None
+        Rows that every worker has at least, on every machine; None: as many as here.
+    home_rows : int or None
+        Rows of a home's block, where machines have agreed on them.
     """
 
     problem: Any
@@ -69,17 +79,37 @@ class Choices:
     iterate: float = 1.0
     n_machines: int = 1
     n_beside: int = 0
+    workers_of: tuple[int, ...] = ()
+    machine: int = 0
+    elsewhere: np.ndarray | None = None
+    least_share: int | None = None
+    home_rows: int | None = None
 
     @once
     def n_training(self) -> int:
-        """Rows that are trained on."""
-        mask = self.stop.validation
+        """Rows that are trained on here."""
+        mask = self.not_here
         return self.problem.n_rows - (0 if mask is None else int(np.count_nonzero(mask)))
+
+    @property
+    def not_here(self) -> np.ndarray | None:
+        """Rows that are held out, or trained on elsewhere; None: none."""
+        return self.stop.validation if self.elsewhere is None else self.elsewhere
 
     @property
     def n_all(self) -> int:
         """Rows that are trained on, here and elsewhere."""
         return self.n_training + self.n_beside
+
+    @property
+    def n_everywhere(self) -> int:
+        """Workers of all machines whose homes are of one plane."""
+        return sum(self.workers_of) or self.n_workers
+
+    @property
+    def first(self) -> int:
+        """The number of this machine's first worker among them."""
+        return sum(self.workers_of[: self.machine])
 
     @property
     def mode(self) -> int:
@@ -89,13 +119,13 @@ class Choices:
     @property
     def batch(self) -> int:
         """Rows of a mini-batch; there may be fewer."""
-        return min(int(self.rule.batch), self.n_training)
+        return min(int(self.rule.batch), self.n_all)
 
     @property
     def is_ordered(self) -> bool:
         """Whether workers fold, or call their plane, and claim in their order."""
         has_order = self.mode in (epochs.EXCHANGE, epochs.MASTER) or self.plane.has_homes
-        has_order = has_order and self.plane.groups(self.n_workers) is None
+        has_order = has_order and self.plane.groups(self.n_everywhere) is None
         return (
             self.orderly
             and self.n_workers > 1

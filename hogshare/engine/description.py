@@ -35,10 +35,10 @@ def describe(c: Choices) -> tuple[Settings, Shapes]:
         pace, numbers = row_pace(c, row_numbers(c))
     else:
         pace, numbers = block_pace(c), block_numbers(c)
-    shares = c.n_workers if c.plane.shares_rows and c.n_workers > 1 else 0
+    shares = c.n_workers if c.plane.shares_rows and c.n_everywhere > 1 else 0
     n_blocks = -(-c.n_training // pace.block_rows)
     if shares:
-        least = c.n_training // shares
+        least = c.n_training // shares if c.least_share is None else c.least_share
         if least < 1:
             raise ValueError(
                 f"{shares} workers cannot share {c.n_training} rows: take at most as many workers, "
@@ -75,6 +75,8 @@ def describe(c: Choices) -> tuple[Settings, Shapes]:
         parts=c.parts,
         shares=shares,
         stride=c.n_all / max(1, c.n_training),
+        first=c.first,
+        everywhere=c.n_everywhere if shares else 0,
     )
     settings = Settings(
         declared(numbers),
@@ -83,6 +85,8 @@ def describe(c: Choices) -> tuple[Settings, Shapes]:
         problem.n_features,
         problem.n_columns,
         c.n_workers,
+        c.first,
+        c.n_everywhere,
     )
     found = shapes(problem, settings, c.n_training, c.trace, rule, c.record, c.plane)
     if c.n_machines > 1:  # what a machine's change is weighed by, whatever its workers do

@@ -3,11 +3,16 @@
 Who writes: a worker its own home, its row of the copies with its own numbers beside; the caller all
 of them, while nobody works. Who reads: a worker its own; the caller, at any moment, for a snapshot:
 a part of one may be of a step that is being taken. Messages between homes: `hogshare.shm.mailbox`.
+
+Workers of one plane may be on several machines (`Settings.first`, `Settings.all_workers`). A plane
+knows them all by number, and each machine has the plane's arrays, the mail and the table of all;
+what the others write there is brought by the runtime. A session's own arrays are of the workers
+here, which it numbers from 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from types import GeneratorType
 from typing import Any
 
@@ -20,7 +25,7 @@ from hogshare.kernels.blocks import subtract
 from hogshare.kernels.shares import span_of
 from hogshare.planes.protocol import Plane, PlaneError, edges_of
 from hogshare.planes.waiting import Until
-from hogshare.shm.mailbox import AT_ONCE, NO_PLACES, Board, Boards, Message
+from hogshare.shm.mailbox import AT_ONCE, NO_PLACES, Board, Message
 from hogshare.shm.table import ProgressTable
 
 PREFIX = "plane_"  # of the names of a plane's own arrays among a run's
@@ -50,12 +55,20 @@ class Homes:
     def __init__(self, session: SessionView, plane: Plane) -> None:
         self.session = session
         self.plane = plane
-        self._ends = edges_of(plane, session.settings.n_workers)
-        self.links = plane.edge_links(session.settings.n_workers)
+        self.first, self.n_workers = session.settings.first, session.settings.n_everywhere
+        self.here = range(self.first, self.first + session.settings.n_workers)
+        self._ends = edges_of(plane, self.n_workers)
+        self.links = plane.edge_links(self.n_workers)
         item = session.vector.w.dtype.itemsize
         self._delayed = Delayed(self.links, item) if self.links else None
-        self.carry_by(self._delayed or AT_ONCE)
+        box = session.mail.box
+        self.boxes = [Board(box, k, self._delayed or AT_ONCE) for k in range(len(self._ends))]
+        self.edges = dict(zip(self._ends, self.boxes, strict=True))
+        self._are_read_here = np.array([to in self.here for _, to in self._ends], bool)
         self.arrays = own_arrays(session.arrays)
+        is_all = self.n_workers == len(self.here)
+        self.table = session.schedule.table if is_all else session.arrays["all_tables"]
+        self.beside: np.ndarray | None = None  # homes of all machines, as they have last told
         self.name = type(plane).__name__
 
         def call(function: Callable[..., Any], *args: Any) -> Any:
@@ -64,17 +77,20 @@ class Homes:
         call.__qualname__ = f"{self.name}.after_block"
         self.call: Callable[..., Any] = call  # whoever has to know of that calls it otherwise
 
-    def carry_by(self, transport: Boards) -> None:
-        """Have messages between homes brought that way."""
-        edges, box = self._ends, self.session.mail.box
-        self.boxes = [Board(box, k, transport) for k in range(len(edges))]
-        self.edges = dict(zip(edges, self.boxes, strict=True))
+    def carry_by(self, transport: Any, edges: Iterable[int] | None = None) -> None:
+        """Have the messages of all edges, or of some, brought by a `Boards`.
+
+        Of a plane that is by mail a `Transport` is enough: nothing is shown.
+        """
+        for k in range(len(self.boxes)) if edges is None else edges:
+            self.boxes[k] = Board(self.session.mail.box, k, transport)
+        self.edges = dict(zip(self._ends, self.boxes, strict=True))
 
     def mail_is_under_way(self) -> bool:
         """Whether a transport has a message that it has not delivered yet."""
         box = self.session.mail.box
         sent, come = (box.counters[:, which] for which in (layout.M_POSTED, layout.M_ARRIVED))
-        return bool((sent != come).any()) or (
+        return bool((sent != come)[self._are_read_here].any()) or (
             self._delayed is not None and self._delayed.has_mail(box)
         )
 
@@ -88,12 +104,15 @@ class Homes:
         session = self.session
         session.arrays["vectors"][:, : session.size] = session.vector.w
         session.arrays["vector_intercepts"][:] = session.vector.intercept
-        for k in range(session.settings.n_workers):
+        for k in range(len(self.here)):
             session.private(k).w[:] = session.vector.w
         local = session.locals()
         local[:, layout.L_SCALE] = 1.0
         local[:, layout.L_INTERCEPT] = session.vector.intercept
-        self.plane.begin(self.arrays, Home(session, self, 0).read())
+        start = Home(session, self, 0).read()
+        self.plane.begin(self.arrays, start)
+        if self.n_workers > len(self.here):
+            self.beside = np.tile(start, (self.n_workers, 1))
         if self._delayed:
             self._delayed.begin(session.mail.box)
 
@@ -105,10 +124,9 @@ class Homes:
         PlaneError
             If the plane answers anything else.
         """
-        session, there = self.session, self._inhabited()
-        states = session.schedule.table[:, layout.T_STATE]
-        self.plane.bury(self.arrays, states == layout.DEAD)
-        homes = np.stack([Home(session, self, int(k)).read() for k in there])
+        there = self._inhabited()
+        self.plane.bury(self.arrays, self.table[:, layout.T_STATE] == layout.DEAD)
+        homes = np.stack([self.vector_of(int(k)) for k in there])
         if self.plane.whose is not None and self.plane.whose in there:
             return self._cut(homes[list(there).index(self.plane.whose)])
         try:
@@ -121,6 +139,13 @@ class Homes:
                 f"{homes.shape[1:]} of the homes; it made {found.dtype} of shape {found.shape}."
             )
         return self._cut(found)
+
+    def vector_of(self, worker: int) -> np.ndarray:
+        """A worker's vector, a copy; of one on another machine, what that has last told."""
+        if worker in self.here:
+            return Home(self.session, self, worker - self.first).read()
+        assert self.beside is not None
+        return np.asarray(self.beside[worker])
 
     def _cut(self, vector: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """A home's vector as that of coefficients and the intercepts."""
@@ -165,14 +190,14 @@ class Homes:
 
     def disagreement(self) -> float:
         """Root mean square over workers of the distance between their vector and the mean."""
-        homes = [Home(self.session, self, int(k)).read() for k in self._inhabited()]
+        homes = [self.vector_of(int(k)) for k in self._inhabited()]
         away = np.stack(homes).astype(np.float64)
         away -= away.mean(axis=0)
         return float(np.sqrt(np.square(away).sum() / len(away)))
 
     def _inhabited(self) -> np.ndarray:
         """Workers whose homes count: who has completed a block, and lives; else all are alike."""
-        table = self.session.schedule.table
+        table = self.table
         live = (table[:, layout.T_STATE] != layout.DEAD) & (table[:, layout.T_BLOCKS] > 0)
         return np.flatnonzero(live) if live.any() else np.arange(len(table))
 
@@ -189,7 +214,7 @@ class Homes:
     def account(self) -> Any:
         """What the plane tells of how it went; when all is over."""
         try:
-            return self.plane.account(self.arrays, self.session.settings.n_workers)
+            return self.plane.account(self.arrays, self.n_workers)
         except Exception as error:
             raise self.error("account", error) from error
 
@@ -205,11 +230,14 @@ class Homes:
 
 
 class Home:
-    """One worker's, as the plane sees it."""
+    """One worker's, as the plane sees it.
+
+    me : its number here, from 0; `Home.me` is that among all
+    """
 
     def __init__(self, session: SessionView, homes: Homes, me: int) -> None:
-        self.me = me
-        self.n_workers = session.settings.n_workers
+        self.me, self._here = homes.first + me, me
+        self.n_workers = homes.n_workers
         self.arrays: Mapping[str, np.ndarray] = homes.arrays
         self._session, self._homes = session, homes
         self._private = session.private(me)
@@ -262,7 +290,7 @@ class Home:
         epoch, place = divmod(done, in_epoch)
         if place == 0 or session.row_memory.has_average:
             return None
-        block = place * plan.shares + self.me
+        block = place * plan.shares + self._here
         order = session.schedule.order[epoch % 2]
         first, end, _ = span_of(block, len(order), plan.n_blocks, plan.block_rows, plan.shares)
         rows, n_columns = session.rows, session.settings.n_columns
@@ -289,12 +317,12 @@ class Home:
 
     def waits(self, worker: int) -> bool:
         """Whether another worker is let wait by the plane."""
-        return bool(self._session.schedule.table[worker, layout.T_HELD])
+        return bool(self._homes.table[worker, layout.T_HELD])
 
     @property
     def table(self) -> ProgressTable:
         """The progress of all workers."""
-        return ProgressTable(self._session.schedule.table)
+        return ProgressTable(self._homes.table)
 
     def read(self) -> np.ndarray:
         """The vector as it stands: a copy. Of a group's, others write it meanwhile."""
@@ -395,7 +423,7 @@ class Home:
 
     def join(self) -> None:
         """Begin where the others are by now, if any have done something."""
-        table = self._session.schedule.table
+        table = self._homes.table
         late = not self._row[layout.T_BLOCKS] and table[:, layout.T_BLOCKS].any()
         if late and self._homes.plane.adopts(self.me, self.arrays):
             w, intercept = self._homes.model()

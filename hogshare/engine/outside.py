@@ -27,7 +27,7 @@ from hogshare.engine.view import SessionView
 from hogshare.engine.workerstates import State
 from hogshare.kernels import blocks, descents, epochs, layout, schedules
 from hogshare.kernels.mailbox import next_slot
-from hogshare.kernels.shares import span_of
+from hogshare.kernels.shares import rows_before, span_of
 from hogshare.problems.gradient import Caller, GradientProblem, NotFinite, Stepper
 from hogshare.rules.protocol import Rule
 from hogshare.shm.mailbox import NO_PLACES
@@ -88,7 +88,7 @@ class BlockWorker(Worker):
         super().__init__(session, me)
         outside = session.outside
         assert outside is not None
-        self.rule = outside.rule.among(session.settings.n_workers)
+        self.rule = outside.rule.among(session.settings.n_everywhere)
         self.state = State(session.arrays, me)
         self.kept = (self.state,) if self.state else ()
         self.call: Caller | None = None
@@ -132,7 +132,12 @@ class BlockWorker(Worker):
         cut = plan.n_blocks, plan.block_rows, plan.shares
         first, end, before = span_of(ticket % plan.n_blocks, len(order), *cut)
         rows = order[first:end]
-        t = self.session.rule.first_t + float(ticket // plan.n_blocks) * len(order) + before
+        before += ticket // plan.n_blocks * len(order)
+        if plan.everywhere > plan.shares:  # as `hogshare.kernels.turns.rows_of`
+            n_all, per_share = round(len(order) * plan.stride), plan.n_blocks // plan.shares
+            of_all = plan.shares, plan.first, plan.everywhere
+            before = rows_before(ticket, n_all, per_share, *of_all)
+        t = self.session.rule.first_t + float(before)
         if self.advance is not None:
             self._pass(self.advance, rows, t)
         else:

@@ -83,7 +83,8 @@ def do_again(problem: Problem, recording: Recording) -> Session:
     arrays = {**private_memory(recording.shapes), **row_arrays(problem)}
     outside = Outside(problem, recording.rule) if by_gradient(problem) else None
     session = Session(arrays, settings, outside=outside)
-    fill(session, problem, recording.rule, recording.stop, recording.step, recording.start)
+    stop, start = recording.stop, recording.start
+    fill(session, problem, recording.rule, stop, recording.step, start, stop.validation)
     again = _Again(session, recording.events)
     if session.plan.private == epochs.MASTER:
         again.by_versions()

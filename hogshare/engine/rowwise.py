@@ -89,7 +89,7 @@ def row_pace(c: Choices, numbers: sgd.Rule) -> tuple[Pace, sgd.Rule]:
     elif at_ends:
         rows, follows = min(cap, rows), True
     elif c.plane.has_homes:
-        wished = c.plane.rows_of_block(problem, n, c.n_workers, _late_step(c, numbers))
+        wished = c.home_rows or rows_of_home(c, numbers)
         rows = min(wished or rows, n)  # a trace changes no round
     if mode == epochs.EXCHANGE and rule.remembers:
         limits = 1, rows if follows else cap
@@ -112,9 +112,14 @@ def row_pace(c: Choices, numbers: sgd.Rule) -> tuple[Pace, sgd.Rule]:
     return Pace(rows, interval, window, abreast, turned), numbers
 
 
+def rows_of_home(c: Choices, numbers: sgd.Rule) -> int | None:
+    """Rows of a home's block, as its plane wishes, by the data that are here; None: any."""
+    return c.plane.rows_of_block(c.problem, c.n_all, c.n_everywhere, _late_step(c, numbers))
+
+
 def _late_step(c: Choices, numbers: sgd.Rule) -> float:
     """Step size of a row when the run's epochs are over, or some."""
-    t = c.first_t + c.n_training * min(c.stop.epochs, SOME_EPOCHS)
+    t = c.first_t + c.n_all * min(c.stop.epochs, SOME_EPOCHS)
     kind, eta0, power_t = schedules.CODES[c.step.kind], numbers.eta0, numbers.power_t
     alpha, start = max(numbers.alpha, TINY), numbers.optimal_init
     with errstate(all="ignore"):  # of a step size that kernels may take as it is

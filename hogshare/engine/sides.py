@@ -193,7 +193,8 @@ class Worker:
         That is blocks, and waits for a plane that are over: who does either between two looks has
         not stood still.
         """
-        table = self.session.schedule.table
+        homes = self.session.homes
+        table = self.session.schedule.table if homes is None else homes.table
         states = table[:, layout.T_STATE]
         held = table[states == layout.WAITING, layout.T_HELD]
         if ((states == layout.STARTING) | (states == layout.ACTIVE)).any():

@@ -28,6 +28,13 @@ class Settings:
     n_features: int
     n_columns: int
     n_workers: int
+    first: int = 0  # of all machines' workers, the number of this one's first
+    all_workers: int = 0  # how many those are; 0: there is one machine
+
+    @property
+    def n_everywhere(self) -> int:
+        """Workers of all machines."""
+        return self.all_workers or self.n_workers
 
 
 class SessionView(Protocol):

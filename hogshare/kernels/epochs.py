@@ -78,6 +78,8 @@ class Plan(NamedTuple):
     parts: int  # in which a worker reads and writes the one vector, apart; 0: row by row, at once
     shares: int  # workers that have rows of their own, see `shares`; 0: blocks are anybody's
     stride: float = 1.0  # rows that are visited in all for a row here: other machines have others
+    first: int = 0  # of all machines' shares, the one that this machine's begin with
+    everywhere: int = 0  # how many shares all machines have
 
 
 @helper
@@ -90,7 +92,8 @@ def prepare_order(schedule, plan, epoch, me):
         order = schedule.order[epoch % 2]
         if plan.shares > 0:
             scratch, held_out = schedule.permutation, schedule.held_out
-            deal(scratch, held_out, order, plan.shares, plan.shuffle, plan.window, plan.seed, epoch)
+            of_shares = plan.shares, plan.first, plan.shuffle, plan.window
+            deal(scratch, held_out, order, *of_shares, plan.seed, epoch)
         elif schedule.chances.shape[0] > 0:
             draw_rows(schedule.chances, order, plan.replace != 0, plan.seed, epoch)
         elif plan.shuffle and plan.window > 0:

@@ -39,12 +39,27 @@ def span_of(block, n_rows, n_blocks, block_rows, shares):
 
 
 @helper
-def deal(scratch, held_out, order, shares, shuffled, window, seed, epoch):
+def rows_before(ticket, n_rows, per_share, shares, first, everywhere):
+    """Rows that all machines' shares have visited before a block of this one's, in time.
+
+    ticket : of the run, as of this machine
+    n_rows : that all machines train on
+    per_share : blocks of a share in an epoch
+    first, everywhere : as of `Plan`
+    """
+    epoch, block = ticket // (shares * per_share), ticket % (shares * per_share)
+    among_all = block // shares * everywhere + first + block % shares
+    return epoch * n_rows + among_all * n_rows // (everywhere * per_share)
+
+
+@helper
+def deal(scratch, held_out, order, shares, first, shuffled, window, seed, epoch):
     """Write an epoch's order: each share's rows together.
 
     scratch : int64 [n_rows]
     held_out : uint8 [n_rows] or empty, rows that are in no share
     order : int64 [n_training_rows], written
+    first : number of the first share, by which they are shuffled
     shuffled : 0: within a share rows are in their own order
     window : neighbours of a share that are read together; 0: none
     """
@@ -58,7 +73,7 @@ def deal(scratch, held_out, order, shares, shuffled, window, seed, epoch):
     for share in range(shares):
         begin = begin_of(share, order.shape[0], shares)
         end = begin_of(share + 1, order.shape[0], shares)
-        state = block_state(seed, epoch, share)
+        state = block_state(seed, epoch, first + share)
         if window > 1:
             state = shuffle_far(scratch, order, begin, end, window, state)
             for near in range(begin, end, window):

@@ -62,7 +62,7 @@ from hogshare.kernels.rounds import (
 )
 from hogshare.kernels.saga import level_of, saga_rows
 from hogshare.kernels.sgd import DUAL, GRADIENT, SAGA, fold_scale, sgd_rows
-from hogshare.kernels.shares import span_of
+from hogshare.kernels.shares import rows_before, span_of
 from hogshare.kernels.tracking import start_block
 
 # Rows between a worker's first exchanges, and later ones in rows that it has done, up to the
@@ -95,6 +95,10 @@ def rows_of(ticket, plan, orders, first_t):
     cut = plan.n_blocks, plan.block_rows, plan.shares
     first, end, before = span_of(ticket % plan.n_blocks, n_rows, *cut)
     t = first_t + (np.float64(epoch) * n_rows + before) * plan.stride
+    if plan.everywhere > plan.shares:  # whose rows are as many as there are, not as a machine's are
+        n_all, per_share = np.int64(n_rows * plan.stride + 0.5), plan.n_blocks // plan.shares
+        of_all = plan.shares, plan.first, plan.everywhere
+        t = first_t + np.float64(rows_before(ticket, n_all, per_share, *of_all))
     return order, first, end, t
 
 

@@ -116,8 +116,19 @@ class Plane:
     cutoff: int | None = None  # of the ages of messages
     queue: int = 1  # messages of an edge that may be under way
     kept: tuple[str, ...] = ()  # of the plane's own arrays, those that checkpoints keep
+    seen: tuple[str, ...] = ()  # of `owners`, arrays of which others read a row at any moment
     extra: int = 0  # numbers of a message besides those of a vector
     whose: int | None = None  # whose home is the model, if it lives; None: what `model` says
+
+    @property
+    def is_by_mail(self) -> bool:
+        """Whether workers tell each other everything by messages, so that some may be far away.
+
+        Machines that share no memory then run it: what a worker writes into the plane's arrays the
+        others do not see before they meet, at an epoch's end, and of that what `owners` names. Mail
+        is acknowledged (``home.post``); nothing is written over.
+        """
+        return False
 
     @property
     def shares_rows(self) -> bool:
@@ -269,6 +280,14 @@ class Plane:
         it. By default nobody does.
         """
         return []
+
+    def owners(self, n_workers: int) -> dict[str, np.ndarray]:
+        """Of the plane's own arrays, those that `model` and `account` read, and who writes them.
+
+        For machines that share no memory: by name the number of the one worker that writes each
+        row, int64 of the array's length. By default none is.
+        """
+        return {}
 
     def edge_links(self, n_workers: int) -> list[Link] | None:
         """Links that the edges stand for, in their order: what is sent is as long under way.

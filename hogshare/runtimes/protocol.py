@@ -91,6 +91,10 @@ class Runtime:
         """Whether all workers are there from the beginning, so that `BSP` may keep their order."""
         return True
 
+    def everywhere(self, n_workers: int) -> int:
+        """Workers of one plane with homes, of whom so many are here: machines have others."""
+        return n_workers
+
     def settle(self, barrier: Barrier, n_workers: int) -> None:
         """Refuse what does not fit, before anything is allocated.
 

@@ -132,7 +132,7 @@ class Run:
         outside = Outside(c.problem, c.rule) if by_gradient(c.problem) else None
         plane = c.plane if c.plane.has_homes else None
         session = Session(arrays, self.settings, asked, self.stragglers, outside, plane)
-        fill(session, c.problem, c.rule, c.stop, c.step, self.start)
+        fill(session, c.problem, c.rule, c.stop, c.step, self.start, c.not_here)
         next_look = FIRST_LOOK if self.start is None else 0  # a start may be good enough
         if saved is not None:
             restore(session, saved)

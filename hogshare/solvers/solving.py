@@ -218,7 +218,7 @@ def solve(
     workers, runner, notes = choose(work_of(problem, stop, plane, first), runtime, n_workers)
     if runner.has_clock:
         rule.check_simulated(plane)
-    check_groups(plane, barrier, workers)
+    check_groups(plane, barrier, runner.everywhere(workers))
     runner.settle(barrier, workers)
     check_workers(stragglers, workers)
     place, saved = place_of(checkpoint), saved_run(resume, given)

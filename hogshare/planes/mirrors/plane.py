@@ -141,6 +141,7 @@ class Mirrors(Plane):
     flush: bool = True
     rows: str = "share"
     kept = KEPT
+    seen = ("clock",)
 
     def __post_init__(self) -> None:
         check_centres(self.centres)
@@ -174,6 +175,11 @@ class Mirrors(Plane):
         """With one centre nothing is sent: the plane inside it."""
         one = self.centres == 1 if ranges.is_integer(self.centres) else max(self.centres) == 0
         return self.inside if one else self
+
+    @property
+    def is_by_mail(self) -> bool:
+        """Whether centres may be far from each other: what goes between them is mail."""
+        return True
 
     @property
     def is_direct(self) -> bool:
@@ -289,6 +295,7 @@ class Mirrors(Plane):
             "wanted": ((e,), "float64"),
             "ease": ((e,), "float64"),
             "sent": ((e, 3, 2), "int64"),
+            "owed": ((e,), "uint8"),
             "base": ((n_workers, n_params), "float64"),
             "waits": ((n_workers, 4), "float64"),
             "holds": ((n_workers, 4), "int64"),
@@ -297,6 +304,17 @@ class Mirrors(Plane):
             "first": ((n_params,), "float64"),
             "over": ((1,), "int64"),
             "lost": ((n,), "uint8"),
+        }
+
+    def owners(self, n_workers: int) -> dict[str, np.ndarray]:
+        """Of a centre, and of an edge's ends, the first worker; of a worker, that one."""
+        first = np.unique(groups_of(self.centres, n_workers), return_index=True)[1]
+        senders, readers = np.array(self.edges(n_workers)).T
+        return {
+            **dict.fromkeys(("mirror", "total", "clock", "small", "course"), first),
+            **dict.fromkeys(("sent", "owed"), senders),
+            "got_number": readers,
+            **dict.fromkeys(("waits", "holds", "passes"), np.arange(n_workers)),
         }
 
     def begin(self, arrays: Mapping[str, np.ndarray], vector: np.ndarray) -> None:
@@ -332,6 +350,7 @@ class Mirrors(Plane):
     def finish(self, arrays: Mapping[str, np.ndarray]) -> None:
         """The run is over: residuals are flushed."""
         arrays["over"][0] = 1
+        arrays["owed"][:] = arrays["residual"].any(axis=1)
 
     def model(self, homes: np.ndarray, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
         """The mean of the mirrors; at the end what all are when residuals have come everywhere.
@@ -357,7 +376,7 @@ class Mirrors(Plane):
     def _is_owed(self, arrays: Mapping[str, np.ndarray]) -> bool:
         """Whether a change of some centre is not in every mirror."""
         posted = arrays["sent"][:, :, MESSAGES].sum(axis=1)
-        return bool(arrays["residual"].any() or (arrays["got_number"] != posted).any())
+        return bool(arrays["owed"].any() or (arrays["got_number"] != posted).any())
 
     # -- a worker
 

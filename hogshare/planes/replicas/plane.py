@@ -157,6 +157,11 @@ class Replicas(Plane):
         return None if self.final == "mean" else int(self.final)
 
     @property
+    def is_by_mail(self) -> bool:
+        """Whether messages are acknowledged: boards, and the barrier, are in one memory."""
+        return self.sync == "notify-ack"
+
+    @property
     def shares_rows(self) -> bool:
         """Whether every worker trains on rows of its own."""
         return self.rows == "share"
@@ -270,6 +275,15 @@ class Replicas(Plane):
             "mass": ((n_workers,), "float64"),
             "first": ((n_params if self.send == "change" else 0,), "float64"),
         }
+
+    def owners(self, n_workers: int) -> dict[str, np.ndarray]:
+        """A worker's own rows, and those of the edges that it sends along."""
+        if n_workers == 1:
+            return {}
+        workers = np.arange(n_workers)
+        of_workers = ("used", "counts", "waits", "rounds", "reduces", "suspects", "mass")
+        senders = np.array([sender for sender, _ in self.edges(n_workers)])
+        return {"sent": senders, **dict.fromkeys(of_workers, workers)}
 
     def begin(self, arrays: Mapping[str, np.ndarray], vector: np.ndarray) -> None:
         """Write down who reads which edge, and what changes count from."""

@@ -128,16 +128,21 @@ def part_of(problem: LinearProblem, whole: Sizes, add: Callable[[float], float])
     return PartOfRows(**{name: getattr(problem, name) for name in names}, whole=whole, add=add)
 
 
-def every_so_many(rows: Rows, first: int, step: int) -> Rows:
-    """Rows `first`, `first` + `step` and so on: a copy."""
+def dealt(rows: Rows, hands: range, of: int) -> Rows:
+    """Rows that some hands get when all are dealt to so many, by turns: a copy.
+
+    hands : numbers of the hands, from 0
+    """
     n, width = len(rows.y), rows.width
-    y, weight = frozen(rows.y[first::step].copy()), rows.weight
-    weight = frozen(weight[first::step].copy()) if weight.size else weight
+    turns = np.arange(n) % of
+    mine = np.flatnonzero((turns >= hands.start) & (turns < hands.stop))
+    y, weight = frozen(rows.y[mine]), rows.weight
+    weight = frozen(weight[mine]) if weight.size else weight
     if width:
-        values = rows.data.reshape(n, width)[first::step]
+        values = rows.data.reshape(n, width)[mine]
         return Rows(frozen(values.reshape(-1)), rows.indices, rows.indptr, width, y, weight)
-    starts = rows.indptr[:-1][first::step]
-    lengths = rows.indptr[1:][first::step] - starts
+    starts = rows.indptr[:-1][mine]
+    lengths = rows.indptr[1:][mine] - starts
     indptr = np.concatenate([[0], np.cumsum(lengths)])
     places = np.repeat(starts - indptr[:-1], lengths) + np.arange(indptr[-1])
     return Rows(

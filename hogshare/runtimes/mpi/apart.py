@@ -33,7 +33,7 @@ def apart(call: Call, here: Machine, making: Making, rows: str, link: Link | Non
     if rows == "shard":
         making = with_all_labels(call, making)
     network = None if link is None else Network(link=link)
-    runtime = Machines(call.talk.comm, call.poll, rows, network)
+    runtime = Machines(call.talk.comm, call.poll, here.workers, rows, network)
     n_workers = here.workers[call.talk.rank]
     report = making.by(runtime, n_workers)
     told = call.gather(REPORTED, (report.workers, report.traffic))

@@ -12,129 +12,41 @@ Who writes: each rank's calling thread, which talks to the others, `hogshare.run
 from __future__ import annotations
 
 import dataclasses
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from hogshare.barriers import Barrier, is_free
+from hogshare.barriers import is_free
 from hogshare.engine.arrays import NOTHING, Shapes, private_memory
 from hogshare.engine.checks import AtRest
 from hogshare.engine.choices import Choices
+from hogshare.engine.rowwise import row_numbers, rows_of_home
 from hogshare.engine.session import Session
 from hogshare.interrupts import Holding
 from hogshare.kernels import layout
 from hogshare.kernels.parts import Each
+from hogshare.planes import Plane, Replicas
 from hogshare.problems.linear.part import (
-    PartOfRows,
     Sizes,
-    every_so_many,
+    dealt,
     part_of,
     sizes_of,
     together,
 )
 from hogshare.problems.protocol import Problem, has_rows
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
-from hogshare.runtimes.mpi.flat import Flat
-from hogshare.runtimes.mpi.owner import Owner
+from hogshare.runtimes.mpi.homes import HomesLevel
+from hogshare.runtimes.mpi.level import Level
 from hogshare.runtimes.mpi.paces import SitePace, site_pace
 from hogshare.runtimes.mpi.pooling import NAP_SECONDS, Pool
-from hogshare.runtimes.mpi.posts import OWNER, Posts
-from hogshare.runtimes.mpi.site import Site
-from hogshare.runtimes.mpi.words import most_words
+from hogshare.runtimes.mpi.vectors import VectorLevel
 from hogshare.runtimes.news import Bell
 from hogshare.runtimes.protocol import Outcome, Runtime
 from hogshare.runtimes.threads import ThreadCrew
 from hogshare.simulation.network import Network
 
 ONE = "the ranks of one machine"
-
-
-class Level:
-    """The level between machines, as one of them has it: its site, and on rank 0 the owner.
-
-    Parameters
-    ----------
-    pool : Pool
-        One rank for each machine.
-    session : Session
-    pace : SitePace
-    n_rows : int
-        Rows that all machines train on.
-    network : Network
-    """
-
-    def __init__(
-        self, pool: Pool, session: Session, pace: SitePace, n_rows: int, network: Network
-    ) -> None:
-        flat, start = Flat.of(session), Flat.of(session).start(session)
-        single = session.vector.w.dtype == np.float32 and not flat.average
-        values = "float32" if single else "float64"
-        words = most_words(flat.columns)
-        self.session, self.pool = session, pool
-        self.posts = Posts(pool, flat.size, words, values, network)
-        me, places = self.posts.me, self.posts.places
-        self.owner: Owner | None = None
-        if me == OWNER:
-            numbers = n_rows, self.posts.of, places, single
-            self.owner = Owner(session, session.plan, start, *numbers)
-        # by itself a machine meets no criterion; whether all do is the owner's to say
-        session.plan = session.plan._replace(tol=-np.inf)
-        machines = self.posts.n_machines
-        self.site = Site(session, start, pace, self.posts.of[me], places, single, machines)
-        self.deliver: Callable[[], None] = lambda: None  # an interrupt, while it waits
-
-    def poll(self) -> bool:
-        """Do whatever there is to do; whether anything was."""
-        moved = self.posts.poll()
-        if self.owner is not None:
-            moved |= self.owner.poll()
-        return moved | self.site.poll()
-
-    def wait(self, ready: Callable[[], bool]) -> None:
-        """Poll until something is so, asleep in between."""
-        while not ready():
-            if not self.poll():
-                self.deliver()
-                self.pool.look()
-                time.sleep(NAP_SECONDS)
-
-    def prepare(self) -> None:
-        """Load or compile the kernels of messages."""
-        self.site.prepare()
-        if self.owner is not None:
-            self.owner.prepare()
-
-    def begin(self) -> None:
-        """Agree on how curved the objective is, and begin at one vector."""
-        a, added = self.session.arrays, self.pool.added
-        n_rows = float(a["order"].shape[1])
-        share = n_rows / added(np.array([n_rows]))[0]
-        for name in ("curvature", "rarity"):
-            if a[name].size:
-                a[name][:] = added(share * a[name].astype(np.float64))
-        self.site.begin(self.wait)
-
-    def end(self) -> None:
-        """Bring the run to its end on all machines, with one model."""
-        self.site.end(self.wait)
-        self.wait(lambda: self.posts.is_quiet and (self.owner is None or self.owner.is_done))
-        self._pool_iterates()
-
-    def _pool_iterates(self) -> None:
-        """Have this machine's sum of iterates be that of all."""
-        session = self.session
-        lag, local = session.arrays["lag"], session.locals()
-        if not lag.size:
-            return
-        counts, total, intercepts = session.sums_of_iterates()
-        local[:, [layout.L_AVERAGE_SCALE, layout.L_AVERAGE_COUNT]] = 0.0
-        local[:, layout.L_AVERAGE_INTERCEPT] = 0.0
-        lag[:] = 0.0
-        lag[0, : session.size] = self.pool.added(total)
-        local[0, layout.L_AVERAGE_COUNT] = self.pool.added(counts)
-        local[0, layout.L_AVERAGE_INTERCEPT] = self.pool.added(intercepts)
 
 
 class AtEpochs:
@@ -152,7 +64,7 @@ class AtEpochs:
 
     def look(self, session: Session, each: Each = map) -> int | None:
         """Come to one vector and one decision with all machines."""
-        decision = self.level.site.rest(self.level.wait, self.tell)
+        decision = self.level.rest(self.tell)
         if decision.stop != layout.RUNNING:
             session.stop(decision.stop)
             return session.word(layout.EPOCHS)
@@ -171,9 +83,11 @@ class Machines(Runtime):
     comm : mpi4py.MPI.Comm
     look : callable
         Called while this rank waits for others; raises if one has failed.
+    workers_of : sequence of int
+        How many workers each rank has.
     rows : {"shard", "all"}, default="shard"
-        Whether the problem of a rank holds rows of its own, or all rows, of which rank k of n takes
-        rows k, k + n and so on.
+        Whether the problem of a rank holds rows of its own, or all rows, which are dealt to all
+        workers by turns.
     network : Network, default=Network()
         Links between the machines besides the real ones.
     """
@@ -184,13 +98,18 @@ class Machines(Runtime):
         self,
         comm: Any,
         look: Callable[[], Any],
+        workers_of: Sequence[int],
         rows: str = "shard",
         network: Network | None = None,
     ) -> None:
         self.rows, self.network = rows, network or Network()
         self.pool = Pool(comm, look)
         self.me, self.n_machines = self.pool.me, self.pool.size
+        self.workers_of = tuple(workers_of)
+        first = sum(self.workers_of[: self.me])
+        self.mine = range(first, first + self.workers_of[self.me])
         self.level: Level | None = None
+        self.pace: SitePace | None = None
 
     # -- before
 
@@ -200,16 +119,18 @@ class Machines(Runtime):
         Raises
         ------
         ValueError
-            If the problem has no rows that kernels step through, or a machine has none.
+            If a machine has no rows, or a problem by a gradient is in parts.
         """
         if not has_rows(problem):
-            raise ValueError(
-                "between machines runtime='mpi' solves linear problems: a problem by a gradient "
-                f"runs on {ONE}."
-            )
+            if self.rows != "all":
+                raise ValueError(
+                    "between machines every rank has to hold all rows of a problem by a gradient: "
+                    "MPI(rows='all')."
+                )
+            return problem
         own: Any = problem
         if self.rows == "all" and self.n_machines > 1:
-            own = own.with_rows(every_so_many(own.rows, self.me, self.n_machines))
+            own = own.with_rows(dealt(own.rows, self.mine, sum(self.workers_of)))
         found = self.pool.gathered(np.array([*sizes_of(own), *_shape(problem)]))
         for rank, other in enumerate(found):
             if other[0] < 1:
@@ -223,13 +144,9 @@ class Machines(Runtime):
         whole = together([Sizes(int(one[0]), *one[1:5].tolist()) for one in found])
         return part_of(own, whole, self._add)
 
-    def settle(self, barrier: Barrier, n_workers: int) -> None:
-        """Refuse barriers: between machines there is the end of an epoch."""
-        if not is_free(barrier):
-            raise ValueError(
-                f"barriers hold among {ONE}: between machines workers wait for each other at "
-                "epochs' ends only. Leave barrier out."
-            )
+    def everywhere(self, n_workers: int) -> int:
+        """Workers of all ranks."""
+        return sum(self.workers_of)
 
     def settled(self, choices: Choices) -> Choices:
         """With how many machines there are, and how many rows they have.
@@ -238,31 +155,91 @@ class Machines(Runtime):
         ------
         ValueError
         """
-        plane, stop = choices.plane, choices.stop
+        self._check(choices)
+        problem, elsewhere = choices.problem, None
+        if has_rows(problem):
+            beside = problem.n_all - problem.n_rows
+        else:
+            turns = np.arange(problem.n_rows) % sum(self.workers_of)
+            elsewhere = (turns < self.mine.start) | (turns >= self.mine.stop)
+            beside = int(np.count_nonzero(elsewhere))
+        choices = dataclasses.replace(
+            choices,
+            n_machines=self.n_machines,
+            n_beside=beside,
+            elsewhere=elsewhere,
+            iterate=1.0,
+        )
+        self.n_rows = choices.n_all
+        if choices.plane.has_homes:
+            return self._with_homes(choices)
+        vectors = 2 if choices.rule.remembers and not choices.rule.is_sum else 1
+        self.pace = site_pace(choices, vectors * problem.n_features * problem.n_columns)
+        return choices
+
+    def _check(self, choices: Choices) -> None:
+        """Refuse what is not there between machines.
+
+        Raises
+        ------
+        ValueError
+        """
+        plane, stop, rule = choices.plane, choices.stop, choices.rule
+        name, is_linear = type(plane).__name__, has_rows(choices.problem)
+        lock_free = plane.is_lock_free or plane.is_direct
         for is_asked, what in (
-            (plane.has_homes or plane.has_master, f"the plane {type(plane).__name__}"),
+            (not (is_linear or plane.has_homes), f"a problem by a gradient on {name}"),
+            (plane.has_master, f"the plane {name}"),
+            (plane.has_homes and not plane.is_by_mail, by_mail(plane)),
+            (plane.has_homes and rule.remembers, f"{type(rule).__name__} on {name}"),
             (bool(choices.record), "record=True"),
             (choices.trace > 1, "a trace of more than one snapshot an epoch"),
             (bool(stop.looks), "Stop(gradient=...) and Stop(gap=...)"),
             (stop.validation is not None, "Stop(validation=...)"),
             (bool(stop.confirm), "Stop(confirm=True)"),
-            (
-                bool(choices.rule.average) and plane.is_lock_free,
-                "an average of iterates on one vector without locks",
-            ),
+            (bool(rule.average) and lock_free, "an average of iterates on one vector"),
         ):
             if is_asked:
                 raise ValueError(f"{what} needs {ONE}: between machines it is not there.")
-        problem = choices.problem
-        assert isinstance(problem, PartOfRows)
-        beside = problem.n_all - problem.n_rows
+        groups = plane.groups(self.everywhere(choices.n_workers))
+        if not is_free(choices.barrier) and groups is None:
+            raise ValueError(
+                f"barriers hold among {ONE}, and within a centre of Mirrors: between machines "
+                "workers wait for each other at epochs' ends, and as a plane says. Leave barrier "
+                "out."
+            )
+
+    def _with_homes(self, choices: Choices) -> Choices:
+        """With all machines' workers on one plane, whose blocks are as long everywhere.
+
+        Raises
+        ------
+        ValueError
+            If a group of workers is on several machines.
+        """
+        mine = np.array([choices.n_workers, choices.n_training // choices.n_workers])
+        workers_of, least = self.pool.gathered(mine).astype(int).T
         choices = dataclasses.replace(
-            choices, n_machines=self.n_machines, n_beside=beside, iterate=1.0
+            choices,
+            workers_of=tuple(workers_of.tolist()),
+            machine=self.me,
+            least_share=int(least.min()),
         )
-        vectors = 2 if choices.rule.remembers and not choices.rule.is_sum else 1
-        size = vectors * problem.n_features * problem.n_columns
-        self.n_rows, self.pace = choices.n_all, site_pace(choices, size)
-        return choices
+        machine_of = np.repeat(np.arange(self.n_machines), workers_of)
+        groups = choices.plane.groups(choices.n_everywhere)
+        for group in range(0 if groups is None else groups.max() + 1):
+            there = machine_of[groups == group]
+            if there.min() < there.max():
+                raise ValueError(
+                    f"centre {group} has workers on ranks {there.min()} and {there.max()}, which "
+                    "share no memory: a centre's workers have to be on one. centres= names the "
+                    "centre of each worker."
+                )
+        if not has_rows(choices.problem):
+            return choices
+        wished = rows_of_home(choices, row_numbers(choices)) or 0
+        agreed = int(self.pool.gathered(np.array([wished]))[0, 0])  # by the first one's rows
+        return dataclasses.replace(choices, home_rows=agreed or None)
 
     def allocate(
         self,
@@ -272,13 +249,20 @@ class Machines(Runtime):
     ) -> dict[str, np.ndarray]:
         """Memory of this process; what is lent is copied, for all machines write it."""
         arrays = {**private_memory(shapes), **rows}
+        if len(arrays["all_tables"]):  # of which the workers' own table is a part
+            arrays["table"] = arrays["all_tables"][self.mine.start : self.mine.stop]
         for name, array in lent.items():
             arrays[name][:] = array
         return arrays
 
     def prepare(self, session: Session) -> None:
         """Open the edges to the others, and have workers rest after each epoch."""
-        self.level = Level(self.pool, session, self.pace, self.n_rows, self.network)
+        if session.homes is not None:
+            workers_of = self.workers_of
+            self.level = HomesLevel(self.pool, session, workers_of, self.n_rows, self.network)
+        else:
+            assert self.pace is not None
+            self.level = VectorLevel(self.pool, session, self.pace, self.n_rows, self.network)
         self.level.prepare()
         session.raise_limit(1)
 
@@ -296,14 +280,14 @@ class Machines(Runtime):
             def tell(n_epochs: int) -> bool:
                 if on_epoch is None:
                     return False
-                level.posts.beats.rest()
+                level.beats.rest()
                 return bool(held.outside(on_epoch, n_epochs, session.snapshot))
 
             level.deliver = held.deliver
             at_epochs = AtEpochs(level, tell)
             with EpochHook(session, None, at_epochs, crew.each, held) as hook:
                 try:
-                    level.begin()
+                    level.begin(on_epoch is not None)
                     crew.start()
                     while crew.running:
                         level.poll()
@@ -316,20 +300,29 @@ class Machines(Runtime):
                     raise
                 crew.finish()
                 level.end()
-        return Outcome([], traffic=level.posts.traffic.as_dict())
+        return Outcome([], traffic=level.traffic.as_dict())
 
     def close(self) -> None:
         """Give back what the messages took."""
         if self.level is not None:
-            self.level.posts.close()
+            self.level.close()
             self.level = None
 
     def facts(self) -> dict[str, Any]:
-        """How many machines there were, and after how many rows each exchanged."""
-        return {"machines": self.n_machines, "machine_exchange_rows": self.pace.rows}
+        """How many machines there were, and after how many rows each exchanged its vector."""
+        exchange = {} if self.pace is None else {"machine_exchange_rows": self.pace.rows}
+        return {"machines": self.n_machines, **exchange}
 
     def _add(self, number: float) -> float:
         return float(self.pool.added(np.array([number]))[0])
+
+
+def by_mail(plane: Plane) -> str:
+    """A plane whose workers do not tell each other everything by messages, in words."""
+    name = type(plane).__name__
+    if isinstance(plane, Replicas):
+        return f"{name}(sync={plane.sync!r})"
+    return f"the plane {name}, whose is_by_mail is False,"
 
 
 def _shape(problem: Any) -> tuple[float, ...]:

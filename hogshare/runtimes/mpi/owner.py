@@ -19,12 +19,12 @@ import numpy as np
 from numba import typeof
 
 from hogshare.engine.session import Session
-from hogshare.interrupts import errstate
-from hogshare.kernels import between, layout, losses
+from hogshare.kernels import between, layout
 from hogshare.kernels.epochs import Plan
 from hogshare.kernels.jit import JIT_DISABLED
 from hogshare.runtimes.mpi.flat import Flat
 from hogshare.runtimes.mpi.posts import OWNER, Post
+from hogshare.runtimes.mpi.verdict import Verdict
 from hogshare.runtimes.mpi.words import (
     AT_END,
     GO_ON,
@@ -69,9 +69,8 @@ class Owner:
         places: int,
         single: bool,
     ) -> None:
-        self.rule, self.plan, self.n_rows = session.rule, plan, n_rows
-        self.flat, self.divisors = Flat.of(session), session.memory.divisors
-        self.columns = session.schedule.columns.copy()
+        self.rule, self.flat = session.rule, Flat.of(session)
+        self.verdict = Verdict(session, plan, n_rows)
         self.posts = posts
         self.total = start.copy()
         self._told = {k: start.copy() for k in posts}
@@ -81,7 +80,7 @@ class Owner:
         self._ended: set[int] = set()  # machines that are at their end, as they say
         self._given: set[int] = set()  # those of them whose last offer has come
         self._reports: dict[int, Report] = {}
-        self._stop, self._loss, self._decided = layout.RUNNING, np.nan, 0
+        self._stop = layout.RUNNING
         self.is_done = False  # all has been said
 
     def prepare(self) -> None:
@@ -91,10 +90,7 @@ class Owner:
         told, offered = self._told[OWNER], (self._places, self._values)
         between.settle_offer.compile(tuple(map(typeof, (self.total, told, *offered, 1.0, 0))))
         between.list_news.compile(tuple(map(typeof, (self.total, told, *offered, self._single))))
-        numbers = np.zeros(3 * self.flat.columns), self.flat.coefficients(self.total)
-        of_epoch = self.divisors, np.zeros((2, self.flat.columns)), 1.0, 0
-        sides = self.rule, self.plan, self.columns, *numbers, *of_epoch
-        between.decide.compile(tuple(map(typeof, sides)))
+        self.verdict.prepare()
 
     def poll(self) -> bool:
         """Take in what has come, and answer; whether anything has come."""
@@ -175,9 +171,12 @@ class Owner:
             return
         reports = [self._reports[k] for k in self.posts if k in self._reports]
         n_epochs = min(report.epochs for report in reports)
-        if all(report.epochs == n_epochs for report in reports) and n_epochs > self._decided:
-            self._end_epoch(n_epochs - 1, np.sum([report.sums for report in reports], axis=0))
-            self._decided = n_epochs
+        if all(report.epochs == n_epochs for report in reports) and n_epochs > self.verdict.epochs:
+            sums = np.sum([report.sums for report in reports], axis=0)
+            w, is_finite = self.flat.coefficients(self.total), bool(np.isfinite(self.total).all())
+            stop = self.verdict.of(n_epochs, sums, w, is_finite)
+            if self._stop == layout.RUNNING:
+                self._stop = stop
         if at_end and self._stop == layout.RUNNING:
             self._stop = layout.STOPPED_BY_LIMIT
         words = self._decision(n_epochs).words()
@@ -187,21 +186,5 @@ class Owner:
             assert went, "a machine reports again only when it has a decision"
         self.is_done = at_end
 
-    def _end_epoch(self, epoch: int, sums: np.ndarray) -> None:
-        """Make one criterion and one step size of what all machines have done in an epoch."""
-        n_columns = self.flat.columns
-        parts = 1 if self.rule.loss == losses.MULTINOMIAL else n_columns
-        self._loss = float(sums[:n_columns].sum()) / (self.n_rows * parts)
-        w, scratch = self.flat.coefficients(self.total), np.zeros((2, n_columns))
-        with errstate(all="ignore"):
-            numbers = self.rule, self.plan, self.columns, sums, w, self.divisors, scratch
-            is_over = between.decide(*numbers, float(self.n_rows), epoch)
-        if self._stop != layout.RUNNING:
-            return
-        if not np.isfinite(self.total).all():
-            self._stop = layout.STOPPED_BY_DIVERGENCE
-        elif is_over:
-            self._stop = layout.STOPPED_BY_CRITERION
-
     def _decision(self, n_epochs: int) -> Decision:
-        return Decision(self._stop, n_epochs, self._loss, self.columns)
+        return Decision(self._stop, n_epochs, self.verdict.loss, self.verdict.columns)

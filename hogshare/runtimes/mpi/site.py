@@ -19,6 +19,7 @@ from hogshare.kernels.between import Account, Terms
 from hogshare.kernels.jit import JIT_DISABLED
 from hogshare.kernels.sgd import DUAL
 from hogshare.runtimes.mpi.flat import Flat
+from hogshare.runtimes.mpi.level import keep_snapshot, note_decision, note_end
 from hogshare.runtimes.mpi.paces import SitePace
 from hogshare.runtimes.mpi.posts import Post
 from hogshare.runtimes.mpi.words import (
@@ -118,9 +119,7 @@ class Site:
         session = self.session
         session.vector.w[:] = self.flat.coefficients(self.account.known)
         session.vector.intercept[:] = self.flat.intercepts(self.account.known)
-        session.schedule.control[layout.EPOCHS] = decision.epochs
-        session.schedule.control[layout.STOP] = decision.stop
-        session.arrays["snapshot_blocks"][decision.epochs :] = 0  # beyond what all have done
+        note_end(session, decision)
         self._keep_snapshot(decision.epochs)
         return decision
 
@@ -140,20 +139,14 @@ class Site:
         wait(lambda: self.post.reports.post(words))  # the one before may be told as taken late
         wait(lambda: bool(self._decisions))
         decision = self._decisions.pop()
-        session.schedule.columns[:] = decision.columns
-        history = session.arrays["history"]
-        if 0 < decision.epochs <= len(history):
-            history[decision.epochs - 1] = decision.loss
+        note_decision(session, decision)
         return decision
 
     def _keep_snapshot(self, n_epochs: int) -> None:
         """Put the vector that all have into the place of the epoch's snapshot, if there is one."""
-        snapshots = self.session.arrays["snapshots"]
-        if 0 < n_epochs <= len(snapshots):
-            known = self.account.known
-            snapshots[n_epochs - 1] = self.flat.coefficients(known)
-            intercepts = self.session.arrays["snapshot_intercepts"]
-            intercepts[n_epochs - 1] = self.flat.intercepts(known)
+        known = self.account.known
+        vector = self.flat.coefficients(known), self.flat.intercepts(known)
+        keep_snapshot(self.session, n_epochs, *vector)
 
     # -- vectors
 

@@ -10,7 +10,8 @@ core, and nothing arrives at a rank that does not call MPI.
 
 Who writes: `poll` a sender's TAKEN, a reader's slots and ARRIVED, and all buffers; `send` POSTED.
 In which order: as `hogshare.shm.mailbox.Transport` says. MPI keeps the order of messages between
-two ranks with one tag, and each edge has two tags, one for its messages and one for TAKEN.
+two ranks with one tag. The k-th edge from one rank to another has two tags, 2 k for its messages
+and 2 k + 1 for TAKEN; both ends count edges in their order.
 
 Credits: a slot is written again when its TAKEN has come back, so that at most `queue` messages of
 an edge are under way, and as many receives wait for them from the beginning: MPI never has to keep
@@ -39,6 +40,7 @@ UNDER_WAY = HEAD.stop  # the word after them: seconds for which a link still has
 HEAD_BYTES = 8 * (UNDER_WAY + 1)
 TAKEN_BYTES = 16  # how many, and how long that is under way
 FARTHEST_PLACE = 2**31  # which four bytes hold
+MAIL, TAKEN = 0, 1  # which of an edge's two tags
 CONTROL = "control"  # the kind of the messages that bring TAKEN back
 
 
@@ -75,8 +77,8 @@ class Wire:
     box : Mailbox
         This rank's own.
     ends : sequence of (int, int)
-        The ranks from which and to which each of its edges goes. No two go the same way; an edge
-        of others, and one from a rank to itself (whose `Edge` is in one memory), is left alone.
+        The ranks from which and to which each of its edges goes. An edge of others, and one from a
+        rank to itself (whose `Edge` is in one memory), is left alone.
     kinds : str or sequence of str
         Of the edges' messages, in `traffic`: one for all, or of each.
     traffic : EdgeTraffic or None
@@ -85,6 +87,8 @@ class Wire:
         Of the values on their way. With "float32" whoever posts has rounded them.
     network : Network, default=Network()
         Links that stand between the ranks besides the real ones.
+    links : sequence of Link, default=None
+        Of each edge; None: those of the network between its ranks.
     """
 
     def __init__(
@@ -96,26 +100,24 @@ class Wire:
         traffic: EdgeTraffic | None = None,
         values: Any = "float64",
         network: Network | None = None,
+        links: Sequence[Link] | None = None,
     ) -> None:
         self.comm, self.box = comm, box
         self.kinds = [kinds] * len(ends) if isinstance(kinds, str) else list(kinds)
         self.traffic = traffic or EdgeTraffic()
         self.values = np.dtype(values)
-        self.network = network or Network()
+        self.network, self.links = network or Network(), links
         self.me = comm.Get_rank()
         capacity = box.places.shape[2]
         self.places = np.dtype("int32" if capacity < FARTHEST_PLACE else "int64")
         self.message_bytes = HEAD_BYTES + _padded(capacity * self.places.itemsize)
         self.message_bytes += box.values.shape[2] * self.values.itemsize
-        pairs = [pair for pair in ends if pair[0] != pair[1]]
-        if len(set(pairs)) < len(pairs):
-            raise ValueError(f"two edges of a wire go the same way: {list(ends)!r}.")
         self._moving: list[Outgoing | Incoming] = []
         for edge, (sender, to) in enumerate(ends):
-            if sender != to and sender == self.me:
-                self._moving.append(Outgoing(self, edge, to))
-            elif sender != to and to == self.me:
-                self._moving.append(self.incoming(self, edge, sender))
+            if sender != to and self.me in (sender, to):
+                end = Outgoing if sender == self.me else self.incoming
+                which = ends[:edge].count((sender, to))
+                self._moving.append(end(self, edge, sender + to - self.me, which))
 
     @property
     def incoming(self) -> type[Incoming]:
@@ -156,15 +158,19 @@ def _padded(n_bytes: int) -> int:
 class _End:
     """What both ends of an edge have."""
 
-    def __init__(self, wire: Wire, edge: int, other: int, link: Link) -> None:
-        self.wire, self.edge, self.other = wire, edge, other
+    def __init__(self, wire: Wire, edge: int, other: int, which: int) -> None:
+        self.wire, self.edge, self.other, self.which = wire, edge, other, which
+        link = wire.links[edge] if wire.links else wire.network.between(wire.me, other)
         self.queue = wire.box.heads.shape[1]
         self.line = Line(link)
-        self.tag = 0  # of messages; of TAKEN, 1
 
-    def receive(self, buffer: np.ndarray, tag: int) -> Any:
-        """Begin to receive."""
-        return self.wire.comm.Irecv(buffer, source=self.other, tag=tag)
+    def receive(self, buffer: np.ndarray, what: int) -> Any:
+        """Begin to receive a message, or what has been taken."""
+        return self.wire.comm.Irecv(buffer, source=self.other, tag=2 * self.which + what)
+
+    def send(self, buffer: np.ndarray, what: int) -> Any:
+        """Begin to send one, or the other."""
+        return self.wire.comm.Isend(buffer, dest=self.other, tag=2 * self.which + what)
 
     def counter(self, which: int) -> int:
         """One of the edge's counters in this rank's mailbox."""
@@ -178,13 +184,13 @@ class _End:
 class Outgoing(_End):
     """An edge's end where it is written."""
 
-    def __init__(self, wire: Wire, edge: int, to: int) -> None:
-        super().__init__(wire, edge, to, wire.network.between(wire.me, to))
+    def __init__(self, wire: Wire, edge: int, to: int, which: int) -> None:
+        super().__init__(wire, edge, to, which)
         self.sent = 0  # messages that MPI has been given
         self.buffers = np.zeros((self.queue, wire.message_bytes), np.uint8)
         self.requests: list[Any] = [None] * self.queue
         self.taken = np.zeros(TAKEN_BYTES, np.uint8)
-        self.coming = self.receive(self.taken, 1)
+        self.coming = self.receive(self.taken, TAKEN)
         self.held: deque[tuple[float, int]] = deque()  # moments, and TAKEN from then on
 
     def poll(self) -> bool:
@@ -196,7 +202,7 @@ class Outgoing(_End):
         while self.coming.Test():
             number, under_way = self.taken[:8].view(np.int64)[0], self.taken[8:].view(np.float64)[0]
             self.held.append((time.monotonic() + float(under_way), int(number)))
-            self.coming = self.receive(self.taken, 1)
+            self.coming = self.receive(self.taken, TAKEN)
         while self.held and self.held[0][0] <= time.monotonic():
             mailbox.taken_up_to(self.wire.box, self.edge, self.held.popleft()[1])
             moved = True
@@ -221,7 +227,7 @@ class Outgoing(_End):
         first = box.places.shape[2]
         values[count:] = box.values[self.edge, slot, first : first + dense]
         words[UNDER_WAY : UNDER_WAY + 1].view(np.float64)[0] = self.line.send(n_bytes)
-        self.requests[slot] = wire.comm.Isend(buffer[:n_bytes], dest=self.other, tag=0)
+        self.requests[slot] = self.send(buffer[:n_bytes], MAIL)
         self.sent = number
         self.count(wire.kinds[self.edge], n_bytes)
 
@@ -240,12 +246,12 @@ class Outgoing(_End):
 class Incoming(_End):
     """An edge's end where it is read."""
 
-    def __init__(self, wire: Wire, edge: int, sender: int) -> None:
-        super().__init__(wire, edge, sender, wire.network.between(wire.me, sender))
+    def __init__(self, wire: Wire, edge: int, sender: int, which: int) -> None:
+        super().__init__(wire, edge, sender, which)
         self.come = 0  # messages that MPI has brought
         self.told = 0  # TAKEN, as the sender has been told
         self.buffers = np.zeros((self.queue, wire.message_bytes), np.uint8)
-        self.requests = [self.receive(buffer, 0) for buffer in self.buffers]
+        self.requests = [self.receive(buffer, MAIL) for buffer in self.buffers]
         self.due: list[float] = [0.0] * self.queue
         self.taken = np.zeros(TAKEN_BYTES, np.uint8)
         self.telling: Any = None
@@ -287,13 +293,14 @@ class Incoming(_End):
         box.values[self.edge, slot, first : first + dense] = values[count:]
         rest = slice(layout.H_NUMBER + 1, HEAD.stop)
         box.heads[self.edge, slot, rest] = words[rest]
-        self.requests[slot] = self.receive(buffer, 0)
+        box.heads[self.edge, slot, layout.H_FOOTER] = words[layout.H_ROUND]  # MPI tears nothing
+        self.requests[slot] = self.receive(buffer, MAIL)
         mailbox.deliver_next(box, self.edge)
 
     def _tell(self, taken: int) -> None:
         self.taken[:8].view(np.int64)[0] = taken
         self.taken[8:].view(np.float64)[0] = self.line.send(TAKEN_BYTES)
-        self.telling = self.wire.comm.Isend(self.taken, dest=self.other, tag=1)
+        self.telling = self.send(self.taken, TAKEN)
         self.told = taken
         self.count(CONTROL, TAKEN_BYTES)
 

@@ -1,0 +1,237 @@
+"""Machines whose workers have homes: mail between them, and a meeting when an epoch is over.
+
+    while they work     mail of the plane's edges, and who is how far (`progress`)
+    at an epoch's end   words (epochs, stop words, sums)  ->  vectors  ->  callers  ->  one decision
+
+Every machine has the plane's arrays whole, and its own workers write their rows. When all rest,
+the rows that the plane's `owners` name, and the homes, are brought to all; so the model is the same
+bits everywhere, and so is what is made of it. Vectors are brought in the last meeting, and in
+others where somebody looks at the model: a trace, `on_epoch`, a criterion.
+
+Who has stopped in the middle of an epoch comes to the same meetings as those who rest, until all
+have ended. Then mail that nobody has read is taken, so that nothing is under way.
+
+Who writes: the thread of each rank that talks to the others. While workers work, what `wire` and
+`progress` say; in a meeting, when all rest or have ended, the other machines' rows of the plane's
+arrays and of the table, and their homes. Who frees: `close`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from hogshare.engine.homes import Homes
+from hogshare.engine.session import Session
+from hogshare.kernels import layout, mailbox, tracking
+from hogshare.runtimes.mpi.beats import Beats
+from hogshare.runtimes.mpi.level import (
+    Level,
+    Tell,
+    keep_snapshot,
+    note_decision,
+    note_end,
+    pool_iterates,
+)
+from hogshare.runtimes.mpi.pooling import Pool
+from hogshare.runtimes.mpi.progress import Progress
+from hogshare.runtimes.mpi.verdict import Verdict
+from hogshare.runtimes.mpi.wire import EdgeTraffic, Wire
+from hogshare.runtimes.mpi.words import Decision
+from hogshare.simulation.network import Network
+
+EPOCHS, IS_LAST, STOP, IS_FINITE, FIRST_SUM = range(5)  # of a machine's words in a meeting
+ORDINARY = (layout.RUNNING, layout.STOPPED_BY_LIMIT)
+TABLE = "all_tables"
+
+
+class HomesLevel(Level):
+    """The level of machines whose workers have homes of one plane.
+
+    Parameters
+    ----------
+    pool : Pool
+        One rank for each machine.
+    session : Session
+    workers_of : sequence of int
+        How many workers each machine has.
+    n_rows : int
+        Rows that all machines train on.
+    network : Network
+        Links between machines besides the real ones, where the plane says nothing of links.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        session: Session,
+        workers_of: Sequence[int],
+        n_rows: int,
+        network: Network,
+    ) -> None:
+        assert session.homes is not None
+        self.session, self.pool, self.homes = session, pool, session.homes
+        self.deliver: Callable[[], None] = lambda: None
+        self.verdict = Verdict(session, session.plan, n_rows)
+        # by itself a machine meets no criterion; whether all do is decided in the meetings
+        session.plan = session.plan._replace(tol=-np.inf)
+        self.is_looked_at = (
+            len(session.arrays["snapshots"]) > 0 or session.rule.track == tracking.CRITERION
+        )
+        self.machine_of = np.repeat(np.arange(pool.size), workers_of)
+        self.traffic = EdgeTraffic()
+        self._comms = [pool.copy_of_comm() for _ in range(3)]
+        box, plane = session.mail.box, self.homes.plane
+        ends = plane.edges(self.homes.n_workers)
+        where = [(int(self.machine_of[a]), int(self.machine_of[b])) for a, b in ends]
+        self.wire = Wire(
+            self._comms[0], box, where, "mail", self.traffic, "float64", network, self.homes.links
+        )
+        self.homes.carry_by(self.wire, [k for k, (a, b) in enumerate(where) if a != b])
+        self.progress = Progress(self._comms[1], self.homes, box, self.machine_of, self.traffic)
+        self.beats = Beats(self._comms[2], [k for k in range(pool.size) if k != pool.me])
+        self._from_elsewhere = [k for k, (a, b) in enumerate(where) if a != b == pool.me]
+        self._rows = _rows_of(self.homes, session, self.machine_of)
+
+    def poll(self) -> bool:
+        """Do whatever there is to do; whether anything was."""
+        self.beats.poll()
+        return self.wire.poll() | self.progress.poll()
+
+    def prepare(self) -> None:
+        """Load or compile the kernel of decisions."""
+        self.verdict.prepare()
+
+    def begin(self, is_heard: bool) -> None:
+        """Agree on whether anybody looks at the model on the way."""
+        self.pool.meanwhile = self.poll
+        wished = np.array([self.is_looked_at or is_heard])
+        self.is_looked_at = bool(self.pool.gathered(wished).any())
+
+    def rest(self, tell: Tell) -> Decision:
+        """Meet all others, while the workers rest."""
+        decision, _ = self._meet(tell, is_last=False)
+        self.progress.meet()
+        return decision
+
+    def end(self) -> None:
+        """Meet until all have ended; then take what nobody has read."""
+        are_all_last = False
+        while not are_all_last:
+            decision, are_all_last = self._meet(lambda n_epochs: False, is_last=True)
+        self._clear()
+        note_end(self.session, decision)
+        pool_iterates(self.session, self.pool)
+
+    def close(self) -> None:
+        """Give everything back; nobody sends anything more."""
+        self.pool.meanwhile = None
+        self.beats.close()
+        self.progress.close()
+        self.wire.close()
+        for comm in self._comms:
+            comm.Free()
+
+    # -- a meeting
+
+    def _meet(self, tell: Tell, is_last: bool) -> tuple[Decision, bool]:
+        """Come to one model and one decision; and whether all have ended."""
+        session, stop = self.session, self.session.word(layout.STOP)
+        found = self.pool.gathered(self._words(is_last, stop))
+        epochs, stops = found[:, EPOCHS].astype(int), found[:, STOP].astype(int)
+        are_all_last, n_epochs = bool(found[:, IS_LAST].all()), int(epochs.min())
+        if are_all_last:
+            self.homes.finish()
+        if are_all_last or self.is_looked_at:
+            self._bring()
+            self._keep_snapshot(n_epochs)
+        if tell(n_epochs):
+            stop = layout.STOPPED_BY_CALLER
+        said = self.pool.gathered(np.array([stop]))[:, 0].astype(int).tolist()
+        reason = next((one for one in (*stops, *said) if one not in ORDINARY), layout.RUNNING)
+        if (epochs == n_epochs).all() and n_epochs > self.verdict.epochs:
+            is_finite = bool(found[:, IS_FINITE].all())
+            sums, w = found[:, FIRST_SUM:].sum(axis=0), np.zeros(session.size)
+            if session.rule.track == tracking.CRITERION:  # else nobody looks at it
+                w[:] = self.homes.model()[0]
+            judged = self.verdict.of(n_epochs, sums, w, is_finite)
+            reason = judged if reason == layout.RUNNING else reason
+        if are_all_last and reason == layout.RUNNING:
+            reason = layout.STOPPED_BY_LIMIT
+        decision = Decision(int(reason), n_epochs, self.verdict.loss, self.verdict.columns)
+        note_decision(session, decision)
+        return decision, are_all_last
+
+    def _words(self, is_last: bool, stop: int) -> np.ndarray:
+        """What this machine has come to."""
+        session, n_epochs = self.session, self.session.word(layout.EPOCHS)
+        homes = (self.homes.vector_of(k) for k in self.homes.here)
+        is_finite = all(np.isfinite(home).all() for home in homes)
+        sums = session.arrays["sums"][(n_epochs - 1) % 2]
+        return np.concatenate([[n_epochs, is_last, stop, is_finite], sums])
+
+    def _bring(self) -> None:
+        """Have all homes, and all rows of the arrays that are read together, on every machine."""
+        homes, me = self.homes, self.pool.me
+        assert homes.beside is not None
+        homes.beside[list(homes.here)] = [homes.vector_of(k) for k in homes.here]
+        own = b"".join(array[rows[me]].tobytes() for array, rows in self._rows)
+        counts = [
+            sum(array[:1].nbytes * len(rows[k]) for array, rows in self._rows)
+            for k in range(self.pool.size)
+        ]
+        parts = self.pool.gathered_bytes(np.frombuffer(own, np.uint8), counts)
+        for k, part in enumerate(parts):
+            if k == me:
+                continue
+            self.traffic.add_to("meeting", me, k, len(own))
+            at = 0
+            for array, rows in self._rows:
+                shape = (len(rows[k]), *array.shape[1:])
+                size = array[:1].nbytes * len(rows[k])
+                array[rows[k]] = part[at : at + size].view(array.dtype).reshape(shape)
+                at += size
+
+    def _keep_snapshot(self, n_epochs: int) -> None:
+        session = self.session
+        keep_snapshot(session, n_epochs, *self.homes.model())
+        spreads = session.arrays["snapshot_spreads"]
+        if 0 < n_epochs <= len(spreads):
+            spreads[n_epochs - 1] = self.homes.disagreement()
+
+    # -- the end
+
+    def _clear(self) -> None:
+        """Take all mail that nobody has read, and wait until nothing is under way anywhere."""
+        box = self.session.mail.box
+        own = np.zeros(len(self.homes.boxes))
+        for k, (sender, _) in enumerate(self.homes.plane.edges(self.homes.n_workers)):
+            if self.machine_of[sender] == self.pool.me:
+                own[k] = mailbox.counter_of(box, k, layout.M_POSTED)
+        posted = self.pool.added(own)
+
+        def is_taken() -> bool:
+            for k in self._from_elsewhere:
+                edge = self.homes.boxes[k]
+                while edge.has_mail:
+                    edge.take()
+            return all(self.homes.boxes[k].taken == posted[k] for k in self._from_elsewhere)
+
+        self.wait(is_taken)
+        self.wait(lambda: self.wire.is_quiet)
+        self.pool.added(np.zeros(1))  # so it is everywhere
+
+
+def _rows_of(
+    homes: Homes, session: Session, machine_of: np.ndarray
+) -> list[tuple[np.ndarray, list[np.ndarray]]]:
+    """Arrays that are brought to all, and which of their rows are written by each machine."""
+    assert homes.beside is not None
+    workers, n_machines = np.arange(homes.n_workers), int(machine_of.max()) + 1
+    owned = [(homes.beside, workers), (session.arrays[TABLE], workers)]
+    owned += [(homes.arrays[name], of) for name, of in homes.plane.owners(len(workers)).items()]
+    return [
+        (array, [np.flatnonzero(machine_of[of] == k) for k in range(n_machines)])
+        for array, of in owned
+    ]

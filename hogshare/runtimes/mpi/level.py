@@ -1,0 +1,116 @@
+"""The level between machines, as one of them has it: what they tell each other during a run.
+
+Who writes: the thread of the rank that talks to the others, everything of it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+
+from hogshare.engine.session import Session
+from hogshare.kernels import layout
+from hogshare.runtimes.mpi.beats import Beats
+from hogshare.runtimes.mpi.pooling import NAP_SECONDS, Pool
+from hogshare.runtimes.mpi.wire import EdgeTraffic
+from hogshare.runtimes.mpi.words import Decision
+
+Tell = Callable[[int], bool]  # tells a machine's caller of so many epochs; True: it has all stop
+
+
+class Level(Protocol):
+    """A machine's end.
+
+    Attributes
+    ----------
+    pool : Pool
+        One rank for each machine.
+    session : Session
+    beats : Beats
+    traffic : EdgeTraffic
+    deliver : callable
+        An interrupt, while it waits.
+    """
+
+    pool: Pool
+    session: Session
+    beats: Beats
+    traffic: EdgeTraffic
+    deliver: Callable[[], None]
+
+    def poll(self) -> bool:
+        """Do whatever there is to do; whether anything was."""
+        ...
+
+    def wait(self, ready: Callable[[], bool]) -> None:
+        """Poll until something is so, asleep in between."""
+        while not ready():
+            if not self.poll():
+                self.deliver()
+                self.pool.look()
+                time.sleep(NAP_SECONDS)
+
+    def prepare(self) -> None:
+        """Load or compile the kernels that it calls."""
+        ...
+
+    def begin(self, is_heard: bool) -> None:
+        """Begin the run with all others.
+
+        is_heard : whether this machine's caller is told of epochs
+        """
+        ...
+
+    def rest(self, tell: Tell) -> Decision:
+        """Bring an epoch to its end, while the workers rest: one decision for all."""
+        ...
+
+    def end(self) -> None:
+        """Bring the run to its end on all machines, with one model."""
+        ...
+
+    def close(self) -> None:
+        """Give everything back; nobody sends anything more."""
+        ...
+
+
+def pool_iterates(session: Session, pool: Pool) -> None:
+    """Have a machine's sum of iterates be that of all; when the run is over."""
+    lag, local = session.arrays["lag"], session.locals()
+    if not lag.size:
+        return
+    counts, total, intercepts = session.sums_of_iterates()
+    local[:, [layout.L_AVERAGE_SCALE, layout.L_AVERAGE_COUNT]] = 0.0
+    local[:, layout.L_AVERAGE_INTERCEPT] = 0.0
+    lag[:] = 0.0
+    lag[0, : session.size] = pool.added(total)
+    local[0, layout.L_AVERAGE_COUNT] = pool.added(counts)
+    local[0, layout.L_AVERAGE_INTERCEPT] = pool.added(intercepts)
+
+
+def note_decision(session: Session, decision: Decision) -> None:
+    """Write down what an epoch has come to, for all alike."""
+    session.schedule.columns[:] = decision.columns
+    history = session.arrays["history"]
+    if 0 < decision.epochs <= len(history):
+        history[decision.epochs - 1] = decision.loss
+
+
+def note_end(session: Session, decision: Decision) -> None:
+    """Have a machine's session end where all do."""
+    session.schedule.control[layout.EPOCHS] = decision.epochs
+    session.schedule.control[layout.STOP] = decision.stop
+    session.arrays["snapshot_blocks"][decision.epochs :] = 0  # beyond what all have done
+
+
+def keep_snapshot(
+    session: Session, n_epochs: int, coefficients: np.ndarray, intercept: np.ndarray
+) -> None:
+    """Put the vector that all have into the place of the epoch's snapshot, if there is one."""
+    snapshots = session.arrays["snapshots"]
+    if 0 < n_epochs <= len(snapshots):
+        snapshots[n_epochs - 1] = coefficients
+        session.arrays["snapshot_intercepts"][n_epochs - 1] = intercept

@@ -1,0 +1,70 @@
+"""What an epoch of all machines comes to: one criterion, step sizes and a stop word, for all.
+
+Made of the sums of all machines, by the code by which a run of one machine does it.
+
+Who writes: whoever decides, in the thread of its rank that talks to the others.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import typeof
+
+from hogshare.engine.session import Session
+from hogshare.interrupts import errstate
+from hogshare.kernels import between, layout, losses
+from hogshare.kernels.epochs import Plan
+from hogshare.kernels.jit import JIT_DISABLED
+
+
+class Verdict:
+    """The verdict after each epoch.
+
+    Parameters
+    ----------
+    session : Session
+        Of a machine, for what all have alike: the rule, and the columns as they begin.
+    plan : Plan
+        With the criterion of the run, by which machines by themselves do not stop.
+    n_rows : int
+        Rows that all machines train on.
+
+    Attributes
+    ----------
+    columns : float64[N_COLUMN_FIELDS, n_columns]
+        As of `layout`.
+    loss : float
+        Mean of the last epoch.
+    epochs : int
+        That have been judged.
+    """
+
+    def __init__(self, session: Session, plan: Plan, n_rows: int) -> None:
+        self.rule, self.plan, self.n_rows = session.rule, plan, n_rows
+        self._divisors, self._size = session.memory.divisors, session.size
+        self.columns = session.schedule.columns.copy()
+        self.loss, self.epochs = np.nan, 0
+
+    def prepare(self) -> None:
+        """Load or compile its kernel."""
+        if JIT_DISABLED:
+            return
+        n = self.columns.shape[1]
+        numbers = np.zeros(3 * n), np.zeros(self._size), self._divisors, np.zeros((2, n)), 1.0, 0
+        between.decide.compile(tuple(map(typeof, (self.rule, self.plan, self.columns, *numbers))))
+
+    def of(self, n_epochs: int, sums: np.ndarray, w: np.ndarray, is_finite: bool) -> int:
+        """The stop word when so many epochs are over; RUNNING: the run goes on.
+
+        sums : float64[3 * n_columns], of all machines, of the last epoch
+        w : float64[n_features * n_columns], the vector that all have by then
+        """
+        self.epochs, n = n_epochs, self.columns.shape[1]
+        parts = 1 if self.rule.loss == losses.MULTINOMIAL else n
+        self.loss = float(sums[:n].sum()) / (self.n_rows * parts)
+        with errstate(all="ignore"):
+            numbers = self.rule, self.plan, self.columns, sums, w, self._divisors, np.zeros((2, n))
+            is_over = between.decide(*numbers, float(self.n_rows), n_epochs - 1)
+        if not is_finite:
+            return layout.STOPPED_BY_DIVERGENCE
+        return layout.STOPPED_BY_CRITERION if is_over else layout.RUNNING
