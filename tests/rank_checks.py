@@ -22,6 +22,7 @@ from sklearn.preprocessing import StandardScaler, scale
 from hogshare import (
     BSP,
     MPI,
+    SGD,
     SSP,
     AsyncContext,
     LatentDirichletAllocation,
@@ -528,6 +529,152 @@ def check_apart_a_link_is_as_slow_as_it_says():
     assert late > fast + 3 * 0.05 and on_all(late)
 
 
+def check_apart_replicas_have_the_bits_of_the_clock():
+    if SIZE == 1:
+        return
+    digits, numbers = load_digits(return_X_y=True)
+    network = problems.network(digits[:600] / 16.0, numbers[:600], (5,))
+    tries = (
+        (PROBLEM, Replicas("ring", every=16), {"step": 1e-3}),
+        (PROBLEM, Replicas("root", every=16, send="change"), {}),
+        (PROBLEM, Replicas("all", every=16, weights="push-sum"), {"trace": 1}),
+        (PROBLEM, Replicas("one-peer", queue=2), {}),
+        (network, Replicas("ring"), {"step": 0.01, "rule": "adam"}),
+    )
+    for problem, plane, more in tries:
+        run = {"plane": plane, "seed": 5, "stop": 3, **more}
+        ours = solve(problem, runtime=APART_ALL, n_workers=2, **run)
+        clock = solve(problem, runtime="simulator", n_workers=2 * SIZE, **run)
+        values = [getattr(one.model, "coef", None) for one in (ours, clock)]
+        if problem is network:
+            values = [np.concatenate(list(map(np.ravel, m.model.coefs))) for m in (ours, clock)]
+        assert np.array_equal(*values), (plane, np.abs(np.subtract(*values)).max())
+        assert on_all(ours.to_json()) and ours.n_epochs == clock.n_epochs
+        assert ours.reduces.whole_share == 1.0 and not ours.reduces.left_out
+        assert (ours.consistency == clock.consistency).all()
+        assert ours.reduces.bytes == clock.reduces.bytes
+        assert ours.traffic["mail"]["messages"] > 0
+
+
+def check_apart_centres_in_step_have_the_bits_of_the_clock():
+    if SIZE == 1:
+        return
+    plane = Mirrors(SIZE, threshold=0.1, every=10)
+    run = {"plane": plane, "seed": 5, "stop": 3, "step": 1e-3}
+    ours = solve(PROBLEM, runtime=APART_ALL, **run)
+    clock = solve(PROBLEM, runtime="simulator", n_workers=SIZE, **run)
+    assert same_bits(ours, clock) and on_all(ours.to_json())
+    assert ours.exchanges.to_dict()["clocks"] == clock.exchanges.to_dict()["clocks"]
+    assert 0.0 < ours.exchanges.significant_share < 1.0
+    far = Mirrors(SIZE, threshold=0.1, every=10, links="10x:5ms")
+    late = solve(PROBLEM, runtime=APART_ALL, **{**run, "plane": far})
+    assert same_bits(late, clock)
+    assert late.run_seconds >= 5e-3 * (late.exchanges.clocks.min() - 1)
+    by_mpi = MPI(arena=False, rows="all", link=Link(latency=5e-3))
+    late = solve(PROBLEM, runtime=by_mpi, **run)
+    assert same_bits(late, clock)
+    assert late.run_seconds >= 5e-3 * (late.exchanges.clocks.min() - 1)
+
+
+def check_apart_centres_of_several_workers():
+    """Workers of a centre share its memory, and a barrier; what is under way at the end is kept."""
+    if SIZE == 1:
+        return
+    centres = [rank for rank in range(SIZE) for _ in range(2)]
+    best = solve(PROBLEM, rule="saga", runtime="caller", stop=Stop(epochs=3000, gradient=1e-9))
+    least = PROBLEM.objective(best.model.coef, best.model.intercept)
+    for inside, more in (
+        (Shared(), {"clock_difference": 3}),
+        (Shared(exchange=None), {"threshold": 0.05}),
+        (Shared(), {"clock_difference": float("inf"), "soft": 0.001}),
+    ):
+        plane = Mirrors(centres, inside, every=8, **more)
+        run = {"plane": plane, "n_workers": 2, "stop": 30, "seed": 1, "barrier": SSP(2)}
+        ours = solve(PROBLEM, runtime=APART_ALL, **run)
+        assert on_all(ours.to_json()) and ours.exchanges.n_centres == SIZE
+        reached = PROBLEM.objective(ours.model.coef, ours.model.intercept)
+        assert reached < least + 0.02, (inside, more, reached - least)
+        assert ours.exchanges.disagreement >= 0.0 and np.isfinite(ours.exchanges.waits).all()
+
+
+class Alone(Plane):
+    """Nobody tells anybody anything."""
+
+    def after_block(self, home):
+        pass
+
+
+class Gossip(Plane):
+    """Each worker sends its vector around a circle, and goes on from the mean of two."""
+
+    is_by_mail = True
+
+    def edges(self, n_workers):
+        return [(k, (k + 1) % n_workers) for k in range(n_workers)]
+
+    def arrays(self, n_params, n_workers):
+        return {"taken": ((n_workers,), "int64")}
+
+    def owners(self, n_workers):
+        return {"taken": np.arange(n_workers)}
+
+    def after_block(self, home):
+        home.post((home.me + 1) % home.n_workers, home.read())
+        sender = (home.me - 1) % home.n_workers
+        if (message := home.mail(sender)) is not None:
+            home.write(0.5 * (home.read() + message.values))
+            home.take(sender)
+            home.arrays["taken"][home.me] += 1
+
+    def account(self, arrays, n_workers):
+        assert arrays["taken"].all(), arrays["taken"]
+
+
+def check_apart_a_plane_of_ones_own():
+    if SIZE == 1:
+        return
+    report = solve(PART, runtime=APART, plane=Gossip(), n_workers=2, stop=20, seed=0, block=8)
+    assert on_all(report.to_json())
+    reached = PROBLEM.objective(report.model.coef, report.model.intercept)
+    assert reached < 0.4, reached
+
+
+def check_apart_homes_stop_together():
+    """With rows of one's own, of which some have more: by a caller, a criterion, an error."""
+    if SIZE == 1:
+        return
+    uneven = slice(None, 100) if RANK == 0 else slice(100 + RANK - 1, None, SIZE - 1)
+    part = problems.linear(X[uneven], Y[uneven], alpha=0.01)
+    run = {"runtime": APART, "plane": Replicas("ring", every=16), "seed": 0}
+    heard = []
+
+    def hear(epoch, snapshot):
+        heard.append(snapshot().coef.tobytes())
+        return epoch == 3 and RANK == SIZE - 1
+
+    report = solve(part, stop=500, on_epoch=hear, **run)
+    assert on_all(report.n_epochs) and report.n_epochs == 3
+    assert on_all(tuple(heard)) and len(heard) == 3
+    report = solve(part, stop=Stop(epochs=500, tol=1e-3), trace=1, **run)
+    assert on_all(report.to_json()) and report.converged
+    assert report.trace.objective[-1] < 0.12
+    average = solve(part, rule=SGD(average=True), stop=20, step=StepSize("constant", 0.01), **run)
+    assert on_all(average.to_json())
+    assert PROBLEM.objective(average.model.coef, average.model.intercept) < 0.15
+
+    def fail(epoch, snapshot):
+        if RANK == SIZE - 1 and epoch == 2:
+            raise RuntimeError("of the last rank")
+
+    text = refused(RuntimeError, lambda: solve(part, stop=10_000, on_epoch=fail, **run))
+    assert text is not None and "of the last rank" in text
+    steep = problems.network(X, Y, (3,), activation="relu")
+    beyond = {**run, "runtime": APART_ALL, "stop": 50, "step": 1e100}
+    text = refused(ValueError, lambda: solve(steep, **beyond))
+    assert text is not None and "Floating-point under-" in text and on_all(text), text
+    assert solve(part, stop=2, **run).n_epochs == 2
+
+
 def check_apart_what_is_not_there_is_refused():
     if SIZE == 1:
         return
@@ -535,8 +682,18 @@ def check_apart_what_is_not_there_is_refused():
         "barriers hold": lambda: solve(PART, runtime=APART, barrier=BSP(), stop=2),
         "the plane Master": lambda: solve(PART, runtime=APART, plane=Master(), stop=2),
         "share memory": lambda: SGDClassifier(runtime=APART).fit(X[MINE], Y[MINE]),
-        "linear problems": lambda: solve(
+        "a problem by a gradient on Shared": lambda: solve(
             problems.network(X, Y, (3,)), runtime=APART_ALL, stop=1, step=0.1
+        ),
+        "hold all rows": lambda: solve(
+            problems.network(X, Y, (3,)), runtime=APART, plane="replicas", stop=1, step=0.1
+        ),
+        "Replicas(sync='bsp')": lambda: solve(
+            PART, runtime=APART, plane=Replicas(sync="bsp"), stop=2
+        ),
+        "whose is_by_mail is False": lambda: solve(PART, runtime=APART, plane=Alone(), stop=2),
+        "centre 0 has workers on ranks 0 and ": lambda: solve(
+            PART, runtime=APART, plane=Mirrors([0, 1] * SIZE), n_workers=2, stop=2
         ),
     }
     for words, call in tries.items():

@@ -25,10 +25,12 @@ import numpy as np
 from hogshare.engine.homes import Homes
 from hogshare.engine.session import Session
 from hogshare.kernels import layout, mailbox, tracking
+from hogshare.runtimes.mpi.assembly import Assembly
 from hogshare.runtimes.mpi.beats import Beats
 from hogshare.runtimes.mpi.level import (
     Level,
     Tell,
+    give_back,
     keep_snapshot,
     note_decision,
     note_end,
@@ -73,6 +75,7 @@ class HomesLevel(Level):
         assert session.homes is not None
         self.session, self.pool, self.homes = session, pool, session.homes
         self.deliver: Callable[[], None] = lambda: None
+        self.is_over = False
         self.verdict = Verdict(session, session.plan, n_rows)
         # by itself a machine meets no criterion; whether all do is decided in the meetings
         session.plan = session.plan._replace(tol=-np.inf)
@@ -81,7 +84,7 @@ class HomesLevel(Level):
         )
         self.machine_of = np.repeat(np.arange(pool.size), workers_of)
         self.traffic = EdgeTraffic()
-        self._comms = [pool.copy_of_comm() for _ in range(3)]
+        self._comms = [pool.copy_of_comm() for _ in range(4)]
         box, plane = session.mail.box, self.homes.plane
         ends = plane.edges(self.homes.n_workers)
         where = [(int(self.machine_of[a]), int(self.machine_of[b])) for a, b in ends]
@@ -91,6 +94,7 @@ class HomesLevel(Level):
         self.homes.carry_by(self.wire, [k for k, (a, b) in enumerate(where) if a != b])
         self.progress = Progress(self._comms[1], self.homes, box, self.machine_of, self.traffic)
         self.beats = Beats(self._comms[2], [k for k in range(pool.size) if k != pool.me])
+        self.assembly = Assembly(self._comms[3], self.wait, self.traffic)
         self._from_elsewhere = [k for k, (a, b) in enumerate(where) if a != b == pool.me]
         self._rows = _rows_of(self.homes, session, self.machine_of)
 
@@ -105,9 +109,8 @@ class HomesLevel(Level):
 
     def begin(self, is_heard: bool) -> None:
         """Agree on whether anybody looks at the model on the way."""
-        self.pool.meanwhile = self.poll
         wished = np.array([self.is_looked_at or is_heard])
-        self.is_looked_at = bool(self.pool.gathered(wished).any())
+        self.is_looked_at = bool(self.assembly.gathered(wished).any())
 
     def rest(self, tell: Tell) -> Decision:
         """Meet all others, while the workers rest."""
@@ -123,22 +126,22 @@ class HomesLevel(Level):
         self._clear()
         note_end(self.session, decision)
         pool_iterates(self.session, self.pool)
+        self.is_over = True
 
     def close(self) -> None:
         """Give everything back; nobody sends anything more."""
-        self.pool.meanwhile = None
         self.beats.close()
+        self.assembly.close()
         self.progress.close()
         self.wire.close()
-        for comm in self._comms:
-            comm.Free()
+        give_back(self._comms, self.is_over)
 
     # -- a meeting
 
     def _meet(self, tell: Tell, is_last: bool) -> tuple[Decision, bool]:
         """Come to one model and one decision; and whether all have ended."""
         session, stop = self.session, self.session.word(layout.STOP)
-        found = self.pool.gathered(self._words(is_last, stop))
+        found = self.assembly.gathered(self._words(is_last, stop))
         epochs, stops = found[:, EPOCHS].astype(int), found[:, STOP].astype(int)
         are_all_last, n_epochs = bool(found[:, IS_LAST].all()), int(epochs.min())
         if are_all_last:
@@ -148,7 +151,7 @@ class HomesLevel(Level):
             self._keep_snapshot(n_epochs)
         if tell(n_epochs):
             stop = layout.STOPPED_BY_CALLER
-        said = self.pool.gathered(np.array([stop]))[:, 0].astype(int).tolist()
+        said = self.assembly.gathered(np.array([stop]))[:, 0].astype(int).tolist()
         reason = next((one for one in (*stops, *said) if one not in ORDINARY), layout.RUNNING)
         if (epochs == n_epochs).all() and n_epochs > self.verdict.epochs:
             is_finite = bool(found[:, IS_FINITE].all())
@@ -181,11 +184,10 @@ class HomesLevel(Level):
             sum(array[:1].nbytes * len(rows[k]) for array, rows in self._rows)
             for k in range(self.pool.size)
         ]
-        parts = self.pool.gathered_bytes(np.frombuffer(own, np.uint8), counts)
+        parts = self.assembly.gathered_bytes(np.frombuffer(own, np.uint8), counts)
         for k, part in enumerate(parts):
             if k == me:
                 continue
-            self.traffic.add_to("meeting", me, k, len(own))
             at = 0
             for array, rows in self._rows:
                 shape = (len(rows[k]), *array.shape[1:])
@@ -209,7 +211,7 @@ class HomesLevel(Level):
         for k, (sender, _) in enumerate(self.homes.plane.edges(self.homes.n_workers)):
             if self.machine_of[sender] == self.pool.me:
                 own[k] = mailbox.counter_of(box, k, layout.M_POSTED)
-        posted = self.pool.added(own)
+        posted = self.assembly.gathered(own).sum(axis=0)
 
         def is_taken() -> bool:
             for k in self._from_elsewhere:
@@ -220,7 +222,7 @@ class HomesLevel(Level):
 
         self.wait(is_taken)
         self.wait(lambda: self.wire.is_quiet)
-        self.pool.added(np.zeros(1))  # so it is everywhere
+        self.assembly.gathered(np.zeros(1))  # so it is everywhere
 
 
 def _rows_of(

@@ -6,8 +6,8 @@ Who writes: the thread of the rank that talks to the others, everything of it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -33,6 +33,8 @@ class Level(Protocol):
     traffic : EdgeTraffic
     deliver : callable
         An interrupt, while it waits.
+    is_over : bool
+        Whether all machines have ended the run together, so that nothing is under way.
     """
 
     pool: Pool
@@ -40,6 +42,7 @@ class Level(Protocol):
     beats: Beats
     traffic: EdgeTraffic
     deliver: Callable[[], None]
+    is_over: bool
 
     def poll(self) -> bool:
         """Do whatever there is to do; whether anything was."""
@@ -75,6 +78,22 @@ class Level(Protocol):
     def close(self) -> None:
         """Give everything back; nobody sends anything more."""
         ...
+
+
+_never_freed: list[Any] = []
+
+
+def give_back(comms: Sequence[Any], is_over: bool) -> None:
+    """Free the communicators of a run, unless it was broken off.
+
+    MPI may give the number of one that is free to the next one. Messages that nobody has received,
+    of a run that was broken off, would then be received in another run.
+    """
+    if not is_over:
+        _never_freed.extend(comms)
+        return
+    for comm in comms:
+        comm.Free()
 
 
 def pool_iterates(session: Session, pool: Pool) -> None:

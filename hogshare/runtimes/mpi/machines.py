@@ -191,7 +191,6 @@ class Machines(Runtime):
             (not (is_linear or plane.has_homes), f"a problem by a gradient on {name}"),
             (plane.has_master, f"the plane {name}"),
             (plane.has_homes and not plane.is_by_mail, by_mail(plane)),
-            (plane.has_homes and rule.remembers, f"{type(rule).__name__} on {name}"),
             (bool(choices.record), "record=True"),
             (choices.trace > 1, "a trace of more than one snapshot an epoch"),
             (bool(stop.looks), "Stop(gradient=...) and Stop(gap=...)"),

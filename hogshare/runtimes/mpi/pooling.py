@@ -7,7 +7,7 @@ now and then. Between two looks a rank hears whether another has failed, and the
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,6 @@ class Pool:
     def __init__(self, comm: Any, look: Callable[[], Any]) -> None:
         self.comm, self.look = comm, look
         self.me, self.size = comm.Get_rank(), comm.Get_size()
-        self.meanwhile: Callable[[], Any] | None = None  # called, too, while this rank waits
 
     def copy_of_comm(self) -> Any:
         """A communicator of the same ranks, whose messages meet none of the others'."""
@@ -51,19 +50,7 @@ class Pool:
         self._wait(self.comm.Iallgather(own, found))
         return found
 
-    def gathered_bytes(self, own: np.ndarray, counts: Sequence[int]) -> list[np.ndarray]:
-        """All ranks' bytes, in their order, on each.
-
-        own : uint8
-        counts : how many each rank has
-        """
-        found = np.empty(sum(counts), np.uint8)
-        self._wait(self.comm.Iallgatherv(own, (found, counts)))
-        return np.split(found, np.cumsum(counts)[:-1])
-
     def _wait(self, request: Any) -> None:
         while not request.Test():
             self.look()
-            if self.meanwhile is not None:
-                self.meanwhile()
             time.sleep(NAP_SECONDS)

@@ -65,7 +65,7 @@ class Posts:
         self.traffic = EdgeTraffic()
         self.places = most_places(size, np.dtype(values).itemsize)
         machines = range(self.n_machines) if self.me == OWNER else [self.me]
-        self._comms: list[Any] = []
+        self.comms: list[Any] = []
         self._wires: list[Wire] = []
         lines = []
         for first, second, n_places, n_values, kind in (
@@ -76,14 +76,14 @@ class Posts:
             kinds = [first] * len(machines) + [second] * len(machines)
             arrays = shapes(len(ends), QUEUE, n_places, n_values)
             box = mailbox_of({name: np.zeros(one, of) for name, (one, of) in arrays.items()})
-            self._comms.append(pool.copy_of_comm())
-            wire = Wire(self._comms[-1], box, ends, kinds, self.traffic, kind, network)
+            self.comms.append(pool.copy_of_comm())
+            wire = Wire(self.comms[-1], box, ends, kinds, self.traffic, kind, network)
             self._wires.append(wire)
             by = [AT_ONCE if sender == to else wire for sender, to in ends]
             lines.append([Edge(box, k, by[k]) for k in range(len(ends))])
-        self._comms.append(pool.copy_of_comm())
+        self.comms.append(pool.copy_of_comm())
         others = [k for k in machines if k != OWNER] if self.me == OWNER else [OWNER]
-        self.beats = Beats(self._comms[-1], others)
+        self.beats = Beats(self.comms[-1], others)
         n = len(machines)
         edges = [lines[0][:n], lines[0][n:], lines[1][:n], lines[1][n:]]
         self.of = {k: Post(*(edge[at] for edge in edges)) for at, k in enumerate(machines)}
@@ -106,9 +106,7 @@ class Posts:
         return all(wire.is_quiet for wire in self._wires)
 
     def close(self) -> None:
-        """Give everything back; nobody sends anything more."""
+        """Give everything back but the communicators; nobody sends anything more."""
         self.beats.close()
         for wire in self._wires:
             wire.close()
-        for comm in self._comms:
-            comm.Free()

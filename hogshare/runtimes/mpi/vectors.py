@@ -12,7 +12,7 @@ import numpy as np
 
 from hogshare.engine.session import Session
 from hogshare.runtimes.mpi.flat import Flat
-from hogshare.runtimes.mpi.level import Level, Tell, pool_iterates
+from hogshare.runtimes.mpi.level import Level, Tell, give_back, pool_iterates
 from hogshare.runtimes.mpi.owner import Owner
 from hogshare.runtimes.mpi.paces import SitePace
 from hogshare.runtimes.mpi.pooling import Pool
@@ -43,7 +43,7 @@ class VectorLevel(Level):
         single = session.vector.w.dtype == np.float32 and not flat.average
         values = "float32" if single else "float64"
         words = most_words(flat.columns)
-        self.session, self.pool = session, pool
+        self.session, self.pool, self.is_over = session, pool, False
         self.posts = Posts(pool, flat.size, words, values, network)
         self.beats, self.traffic = self.posts.beats, self.posts.traffic
         me, places = self.posts.me, self.posts.places
@@ -89,7 +89,9 @@ class VectorLevel(Level):
         self.site.end(self.wait)
         self.wait(lambda: self.posts.is_quiet and (self.owner is None or self.owner.is_done))
         pool_iterates(self.session, self.pool)
+        self.is_over = True
 
     def close(self) -> None:
         """Give back what the messages took."""
         self.posts.close()
+        give_back(self.posts.comms, self.is_over)
