@@ -688,10 +688,10 @@ def check_apart_what_is_not_there_is_refused():
         "hold all rows": lambda: solve(
             problems.network(X, Y, (3,)), runtime=APART, plane="replicas", stop=1, step=0.1
         ),
-        "Replicas(sync='bsp')": lambda: solve(
+        "Replicas with sync='bsp'": lambda: solve(
             PART, runtime=APART, plane=Replicas(sync="bsp"), stop=2
         ),
-        "whose is_by_mail is False": lambda: solve(PART, runtime=APART, plane=Alone(), stop=2),
+        "Alone with is_by_mail=False": lambda: solve(PART, runtime=APART, plane=Alone(), stop=2),
         "centre 0 has workers on ranks 0 and ": lambda: solve(
             PART, runtime=APART, plane=Mirrors([0, 1] * SIZE), n_workers=2, stop=2
         ),

@@ -91,7 +91,6 @@ def shapes(
     copied = memory.has_average and mode == epochs.EXCHANGE
     copied_average = _padded(m, 8, apart) if copied else 0
     n_snapshots = plan["n_blocks"] * plan["max_epochs"] // plan["record_every"] if trace else 0
-    n_spreads = n_snapshots if plane.has_homes else 0
     if n_snapshots * m * problem.dtype.itemsize > MAX_SNAPSHOT_BYTES:
         raise ValueError(
             f"A trace of {n_snapshots} snapshots of {m} coefficients would take more than "
@@ -150,12 +149,19 @@ def shapes(
         "scratch": ((workers, _padded(scratch_size(settings), 8, apart)), "float64"),
         "average_coef": ((columns, settings.n_features) if average else (0, 0), "float64"),
         "average_intercept": ((columns,), "float64"),
-        "snapshots": ((n_snapshots, m), kind),
-        "snapshot_intercepts": ((n_snapshots, columns), "float64"),
-        "snapshot_times": ((n_snapshots,), "int64"),
-        "snapshot_blocks": ((n_snapshots,), "int64"),
-        "snapshot_spreads": ((n_spreads,), "float64"),
+        **snapshots(n_snapshots, m, columns, kind, plane.has_homes),
         **own,
+    }
+
+
+def snapshots(n: int, m: int, columns: int, kind: str, has_homes: bool) -> Shapes:
+    """Places of n snapshots of a trace; of homes with how far they are apart."""
+    return {
+        "snapshots": ((n, m), kind),
+        "snapshot_intercepts": ((n, columns), "float64"),
+        "snapshot_times": ((n,), "int64"),
+        "snapshot_blocks": ((n,), "int64"),
+        "snapshot_spreads": ((n if has_homes else 0,), "float64"),
     }
 
 

@@ -162,6 +162,11 @@ class Replicas(Plane):
         return self.sync == "notify-ack"
 
     @property
+    def needs_memory(self) -> str:  # type: ignore[override]
+        """What of it does, where messages are not acknowledged."""
+        return f"sync={self.sync!r}"
+
+    @property
     def shares_rows(self) -> bool:
         """Whether every worker trains on rows of its own."""
         return self.rows == "share"

@@ -26,7 +26,6 @@ from hogshare.engine.session import Session
 from hogshare.interrupts import Holding
 from hogshare.kernels import layout
 from hogshare.kernels.parts import Each
-from hogshare.planes import Plane, Replicas
 from hogshare.problems.linear.part import (
     Sizes,
     dealt,
@@ -190,7 +189,7 @@ class Machines(Runtime):
         for is_asked, what in (
             (not (is_linear or plane.has_homes), f"a problem by a gradient on {name}"),
             (plane.has_master, f"the plane {name}"),
-            (plane.has_homes and not plane.is_by_mail, by_mail(plane)),
+            (plane.has_homes and not plane.is_by_mail, f"{name} with {plane.needs_memory}"),
             (bool(choices.record), "record=True"),
             (choices.trace > 1, "a trace of more than one snapshot an epoch"),
             (bool(stop.looks), "Stop(gradient=...) and Stop(gap=...)"),
@@ -314,14 +313,6 @@ class Machines(Runtime):
 
     def _add(self, number: float) -> float:
         return float(self.pool.added(np.array([number]))[0])
-
-
-def by_mail(plane: Plane) -> str:
-    """A plane whose workers do not tell each other everything by messages, in words."""
-    name = type(plane).__name__
-    if isinstance(plane, Replicas):
-        return f"{name}(sync={plane.sync!r})"
-    return f"the plane {name}, whose is_by_mail is False,"
 
 
 def _shape(problem: Any) -> tuple[float, ...]:

@@ -77,13 +77,19 @@ class MPI(Joint):
     blocks of one order, and every plane and barrier is what it is with processes. With
     ``rows="all"``, ``BSP()`` and a seed a run has the bits of as many threads, or processes.
 
-    Ranks that share no memory (on several machines, or ``arena=False``) have a vector each, which
-    the workers of a rank, threads, share as on a run of one machine. Every so many rows, by the
-    curvature, a rank sends what it has changed to the owner of the global vector, on rank 0, and
-    takes in what that says. Epochs, step sizes and stops are decided there once for all. With
-    ``rows="shard"`` rows stay where they are; with "all" rank k of n takes rows k, k + n and so on.
-    So far this is for linear problems on `Shared()`, without a barrier, and for `solve`: what is
-    not there is refused before anything starts. ``report.traffic`` counts messages and bytes.
+    Ranks that share no memory (on several machines, or ``arena=False``) exchange messages; the
+    workers of a rank are threads. On `Shared()` each rank has a vector. Every so many rows, by the
+    curvature, it sends what it has changed to the owner of the global vector, on rank 0, and takes
+    in what that says. On `Replicas(sync="notify-ack")`, `Mirrors()` and planes of one's own whose
+    ``is_by_mail`` is True ranks exchange the plane's messages, and with ``rows="all"`` and a seed
+    a run has the bits of as many processes, where it has the same bits twice. At the end of an
+    epoch all ranks meet: stops, step sizes and `on_epoch` are decided there once for all.
+
+    With ``rows="shard"`` rows stay where they are; with "all" they are dealt to the workers of all
+    ranks by turns. Shared vectors are for linear problems, the other planes for any, of which
+    every rank then holds all rows. Barriers hold among the workers of a centre. All this is for
+    `solve`: what is not there is refused before anything starts. ``report.traffic`` counts
+    messages and bytes.
 
     Ranks talk before and after a run; while they wait they sleep.
 
