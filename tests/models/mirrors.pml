@@ -6,11 +6,12 @@ changes the parameter; a change may be significant or not (with ALL: it is). A s
 centre's lock; the lock and what becomes of a holder that dies are in tests/test_mirrors.py.
 
 With STEP, messages are taken when each that is waited for has come (clock_difference=0). With JUMPS
-a centre may skip a clock, as when its slowest worker dies.
+a centre may skip a clock, as when its slowest worker dies. With ACKS, which are of machines that
+share no memory, a sender hears later that a message was taken.
 
 Checked: a centre passes a clock only if the others are near enough; a value that was named is there
 when the parameter is read; what was changed is what came, is under way and is left over; nobody
-waits for ever.
+waits for ever; and in step, if none is skipped, each clock is told by itself.
 
 Broken twins, by -D, each has to be caught:
   RUNS_AHEAD         nobody waits for clocks
@@ -20,6 +21,7 @@ Broken twins, by -D, each has to be caught:
   SILENT             who waits does not send what had no room before
   EARLY              a message of a later clock is not taken (with STEP JUMPS)
   WAITS_FOR_CLOCK    and is none that has come (with STEP JUMPS)
+  TWO_AT_ONCE        who had no room in step goes on, and tells of two clocks (with STEP ACKS)
   NAMES_IN_STEP      values are named in step, too (with STEP)
 */
 
@@ -51,6 +53,18 @@ byte meant[CENTRES * CENTRES]; /* ghost: what the sender meant by the last words
 bool over[CENTRES];
 byte ended;
 
+#ifdef ACKS
+byte under_way[CENTRES * CENTRES]; /* of the sender: messages that it has not heard to be taken */
+byte unheard[CENTRES * CENTRES];   /* of them, those that were taken */
+#define LEN(e) under_way[e]
+#define COUNT(e) under_way[e]++
+#define TELL(e) unheard[e]++
+#else
+#define LEN(e) len(edge[e])
+#define COUNT(e) skip
+#define TELL(e) skip
+#endif
+
 #if defined(STEP) && !defined(NAMES_IN_STEP)
 #define MAY_NAME false
 #else
@@ -63,7 +77,11 @@ inline send(c, j) {
     :: told[EDGE(c, j)] >= clock[c] || over[j] -> skip
     :: else ->
         if
-        :: (len(edge[EDGE(c, j)]) <= QUEUE - 2) -> /* _update */
+        :: (LEN(EDGE(c, j)) <= QUEUE - 2) -> /* _update */
+#if defined(STEP) && !defined(JUMPS)
+            assert(clock[c] == told[EDGE(c, j)] + 1);
+#endif
+            COUNT(EDGE(c, j));
             if
             :: residual[EDGE(c, j)] > 0 -> /* significant */
                 edge[EDGE(c, j)] ! VALUES, clock[c], 1, residual[EDGE(c, j)];
@@ -81,12 +99,13 @@ inline send(c, j) {
                 edge[EDGE(c, j)] ! VALUES, clock[c], 0, 0
             fi;
             told[EDGE(c, j)] = clock[c]
-        :: ((len(edge[EDGE(c, j)]) > QUEUE - 2) && (len(edge[EDGE(c, j)]) < QUEUE)
+        :: ((LEN(EDGE(c, j)) > QUEUE - 2) && (LEN(EDGE(c, j)) < QUEUE)
             && !named[EDGE(c, j)] && (residual[EDGE(c, j)] > 0) && MAY_NAME) -> /* _warn */
             edge[EDGE(c, j)] ! WORDS, clock[c], 0, 0;
+            COUNT(EDGE(c, j));
             meant[EDGE(c, j)] = total[c];
             named[EDGE(c, j)] = true
-        :: (len(edge[EDGE(c, j)]) > QUEUE - 2) -> skip /* not for long enough, or no room */
+        :: (LEN(EDGE(c, j)) > QUEUE - 2) -> skip /* not for long enough, or no room */
         fi
     fi
 }
@@ -125,6 +144,7 @@ inline send(c, j) {
 /* _take_in and _block */
 inline take(i, c) {
     edge[EDGE(i, c)] ? kind, when, has, amount;
+    TELL(EDGE(i, c));
     if
     :: kind == WORDS ->
         blocked[EDGE(i, c)] = true;
@@ -152,11 +172,19 @@ inline take(i, c) {
 #define FOR_VALUES(c) (NAMED(0, c) || NAMED(1, c) || NAMED(CENTRES - 1, c))
 #endif
 #define DUE(c, j) ((c) != (j) && told[EDGE(c, j)] < clock[c] && !over[j] \
-    && (len(edge[EDGE(c, j)]) <= QUEUE - 2))
+    && (LEN(EDGE(c, j)) <= QUEUE - 2))
 #ifdef SILENT
 #define MAY_SEND(c) false
 #else
 #define MAY_SEND(c) (DUE(c, 0) || DUE(c, 1) || DUE(c, CENTRES - 1))
+#endif
+
+/* _is_behind_in_step */
+#define UNTOLD(c, j) ((c) != (j) && told[EDGE(c, j)] < clock[c] && !over[j])
+#if defined(STEP) && !defined(TWO_AT_ONCE)
+#define BEHIND(c) (UNTOLD(c, 0) || UNTOLD(c, 1) || UNTOLD(c, CENTRES - 1))
+#else
+#define BEHIND(c) false
 #endif
 
 proctype centre(byte c) {
@@ -188,10 +216,10 @@ proctype centre(byte c) {
             }
         }
         do /* _turn, and _wait until _has_news */
-        :: atomic { TAKES(0, c) -> take(0, c) }
-        :: atomic { TAKES(1, c) -> take(1, c) }
+        :: atomic { !BEHIND(c) && TAKES(0, c) -> take(0, c) }
+        :: atomic { !BEHIND(c) && TAKES(1, c) -> take(1, c) }
 #if CENTRES > 2
-        :: atomic { TAKES(2, c) -> take(2, c) }
+        :: atomic { !BEHIND(c) && TAKES(2, c) -> take(2, c) }
 #endif
         :: atomic { MAY_SEND(c) ->
             for (j : 0 .. CENTRES - 1) {
@@ -200,7 +228,7 @@ proctype centre(byte c) {
                 :: else
                 fi
             } }
-        :: atomic { !FOR_CLOCK(c) && !FOR_VALUES(c) ->
+        :: atomic { !BEHIND(c) && !FOR_CLOCK(c) && !FOR_VALUES(c) ->
             for (j : 0 .. CENTRES - 1) {
                 if
                 :: j != c && !over[j] ->
@@ -217,6 +245,23 @@ proctype centre(byte c) {
         ended++
     }
 }
+
+#ifdef ACKS
+#define HEARS(e) unheard[e] > 0 -> unheard[e]--; under_way[e]--
+active proctype words() { /* of messages that were taken, on their way back */
+end:
+    do
+    :: atomic { HEARS(EDGE(0, 1)) }
+    :: atomic { HEARS(EDGE(1, 0)) }
+#if CENTRES > 2
+    :: atomic { HEARS(EDGE(0, 2)) }
+    :: atomic { HEARS(EDGE(2, 0)) }
+    :: atomic { HEARS(EDGE(1, 2)) }
+    :: atomic { HEARS(EDGE(2, 1)) }
+#endif
+    od
+}
+#endif
 
 active proctype caller() {
     byte c, j, when, amount;
