@@ -21,10 +21,8 @@ from hogshare.cli.main import main
 HOME = Path(__file__).parent.parent
 PAGES = [
     HOME / "README.md",
-    HOME / "docs" / "index.md",
-    HOME / "docs" / "tutorial.md",
+    *sorted((HOME / "docs").glob("*.md")),
     *sorted((HOME / "docs" / "guide").glob("*.md")),
-    *sorted((HOME / "docs").glob("write_a_*.md")),
 ]
 LEFT_OUT = re.compile(r"<!-- not run: (\S.*) -->")
 NEEDS = re.compile(r"<!-- needs (\w+) -->")

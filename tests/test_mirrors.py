@@ -779,3 +779,8 @@ def test_a_killed_centre_is_left_out():
     one = solve(PROBLEM, stop=5, seed=0, trace=1).objective
     assert report.exchanges.lost == [1]
     assert PROBLEM.objective(report.model.coef, report.model.intercept) < 1.2 * one
+
+
+def test_centres_have_their_workers_though_fewer_would_pay():
+    model = SGDClassifier(plane=Mirrors(3), n_jobs=3, max_iter=2, tol=None).fit(X, Y)
+    assert model.report_.n_workers == 3 and model.report_.exchanges.n_centres == 3

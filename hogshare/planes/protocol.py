@@ -122,6 +122,11 @@ class Plane:
     whose: int | None = None  # whose home is the model, if it lives; None: what `model` says
 
     @property
+    def least_workers(self) -> int:
+        """How many workers a run needs at least."""
+        return 1
+
+    @property
     def is_by_mail(self) -> bool:
         """Whether workers tell each other everything by messages, so that some may be far away.
 

@@ -89,7 +89,7 @@ def worthwhile_workers(work: Work) -> int:
     costs = PROCESS_COSTS if work.by_processes else THREAD_COSTS
     by_time = int(work.nanoseconds / (costs * (machine.load().thread_wake_ns + WORKER_NS)))
     by_exchange = int(work.n_rows / max(1, WORTHWHILE_EXCHANGES * max(1, work.interval)))
-    return max(1, min(by_time, by_exchange))
+    return max(work.least_workers, min(by_time, by_exchange))
 
 
 def _are_shared(problem: RowProblem) -> bool:
@@ -105,6 +105,7 @@ class Work(NamedTuple):
     n_rows : of an epoch
     by_processes : why processes should do it and not threads; "" if threads may
     by_threads : why threads may
+    least_workers : that the plane needs, whether they pay or not
     """
 
     nanoseconds: float
@@ -112,9 +113,15 @@ class Work(NamedTuple):
     n_rows: int
     by_processes: str
     by_threads: str = "the rows need no copy then"
+    least_workers: int = 1
 
 
 def work_of(problem: Problem, stop: Stop, plane: Plane, start: Model | None) -> Work:
+    """What a run has to do, on a plane."""
+    return work_on(problem, stop, plane, start)._replace(least_workers=plane.least_workers)
+
+
+def work_on(problem: Problem, stop: Stop, plane: Plane, start: Model | None) -> Work:
     """What a run on a problem has to do; a gradient of the user's is tried, and timed.
 
     Raises
@@ -170,7 +177,8 @@ def choose(
             reason = alone if ceiling == 1 else "more would not pay here"
             return 1, Caller(), [f"runtime: caller, because {reason}"]
         if work.nanoseconds < MOMENT_NS:
-            count = min(count, machine.cores() - machine.busy_others())
+            free = machine.cores() - machine.busy_others()
+            count = min(count, max(free, work.least_workers))
             if count < 2:
                 return 1, Caller(), ["runtime: caller, because other cores are busy now"]
         ended = end_spinning(count)

@@ -25,7 +25,8 @@ from hogshare.studies.made import noisy_classes
 
 N_ROWS, N_FEATURES = 1000, 20
 ALPHA = 0.01
-LOOKS = 100  # at the gradient, in K updates
+LOOKS = 100  # at the gradient, in K updates, at least
+NEAR = 0.1  # of a look and the next: by how much the fastest part of the gradient falls between
 PRECISION = 1e-11  # of the optimum, below which a gap says nothing
 
 
@@ -70,9 +71,8 @@ def consistent(known: Known, rows: int, updates: int, age: int, seed: int) -> di
     """
     facts = theory.Constants(gap=known.gap, L=known.L, sigma=known.sigma, n_gradients=rows)
     step = theory.con_step_size(facts, updates)
-    norm = _watched(
-        known, asysg_con, updates, age, seed, batch=rows, step=rows * step, epochs_of=rows
-    )
+    falls = step * rows * known.L
+    norm = _watched(known, asysg_con, updates, age, seed, falls, batch=rows, step=rows * step)
     oldest = theory.con_largest_age(facts, updates)
     return {
         "norm": norm,
@@ -98,9 +98,9 @@ def inconsistent(known: Known, rows: int, writes: int, age: int, seed: int) -> d
         writes,
         age,
         seed,
+        step * rows * known.L_max / N_FEATURES,
         batch=rows,
         step=step,
-        epochs_of=rows,
         coordinate="uniform",
     )
     oldest = theory.incon_largest_age(facts, writes)
@@ -112,27 +112,34 @@ def inconsistent(known: Known, rows: int, writes: int, age: int, seed: int) -> d
 
 
 def _watched(
-    known: Known, solver: Any, updates: int, age: int, seed: int, *, epochs_of: int, **settings: Any
+    known: Known, solver: Any, updates: int, age: int, seed: int, falls: float, **settings: Any
 ) -> float:
-    """Mean over so many updates of the squared gradient, looked at `LOOKS` times."""
+    """Mean over so many updates of the squared gradient, looked at every now and then.
+
+    Each look stands for what comes until the next. So they are near: else a gradient that falls
+    within a look would count for all of it.
+
+    falls : share of the gradient's fastest part by which an update makes it fall
+    """
     norms: list[float] = []
+    spacing = min(updates / LOOKS, NEAR / falls)
     clock = Simulator(
         block_time=Constant(1.0),
         watch=lambda seconds, model: norms.append(
             theory.gradient(known.problem, model).squared_norm
         ),
-        watch_seconds=updates / (age + 1) / LOOKS,
+        watch_seconds=spacing / (age + 1),
     )
     solver(
         known.problem,
         n_workers=age + 1,
         runtime=clock,
-        stop=Stop(epochs=math.ceil(updates * epochs_of / known.problem.n_rows), tol=None),
+        stop=Stop(epochs=math.ceil(updates * settings["batch"] / known.problem.n_rows), tol=None),
         theory=False,
         seed=seed,
         **settings,
     )
-    return float(np.mean(norms[:LOOKS]))
+    return float(np.mean(norms[: round(updates / spacing)]))
 
 
 def asaga_rate(known: Known, age: int, epochs: int, seed: int) -> float:

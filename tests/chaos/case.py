@@ -16,6 +16,7 @@ from hogshare import solve
 
 EPOCHS = (2, 60)
 MOST = 3  # events of a case
+QUIET = {"nothing", "a pause", "signals", "a fork", "fits beside", "joblib beside"}  # no kill
 REFUSED = 0.1  # the chance that what does not go together is tried all the same
 PATIENCE = 60.0  # seconds until what ends by itself has ended
 KINDS = {
@@ -34,6 +35,12 @@ def held():
         "zombies": [c.pid for c in psutil.Process().children() if c.status() == "zombie"],
         "shared memory": [f.name for f in Path("/dev/shm").iterdir() if "hogshare" in f.name],
     }
+
+
+def parts_of(problem, report):
+    """What a model is made of."""
+    model = report.model
+    return (model.coef, model.intercept) if problem.has_rows else (model.params,)
 
 
 class Case:
@@ -80,7 +87,18 @@ class Case:
         else:
             assert not refusals, f"it ran, and {refusals} should have refused it"
             self.check(problem, report)
+            if self.chosen["barrier"] == "bsp" and self.repeats():
+                again = solve(contract.PROBLEMS[self.chosen["problem"]](), **settings)
+                same = map(np.array_equal, parts_of(problem, report), parts_of(problem, again))
+                assert all(same), "behind BSP a run with a seed has other bits"
         leftovers.check(before, PATIENCE, held)
+
+    def repeats(self):
+        """Whether a run behind BSP has the same bits again, whatever happens beside it."""
+        plane, of_centres = self.chosen["plane"], ("mirrors", "direct")
+        if self.chosen["problem"] == "topics" and plane in of_centres:
+            return False
+        return plane in ("shared", "master", *contract.HOMES) and QUIET.issuperset(self.events)
 
     def report(self, problem, settings, events):
         """What the run comes to while the events happen."""
@@ -97,11 +115,13 @@ class Case:
 
     def check(self, problem, report):
         """The model is better than the start, and no row is missing or counted twice."""
-        model = report.model
-        parts = (model.coef, model.intercept) if problem.has_rows else (model.params,)
+        parts = parts_of(problem, report)
         assert all(np.isfinite(part).all() for part in parts), "a model that is no number"
         found = problem.objective(*parts)
         assert found < contract.first_objective(problem), f"not below the start: {found}"
         assert report.n_epochs == self.epochs, f"{report.n_epochs} epochs"
+        if "a kill" not in self.events:
+            rows = sum(worker["rows"] for worker in report.workers)
+            assert rows == self.epochs * problem.n_rows, f"{rows} rows"
         json = report.to_json()
         assert not re.search(r"\bNaN\b", json) and str(report)

@@ -230,7 +230,6 @@ CLAIMS = (
         agrees=_is_rate,
         when=RATE_WHEN,
         seconds=(11, 60),
-        why="Slopes are a little flatter than -1/2 where the gradient's noise is all that is left.",
     ),
     Claim(
         name="asysg-coordinate-rate",

@@ -282,7 +282,7 @@ CLAIMS = (
     Claim(
         name="psp-2a",
         source=f"{PAPER}, figure 2a",
-        says="Few nodes that are four times as slow stop BSP and SSP; the others lose little.",
+        says="Few nodes that are four times as slow stop BSP and SSP; the others lose by and by.",
         here=NODES,
         numbers={
             f"{b} {share}": Number(f"progress with {share} % slow over none, {written}")
