@@ -519,6 +519,11 @@ def check_apart_stops_are_decided_once():
 
     report = solve(PART, runtime=APART, stop=500, on_epoch=hear)
     assert on_all(report.n_epochs) and report.n_epochs == 3
+    for plane in (None, Replicas("ring", every=16)):
+        told = []
+        run = {"runtime": APART, "plane": plane, "stop": 3}
+        report = solve(PART, on_epoch=lambda epoch, _, told=told: told.append(epoch), **run)
+        assert told == [1, 2, 3] and report.n_epochs == 3
 
 
 def check_apart_a_link_is_as_slow_as_it_says():
@@ -681,6 +686,7 @@ def check_apart_what_is_not_there_is_refused():
     tries = {
         "barriers hold": lambda: solve(PART, runtime=APART, barrier=BSP(), stop=2),
         "the plane Master": lambda: solve(PART, runtime=APART, plane=Master(), stop=2),
+        "checkpoint= needs": lambda: solve(PART, runtime=APART, checkpoint="no.npz", stop=2),
         "share memory": lambda: SGDClassifier(runtime=APART).fit(X[MINE], Y[MINE]),
         "a problem by a gradient on Shared": lambda: solve(
             problems.network(X, Y, (3,)), runtime=APART_ALL, stop=1, step=0.1
@@ -713,6 +719,11 @@ def check_apart_an_error_of_one_rank_reaches_all():
     text = refused(RuntimeError, lambda: solve(PART, runtime=APART, stop=10_000, on_epoch=hear))
     assert text is not None and "of the last rank" in text
     assert solve(PART, runtime=APART, stop=2).n_epochs == 2
+    # before the run, where the others wait for all
+    odd = {"resume": "no.npz"} if RANK == SIZE - 1 else {}
+    text = refused(ValueError, lambda: solve(PART, runtime=APART, stop=2, **odd))
+    assert text is not None and "resume= needs" in text
+    assert solve(PART, runtime=APART, plane="replicas", stop=2).n_epochs == 2
 
 
 # -- tasks

@@ -4,7 +4,6 @@ Needs root, `ip` and `tc`; run with --soak. Elsewhere `MPI(arena=False)` is test
 machine, and links are emulated.
 """
 
-import json
 import os
 import shutil
 import subprocess
@@ -13,6 +12,7 @@ import threading
 from pathlib import Path
 
 import pytest
+import ranks
 
 pytest.importorskip("mpi4py")
 
@@ -37,9 +37,10 @@ done
 """
 IN_NAMESPACE = '#!/bin/sh\nexec ip netns exec "hogshare$PMI_RANK" "$@"\n'
 SCRIPT = """
+import faulthandler; faulthandler.dump_traceback_later(120, exit=True)
 import json, sys, time
 import numpy as np
-from hogshare import MPI, datasets, problems, solve
+from hogshare import MPI, Mirrors, Replicas, datasets, problems, solve
 from hogshare.runtimes.mpi import beats
 
 beats.SILENT_SECONDS = float(sys.argv[2])
@@ -47,7 +48,9 @@ rank, size = MPI().place()
 X, y = datasets.zipf_classification(n_samples=20_000, n_features=20_000, dtype=np.float32)
 mine = slice(rank, None, size)
 part = problems.linear(X[mine], y[mine], alpha=1e-4, fit_intercept=False)
-run = {"runtime": MPI(arena=False), "n_workers": 1, "rule": "sdca", "seed": 0}
+planes = {"shared": None, "replicas": Replicas(), "mirrors": Mirrors(2)}
+run = {"runtime": MPI(arena=False), "n_workers": 1, "plane": planes[sys.argv[3]], "seed": 0}
+run["rule"] = "sdca" if sys.argv[3] == "shared" else "sgd"
 solve(part, stop=1, **run)
 print("begins", flush=True)
 began, error, value = time.monotonic(), None, None
@@ -66,7 +69,7 @@ if error:
 
 @pytest.fixture
 def machines(long, tmp_path):
-    """``run(epochs, down, silent)``: what each rank tells; the link is down for so long."""
+    """``run(epochs, down, silent, plane)``: what each rank tells; the link is down for so long."""
     script, wrapper = tmp_path / "fit.py", tmp_path / "rank.sh"
     script.write_text(SCRIPT)
     wrapper.write_text(IN_NAMESPACE)
@@ -75,11 +78,11 @@ def machines(long, tmp_path):
     def link(state):
         subprocess.run(["ip", "-n", "hogshare0", "link", "set", "hs0", state], check=True)
 
-    def run(epochs, down=0.0, silent=30.0):
+    def run(epochs, down=0.0, silent=30.0, plane="shared"):
         job = subprocess.Popen(
             [
                 *("mpiexec", "-n", "2", str(wrapper), sys.executable, "-m", "mpi4py"),
-                *(str(script), str(epochs), str(silent)),
+                *(str(script), str(epochs), str(silent), plane),
             ],
             env={
                 **os.environ,
@@ -98,7 +101,7 @@ def machines(long, tmp_path):
                     if down < 60.0:
                         threading.Timer(0.5 + down, link, ["up"]).start()
                 lines.append(line)
-        return [json.loads(line) for line in lines if line.startswith("{")]
+        return ranks.told("".join(lines))
 
     subprocess.run(["sh", "-c", LAY], check=True)
     yield run
@@ -106,8 +109,9 @@ def machines(long, tmp_path):
         subprocess.run(["ip", "netns", "del", f"hogshare{k}"], check=False)
 
 
-def test_a_fit_over_a_link(machines):
-    told = machines(epochs=20)
+@pytest.mark.parametrize("plane", ["shared", "replicas", "mirrors"])
+def test_a_fit_over_a_link(machines, plane):
+    told = machines(epochs=20, plane=plane)
     assert len(told) == 2 and all(one["error"] is None for one in told)
     assert told[0]["objective"] == told[1]["objective"] < 0.55
 
@@ -117,6 +121,15 @@ def test_a_link_that_is_down_for_five_seconds_costs_that(machines):
     told = machines(epochs=200, down=5.0)
     assert [one["error"] for one in told] == [None, None]
     assert told[0]["objective"] == pytest.approx(before[0]["objective"], rel=1e-3)
+    assert 5.0 < told[0]["took"] < before[0]["took"] + 15.0
+
+
+def test_replicas_go_on_when_the_link_is_up_again(machines):
+    before = machines(epochs=100, plane="replicas")
+    told = machines(epochs=100, down=5.0, plane="replicas")
+    assert [one["error"] for one in told] == [None, None]
+    assert told[0]["objective"] == told[1]["objective"]
+    assert told[0]["objective"] == pytest.approx(before[0]["objective"], rel=0.01)
     assert 5.0 < told[0]["took"] < before[0]["took"] + 15.0
 
 

@@ -60,6 +60,8 @@ class Runtime:
     is_private : bool, default=True
         Whether the memory that it allocates stays as long as anybody has it, so that the model need
         not be copied out.
+    keeps_checkpoints : bool, default=True
+        Whether a checkpoint has the whole run, and is written once.
     is_inside : bool, default=False
         Whether the only worker runs in the calling thread, which is then told of an epoch's end at
         that end, before the next begins.
@@ -71,6 +73,7 @@ class Runtime:
     name: str
     is_private: bool = True
     is_inside: ClassVar[bool] = False
+    keeps_checkpoints: ClassVar[bool] = True
     has_clock: ClassVar[bool] = False
 
     def check(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from hogshare.problems.protocol import Problem, RowProblem, by_gradient, has_row
 from hogshare.rules.chosen import Chosen
 from hogshare.rules.protocol import Rule
 from hogshare.rules.steps import StepSize
+from hogshare.runtimes.protocol import Runtime
 from hogshare.words import listed, own
 
 PROPORTIONAL = ("constant", "invscaling", "adaptive")  # schedules that eta0 multiplies
@@ -179,6 +181,21 @@ def check_gradients(problem: RowProblem, gradients: bool) -> None:
         from hogshare.theory.gradients import check_smooth
 
         check_smooth(problem)
+
+
+def check_kept(runner: Runtime, files: Mapping[str, Any]) -> None:
+    """Refuse checkpoints where nobody has the whole run.
+
+    Raises
+    ------
+    ValueError
+    """
+    asked = [f"{name}=" for name, file in files.items() if file is not None]
+    if asked and not runner.keeps_checkpoints:
+        raise ValueError(
+            f"{' and '.join(asked)} needs the ranks of one machine: of several, each has a part of "
+            "the run. Leave it out, and save the model."
+        )
 
 
 def check_groups(plane: Plane, barrier: Barrier, n_workers: int) -> None:

@@ -38,7 +38,7 @@ from hogshare.solvers.choices import (
     step_of,
     stop_of,
 )
-from hogshare.solvers.refusals import check_groups, refuse
+from hogshare.solvers.refusals import check_groups, check_kept, refuse
 from hogshare.solvers.running import Run
 from hogshare.solvers.together import together
 from hogshare.stragglers import Stragglers, check_workers, stragglers_of
@@ -220,6 +220,7 @@ def solve(
         rule.check_simulated(plane)
     check_groups(plane, barrier, runner.everywhere(workers))
     runner.settle(barrier, workers)
+    check_kept(runner, files)
     check_workers(stragglers, workers)
     place, saved = place_of(checkpoint), saved_run(resume, given)
     order_seed = shuffle_seed(seed) if saved is None or seed is not None else saved.seed

@@ -13,8 +13,10 @@ from hogshare.links.link import Link
 from hogshare.runtimes.joint import Making
 from hogshare.runtimes.mpi.calls import Call
 from hogshare.runtimes.mpi.leader import REPORT
+from hogshare.runtimes.mpi.level import give_back
 from hogshare.runtimes.mpi.machine import Machine
 from hogshare.runtimes.mpi.machines import Machines
+from hogshare.runtimes.mpi.pooling import Pool
 from hogshare.simulation.network import Network
 
 LABELS, REPORTED = "labels", "reported"
@@ -33,9 +35,14 @@ def apart(call: Call, here: Machine, making: Making, rows: str, link: Link | Non
     if rows == "shard":
         making = with_all_labels(call, making)
     network = None if link is None else Network(link=link)
-    runtime = Machines(call.talk.comm, call.poll, here.workers, rows, network)
-    n_workers = here.workers[call.talk.rank]
-    report = making.by(runtime, n_workers)
+    # of this call alone: what is collective and was broken off in another is not of it
+    comm = Pool(call.talk.comm, call.poll).copy_of_comm()
+    n_workers, is_over = here.workers[call.talk.rank], False
+    try:
+        report = making.by(Machines(comm, call.poll, here.workers, rows, network), n_workers)
+        is_over = True
+    finally:
+        give_back([comm], is_over)
     told = call.gather(REPORTED, (report.workers, report.traffic))
     if told is not None:
         report.workers = numbered([workers for workers, _ in told])

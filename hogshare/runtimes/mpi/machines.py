@@ -92,6 +92,7 @@ class Machines(Runtime):
     """
 
     name = "mpi"
+    keeps_checkpoints = False
 
     def __init__(
         self,
@@ -273,11 +274,14 @@ class Machines(Runtime):
         level = self.level
         assert level is not None
         crew = ThreadCrew(session, range(session.settings.n_workers), news := Bell())
+        told = 0
         with Holding(news) as held:
 
             def tell(n_epochs: int) -> bool:
+                nonlocal told
                 if on_epoch is None:
                     return False
+                told = n_epochs
                 level.beats.rest()
                 return bool(held.outside(on_epoch, n_epochs, session.snapshot))
 
@@ -298,6 +302,9 @@ class Machines(Runtime):
                     raise
                 crew.finish()
                 level.end()
+                is_last = told < (n_epochs := session.word(layout.EPOCHS))
+                if is_last and session.word(layout.STOP) != layout.STOPPED_BY_DIVERGENCE:
+                    tell(n_epochs)
         return Outcome([], traffic=level.traffic.as_dict())
 
     def close(self) -> None:
