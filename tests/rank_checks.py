@@ -39,6 +39,7 @@ from hogshare import (
     StepSize,
     Stop,
     asgd,
+    datasets,
     problems,
     shard,
     solve,
@@ -539,17 +540,21 @@ def check_apart_replicas_have_the_bits_of_the_clock():
         return
     digits, numbers = load_digits(return_X_y=True)
     network = problems.network(digits[:600] / 16.0, numbers[:600], (5,))
+    text, labels = datasets.zipf_classification(n_samples=8000, n_features=2000)
+    words = problems.linear(text, labels, alpha=1e-4)  # whose order is of windows
     tries = (
         (PROBLEM, Replicas("ring", every=16), {"step": 1e-3}),
         (PROBLEM, Replicas("root", every=16, send="change"), {}),
         (PROBLEM, Replicas("all", every=16, weights="push-sum"), {"trace": 1}),
         (PROBLEM, Replicas("one-peer", queue=2), {}),
+        (words, Replicas("root", every=500), {"n_workers": 1}),
         (network, Replicas("ring"), {"step": 0.01, "rule": "adam"}),
     )
     for problem, plane, more in tries:
-        run = {"plane": plane, "seed": 5, "stop": 3, **more}
-        ours = solve(problem, runtime=APART_ALL, n_workers=2, **run)
-        clock = solve(problem, runtime="simulator", n_workers=2 * SIZE, **run)
+        run = {"plane": plane, "seed": 5, "stop": 3, "n_workers": 2, **more}
+        ours = solve(problem, runtime=APART_ALL, **run)
+        run["n_workers"] *= SIZE
+        clock = solve(problem, runtime="simulator", **run)
         values = [getattr(one.model, "coef", None) for one in (ours, clock)]
         if problem is network:
             values = [np.concatenate(list(map(np.ravel, m.model.coefs))) for m in (ours, clock)]

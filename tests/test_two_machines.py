@@ -37,7 +37,8 @@ done
 """
 IN_NAMESPACE = '#!/bin/sh\nexec ip netns exec "hogshare$PMI_RANK" "$@"\n'
 SCRIPT = """
-import faulthandler; faulthandler.dump_traceback_later(120, exit=True)
+import faulthandler
+faulthandler.dump_traceback_later(120, exit=True)  # who hangs says where
 import json, sys, time
 import numpy as np
 from hogshare import MPI, Mirrors, Replicas, datasets, problems, solve

@@ -121,7 +121,7 @@ def shapes(
         "turns": ((workers + 1, turns.KEPT, turns.N_TURN), "int64"),
         "columns": ((layout.N_COLUMN_FIELDS, columns), "float64"),
         "order": ((2, n_training), "int64"),
-        "permutation": ((problem.n_rows,), "int64"),
+        "permutation": ((problem.n_rows + windows_of_one_share(problem, plan),), "int64"),
         "held_out": ((problem.n_rows if n_training < problem.n_rows else 0,), "uint8"),
         "done": ((2, plan["n_blocks"]), "int64"),
         "remaining": ((2 * word,), "int64"),
@@ -152,6 +152,11 @@ def shapes(
         **snapshots(n_snapshots, m, columns, kind, plane.has_homes),
         **own,
     }
+
+
+def windows_of_one_share(problem: Problem, plan: dict[str, Any]) -> int:
+    """Room for the windows of the only share: it has all rows, and those of several leave some."""
+    return problem.n_rows // plan["window"] + 1 if plan["shares"] == 1 and plan["window"] > 1 else 0
 
 
 def snapshots(n: int, m: int, columns: int, kind: str, has_homes: bool) -> Shapes:
@@ -233,7 +238,7 @@ def fill(
     if plan.barrier == barriers.LAG:  # the others draw no samples
         a["table"][:, layout.T_STREAM] = barrier_streams(plan.seed, len(a["table"]))
     if not plan.window:  # windows draw theirs anew in every epoch
-        a["permutation"][:] = np.arange(problem.n_rows)
+        a["permutation"][: problem.n_rows] = np.arange(problem.n_rows)
     a["history"][:] = np.nan
     if problem.divisors is not None:
         a["divisors"][:] = problem.divisors

@@ -56,7 +56,7 @@ def rows_before(ticket, n_rows, per_share, shares, first, everywhere):
 def deal(scratch, held_out, order, shares, first, shuffled, window, seed, epoch):
     """Write an epoch's order: each share's rows together.
 
-    scratch : int64 [n_rows]
+    scratch : int64, a share's rows and its windows long, at least
     held_out : uint8 [n_rows] or empty, rows that are in no share
     order : int64 [n_training_rows], written
     first : number of the first share, by which they are shuffled
@@ -64,7 +64,8 @@ def deal(scratch, held_out, order, shares, first, shuffled, window, seed, epoch)
     window : neighbours of a share that are read together; 0: none
     """
     count = 0
-    for row in range(scratch.shape[0]):
+    n_rows = held_out.shape[0] if held_out.shape[0] > 0 else order.shape[0]
+    for row in range(n_rows):
         if held_out.shape[0] == 0 or held_out[row] == 0:
             order[begin_of(count % shares, order.shape[0], shares) + count // shares] = row
             count += 1
