@@ -122,7 +122,7 @@ CLAIMS = (
         agrees=lambda x: all(x[f"epochs {n}"] < 1.15 for n in THREADS[1:]) and x["time 2"] > 1.3,
         when="2, 4 and 8 threads need at most 1.15 times the epochs of one, and two are above "
         "1.3 times as fast",
-        seconds=(19, 240),
+        seconds=(19, 90),
         why="Epochs say what updates without locks cost, which is nothing. Two threads on one "
         "vector lose in time what its cache lines take to travel: a row takes below a "
         "microsecond here.",
@@ -143,6 +143,6 @@ CLAIMS = (
         measure=linear_rate,
         agrees=lambda x: x["slope"] < -0.1 and min(x["some"], x["most"]) > 0.85,
         when="it falls by more than a tenth an epoch, and at both ages within 15 % as fast",
-        seconds=(13, 200),
+        seconds=(13, 320),
     ),
 )

@@ -256,7 +256,7 @@ CLAIMS = (
         measure=model_errors,
         agrees=lambda x: _is_least(x, "pBSP", "long"),
         when="pBSP has the least error with the long step",
-        seconds=(14, 900),
+        seconds=(29, 600),
         why="The step decides, and the paper does not print it. With a step near the longest that "
         "converges old gradients cost more than they bring, and pBSP is best; with a short one ASP "
         "and pSSP are, since they make most updates.",
@@ -312,7 +312,7 @@ CLAIMS = (
         measure=error_increases,
         agrees=lambda x: max(x, key=lambda key: x[key]) == "ASP",
         when="the ratio is largest for ASP",
-        seconds=(11, 900),
+        seconds=(14, 1000),
         why="The true model explains these rows exactly, so that the error falls by a factor "
         "with every update, and its ratio says how many updates slow nodes cost: SSP waits for "
         "them and loses most, ASP waits for nobody. The paper prints neither step nor noise, "
