@@ -1,12 +1,12 @@
-"""Machines that share no memory: one model by messages, with workers of its own on each.
+"""Machines that share no memory: one run by messages, with workers of its own on each.
 
-Every machine has a session over its own rows, and a vector of its own, which its workers share as
-on a run of one machine. That vector is exchanged with the global one on rank 0. Epochs, step sizes
-and stops are decided there once for all: after each epoch the workers of a machine rest until all
-machines have come as far and have the same vector.
+Every machine has a session over its own rows, as on a run of one machine. What is between them is a
+`Level`: one vector for all, with an owner (`vectors`), or the homes of one plane (`homes`). Epochs,
+step sizes and stops are decided once for all: after each epoch the workers of a machine rest until
+all machines have come as far.
 
-Who writes: each rank's calling thread, which talks to the others, `hogshare.runtimes.mpi.site` and
-`owner`; the workers, threads, as `hogshare.engine.session` says. Who frees: `close`.
+Who writes: each rank's calling thread, which talks to the others, as the level says; the workers,
+threads, as `hogshare.engine.session` says. Who frees: `close`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class AtEpochs:
         self.level, self.tell = level, tell
 
     def look(self, session: Session, each: Each = map) -> int | None:
-        """Come to one vector and one decision with all machines."""
+        """Come to one decision with all machines."""
         decision = self.level.rest(self.tell)
         if decision.stop != layout.RUNNING:
             session.stop(decision.stop)
@@ -75,7 +75,7 @@ class AtEpochs:
 
 
 class Machines(Runtime):
-    """The runtime of machines that exchange their vectors by messages; one rank for each.
+    """The runtime of machines that exchange messages; one rank for each.
 
     Parameters
     ----------
