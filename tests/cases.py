@@ -128,7 +128,7 @@ def session(
     settings, shapes = describe(choices)
     arrays = {**private_memory(shapes), **row_arrays(problem)}
     made = Session(arrays, settings)
-    fill(made, problem, rule or SGD(), stop, step, start)
+    fill(made, problem, rule or SGD(), stop, step, start, stop.validation)
     return made
 
 

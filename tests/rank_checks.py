@@ -494,7 +494,8 @@ def check_apart_the_report_is_one():
         for kind in ("model", "update"):
             edges = report.traffic[kind]["edges"]
             assert sum(edge["bytes"] for edge in edges.values()) == report.traffic[kind]["bytes"]
-        assert any("by messages" in note for note in report.notes)
+        assert any("exchanged messages" in note for note in report.notes)
+        assert report.model.t == 1 + 6 * len(X)
 
 
 def check_apart_labels_are_united():
@@ -576,6 +577,9 @@ def check_apart_centres_in_step_have_the_bits_of_the_clock():
     assert same_bits(ours, clock) and on_all(ours.to_json())
     assert ours.exchanges.to_dict()["clocks"] == clock.exchanges.to_dict()["clocks"]
     assert 0.0 < ours.exchanges.significant_share < 1.0
+    alone = {**run, "plane": Mirrors(SIZE, threshold=float("inf"), every=10)}  # all is flushed
+    flushed = solve(PROBLEM, runtime=APART_ALL, **alone)
+    assert same_bits(flushed, solve(PROBLEM, runtime="simulator", n_workers=SIZE, **alone))
     far = Mirrors(SIZE, threshold=0.1, every=10, links="10x:5ms")
     late = solve(PROBLEM, runtime=APART_ALL, **{**run, "plane": far})
     assert same_bits(late, clock)

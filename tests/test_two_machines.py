@@ -134,8 +134,9 @@ def test_replicas_go_on_when_the_link_is_up_again(machines):
     assert 5.0 < told[0]["took"] < before[0]["took"] + 15.0
 
 
-def test_a_link_that_stays_down_ends_the_run_with_a_sentence(machines):
-    told = machines(epochs=100_000, down=1e9, silent=3.0)
+@pytest.mark.parametrize("plane", ["shared", "replicas", "mirrors"])
+def test_a_link_that_stays_down_ends_the_run_with_a_sentence(machines, plane):
+    told = machines(epochs=100_000, down=1e9, silent=3.0, plane=plane)
     assert len(told) >= 1
     assert all("has not been heard of for 3 seconds" in one["error"] for one in told)
     assert all("the link to its machine is down" in one["error"] for one in told)

@@ -41,8 +41,8 @@ def describe(c: Choices) -> tuple[Settings, Shapes]:
         least = c.n_training // shares if c.least_share is None else c.least_share
         if least < 1:
             raise ValueError(
-                f"{shares} workers cannot share {c.n_training} rows: take at most as many workers, "
-                "or rows='claimed'."
+                f"{c.n_everywhere} workers cannot share {c.n_all} rows: take at most as many "
+                "workers, or rows='claimed'."
             )
         n_blocks = shares * max(1, min(least, -(-least // pace.block_rows)))
     plane_numbers = c.plane.numbers()

@@ -68,6 +68,7 @@ class Homes:
         self.arrays = own_arrays(session.arrays)
         is_all = self.n_workers == len(self.here)
         self.table = session.schedule.table if is_all else session.arrays["all_tables"]
+        self.is_finished = False
         self.beside: np.ndarray | None = None  # homes of all machines, as they have last told
         self.name = type(plane).__name__
 
@@ -208,8 +209,10 @@ class Homes:
         self.session.vector.intercept[:] = intercept
 
     def finish(self) -> None:
-        """Have the plane bring what is still under way to its end; nobody works any more."""
-        self.plane.finish(self.arrays)
+        """Have the plane bring what is still under way to its end, once; nobody works any more."""
+        if not self.is_finished:
+            self.is_finished = True
+            self.plane.finish(self.arrays)
 
     def account(self) -> Any:
         """What the plane tells of how it went; when all is over."""

@@ -89,7 +89,9 @@ def row_pace(c: Choices, numbers: sgd.Rule) -> tuple[Pace, sgd.Rule]:
     elif at_ends:
         rows, follows = min(cap, rows), True
     elif c.plane.has_homes:
-        wished = c.home_rows or rows_of_home(c, numbers)
+        wished = c.home_rows or c.plane.rows_of_block(
+            problem, c.n_all, c.n_everywhere, _late_step(c, numbers)
+        )
         rows = min(wished or rows, n)  # a trace changes no round
     if mode == epochs.EXCHANGE and rule.remembers:
         limits = 1, rows if follows else cap
@@ -110,11 +112,6 @@ def row_pace(c: Choices, numbers: sgd.Rule) -> tuple[Pace, sgd.Rule]:
     if turned:
         abreast = windows_abreast(abreast, c.n_workers, window, rows)
     return Pace(rows, interval, window, abreast, turned), numbers
-
-
-def rows_of_home(c: Choices, numbers: sgd.Rule) -> int | None:
-    """Rows of a home's block, as its plane wishes, by the data that are here; None: any."""
-    return c.plane.rows_of_block(c.problem, c.n_all, c.n_everywhere, _late_step(c, numbers))
 
 
 def _late_step(c: Choices, numbers: sgd.Rule) -> float:

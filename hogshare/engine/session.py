@@ -239,7 +239,8 @@ class Session:
             w = w.copy()
         coef = shrunk(as_coef(w, n_columns), self.rule.threshold)
         intercept = intercept.astype(vector.w.dtype)
-        t = self.rule.first_t + self.word(layout.EPOCHS) * float(self.schedule.order.shape[1])
+        n_all = round(self.schedule.order.shape[1] * self.plan.stride)
+        t = self.rule.first_t + self.word(layout.EPOCHS) * float(n_all)
         if not self.rule.average:
             return Model(coef, intercept, t)
         average, bias = self.mean_of_iterates(last)

@@ -304,6 +304,37 @@ class Plane:
         return None
 
 
+def owners_of(
+    plane: Plane, n_workers: int, arrays: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Who writes which rows of a plane's arrays, looked at before a run.
+
+    Raises
+    ------
+    ValueError
+        If an array is not there, or has other rows, or a worker is not in the run.
+    """
+    name, found = type(plane).__name__, {}
+    for array, workers in plane.owners(n_workers).items():
+        owners = np.asarray(workers, np.int64)
+        if array not in arrays:
+            raise ValueError(f"{name}.owners names {array!r}, which is none of its arrays.")
+        if owners.shape != arrays[array].shape[:1]:
+            raise ValueError(
+                f"{name}.owners names {owners.size} workers for the rows of {array!r}, which has "
+                f"{len(arrays[array])}."
+            )
+        if owners.size and not 0 <= owners.min() <= owners.max() < n_workers:
+            raise ValueError(
+                f"{name}.owners names workers {owners.min()} to {owners.max()} for {array!r}; "
+                f"there are 0 to {n_workers - 1}."
+            )
+        found[array] = owners
+    if missing := sorted(set(plane.seen) - set(found)):
+        raise ValueError(f"{name}.seen names {missing[0]!r}, of which {name}.owners says nothing.")
+    return found
+
+
 def edges_of(plane: Plane, n_workers: int) -> list[tuple[int, int]]:
     """The edges of a plane, looked at before a run.
 

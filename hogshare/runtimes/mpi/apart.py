@@ -6,6 +6,9 @@ workers did; that of rank 0 gets those of all.
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
+import pickle
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -43,13 +46,20 @@ def apart(call: Call, here: Machine, making: Making, rows: str, link: Link | Non
         is_over = True
     finally:
         give_back([comm], is_over)
-    told = call.gather(REPORTED, (report.workers, report.traffic))
+    shared = dataclasses.replace(report.model, memory=None)  # but for what is of a rank's own rows
+    digest = hashlib.sha256(pickle.dumps(shared)).hexdigest()
+    told = call.gather(REPORTED, (report.workers, report.traffic, digest))
     if told is not None:
-        report.workers = numbered([workers for workers, _ in told])
-        report.traffic = added([traffic for _, traffic in told])
+        if len({digest for *_, digest in told}) > 1:
+            raise RuntimeError(
+                "The ranks have come to different models, which is an error of hogshare: please "
+                "report it with the call. None of the models is to be trusted."
+            )
+        report.workers = numbered([workers for workers, *_ in told])
+        report.traffic = added([traffic for _, traffic, _ in told])
         report.settings["n_workers"] = here.n_workers
         report.settings["workers_of_ranks"] = list(here.workers)
-        report.notes.append(f"ranks exchanged vectors by messages: {here.apart}")
+        report.notes.append(f"ranks exchanged messages: {here.apart}")
     return call.spread(REPORT, report)
 
 

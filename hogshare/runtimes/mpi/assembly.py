@@ -15,9 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.runtimes.mpi.wire import EdgeTraffic
-
-_left_behind: list[Any] = []  # sends of runs that were broken off
+from hogshare.runtimes.mpi.wire import EdgeTraffic, leave_behind
 
 
 class Assembly:
@@ -68,4 +66,4 @@ class Assembly:
             if not request.Test():
                 request.Cancel()
                 request.Wait()
-        _left_behind.extend(request for request in self._going if not request.Test())
+        leave_behind(*self._going)

@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from hogshare.runtimes.mpi.calls import RankFailed
+from hogshare.runtimes.mpi.wire import leave_behind
 
 EVERY_SECONDS = 1.0
 SILENT_SECONDS = 30.0
-RESTS, BEATS = 0, 1  # what a word says
+RESTS, BEATS, PARTS = range(3)  # what a word says
 
 
 class Neighbour:
@@ -39,23 +40,34 @@ class Neighbour:
         self._coming = comm.Irecv(self._in, source=rank)
         self._going: Any = None
         self.heard: float | None = None  # when, if it is expected to go on
+        self.has_said_last = self.has_heard_last = False
 
     def say(self, word: int) -> None:
-        """Send a word, unless the one before is still on its way."""
-        if self._going is None or self._going.Test():
+        """Send a word, unless the one before is still on its way, or was the last."""
+        if not self.has_said_last and (self._going is None or self._going.Test()):
             self._out[0] = word
             self._going = self._comm.Isend(self._out, dest=self.rank)
+            self.has_said_last = word == PARTS
+
+    def has_parted(self) -> bool:
+        """Whether both have said their last word, and it has come."""
+        return self.has_said_last and self.has_heard_last and bool(self._going.Test())
 
     def listen(self, now: float) -> None:
         """Take in what has come."""
-        while self._coming.Test():
+        while not self.has_heard_last and self._coming.Test():
             self.heard = now if self._in[0] == BEATS else None
+            self.has_heard_last = bool(self._in[0] == PARTS)
+            if self.has_heard_last:
+                return
             self._coming = self._comm.Irecv(self._in, source=self.rank)
 
     def close(self) -> None:
         """Expect nothing more."""
-        self._coming.Cancel()
-        self._coming.Wait()
+        leave_behind(self._going)
+        if not self.has_heard_last:
+            self._coming.Cancel()
+            self._coming.Wait()
 
 
 class Beats:
@@ -99,6 +111,13 @@ class Beats:
         for other in self._neighbours:
             other.say(RESTS)
         self._next = 0.0
+
+    def have_parted(self) -> bool:
+        """Say the last word to all; whether theirs have come, so that nothing is under way."""
+        for other in self._neighbours:
+            other.say(PARTS)
+            other.listen(time.monotonic())
+        return all(other.has_parted() for other in self._neighbours)
 
     def close(self) -> None:
         """Give everything back; nobody sends anything more."""

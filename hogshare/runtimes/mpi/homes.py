@@ -25,6 +25,7 @@ import numpy as np
 from hogshare.engine.homes import Homes
 from hogshare.engine.session import Session
 from hogshare.kernels import layout, mailbox, tracking
+from hogshare.planes.protocol import owners_of
 from hogshare.runtimes.mpi.assembly import Assembly
 from hogshare.runtimes.mpi.beats import Beats
 from hogshare.runtimes.mpi.level import (
@@ -124,6 +125,7 @@ class HomesLevel(Level):
         while not are_all_last:
             decision, are_all_last = self._meet(lambda n_epochs: False, is_last=True)
         self._clear()
+        self.wait(self.beats.have_parted)
         note_end(self.session, decision)
         pool_iterates(self.session, self.pool)
         self.is_over = True
@@ -146,19 +148,20 @@ class HomesLevel(Level):
         are_all_last, n_epochs = bool(found[:, IS_LAST].all()), int(epochs.min())
         if are_all_last:
             self.homes.finish()
+        is_new = bool((epochs == n_epochs).all()) and n_epochs > self.verdict.epochs
+        w = np.zeros(session.size)
         if are_all_last or self.is_looked_at:
             self._bring()
+            w[:] = self.homes.model()[0]  # before anybody may go on, and tell of it
+        if is_new:
             self._keep_snapshot(n_epochs)
-        if tell(n_epochs):
+        if is_new and tell(n_epochs):
             stop = layout.STOPPED_BY_CALLER
         said = self.assembly.gathered(np.array([stop]))[:, 0].astype(int).tolist()
         reason = next((one for one in (*stops, *said) if one not in ORDINARY), layout.RUNNING)
-        if (epochs == n_epochs).all() and n_epochs > self.verdict.epochs:
+        if is_new:
             is_finite = bool(found[:, IS_FINITE].all())
-            sums, w = found[:, FIRST_SUM:].sum(axis=0), np.zeros(session.size)
-            if session.rule.track == tracking.CRITERION:  # else nobody looks at it
-                w[:] = self.homes.model()[0]
-            judged = self.verdict.of(n_epochs, sums, w, is_finite)
+            judged = self.verdict.of(n_epochs, found[:, FIRST_SUM:].sum(axis=0), w, is_finite)
             reason = judged if reason == layout.RUNNING else reason
         if are_all_last and reason == layout.RUNNING:
             reason = layout.STOPPED_BY_LIMIT
@@ -232,7 +235,8 @@ def _rows_of(
     assert homes.beside is not None
     workers, n_machines = np.arange(homes.n_workers), int(machine_of.max()) + 1
     owned = [(homes.beside, workers), (session.arrays[TABLE], workers)]
-    owned += [(homes.arrays[name], of) for name, of in homes.plane.owners(len(workers)).items()]
+    owners = owners_of(homes.plane, len(workers), homes.arrays)
+    owned += [(homes.arrays[name], of) for name, of in owners.items()]
     return [
         (array, [np.flatnonzero(machine_of[of] == k) for k in range(n_machines)])
         for array, of in owned

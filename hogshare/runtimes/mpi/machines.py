@@ -21,7 +21,7 @@ from hogshare.barriers import is_free
 from hogshare.engine.arrays import NOTHING, Shapes, private_memory
 from hogshare.engine.checks import AtRest
 from hogshare.engine.choices import Choices
-from hogshare.engine.rowwise import row_numbers, rows_of_home
+from hogshare.engine.rowwise import row_numbers, row_pace
 from hogshare.engine.session import Session
 from hogshare.interrupts import Holding
 from hogshare.kernels import layout
@@ -35,6 +35,7 @@ from hogshare.problems.linear.part import (
 )
 from hogshare.problems.protocol import Problem, has_rows
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
+from hogshare.runtimes.mpi import beats
 from hogshare.runtimes.mpi.homes import HomesLevel
 from hogshare.runtimes.mpi.level import Level
 from hogshare.runtimes.mpi.paces import SitePace, site_pace
@@ -102,7 +103,7 @@ class Machines(Runtime):
         rows: str = "shard",
         network: Network | None = None,
     ) -> None:
-        self.rows, self.network = rows, network or Network()
+        self.rows, self.network, self.is_linked = rows, network or Network(), network is not None
         self.pool = Pool(comm, look)
         self.me, self.n_machines = self.pool.me, self.pool.size
         self.workers_of = tuple(workers_of)
@@ -187,6 +188,7 @@ class Machines(Runtime):
         plane, stop, rule = choices.plane, choices.stop, choices.rule
         name, is_linear = type(plane).__name__, has_rows(choices.problem)
         lock_free = plane.is_lock_free or plane.is_direct
+        n = self.everywhere(choices.n_workers)
         for is_asked, what in (
             (not (is_linear or plane.has_homes), f"a problem by a gradient on {name}"),
             (plane.has_master, f"the plane {name}"),
@@ -196,11 +198,15 @@ class Machines(Runtime):
             (bool(stop.looks), "Stop(gradient=...) and Stop(gap=...)"),
             (stop.validation is not None, "Stop(validation=...)"),
             (bool(stop.confirm), "Stop(confirm=True)"),
+            (
+                self.is_linked and plane.edge_links(n) is not None,
+                "MPI(link=...) and links= of a plane",
+            ),
             (bool(rule.average) and lock_free, "an average of iterates on one vector"),
         ):
             if is_asked:
                 raise ValueError(f"{what} needs {ONE}: between machines it is not there.")
-        groups = plane.groups(self.everywhere(choices.n_workers))
+        groups = plane.groups(n)
         if not is_free(choices.barrier) and groups is None:
             raise ValueError(
                 f"barriers hold among {ONE}, and within a centre of Mirrors: between machines "
@@ -236,9 +242,9 @@ class Machines(Runtime):
                 )
         if not has_rows(choices.problem):
             return choices
-        wished = rows_of_home(choices, row_numbers(choices)) or 0
-        agreed = int(self.pool.gathered(np.array([wished]))[0, 0])  # by the first one's rows
-        return dataclasses.replace(choices, home_rows=agreed or None)
+        rows = row_pace(choices, row_numbers(choices))[0].block_rows
+        agreed = int(self.pool.gathered(np.array([rows]))[0, 0])  # by the first one's rows
+        return dataclasses.replace(choices, home_rows=agreed)
 
     def allocate(
         self,
@@ -257,6 +263,8 @@ class Machines(Runtime):
     def prepare(self, session: Session) -> None:
         """Open the edges to the others, and have workers rest after each epoch."""
         if session.homes is not None:
+            # a link may be down for as long before anybody else says so
+            session.patience_ns = round(2e9 * beats.SILENT_SECONDS)
             workers_of = self.workers_of
             self.level = HomesLevel(self.pool, session, workers_of, self.n_rows, self.network)
         else:
@@ -282,7 +290,7 @@ class Machines(Runtime):
                 if on_epoch is None:
                     return False
                 told = n_epochs
-                level.beats.rest()
+                level.beats.rest()  # unless it was the last word
                 return bool(held.outside(on_epoch, n_epochs, session.snapshot))
 
             level.deliver = held.deliver

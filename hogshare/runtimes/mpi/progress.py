@@ -27,9 +27,10 @@ from typing import Any
 import numpy as np
 
 from hogshare.engine.homes import Homes
-from hogshare.kernels import layout
+from hogshare.kernels import layout, locks
 from hogshare.kernels.mailbox import Mailbox
-from hogshare.runtimes.mpi.wire import EdgeTraffic
+from hogshare.planes.protocol import owners_of
+from hogshare.runtimes.mpi.wire import EdgeTraffic, leave_behind
 
 PACE_SECONDS = 0.01
 # the state is the last: whoever sees it sees the others
@@ -70,8 +71,7 @@ class Other:
 
     def close(self) -> None:
         """Expect nothing more."""
-        if self.going is not None:
-            self.going.Wait()
+        leave_behind(self.going)
         self.coming.Cancel()
         self.coming.Wait()
 
@@ -99,7 +99,8 @@ class Progress:
         n, plane = homes.n_workers, homes.plane
         senders, readers = np.array(plane.edges(n), np.int64).reshape(-1, 2).T
         from_, to = machine_of[senders], machine_of[readers]
-        owners = {name: machine_of[plane.owners(n)[name]] for name in plane.seen}
+        owned = owners_of(plane, n, homes.arrays)
+        owners = {name: machine_of[owned[name]] for name in plane.seen}
         machines = range(comm.Get_size())
         self._workers = [np.flatnonzero(machine_of == k) for k in machines]
         self._edges = [np.flatnonzero((from_ == k) & (to != k)) for k in machines]
@@ -142,9 +143,11 @@ class Progress:
 
     def _message(self, machine: int) -> np.ndarray:
         """What there is to say of a machine's workers."""
-        words = self.table[
-            np.ix_(self._workers[machine], np.array(WORDS))
-        ]  # first, see the file's head
+        workers = self._workers[machine]
+        # the states first: what belongs to them was written before
+        states = [locks.holder(self.table[k], layout.T_STATE) + 1 for k in workers]
+        words = self.table[np.ix_(workers, np.array(WORDS))]
+        words[:, -1] = states
         posted = self.box.counters[self._edges[machine], layout.M_POSTED]
         rows = [array[which].reshape(-1) for array, which in self._rows[machine]]
         return np.concatenate([[self.meetings], words.reshape(-1), posted, *rows]).astype(float)
@@ -169,5 +172,7 @@ class Progress:
             array[which] = message[at : at + part.size].reshape(part.shape)
             at += part.size
         words = message[1:begin].reshape(len(workers), len(WORDS))
-        for place, word in enumerate(WORDS):
+        for place, word in enumerate(WORDS[:-1]):
             self.table[workers, word] = words[:, place]
+        for worker, state in zip(workers, words[:, -1], strict=True):
+            locks.note(self.table[worker], layout.T_STATE, int(state))

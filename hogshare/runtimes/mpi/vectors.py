@@ -88,6 +88,7 @@ class VectorLevel(Level):
         """Bring the run to its end on all machines, with one model."""
         self.site.end(self.wait)
         self.wait(lambda: self.posts.is_quiet and (self.owner is None or self.owner.is_done))
+        self.wait(self.beats.have_parted)
         pool_iterates(self.session, self.pool)
         self.is_over = True
 

@@ -44,6 +44,17 @@ MAIL, TAKEN = 0, 1  # which of an edge's two tags
 CONTROL = "control"  # the kind of the messages that bring TAKEN back
 
 
+_left_behind: list[Any] = []
+
+
+def leave_behind(*requests: Any) -> None:
+    """Keep the buffers of sends that nobody may ever receive, of a run that was broken off.
+
+    MPI may still read them, and to wait for them could take for ever.
+    """
+    _left_behind.extend(one for one in requests if one is not None and not one.Test())
+
+
 class EdgeTraffic(Traffic):
     """Messages and bytes of a run so far by kind, and of each kind by edge."""
 
@@ -241,6 +252,7 @@ class Outgoing(_End):
     def close(self) -> None:
         """Expect no TAKEN any more."""
         _take_back(self.coming)
+        leave_behind(*self.requests)
 
 
 class Incoming(_End):
@@ -314,6 +326,7 @@ class Incoming(_End):
         """Expect no messages any more."""
         for request in self.requests:
             _take_back(request)
+        leave_behind(self.telling)
 
 
 def _parts(
