@@ -20,6 +20,7 @@ from hogshare import (
     stochastic_reduce,
     topology,
 )
+from hogshare.engine.arrays import windows_of_one_share
 from hogshare.planes.replicas.reduces import BYTES, MESSAGES
 from hogshare.shm.mailbox import HEADER_BYTES
 from hogshare.simulation import Churn, Constant, Link, LogNormal, Network
@@ -335,3 +336,12 @@ def test_more_workers_than_rows():
     with pytest.raises(ValueError, match="cannot share 3 rows"):
         solve(problem, plane=Replicas(), n_workers=4, runtime="threads")
     assert solve(problem, plane=Replicas(rows="claimed"), n_workers=4, runtime="threads", stop=2)
+
+
+@pytest.mark.parametrize(("n_rows", "window"), [(100, 16), (96, 16), (7, 2)])
+def test_the_only_share_of_a_machine_has_room_for_its_windows(n_rows, window):
+    """A share is shuffled in `permutation`: its rows, and after them its windows."""
+    problem = problems.linear(np.arange(2.0 * n_rows).reshape(n_rows, 2), np.arange(n_rows) % 2)
+    plan = {"shares": 1, "window": window}
+    assert windows_of_one_share(problem, plan) >= -(-n_rows // window)
+    assert windows_of_one_share(problem, plan | {"shares": 2}) == 0
