@@ -132,12 +132,7 @@ class BlockWorker(Worker):
         cut = plan.n_blocks, plan.block_rows, plan.shares
         first, end, before = span_of(ticket % plan.n_blocks, len(order), *cut)
         rows = order[first:end]
-        before += ticket // plan.n_blocks * len(order)
-        if plan.everywhere > plan.shares:  # as `hogshare.kernels.turns.rows_of`
-            n_all, per_share = round(len(order) * plan.stride), plan.n_blocks // plan.shares
-            of_all = plan.shares, plan.first, plan.everywhere
-            before = rows_before(ticket, n_all, per_share, *of_all)
-        t = self.session.rule.first_t + float(before)
+        t = self.session.rule.first_t + float(rows_before(ticket, len(order), before, plan))
         if self.advance is not None:
             self._pass(self.advance, rows, t)
         else:

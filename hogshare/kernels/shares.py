@@ -39,17 +39,21 @@ def span_of(block, n_rows, n_blocks, block_rows, shares):
 
 
 @helper
-def rows_before(ticket, n_rows, per_share, shares, first, everywhere):
-    """Rows that all machines' shares have visited before a block of this one's, in time.
+def rows_before(ticket, n_rows, before, plan):
+    """Rows that have been visited before a block, in time, on all machines.
 
     ticket : of the run, as of this machine
-    n_rows : that all machines train on
-    per_share : blocks of a share in an epoch
-    first, everywhere : as of `Plan`
+    n_rows : of an epoch, here
+    before : rows of the block's epoch that are visited here before it
+    plan : `hogshare.kernels.epochs.Plan`
     """
-    epoch, block = ticket // (shares * per_share), ticket % (shares * per_share)
-    among_all = block // shares * everywhere + first + block % shares
-    return epoch * n_rows + among_all * n_rows // (everywhere * per_share)
+    epoch, block = ticket // plan.n_blocks, ticket % plan.n_blocks
+    if plan.everywhere <= plan.shares:
+        return (float(epoch) * n_rows + before) * plan.stride
+    # shares are as long on all machines, and the rows as many as there are
+    n_all, per_share = int(n_rows * plan.stride + 0.5), plan.n_blocks // plan.shares
+    among_all = block // plan.shares * plan.everywhere + plan.first + block % plan.shares
+    return float(epoch * n_all + among_all * n_all // (plan.everywhere * per_share))
 
 
 @helper

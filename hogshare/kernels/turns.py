@@ -94,12 +94,7 @@ def rows_of(ticket, plan, orders, first_t):
     n_rows = order.shape[0]
     cut = plan.n_blocks, plan.block_rows, plan.shares
     first, end, before = span_of(ticket % plan.n_blocks, n_rows, *cut)
-    t = first_t + (np.float64(epoch) * n_rows + before) * plan.stride
-    if plan.everywhere > plan.shares:  # whose rows are as many as there are, not as a machine's are
-        n_all, per_share = np.int64(n_rows * plan.stride + 0.5), plan.n_blocks // plan.shares
-        of_all = plan.shares, plan.first, plan.everywhere
-        t = first_t + np.float64(rows_before(ticket, n_all, per_share, *of_all))
-    return order, first, end, t
+    return order, first, end, first_t + rows_before(ticket, n_rows, before, plan)
 
 
 @helper

@@ -117,11 +117,6 @@ class Work(NamedTuple):
 
 
 def work_of(problem: Problem, stop: Stop, plane: Plane, start: Model | None) -> Work:
-    """What a run has to do, on a plane."""
-    return work_on(problem, stop, plane, start)._replace(least_workers=plane.least_workers)
-
-
-def work_on(problem: Problem, stop: Stop, plane: Plane, start: Model | None) -> Work:
     """What a run on a problem has to do; a gradient of the user's is tried, and timed.
 
     Raises
@@ -129,10 +124,11 @@ def work_on(problem: Problem, stop: Stop, plane: Plane, start: Model | None) -> 
     GradientError
         If it does not work.
     """
-    epochs, interval = stop.epochs, plane.interval(problem)
+    epochs, interval, least = stop.epochs, plane.interval(problem), plane.least_workers
     if has_rows(problem):
         shared = "the rows are shared already" if _are_shared(problem) else ""
-        return Work(computing_ns(problem, epochs), interval, problem.n_rows, shared)
+        nanoseconds = computing_ns(problem, epochs)
+        return Work(nanoseconds, interval, problem.n_rows, shared, least_workers=least)
     assert by_gradient(problem) and start is not None
     first = start.coef[0]
     of_epoch = 1e9 * problem.seconds_of_a_row(first) * problem.n_rows
@@ -140,7 +136,7 @@ def work_on(problem: Problem, stop: Stop, plane: Plane, start: Model | None) -> 
     if problem.releases_interpreter:
         by_processes, by_threads = "", "the gradient releases the interpreter"
     nanoseconds = of_epoch * min(epochs, EXPECTED_EPOCHS)
-    return Work(nanoseconds, 0, problem.n_rows, by_processes, by_threads)
+    return Work(nanoseconds, 0, problem.n_rows, by_processes, by_threads, least)
 
 
 def choose(

@@ -44,6 +44,11 @@ def add_trial_options(parser: Any, epochs: int, points: int, step: str = STEP) -
         help="objective to come down to, penalty included (default: where the worst run has made "
         "99%% of its gain)",
     )
+    add_round_options(parser, points)
+
+
+def add_round_options(parser: Any, points: int) -> None:
+    """Add what benches of contestants in turn have in common: rounds, points, seed, files."""
     parser.add_argument(
         "--rounds", type=options.positive_int, default=3, help="(default: %(default)s)"
     )
@@ -54,10 +59,7 @@ def add_trial_options(parser: Any, epochs: int, points: int, step: str = STEP) -
         help="points of the trace in an epoch (default: %(default)s)",
     )
     parser.add_argument(
-        "--seed",
-        type=options.seed,
-        default=0,
-        help="of law and first round (default: 0)",
+        "--seed", type=options.seed, default=0, help="of law and first round (default: 0)"
     )
     outputs.add_options(parser)
 

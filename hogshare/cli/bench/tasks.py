@@ -84,19 +84,7 @@ def add_options(parser: Any) -> None:
         help="objective to come down to, penalty included (default: for sgd and asgd, and for saga "
         "and asaga, where the worst run has made 99%% of its gain)",
     )
-    parser.add_argument(
-        "--rounds", type=options.positive_int, default=3, help="(default: %(default)s)"
-    )
-    parser.add_argument(
-        "--points",
-        type=options.positive_int,
-        default=8,
-        help="points of the trace in an epoch (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--seed", type=options.seed, default=0, help="of law and first round (default: 0)"
-    )
-    outputs.add_options(parser)
+    shared.add_round_options(parser, points=8)
 
 
 def run(args: Any) -> int:

@@ -128,14 +128,19 @@ def part_of(problem: LinearProblem, whole: Sizes, add: Callable[[float], float])
     return PartOfRows(**{name: getattr(problem, name) for name in names}, whole=whole, add=add)
 
 
-def dealt(rows: Rows, hands: range, of: int) -> Rows:
-    """Rows that some hands get when all are dealt to so many, by turns: a copy.
+def is_dealt(n_rows: int, hands: range, of: int) -> np.ndarray:
+    """Which rows some hands get when all are dealt to so many, by turns: bools of (n_rows,).
 
     hands : numbers of the hands, from 0
     """
+    turns = np.arange(n_rows) % of
+    return (turns >= hands.start) & (turns < hands.stop)
+
+
+def dealt(rows: Rows, hands: range, of: int) -> Rows:
+    """The rows that `is_dealt` says: a copy."""
     n, width = len(rows.y), rows.width
-    turns = np.arange(n) % of
-    mine = np.flatnonzero((turns >= hands.start) & (turns < hands.stop))
+    mine = np.flatnonzero(is_dealt(n, hands, of))
     y, weight = frozen(rows.y[mine]), rows.weight
     weight = frozen(weight[mine]) if weight.size else weight
     if width:

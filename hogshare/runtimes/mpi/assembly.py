@@ -1,7 +1,7 @@
 """What all machines tell each other when they meet: each its part to every other.
 
 Point to point, and not by MPI's collective calls: one that a broken-off run leaves behind cannot
-be taken back, and would be taken for part of the next call's. Nobody is more than a step ahead, and
+be taken back, and MPI would go on writing to its buffer. Nobody is more than a step ahead, and
 MPI keeps the order of messages between two ranks, so that they need no numbers.
 
 Who writes and reads: the thread of a rank that talks to the others. Who frees: `close`, which takes

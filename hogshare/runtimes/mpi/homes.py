@@ -38,7 +38,7 @@ from hogshare.runtimes.mpi.level import (
     pool_iterates,
 )
 from hogshare.runtimes.mpi.pooling import Pool
-from hogshare.runtimes.mpi.progress import Progress
+from hogshare.runtimes.mpi.progress import Owned, Progress
 from hogshare.runtimes.mpi.verdict import Verdict
 from hogshare.runtimes.mpi.wire import EdgeTraffic, Wire
 from hogshare.runtimes.mpi.words import Decision
@@ -46,7 +46,7 @@ from hogshare.simulation.network import Network
 
 EPOCHS, IS_LAST, STOP, IS_FINITE, FIRST_SUM = range(5)  # of a machine's words in a meeting
 ORDINARY = (layout.RUNNING, layout.STOPPED_BY_LIMIT)
-TABLE = "all_tables"
+HOMES, TABLE = " homes", " table"  # names that no array of a plane has
 
 
 class HomesLevel(Level):
@@ -86,18 +86,18 @@ class HomesLevel(Level):
         self.machine_of = np.repeat(np.arange(pool.size), workers_of)
         self.traffic = EdgeTraffic()
         self._comms = [pool.copy_of_comm() for _ in range(4)]
-        box, plane = session.mail.box, self.homes.plane
-        ends = plane.edges(self.homes.n_workers)
+        self._owned = _owned(self.homes, self.machine_of)
+        ends = self.homes.edges
         where = [(int(self.machine_of[a]), int(self.machine_of[b])) for a, b in ends]
-        self.wire = Wire(
-            self._comms[0], box, where, "mail", self.traffic, "float64", network, self.homes.links
-        )
+        of_wire = self.traffic, "float64", network, self.homes.links
+        self.wire = Wire(self._comms[0], session.mail.box, where, "mail", *of_wire)
         self.homes.carry_by(self.wire, [k for k, (a, b) in enumerate(where) if a != b])
-        self.progress = Progress(self._comms[1], self.homes, box, self.machine_of, self.traffic)
+        seen = [self._owned[name] for name in self.homes.plane.seen]
+        self.progress = Progress(self._comms[1], self.homes, self.machine_of, seen, self.traffic)
         self.beats = Beats(self._comms[2], [k for k in range(pool.size) if k != pool.me])
         self.assembly = Assembly(self._comms[3], self.wait, self.traffic)
+        self._from_here = [k for k, (a, _) in enumerate(where) if a == pool.me]
         self._from_elsewhere = [k for k, (a, b) in enumerate(where) if a != b == pool.me]
-        self._rows = _rows_of(self.homes, session, self.machine_of)
 
     def poll(self) -> bool:
         """Do whatever there is to do; whether anything was."""
@@ -152,9 +152,10 @@ class HomesLevel(Level):
         w = np.zeros(session.size)
         if are_all_last or self.is_looked_at:
             self._bring()
-            w[:] = self.homes.model()[0]  # before anybody may go on, and tell of it
-        if is_new:
-            self._keep_snapshot(n_epochs)
+            model = self.homes.model()  # before anybody may go on, and tell of it
+            w[:] = model[0]
+            if is_new:
+                self._keep_snapshot(n_epochs, *model)
         if is_new and tell(n_epochs):
             stop = layout.STOPPED_BY_CALLER
         said = self.assembly.gathered(np.array([stop]))[:, 0].astype(int).tolist()
@@ -182,9 +183,10 @@ class HomesLevel(Level):
         homes, me = self.homes, self.pool.me
         assert homes.beside is not None
         homes.beside[list(homes.here)] = [homes.vector_of(k) for k in homes.here]
-        own = b"".join(array[rows[me]].tobytes() for array, rows in self._rows)
+        brought = self._owned.values()
+        own = b"".join(array[rows[me]].tobytes() for array, rows in brought)
         counts = [
-            sum(array[:1].nbytes * len(rows[k]) for array, rows in self._rows)
+            sum(array[:1].nbytes * len(rows[k]) for array, rows in brought)
             for k in range(self.pool.size)
         ]
         parts = self.assembly.gathered_bytes(np.frombuffer(own, np.uint8), counts)
@@ -192,16 +194,15 @@ class HomesLevel(Level):
             if k == me:
                 continue
             at = 0
-            for array, rows in self._rows:
+            for array, rows in brought:
                 shape = (len(rows[k]), *array.shape[1:])
                 size = array[:1].nbytes * len(rows[k])
                 array[rows[k]] = part[at : at + size].view(array.dtype).reshape(shape)
                 at += size
 
-    def _keep_snapshot(self, n_epochs: int) -> None:
-        session = self.session
-        keep_snapshot(session, n_epochs, *self.homes.model())
-        spreads = session.arrays["snapshot_spreads"]
+    def _keep_snapshot(self, n_epochs: int, w: np.ndarray, intercept: np.ndarray) -> None:
+        keep_snapshot(self.session, n_epochs, w, intercept)
+        spreads = self.session.arrays["snapshot_spreads"]
         if 0 < n_epochs <= len(spreads):
             spreads[n_epochs - 1] = self.homes.disagreement()
 
@@ -211,9 +212,8 @@ class HomesLevel(Level):
         """Take all mail that nobody has read, and wait until nothing is under way anywhere."""
         box = self.session.mail.box
         own = np.zeros(len(self.homes.boxes))
-        for k, (sender, _) in enumerate(self.homes.plane.edges(self.homes.n_workers)):
-            if self.machine_of[sender] == self.pool.me:
-                own[k] = mailbox.counter_of(box, k, layout.M_POSTED)
+        for k in self._from_here:
+            own[k] = mailbox.counter_of(box, k, layout.M_POSTED)
         posted = self.assembly.gathered(own).sum(axis=0)
 
         def is_taken() -> bool:
@@ -228,16 +228,15 @@ class HomesLevel(Level):
         self.assembly.gathered(np.zeros(1))  # so it is everywhere
 
 
-def _rows_of(
-    homes: Homes, session: Session, machine_of: np.ndarray
-) -> list[tuple[np.ndarray, list[np.ndarray]]]:
-    """Arrays that are brought to all, and which of their rows are written by each machine."""
+def _owned(homes: Homes, machine_of: np.ndarray) -> dict[str, Owned]:
+    """By name the arrays that are brought to all, with the rows that each machine writes."""
     assert homes.beside is not None
-    workers, n_machines = np.arange(homes.n_workers), int(machine_of.max()) + 1
-    owned = [(homes.beside, workers), (session.arrays[TABLE], workers)]
-    owners = owners_of(homes.plane, len(workers), homes.arrays)
-    owned += [(homes.arrays[name], of) for name, of in owners.items()]
-    return [
-        (array, [np.flatnonzero(machine_of[of] == k) for k in range(n_machines)])
-        for array, of in owned
-    ]
+    of_workers = {HOMES: homes.beside, TABLE: homes.table}
+    arrays = {**homes.arrays, **of_workers}
+    owners = owners_of(homes.plane, homes.n_workers, homes.arrays)
+    owners |= dict.fromkeys(of_workers, np.arange(homes.n_workers))
+    machines = range(int(machine_of.max()) + 1)
+    return {
+        name: (arrays[name], [np.flatnonzero(machine_of[of] == k) for k in machines])
+        for name, of in owners.items()
+    }

@@ -29,6 +29,7 @@ from hogshare.kernels.parts import Each
 from hogshare.problems.linear.part import (
     Sizes,
     dealt,
+    is_dealt,
     part_of,
     sizes_of,
     together,
@@ -161,8 +162,7 @@ class Machines(Runtime):
         if has_rows(problem):
             beside = problem.n_all - problem.n_rows
         else:
-            turns = np.arange(problem.n_rows) % sum(self.workers_of)
-            elsewhere = (turns < self.mine.start) | (turns >= self.mine.stop)
+            elsewhere = ~is_dealt(problem.n_rows, self.mine, sum(self.workers_of))
             beside = int(np.count_nonzero(elsewhere))
         choices = dataclasses.replace(
             choices,
@@ -222,15 +222,14 @@ class Machines(Runtime):
         ValueError
             If a group of workers is on several machines.
         """
-        mine = np.array([choices.n_workers, choices.n_training // choices.n_workers])
-        workers_of, least = self.pool.gathered(mine).astype(int).T
+        share = np.array([choices.n_training // choices.n_workers])
         choices = dataclasses.replace(
             choices,
-            workers_of=tuple(workers_of.tolist()),
+            workers_of=self.workers_of,
             machine=self.me,
-            least_share=int(least.min()),
+            least_share=int(self.pool.gathered(share).min()),
         )
-        machine_of = np.repeat(np.arange(self.n_machines), workers_of)
+        machine_of = np.repeat(np.arange(self.n_machines), self.workers_of)
         groups = choices.plane.groups(choices.n_everywhere)
         for group in range(0 if groups is None else groups.max() + 1):
             there = machine_of[groups == group]

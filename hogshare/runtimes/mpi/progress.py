@@ -22,14 +22,13 @@ to those workers. Who reads: the workers here. Who frees: `close`, which takes b
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from hogshare.engine.homes import Homes
 from hogshare.kernels import layout, locks
-from hogshare.kernels.mailbox import Mailbox
-from hogshare.planes.protocol import owners_of
 from hogshare.runtimes.mpi.wire import EdgeTraffic, leave_behind
 
 PACE_SECONDS = 0.01
@@ -38,6 +37,10 @@ WORDS = (
     *(layout.T_BLOCKS, layout.T_CLOCK, layout.T_ROWS, layout.T_HELD, layout.T_HOLDS),
     layout.T_STATE,
 )
+
+
+# an array of a plane, and the rows of it that each machine's workers write
+Owned = tuple[np.ndarray, list[np.ndarray]]
 
 
 class Other:
@@ -84,30 +87,29 @@ class Progress:
     comm : mpi4py.MPI.Comm
         For nothing else.
     homes : Homes
-    box : Mailbox
-        Of the homes' mail.
     machine_of : int64 array of shape (n_workers,)
         Where each worker is.
+    seen : sequence of Owned
+        The plane's arrays that others read at any moment.
     traffic : EdgeTraffic
     """
 
     def __init__(
-        self, comm: Any, homes: Homes, box: Mailbox, machine_of: np.ndarray, traffic: EdgeTraffic
+        self,
+        comm: Any,
+        homes: Homes,
+        machine_of: np.ndarray,
+        seen: Sequence[Owned],
+        traffic: EdgeTraffic,
     ) -> None:
-        self.me, self.box, self.table, self.traffic = comm.Get_rank(), box, homes.table, traffic
+        self.me, self.table, self.traffic = comm.Get_rank(), homes.table, traffic
+        self.box, self._seen = homes.session.mail.box, seen
         self.meetings = 0
-        n, plane = homes.n_workers, homes.plane
-        senders, readers = np.array(plane.edges(n), np.int64).reshape(-1, 2).T
+        senders, readers = np.array(list(homes.edges), np.int64).reshape(-1, 2).T
         from_, to = machine_of[senders], machine_of[readers]
-        owned = owners_of(plane, n, homes.arrays)
-        owners = {name: machine_of[owned[name]] for name in plane.seen}
         machines = range(comm.Get_size())
         self._workers = [np.flatnonzero(machine_of == k) for k in machines]
         self._edges = [np.flatnonzero((from_ == k) & (to != k)) for k in machines]
-        self._rows = [
-            [(homes.arrays[name], np.flatnonzero(of == k)) for name, of in owners.items()]
-            for k in machines
-        ]
         sizes = [len(self._message(k)) for k in machines]
         self.others = [Other(comm, k, sizes[k], sizes[self.me]) for k in machines if k != self.me]
 
@@ -149,7 +151,7 @@ class Progress:
         words = self.table[np.ix_(workers, np.array(WORDS))]
         words[:, -1] = states
         posted = self.box.counters[self._edges[machine], layout.M_POSTED]
-        rows = [array[which].reshape(-1) for array, which in self._rows[machine]]
+        rows = [array[rows[machine]].reshape(-1) for array, rows in self._seen]
         return np.concatenate([[self.meetings], words.reshape(-1), posted, *rows]).astype(float)
 
     def _is_urgent(self, message: np.ndarray, before: np.ndarray) -> bool:
@@ -167,9 +169,9 @@ class Progress:
         begin = 1 + len(workers) * len(WORDS)
         self.box.counters[edges, layout.M_POSTED] = message[begin : begin + len(edges)]
         at = begin + len(edges)
-        for array, which in self._rows[machine]:
-            part = array[which]
-            array[which] = message[at : at + part.size].reshape(part.shape)
+        for array, rows in self._seen:
+            part = array[rows[machine]]
+            array[rows[machine]] = message[at : at + part.size].reshape(part.shape)
             at += part.size
         words = message[1:begin].reshape(len(workers), len(WORDS))
         for place, word in enumerate(WORDS[:-1]):
