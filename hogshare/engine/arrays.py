@@ -77,7 +77,9 @@ def shapes(
     n_params = m + columns * settings.rule["fit_intercept"]
     own = {f"{PREFIX}{name}": one for name, one in plane.arrays(n_params, everywhere).items()}
     if by_gradient(problem):
-        own |= state_shapes(rule, problem.n_params, workers, kind)
+        split = plan["split"]  # then the run has one state, and a gradient for each worker's part
+        own |= state_shapes(rule, problem.n_params, 1 if split else workers, kind)
+        own["parts"] = ((split, padded if split else 0), kind)
     in_place = mode in (epochs.LOCK_FREE, epochs.MASTER)
     is_mailed = mode == epochs.MASTER
     n_edges = len(edges_of(plane, everywhere))

@@ -7,6 +7,7 @@ block as many as are worth a worker's while; here a block is a step, or a few.
 from __future__ import annotations
 
 from hogshare.engine.choices import Choices
+from hogshare.engine.minibatches import rows_of_step
 from hogshare.engine.outside import takes_passes
 from hogshare.engine.rowwise import Pace
 from hogshare.kernels import coordinate, epochs, losses, penalties, schedules, sgd, tracking
@@ -16,7 +17,6 @@ PASS_ROWS = 1 << 14, 1 << 16  # of a block of a pass: fewest and most
 PASS_BLOCKS = 8  # per worker and epoch, in between
 MESSAGE_ROWS = 1 << 12  # of a pass whose change is a message, at most: it is added as it comes
 NO_LOSS = "squared_error"  # which no kernel evaluates: the gradient tells of its own
-BLOCK_ROWS = 64  # whose gradients are one step, where nobody says how many are
 
 
 def block_numbers(c: Choices) -> sgd.Rule:
@@ -61,7 +61,9 @@ def block_pace(c: Choices) -> Pace:
         rows = max(fewest, min(most, share))
         rows = c.block or (min(MESSAGE_ROWS, rows) if c.mode == epochs.MASTER else rows)
         return _in_windows(c, min(c.n_all, rows), interval)
-    rows = c.block or (c.batch if c.batch > 1 else BLOCK_ROWS)
+    if c.split:
+        return _in_windows(c, min(c.n_all, rows_of_step(c.rule, c.block)), interval)
+    rows = c.block or rows_of_step(c.rule, None)
     if c.exchanges_at_ends and c.block is None and c.batch > 1:
         rows = max(rows, interval)
     rows = min(c.n_all, -(-min(rows, c.n_all) // c.batch) * c.batch)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from hogshare.barriers import Barrier, is_bsp
+from hogshare.engine.minibatches import may_split
 from hogshare.engine.stops import Stop
 from hogshare.kernels import epochs, tracking
 from hogshare.once import once
@@ -126,12 +127,18 @@ class Choices:
         """Whether workers fold, or call their plane, and claim in their order."""
         has_order = self.mode in (epochs.EXCHANGE, epochs.MASTER) or self.plane.has_homes
         has_order = has_order and self.plane.groups(self.n_everywhere) is None
-        return (
-            self.orderly
-            and self.n_workers > 1
-            and has_order
-            and is_bsp(self.barrier, self.n_workers)
-        )
+        return self._is_in_step and (has_order or self.split > 0)
+
+    @property
+    def _is_in_step(self) -> bool:
+        return self.orderly and self.n_workers > 1 and is_bsp(self.barrier, self.n_workers)
+
+    @once
+    def split(self) -> int:
+        """Workers that compute a part each of one mini-batch; 0: each has one of its own."""
+        is_here = self._is_in_step and self.n_machines == 1
+        is_split = is_here and may_split(self.problem, self.rule, self.plane, self.block)
+        return self.n_workers if is_split else 0
 
     @property
     def is_simulated(self) -> bool:

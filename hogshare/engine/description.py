@@ -36,7 +36,7 @@ def describe(c: Choices) -> tuple[Settings, Shapes]:
     else:
         pace, numbers = block_pace(c), block_numbers(c)
     shares = c.n_workers if c.plane.shares_rows and c.n_everywhere > 1 else 0
-    n_blocks = -(-c.n_training // pace.block_rows)
+    n_blocks = -(-c.n_training // pace.block_rows) * max(1, c.split)
     if shares:
         least = c.n_training // shares if c.least_share is None else c.least_share
         if least < 1:
@@ -72,11 +72,12 @@ def describe(c: Choices) -> tuple[Settings, Shapes]:
         **numbers_of(c.barrier, c.n_workers),
         **plane_numbers,
         sleeps=c.sleeps,
-        parts=c.parts,
+        parts=0 if c.split else c.parts,  # then nobody reads the vector while another writes
         shares=shares,
         stride=c.n_all / max(1, c.n_training),
         first=c.first,
         everywhere=c.n_everywhere if shares else 0,
+        split=c.split,
     )
     settings = Settings(
         declared(numbers),

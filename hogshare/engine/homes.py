@@ -295,7 +295,7 @@ class Home:
             return None
         block = place * plan.shares + self._here
         order = session.schedule.order[epoch % 2]
-        first, end, _ = span_of(block, len(order), plan.n_blocks, plan.block_rows, plan.shares)
+        first, end, _ = span_of(block, len(order), plan.n_blocks, plan.block_rows, plan.shares, 0)
         rows, n_columns = session.rows, session.settings.n_columns
         spans = [rows.indices[rows.indptr[row] : rows.indptr[row + 1]] for row in order[first:end]]
         features = np.unique(np.concatenate(spans)).astype(np.int64)

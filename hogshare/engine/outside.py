@@ -10,8 +10,13 @@ Or the problem takes a step for each row of the block by itself (`GradientProble
 copy or in the one vector; a master's message is then what has changed in the worker's copy of the
 snapshot, as it is where a block is several mini-batches.
 
-Who writes: worker `me` its own copy and its own slots, the one vector whoever steps. Who reads:
-as `hogshare.kernels.epochs`. Who frees: the session's owner; `out` belongs to the worker.
+Where a mini-batch is split, a block is a part of one, whose gradient goes into the worker's row of
+`parts`; the worker with the round's first section takes one step by their sum.
+
+Who writes: worker `me` its own copy, its own slots and its own row of `parts`, the one vector
+whoever steps, T_PART as `hogshare.kernels.rounds`. Who reads: as `hogshare.kernels.epochs`; all rows
+of `parts` whoever takes the round's step, after each worker's releasing store of T_READY. Who frees:
+the session's owner; `out` belongs to the worker.
 """
 
 from __future__ import annotations
@@ -25,12 +30,16 @@ import numpy as np
 from hogshare.engine.sides import Worker
 from hogshare.engine.view import SessionView
 from hogshare.engine.workerstates import State
-from hogshare.kernels import blocks, descents, epochs, layout, schedules
+from hogshare.kernels import blocks, descents, epochs, layout, rounds, schedules
 from hogshare.kernels.mailbox import next_slot
 from hogshare.kernels.shares import rows_before, span_of
 from hogshare.problems.gradient import Caller, GradientProblem, NotFinite, Stepper
 from hogshare.rules.protocol import Rule
 from hogshare.shm.mailbox import NO_PLACES
+
+
+OF_A_GRADIENT = ("descend", "part")  # what a compiled gradient has besides its call
+SMOOTHING = 0.25  # of how often a worker takes a step, per step
 
 
 def takes_passes(problem: GradientProblem, rule: Rule) -> bool:
@@ -66,8 +75,13 @@ class Outside:
         return self._within(self.problem.advance_for_worker(me))
 
     def _within(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        of_call = {name: getattr(call, name) for name in OF_A_GRADIENT if hasattr(call, name)}
         for by in self.around:
             call = by(call)
+            of_call = {name: by(method) for name, method in of_call.items()}
+        if self.around:  # a function of our own, of which the gradient's methods are asked, too
+            for name, method in of_call.items():
+                setattr(call, name, method)
         return call
 
     @property
@@ -88,8 +102,10 @@ class BlockWorker(Worker):
         super().__init__(session, me)
         outside = session.outside
         assert outside is not None
-        self.rule = outside.rule.among(session.settings.n_everywhere)
-        self.state = State(session.arrays, me)
+        self.rule = self.rule_alone = outside.rule
+        self.ticket, self.period = -1, 0.0  # of the last step; of the run's for one of this worker
+        self.is_split = session.plan.split > 0
+        self.state = State(session.arrays, 0 if self.is_split else me)
         self.kept = (self.state,) if self.state else ()
         self.call: Caller | None = None
         self.advance: Stepper | None = None
@@ -119,25 +135,99 @@ class BlockWorker(Worker):
 
     def turn(self, n_blocks: int) -> int:
         """Claim blocks and take their steps, up to `n_blocks`; one of the ``TURN_`` answers."""
-        while (answer := super().turn(n_blocks)) == layout.TURN_STEP:
-            self.step()
-            n_blocks -= 1
-        return answer
+        while True:
+            answer = super().turn(n_blocks)
+            if answer == layout.TURN_STEP:
+                self.step()
+                n_blocks -= 1
+            elif answer == layout.TURN_GATHER:
+                self.gather()
+            else:
+                return answer
 
     def step(self) -> None:
         """Take the steps of the block in hand."""
         plan = self.session.plan
-        ticket = int(self.table[layout.T_BLOCK])
-        order = self.order[ticket // plan.n_blocks % 2]
-        cut = plan.n_blocks, plan.block_rows, plan.shares
-        first, end, before = span_of(ticket % plan.n_blocks, len(order), *cut)
+        ticket, order, first, end, t = self._block()
         rows = order[first:end]
-        t = self.session.rule.first_t + float(rows_before(ticket, len(order), before, plan))
         if self.advance is not None:
             self._pass(self.advance, rows, t)
+            return
+        assert self.call is not None
+        if self.is_split:
+            begin = ticket % plan.n_blocks // plan.split * plan.block_rows
+            self._part(self.call, rows, order[begin : begin + plan.block_rows])
         else:
-            assert self.call is not None
+            self._pace(ticket)
             self._by_batches(self.call, rows, t)
+
+    def _block(self) -> tuple[int, np.ndarray, int, int, float]:
+        """The block in hand: its ticket, its epoch's order, its ends there, its first row's time."""
+        plan, ticket = self.session.plan, int(self.table[layout.T_BLOCK])
+        order = self.order[ticket // plan.n_blocks % 2]
+        cut = plan.n_blocks, plan.block_rows, plan.shares, plan.split
+        first, end, before = span_of(ticket % plan.n_blocks, len(order), *cut)
+        t = self.session.rule.first_t + float(rows_before(ticket, len(order), before, plan))
+        return ticket, order, first, end, t
+
+    def _pace(self, ticket: int) -> None:
+        """Take the rule as it is for who takes one in so many of the run's steps.
+
+        Measured, by the tickets between two of its own, and smoothed: where others do nothing the
+        rule stays as it is. A home's steps are its own vector's only steps.
+        """
+        passed, self.ticket = ticket - self.ticket, ticket
+        if self.home is not None or ticket == passed - 1 or passed < 1:
+            return  # its first block, or one that another has left behind
+        settings = self.session.settings
+        period = passed * settings.n_everywhere / settings.n_workers
+        self.period += (period - self.period) * (SMOOTHING if self.period else 1.0)
+        self.rule = self.rule_alone.among(self.period)
+
+    def _part(self, call: Caller, rows: np.ndarray, batch: np.ndarray) -> None:
+        """Compute the part that these rows have in the gradient of a mini-batch."""
+        if not len(rows):
+            return
+        share = call.problem.share_of(rows, batch)
+        try:
+            loss, places = call.part(self.seen, rows, share)
+        except NotFinite:
+            if not self._is_divergence(call.problem.overwrites):
+                raise
+            return
+        part = self.session.arrays["parts"][self.me][: len(self.w)]
+        scale = part.dtype.type(share if call.problem.by_mean else 1.0)
+        if places is None:
+            np.multiply(call.out, scale, out=part)
+        else:
+            part[:] = 0.0
+            part[places] = scale * call.out[places]
+        loss *= share * len(batch) / len(rows) if call.problem.by_mean else 1.0
+        self.local[layout.L_LOSS] += loss
+        self.local[layout.L_CRITERION] += loss
+        self.table[layout.T_PART] = len(rows)
+
+    def gather(self) -> None:
+        """Take the step of the round's mini-batch: nobody computes, and it is this one's section."""
+        table, call = self.session.schedule.table, self.call
+        assert call is not None
+        parts = np.flatnonzero(table[:, layout.T_PART] > 0)
+        rows = self.session.arrays["parts"][:, : len(self.w)]
+        np.copyto(call.out, rows[parts[0]])
+        for k in parts[1:]:  # in the workers' order, so that a sum has the same bits each time
+            call.out += rows[k]
+        n_rows = int(table[parts, layout.T_PART].sum())
+        table[parts, layout.T_PART] = 0
+        plan = self.session.plan
+        ticket, order, _, _, t = self._block()
+        begin = ticket % plan.n_blocks // plan.split * plan.block_rows
+        size = min(plan.block_rows, len(order) - begin)
+        # after a death a round may lack a part: its step is of so much less
+        self.rule = self.rule_alone.among(n_rows / size)
+        self.posts = self.is_mailed
+        self._move(call.out, None, self._step_size(t), n_rows, t)
+        call.forget()
+        self.table[layout.T_PART] = rounds.STEPPED
 
     def _pass(self, advance: Stepper, rows: np.ndarray, t: float) -> None:
         """Let the problem take a step for each row, where the plane has the vector."""

@@ -291,6 +291,7 @@ BLOCK_TURNS = {
     (EXCHANGE, 1): _round,
     (ALONE, 1): _round,
     (LOCK_FREE, 0): block_turn_of("block_lock_free_turn", True),
+    (LOCK_FREE, 1): block_turn_of("block_lock_free_round", True, ordered=True),
     (MASTER, 0): master_block_turn_of("block_master_turn", False),
     (MASTER, 1): master_block_turn_of("block_master_round", True),
 }

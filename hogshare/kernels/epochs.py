@@ -80,6 +80,7 @@ class Plan(NamedTuple):
     stride: float = 1.0  # rows that are visited in all for a row here: other machines have others
     first: int = 0  # of all machines' shares, the one that this machine's begin with
     everywhere: int = 0  # how many shares all machines have
+    split: int = 0  # workers that compute a part each of one mini-batch, see `rounds`; 0: none do
 
 
 @helper

@@ -92,6 +92,7 @@ T_PENDING = 38  # 1 + the round after whose sections the worker's plane goes on,
 T_SHARE = 39  # blocks of the worker's share of the rows that have been claimed, see `shares`
 T_GROUP = 40  # workers whose barriers see each other have one number
 T_EXPECTED = 41  # epochs up to which who rested is expected again, see `Session.raise_limit`
+T_PART = 42  # rows of the mini-batch's part that waits for its step; STEPPED; or 0, see `rounds`
 N_TABLE = 3 * WORD
 
 # values of T_STATE
@@ -187,3 +188,4 @@ TURN_SLEEP = 6  # a block is claimed, and this worker is to sleep before it comp
 TURN_CLOSED = 7  # the run was closed, or is over, before this worker entered it
 TURN_STEP = 8  # a block is claimed and pulled: its step is to be taken outside
 TURN_HOME = 9  # all sections of a round are over: the worker's plane goes on
+TURN_GATHER = 10  # all parts of a mini-batch are computed: its step is to be taken outside

@@ -15,6 +15,12 @@ wish comes when all sections of the round are over, of all workers at the same t
 next block. So it may wait for what others have written in their sections or write after them, and a
 run depends on the seed and the number of workers if the plane does.
 
+Where a mini-batch is split (`Plan.split`), the blocks of a round are its parts: each worker computes
+the gradient of its part at the same vector, and the first section of the round takes one step by
+their sum, outside of kernels. So a run takes the steps of one worker, however many there are. T_PART
+is the worker's own until its section begins, when nobody computes; whoever takes the step then
+clears it for all, and sets its own to STEPPED until its block is folded.
+
 Who writes: SECTION, the number of the next section, the worker whose section it is, at its end
 (releasing); anybody moves it past a worker that is gone, by a compare-exchange. Who reads: all,
 acquiring, so that a section sees all before it. A worker that starts is waited for; one that is
@@ -29,6 +35,7 @@ from hogshare.kernels.endings import end_epochs, epoch_is_over
 from hogshare.kernels.epochs import (
     ALONE,
     EXCHANGE,
+    LOCK_FREE,
     MASTER,
     claim,
     complete,
@@ -36,7 +43,7 @@ from hogshare.kernels.epochs import (
     stop_now,
     tick,
 )
-from hogshare.kernels.exchange import ALL, WAIT, pull, push_in_order
+from hogshare.kernels.exchange import ALL, WAIT, pull, push_in_order, record_push
 from hogshare.kernels.jit import helper
 from hogshare.kernels.mailbox import all_taken, post
 from hogshare.kernels.sgd import GRADIENT
@@ -45,6 +52,7 @@ COMPUTE = -1  # answers of `next_step`, besides those of a turn
 AGAIN = -2
 COMPUTED = 1  # T_COMPUTED
 POSTED = 2
+STEPPED = -1  # T_PART: this worker has taken the mini-batch's step, and folds it
 GO_ON = 0  # T_WISH
 REST = 1
 LEAVE = 2
@@ -58,6 +66,7 @@ def take_place(schedule, me):
     section = load(schedule.control, layout.SECTION)
     state[layout.T_ROUND] = (section - me + n - 1) // n
     state[layout.T_COMPUTED] = 0
+    state[layout.T_PART] = 0
     state[layout.T_WISH] = GO_ON
     state[layout.T_BLOCK] = layout.NO_BLOCK
     store(state, layout.T_READY, state[layout.T_ROUND])
@@ -121,25 +130,34 @@ def end_section(schedule, me):
 def fold_block(rows, rule, plan, schedule, vector, memory, mail, private, me):
     """Fold and count the block in hand: into the shared vector, or by the master.
 
-    Returns TURN_OVER, or what has to come first: TURN_WAIT for the master, TURN_RECORD or
-    TURN_EPOCH. The section goes on at the next call.
+    Returns TURN_OVER, or what has to come first: TURN_GATHER for the step of a mini-batch that is
+    split, TURN_WAIT for the master, TURN_RECORD or TURN_EPOCH. The section goes on at the next call.
     """
     state = schedule.table[me]
+    if state[layout.T_PART] > 0:
+        return layout.TURN_GATHER
+    has_step = plan.split == 0 or state[layout.T_PART] == STEPPED
     if plan.private == MASTER:
         if state[layout.T_COMPUTED] == COMPUTED:
             # first counted, as without rounds
             _, completed = complete(schedule, plan, state[layout.T_BLOCK], private.local)
             state[layout.T_COUNTED] = completed
-            post(mail.box, me)
+            if has_step:
+                post(mail.box, me)
             state[layout.T_COMPUTED] = POSTED
         if not all_taken(mail.box, me):
             return layout.TURN_WAIT
         last, completed = epoch_is_over(schedule, plan), state[layout.T_COUNTED]
     else:
-        if plan.private == EXCHANGE:
-            push_in_order(rule, schedule, vector, memory, private, me, WAIT, workers_left(schedule))
+        if plan.private == EXCHANGE and has_step:
+            # of a mini-batch that is split there is one change, whole whatever weighs several
+            n_changes = workers_left(schedule) if plan.split == 0 else 1
+            push_in_order(rule, schedule, vector, memory, private, me, WAIT, n_changes)
+        elif plan.private == LOCK_FREE and has_step:
+            record_push(schedule, me)
         last, completed = complete(schedule, plan, state[layout.T_BLOCK], private.local)
     state[layout.T_COMPUTED] = 0
+    state[layout.T_PART] = 0
     tick(plan, state, me)
     if last:
         end_epochs(rows, rule, plan, schedule, vector, memory, private, me)

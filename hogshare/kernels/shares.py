@@ -22,12 +22,17 @@ def begin_of(share, n_rows, shares):
 
 
 @helper
-def span_of(block, n_rows, n_blocks, block_rows, shares):
+def span_of(block, n_rows, n_blocks, block_rows, shares, split):
     """Where a block begins and ends in its epoch's order, and rows that come before it in time.
 
     block : of the epoch, from 0
     shares : 0 where blocks are anybody's
+    split : parts that `block_rows` are cut into, each a block of one time; 0: a block is all of them
     """
+    if split > 0:
+        begin, part = block // split * block_rows, block % split
+        size = min(n_rows, begin + block_rows) - begin
+        return begin + part * size // split, begin + (part + 1) * size // split, begin
     if shares == 0:
         first = block * block_rows
         return first, min(n_rows, first + block_rows), first

@@ -92,7 +92,7 @@ def rows_of(ticket, plan, orders, first_t):
     epoch = ticket // plan.n_blocks
     order = orders[epoch % 2]
     n_rows = order.shape[0]
-    cut = plan.n_blocks, plan.block_rows, plan.shares
+    cut = plan.n_blocks, plan.block_rows, plan.shares, plan.split
     first, end, before = span_of(ticket % plan.n_blocks, n_rows, *cut)
     return order, first, end, first_t + rows_before(ticket, n_rows, before, plan)
 

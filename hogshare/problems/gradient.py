@@ -157,6 +157,10 @@ class GradientProblem:
         """
         return 0.0
 
+    def share_of(self, rows: np.ndarray, batch: np.ndarray) -> float:
+        """Which share of a mini-batch's weight some of its rows have; by default of its rows."""
+        return len(rows) / len(batch)
+
     def for_worker(self, me: int) -> Callable[..., Any]:
         """What a worker calls: `gradient`, unless workers have something of their own.
 
@@ -493,6 +497,19 @@ class Caller:
         if not math.isfinite(loss):
             raise NotFinite(self._what_is_not(loss, rows, w))
         return loss
+
+    def part(
+        self, w: np.ndarray, rows: np.ndarray, share: float
+    ) -> tuple[float, np.ndarray | None]:
+        """As a call, of rows that are a share of a mini-batch: so much of its penalty is theirs."""
+        of_part = getattr(self.gradient, "part", None)
+        if of_part is None:
+            return self(w, rows)
+        return self._finite(of_part(w, rows, self.out, share), rows, w), None
+
+    def forget(self) -> None:
+        """Let the next call clear all of `out`, into which somebody else has written."""
+        self._written = None
 
     def add_to(self, total: np.ndarray, places: np.ndarray | None) -> None:
         """Add to a vector what the last call has left in `out`, at the places that it told of."""

@@ -128,6 +128,13 @@ class NetworkProblem(GradientProblem):
         """Memory of its own; and a worker's steps are by the mean."""
         return Replica(self, mean=me != NOBODY)
 
+    def share_of(self, rows: np.ndarray, batch: np.ndarray) -> float:
+        """Which share of a mini-batch's weight some of its rows have; 0 where it has none."""
+        if not len(self.weights):
+            return len(rows) / len(batch)
+        weight = float(self.weights[batch].sum(dtype=float))
+        return float(self.weights[rows].sum(dtype=float)) / weight if weight > 0.0 else 0.0
+
     def gradient(self, w: np.ndarray, rows: np.ndarray, out: np.ndarray) -> float:
         """Overwrite `out` with the sum of the rows' gradients and ``alpha`` times coefficients.
 
@@ -280,6 +287,14 @@ class Replica:
     def __call__(self, w: np.ndarray, rows: np.ndarray, out: np.ndarray) -> float:
         """Overwrite `out` with the gradient of some rows; the sum of their losses."""
         return self._run(w, rows, out, out, out, out, descents.NONE, 0.0, 0.0, 0.0, 0.0)
+
+    def part(self, w: np.ndarray, rows: np.ndarray, out: np.ndarray, share: float) -> float:
+        """As a call, of rows that are a share of a mini-batch, with that share of the penalty."""
+        alpha, self.alpha = self.alpha, self.alpha * share
+        try:
+            return self(w, rows, out)
+        finally:
+            self.alpha = alpha
 
     def descend(
         self,

@@ -19,10 +19,12 @@ from hogshare.rules.rowmemory import Shapes
 class Adam(Rule):
     """Each number moves by its gradients' running mean, over the root of that of their squares.
 
-    For problems by a gradient: networks, modules of torch, gradients of one's own. The means are
-    each worker's own, of the gradients that it has computed. Each of n workers leaves ``1 - n (1 -
-    beta)`` of them at a step, at least 0, so that they are of as many steps of the run as with one
-    worker (`hogshare.rules.options.shortened`).
+    For problems by a gradient: networks, modules of torch, gradients of one's own. Behind ``BSP``,
+    which several workers have by default, each computes a part of a mini-batch and the run has one
+    pair of means: the steps are one worker's. Behind another barrier they are each worker's own, of
+    the gradients that it has computed. Who takes one in n of the run's steps, as measured, leaves
+    ``1 - n (1 - beta)`` of them at a step, at least 0, so that they are of as many steps of the run
+    as with one worker (`hogshare.rules.options.shortened`).
 
     Parameters
     ----------
@@ -76,11 +78,11 @@ class Adam(Rule):
         mean = (n_params,), "vector"
         return {"mean": mean, "square": mean, "steps": ((1,), "int64")}
 
-    def among(self, n_workers: int) -> Adam:
+    def among(self, period: float) -> Adam:
         """Means that are as long as one worker's, counted in steps of all workers."""
-        if n_workers == 1:
+        if period == 1.0:
             return self
-        beta_1, beta_2 = (shortened(beta, n_workers) for beta in (self.beta_1, self.beta_2))
+        beta_1, beta_2 = (shortened(beta, period) for beta in (self.beta_1, self.beta_2))
         return replace(self, beta_1=beta_1, beta_2=beta_2)
 
     def descent(self, eta: float, *state: Any) -> Descent:

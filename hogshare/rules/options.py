@@ -22,14 +22,16 @@ def keep_options(rule: Rule) -> None:
         ranges.positive(clip=rule.clip)
 
 
-def shortened(share: float, n_workers: int) -> float:
+def shortened(share: float, period: float) -> float:
     """What a worker leaves of a mean at each of its steps, for `share` at each step of a run.
 
+    period : steps of the run for one of the worker's, itself included
+
     A mean that leaves the share b is of about ``1 / (1 - b)`` steps, and a step's gradient moves
-    the vector ``b / (1 - b)`` steps late on the average. Of n workers each takes one step in n, and
-    reads the vector n - 1 steps late. With b' in place of b a gradient comes ``n b' / (1 - b') +
+    the vector ``b / (1 - b)`` steps late on the average. Who takes one step in n reads the vector
+    n - 1 steps late. With b' in place of b a gradient comes ``n b' / (1 - b') +
     n - 1`` steps late, which is the ``b / (1 - b)`` of one worker where ``1 - b' = n (1 - b)``:
     staleness is then a part of the momentum (Mitliagkas, Zhang, Hadjis and Re 2016, "Asynchrony
-    begets momentum"). More workers than ``1 / (1 - b)`` keep nothing.
+    begets momentum"). From ``n = 1 / (1 - b)`` on nothing is left.
     """
-    return max(0.0, 1.0 - n_workers * (1.0 - share))
+    return max(0.0, 1.0 - period * (1.0 - share))

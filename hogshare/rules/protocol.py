@@ -182,16 +182,15 @@ class Rule:
         """
         return {}
 
-    def among(self, n_workers: int) -> Rule:
-        """The rule as each of so many workers takes it; by default itself.
+    def among(self, period: float) -> Rule:
+        """The rule of a worker that takes one in so many of the run's steps; by default itself.
 
-        For what goes by how many steps a run takes meanwhile, of which a worker sees its own: with
-        n workers those are one in n.
+        For what goes by how many steps a run takes meanwhile, of which a worker sees its own.
 
         Parameters
         ----------
-        n_workers : int
-            That start.
+        period : float
+            Steps of the run for one of the worker's, as measured; 1 where it takes all of them.
 
         Returns
         -------

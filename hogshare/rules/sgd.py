@@ -52,11 +52,15 @@ class SGD(Rule):
 
     Notes
     -----
-    Source of `batch` and `coordinate`: Lian, Huang, Li and Liu 2015, section 4. A worker's velocity
-    is its own, of the gradients that it has computed; others see its steps. Each of n workers keeps
-    ``1 - n (1 - momentum)`` of it, at least 0, with steps as much longer as a gradient then moves
-    the vector less often. So a gradient counts as much as with one worker, ``eta / (1 - momentum)``
-    in all, and as late, staleness included (`hogshare.rules.options.shortened`).
+    Source of `batch` and `coordinate`: Lian, Huang, Li and Liu 2015, section 4. Behind ``BSP``,
+    which several workers have by default, each computes a part of a mini-batch and the run has one
+    velocity: the steps are one worker's. Behind another barrier a worker's velocity is its own, of
+    the gradients that it has computed; others see its steps. Who takes one in n of the run's steps,
+    as measured, leaves ``1 - n (1 - momentum)`` of it, at least 0, with steps as much longer as a
+    gradient then moves the vector less often. So a gradient counts as much as with one worker,
+    ``eta / (1 - momentum)`` in all, and as late, staleness included
+    (`hogshare.rules.options.shortened`). But where the objective is sharp, late steps overshoot that
+    one worker bears (Giladi et al. 2020, "At stability's edge").
 
     Examples
     --------
@@ -90,12 +94,12 @@ class SGD(Rule):
         """With momentum a velocity for each number of the vector."""
         return {"velocity": ((n_params,), "vector")} if self.momentum else {}
 
-    def among(self, n_workers: int) -> SGD:
+    def among(self, period: float) -> SGD:
         """A velocity that is as long as one worker's, counted in steps of all workers."""
-        if n_workers == 1 or not 0.0 < self.momentum < 1.0:
+        if period == 1.0 or not 0.0 < self.momentum < 1.0:
             return self
         mine = copy(self)
-        kept = shortened(self.momentum, n_workers)
+        kept = shortened(self.momentum, period)
         object.__setattr__(mine, "momentum", kept)  # no momentum is one, too, with nesterov=True
         object.__setattr__(mine, "gain", (1.0 - kept) / (1.0 - self.momentum))
         return mine

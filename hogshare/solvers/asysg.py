@@ -10,7 +10,7 @@ from typing import Any, Never
 
 import numpy as np
 
-from hogshare.barriers import barrier_of, is_free
+from hogshare.barriers import ASP, barrier_of, is_free
 from hogshare.engine.stops import Stop
 from hogshare.planes.master import Master
 from hogshare.planes.shared import Shared
@@ -127,7 +127,11 @@ def asysg_con(
         step=dataclasses.replace(steps, eta0=steps.eta0 / _summed(problem, batch)),
         stop=stop,
         block=batch,
-        **{"gradients": _records_gradients(problem, theory, settings), **settings},
+        **{
+            "gradients": _records_gradients(problem, theory, settings),
+            "barrier": ASP(),  # the paper's, whatever the problem
+            **settings,
+        },
     )
     if theory:
         report.theory = theory_section(
@@ -266,7 +270,11 @@ def asysg_incon(
         n_workers=n_workers,
         step=steps,
         stop=stop,
-        **{"gradients": _records_gradients(problem, theory, settings), **settings},
+        **{
+            "gradients": _records_gradients(problem, theory, settings),
+            "barrier": ASP(),  # the paper's, whatever the problem
+            **settings,
+        },
     )
     if theory:
         report.theory = theory_section(

@@ -10,10 +10,11 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from hogshare import ranges
-from hogshare.barriers import Barrier, BuiltIn, barrier_of
+from hogshare.barriers import BSP, Barrier, BuiltIn, barrier_of
 from hogshare.engine.checkpoints import Checkpoint, Saved, facts_of, load
 from hogshare.engine.choices import Choices
 from hogshare.engine.epochends import EpochEnds
+from hogshare.engine.minibatches import may_split
 from hogshare.engine.stops import Stop
 from hogshare.interrupts import leaves_numpy
 from hogshare.kernels import epochs, telling, tracking
@@ -94,8 +95,11 @@ def solve(
     plane : Shared, Master, Replicas, Mirrors, {"shared", "master", "replicas", "mirrors"}, \
             default=Shared()
         Where the model lives; or a plane of one's own (`hogshare.Plane`).
-    barrier : Barrier, callable or str, default=ASP()
-        When a worker may go on after a block: `ASP`, `BSP`, `SSP`, `PBSP`, `PSSP`, `Fraction`,
+    barrier : Barrier, callable or str, default=None
+        When a worker may go on after a block. None: where a step has a memory (momentum, `Adam`) or
+        is the mean over a mini-batch (networks), and the model is one vector, ``BSP()``, whose
+        workers compute each mini-batch together, so that any number of them takes the steps of one;
+        else ``ASP()``, with which nobody waits. Or `ASP`, `BSP`, `SSP`, `PBSP`, `PSSP`, `Fraction`,
         `Throttled`, or a function ``(table, me) -> bool`` of a `ProgressTable` and the worker's
         number, which is asked again and again until it says True. In words as the command has them:
         "asp", "bsp", "ssp:4", "pbsp:10", "pssp:10,4", "fraction:0.9,2", "throttled:8", and, as in
@@ -210,7 +214,8 @@ def solve(
     trace, block = (None if one is None else int(one) for one in (trace, block))
     ranges.flag(record=record, gradients=gradients)
     rule, plane = rule_of(rule, problem, shuffle, first), plane_of(plane)
-    barrier, stragglers = barrier_of(barrier), stragglers_of(stragglers)
+    named_barrier, barrier = barrier is not None, barrier_of(barrier)
+    stragglers = stragglers_of(stragglers)
     step, stop = step_of(step), stop_of(stop)
     if isinstance(on_epoch, EpochEnds):
         on_epoch.check(stop, shuffle, files)
@@ -218,6 +223,8 @@ def solve(
     workers, runner, notes = choose(work_of(problem, stop, plane, first), runtime, n_workers)
     if runner.has_clock:
         rule.check_simulated(plane)
+    if not named_barrier and not record and _may_split(problem, rule, plane, block, runner, workers):
+        barrier = BSP()  # late steps are another optimiser's: who asks for none has one worker's
     check_groups(plane, barrier, runner.everywhere(workers))
     runner.settle(barrier, workers)
     check_kept(runner, files)
@@ -253,6 +260,11 @@ def solve(
         iterate=weight_of_iterates(rule, plane, workers, first),
     )
     choices = runner.settled(choices)
+    if record and choices.split:
+        raise ValueError(
+            "record=True is for runs that depend on their timing, and behind BSP this one repeats "
+            "every bit: leave it out, or take another barrier."
+        )
     run = Run(
         choices=choices,
         runner=runner,
@@ -269,6 +281,14 @@ def solve(
         again=again(solve, choices, OrderSeed(order_seed), given or saved is not None),
     )
     return run.to_the_end()
+
+
+def _may_split(
+    problem: Problem, rule: Rule, plane: Plane, block: int | None, runner: Runtime, workers: int
+) -> bool:
+    """Whether these workers can compute each mini-batch together."""
+    are_one = workers > 1 and runner.is_orderly and runner.everywhere(workers) == workers
+    return are_one and may_split(problem, rule, plane, block)
 
 
 def weight_of_iterates(rule: Rule, plane: Plane, n_workers: int, start: Model | None) -> float:
