@@ -28,17 +28,30 @@ class Rest:
     ----------
     epoch : int
         Epochs that are done.
+    n_workers : int
+        That the run has, whoever of them has worked.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, each: Each = map) -> None:
         self._session = session
+        self._each = each
         self.epoch = session.word(layout.EPOCHS)
+        self.n_workers = session.settings.n_workers
 
     @property
     def loss(self) -> float:
         """Mean loss of the last epoch's rows, each before its step."""
         schedule = self._session.schedule
         return float(schedule.sums[(self.epoch - 1) % 2, 0]) / schedule.order.shape[1]
+
+    @property
+    def is_split(self) -> bool:
+        """Whether the workers have computed each mini-batch together."""
+        return self._session.plan.split > 0
+
+    def objective(self, problem: Any, params: np.ndarray) -> float:
+        """The objective of a `NetworkProblem`, by as many threads as there are workers."""
+        return float(problem.objective(params, self._each, self.n_workers))
 
     def model(self) -> Any:
         """The model, as users see the problem's: a copy."""
@@ -91,7 +104,7 @@ class EpochEnds:
 
     def look(self, session: Session, each: Each = map) -> int | None:
         """Decide at an epoch's end; the epoch to rest again, or None to stop."""
-        rest = Rest(session)
+        rest = Rest(session, each)
         self._decided = rest.epoch
         return None if self.decide(rest) else rest.epoch + 1
 

@@ -358,14 +358,16 @@ class Session:
 
         Where workers have homes, those that rest are expected again from now on, at one clock: not
         everybody may have had a block in the last round. Worker 0 has the next section, if there
-        are any: who rests there has not waited for one, so that it may be anybody's.
+        are any: who rests there has not waited for one, so that it may be anybody's. It also has
+        it where mini-batches are split, whose parts would else be in two rounds from here on.
         """
+        n, table, control = self.settings.n_workers, self.schedule.table, self.schedule.control
         if self.homes is not None:
-            n, table, control = self.settings.n_workers, self.schedule.table, self.schedule.control
             resting = table[:, layout.T_STATE] == layout.RESTING
             table[resting, layout.T_CLOCK] = table[:, layout.T_CLOCK].max()
             table[resting, layout.T_EXPECTED] = min(epochs, self.plan.max_epochs)  # first
             table[resting, layout.T_STATE] = layout.STARTING
+        if self.homes is not None or self.plan.split:
             control[layout.SECTION] = -(-control[layout.SECTION] // n) * n
         self.schedule.control[layout.LIMIT] = min(epochs, self.plan.max_epochs)
         if self.on_limit is not None:

@@ -51,6 +51,7 @@ NOT_FINITE = (  # scikit-learn's own
 )
 SMALLER = "A smaller learning_rate_init might help too."
 MOST_ROWS = 200  # of a mini-batch whose size is "auto"
+LATE = 1.1  # a network's loss over that of its last epoch's mini-batches, beyond what noise makes
 NETWORK_CONSTRAINTS: dict[str, list[Any]] = {**WORKER_CONSTRAINTS, "n_jobs": [None, Integral]}
 
 
@@ -139,7 +140,8 @@ class Training:
         self.epochs = 1 if incremental else estimator.max_iter
         self.incremental = incremental
         self.order = np.arange(n_rows)
-        self.over = False
+        self.over = self.is_late = False
+        self.running = math.nan  # mean loss of the last epoch's mini-batches, before their steps
 
     def run(self, problem: NetworkProblem, batch: int) -> None:
         """Have the workers train; the estimator has what has come of it.
@@ -150,6 +152,7 @@ class Training:
             If the steps are too long, unless held-out rows tell which epoch was good.
         """
         est, began = self.estimator, time.perf_counter()
+        self.problem, self.batch = problem, batch
         est.n_iter_ = 0
         try:
             report = solve(
@@ -176,6 +179,7 @@ class Training:
         self._take(report.model.params, problem.shapes)
         optimizers.keep(est._optimizer, report, problem.shapes)
         est.report_ = report.without_memory()
+        self._warn_of_late_steps()
         if not (self.over or self.incremental):
             warnings.warn(
                 f"Stochastic Optimizer: Maximum iterations ({est.max_iter}) reached and the "
@@ -190,7 +194,7 @@ class Training:
         if rest.epoch:
             model = rest.model()
             self._take(model.params, model.shapes)
-            self.over = self._ends(rest.loss)
+            self.over = self._ends(self._loss(rest, model.params))
         if self.over or rest.epoch == self.epochs:
             return self.over
         if est.shuffle:
@@ -198,6 +202,32 @@ class Training:
             rest.take_order(self.order)
         rest.take_step(optimizers.step_of(est._optimizer))
         return False
+
+    def _loss(self, rest: Rest, params: np.ndarray) -> float:
+        """An epoch's loss: scikit-learn's by one worker, by several that of the epoch's network.
+
+        scikit-learn's is the mean over the epoch of each mini-batch's before its step, which says
+        nothing of steps that came late; both have the penalty as the steps have it.
+        """
+        problem, self.running = self.problem, rest.loss
+        if rest.n_workers == 1:
+            return self.running
+        n_batches = -(-problem.n_rows // self.batch)
+        self.is_late = not rest.is_split
+        return rest.objective(problem, params) + (n_batches - 1) * problem.penalty_at(params)
+
+    def _warn_of_late_steps(self) -> None:
+        """Say where steps by networks of long ago have led away from the optimum."""
+        loss = self.estimator.loss_
+        if self.is_late and loss > LATE * self.running:
+            warnings.warn(
+                f"The network's loss is {loss:.4g}, and the last epoch's mini-batches had "
+                f"{self.running:.4g} before their steps: steps that come late are too long. Leave out "
+                "barrier= and plane=, with which workers compute each mini-batch together, or take a "
+                "smaller learning_rate_init.",
+                ConvergenceWarning,
+                stacklevel=users_line(),
+            )
 
     def _ends(self, loss: float) -> bool:
         """Count an epoch, as scikit-learn does; whether it is the last one."""

@@ -72,11 +72,12 @@ def start_of(est: Any, dtype: np.dtype) -> Params:
 
 
 def keep(optimizer: Any, report: Report, shapes: tuple[tuple[int, ...], ...]) -> None:
-    """Let the optimizer keep what the rule has: the mean of what those have that worked."""
+    """Let the optimizer have the rule's state: the run's, or the mean of those that worked."""
     memory = report.model.memory
     if memory is None:  # of steps without momentum
         return
-    worked = [line["worker"] for line in report.workers if line["blocks"]]
+    n_states = len(next(iter(memory.values())))
+    worked = [line["worker"] for line in report.workers if line["blocks"] and n_states > 1] or [0]
 
     def mean(name: str) -> list[np.ndarray]:
         layers = parted(memory[name][worked].mean(axis=0), shapes)

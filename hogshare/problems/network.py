@@ -15,6 +15,7 @@ import numpy as np
 from hogshare import ranges
 from hogshare.kernels import dense, descents, gemm, outputs
 from hogshare.kernels import network as kernels
+from hogshare.kernels.parts import Each
 from hogshare.problems.arrays import frozen
 from hogshare.problems.gradient import NOBODY, PASS_ROWS, GradientProblem
 from hogshare.problems.layers import Dense, Layer, Plan, activation_refused, plan_of
@@ -191,12 +192,24 @@ class NetworkProblem(GradientProblem):
         squares = [np.square(coefs, dtype=float).sum() for coefs, _ in parted(params, self.shapes)]
         return float(0.5 * self.alpha * sum(squares) / self.total_weight)
 
-    def objective(self, params: np.ndarray) -> float:
-        """Mean loss and penalty: ``(sum of w_r l_r + alpha / 2 |coefs|^2) / sum of w_r``."""
+    def objective(self, params: np.ndarray, each: Each = map, n_parts: int = 1) -> float:
+        """Mean loss and penalty: ``(sum of w_r l_r + alpha / 2 |coefs|^2) / sum of w_r``.
+
+        Parameters
+        ----------
+        params : ndarray of shape (n_params,)
+        each : callable, default=map
+            Calls a function for each of some parts of the rows, one after the other or in threads.
+        n_parts : int, default=1
+        """
         params = frozen(np.asarray(params, self.dtype))
-        replica = Replica(self, mean=False)
-        total = sum(replica.loss(params, rows) for rows in self._parts())
-        return total / self.total_weight + self.penalty_at(params)
+        chunks = list(self._parts())
+
+        def total(part: int) -> float:
+            replica = Replica(self, mean=False)
+            return sum(replica.loss(params, rows) for rows in chunks[part::n_parts])
+
+        return sum(each(total, range(n_parts))) / self.total_weight + self.penalty_at(params)
 
     def evaluate(self, params: np.ndarray) -> tuple[float, np.ndarray]:
         """Objective and its gradient over all rows."""
