@@ -195,13 +195,53 @@ def test_more_workers_come_as_far(solver):
     assert start - two > 0.95 * (start - one)
 
 
-def test_several_workers_go_on_with_the_mean_of_their_moments():
-    _, model = pair("many", n_jobs=2, barrier="bsp", runtime="threads")
-    model.partial_fit(X, TARGETS["many"], classes=[0, 1, 2])
-    assert 0 < model._optimizer.t < 5
-    model.partial_fit(X, TARGETS["many"])
-    assert all(np.isfinite(part).all() for part in model._optimizer.ms)
-    assert len(model.loss_curve_) == 2
+def test_several_workers_go_on_with_the_moments_of_the_run():
+    _, one = pair("many")
+    _, two = pair("many", n_jobs=2, barrier="bsp", runtime="threads")
+    for model in (one, two):
+        model.partial_fit(X, TARGETS["many"], classes=[0, 1, 2])
+        model.partial_fit(X, TARGETS["many"])
+    assert two._optimizer.t == one._optimizer.t == 10 and len(two.loss_curve_) == 2
+    for mine, theirs in zip(two._optimizer.ms, one._optimizer.ms, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-13)
+
+
+@pytest.mark.parametrize("n_jobs", [2, 4, 8])
+@pytest.mark.parametrize("solver", ["sgd", "adam"])
+@pytest.mark.parametrize("plane", [Shared(), Shared(exchange=None), Master()], ids=repr)
+def test_any_number_of_workers_takes_the_steps_of_one(plane, solver, n_jobs):
+    settings = {"solver": solver, "learning_rate_init": 0.05, "max_iter": 7, "batch_size": 13}
+    weight = np.linspace(0.0, 2.0, len(X))
+    _, one = pair("many", **settings)
+    quietly(one.fit, X, TARGETS["many"], sample_weight=weight)
+    _, model = pair("many", **settings, n_jobs=n_jobs, plane=plane, runtime="threads")
+    quietly(model.fit, X, TARGETS["many"], sample_weight=weight)
+    assert min(worker["blocks"] for worker in model.report_.workers) > 0
+    for mine, theirs in zip(model.coefs_, one.coefs_, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-8, atol=1e-11)
+
+
+@pytest.mark.parametrize("barrier", [None, "ssp:4"])
+@pytest.mark.parametrize("plane", [Shared(), Shared(exchange=None), Master()], ids=repr)
+def test_losses_of_several_workers_are_those_of_the_networks(plane, barrier):
+    _, model = pair("number", solver="sgd", n_jobs=3, plane=plane, runtime="threads")
+    model.set_params(barrier=barrier, learning_rate_init=0.01, max_iter=1, warm_start=True)
+    for _ in range(4):
+        quietly(model.fit, X, TARGETS["number"])
+        loss = 0.5 * np.mean((model.predict(X) - TARGETS["number"]) ** 2)
+        assert model.loss_ == model.loss_curve_[-1] >= model.best_loss_
+        penalty = 0.5 * model.alpha * sum((part**2).sum() for part in model.coefs_)
+        assert model.loss_ == pytest.approx(loss + penalty / model.batch_size, rel=0.02)
+
+
+def test_steps_that_come_late_are_told_of():
+    _, model = pair("many", n_jobs=4, runtime="threads", barrier="ssp:8", max_iter=20, tol=0.0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, TARGETS["many"])
+    told = [str(one.message) for one in caught if "steps late" in str(one.message)]
+    assert bool(told) == (model.report_.staleness_mean >= 0.1)
+    assert not told or "SSP(staleness=8)" in told[0]
 
 
 # -- what cannot be -------------------------------------------------------------------------------

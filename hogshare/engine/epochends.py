@@ -49,6 +49,11 @@ class Rest:
         """Whether the workers have computed each mini-batch together."""
         return self._session.plan.split > 0
 
+    @property
+    def has_homes(self) -> bool:
+        """Whether each worker, or centre, has a model of its own."""
+        return self._session.homes is not None
+
     def objective(self, problem: Any, params: np.ndarray) -> float:
         """The objective of a `NetworkProblem`, by as many threads as there are workers."""
         return float(problem.objective(params, self._each, self.n_workers))

@@ -1,10 +1,10 @@
 """Mini-batches of gradients: how many rows a step has, and when all workers share in one step.
 
-Behind `BSP` the workers of a round read the same vector. Where a step has a memory (momentum, Adam's
-moments) or is the mean over its rows, n steps from one vector are another optimiser than n steps one
-after the other. So there the round is one mini-batch: each worker computes the gradient of its part,
-and one step is taken by the sum (`hogshare.kernels.rounds`). That is synchronous data parallelism,
-and the steps of one worker up to the order of a sum.
+Behind `BSP` the workers of a round read the same vector. Where a step has a memory (momentum, the
+moments of Adam) or is the mean over its rows, n steps from one vector are another optimiser than n
+steps one after the other. So there the round is one mini-batch: each worker computes the gradient
+of its part, and one step is taken by the sum (`hogshare.kernels.rounds`). That is synchronous data
+parallelism, and the steps of one worker up to the order of a sum.
 """
 
 from __future__ import annotations

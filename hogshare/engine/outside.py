@@ -14,9 +14,9 @@ Where a mini-batch is split, a block is a part of one, whose gradient goes into 
 `parts`; the worker with the round's first section takes one step by their sum.
 
 Who writes: worker `me` its own copy, its own slots and its own row of `parts`, the one vector
-whoever steps, T_PART as `hogshare.kernels.rounds`. Who reads: as `hogshare.kernels.epochs`; all rows
-of `parts` whoever takes the round's step, after each worker's releasing store of T_READY. Who frees:
-the session's owner; `out` belongs to the worker.
+whoever steps, T_PART as `hogshare.kernels.rounds`. Who reads: as `hogshare.kernels.epochs`; all
+rows of `parts` whoever takes the round's step, after each worker's releasing store of T_READY. Who
+frees: the session's owner; `out` belongs to the worker.
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ from hogshare.kernels.shares import rows_before, span_of
 from hogshare.problems.gradient import Caller, GradientProblem, NotFinite, Stepper
 from hogshare.rules.protocol import Rule
 from hogshare.shm.mailbox import NO_PLACES
-
 
 OF_A_GRADIENT = ("descend", "part")  # what a compiled gradient has besides its call
 SMOOTHING = 0.25  # of how often a worker takes a step, per step
@@ -162,7 +161,7 @@ class BlockWorker(Worker):
             self._by_batches(self.call, rows, t)
 
     def _block(self) -> tuple[int, np.ndarray, int, int, float]:
-        """The block in hand: its ticket, its epoch's order, its ends there, its first row's time."""
+        """The block in hand: ticket, its epoch's order, its ends there, its first row's time."""
         plan, ticket = self.session.plan, int(self.table[layout.T_BLOCK])
         order = self.order[ticket // plan.n_blocks % 2]
         cut = plan.n_blocks, plan.block_rows, plan.shares, plan.split
@@ -208,7 +207,7 @@ class BlockWorker(Worker):
         self.table[layout.T_PART] = len(rows)
 
     def gather(self) -> None:
-        """Take the step of the round's mini-batch: nobody computes, and it is this one's section."""
+        """Take the step of the round's mini-batch, in this worker's section: nobody computes."""
         table, call = self.session.schedule.table, self.call
         assert call is not None
         parts = np.flatnonzero(table[:, layout.T_PART] > 0)

@@ -51,7 +51,7 @@ NOT_FINITE = (  # scikit-learn's own
 )
 SMALLER = "A smaller learning_rate_init might help too."
 MOST_ROWS = 200  # of a mini-batch whose size is "auto"
-LATE = 1.1  # a network's loss over that of its last epoch's mini-batches, beyond what noise makes
+LATE = 0.1  # steps that a gradient comes late on the mean, from where on it is told of
 NETWORK_CONSTRAINTS: dict[str, list[Any]] = {**WORKER_CONSTRAINTS, "n_jobs": [None, Integral]}
 
 
@@ -141,7 +141,6 @@ class Training:
         self.incremental = incremental
         self.order = np.arange(n_rows)
         self.over = self.is_late = False
-        self.running = math.nan  # mean loss of the last epoch's mini-batches, before their steps
 
     def run(self, problem: NetworkProblem, batch: int) -> None:
         """Have the workers train; the estimator has what has come of it.
@@ -179,7 +178,7 @@ class Training:
         self._take(report.model.params, problem.shapes)
         optimizers.keep(est._optimizer, report, problem.shapes)
         est.report_ = report.without_memory()
-        self._warn_of_late_steps()
+        self._warn_of_late_steps(report)
         if not (self.over or self.incremental):
             warnings.warn(
                 f"Stochastic Optimizer: Maximum iterations ({est.max_iter}) reached and the "
@@ -209,22 +208,22 @@ class Training:
         scikit-learn's is the mean over the epoch of each mini-batch's before its step, which says
         nothing of steps that came late; both have the penalty as the steps have it.
         """
-        problem, self.running = self.problem, rest.loss
+        problem = self.problem
         if rest.n_workers == 1:
-            return self.running
+            return rest.loss
         n_batches = -(-problem.n_rows // self.batch)
-        self.is_late = not rest.is_split
+        self.is_late = not (rest.is_split or rest.has_homes)
         return rest.objective(problem, params) + (n_batches - 1) * problem.penalty_at(params)
 
-    def _warn_of_late_steps(self) -> None:
-        """Say where steps by networks of long ago have led away from the optimum."""
-        loss = self.estimator.loss_
-        if self.is_late and loss > LATE * self.running:
+    def _warn_of_late_steps(self, report: Report) -> None:
+        """Say where steps by gradients of long ago have made another optimiser of it."""
+        lateness = report.staleness_mean
+        if self.is_late and lateness >= LATE:
             warnings.warn(
-                f"The network's loss is {loss:.4g}, and the last epoch's mini-batches had "
-                f"{self.running:.4g} before their steps: steps that come late are too long. Leave out "
-                "barrier= and plane=, with which workers compute each mini-batch together, or take a "
-                "smaller learning_rate_init.",
+                f"Behind {report.settings['barrier']} steps came {lateness:.1f} steps late on the "
+                "mean, which is another optimiser than one worker's: where the loss is sharp they "
+                "overshoot. Leave out barrier=, and workers compute each mini-batch together; or "
+                "compare loss_ with that of n_jobs=1.",
                 ConvergenceWarning,
                 stacklevel=users_line(),
             )

@@ -15,11 +15,11 @@ wish comes when all sections of the round are over, of all workers at the same t
 next block. So it may wait for what others have written in their sections or write after them, and a
 run depends on the seed and the number of workers if the plane does.
 
-Where a mini-batch is split (`Plan.split`), the blocks of a round are its parts: each worker computes
-the gradient of its part at the same vector, and the first section of the round takes one step by
-their sum, outside of kernels. So a run takes the steps of one worker, however many there are. T_PART
-is the worker's own until its section begins, when nobody computes; whoever takes the step then
-clears it for all, and sets its own to STEPPED until its block is folded.
+Where a mini-batch is split (`Plan.split`), the blocks of a round are its parts: each worker
+computes the gradient of its part at the same vector, and the first section of the round takes one
+step by their sum, outside of kernels. So a run takes the steps of one worker, however many there
+are. T_PART is the worker's own until the round's sections begin, when nobody computes; whoever
+takes the step then clears it for all, and sets its own to STEPPED until its block is folded.
 
 Who writes: SECTION, the number of the next section, the worker whose section it is, at its end
 (releasing); anybody moves it past a worker that is gone, by a compare-exchange. Who reads: all,
@@ -131,7 +131,8 @@ def fold_block(rows, rule, plan, schedule, vector, memory, mail, private, me):
     """Fold and count the block in hand: into the shared vector, or by the master.
 
     Returns TURN_OVER, or what has to come first: TURN_GATHER for the step of a mini-batch that is
-    split, TURN_WAIT for the master, TURN_RECORD or TURN_EPOCH. The section goes on at the next call.
+    split, TURN_WAIT for the master, TURN_RECORD or TURN_EPOCH. The section goes on at the next
+    call.
     """
     state = schedule.table[me]
     if state[layout.T_PART] > 0:

@@ -27,7 +27,7 @@ def span_of(block, n_rows, n_blocks, block_rows, shares, split):
 
     block : of the epoch, from 0
     shares : 0 where blocks are anybody's
-    split : parts that `block_rows` are cut into, each a block of one time; 0: a block is all of them
+    split : parts that `block_rows` are cut into, blocks of one time each; 0: a block is all of them
     """
     if split > 0:
         begin, part = block // split * block_rows, block % split

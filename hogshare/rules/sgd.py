@@ -59,8 +59,8 @@ class SGD(Rule):
     as measured, leaves ``1 - n (1 - momentum)`` of it, at least 0, with steps as much longer as a
     gradient then moves the vector less often. So a gradient counts as much as with one worker,
     ``eta / (1 - momentum)`` in all, and as late, staleness included
-    (`hogshare.rules.options.shortened`). But where the objective is sharp, late steps overshoot that
-    one worker bears (Giladi et al. 2020, "At stability's edge").
+    (`hogshare.rules.options.shortened`). But where the objective is sharp, late steps overshoot
+    that one worker bears (Giladi et al. 2020, "At stability's edge").
 
     Examples
     --------

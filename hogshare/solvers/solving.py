@@ -223,7 +223,11 @@ def solve(
     workers, runner, notes = choose(work_of(problem, stop, plane, first), runtime, n_workers)
     if runner.has_clock:
         rule.check_simulated(plane)
-    if not named_barrier and not record and _may_split(problem, rule, plane, block, runner, workers):
+    if (
+        not named_barrier
+        and not record
+        and _may_split(problem, rule, plane, block, runner, workers)
+    ):
         barrier = BSP()  # late steps are another optimiser's: who asks for none has one worker's
     check_groups(plane, barrier, runner.everywhere(workers))
     runner.settle(barrier, workers)
