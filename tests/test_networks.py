@@ -393,7 +393,7 @@ def test_a_rule_goes_by_what_workers_do_and_not_by_how_many_there_are(monkeypatc
     for late, median in (([1e6], 1.0), ([], 2.0)):
         periods.clear()
         solve(digits(), barrier=ASP(), stragglers=Recorded([[], late]), **run)
-        assert np.median(periods) == median
+        assert np.median(periods) == pytest.approx(median, rel=0.01)
 
 
 @pytest.mark.parametrize("n_workers", [1, 2, 5, 10, 16])
