@@ -1,5 +1,6 @@
 """Problems by a gradient of one's own: on every plane, behind every barrier, in every runtime."""
 
+import dataclasses
 import itertools
 import threading
 
@@ -18,6 +19,7 @@ from hogshare import (
     SDCA,
     SGD,
     SSP,
+    Adam,
     Checkpoint,
     Fraction,
     Master,
@@ -420,6 +422,50 @@ def test_the_papers_algorithms():
     assert 0.2 * linear.theory["L"] < con.theory["L"] < 1.1 * linear.theory["L"]
     incon = asysg_incon(logistic(), n_workers=2, runtime="threads", batch=16, step=ETA, seed=0)
     assert incon.theory["sentence"].startswith("Linear speedup is")
+
+
+ONE_ROW = [SGD(batch=1), SGD(batch=1, momentum=0.5), SGD(batch=1, average=True), Adam(batch=1)]
+
+
+@pytest.mark.parametrize("rule", ONE_ROW, ids=str)
+@pytest.mark.parametrize("plane", ["copies", "lock-free", "master"])
+def test_a_mini_batch_of_one_row_is_one_row(rule, plane):
+    """AsySG-incon's M = 1 in the paper; who says nothing has a block's rows in a step."""
+    taken = []
+
+    def spying(w, rows, out):
+        taken.append(len(rows))
+        return numpy_gradient(w, rows, out)
+
+    def rows_of_steps(rule, **settings):
+        taken.clear()
+        solve(logistic(spying), rule=rule, plane=PLANES[plane], **run, **settings)
+        return taken[2:]  # two tries come before
+
+    run = {"runtime": "caller", "step": 1e-3, "stop": 1, "seed": 0}
+    assert rows_of_steps(rule) == rows_of_steps(rule, block=50) == [1] * N
+    assert rows_of_steps(dataclasses.replace(rule, batch=None)) == [64] * (N // 64) + [N % 64]
+    assert rows_of_steps(dataclasses.replace(rule, batch=None), block=50)[0] == 50
+
+
+@pytest.mark.parametrize("algorithm", [asysg_con, asysg_incon])
+def test_a_write_of_one_row_is_one_update_of_the_papers(algorithm):
+    report = algorithm(logistic(), n_workers=2, runtime="threads", batch=1, epochs=2, seed=0)
+    assert sum(worker["pushes"] for worker in report.workers) == 2 * N
+    assert report.theory["n_updates"] == 2 * N
+
+
+def test_a_pass_of_the_problems_own_is_rows_one_by_one_already():
+    ratings = problems.factorisation(np.arange(60) % 6, np.arange(60) % 7, np.ones(60), n_factors=2)
+    run = {"runtime": "caller", "step": 0.05, "stop": 2, "seed": 0}
+    one, none = (solve(ratings, rule=SGD(batch=b), **run).model.params for b in (1, None))
+    np.testing.assert_array_equal(one, none)
+
+
+def test_steps_of_a_problems_own_are_of_as_many_rows_as_the_rule_says():
+    words = np.random.default_rng(0).poisson(1.0, (30, 8)).astype(float)
+    found = solve(problems.topics(words, 2), rule=SGD(batch=1), runtime="caller", stop=1, seed=0)
+    assert found.model.n_batches == 30
 
 
 def test_a_prediction():

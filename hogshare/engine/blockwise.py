@@ -64,7 +64,7 @@ def block_pace(c: Choices) -> Pace:
     if c.split:
         return _in_windows(c, min(c.n_all, rows_of_step(c.rule, c.block)), interval)
     rows = c.block or rows_of_step(c.rule, None)
-    if c.exchanges_at_ends and c.block is None and c.batch > 1:
+    if c.exchanges_at_ends and c.block is None and c.rule.batch is not None:
         rows = max(rows, interval)
     rows = min(c.n_all, -(-min(rows, c.n_all) // c.batch) * c.batch)
     return _in_windows(c, rows, interval)

@@ -119,8 +119,8 @@ class Choices:
 
     @property
     def batch(self) -> int:
-        """Rows of a mini-batch; there may be fewer."""
-        return min(int(self.rule.batch), self.n_all)
+        """Rows of a mini-batch, 1 where nobody says how many; there may be fewer."""
+        return min(int(self.rule.batch or 1), self.n_all)
 
     @property
     def is_ordered(self) -> bool:

@@ -20,7 +20,7 @@ BLOCK_ROWS = 64  # whose gradients are one step, where nobody says how many are
 
 def rows_of_step(rule: Rule, block: int | None) -> int:
     """Rows of a step, of which the last one of an epoch may have fewer."""
-    return int(rule.batch) if rule.batch > 1 else block or BLOCK_ROWS
+    return block or BLOCK_ROWS if rule.batch is None else int(rule.batch)
 
 
 def may_split(problem: Any, rule: Rule, plane: Plane, block: int | None) -> bool:

@@ -43,7 +43,8 @@ SMOOTHING = 0.25  # of how often a worker takes a step, per step
 
 def takes_passes(problem: GradientProblem, rule: Rule) -> bool:
     """Whether the rows' steps are taken by the problem itself, in passes."""
-    return problem.has_pass and rule.is_plain
+    is_one_step = problem.has_steps and rule.batch is not None  # a pass would take in more rows
+    return problem.has_pass and rule.is_plain and not is_one_step
 
 
 @dataclass
@@ -251,8 +252,7 @@ class BlockWorker(Worker):
 
     def _by_batches(self, call: Caller, rows: np.ndarray, t: float) -> None:
         """Take one step for each mini-batch."""
-        plan, rule = self.session.plan, self.session.rule
-        size = rule.batch if rule.batch > 1 else max(plan.block_rows, len(rows))
+        size = self.rule.batch or max(self.session.plan.block_rows, len(rows))
         # several steps are one message: they are taken on the copy, and what they have changed goes
         self.posts = self.is_mailed and len(rows) <= size
         for begin in range(0, len(rows), size):

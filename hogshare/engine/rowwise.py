@@ -85,7 +85,7 @@ def row_pace(c: Choices, numbers: sgd.Rule) -> tuple[Pace, sgd.Rule]:
     elif rule.coordinate is not None or c.parts:  # a block is a write cycle: pushes count those
         rows = c.batch
     elif mode == epochs.MASTER:
-        rows = min(MESSAGE_ROWS if rule.batch == 1 else rule.batch, n)
+        rows = min(MESSAGE_ROWS if c.batch == 1 else c.batch, n)
     elif at_ends:
         rows, follows = min(cap, rows), True
     elif c.plane.has_homes:

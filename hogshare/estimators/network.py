@@ -163,7 +163,6 @@ class Training:
                 n_workers=est.n_jobs,
                 step=StepSize("adaptive", eta0=optimizers.step_of(est._optimizer)),
                 stop=Stop(epochs=self.epochs),
-                block=1 if batch == 1 else None,
                 shuffle=False,
                 seed=0,
                 start=optimizers.start_of(est, problem.dtype),

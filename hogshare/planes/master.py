@@ -16,8 +16,9 @@ class Master(Plane):
 
     Workers compute from a snapshot, a state that the model has really been in, and post what
     should change to the master, which is a process, a thread, or with one worker a step of its
-    loop. With ``SGD(batch=B)`` a message is the step of one mini-batch of B rows from one snapshot;
-    with ``batch=1`` that of a block of rows taken one after the other on a copy of it.
+    loop. With ``SGD(batch=B)`` a message is the step of one mini-batch of B rows from one snapshot.
+    Without, and with ``batch=1`` for a linear problem, it is what a block of rows changes: rows of
+    a linear problem are taken one after the other on a copy of the snapshot.
 
     Parameters
     ----------

@@ -28,8 +28,8 @@ class Adam(Rule):
 
     Parameters
     ----------
-    batch : int, default=1
-        Rows of a step; 1: those of a block.
+    batch : int, default=None
+        Rows of a step; None: those of a block.
     beta_1, beta_2 : float, default=0.9 and 0.999
         Shares of the two means that a step leaves; from 0 to below 1.
     epsilon : float, default=1e-8
@@ -56,7 +56,7 @@ class Adam(Rule):
     True
     """
 
-    batch: int = 1
+    batch: int | None = None
     beta_1: float = 0.9
     beta_2: float = 0.999
     epsilon: float = 1e-8

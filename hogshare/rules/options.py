@@ -16,7 +16,8 @@ def keep_options(rule: Rule) -> None:
     if isinstance(rule.average, bool):
         object.__setattr__(rule, "average", int(rule.average))
     ranges.keep_whole(0, rule, "average")
-    ranges.keep_whole(1, rule, "batch")
+    if rule.batch is not None:
+        ranges.keep_whole(1, rule, "batch")
     ranges.not_negative(weight_decay=rule.weight_decay)
     if rule.clip is not None:
         ranges.positive(clip=rule.clip)

@@ -34,8 +34,8 @@ class Rule:
     ----------
     average : int, default=0
         Rows from which on iterates are averaged; 0: they are not.
-    batch : int, default=1
-        Rows of a step; 1: those of a block.
+    batch : int, default=None
+        Rows of a step; None: those of a block.
 
     Examples
     --------
@@ -57,7 +57,7 @@ class Rule:
     """
 
     average: int = 0
-    batch: int = 1
+    batch: int | None = None
     coordinate: str | None = None
     # by which share of the step size the vector shrinks at each step besides
     weight_decay: float = 0.0

@@ -29,11 +29,11 @@ class SGD(Rule):
     ----------
     average : int or bool, default=0
         Average the iterates from this many rows on; True means from the first. 0: no average.
-    batch : int, default=1
+    batch : int, default=None
         Rows whose gradients are computed from one read of the model before any is written
-        (AsySG-incon's M). They are summed, not averaged, but for networks. For a linear problem it
-        needs a plane without exchange, where other workers write between read and write; with
-        private copies it must be 1.
+        (AsySG-incon's M). They are summed, not averaged, but for networks. None: the rows of a
+        block, for a linear problem one row. More than one row of a linear problem need a plane
+        without exchange, where other workers write between read and write.
     coordinate : {None, "uniform", "support", "unbiased"}, default=None
         None: all coordinates of the rows are written. Otherwise one for each mini-batch, as
         AsySG-incon is printed: "uniform" of all coordinates, (13) of the paper; "support" of those
@@ -70,7 +70,7 @@ class SGD(Rule):
     """
 
     average: int = 0
-    batch: int = 1
+    batch: int | None = None
     coordinate: str | None = None
     momentum: float = 0.0
     nesterov: bool = False
@@ -88,7 +88,8 @@ class SGD(Rule):
     @property
     def is_plain(self) -> bool:
         """Whether steps are rows', written whole, and nothing is averaged."""
-        return self.is_proportional and (self.batch, self.average, self.coordinate) == (1, 0, None)
+        of_rows = self.batch in (None, 1) and not self.average and self.coordinate is None
+        return of_rows and self.is_proportional
 
     def state(self, n_params: int) -> Shapes:
         """With momentum a velocity for each number of the vector."""
@@ -131,7 +132,7 @@ class SGD(Rule):
                 f"SGD({told[0]}={getattr(self, told[0])}) is for problems by a gradient, and a "
                 "linear problem's rows are stepped through without: leave it out."
             )
-        if has_rows and self.batch > 1 and (plane.has_copies or has_homes):
+        if has_rows and (self.batch or 1) > 1 and (plane.has_copies or has_homes):
             raise ValueError(
                 f"SGD(batch={self.batch}) computes a mini-batch from one read of a vector that "
                 "others write meanwhile; that needs Shared(exchange=None), or a Master. With "
