@@ -335,7 +335,7 @@ class Race:
             problem,
             rule=SGD(batch=RACE_BATCH),
             plane=plane,
-            step=step / RACE_BATCH,
+            step=step,
             runtime="processes",
             n_workers=2,
             stop=PASSES,

@@ -34,7 +34,7 @@ def main():
 
     problem = problems.torch(module, torch.nn.functional.cross_entropy, train)
     run = {"runtime": "processes", "n_workers": 2, "plane": Shared(exchange=None)}
-    report = solve(problem, rule=SGD(batch=64), step=0.5 / 64, stop=8, seed=0, **run)
+    report = solve(problem, rule=SGD(batch=64), step=0.5, stop=8, seed=0, **run)
 
     with torch.no_grad():
         right = (report.model.module(X_test).argmax(dim=1) == y_test).float().mean()

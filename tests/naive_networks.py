@@ -108,5 +108,6 @@ def ahead(g, kept, eta, t):
 def adam(g, kept, eta, t):
     kept["m"] = 0.9 * kept.get("m", 0.0 * g) + (1.0 - 0.9) * g
     kept["v"] = 0.999 * kept.get("v", 0.0 * g) + (1.0 - 0.999) * (g * g)
-    size = eta * np.sqrt(1.0 - 0.999**t) / (1.0 - 0.9**t)
-    return size * kept["m"] / (np.sqrt(kept["v"]) + 1e-8)
+    correction = np.sqrt(1.0 - 0.999**t)
+    size, epsilon = eta * correction / (1.0 - 0.9**t), 1e-8 * correction
+    return size * kept["m"] / (np.sqrt(kept["v"]) + epsilon)

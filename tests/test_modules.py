@@ -1,12 +1,13 @@
 """Modules of torch as problems."""
 
 import copy
+import dataclasses
 import pickle
 
 import numpy as np
 import pytest
 
-from hogshare import BSP, SGD, Checkpoint, Master, Shared, Stop, problems, solve
+from hogshare import BSP, SGD, Adam, Checkpoint, Master, Shared, Stop, asysg_con, problems, solve
 from hogshare.problems.gradient import GradientError
 
 torch = pytest.importorskip("torch")
@@ -65,14 +66,15 @@ def by_numpy():
     return problems.user(gradient, N, len(start), start=start)
 
 
-RUN = {"rule": SGD(batch=20), "step": 0.5 / 20, "seed": 0}
+RUN = {"rule": SGD(batch=20), "step": 0.5, "seed": 0}
 RUNTIMES = ["threads", "processes", "simulator"]
 
 
 @pytest.mark.parametrize("plane", [Shared(), Shared(exchange=None), Master()], ids=repr)
 def test_a_module_is_the_network_that_numpy_computes(plane):
     settings = {**RUN, "stop": 10, "plane": plane, "n_workers": 1, "trace": 1}
-    mine, same = (solve(p, **settings) for p in (problem(), by_numpy()))
+    mine = solve(problem(), **settings)
+    same = solve(by_numpy(), **{**settings, "step": 0.5 / 20})  # of a sum
     np.testing.assert_allclose(mine.model.params, same.model.params, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(mine.trace.objective, same.trace.objective, rtol=1e-9)
     assert mine.objective < 0.5 * mine.trace.objective[0]
@@ -103,6 +105,87 @@ def test_one_worker_is_torchs_own_loop():
     np.testing.assert_allclose(report.model.params, known, rtol=1e-9)
     for mine, its in zip(report.model.module.parameters(), module.parameters(), strict=True):
         torch.testing.assert_close(mine, its)
+
+
+def normalised(frozen):
+    """With weights and statistics of its own in the middle, and a last mini-batch of 10 rows."""
+    torch.manual_seed(1)
+    middle = torch.nn.BatchNorm1d(HIDDEN)
+    module = torch.nn.Sequential(
+        torch.nn.Linear(D, HIDDEN, bias=False), middle, torch.nn.Tanh(), torch.nn.Linear(HIDDEN, 2)
+    ).double()
+    torch.nn.init.normal_(middle.running_mean)
+    if frozen:
+        middle.eval()
+    return module
+
+
+optim = torch.optim
+AHEAD, DECAY = {"momentum": 0.9, "nesterov": True}, {"weight_decay": 0.1}
+BETAS = {"beta_1": 0.8, "beta_2": 0.99, "epsilon": 0.01}
+OPTIMISERS = {
+    "plain": (SGD(), lambda p, eta: optim.SGD(p, eta)),
+    "heavy": (SGD(momentum=0.9), lambda p, eta: optim.SGD(p, eta, momentum=0.9)),
+    "ahead": (SGD(**AHEAD), lambda p, eta: optim.SGD(p, eta, **AHEAD)),
+    "decay": (SGD(**DECAY), lambda p, eta: optim.SGD(p, eta, **DECAY)),
+    "both": (SGD(**AHEAD, **DECAY), lambda p, eta: optim.SGD(p, eta, **AHEAD, **DECAY)),
+    "adam": (Adam(), lambda p, eta: optim.Adam(p, eta)),
+    "adam of shares": (
+        Adam(**BETAS),
+        lambda p, eta: optim.Adam(p, eta, betas=(0.8, 0.99), eps=0.01),
+    ),
+    "adamw": (Adam(**DECAY), lambda p, eta: optim.AdamW(p, eta, **DECAY)),
+}
+
+
+@pytest.mark.parametrize(
+    ("reduction", "clip", "frozen"),
+    [("mean", None, False), ("mean", 0.1, False), ("mean", None, True), ("sum", 2.0, False)],
+)
+@pytest.mark.parametrize("name", OPTIMISERS)
+def test_every_setting_of_an_optimiser_is_torchs(name, reduction, clip, frozen):
+    """Parameters, and what layers keep of the rows; a step size is a batch's, whatever its rows."""
+    rule, made = OPTIMISERS[name]
+    eta = 0.05 if reduction == "mean" else 0.05 / 20
+    X, y = (tensor[:590] for tensor in rows())
+
+    def loss(output, target):
+        return functional.cross_entropy(output, target, reduction=reduction)
+
+    known = normalised(frozen)
+    optimiser, shortened = made(known.parameters(), eta), 0
+    for _ in range(3):
+        for batch in torch.arange(590).split(20):
+            optimiser.zero_grad()
+            loss(known(X[batch].double()), y[batch]).backward()
+            if clip is not None:
+                shortened += torch.nn.utils.clip_grad_norm_(known.parameters(), clip) > clip
+            optimiser.step()
+    stated = problems.torch(normalised(frozen), loss, (X.double(), y), reduction=reduction)
+    assert clip is None or shortened > 10
+    run = {"step": eta, "stop": 3, "shuffle": False, "n_workers": 1, "runtime": "caller"}
+    report = solve(stated, rule=dataclasses.replace(rule, batch=20, clip=clip), **run)
+    # torch adds a millionth to the norm by which it divides
+    close = {"rtol": 1e-9, "atol": 1e-12} if clip is None else {"rtol": 1e-3, "atol": 1e-4}
+    found = report.model.module
+    assert [part.training for part in found] == [part.training for part in known]
+    for key, tensor in known.state_dict().items():
+        torch.testing.assert_close(found.state_dict()[key], tensor, **close)
+
+
+def test_a_module_in_the_mode_of_use_is_trained_in_it():
+    module = torch.nn.Sequential(torch.nn.Dropout(0.5), torch.nn.Linear(D, 2)).double().eval()
+    X, y = rows()
+    made = problems.torch(module, functional.cross_entropy, (X.double(), y))
+    first, second = (solve(made, stop=2, **RUN).model for _ in range(2))
+    np.testing.assert_array_equal(first.params, second.params)
+    assert not first.module.training
+
+
+def test_a_step_by_the_mean_is_so_in_the_papers_algorithms():
+    report = asysg_con(problem(), n_workers=1, batch=20, step=0.5, epochs=3, seed=0, theory=False)
+    plain = solve(problem(), plane=Master(), n_workers=1, stop=3, **RUN)
+    np.testing.assert_allclose(report.model.params, plain.model.params, rtol=1e-12)
 
 
 @pytest.mark.parametrize("plane", [Shared(), Master()], ids=repr)
@@ -180,14 +263,37 @@ def test_dropout_repeats_with_a_seed():
     assert (run(3) != run(4)).any()
 
 
-def test_a_mean_and_a_sum_are_one_loss():
+def test_evaluating_draws_the_same_and_nothing_of_the_users():
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(torch.nn.Linear(D, 8), torch.nn.Dropout(), torch.nn.Linear(8, 2))
+    made = problems.torch(module, functional.cross_entropy, rows())
+    before = torch.get_rng_state()
+    at = made.start()
+    assert made.objective(at) == made.objective(at) > 0.0
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_a_module_that_draws_goes_on_from_its_checkpoint(tmp_path):
+    module = torch.nn.Sequential(torch.nn.Linear(D, 8), torch.nn.Dropout(), torch.nn.Linear(8, 2))
+    made = problems.torch(module, functional.cross_entropy, rows())
+    solve(made, stop=1, checkpoint=tmp_path / "run.npz", **RUN)
+    assert solve(made, stop=2, resume=tmp_path / "run.npz", **RUN).n_epochs == 2
+
+
+def test_a_mean_and_a_sum_are_one_loss(tmp_path):
     def summed(output, target):
         return functional.cross_entropy(output, target, reduction="sum")
 
     X, y = rows()
     by_sum = problems.torch(network(), summed, (X.double(), y), reduction="sum")
-    mine, same = (solve(p, stop=3, **RUN).model.params for p in (problem(), by_sum))
+    mine = solve(problem(), stop=3, checkpoint=tmp_path / "run.npz", **RUN).model.params
+    same = solve(by_sum, stop=3, **{**RUN, "step": 0.5 / 20}).model.params
     np.testing.assert_allclose(mine, same, rtol=1e-10)
+    assert problem().evaluate(mine)[0] == pytest.approx(by_sum.evaluate(mine)[0], rel=1e-12)
+    slopes = (p.evaluate(mine)[1] for p in (problem(), by_sum))
+    np.testing.assert_allclose(*slopes, rtol=1e-9, atol=1e-12)
+    with pytest.raises(ValueError, match="reduction was 'mean' and is 'sum'"):
+        solve(by_sum, stop=4, resume=tmp_path / "run.npz", **RUN)
 
 
 def test_a_run_goes_on_from_its_checkpoint(tmp_path):

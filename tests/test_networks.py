@@ -212,7 +212,7 @@ RULES = {
         {"solver": "sgd", "momentum": 0.9, "nesterovs_momentum": False},
     ),
     "nesterov": (SGD(batch=16, momentum=0.9, nesterov=True), {"solver": "sgd"}),
-    "adam": (Adam(batch=16), {"solver": "adam"}),
+    "adam": (Adam(batch=16, epsilon_hat=True), {"solver": "adam"}),
 }
 
 
@@ -451,6 +451,27 @@ def test_a_gradient_is_shortened_and_the_vector_decays(rule):
         for f, one in ((gradient, replace(rule, **options)), (shortened, rule))
     )
     np.testing.assert_allclose(both, neither - 0.1 * 0.5 * start, rtol=1e-12)
+
+
+@pytest.mark.parametrize("plane", [Shared(), Shared(exchange=None), Master()], ids=repr)
+@pytest.mark.parametrize("nesterov", [False, True])
+def test_what_decays_is_in_the_velocity_of_momentum(nesterov, plane):
+    """As in torch: the vector's share is of the gradient."""
+    eta, share, decay, start = 0.1, 0.9, 0.5, np.array([1.0, -2.0])
+
+    def gradient(w, rows, out):
+        out += w - 3.0
+        return 1.0
+
+    rule = SGD(batch=10, momentum=share, nesterov=nesterov, weight_decay=decay)
+    run = {"rule": rule, "step": eta, "stop": 3, "n_workers": 1, "runtime": "caller"}
+    w, velocity = start.copy(), 0.0
+    for _ in range(6):
+        slope = w - 3.0 + decay * w
+        velocity = share * velocity + slope
+        w -= eta * (slope + share * velocity if nesterov else velocity)
+    found = solve(problems.user(gradient, 20, 2, start=start), plane=plane, **run).model.params
+    np.testing.assert_allclose(found, w, rtol=1e-12)
 
 
 def test_a_network_that_leaves_the_range_says_so():

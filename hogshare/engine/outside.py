@@ -297,10 +297,11 @@ class BlockWorker(Worker):
             step = out if places is None else out[places]
         if self.rule.clip is not None:
             descents.shorten(step, float(self.rule.clip))
+        if self.rule.decays_gradient:
+            self._decay(step, places, self.rule.weight_decay)
         self.rule.step(step, eta, *self.kept)
-        if self.rule.weight_decay:
-            decay = self.w.dtype.type(eta * self.rule.weight_decay)
-            step += decay * (self.w if places is None else self.w[places])
+        if not self.rule.decays_gradient:
+            self._decay(step, places, eta * self.rule.weight_decay)
         self._count_iterates(places, step, n_rows, t)
         if self.posts:
             self._write_message(places, step)
@@ -310,6 +311,12 @@ class BlockWorker(Worker):
             np.subtract(self.w, step, out=self.w)
         else:
             self.w[places] -= step
+
+    def _decay(self, step: np.ndarray, places: np.ndarray | None, share: float) -> None:
+        """Have a gradient, or a step, shrink the vector by a share, where either has numbers."""
+        if share:
+            seen = self.w if places is None else self.w[places]
+            step += self.w.dtype.type(share) * seen
 
     def _write_message(self, places: np.ndarray | None, step: np.ndarray) -> None:
         """A master's message is the step; it adds."""

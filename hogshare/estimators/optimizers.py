@@ -40,7 +40,7 @@ def rule_of(optimizer: Any, batch: int) -> Rule:
     """The rule whose steps it takes."""
     if isinstance(optimizer, AdamOptimizer):
         betas = {"beta_1": optimizer.beta_1, "beta_2": optimizer.beta_2}
-        return Adam(batch=batch, epsilon=optimizer.epsilon, **betas)
+        return Adam(batch=batch, epsilon=optimizer.epsilon, epsilon_hat=True, **betas)
     momentum = optimizer.momentum
     return SGD(batch=batch, momentum=momentum, nesterov=bool(optimizer.nesterov and momentum))
 

@@ -93,7 +93,7 @@ class GradientProblem:
     keeps_neighbours: ClassVar[bool] = False
     # whether what workers call gives the mean of the rows' gradients, by which a step then is, in
     # place of their sum; who evaluates gets sums in any case
-    by_mean: ClassVar[bool] = False
+    by_mean: bool = False
     # whether linear algebra has one thread beside one worker, too, as it has beside each of several
     wants_one_thread: ClassVar[bool] = False
     # whether it writes all of `out` and nothing else, and its value is no number where one of those

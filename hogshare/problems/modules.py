@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import copy
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,7 +73,7 @@ class ModuleProblem(GradientProblem):
         self.loss = loss
         self.data = rows
         self.n_rows = n_rows
-        self.reduction = reduction
+        self.by_mean = reduction == "mean"
         self.seed = seed
         parameters = _trained(module)
         self.n_params = sum(p.numel() for p in parameters)
@@ -92,8 +93,12 @@ class ModuleProblem(GradientProblem):
         """What is not ours in it."""
         return self.module, self.loss, self.data
 
+    def facts(self) -> dict[str, Any]:
+        """What it is, as plain data, for reports."""
+        return {**super().facts(), "reduction": "mean" if self.by_mean else "sum"}
+
     def for_worker(self, me: int) -> Callable[..., Any]:
-        """A replica of the module, for one worker."""
+        """A replica of the module, for one worker, whose steps are by the loss as it is."""
         replica = Replica(self, me)
         if me == 0:
             self._first = replica
@@ -129,9 +134,9 @@ class Replica:
             torch.manual_seed(problem.seed + me)
         self.torch = torch
         self.module = copy.deepcopy(problem.module)
-        self.module.train()
         self.loss = problem.loss
-        self.by_mean = problem.reduction == "mean"
+        self.by_mean = problem.by_mean
+        self.sums_gradients = me == NOBODY
         self.data = problem.data
         if isinstance(problem.data, tuple):
             self.data = tuple(torch.from_numpy(_writable(array)) for array in problem.data)
@@ -139,21 +144,32 @@ class Replica:
         self._at: tuple[int, int] = 0, 0
 
     def __call__(self, w: np.ndarray, rows: np.ndarray, out: np.ndarray) -> float:
-        """Sum of the rows' losses; autograd adds their gradients to `out`."""
+        """Sum of the rows' losses; autograd adds the loss's gradient to `out`, or the sum's."""
         at = w.ctypes.data, out.ctypes.data
         if at != self._at:
             self._lie_on(w, out)
             self._at = at
-        *inputs, target = self._batch(rows)
-        loss = self.loss(self.module(*inputs), target)
+        with self._draws():
+            *inputs, target = self._batch(rows)
+            loss = self.loss(self.module(*inputs), target)
         if loss.dim():
             raise ValueError(
                 f"the loss has to be one number, by reduction='mean' or 'sum'; it has the shape "
                 f"{tuple(loss.shape)}"
             )
         total = loss * len(rows) if self.by_mean else loss
-        total.backward()
+        (total if self.sums_gradients else loss).backward()
         return float(total.detach())
+
+    @contextmanager
+    def _draws(self) -> Iterator[None]:
+        """Who evaluates draws the same each time, and nothing of the user's or of workers'."""
+        if not self.sums_gradients:
+            yield
+            return
+        with self.torch.random.fork_rng(devices=[]):
+            self.torch.default_generator.manual_seed(0)
+            yield
 
     def _batch(self, rows: np.ndarray) -> Sequence[Any]:
         if isinstance(self.data, tuple):
@@ -205,8 +221,9 @@ def torch(
     ----------
     module : torch.nn.Module
         Its parameters that require a gradient are the vector, in the order of
-        ``module.parameters()``, all float32 or all float64, on the CPU. Workers have copies of it
-        in training mode; it itself stays as it is.
+        ``module.parameters()``, all float32 or all float64, on the CPU. Workers have copies of it,
+        each of its modules in the mode in which it is: training, unless ``eval()`` has been called
+        (a batch normalisation that stays as it is). It itself stays as it is.
     loss : callable
         ``loss(module(*inputs), target)`` gives one number, such as
         `torch.nn.functional.cross_entropy`.
@@ -214,12 +231,13 @@ def torch(
         Tensors or arrays of one length: inputs, and last the target. Or a data set with ``len`` and
         ``[row]``, whose items are put together by ``torch.utils.data.default_collate``.
     reduction : {"mean", "sum"}, default="mean"
-        What the loss makes of the rows of a batch. A step is by their *sum* in any case, as of
-        every problem by a gradient: divide the step size by the rows of a mini-batch for that of
-        ``torch.optim.SGD``.
+        What the loss makes of the rows of a batch. A step is by the loss as it is, so that a step
+        size, `weight_decay` and `clip` of a rule are those of ``torch.optim``, and a last batch of
+        fewer rows is one step like the others.
     seed : int or None, default=None
         Of torch's generator in every worker, for modules that draw (dropout). Workers of one
-        process share its generator, so that such runs repeat with one worker only.
+        process share its generator, so that such runs repeat with one worker only. Objectives are
+        evaluated by draws of their own.
 
     Returns
     -------
@@ -235,10 +253,13 @@ def torch(
 
     Notes
     -----
+    One worker takes the steps of torch's own loop: `SGD` those of ``torch.optim.SGD``, `Adam` of
+    ``Adam`` and, with `weight_decay`, of ``AdamW``, and `clip` those after ``clip_grad_norm_``.
+
     With several workers torch computes with one thread in each. ``runtime="auto"`` takes processes:
     threads share the interpreter, of which a small module needs much. Buffers (running means of
-    batch normalisation) are not part of the vector: every worker has its own, and the module that
-    comes back has those of the first.
+    batch normalisation) are not part of the vector, nor of checkpoints: every worker has its own,
+    and the module that comes back has those of the first.
 
     Examples
     --------
@@ -251,7 +272,7 @@ def torch(
     >>> def loss(output, target):
     ...     return torch.nn.functional.mse_loss(output[:, 0], target)
     >>> problem = problems.torch(module, loss, (X, y))
-    >>> report = solve(problem, rule=SGD(batch=10), step=0.01, stop=20, seed=0)
+    >>> report = solve(problem, rule=SGD(batch=10), step=0.1, stop=20, seed=0)
     >>> report.model.module.weight.detach().numpy().round(2).tolist()
     [[1.0, -2.0, 0.5]]
     """

@@ -78,7 +78,7 @@ class NetworkProblem(GradientProblem):
     alpha : float
     """
 
-    by_mean: ClassVar[bool] = True
+    by_mean = True
     overwrites: ClassVar[bool] = True
     # two, of products as small as these, are many times slower where others use the cores
     wants_one_thread: ClassVar[bool] = True

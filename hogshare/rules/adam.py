@@ -33,7 +33,10 @@ class Adam(Rule):
     beta_1, beta_2 : float, default=0.9 and 0.999
         Shares of the two means that a step leaves; from 0 to below 1.
     epsilon : float, default=1e-8
-        Added to the root.
+        Added to the root of the squares' corrected mean.
+    epsilon_hat : bool, default=False
+        Whether epsilon is added before the means are corrected for their zeros at the start, as
+        scikit-learn's networks have it.
     weight_decay : float, default=0.0
         By which share of the step size the vector shrinks at each step besides (AdamW).
     clip : float, default=None
@@ -43,7 +46,8 @@ class Adam(Rule):
 
     Notes
     -----
-    Sources: Kingma and Ba 2015, as scikit-learn has it; Loshchilov and Hutter 2019 for the decay.
+    Sources: Kingma and Ba 2015, Algorithm 1, and with `epsilon_hat` the form at the end of section
+    2; Loshchilov and Hutter 2019 for the decay.
 
     Examples
     --------
@@ -60,6 +64,7 @@ class Adam(Rule):
     beta_1: float = 0.9
     beta_2: float = 0.999
     epsilon: float = 1e-8
+    epsilon_hat: bool = False
     weight_decay: float = 0.0
     clip: float | None = None
     average: int = 0
@@ -72,6 +77,7 @@ class Adam(Rule):
             if not (ranges.is_number(share) and 0.0 <= share < 1.0):
                 raise ValueError(f"{name} must be at least 0 and below 1; got {share!r}.")
         ranges.positive(epsilon=self.epsilon)
+        ranges.flag(epsilon_hat=self.epsilon_hat)
 
     def state(self, n_params: int) -> Shapes:
         """Both means, and how many steps they are of."""
@@ -91,8 +97,10 @@ class Adam(Rule):
         steps = own["steps"]
         steps += 1
         t, betas = int(steps[0]), (float(self.beta_1), float(self.beta_2))
-        size = eta * math.sqrt(1.0 - self.beta_2**t) / (1.0 - self.beta_1**t)
-        return descents.ADAM, own["mean"], own["square"], size, *betas, float(self.epsilon)
+        correction = math.sqrt(1.0 - self.beta_2**t)
+        size = eta * correction / (1.0 - self.beta_1**t)
+        least = float(self.epsilon) * (1.0 if self.epsilon_hat else correction)
+        return descents.ADAM, own["mean"], own["square"], size, *betas, least
 
     def step(self, gradient: np.ndarray, eta: float, *state: Any, **others: Any) -> None:
         """Overwrite the gradient with the step."""

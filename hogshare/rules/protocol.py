@@ -59,8 +59,10 @@ class Rule:
     average: int = 0
     batch: int | None = None
     coordinate: str | None = None
-    # by which share of the step size the vector shrinks at each step besides
+    # by which share of the step size the vector shrinks at each step besides; or which share of the
+    # vector is added to the gradient that `step` gets
     weight_decay: float = 0.0
+    decays_gradient: ClassVar[bool] = False
     # the longest gradient, by the root of its squares' sum: longer ones are shortened to it
     clip: float | None = None
     # of those that remember rows: whether they are drawn with replacement, and how often each is

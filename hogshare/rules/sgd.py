@@ -46,9 +46,11 @@ class SGD(Rule):
     nesterov : bool, default=False
         Whether a step looks ahead by as much of the next one.
     weight_decay : float, default=0.0
-        By which share of the step size the vector shrinks at each step besides.
+        Which share of the vector is added to the gradient of each step, as in torch: with a
+        momentum the velocity has it, too.
     clip : float, default=None
-        Longest gradient, by the root of its squares' sum: longer ones are shortened to it.
+        Longest gradient, by the root of its squares' sum: longer ones are shortened to it, before
+        the decay.
 
     Notes
     -----
@@ -77,6 +79,7 @@ class SGD(Rule):
     weight_decay: float = 0.0
     clip: float | None = None
     gain: ClassVar[float] = 1.0  # of steps by a velocity, of which a worker among others keeps less
+    decays_gradient: ClassVar[bool] = True
     has_kernels: ClassVar[bool] = True
     descends: ClassVar[bool] = True
 
