@@ -613,7 +613,39 @@ def no_places(w, rows, out):
     return 0.0, "all"
 
 
+def other_shape(w, rows, out):
+    out.shape = 2, D // 2
+    return 0.0
+
+
+def other_type(w, rows, out):
+    out.dtype = np.float32
+    return 0.0
+
+
+def other_vector(w, rows, out):
+    w.shape = 2, D // 2
+    return 0.0
+
+
+def unlocks_the_vector(w, rows, out):
+    w.flags.writeable = True
+    w[:] = 7.0
+    return 0.0
+
+
+def unlocks_the_rows(w, rows, out):
+    rows.flags.writeable = True
+    rows[:] = 0
+    return 0.0
+
+
 BAD = {
+    other_shape: "other_shape has changed the shape, strides or dtype of its out",
+    other_type: "other_type has changed the shape, strides or dtype of its out",
+    other_vector: "other_vector has changed the shape, strides or dtype of its w",
+    unlocks_the_vector: "unlocks_the_vector raised ValueError.*must not be written",
+    unlocks_the_rows: "unlocks_the_rows raised ValueError.*must not be written",
     raises: "raises raised KeyError: 'no such row'",
     wrong_shape: "return the sum of the rows' losses.*returned ndarray of shape",
     no_answer: "returned NoneType",
@@ -649,6 +681,41 @@ def test_a_gradient_that_goes_wrong_later_is_named(plane, gradient, runtime):
         solve(logistic(at_first_well), n_workers=n_workers, **run)
     good = solve(logistic(), n_workers=n_workers, **run)  # and nothing is left that disturbs
     assert np.isfinite(good.model.params).all()
+
+
+def test_a_gradient_may_lock_its_memory_for_good():
+    def locks(w, rows, out):
+        assert out.flags.writeable
+        loss = numpy_gradient(w, rows, out)
+        out.flags.writeable = False
+        return loss
+
+    locked, plain = (solve(logistic(g), stop=2, **RUN) for g in (locks, numpy_gradient))
+    np.testing.assert_array_equal(locked.model.params, plain.model.params)
+
+
+@pytest.mark.parametrize("runtime", ["caller", "threads"])
+def test_an_objective_that_writes_its_vector_leaves_the_model(runtime):
+    def objective(params):
+        params *= 0.0
+        return 1.0
+
+    run = {**RUN, "stop": Stop(epochs=2, gradient=1e-9), "trace": 2, "runtime": runtime}
+    n_workers = 1 if runtime == "caller" else 2
+    run |= {"barrier": BSP(), "n_workers": n_workers}
+    found, plain = (solve(logistic(objective=o), **run).model.params for o in (objective, None))
+    np.testing.assert_array_equal(found, plain)
+
+
+def test_a_pass_may_make_another_array_of_its_vector():
+    class Rows(Median):
+        def advance(self, w, rows, eta):
+            w.shape = 3, 1
+            w -= eta * (w - 2.0)
+            return float(len(rows))
+
+    report = solve(Rows(np.ones((50, 3))), step=0.5, stop=30, runtime="caller", block=10)
+    np.testing.assert_allclose(report.model.params, 2.0)
 
 
 @numba.njit(nogil=True, boundscheck=False)

@@ -33,6 +33,7 @@ from hogshare.engine.workerstates import State
 from hogshare.kernels import blocks, descents, epochs, layout, rounds, schedules
 from hogshare.kernels.mailbox import next_slot
 from hogshare.kernels.shares import rows_before, span_of
+from hogshare.problems.arrays import sealed
 from hogshare.problems.gradient import Caller, GradientProblem, NotFinite, Stepper
 from hogshare.rules.protocol import Rule
 from hogshare.shm.mailbox import NO_PLACES
@@ -117,8 +118,7 @@ class BlockWorker(Worker):
         self.is_mailed = plan.private == epochs.MASTER
         self.is_lock_free = plan.private == epochs.LOCK_FREE and not plan.parts
         self.w = self.vector.w if self.is_lock_free else self.private.w
-        self.seen = self.w.view()
-        self.seen.flags.writeable = False
+        self.seen = sealed(self.w)
         self.posts = self.is_mailed
         # a step of which nothing is asked but that the vector moves is taken with the gradient
         self.descends = (
@@ -126,8 +126,7 @@ class BlockWorker(Worker):
         )
         self.all_places = np.arange(len(self.w) if self.is_mailed else 0)
         self.local = self.private.local[:, 0]
-        self.order = session.schedule.order.view()
-        self.order.flags.writeable = False
+        self.order = sealed(session.schedule.order)
 
     def first_turn(self, nanoseconds: int) -> int:
         """One block: nobody knows yet how long one takes."""

@@ -17,3 +17,9 @@ def frozen(array: np.ndarray) -> np.ndarray:
     array = array.view()
     array.setflags(write=False)
     return array
+
+
+def sealed(array: np.ndarray) -> np.ndarray:
+    """As `frozen`, for code of the user's: whoever has the view cannot make it writable."""
+    array = np.require(array, requirements=["C", "A"])
+    return np.asarray(memoryview(array).toreadonly())

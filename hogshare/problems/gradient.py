@@ -21,7 +21,7 @@ from hogshare import ranges
 from hogshare.kernels.jit import JIT_DISABLED, load_registries
 from hogshare.kernels.rows import Rows
 from hogshare.once import once
-from hogshare.problems.arrays import FLOATS, frozen
+from hogshare.problems.arrays import FLOATS, frozen, sealed
 from hogshare.problems.model import Model
 from hogshare.problems.params import Params, params_of
 from hogshare.problems.sharding import Shard
@@ -239,8 +239,8 @@ class GradientProblem:
         """
         if not JIT_DISABLED:
             load_registries()  # or a function of the user's would: it may be interrupted
-        w = frozen(np.asarray(start, dtype=self.dtype))
-        rows = frozen(np.arange(min(self.n_rows, SAMPLE_STEPS if self.has_pass else SAMPLE_ROWS)))
+        w = sealed(np.asarray(start, dtype=self.dtype))
+        rows = sealed(np.arange(min(self.n_rows, SAMPLE_STEPS if self.has_pass else SAMPLE_ROWS)))
         call = _one_pass(self, w) if self.has_pass else functools.partial(Caller(self), w)
         spent = 0.0
         for _ in range(2):
@@ -262,7 +262,7 @@ class GradientProblem:
         """
         call = Caller(self)
         loss, total = 0.0, np.zeros(self.n_params)
-        params = frozen(np.asarray(params, dtype=self.dtype))
+        params = sealed(np.asarray(params, dtype=self.dtype))
         for rows in self._parts():
             here, places = call(params, rows)
             loss += here
@@ -324,7 +324,7 @@ class GradientProblem:
         """
         call = Caller(self)
         rows = np.arange(min(self.n_rows, SAMPLE_ROWS))
-        loss, _ = call(frozen(np.asarray(self.start(), dtype=self.dtype)), rows)
+        loss, _ = call(sealed(np.asarray(self.start(), dtype=self.dtype)), rows)
         told = f"{loss:.6g}, {float(np.abs(call.out).sum()):.6g}"
         return {**self.facts(), "first loss and gradient": told}
 
@@ -398,7 +398,7 @@ class GradientProblem:
     def objective_at(self, model: Model | Params) -> float:
         """Objective at a model, the engine's or as users see it."""
         vector = model.params if isinstance(model, Params) else model.coef[0]
-        return float(self.objective(vector))
+        return float(self.objective(vector.copy()))  # it may write there
 
     def model_at(self, params: np.ndarray) -> Params:
         """The model that a vector is, as users see it."""
@@ -432,6 +432,7 @@ class Caller:
         for guard in self._guards:
             guard.fill(-0.0)  # by its bits another number than any that is written by adding
         self._intact = self._guards[0].tobytes()
+        self._form = self.out.shape, self.out.strides, dtype
         self._written: np.ndarray | None = None  # places of the last answer; None: any
 
     def __call__(self, w: np.ndarray, rows: np.ndarray) -> tuple[float, np.ndarray | None]:
@@ -449,13 +450,20 @@ class Caller:
         else:
             out[self._written] = 0.0
         self._written = None  # until it is known: it may raise
+        given = out.view()  # of which what is called may make another array
         try:
-            answer = self.gradient(w, rows, out)
+            answer = self.gradient(w, rows, given)
         except Exception as error:
             raise GradientError(
                 f"The gradient {self.problem.name} raised {type(error).__name__}: {error}"
                 f"{_advice(error)}"
             ) from error
+        for name, array in (("out", given), ("w", w)):
+            if (array.shape, array.strides, array.dtype) != self._form:
+                raise GradientError(
+                    f"The gradient {self.problem.name} has changed the shape, strides or dtype of "
+                    f"its {name} in place, which others use: take a view, {name}.reshape(...)."
+                )
         loss, places = self._parted(answer)
         if any(guard.tobytes() != self._intact for guard in self._guards):
             raise GradientError(
@@ -585,7 +593,7 @@ class Stepper:
         GradientError
         """
         try:
-            loss = self.advance(w, rows, eta)
+            loss = self.advance(w.view(), rows, eta)  # of which it may make another array
         except Exception as error:
             raise GradientError(
                 f"advance of {self.name} raised {type(error).__name__}: {error}{_advice(error)}"
@@ -619,7 +627,7 @@ def _is_finite(vector: np.ndarray) -> bool:
 
 
 def _advice(error: Exception) -> str:
-    if "read-only" in str(error):
+    if "read-only" in str(error) or "WRITEABLE" in str(error):
         return (
             ". The vector, the rows and, in processes, the arrays that the gradient brings along "
             "must not be written: they are others', too."
