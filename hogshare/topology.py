@@ -3,13 +3,15 @@
 A *graph* is an adjacency array: ``graph[i, j]`` is True where worker i sends to worker j, without
 itself. *Weights* are an array of the same shape: ``weights[i, j]`` is what worker i gives to what
 worker j has sent, and ``weights[i, i]`` to its own, so that a round is ``weights @ vectors``. All
-functions are pure: arrays in, arrays or numbers out.
+functions are pure: arrays in, arrays or numbers out; what is no such array, or no whole number of
+workers, is a ValueError.
 
 Sources: Kadav and Kruus 2016 (ASAP) for the graphs, their spectral gap and figure 2; Xiao and Boyd
-2004 for Metropolis weights; Kempe, Dobra and Gehrke 2003 for push-sum; Ying et al. 2021 for
-exponential graphs. Departures from ASAP: its root graph is the additive one of the text, which is
-doubly stochastic, and its gap is that of the weights themselves (`spectral_gap`); figure 2 has been
-made from a multiplicative graph and the mean in-degree (`root_expander`, `figure_2_gap`).
+2004 for Metropolis weights; Sinkhorn and Knopp 1967 for fair ones of directed graphs; Kempe, Dobra
+and Gehrke 2003 for push-sum; Ying et al. 2021 for exponential graphs. Departures from ASAP: its
+root graph is the additive one of the text, which is doubly stochastic, and its gap is that of the
+weights themselves (`spectral_gap`); figure 2 has been made from a multiplicative graph and the mean
+in-degree (`root_expander`, `figure_2_gap`).
 
 Examples
 --------
@@ -29,9 +31,9 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import permutations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -71,8 +73,30 @@ __all__ = [
 ]
 
 ROUNDING = 1e-9  # of sums of weights
-MOST_MATCHINGS = 720  # that are tried to keep survivors connected
+BALANCED = 1e-12  # of sums of weights that have been scaled to one
+MOST_SCALINGS = 100_000  # 200 workers need 50,000 where weights fall to 1e-60
 MOST_ROUNDS = 1 << 40  # nobody agrees after more
+
+
+def _square(name: str, values: Any) -> np.ndarray:
+    """An array of numbers, a row and a column for each worker; else a sentence."""
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError):  # rows of different lengths
+        array = np.empty(0)
+    if array.ndim != 2 or not array.size or len(array) != len(array.T):
+        raise ValueError(f"{name} must be an array of shape (n, n); got {values!r:.60}.")
+    if array.dtype.kind not in "biuf" or not np.isfinite(array).all():
+        raise ValueError(f"{name} must have finite numbers alone; got {values!r:.60}.")
+    return array
+
+
+def _is_edge(graph: Any) -> np.ndarray:
+    return _square("graph", graph) != 0
+
+
+def _numbers(weights: Any) -> np.ndarray:
+    return _square("weights", weights).astype(float)
 
 
 def _edges(n: int, pairs: Iterable[tuple[int, int]]) -> np.ndarray:
@@ -112,6 +136,7 @@ def all_to_all(n: int) -> np.ndarray:
     >>> topology.all_to_all(3).sum(axis=1).tolist()
     [2, 2, 2]
     """
+    ranges.whole(1, n=n)
     return _circulant(n, range(1, n))
 
 
@@ -156,6 +181,7 @@ def root_expander(n: int, multiplicative: bool = False) -> np.ndarray:
         from. Its in-degrees differ, so that workers' influence does.
     """
     ranges.whole(1, n=n)
+    ranges.flag(multiplicative=multiplicative)
     if multiplicative:
         return _circulant(n, [1]) | _edges(n, ((i, int(i * math.sqrt(n))) for i in range(n)))
     return _circulant(n, [1, math.isqrt(n)])
@@ -168,7 +194,8 @@ def exponential(n: int) -> np.ndarray:
 
         0 -> 1,  0 -> 2,  0 -> 4      (n = 8; and so from each)
     """
-    return _circulant(n, [1 << k for k in range(max(0, math.ceil(math.log2(max(n, 1)))))])
+    ranges.whole(1, n=n)
+    return _circulant(n, [1 << k for k in range((int(n) - 1).bit_length())])
 
 
 def one_peer(n: int) -> list[np.ndarray]:
@@ -184,8 +211,8 @@ def one_peer(n: int) -> list[np.ndarray]:
     -------
     list of bool array of shape (n, n)
     """
-    steps = max(1, math.ceil(math.log2(max(n, 1))))
-    return [_circulant(n, [1 << k]) for k in range(steps)]
+    ranges.whole(1, n=n)
+    return [_circulant(n, [1 << k]) for k in range(max(1, (int(n) - 1).bit_length()))]
 
 
 def hypercube(n: int) -> np.ndarray:
@@ -208,7 +235,7 @@ def hypercube(n: int) -> np.ndarray:
             f"a hypercube has a power of two of corners; got n={n}. Any number will do for "
             "exponential(n)."
         )
-    digits = range(n.bit_length() - 1)
+    digits = range(int(n).bit_length() - 1)
     return _edges(n, ((i, i ^ (1 << k)) for k in digits for i in range(n)))
 
 
@@ -236,7 +263,8 @@ def random_regular(n: int, degree: int = 2, seed: Any = 0) -> np.ndarray:
     ranges.whole(1, n=n, degree=degree)
     if n > 1 and degree > n - 1:
         raise ValueError(f"degree must be at most {n - 1}, the number of others; got {degree}.")
-    draw = np.random.default_rng(seed)
+    with ranges.meaning("seed"):
+        draw = np.random.default_rng(seed)
     round_trip = draw.permutation(n)
     graph = _edges(n, zip(round_trip, np.roll(round_trip, -1), strict=True))
     for _ in range(degree - 1 if n > 1 else 0):
@@ -280,10 +308,11 @@ def graphs_of(graph: Any, n: int) -> list[np.ndarray]:
     Raises
     ------
     ValueError
-        If the word is none, or it is a graph of another number of workers.
+        If the word is none, or it is a graph of another number of workers, or has NaN.
     TypeError
         If it is no graph.
     """
+    ranges.whole(1, n=n)
     if isinstance(graph, str):
         name = graph.strip().lower()
         if name not in GRAPHS:
@@ -300,33 +329,36 @@ def graphs_of(graph: Any, n: int) -> list[np.ndarray]:
         if not graph.is_directed():
             pairs += [(j, i) for i, j in pairs]
         graph = _edges(max(1, len(places)), pairs)
-    if isinstance(graph, (list, tuple)) and graph and np.ndim(graph[0]) != 1:
+    if isinstance(graph, (list, tuple)) and graph and not _is_row(graph[0]):
         return [one for each in graph for one in graphs_of(each, n)]
     try:
-        array = np.asarray(graph)
-        found = array != 0
-    except (TypeError, ValueError):
-        found = np.zeros(0, bool)
-    if found.ndim != 2 or found.shape[0] != found.shape[1] or array.dtype.kind not in "biuf":
+        found = _is_edge(graph)
+    except ValueError:
         raise TypeError(
             "graph must be a word, an array of shape (n, n) whose entry [i, j] says whether i "
             f"sends to j, a networkx graph, or a list of them; got {graph!r:.60}."
-        )
+        ) from None
     if len(found) != n:
         raise ValueError(f"the graph has {len(found)} workers, and the run has {n}.")
-    found = found.copy()
     np.fill_diagonal(found, False)
     return [found]
 
 
+def _is_row(thing: Any) -> bool:
+    """Whether this is a row of a graph, rather than a graph."""
+    return isinstance(thing, (list, tuple, np.ndarray)) and not any(
+        isinstance(entry, (list, tuple, np.ndarray)) for entry in thing
+    )
+
+
 def out_degrees(graph: np.ndarray) -> np.ndarray:
     """How many each sends to: int array of shape (n,)."""
-    return np.asarray(graph, bool).sum(axis=1)
+    return _is_edge(graph).sum(axis=1)
 
 
 def in_degrees(graph: np.ndarray) -> np.ndarray:
     """From how many each hears: int array of shape (n,)."""
-    return np.asarray(graph, bool).sum(axis=0)
+    return _is_edge(graph).sum(axis=0)
 
 
 # -- weights -----------------------------------------------------------------------------------
@@ -345,8 +377,11 @@ def mixing_weights(graph: np.ndarray, kind: str = "auto") -> np.ndarray:
         undirected graph, 1 / (1 + the larger degree of the two) to each neighbour, and the rest to
         oneself. "push-sum": each sender shares itself out over its out-neighbours and itself, so
         that columns sum to one, and rows do not; averages are then ``(Q x) / (Q y)`` with
-        ``y <- Q y`` from ones. "auto": uniform where that is doubly stochastic, else Metropolis
-        where the graph is undirected, else uniform.
+        ``y <- Q y`` from ones. "auto": weights by which everybody counts the same, on every graph
+        that has any: uniform where that is doubly stochastic, else Metropolis where the graph is
+        undirected, else uniform ones whose rows and columns are scaled until they sum to one
+        (Sinkhorn and Knopp 1967), which every strongly connected graph has. Uniform on a graph with
+        an edge that no way leads back from.
 
     Returns
     -------
@@ -365,11 +400,13 @@ def mixing_weights(graph: np.ndarray, kind: str = "auto") -> np.ndarray:
     """
     if not isinstance(kind, str) or kind not in WEIGHTS:
         raise ValueError(f"weights must be one of {list(WEIGHTS)}; got {kind!r}.")
-    heard = np.asarray(graph, bool).T | np.eye(len(graph), dtype=bool)
+    edges = _is_edge(graph)
+    heard = edges.T | np.eye(len(edges), dtype=bool)
     undirected = bool((heard == heard.T).all())
     if kind == "auto":
-        even = (heard.sum(axis=0) == heard.sum(axis=1)).all() and np.ptp(heard.sum(axis=1)) == 0
-        kind = "metropolis" if undirected and not even else "uniform"
+        if not _is_regular(heard) and not undirected and _leads_back(edges):
+            return _balanced(heard)
+        kind = "metropolis" if undirected and not _is_regular(heard) else "uniform"
     if kind == "push-sum":
         return heard / heard.sum(axis=0, keepdims=True)
     if kind == "uniform":
@@ -377,7 +414,8 @@ def mixing_weights(graph: np.ndarray, kind: str = "auto") -> np.ndarray:
     if not undirected:
         raise ValueError(
             "Metropolis weights are for undirected graphs, and this one has edges one way: use "
-            "weights='uniform', or 'push-sum', which is fair on any graph."
+            "weights='auto', which is fair on every strongly connected graph, or 'push-sum', "
+            "which is fair on any."
         )
     degrees = heard.sum(axis=1)
     weights = np.where(heard, 1.0 / np.maximum.outer(degrees, degrees), 0.0)
@@ -386,15 +424,58 @@ def mixing_weights(graph: np.ndarray, kind: str = "auto") -> np.ndarray:
     return weights
 
 
+def _is_regular(graph: np.ndarray) -> bool:
+    """Whether all send to as many, and hear from as many."""
+    degrees = np.append(graph.sum(axis=0), graph.sum(axis=1))
+    return bool((degrees == degrees[0]).all())
+
+
+def _leads_back(graph: np.ndarray) -> bool:
+    """Whether from where each edge leads to a way leads back: then it is of a circle.
+
+    A circle, and the others' own weights, are a permutation; an edge of none gets a fair weight of
+    zero.
+    """
+    labels = _labels(graph)
+    senders, readers = np.nonzero(graph)
+    return bool((labels[senders] == labels[readers]).all())
+
+
+def _balanced(heard: np.ndarray) -> np.ndarray:
+    """Weights ``r_i c_j`` of the same places, whose rows and columns sum to one.
+
+    Sinkhorn and Knopp 1967: there are such ones, and scaling rows and columns by turns comes to
+    them, where every place is of a permutation (`_leads_back`).
+
+    Raises
+    ------
+    ValueError
+        If they are not found: the graph has weights that vary too much to be of use.
+    """
+    places = heard.astype(float)
+    rows = 1.0 / places.sum(axis=1)
+    with errstate(all="ignore"):
+        for _ in range(MOST_SCALINGS):
+            columns = 1.0 / (rows @ places)
+            sums = places @ columns
+            if np.abs(rows * sums - 1.0).max() < BALANCED:
+                return rows[:, np.newaxis] * places * columns
+            rows = 1.0 / sums
+    raise ValueError(
+        "no weights were found by which everybody counts the same: on this graph they vary by too "
+        "many orders of magnitude. Give the graph more edges, or use weights='uniform'."
+    )
+
+
 def is_row_stochastic(weights: np.ndarray) -> bool:
     """Whether each one's weights sum to one, and none is negative."""
-    w = np.asarray(weights, float)
+    w = _numbers(weights)
     return bool((w >= -ROUNDING).all() and np.allclose(w.sum(axis=1), 1.0, atol=ROUNDING, rtol=0.0))
 
 
 def is_doubly_stochastic(weights: np.ndarray) -> bool:
     """Whether what all give to each sums to one, too: then everybody counts the same."""
-    return is_row_stochastic(weights) and is_row_stochastic(np.asarray(weights).T)
+    return is_row_stochastic(weights) and is_row_stochastic(_numbers(weights).T)
 
 
 def is_connected(graph: np.ndarray) -> bool:
@@ -404,9 +485,14 @@ def is_connected(graph: np.ndarray) -> bool:
 
 def parts(graph: np.ndarray) -> int:
     """Pieces of the graph within which everybody reaches everybody."""
+    return 1 + int(_labels(_is_edge(graph)).max())
+
+
+def _labels(graph: np.ndarray) -> np.ndarray:
+    """The piece that each worker is of, from 0: int array of shape (n,)."""
     from scipy.sparse.csgraph import connected_components
 
-    return int(connected_components(np.asarray(graph, bool), connection="strong")[0])
+    return np.asarray(connected_components(graph, connection="strong")[1])
 
 
 def influence(weights: np.ndarray) -> np.ndarray:
@@ -414,7 +500,7 @@ def influence(weights: np.ndarray) -> np.ndarray:
 
     The left eigenvector of the eigenvalue one (ASAP, A.3). Of push-sum weights all the same.
     """
-    w = np.asarray(weights, float)
+    w = _numbers(weights)
     if not is_row_stochastic(w):
         return np.full(len(w), 1.0 / len(w))
     n = len(w)
@@ -464,7 +550,7 @@ def spectral_gap(weights: np.ndarray) -> Gap:
     >>> round(gap, 4), gap.by
     (0.3333, '1 - sigma_2')
     """
-    w = np.asarray(weights, float)
+    w = _numbers(weights)
     if len(w) == 1:
         return Gap(1.0, "1 - sigma_2")
     with errstate(all="ignore"):
@@ -480,7 +566,8 @@ def figure_2_gap(graph: np.ndarray) -> float:
     ``sigma_1 - sigma_2`` of the adjacency with self-loops, divided by its mean in-degree. It is no
     rate of anything where degrees differ; here to compare with the figure.
     """
-    a = np.asarray(graph, bool) | np.eye(len(graph), dtype=bool)
+    a = _is_edge(graph)
+    np.fill_diagonal(a, True)
     with errstate(all="ignore"):
         sizes = np.linalg.svd(a / (a.sum() / len(a)), compute_uv=False)
     return float(sizes[0] - sizes[1]) if len(a) > 1 else 1.0
@@ -504,9 +591,12 @@ def predicted_rounds(weights: np.ndarray | Sequence[np.ndarray], nearer: float =
     float
         Infinity where they never agree.
     """
-    listed = weights if isinstance(weights, (list, tuple)) else [weights]
-    turns = [np.asarray(one, float) for one in listed]
+    ranges.positive(nearer=nearer)
+    is_list = isinstance(weights, (list, tuple)) and len(weights) and not _is_row(weights[0])
+    turns = [_numbers(one) for one in (weights if is_list else [weights])]
     n = len(turns[0])
+    if any(len(one) != n for one in turns):
+        raise ValueError(f"weights are of {sorted({len(one) for one in turns})} workers.")
     cycle = functools.reduce(lambda done, one: one @ done, turns)
     agreed = np.outer(np.ones(n), influence(cycle))
     if not is_row_stochastic(cycle):  # push-sum: the mean, by ratios
@@ -580,7 +670,7 @@ def check(weights: np.ndarray) -> Check:
     >>> topology.check(weights).sentence.split("; ")[1]
     'not doubly stochastic: worker 0 counts 3 times as much as worker 1'
     """
-    w = np.asarray(weights, float)
+    w = _numbers(weights)
     pieces, gap, counts = parts((w > 0.0).T), spectral_gap(w), influence(w)
     rows, both = is_row_stochastic(w), is_doubly_stochastic(w)
     words = ["connected" if pieces == 1 else f"not connected: {pieces} parts"]
@@ -636,7 +726,7 @@ class Design:
 def design(
     n: int, degree: int | None = None, bytes: float | None = None, message: float = 1.0
 ) -> Design:
-    """The graph of the largest gap among those known, with what it will take to agree.
+    """Of the graphs known that of the fewest rounds until all agree, with what these will take.
 
     Parameters
     ----------
@@ -662,20 +752,23 @@ def design(
     --------
     >>> from hogshare import topology
     >>> made = topology.design(16, degree=4)
-    >>> made.degree, made.gap > topology.spectral_gap(topology.mixing_weights(topology.ring(16)))
+    >>> made.degree, made.rounds < topology.predicted_rounds(
+    ...     topology.mixing_weights(topology.root_expander(16))
+    ... )
     (4, True)
     """
     ranges.whole(1, n=n)
     ranges.positive(message=message)
     if (degree is None) == (bytes is None):
         raise ValueError("give one of degree and bytes: what a worker may send in a round.")
-    most = degree if bytes is None else int(bytes / message)
+    if bytes is not None:
+        ranges.positive(bytes=bytes)
+        degree = int(bytes / message)
+    most = degree
     assert most is not None
     if not ranges.is_integer(most) or most < 1:
-        raise ValueError(
-            f"a worker has to send a message in a round at least; got degree={degree!r}, "
-            f"bytes={bytes!r} of messages of {message:g}."
-        )
+        given = f"degree={degree!r}" if bytes is None else f"bytes={bytes!r} of {message:g} each"
+        raise ValueError(f"a worker has to send a message in a round at least; got {given}.")
     made: dict[str, np.ndarray] = {}
     for build in (ring, root_expander, exponential, all_to_all):
         made[f"{build.__name__}({n})"] = build(n)
@@ -693,17 +786,18 @@ def design(
             rounds = predicted_rounds(weights) if n > 1 else 0.0
             gap = spectral_gap(weights)
             found.append(Design(name, graph, weights, width, gap, rounds, rounds * width * message))
-    return max(found, key=lambda one: (round(one.gap, 9), -one.bytes))
+    return min(found, key=lambda one: (one.rounds, one.bytes))
 
 
 def without(graph: np.ndarray, dead: Iterable[int]) -> np.ndarray:
     """The survivors' graph: what was sent to somebody dead goes on to those it would have sent to.
 
-    A dead worker's in-neighbours are matched with its out-neighbours, so that everybody else keeps
-    its degrees and weights stay doubly stochastic if they were; of all such matchings one is taken
-    that leaves the survivors connected (on a graph with equal in- and out-degrees there is one).
-    Where there is none, survivors that are cut off get edges of a ring. The weights are mended by
-    `mixing_weights` of what is returned.
+    A dead worker's in-neighbours are matched with its out-neighbours, so that everybody else has
+    the degrees that it had, and the graph, if it was connected, stays so. Where the survivors are
+    connected as they are, and all have as many neighbours, nothing is added. So a graph on which
+    all have as many neighbours stays one, and its uniform weights stay doubly stochastic; weights
+    of what is returned by `mixing_weights` are, wherever it is connected. Survivors that were cut
+    off before get edges of a ring.
 
     Parameters
     ----------
@@ -715,53 +809,113 @@ def without(graph: np.ndarray, dead: Iterable[int]) -> np.ndarray:
     bool array of shape (n, n)
         Nobody sends to the dead, or hears from them.
 
+    Raises
+    ------
+    ValueError
+        If somebody dead is none of the workers.
+
     Examples
     --------
     >>> from hogshare import topology
     >>> topology.without(topology.ring(4), [2]).nonzero()
     (array([0, 1, 3]), array([1, 3, 0]))
     """
-    left = np.asarray(graph, bool).copy()
-    gone = sorted({int(k) for k in dead})
+    left = _is_edge(graph)
+    np.fill_diagonal(left, False)
+    gone = ranges.several(dead=dead)
+    if not all(ranges.is_worker(k, len(left)) for k in gone):
+        raise ValueError(f"dead must name workers from 0 to {len(left) - 1}; got {dead!r:.60}.")
     alive = np.ones(len(left), bool)
-    for k in gone:
+    for k in sorted(map(int, gone)):
         senders, readers = np.flatnonzero(left[:, k]), np.flatnonzero(left[k])
-        left[k], left[:, k] = False, False
-        alive[k] = False
-        left = _spliced(left, senders, readers, alive)
+        left[k] = left[:, k] = alive[k] = False
+        if not _is_whole(left[np.ix_(alive, alive)]):
+            added = _matched(left, senders, readers)
+            _join_parts(left, alive, added)
     return _joined(left, alive)
 
 
-def _spliced(
-    graph: np.ndarray, senders: np.ndarray, readers: np.ndarray, alive: np.ndarray
-) -> np.ndarray:
-    """Match senders with readers, in the way that leaves the fewest parts and loses the fewest."""
-    best, score = graph, (math.inf, math.inf)
-    if not (len(senders) and len(readers)):
-        return graph
-    count = max(len(senders), len(readers))
-    to = np.resize(readers, count)
-    for tried, order in enumerate(permutations(range(count))):
-        matched = graph.copy()
-        came = np.resize(senders, count)[list(order)]
-        matched[came, to] = True
-        np.fill_diagonal(matched, False)
-        found = parts(matched[np.ix_(alive, alive)]), -int(matched.sum())
-        if found < score:
-            best, score = matched, found
-        full = graph.sum() + count
-        if tried >= MOST_MATCHINGS or (found[0] == 1 and matched.sum() == full):
-            break
-    return best
+def _is_whole(graph: np.ndarray) -> bool:
+    """Whether all have as many neighbours, and reach each other."""
+    return not len(graph) or (_is_regular(graph) and int(_labels(graph).max()) == 0)
+
+
+def _matched(graph: np.ndarray, senders: np.ndarray, readers: np.ndarray) -> list[tuple[int, int]]:
+    """Give each sender a reader, in place: an edge that is new; the edges that came.
+
+    The largest matching by new edges. A sender and a reader that are left are put into an edge:
+    from its sender to the one, and from the other to its reader. (If all had d neighbours, there is
+    one: else all of whom such a sender might reach heard from the d whom its reader hears from or
+    is, so not from that sender, and it could have been matched.)
+    """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import maximum_bipartite_matching
+
+    count = max(len(senders), len(readers)) if len(senders) and len(readers) else 0
+    if not count:
+        return []
+    senders, readers = np.resize(senders, count), np.resize(readers, count)
+    free = ~graph[np.ix_(senders, readers)] & (senders[:, np.newaxis] != readers)
+    found = maximum_bipartite_matching(csr_array(free), perm_type="column")
+    is_matched = found >= 0
+    pairs = senders[is_matched], readers[found[is_matched]]
+    graph[pairs] = True
+    added = [(int(i), int(j)) for i, j in zip(*pairs, strict=True)]
+    left = senders[~is_matched], np.delete(readers, found[is_matched])
+    for sender, reader in zip(*left, strict=True):
+        via, to = graph[:, reader], graph[sender]
+        edges = graph & ~(via | _only(reader, graph))[:, np.newaxis] & ~(to | _only(sender, graph))
+        for i, j in np.argwhere(edges)[:1].tolist():
+            graph[i, j] = False
+            graph[i, reader] = graph[sender, j] = True
+            added += [(i, int(reader)), (int(sender), j)]
+    return added
+
+
+def _only(worker: int, graph: np.ndarray) -> np.ndarray:
+    return np.arange(len(graph)) == worker
+
+
+def _join_parts(graph: np.ndarray, alive: np.ndarray, added: list[tuple[int, int]]) -> None:
+    """Have two edges of different parts change their readers, in place, until there is one part.
+
+    All degrees stay, and what was connected stays so: from a reader of either edge a way led back
+    to its sender, which does not need that edge. New edges are taken before those that were.
+    """
+    while True:
+        labels = _labels(graph)
+        if len(set(labels[alive])) < 2:
+            return
+        swap = next(_swaps(graph, labels, added), None)
+        if swap is None:
+            return  # parts without an edge, or with one between them
+        (a, b), (c, d) = swap
+        graph[a, b] = graph[c, d] = False
+        graph[a, d] = graph[c, b] = True
+        added[:0] = [(a, d), (c, b)]
+
+
+def _swaps(
+    graph: np.ndarray, labels: np.ndarray, added: list[tuple[int, int]]
+) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    """Pairs of edges within two parts, whose senders do not send to the other's reader yet."""
+    ofs: dict[int, list[tuple[int, int]]] = {}
+    for i, j in [*added, *map(tuple, np.argwhere(graph).tolist())]:
+        if graph[i, j] and labels[i] == labels[j]:
+            ofs.setdefault(int(labels[i]), []).append((i, j))
+    for one, other in combinations(ofs.values(), 2):
+        for (a, b), (c, d) in product(one, other):
+            if not (graph[a, d] or graph[c, b]):
+                yield (a, b), (c, d)
 
 
 def _joined(graph: np.ndarray, alive: np.ndarray) -> np.ndarray:
     """With edges of a ring through the living, as many as it takes to connect them."""
-    there = np.flatnonzero(alive)
-    for k, here in enumerate(there):
-        if len(there) < 2 or parts(graph[np.ix_(alive, alive)]) == 1:
+    living = np.flatnonzero(alive)
+    for worker, following in zip(living, np.roll(living, -1), strict=True):
+        if int(_labels(graph[np.ix_(alive, alive)]).max()) == 0:
             break
-        graph[here, there[(k + 1) % len(there)]] = True
+        graph[worker, following] = True
     return graph
 
 
@@ -772,5 +926,13 @@ def mended(weights: np.ndarray) -> np.ndarray:
     ----------
     weights : float array of shape (n_used,)
         Its own among them.
+
+    Raises
+    ------
+    ValueError
+        If they are no numbers, or one is below zero, or all are zero.
     """
-    return np.asarray(weights) / np.sum(weights)
+    given = np.asarray(ranges.numbers(weights=weights))
+    if not (np.isfinite(given).all() and (given >= 0.0).all() and given.sum() > 0.0):
+        raise ValueError(f"weights must be at least 0, and some above; got {weights!r:.60}.")
+    return given / given.sum()

@@ -161,6 +161,46 @@ def test_parts_that_do_not_meet():
     assert topology.predicted_rounds(topology.mixing_weights(graph)) == np.inf
 
 
+# -- fair weights
+
+
+def drawn_graph(n, draw, is_undirected=False):
+    """A strongly connected one, of edges at random."""
+    graph = np.zeros((n, n), bool)
+    while not topology.is_connected(graph):
+        i, j = draw.choice(n, 2, replace=False)
+        graph[i, j] = True
+        graph[j, i] |= is_undirected
+    return graph
+
+
+def test_every_strongly_connected_graph_has_fair_weights():
+    draw = np.random.default_rng(0)
+    for _ in range(200):
+        graph = drawn_graph(int(draw.integers(2, 30)), draw)
+        weights = topology.mixing_weights(graph)
+        assert topology.is_doubly_stochastic(weights)
+        assert ((weights > 0.0) == (graph.T | np.eye(len(graph), dtype=bool))).all()
+
+
+@pytest.mark.parametrize("n", [6, 20, 64])
+def test_fair_weights_of_a_graph_with_many_ways_back(n):
+    """To the next, and back to all before: known in closed form, down to 2 ** (1 - n)."""
+    graph = np.eye(n, k=1, dtype=bool) | np.tri(n, k=-1, dtype=bool)
+    weights = topology.mixing_weights(graph)
+    assert topology.is_doubly_stochastic(weights)
+    assert weights[0, n - 1] == pytest.approx(0.5 ** (n - 1), rel=1e-6)
+
+
+def test_who_is_never_heard_of_again_has_no_fair_weights():
+    graph = topology.ring(3)
+    graph[2, 0] = False
+    np.testing.assert_array_equal(
+        topology.mixing_weights(graph), topology.mixing_weights(graph, "uniform")
+    )
+    assert not topology.is_doubly_stochastic(topology.mixing_weights(graph))
+
+
 # -- predicted rounds, against averaging
 
 
@@ -206,7 +246,11 @@ def test_push_sum_finds_the_mean_on_any_graph():
 def test_design():
     found = topology.design(25, degree=2, message=100.0)
     assert found.degree == 2 and found.bytes == found.rounds * 200.0
-    assert found.gap >= topology.spectral_gap(topology.mixing_weights(topology.root_expander(25)))
+    assert (
+        found.rounds
+        <= 21
+        < topology.predicted_rounds(topology.mixing_weights(topology.root_expander(25)))
+    )
     assert topology.design(25, bytes=250.0, message=100.0).degree == 2
     assert topology.design(8, degree=7).rounds == 1.0
     with pytest.raises(ValueError, match="one of degree and bytes"):
@@ -225,10 +269,61 @@ def test_survivors_are_connected(name, dead):
     assert not left[dead].any() and not left[:, dead].any()
     most = topology.out_degrees(graph).max()
     assert topology.out_degrees(left).max() <= most
-    weights = topology.mixing_weights(left)
-    np.testing.assert_allclose(weights.sum(axis=1), 1.0)
-    if name != "star" and np.ptp(topology.out_degrees(left)[alive]) == 0:
-        assert topology.is_doubly_stochastic(weights)
+    assert topology.is_doubly_stochastic(topology.mixing_weights(left))
+    if name != "star" or 0 in dead:  # all have as many neighbours
+        assert topology.is_doubly_stochastic(topology.mixing_weights(left, "uniform"))
+
+
+def degrees_of(graph, workers):
+    return np.append(topology.out_degrees(graph)[workers], topology.in_degrees(graph)[workers])
+
+
+@pytest.mark.parametrize("n", [2, 3, 8, 12, 25])
+def test_a_star_without_its_hub_is_a_ring(n):
+    left = topology.without(topology.star(n), [0])
+    assert topology.is_doubly_stochastic(topology.mixing_weights(left, "uniform"))
+    assert topology.is_connected(left[1:, 1:])
+    assert (degrees_of(left, slice(1, None)) == (n > 2)).all()
+
+
+def test_a_regular_graph_stays_one_whoever_dies():
+    draw = np.random.default_rng(0)
+    for _ in range(150):
+        n = int(draw.integers(3, 13))
+        graph = topology.random_regular(n, int(draw.integers(1, n)), draw)
+        alive = np.sort(draw.permutation(n)[: draw.integers(1, n)])
+        left = topology.without(graph, np.setdiff1d(np.arange(n), alive))
+        assert topology.is_connected(left[np.ix_(alive, alive)])
+        assert np.ptp(degrees_of(left, alive)) == 0 and left.sum() == left[alive][:, alive].sum()
+        assert topology.is_doubly_stochastic(topology.mixing_weights(left, "uniform"))
+
+
+@pytest.mark.parametrize("is_undirected", [True, False])
+def test_other_graphs_stay_connected_and_get_fair_weights(is_undirected):
+    draw = np.random.default_rng(1)
+    for _ in range(100):
+        n = int(draw.integers(3, 12))
+        graph = drawn_graph(n, draw, is_undirected)
+        alive = np.delete(np.arange(n), draw.integers(n))
+        left = topology.without(graph, np.setdiff1d(np.arange(n), alive))
+        assert topology.is_connected(left[np.ix_(alive, alive)])
+        assert topology.is_doubly_stochastic(topology.mixing_weights(left))
+        if is_undirected:
+            assert (degrees_of(left, alive) <= degrees_of(graph, alive)).all()
+
+
+def test_nothing_is_matched_where_survivors_are_whole(monkeypatch):
+    monkeypatch.delattr(topology, "_matched")
+    left = topology.without(topology.all_to_all(9), [2, 5])
+    assert left.sum() == 7 * 6
+
+
+@pytest.mark.parametrize(("n", "degree"), [(9, 2), (16, 4), (25, 2), (25, 3), (64, 6)])
+def test_designs_take_fewer_rounds_than_any_graph_by_name(n, degree):
+    found = topology.design(n, degree)
+    for graph in (topology.ring(n), topology.root_expander(n), topology.exponential(n)):
+        if topology.out_degrees(graph).max() <= degree:
+            assert found.rounds <= topology.predicted_rounds(topology.mixing_weights(graph))
 
 
 def test_weights_of_what_is_left_sum_to_one():
@@ -260,7 +355,15 @@ def test_graphs_of():
         topology.graphs_of(topology.ring(4), 5)
     with pytest.raises(ValueError, match="Did you mean 'ring'"):
         topology.graphs_of("rng", 5)
-    for wrong in (3, None, [1, 2, 3], b"abc", np.zeros((2, 3))):
+    for wrong in (
+        3,
+        None,
+        [1, 2, 3],
+        b"abc",
+        np.zeros((2, 3)),
+        np.full((3, 3), np.nan),
+        [[[1], 2]],
+    ):
         with pytest.raises(TypeError, match="graph must be a word"):
             topology.graphs_of(wrong, 3)
 
@@ -274,3 +377,82 @@ def test_refusals():
         topology.mixing_weights(topology.ring(4), "metropolis")
     with pytest.raises(ValueError, match="weights must be one of"):
         topology.mixing_weights(topology.ring(4), "even")
+
+
+RING = topology.ring(4)
+NO_ARRAYS = [3.5, "x", None, [], [1, 2], [[1, 2], [3]], {}, np.zeros((2, 3)), np.zeros((0, 0))]
+NO_ARRAYS += [np.full((3, 3), np.nan), [["a", "b"], ["c", "d"]], [[1j, 0], [0, 1]], object()]
+NO_NUMBERS = [3.5, np.nan, "4", None, [4], True, 0, -1]
+
+
+@pytest.mark.parametrize("wrong", NO_ARRAYS, ids=lambda value: f"{value!r:.20}")
+@pytest.mark.parametrize(
+    "function",
+    [
+        topology.out_degrees,
+        topology.in_degrees,
+        topology.mixing_weights,
+        topology.is_row_stochastic,
+        topology.is_doubly_stochastic,
+        topology.is_connected,
+        topology.parts,
+        topology.influence,
+        topology.spectral_gap,
+        topology.figure_2_gap,
+        topology.predicted_rounds,
+        topology.check,
+        lambda wrong: topology.without(wrong, [0]),
+    ],
+    ids=lambda function: function.__name__,
+)
+def test_what_is_no_array_of_workers_is_refused(function, wrong):
+    with pytest.raises(
+        ValueError, match=r"(graph|weights) must (be an array of shape|have finite)"
+    ):
+        function(wrong)
+
+
+@pytest.mark.parametrize("wrong", NO_NUMBERS, ids=repr)
+@pytest.mark.parametrize(
+    "function",
+    [
+        *(topology.all_to_all, topology.star, topology.ring, topology.root_expander),
+        *(topology.exponential, topology.one_peer, topology.hypercube, topology.random_regular),
+        lambda n: topology.random_regular(5, n),
+        lambda n: topology.graphs_of("ring", n),
+        lambda n: topology.design(n, 2),
+    ],
+    ids=lambda function: function.__name__,
+)
+def test_what_is_no_number_of_workers_is_refused(function, wrong):
+    with pytest.raises(ValueError, match="must be a whole number, at least 1"):
+        function(wrong)
+
+
+@pytest.mark.parametrize(
+    ("call", "word"),
+    [
+        (lambda: topology.without(RING, 2), "dead must be a sequence"),
+        (lambda: topology.without(RING, [4]), "dead must name workers from 0 to 3"),
+        (lambda: topology.without(RING, [1.5]), "dead must name workers"),
+        (lambda: topology.design(5, 2.5), "a message in a round at least; got degree=2.5"),
+        (lambda: topology.design(5, bytes=np.nan), "bytes must be a positive finite number"),
+        (lambda: topology.design(5, bytes="9"), "bytes must be a positive finite number"),
+        (lambda: topology.predicted_rounds(np.eye(2), "x"), "nearer must be"),
+        (lambda: topology.predicted_rounds([np.eye(2), np.eye(3)]), r"are of \[2, 3\] workers"),
+        (lambda: topology.random_regular(5, 2, "x"), "seed"),
+        (lambda: topology.root_expander(5, "x"), "multiplicative must be True or False"),
+        (lambda: topology.mended([0.0, 0.0]), "must be at least 0, and some above"),
+        (lambda: topology.mended("ab"), "must be a sequence"),
+        (lambda: topology.mixing_weights(RING, 3), "weights must be one of"),
+    ],
+)
+def test_what_has_no_meaning_is_refused(call, word):
+    with pytest.raises(ValueError, match=word):
+        call()
+
+
+def test_weights_may_be_lists():
+    half = [[0.5, 0.5], [0.5, 0.5]]
+    assert topology.predicted_rounds(half) == topology.predicted_rounds([half, half]) == 1.0
+    assert topology.is_doubly_stochastic(half) and topology.spectral_gap(half) == 1.0
