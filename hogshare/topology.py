@@ -932,7 +932,10 @@ def mended(weights: np.ndarray) -> np.ndarray:
     ValueError
         If they are no numbers, or one is below zero, or all are zero.
     """
-    given = np.asarray(ranges.numbers(weights=weights))
-    if not (np.isfinite(given).all() and (given >= 0.0).all() and given.sum() > 0.0):
+    try:
+        given = np.asarray(weights, float)
+    except (TypeError, ValueError):
+        given = np.empty(0)
+    if given.ndim != 1 or not ((given >= 0.0).all() and 0.0 < given.sum() < math.inf):
         raise ValueError(f"weights must be at least 0, and some above; got {weights!r:.60}.")
     return given / given.sum()

@@ -443,7 +443,7 @@ def test_what_is_no_number_of_workers_is_refused(function, wrong):
         (lambda: topology.random_regular(5, 2, "x"), "seed"),
         (lambda: topology.root_expander(5, "x"), "multiplicative must be True or False"),
         (lambda: topology.mended([0.0, 0.0]), "must be at least 0, and some above"),
-        (lambda: topology.mended("ab"), "must be a sequence"),
+        (lambda: topology.mended("ab"), "must be at least 0, and some above"),
         (lambda: topology.mixing_weights(RING, 3), "weights must be one of"),
     ],
 )

@@ -431,6 +431,10 @@ class Home:
         if late and self._homes.plane.adopts(self.me, self.arrays):
             w, intercept = self._homes.model()
             self.write(np.concatenate((w, intercept)) if self._has_intercept else w)
+        try:
+            self._homes.plane.enter(self)
+        except Exception as error:
+            raise self._homes.error("enter", error) from error
 
     # -- after a block: what the plane does, from one wish to the next ---------------------------
 

@@ -214,6 +214,9 @@ class Plane:
         """
         return {}
 
+    def enter(self, home: Home) -> None:
+        """Called by a worker before its first block, when its vector is what it begins with."""
+
     def after_block(self, home: Home) -> Generator[Any, bool, None] | None:
         """Called by a worker, in its own thread or process, after each block that it completes.
 

@@ -277,7 +277,8 @@ class Replicas(Plane):
             "posted": ((n_workers,), "int64"),
             "suspects": ((n_workers, n_workers), "int64"),
             "left_out": ((n_workers,), "int64"),
-            "mass": ((n_workers,), "float64"),
+            "mass": ((n_workers,), "float64"),  # 0 until a worker has begun
+            "dead": ((n_workers,), "int64"),
             "first": ((n_params if self.send == "change" else 0,), "float64"),
         }
 
@@ -295,7 +296,6 @@ class Replicas(Plane):
         if not arrays:
             return
         arrays["to"][:] = [to + 1 for _, to in self.edges(len(arrays["rounds"]))]
-        arrays["mass"][:] = 1.0
         if self.send == "change":
             arrays["first"][:] = vector
 
@@ -306,28 +306,42 @@ class Replicas(Plane):
         return self.sync != "notify-ack" or bool(arrays["left_out"][me])
 
     def model(self, homes: np.ndarray, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
-        """The mean; of push-sum the one that their masses are of."""
-        if self._is_push_sum and len(homes) == len(arrays.get("mass", ())):
-            return np.asarray(np.average(homes, axis=0, weights=arrays["mass"]))
+        """The mean; by push-sum that of what homes stand for, their masses times them."""
+        if self._is_push_sum and arrays:
+            masses = arrays["mass"][(arrays["mass"] > 0.0) & (arrays["dead"] == 0)]
+            if len(homes) == len(masses):  # else somebody has been resumed, and not begun
+                return np.asarray(np.average(homes, axis=0, weights=masses))
         return super().model(homes, arrays)
 
+    def bury(self, arrays: Mapping[str, np.ndarray], dead: np.ndarray) -> None:
+        """Note whose mass counts no longer."""
+        if arrays:
+            arrays["dead"][:] = dead
+
     # -- a worker
+
+    def enter(self, home: Any) -> None:
+        """Note what the worker begins with."""
+        if home.n_workers > 1:
+            home.kept = Reducer(home, self._settings(home.n_workers))
 
     def after_block(self, home: Any) -> Generator[Any, bool, None]:
         """Reduce, if that is due."""
         if home.n_workers == 1:
             return
-        if home.kept is None:
-            home.kept = Reducer(home, self._settings(home.n_workers))
+        if self._is_push_sum and home.arrays["mass"][home.me] == 0.0:
+            home.arrays["mass"][home.me] = 1.0
         now = home.kept.is_due()
         if now:
             yield from home.kept.reduce(now)
 
     def _settings(self, n_workers: int) -> Settings:
+        given = self.weights if isinstance(self.weights, str) else None
         return Settings(
             graphs=self._graphs(n_workers),
             weights=self.weights_of(n_workers),
-            mends=self.weights if isinstance(self.weights, str) else "auto",
+            # of an undirected graph the survivors' may be directed: Metropolis' are auto's there
+            mends="auto" if given is None or given == "metropolis" else given,
             is_push_sum=self._is_push_sum,
             sync=self.sync,
             send=self.send,

@@ -24,10 +24,17 @@ who wait for it then wait for that round of it: so it sends its message again, a
 round. And what it has left out itself, for want of room, it sends when there is room, while it
 waits. Without either, workers that wait for each other in different rounds would do so for ever,
 since nobody leaves out who waits (`tests/models/reduce.pml`, twins SILENT and FORGETS).
+
+By push-sum a worker's vector z stands for its mass times z, and so do messages, which bring a share
+of their sender's mass; the sums of both over workers and messages change by steps alone. So that
+all workers' steps count the same, a reduce first divides them by the mass (subgradient-push: Nedic
+and Olshevsky 2015, (4) and (5), whose steps are taken on x = y z). What is not sent stays with its
+sender, and what comes too late for its round counts in the next.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -58,6 +65,8 @@ NEVER = 1 << 62  # a round that does not come
 FOR_THE_FIRST_TIME, AGAIN = range(2)  # of what an edge has still to be sent in a round
 NOWHERE = np.empty(0, np.int64)
 SEEN_BEFORE_LIMIT = 5  # rounds that a worker has timed before it leaves anybody out
+LEAST_SHARE = 0.1  # of the least mass on the graph: by less no step is divided
+MOST_PASSES = 1000  # of the graph, until masses have settled
 
 
 class Turn(NamedTuple):
@@ -73,6 +82,30 @@ class Turn(NamedTuple):
 
     to: list[int]
     weights: np.ndarray
+
+
+@functools.lru_cache(maxsize=64)
+def survivors(graph: bytes, n: int, dead: tuple[int, ...], kind: str) -> tuple[Any, Any]:
+    """The graph without the dead, and its weights: once for all workers of a process.
+
+    graph : of a bool array of shape (n, n)
+    """
+    left = topology.without(np.frombuffer(graph, bool).reshape(n, n), dead)
+    return left, topology.mixing_weights(left, kind)
+
+
+def least_mass(cycle: Sequence[np.ndarray]) -> float:
+    """The least mass of any worker in any round, by column stochastic weights, from ones."""
+    masses = np.ones(len(cycle[0]))
+    least = 1.0
+    for _ in range(MOST_PASSES):
+        before = masses
+        for weights in cycle:
+            masses = weights @ masses
+            least = min(least, float(masses.min()))
+        if np.allclose(masses, before, rtol=1e-6, atol=0.0):
+            break
+    return least
 
 
 def whole(values: np.ndarray, places: np.ndarray | None, n: int) -> np.ndarray:
@@ -138,6 +171,10 @@ class Reducer:
         self.extra: np.ndarray | float = 0.0  # changes that came too late for their round
         self.message: tuple[np.ndarray, np.ndarray | None] = np.empty(0), None  # of this round
         self.untold: dict[int, int] = {}  # edges that wait for room to be sent it, and why
+        self.share = self.given = 0.0  # mass that a message has, and those of this round that went
+        self.late: list[np.ndarray] = []  # messages with a mass that came after their round
+        self.begun = home.read() if settings.is_push_sum else np.empty(0)  # what steps count from
+        self.least = LEAST_SHARE * least_mass(settings.weights) if settings.is_push_sum else 0.0
         if settings.send == "change":
             self.base = self._first()
 
@@ -170,11 +207,11 @@ class Reducer:
         now = count + self.ahead
         self._look_for_deaths()
         turn = self._turn(now)
+        if s.is_push_sum:
+            self._weigh_steps()
         vector = home.read()
         values = vector.astype(np.float64)
-        own, message = values, self._message(values)
-        if s.fold == "sum":
-            own = values
+        own, message = values, self._message(turn, values)
         if s.sync == "notify-ack":
             self.message, self.untold = message, {}
             yield from self._post(turn, now, *message)
@@ -191,14 +228,27 @@ class Reducer:
         self.arrays["used"][self.me, min(len(used), self.arrays["used"].shape[1] - 1)] += 1
         self._note_end(home.now())
 
-    def _message(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    def _weigh_steps(self) -> None:
+        """Divide the steps since the last reduce by the mass.
+
+        A worker that nobody sends to gives its mass away and gets none, so that steps would grow
+        without end: from a tenth of the least mass that the graph has they grow no more.
+        """
+        mass = self.arrays["mass"][self.me]
+        if mass != 1.0:
+            values = self.home.read()
+            steps = (values - self.begun) / max(mass, self.least)
+            self.home.write((self.begun + steps).astype(values.dtype))
+
+    def _message(self, turn: Turn, values: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """What is sent: values and places, whichever is shorter."""
         if self.base is not None:
             change = values - self.base
             self.base = values.copy() if self.settings.fold == "sum" else self.base + change
             values = change
         if self.settings.is_push_sum:
-            values = np.append(values, self.arrays["mass"][self.me])
+            self.share, self.given = self.arrays["mass"][self.me] * turn.weights[self.me], 0.0
+            values = np.append(values, self.share)
         places = np.flatnonzero(values)
         if len(places) and places_pay(len(places), len(values), self.home.value_bytes):
             return values[places], places
@@ -288,6 +338,8 @@ class Reducer:
             self._send(edge, values, places, now)
 
     def _send(self, edge: int, values: np.ndarray, places: np.ndarray | None, now: int) -> None:
+        if self.settings.is_push_sum:
+            self.given += float(values[-1])
         if edge in self.owed:
             owed = self.owed.pop(edge)
             values, places = owed + whole(values, places, len(owed)), None
@@ -320,8 +372,7 @@ class Reducer:
             if message.round >= now:
                 return message
             self._count(LATE)
-            if self.base is not None:
-                self._catch_up(edge, message)
+            self._catch_up(edge, message)
             box.take()
         return None
 
@@ -341,11 +392,13 @@ class Reducer:
         return any(message is not None and message.round < now for message in mail)
 
     def _catch_up(self, edge: int, message: Message) -> None:
-        """Let a change count that has come too late for its round."""
-        assert self.base is not None
-        values = self._values(edge, message, len(self.base))
-        if self.settings.fold == "sum":
-            self.extra = self.extra + values
+        """Let a change, or a mass, count that has come too late for its round."""
+        if self.settings.is_push_sum:
+            self.late.append(self._values(edge, message, len(self.begun)).copy())
+        elif self.base is not None:
+            values = self._values(edge, message, len(self.base))
+            if self.settings.fold == "sum":
+                self.extra = self.extra + values
 
     def _collect(self, now: int) -> Generator[Until, bool, tuple[list[tuple[int, Message]], int]]:
         """Wait for all in-neighbours' messages of this round; which have come, and the round."""
@@ -435,7 +488,10 @@ class Reducer:
         if not used and not self.settings.is_push_sum:
             return
         pairs = [(self.senders[k], self._values(k, message, len(own))) for k, message in used]
-        if self.settings.fold == "sum":
+        if self.settings.is_push_sum:
+            total = self._average_by_mass(own, [*self.late, *(values for _, values in pairs)])
+            self.late = []
+        elif self.settings.fold == "sum":
             total = own.copy()
             for _, values in pairs:
                 total += values
@@ -445,16 +501,23 @@ class Reducer:
             self.base = total.copy()  # of others' changes nothing is sent on
         else:
             counts = [turn.weights[self.me], *(turn.weights[k] for k, _ in pairs)]
-            if self.settings.is_push_sum:
-                mass = self.arrays["mass"]
-                counts[0] *= mass[self.me]
-                counts[1:] = [c * v[-1] for c, (_, v) in zip(counts[1:], pairs, strict=True)]
-                mass[self.me] = sum(counts)
             shares = topology.mended(np.array(counts))
             total = shares[0] * own
             for share, (_, values) in zip(shares[1:], pairs, strict=True):
                 total += share * values[: len(own)]
         self.home.write(total.astype(vector.dtype))
+        self.begun = self.home.read() if self.settings.is_push_sum else self.begun
+
+    def _average_by_mass(self, own: np.ndarray, come: list[np.ndarray]) -> np.ndarray:
+        """The average of one's own and messages, the last number of which is their mass."""
+        masses = self.arrays["mass"]
+        counts = [masses[self.me] - self.given, *(values[-1] for values in come)]
+        masses[self.me] = sum(counts)
+        shares = topology.mended(np.array(counts))
+        total = shares[0] * own
+        for share, values in zip(shares[1:], come, strict=True):
+            total += share * values[: len(own)]
+        return total
 
     def _values(self, edge: int, message: Message, n: int) -> np.ndarray:
         """What an in-neighbour has, or by what it has changed, as a whole vector."""
@@ -527,8 +590,7 @@ class Reducer:
         if dead != self.dead:
             self.dead = dead
             for place, graph in enumerate(self.settings.graphs):
-                left = topology.without(graph, dead)
-                weights = topology.mixing_weights(left, self.settings.mends)
+                left, weights = survivors(graph.tobytes(), len(graph), dead, self.settings.mends)
                 self.turns[place] = Turn(np.flatnonzero(left[self.me]).tolist(), weights[self.me])
         if not self.dead:
             return
