@@ -1,5 +1,7 @@
 """Replicas on a graph: whole reduces, the same bits everywhere, exact bytes, deaths, time-outs."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -22,6 +24,7 @@ from hogshare import (
 )
 from hogshare.engine.arrays import windows_of_one_share
 from hogshare.planes.replicas.reduces import BYTES, MESSAGES
+from hogshare.planes.replicas.reducing import Reducer
 from hogshare.shm.mailbox import HEADER_BYTES
 from hogshare.simulation import Churn, Constant, Link, LogNormal, Network
 
@@ -184,6 +187,113 @@ def test_disagreement_dies_out_and_is_told():
         assert away[graph][-1] < away[graph].max() and away[graph][0] == 0.0
         assert "disagreement" in report.to_dict()["trace"]
     assert away["all"][-1] < away["ring"][-1]
+
+
+# -- everybody counts the same ---------------------------------------------------------------------
+
+ONE_WAY = np.eye(5, k=1, dtype=bool)  # to the next, and from all back to the first
+ONE_WAY[1:, 0] = True
+
+
+def pulls(n_workers, heavy=0, per_worker=100):
+    """Each row pulls to a number of its worker's: to n of the heavy one's, else to 0; mean 1."""
+    goals = np.where(np.arange(n_workers * per_worker) % n_workers == heavy, float(n_workers), 0.0)
+
+    def pull(w, rows, out):
+        out += len(rows) * w[0] - goals[rows].sum()
+        return 0.5 * float(np.square(w[0] - goals[rows]).sum())
+
+    return problems.user(pull, len(goals), 1)
+
+
+def found_by(graph, weights, n_workers, heavy, rate=0.002, runtime="simulator", **settings):
+    run = {"block": 10, "step": StepSize("constant", rate), "stop": 60, "seed": 0} | settings
+    plane = Replicas(graph, weights=weights)
+    problem = pulls(n_workers, heavy)
+    return solve(problem, plane=plane, n_workers=n_workers, runtime=runtime, **run)
+
+
+@pytest.mark.parametrize("runtime", ["threads", "simulator"])
+@pytest.mark.parametrize(("graph", "heavy"), [("star", 0), ("star", 3), (ONE_WAY, 4)])
+def test_push_sum_is_subgradient_push(graph, heavy, runtime):
+    """Nedic and Olshevsky 2015, (4) and (5): steps are taken on x, gradients at z = x / y."""
+    n, rounds = 5, 10 * 7
+    report = found_by(graph, "push-sum", n, heavy, runtime=runtime, stop=7)
+    q = topology.mixing_weights(topology.graphs_of(graph, n)[0], "push-sum")
+    goals, x, y = np.where(np.arange(n) == heavy, n, 0.0), np.zeros(n), np.ones(n)
+    for _ in range(rounds):
+        x, y = q @ (x - 0.002 * 10 * (x / y - goals)), q @ y
+    assert report.model.params[0] == pytest.approx(x.sum() / n, rel=1e-11)
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.5])
+@pytest.mark.parametrize(("graph", "heavy"), [("star", 0), ("star", 3), (ONE_WAY, 0), (ONE_WAY, 4)])
+def test_a_heavy_share_counts_as_every_other(graph, heavy, momentum):
+    """Uniform weights find up to 2.25 and as little as 0.34 for 1, whose steps count unlike."""
+    rule = {"rule": SGD(momentum=momentum)}
+    fair = found_by(graph, "auto", 5, heavy, 0.008, stop=10, **rule).model.params[0]
+    assert fair == pytest.approx(1.0, abs=1e-3)
+    off = []
+    for rate, epochs in ((0.008, 10), (0.002, 40)):
+        report = found_by(graph, "push-sum", 5, heavy, rate, stop=epochs, **rule)
+        off.append(abs(report.model.params[0] - 1.0))
+    assert off[1] < 0.1 and off[1] < 0.5 * off[0]
+
+
+class SaysItsMasses(Replicas):
+    def account(self, arrays, n_workers):
+        return super().account(arrays, n_workers), arrays["mass"].copy()
+
+
+class Weighs(Reducer):
+    """Counts messages, and their masses, that go out and that are averaged."""
+
+    went: ClassVar[list[float]] = []
+    came: ClassVar[list[float]] = []
+
+    def _send(self, edge, values, places, now):
+        Weighs.went.append(float(values[-1]))
+        super()._send(edge, values, places, now)
+
+    def _average_by_mass(self, own, come):
+        Weighs.came += [float(values[-1]) for values in come]
+        return super()._average_by_mass(own, come)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_masses_of_who_is_late_are_not_lost(seed, monkeypatch):
+    monkeypatch.setattr("hogshare.planes.replicas.plane.Reducer", Weighs)
+    monkeypatch.setattr(Replicas, "least_patience", 0.5)
+    monkeypatch.setattr(Weighs, "went", [])
+    monkeypatch.setattr(Weighs, "came", [])
+    slow = Simulator(block_time=LogNormal(1.0, 2.0), slowness=[1, 1, 40, 1, 1], seed=seed)
+    plane = SaysItsMasses("root", weights="push-sum", patience=0.05)
+    settings = {"block": 10, "step": StepSize("constant", 0.001), "stop": 20, "seed": 0}
+    report = solve(pulls(5), plane=plane, n_workers=5, runtime=slow, **settings)
+    reduces, masses = report.reduces
+    assert reduces.late.sum() > 0 and reduces.unsent.sum() > 0
+    assert np.isfinite(report.model.params).all() and (masses > 0.0).all()
+    under_way = sum(Weighs.went) - sum(Weighs.came)
+    assert masses.sum() + under_way == pytest.approx(5.0)
+    assert len(Weighs.went) - len(Weighs.came) <= len(reduces.edges)  # one each, at the end
+
+
+@pytest.mark.parametrize("weights", ["push-sum", "auto"])
+def test_who_dies_or_joins_leaves_the_others_counting_the_same(weights):
+    churn = Churn(deaths={2: 15.5}, joins={3: 12.5})
+    simulator = Simulator(block_time=Constant(1.0), churn=churn)
+    report = found_by("star", weights, 5, 1, 0.001, runtime=simulator, stop=60)
+    assert [w["state"] for w in report.workers] == ["done", "done", "dead", "done", "done"]
+    assert report.model.params[0] == pytest.approx(1.0, abs=0.05)
+
+
+@pytest.mark.parametrize("weights", ["metropolis", "auto", "uniform", "push-sum"])
+def test_a_star_whose_hub_dies_goes_on_as_a_ring(weights):
+    simulator = Simulator(block_time=Constant(1.0), churn=Churn(deaths={0: 15.5}))
+    report = found_by("star", weights, 10, 1, 0.0005, runtime=simulator, stop=4)
+    assert report.workers[0]["state"] == "dead" and report.n_epochs == 4
+    edges = np.array(report.reduces.edges)
+    assert set(edges[edges[:, 0] > 0][:, 0]) == set(range(1, 10))
 
 
 # -- bytes -----------------------------------------------------------------------------------------
