@@ -4,18 +4,24 @@ import asyncio
 import gc
 import os
 import signal
+import subprocess
+import sys
+import textwrap
 import threading
 import time
+import warnings
+import weakref
 from operator import add
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from executors import KINDS, MADE, client, cluster  # noqa: F401
+from executors import KINDS, MADE, NEEDS_DASK, client, cluster  # noqa: F401
 
 import hogshare
 from hogshare import BSP, PSSP, SSP, AsyncContext, Fraction, Simulator, Throttled, problems
 from hogshare.barriers import BarrierError
+from hogshare.runtimes.pool import pool
 from hogshare.simulation import Churn, Constant, Link, LogNormal, Measured, Network
 from hogshare.stragglers import ControlledDelay
 from hogshare.tasks import TaskError
@@ -306,13 +312,28 @@ def test_max_staleness_can_be_kept():
         assert any(r.worker == 2 for r in seen)
 
 
-def test_a_barrier_that_can_never_be_met_is_told(workers):
+def test_a_barrier_that_can_never_be_met_is_told(workers, monkeypatch):
+    """One of the user's, and workers that may come, are given time."""
+    monkeypatch.setattr("hogshare.tasks.dispatch.IDLE_SECONDS", 0.3)
     with AsyncContext(workers, n_workers=2) as ac:
         points = ac.parallelize(X, Y).map(count)
         never = points.barrier(lambda stat: stat.available_workers >= 3)
         with pytest.raises(BarrierError, match=r"never be met.*2 of 2 workers are there, 2 of"):
             never.reduce(add)
         points.reduce(add)  # and the context goes on
+        assert len(ac.collect_all()) == 2
+
+
+def test_a_barrier_on_time_is_met(workers):
+    """While nobody computes; and is given its time-out."""
+    with AsyncContext(workers, n_workers=2) as ac:
+        points = ac.parallelize(X, Y).map(count)
+        began = ac.seconds
+        late = points.barrier(lambda stat: ac.seconds - began > 1.5)
+        with pytest.raises(TimeoutError, match=r"did not hold within 0\.1 s"):
+            late.reduce(add, timeout=0.1)
+        assert late.reduce(add, timeout=PATIENCE) == [0, 1]
+        assert 1.5 < ac.seconds - began < PATIENCE
         assert len(ac.collect_all()) == 2
 
 
@@ -425,6 +446,61 @@ def test_what_raises_ends_with_its_traceback_at_collect(workers):
         assert sum(r.value for r in ac.collect_all()) == 120
 
 
+class NoWords(Exception):
+    def __str__(self):
+        raise ValueError("nothing to say")
+
+
+@pytest.mark.parametrize("kind", ["threads", "processes", pytest.param("dask", marks=NEEDS_DASK)])
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), BaseException("b"), NoWords])
+def test_no_exception_ends_a_worker(kind, error, request):
+    def bad(rows):
+        raise error
+
+    with AsyncContext(MADE[kind](request), n_workers=2) as ac:
+        points = ac.parallelize(X, Y)
+        points.map(bad).reduce(add)
+        for _ in range(2):
+            with pytest.raises(TaskError, match=r"raised (SystemExit|KeyboardInt|BaseEx|NoWords)"):
+                ac.collect(timeout=PATIENCE)
+        points.map(count).reduce(add)
+        assert sum(r.value for r in ac.collect_all(timeout=PATIENCE)) == 120
+        assert ac.repeated == 0
+
+
+def test_a_loader_that_exits_ends_no_dask_worker(request):
+    pytest.importorskip("distributed")
+
+    def bad():
+        raise SystemExit(3)
+
+    with AsyncContext(request.getfixturevalue("client")) as ac:
+        pids = ac.executor._client.run(os.getpid)
+        with pytest.raises(TaskError, match="a loader raised SystemExit: 3"):
+            ac.parallelize(loaders=[bad, bad])
+        assert ac.executor._client.run(os.getpid) == pids
+
+
+def test_ctrl_c_and_exits_in_the_caller_s_thread_are_the_caller_s():
+    """On the virtual clock tasks run there, and nothing says whether a signal's handler raised."""
+    with AsyncContext(virtual(block_time=Constant(1.0)), n_workers=1) as ac:
+        points = ac.parallelize(X, Y)
+        with pytest.raises(KeyboardInterrupt):
+            points.map(lambda rows: signal.raise_signal(signal.SIGINT)).reduce(add)
+        points.map(count).reduce(add)
+        assert ac.collect().value == 120
+
+
+def test_results_beside_a_failed_task_stay(workers):
+    with AsyncContext(workers, n_workers=2) as ac:
+        points = ac.parallelize(X, Y)
+        points.map_with_index(lambda i, rows: 1 // int(i[0])).reduce(add)
+        with pytest.raises(TaskError, match="ZeroDivisionError"):
+            ac.collect_all(timeout=PATIENCE)
+        assert [r.value for r in ac.collect_all()] == [0] and ac.accepted == 1
+        assert ac.collect_all() == []
+
+
 def test_shapes_that_do_not_add_up():
     with AsyncContext("threads", n_workers=2) as ac:
         points = ac.parallelize(X, Y, partitions=4)
@@ -471,6 +547,109 @@ def test_a_task_that_always_kills_is_given_up():
             ac.collect()
         points.map(count).reduce(add)
         assert ac.collect().value == 120
+
+
+def test_who_ends_its_worker_is_named_by_default():
+    with AsyncContext("processes", n_workers=2) as ac:
+        points = ac.parallelize(X, Y)
+        points.map(lambda rows: os._exit(3)).reduce(add)
+        for _ in range(2):
+            with pytest.raises(TaskError, match=r"was lost 4 times: worker . ended with exit st"):
+                ac.collect(timeout=PATIENCE)
+        points.map(count).reduce(add)
+        assert sum(r.value for r in ac.collect_all(timeout=PATIENCE)) == 120
+
+
+def pid_of(ac, worker):
+    return ac.executor.pid(worker) if worker in ac.executor.workers else None
+
+
+def test_a_worker_that_dies_again_and_again_without_a_task_is_not_replaced():
+    with AsyncContext("processes", n_workers=1) as ac:
+        points = ac.parallelize(X, Y).map(count)
+        with pytest.warns(RuntimeWarning, match="worker 0 was killed.*3 times in a row.*task"):
+            deadline = time.monotonic() + PATIENCE
+            while ac.executor.workers and time.monotonic() < deadline:
+                pid = ac.executor.pid(0)
+                kill(pid)
+                while pid_of(ac, 0) == pid and time.monotonic() < deadline:
+                    ac.has_next()
+                    time.sleep(0.01)
+        with pytest.raises(BarrierError, match="can never be met"):
+            points.reduce(add)
+
+
+def test_tasks_of_the_last_worker_fail_with_its_death():
+    """And so do those who only wait, by whatever they wait."""
+    dies = virtual(block_time=Constant(1.0), churn=Churn(deaths={0: 2.5}))
+
+    async def collected(ac):
+        return [result async for result in ac]
+
+    for wait in (
+        AsyncContext.collect,
+        AsyncContext.collect_all,
+        lambda ac: asyncio.run(collected(ac)),
+    ):
+        with AsyncContext(dies, n_workers=1) as ac:
+            points = ac.parallelize(X, Y).map(count)
+            for _ in range(2):
+                points.reduce(add)
+                ac.collect()
+            points.reduce(add)
+            with pytest.raises(TaskError, match=r"lost once: worker 0 died.*All workers are go"):
+                wait(ac)
+
+
+UNCLOSED = """
+    import sys, time
+    from operator import add
+    import numpy as np
+    from hogshare import AsyncContext
+    kind, what = sys.argv[1:]
+    if __name__ == "__main__":
+        ac = AsyncContext(kind, n_workers=2)
+        seconds = 600 if what == "stuck" else 0
+        ac.parallelize(np.zeros((4, 2))).map(lambda rows: time.sleep(seconds) or 1).reduce(add)
+        if what != "stuck":
+            ac.collect_all()
+        assert what != "error"
+        print("the end")
+"""
+
+
+@pytest.mark.parametrize("kind", ["threads", "processes"])
+@pytest.mark.parametrize("what", ["whole", "error", "stuck"])
+def test_a_context_that_is_not_closed_lets_the_process_end(kind, what):
+    command = [sys.executable, "-c", textwrap.dedent(UNCLOSED), kind, what]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+    if what == "error":
+        assert done.returncode == 1 and "AssertionError" in done.stderr
+    else:
+        assert (done.returncode, done.stdout) == (0, "the end\n"), done.stderr
+
+
+@pytest.mark.parametrize("kind", ["threads", "processes"])
+def test_a_context_that_is_dropped_leaves_no_worker(kind):
+    def run():
+        ac = AsyncContext(kind, n_workers=2)
+        ac.parallelize(X, Y).map(lambda rows: [(os.getpid(), threading.get_ident())]).reduce(add)
+        found = {where for result in ac.collect_all() for where in result.value}
+        return found, weakref.ref(ac.executor)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(3):
+            used, executor = run()
+            assert executor() is None  # at once, without the collector of garbage
+    if kind == "processes":
+        assert_gone({pid for pid, _ in used})
+        return
+    spare, deadline = {server.thread.ident for server in pool()._spare}, time.monotonic() + PATIENCE
+    while not {thread for _, thread in used} <= spare and time.monotonic() < deadline:
+        spare = {server.thread.ident for server in pool()._spare}
+        time.sleep(0.001)
+    assert {thread for _, thread in used} <= spare
 
 
 def test_partitions_of_the_dead_are_others():

@@ -36,7 +36,7 @@ from hogshare.tasks.blocks import Block, as_block
 from hogshare.tasks.executor import Back, Event, Joined, Lost
 from hogshare.tasks.partitions import Partitions, Recipe
 from hogshare.tasks.shelf import Sent, Shelf
-from hogshare.tasks.work import Key, Outcome, Store, Task, work
+from hogshare.tasks.work import Key, Outcome, Store, Task, line_of, work
 
 MEMBERS_SECONDS = 0.25  # between two questions who is there
 REMEDY = "a client of threads: Client(processes=False)"
@@ -93,7 +93,7 @@ class Cluster:
     """
 
     name = "dask"
-    passes_time = True
+    passes_time, may_join = True, True
     traffic = None
 
     def __init__(self, shelf: Shelf, client: Any, n_workers: int | None) -> None:
@@ -215,8 +215,7 @@ class Cluster:
         try:
             outcome = future.result()
         except Exception as error:  # the scheduler gives it up, or a loader raised
-            line = f"{type(error).__name__}: {error}"
-            outcome = Outcome.failed(number, line)
+            outcome = Outcome.failed(number, line_of(error))
         if isinstance(outcome, Lacking):
             self._send(worker, task, sorted(task.needs - {task.data}, key=str))
             return []
@@ -289,7 +288,10 @@ def forget_context(context: str, dask_worker: Any = None) -> None:
 
 def _made(content: bytes) -> Block:
     recipe: Recipe = pickle.loads(content)
-    return recipe()
+    try:
+        return recipe()
+    except (KeyboardInterrupt, SystemExit) as raised:  # which would end the worker
+        raise RuntimeError(f"a loader raised {line_of(raised)}") from raised
 
 
 def _block_of(X: Any, y: Any = None) -> Block:

@@ -28,7 +28,7 @@ from hogshare.tasks.executors import executor_of, job_of
 from hogshare.tasks.gate import Gate
 from hogshare.tasks.partitions import LoadedParts
 from hogshare.tasks.plans import Plan
-from hogshare.tasks.results import Failure, Result
+from hogshare.tasks.results import Failure, Result, TaskError
 from hogshare.tasks.shelf import Shelf
 from hogshare.tasks.sources import parts_of
 from hogshare.tasks.versions import Variable
@@ -194,7 +194,12 @@ class AsyncContext:
         plan, sizes = Plan(None, op=operator.or_, counts=True), dict[int, int]()
         while len(sizes) < data.n_parts:
             self._dispatch.give(plan, data, Gate(), [], None)
-            for result in self.collect_all():
+            try:
+                counted = self.collect_all()
+            except TaskError:
+                self._dispatch.ready.clear()  # of partitions that there will not be
+                raise
+            for result in counted:
                 sizes |= result.value
         lengths = [sizes[p] for p in range(data.n_parts)]
         return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
@@ -332,9 +337,12 @@ class AsyncContext:
         self._check_open()
         dispatch = self._dispatch
         dispatch.wait_until(lambda: not dispatch.flights, timeout)
-        found = []
-        while dispatch.ready:
-            found.append(_value_of(dispatch.ready.popleft()))
+        failure = next((one for one in dispatch.ready if isinstance(one, Failure)), None)
+        if failure is not None:
+            dispatch.ready.remove(failure)
+            raise failure.error
+        found = [_value_of(one) for one in dispatch.ready]
+        dispatch.ready.clear()
         return found
 
     def __iter__(self) -> Iterator[Result]:
@@ -347,7 +355,7 @@ class AsyncContext:
         dispatch = self._dispatch
         while dispatch.flights or dispatch.ready:
             self._check_open()
-            dispatch.pump(0.0 if dispatch.executor.passes_time else None)
+            dispatch.wait(0.0 if dispatch.executor.passes_time else None)
             if dispatch.ready:
                 yield self.collect()
                 await asyncio.sleep(0)

@@ -11,6 +11,7 @@ versions that tasks have held go with the shelf.
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,9 +35,10 @@ from hogshare.tasks.versions import Variable, hold_all, let_go_of_all
 from hogshare.tasks.work import Key, Outcome, Task, Value
 
 TICK_SECONDS = 0.001  # between two polls of a barrier while nobody computes
-MOST_POLLS = 1000  # of a barrier while nobody computes
+MOST_POLLS = 1000  # of a barrier of ours while nobody computes: some draw samples
+IDLE_SECONDS = 10.0  # that a barrier without a time-out may let nobody pass while nobody computes
+JOIN_SECONDS = 15.0  # that tasks wait for a worker where none is left
 KEPT_PLANS = 8  # that workers have, beside those of tasks under way
-WITHOUT_WORKERS = 300  # polls, at 50 ms, until somebody is there again
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,7 @@ class Flight:
     accepted: int  # results of the context when it was submitted
     rows: np.ndarray | None  # that it draws, where their history is kept
     deaths: int = 0  # of workers that had it
+    lost: str = ""  # how often, and what became of the last of them
 
 
 class Dispatch:
@@ -119,6 +122,7 @@ class Dispatch:
         self._plans: dict[Any, tuple[Key, Plan]] = {}
         self._shapes: dict[Key, tuple[int, ...] | None] = {}
         self._n_plans = 0
+        self._alone_since: float | None = None  # nobody is there
         for worker in executor.workers:
             self.progress.join(worker, executor.now())
 
@@ -167,7 +171,7 @@ class Dispatch:
 
     def _passing(self, data: Data, gate: Gate, timeout: float | None) -> dict[int, list[int]]:
         """Workers that the barrier lets pass, and their partitions that are in no task."""
-        polls, deadline = 0, _deadline(self.executor, timeout)
+        polls, began, deadline = 0, self.executor.now(), _deadline(self.executor, timeout)
         while True:
             self.pump(0.0)
             passing = gate.passing(self.table, self.progress.available)
@@ -180,16 +184,31 @@ class Dispatch:
                     f"the barrier {name_of(gate.barrier)} did not hold within {timeout:g} s: "
                     f"{self.describe()}."
                 )
-            polls = 0 if self.flights else polls + 1
-            if polls > MOST_POLLS:
-                raise BarrierError(
-                    f"The barrier {name_of(gate.barrier)} can never be met: nobody computes, "
-                    f"nothing more comes back, and it lets nobody pass ({self.describe()})."
-                )
             if self.flights:
-                self._wait(rest)
-            else:
-                self.pump(min(TICK_SECONDS, TICK_SECONDS if rest is None else rest))
+                self.wait(rest)
+                polls, began = 0, self.executor.now()
+                continue
+            polls += 1
+            idle = self.executor.now() - began
+            if self._is_in_vain(gate, polls, idle, timeout):
+                raise self._never(gate, idle)
+            self._pause(min(TICK_SECONDS, TICK_SECONDS if rest is None else rest))
+
+    def _is_in_vain(self, gate: Gate, polls: int, idle: float, timeout: float | None) -> bool:
+        """Whether a barrier that lets nobody pass is given up while nobody computes."""
+        if gate.is_users or self.executor.may_join:  # what it goes by may change by waiting
+            return timeout is None and idle > IDLE_SECONDS
+        return polls > MOST_POLLS
+
+    def _never(self, gate: Gate, idle: float) -> BarrierError:
+        """The error of a barrier that cannot be met; a failed task, if any, is its cause."""
+        error = BarrierError(
+            f"The barrier {name_of(gate.barrier)} can never be met: nobody computes, nothing more "
+            f"comes back, and it lets nobody pass ({self.describe()}), for {idle:.3g} s. One that "
+            "waits for a moment, or for workers to come, is given a timeout=."
+        )
+        error.__cause__ = next((one.error for one in self.ready if isinstance(one, Failure)), None)
+        return error
 
     def _free_parts(self, data: Data, worker: int) -> list[int]:
         there, n_workers = list(self.executor.workers), len(self.progress)
@@ -289,18 +308,29 @@ class Dispatch:
             rest = _rest(self.executor, deadline)
             if rest == 0.0:
                 raise TimeoutError(f"nothing has come back within {timeout:g} s; {self.describe()}")
-            self._wait(rest)
+            self.wait(rest)
         return True
 
-    def _wait(self, seconds: float | None) -> None:
-        """Wait for the next event; not for ever while nobody is there."""
-        for _ in range(WITHOUT_WORKERS):
-            if self.executor.workers:
-                break
-            self.pump(0.05)
-        if not self.executor.workers:
-            raise RuntimeError("all workers are gone, and none has come in their place.")
-        self.pump(seconds)
+    def wait(self, seconds: float | None) -> None:
+        """Wait for the next event; while nobody is there, for somebody to come."""
+        if self.executor.workers:
+            self._alone_since = None
+            self.pump(seconds)
+            return
+        now = self.executor.now()
+        since = self._alone_since = now if self._alone_since is None else self._alone_since
+        if self.executor.may_join and now - since < JOIN_SECONDS:
+            self._pause(min(TICK_SECONDS, TICK_SECONDS if seconds is None else seconds))
+            return
+        for flight in list(self.flights.values()):
+            self._fail(flight, "All workers are gone, and none has come in their place.")
+        self._again.clear()
+
+    def _pause(self, seconds: float) -> None:
+        """Let time pass while nothing is under way, for which executors do not wait."""
+        if self.executor.passes_time:
+            time.sleep(seconds)
+        self.pump(0.0 if self.executor.passes_time else seconds)
 
     def _take_in(self, event: Event) -> None:
         if isinstance(event, Joined):
@@ -318,15 +348,18 @@ class Dispatch:
         if flight is None:
             return
         flight.deaths += 1
+        often = "once" if flight.deaths == 1 else f"{flight.deaths} times"
+        flight.lost = f" {often}: worker {flight.worker} {why}"
         if flight.deaths <= self._retries:
             self._again.append(number)
-            return
-        parts = tuple(flight.task.sizes)
+        else:
+            self._fail(flight, "It is not run again.")
+
+    def _fail(self, flight: Flight, why: str) -> None:
+        """Have a task come to nothing, for what its workers' deaths and a sentence say."""
+        task, parts = flight.task, tuple(flight.task.sizes)
         self._land(flight)
-        message = (
-            f"Task {number}, of partitions {parts}, was lost {flight.deaths} times: worker "
-            f"{flight.worker} {why}. It is not run again."
-        )
+        message = f"Task {task.number}, of partitions {parts}, was lost{flight.lost}. {why}"
         self.ready.append(Failure(TaskError(message, flight.worker, parts)))
 
     def _hand_out_again(self) -> bool:

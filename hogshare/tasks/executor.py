@@ -50,6 +50,11 @@ class Executor(Protocol):
     passes_time: bool  # whether time goes on while nobody waits, as it does but in a simulation
 
     @property
+    def may_join(self) -> bool:
+        """Whether a worker may still come while no task is under way."""
+        ...
+
+    @property
     def traffic(self) -> Traffic | None:
         """What tasks and results were in bytes, where that is counted."""
         ...

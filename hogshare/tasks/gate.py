@@ -41,6 +41,11 @@ class Gate:
         """Whether it lets everybody pass."""
         return isinstance(self.barrier, ASP)
 
+    @property
+    def is_users(self) -> bool:
+        """Whether it is a function of the user's, which may go by more than the table."""
+        return callable(self.barrier)
+
     def passing(self, table: ProgressTable, available: Sequence[int]) -> list[int]:
         """Those of the available workers that may have a task.
 

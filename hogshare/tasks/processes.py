@@ -9,7 +9,8 @@ Ownership. The caller makes each socket pair, and closes the member's end once t
 so end of file means death. A parcel's shared memory is made when the first worker needs it, and
 lives as long as the shelf has the thing or a worker maps it. A member belongs to this executor
 until it is released, when it has no task, or dismissed, in the middle of one. Who dies is replaced
-under the same number, unless it dies again and again before it has done anything.
+under the same number, unless it dies again and again without a task: what kills workers in tasks
+ends by the retries of a task, as an error that names it.
 """
 
 from __future__ import annotations
@@ -19,11 +20,13 @@ import pickle
 import select
 import socket
 import time
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from hogshare.callers import users_line
 from hogshare.interrupts import Holding
 from hogshare.runtimes.crew import Member, TaskFailed, current_crew
 from hogshare.runtimes.luggage import packed
@@ -35,7 +38,7 @@ from hogshare.tasks.shelf import Sent, Shelf
 from hogshare.tasks.work import Key, Task
 
 START_SECONDS = 60.0  # that a process may take to come up on a busy machine
-VAIN_STARTS = 3  # deaths in a row, before anything was done, after which a worker is not replaced
+VAIN_STARTS = 3  # deaths in a row outside of tasks, after which a worker is not replaced
 GRACE_SECONDS = 0.1  # that closing waits for tasks to end
 ROOM = 1 << 22  # bytes of a socket's queue, or what the system allows: nobody waits to send
 REMEDY = "workers='threads'"
@@ -48,7 +51,10 @@ class _Worker:
     member: Member
     sock: socket.socket
     task: int | None = None
-    vain: int = 0  # deaths under this number since anything was done
+    vain: int = 0  # deaths under this number, in a row, outside of tasks
+
+    def __del__(self) -> None:
+        self.sock.close()  # of a context that is dropped without `close`: the member ends too
 
 
 class Processes:
@@ -61,13 +67,13 @@ class Processes:
     """
 
     name = "processes"
-    passes_time = True
+    passes_time, may_join = True, False
     traffic = None
 
     def __init__(self, shelf: Shelf, n_workers: int) -> None:
         self._shelf, self._sent = shelf, Sent(shelf)
-        self._parcels: dict[Key, tuple[Parcel, Arena | None]] = {}
-        shelf.told.append(lambda key: self._parcels.pop(key, None))
+        self._parcels = parcels = dict[Key, tuple[Parcel, Arena | None]]()
+        shelf.told.append(lambda key: parcels.pop(key, None))  # without `self`: no circle
         self._workers: dict[int, _Worker] = {}
         self._news: list[Event] = []
         self._poller: select.poll | None = None  # of all sockets; None: they have changed
@@ -191,11 +197,19 @@ class Processes:
         gone.sock.close()
         current_crew().dismiss([gone.member])
         self._news.append(Lost(worker, why, () if gone.task is None else (gone.task,)))
-        if gone.vain + 1 >= VAIN_STARTS:
+        in_task = gone.task is not None and gone.member.pid is not None
+        vain = 0 if in_task else gone.vain + 1
+        if vain >= VAIN_STARTS:
+            warnings.warn(
+                f"worker {worker} {why}: {vain} times in a row its process has ended without a "
+                "task, and it is not replaced any more",
+                RuntimeWarning,
+                stacklevel=users_line(),
+            )
             return
         (member,) = current_crew().hire(1)
         self._workers[worker] = self._engaged(worker, member)
-        self._workers[worker].vain = gone.vain + 1
+        self._workers[worker].vain = vain
         self._news.append(Joined(worker))
 
     def _engaged(self, worker: int, member: Member) -> _Worker:

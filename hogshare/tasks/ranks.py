@@ -31,7 +31,7 @@ from hogshare.tasks.blocks import Block
 from hogshare.tasks.executor import Back, Event
 from hogshare.tasks.partitions import Recipe
 from hogshare.tasks.shelf import Sent, Shelf
-from hogshare.tasks.work import Key, Outcome, Store, Task, work
+from hogshare.tasks.work import Key, Outcome, Store, Task, line_of, may_be_a_signal_s, work
 
 ORDER, OUTCOME, OVER = "order", "outcome", "over"
 PART = "part"  # the kind of a partition's key
@@ -123,7 +123,7 @@ class Ranks:
     """
 
     name = "mpi"
-    passes_time = True
+    passes_time, may_join = True, False
     traffic = None
 
     def __init__(self, shelf: Shelf, job: Job, n_workers: int | None) -> None:
@@ -216,9 +216,10 @@ def follow(order: Order, store: Store) -> Outcome:
         for key, content in order.parcels.items():
             thing = pickle.loads(content)
             store.things[key] = thing() if isinstance(thing, Recipe) else thing
-    except Exception as error:
-        line = f"{type(error).__name__}: {error}"
-        return Outcome.failed(task.number, line)
+    except BaseException as error:
+        if may_be_a_signal_s(error):
+            raise
+        return Outcome.failed(task.number, line_of(error))
     store.keep(order.values)
     store.things[task.data] = None  # its partitions are at hand, as blocks
     blocks: dict[int, Block] = {p: store.things[PART, task.data, p] for p in task.sizes}
@@ -230,5 +231,5 @@ def _answer(call: Call, outcome: Outcome) -> None:
     try:
         call.post(0, OUTCOME, outcome)
     except Exception as error:  # it is pickled first
-        line = f"what the task returned cannot be sent: {type(error).__name__}: {error}"
+        line = f"what the task returned cannot be sent: {line_of(error)}"
         call.post(0, OUTCOME, Outcome.failed(outcome.number, line, outcome.seconds))

@@ -18,7 +18,7 @@ import numpy as np
 from hogshare.runtimes.fork_helper import Channel
 from hogshare.shm.arena import Arena
 from hogshare.tasks import wire
-from hogshare.tasks.work import Key, Outcome, Store, Task, work
+from hogshare.tasks.work import Key, Outcome, Store, Task, line_of, work
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,8 @@ def serve(channel: Channel, fds: list[int]) -> None:
                 wire.send(sock, outcome)
             except OSError:
                 return
-            except Exception as error:  # its value cannot be pickled
-                line = f"what the task returned cannot be sent: {type(error).__name__}: {error}"
+            except BaseException as error:  # its value cannot be pickled
+                line = f"what the task returned cannot be sent: {line_of(error)}"
                 wire.send(sock, Outcome.failed(outcome.number, line, outcome.seconds))
 
 
@@ -76,8 +76,8 @@ def _follow(order: Order, files: list[int], store: Store) -> Outcome:
         for key, parcel in order.parcels.items():
             store.things[key] = opened(parcel, None if parcel.layout is None else next(left))
         store.keep(order.values)
-    except Exception as error:
-        line = f"what the task needs cannot be read in a worker: {type(error).__name__}: {error}"
+    except BaseException as error:
+        line = f"what the task needs cannot be read in a worker: {line_of(error)}"
         return Outcome.failed(order.task.number, line)
     finally:
         for file in files:

@@ -8,24 +8,30 @@
 Nothing is copied: functions, rows and broadcasts are the caller's own, versions being read-only.
 Who writes: the caller the queues of tasks, threads the one of outcomes. Who frees: `close` has each
 thread return to the pool once its task has; one that is stuck in code of the user's is left behind
-after two seconds, with a warning.
+after two seconds, with a warning. The threads know the queues and the shelf's things, and not the
+executor: so one that is dropped without `close` dismisses them too, and so does the end of the
+process, which waits for the pool's threads and not for what is stuck in code of the user's.
 """
 
 from __future__ import annotations
 
+import atexit
 import time
 import warnings
-from collections.abc import Sequence
+import weakref
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 from typing import Any
 
 from hogshare.callers import users_line
 from hogshare.interrupts import Holding
+from hogshare.runtimes import ending
 from hogshare.runtimes.pool import pool
 from hogshare.tasks.executor import Back, Event
+from hogshare.tasks.plans import GradientOf, Plan
 from hogshare.tasks.shelf import Shelf
-from hogshare.tasks.work import Outcome, Store, Task, work
+from hogshare.tasks.work import Key, Outcome, Store, Task, work
 
 STUCK_SECONDS = 2.0  # that closing waits for a task to end
 
@@ -40,18 +46,21 @@ class Threads:
     """
 
     name = "threads"
-    passes_time = True
+    passes_time, may_join = True, False
     traffic = None
 
     def __init__(self, shelf: Shelf, n_workers: int) -> None:
-        self._shelf = shelf
         self._outcomes: SimpleQueue[Outcome] = SimpleQueue()
         self._tasks: list[SimpleQueue[Task | None]] = [SimpleQueue() for _ in range(n_workers)]
         self._under_way = 0
         self._threads: list[Future[Any]] = []
+        self._dismiss = weakref.finalize(self, _dismiss, self._tasks)
+        self._dismiss.atexit = False
+        atexit.register(self._dismiss)  # later than the pool's end, so it comes before that
         with Holding():
             for tasks in self._tasks:
-                self._threads.append(pool().submit(self._serve, tasks))
+                serving = pool().submit(_serve, tasks, self._outcomes, shelf.things)
+                self._threads.append(serving)
 
     @property
     def workers(self) -> Sequence[int]:
@@ -82,8 +91,8 @@ class Threads:
 
     def close(self) -> None:
         """As `Executor.close`."""
-        for tasks in self._tasks:
-            tasks.put(None)
+        self._dismiss()
+        atexit.unregister(self._dismiss)
         deadline = time.monotonic() + STUCK_SECONDS
         while not all(thread.done() for thread in self._threads):
             if time.monotonic() > deadline:
@@ -97,7 +106,28 @@ class Threads:
             time.sleep(0.001)
         self._threads = []
 
-    def _serve(self, tasks: SimpleQueue[Task | None]) -> None:
-        store = Store(self._shelf.things)
-        while (task := tasks.get()) is not None:
-            self._outcomes.put(work(task, store))
+
+def _serve(
+    tasks: SimpleQueue[Task | None], outcomes: SimpleQueue[Outcome], things: dict[Key, Any]
+) -> None:
+    """What a thread does until it is dismissed."""
+    store = Store(things)
+    while (task := tasks.get()) is not None:
+        outcomes.put(_working(things.get(task.plan))(task, store))
+
+
+def _working(plan: Plan | None) -> Callable[[Task, Store], Outcome]:
+    """`work`, by which the thread is known to be in code of the user's, unless that is a kernel."""
+    if plan is None or isinstance(plan.function, GradientOf):
+        return work
+
+    def working(task: Task, store: Store) -> Outcome:
+        return work(task, store)
+
+    working.__qualname__ = getattr(plan.function, "__qualname__", repr(plan.function))
+    return ending.noted(working)
+
+
+def _dismiss(tasks: Iterable[SimpleQueue[Task | None]]) -> None:
+    for each in tasks:
+        each.put(None)

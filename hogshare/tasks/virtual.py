@@ -70,6 +70,11 @@ class Virtual:
             self._happen(heapq.heappop(self._events)[2])
 
     @property
+    def may_join(self) -> bool:
+        """As `Executor.may_join`."""
+        return any(isinstance(event, Joined) for _, _, event in self._events)
+
+    @property
     def workers(self) -> Sequence[int]:
         """As `Executor.workers`."""
         return sorted(self._there)
@@ -117,7 +122,8 @@ class Virtual:
             self._check_time()
             while self._events and self._events[0][0] == at:
                 found += self._happen(heapq.heappop(self._events)[2])
-        if not found and self._task and math.isfinite(until):
+        if not found and (self._task or not self._events):
+            until = until if math.isfinite(until) else self._seconds + (seconds or 0.0)
             self._seconds = until
             self._check_time()
         return found

@@ -6,6 +6,8 @@ Who writes: the caller makes a `Task`, which nobody changes; a worker its own `S
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
 import traceback
 from collections.abc import Iterable, Mapping
@@ -152,11 +154,33 @@ def work(task: Task, store: Store, blocks: dict[int, Block] | None = None) -> Ou
         if task.sleep:
             time.sleep(task.sleep)
         value, n_samples = _compute(task, store, blocks)
-    except Exception as raised:
-        line = f"{type(raised).__name__}: {raised}"
-        error = line, "".join(traceback.format_exception(raised))
+    except BaseException as raised:
+        if may_be_a_signal_s(raised):
+            raise
+        error = line_of(raised), "".join(traceback.format_exception(raised))
     store.ended = time.perf_counter()
     return Outcome(task.number, value, n_samples, store.ended - began, waited, error)
+
+
+def line_of(raised: BaseException) -> str:
+    """An exception in a line, even if it cannot say what it is."""
+    try:
+        return f"{type(raised).__name__}: {raised}"
+    except Exception:
+        return type(raised).__name__
+
+
+def may_be_a_signal_s(raised: BaseException) -> bool:
+    """Whether it may end the caller's program, and not only a task: Ctrl-C, or an exit at SIGTERM.
+
+    What runs a task in the caller's main thread cannot distinguish these from what the task raises.
+    Handlers of signals run in no other thread, and worker processes ignore Ctrl-C.
+    """
+    return (
+        not isinstance(raised, Exception)
+        and threading.current_thread() is threading.main_thread()
+        and callable(signal.getsignal(signal.SIGINT))
+    )
 
 
 def _compute(task: Task, store: Store, blocks: dict[int, Block] | None) -> tuple[Any, int]:
