@@ -22,11 +22,11 @@ KINDS = [pytest.param(kind, marks=[NEEDS_DASK] * (kind == "dask")) for kind in M
 
 
 @contextlib.contextmanager
-def cluster():
-    """A Dask cluster of two processes, as on two machines."""
+def cluster(n_workers=2):
+    """A Dask cluster of processes, as on so many machines."""
     from distributed import Client, LocalCluster
 
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    options = {"n_workers": n_workers, "threads_per_worker": 1, "dashboard_address": ":0"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with LocalCluster(processes=True, silence_logs=50, **options) as own, Client(own) as client:

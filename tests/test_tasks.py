@@ -691,6 +691,56 @@ def test_a_dead_dask_worker_s_task_is_done_by_another():
         assert ac.stat.available_workers == 2  # the nanny has started another
 
 
+def test_a_task_outlives_the_only_dask_worker():
+    """For a moment there is none, and none of the name that the task prefers comes back."""
+    pytest.importorskip("distributed")
+
+    def slow(rows):
+        time.sleep(1.0)
+        return len(rows[1])
+
+    with cluster(1) as own, AsyncContext(own, n_workers=1) as ac:
+        points = ac.parallelize(X, Y, partitions=3)
+        for _ in range(2):  # of the second task the partitions are there
+            points.map(slow).reduce(add)
+            time.sleep(0.5)
+            kill(*own.run(os.getpid).values())
+            assert ac.collect(timeout=PATIENCE).value == 120
+        assert ac.repeated == 2
+
+
+def test_blocks_of_dask_arrays_are_made_again():
+    pytest.importorskip("distributed")
+    import dask.array as da
+
+    with cluster(1) as own, AsyncContext(own) as ac:
+        rows = da.from_array(X, chunks=(60, D))
+        points = ac.parallelize(rows, da.from_array(Y, chunks=60))
+        for _ in range(2):
+            points.map(count).reduce(add)
+            assert ac.collect(timeout=PATIENCE).value == 120
+            kill(*own.run(os.getpid).values())
+        wrong = da.from_delayed(dask_of(X[:50]), shape=(60, D), dtype=X.dtype)
+        ac.parallelize(wrong).map(len).reduce(add, timeout=PATIENCE)
+        with pytest.raises(TaskError, match="has 50 rows, and its chunks say 60"):
+            ac.collect(timeout=PATIENCE)
+
+
+def dask_of(thing):
+    import dask
+
+    return dask.delayed(lambda: thing)()
+
+
+def test_the_end_of_a_dask_worker_counts_as_a_try():
+    pytest.importorskip("distributed")
+
+    with cluster(1) as own, AsyncContext(own, retries=0) as ac:
+        ac.parallelize(X, Y).map(lambda rows: os._exit(3)).reduce(add)
+        with pytest.raises(TaskError, match=r"was lost once: worker 0 at .* has left the cluster"):
+            ac.collect(timeout=PATIENCE)
+
+
 def test_ctrl_c_while_collecting_leaves_nothing(capsys):
     with AsyncContext("processes", n_workers=2) as ac:
         ac.parallelize(X, Y).map(lambda rows: time.sleep(600)).reduce(add)

@@ -2,16 +2,18 @@
 
 import os
 import signal
+import warnings
 from operator import add
 
 import numpy as np
 import pytest
-from executors import KINDS, MADE, client  # noqa: F401
+from executors import KINDS, MADE, NEEDS_DASK, client  # noqa: F401
 
 from hogshare import AsyncContext, Simulator
 from hogshare.simulation import Churn, Constant, LogNormal
 from hogshare.tasks.draws import draws_of_task
 
+PATIENCE = 60.0
 N, D = 96, 4
 RNG = np.random.default_rng(11)
 X = RNG.standard_normal((N, D))
@@ -124,6 +126,40 @@ def test_the_average_stands_after_random_kills():
         for result in ac:
             saga.take(result)
         assert ac.repeated > 0
+        assert np.abs(mean_of_history(w_br) - saga.average).max() < 1e-12
+
+
+@NEEDS_DASK
+@pytest.mark.parametrize("seed", range(30))
+def test_the_average_stands_after_kills_of_every_dask_worker(seed, request):
+    """One after the other in the course of the run, or all at once: nobody runs for a moment."""
+    from distributed import Client, LocalCluster
+
+    if seed > 1 and not request.config.getoption("--soak"):
+        pytest.skip("takes minutes: --soak")
+    rng, saga = np.random.default_rng(seed), Saga()
+    at = np.sort(rng.integers(20, 150, 3)) if seed % 2 else np.full(3, rng.integers(20, 150))
+    victims = list(zip(at.tolist(), rng.permutation(3).tolist(), strict=True))
+    options = {"n_workers": 3, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with (
+        warnings.catch_warnings(),
+        LocalCluster(processes=True, silence_logs=50, **options) as own,
+        Client(own) as there,
+        AsyncContext(there, retries=10) as ac,
+    ):
+        warnings.simplefilter("ignore")
+        points, done = ac.parallelize(X, Y, partitions=9).sample(0.3), 0
+        while done < 200:
+            w_br = ac.broadcast(saga.w)
+            points.map(difference, w_br, history=True).reduce(add, timeout=PATIENCE)
+            while victims and done >= victims[0][0]:
+                _, k = victims.pop(0)
+                os.kill(list(own.workers.values())[k].process.pid, signal.SIGKILL)
+            saga.take(ac.collect(timeout=PATIENCE))
+            done += 1
+        for result in ac:
+            saga.take(result)
+        assert not victims
         assert np.abs(mean_of_history(w_br) - saga.average).max() < 1e-12
 
 

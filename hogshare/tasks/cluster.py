@@ -5,12 +5,16 @@
     caller  -- submit(run, order, block futures) -->  scheduler --> worker, its `Store`
             <-- Outcome, or what the store lacks ---
 
-A partition is a future that the cluster computes, and computes again when its worker is lost: from
-rows that travel with its graph, from a loader, or from the graph of a dask array. A task prefers
-the worker that owns its partitions, and may run elsewhere: a task that is pinned waits for ever
-when its worker dies (dask/distributed#7346). So who runs it may lack versions that its owner has;
-it says so, and the task is sent again with all of them. Lost tasks are run again by the scheduler,
-at most as often as its ``allowed-failures`` says.
+A partition is a future that the cluster computes: from rows that travel with its graph, from a
+loader, or from the graph of a dask array. A task prefers the worker that owns its partitions, and
+another may run it: so who does may lack versions that the owner has; it says so, and the task is
+sent again with all of them.
+
+A preference must not outlive its worker. The scheduler drops it where another worker runs in that
+moment. Where none does, the task waits in the state "no-worker", from which the scheduler takes it
+for nobody but the worker that is gone. So once a worker has left the cluster its tasks are lost,
+and handed out again as on any executor; partitions that were made with its preference are made
+anew from their source, and tasks of other workers that wait for these are sent again.
 
 Who writes: the caller's thread; threads of the client put futures that are done into one queue. Who
 frees: `close` cancels what is pending, and lets go of partitions and of the workers' stores; the
@@ -19,11 +23,12 @@ client stays its owner's. A task that runs on a worker is not interrupted.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import pickle
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -39,6 +44,7 @@ from hogshare.tasks.shelf import Sent, Shelf
 from hogshare.tasks.work import Key, Outcome, Store, Task, line_of, work
 
 MEMBERS_SECONDS = 0.25  # between two questions who is there
+FETCHES = 5  # of an outcome that end in an error of the client's, before that is the task's
 REMEDY = "a client of threads: Client(processes=False)"
 STORES = "_hogshare_stores"  # on Dask's workers
 _numbers = itertools.count()
@@ -64,20 +70,30 @@ class Lacking:
 
 
 @dataclass(frozen=True)
-class FutureParts:
-    """Blocks of rows of dask arrays, as futures of the cluster."""
+class GraphParts:
+    """Blocks of rows of dask arrays, which the cluster computes from their graphs."""
 
-    futures: tuple[Any, ...]
+    sources: tuple[tuple[Any, ...], ...]  # of each partition: X, and y if there is one
     bounds: np.ndarray
 
     def part(self, p: int) -> Block:
         """As `Partitions.part`: to the caller, which no task does."""
-        block: Block = self.futures[p].result()
+        function, args = self.recipe(p)
+        block: Block = function(*(source.compute() for source in args))
         return block
 
-    def recipe(self, p: int) -> tuple[Any, tuple[Any, ...]]:
-        """As `Partitions.recipe`; not asked for, since the future is there."""
-        return _block_of, (self.futures[p],)
+    def recipe(self, p: int) -> tuple[Callable[..., Block], tuple[Any, ...]]:
+        """As `Partitions.recipe`, of what is to be computed."""
+        n_rows = int(self.bounds[p + 1] - self.bounds[p])
+        return functools.partial(_block_of, n_rows), self.sources[p]
+
+
+@dataclass(frozen=True)
+class Made:
+    """A partition on the cluster, and which worker it was to be made by."""
+
+    future: Any
+    address: str | None
 
 
 class Cluster:
@@ -103,9 +119,11 @@ class Cluster:
         self._addresses: list[str | None] = []  # of each worker; None: it is gone
         self._done: SimpleQueue[tuple[int, Any]] = SimpleQueue()
         self._tasks: dict[int, tuple[int, Task, Any]] = {}  # worker, task, future
-        self._blocks: dict[tuple[int, int], Any] = {}
+        self._late: dict[int, int] = {}  # tasks that are done, whose outcome does not come; errors
+        self._blocks: dict[tuple[Key, int], Made] = {}
         self._packed: dict[Key, bytes] = {}
-        shelf.told.append(lambda key: self._packed.pop(key, None))
+        packed_ones = self._packed
+        shelf.told.append(lambda key: packed_ones.pop(key, None))  # without `self`: no circle
         self._asked = 0.0
         self._members()
         count = len(self.workers)
@@ -135,14 +153,9 @@ class Cluster:
             X = X.rechunk({1: -1})
         if y is not None and (not hasattr(y, "dask") or y.chunks[0] != X.chunks[0]):
             raise ValueError("X and y must be dask arrays that are cut at the same rows.")
-        found = []
-        for k, x in enumerate(X.to_delayed().ravel()):
-            pieces = [x] if y is None else [x, y.to_delayed().ravel()[k]]
-            place = self._preference(k % len(self.workers))
-            given = self._client.compute(pieces, sync=False, **place)
-            found.append(self._client.submit(_block_of, *given, pure=False, **place))
-        lengths = self._client.gather(self._client.map(_length, found, pure=False))
-        return FutureParts(tuple(found), np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
+        blocks = [thing.to_delayed().ravel() for thing in (X, y) if thing is not None]
+        bounds = np.concatenate([[0], np.cumsum(X.chunks[0])]).astype(np.int64)
+        return GraphParts(tuple(zip(*blocks, strict=True)), bounds)
 
     def submit(self, worker: int, task: Task) -> None:
         """As `Executor.submit`."""
@@ -177,17 +190,18 @@ class Cluster:
 
     def _block(self, data: Key, p: int, worker: int) -> Any:
         """The future of a partition."""
-        parts = self._shelf.things[data]
-        if isinstance(parts, FutureParts):
-            return parts.futures[p]
-        place = data[1], p
-        if place not in self._blocks:
-            content = packed("loader", Recipe(*parts.recipe(p)), remedy=REMEDY)
+        if (data, p) not in self._blocks:
+            parts, place = self._shelf.things[data], self._preference(worker)
+            function, args = parts.recipe(p)
             with large_graphs():
-                self._blocks[place] = self._client.submit(
-                    _made, content, pure=False, **self._preference(worker)
-                )
-        return self._blocks[place]
+                if isinstance(parts, GraphParts):  # the user's keys: no preference is put on them
+                    given = self._client.compute(list(args), sync=False)
+                    future = self._client.submit(function, *given, pure=False, **place)
+                else:
+                    content = packed("loader", Recipe(function, args), remedy=REMEDY)
+                    future = self._client.submit(_made, content, pure=False, **place)
+            self._blocks[data, p] = Made(future, self._addresses[worker])
+        return self._blocks[data, p].future
 
     def poll(self, seconds: float | None) -> list[Event]:
         """As `Executor.poll`."""
@@ -195,6 +209,8 @@ class Cluster:
         while True:
             events: list[Event] = self._members()
             rest = None if deadline is None else max(0.0, deadline - time.monotonic())
+            for number in list(self._late):
+                events += self._taken(number, self._tasks[number][2])
             wait = bool(self._tasks and not events and rest != 0.0)
             while self._tasks:
                 try:
@@ -211,16 +227,26 @@ class Cluster:
         """What a future has come to: nothing, if it has been sent again since."""
         if number not in self._tasks or self._tasks[number][2] is not future:
             return []
-        worker, task, _ = self._tasks[number]
         try:
-            outcome = future.result()
+            outcome = future.result(timeout=MEMBERS_SECONDS)
         except Exception as error:  # the scheduler gives it up, or a loader raised
+            # its worker may have gone with the outcome: the task runs again meanwhile, or is lost
+            errors = self._late.get(number, 0) + (not isinstance(error, TimeoutError))
+            if future.status in ("finished", "pending") and errors < FETCHES:
+                self._late[number] = errors
+                return []
             outcome = Outcome.failed(number, line_of(error))
+        self._late.pop(number, None)
         if isinstance(outcome, Lacking):
-            self._send(worker, task, sorted(task.needs - {task.data}, key=str))
+            self._send_anew(number)
             return []
         del self._tasks[number]
         return [Back(outcome)]
+
+    def _send_anew(self, number: int) -> None:
+        """Send a task with all that it needs."""
+        worker, task, _ = self._tasks[number]
+        self._send(worker, task, sorted(task.needs - {task.data}, key=str))
 
     def _members(self) -> list[Event]:
         """Who has come and gone, asked now and then."""
@@ -231,9 +257,8 @@ class Cluster:
         events: list[Event] = []
         for worker, address in enumerate(self._addresses):
             if address is not None and address not in there:
-                self._addresses[worker] = None
-                self._sent.end(worker)
-                events.append(Lost(worker, f"at {address} has left the cluster"))
+                events.append(self._left(worker, address))
+        self._remake({address for address in self._addresses if address is not None})
         for address in there:
             if address in self._addresses:
                 continue
@@ -248,6 +273,30 @@ class Cluster:
             events.append(Joined(free))
         return events
 
+    def _left(self, worker: int, address: str) -> Lost:
+        """Take leave of a worker, and of the tasks that preferred it."""
+        self._addresses[worker] = None
+        self._sent.end(worker)
+        numbers = tuple(n for n, (owner, _, _) in self._tasks.items() if owner == worker)
+        self._client.cancel([self._tasks.pop(number)[2] for number in numbers])
+        for number in numbers:
+            self._late.pop(number, None)
+        return Lost(worker, f"at {address} has left the cluster", numbers)
+
+    def _remake(self, there: set[str]) -> None:
+        """Forget partitions that prefer who is gone, and send again what waits for one of them."""
+        gone = [place for place, made in self._blocks.items() if made.address not in there]
+        old = [self._blocks.pop(place).future for place in gone]
+        waiting = [
+            (number, future)
+            for number, (_, task, future) in self._tasks.items()
+            if any((task.data, p) in gone for p in task.sizes)
+        ]
+        for number, _ in waiting:
+            self._send_anew(number)
+        if old:
+            self._client.cancel([*(future for _, future in waiting), *old])
+
     def now(self) -> float:
         """As `Executor.now`."""
         return time.perf_counter()
@@ -256,8 +305,9 @@ class Cluster:
         """As `Executor.close`."""
         futures = [future for _, _, future in self._tasks.values()]
         self._tasks.clear()
+        self._late.clear()
         try:
-            self._client.cancel([*futures, *self._blocks.values()])
+            self._client.cancel([*futures, *(made.future for made in self._blocks.values())])
             self._client.run(forget_context, self._context, on_error="ignore")
         except Exception:
             pass  # a cluster that is gone has nothing left to free
@@ -294,12 +344,14 @@ def _made(content: bytes) -> Block:
         raise RuntimeError(f"a loader raised {line_of(raised)}") from raised
 
 
-def _block_of(X: Any, y: Any = None) -> Block:
-    return as_block("a block of the dask array", X if y is None else (X, y))
-
-
-def _length(block: Block) -> int:
-    return block.n_rows
+def _block_of(n_rows: int, X: Any, y: Any = None) -> Block:
+    block = as_block("a block of the dask array", X if y is None else (X, y))
+    if block.n_rows != n_rows:
+        raise ValueError(
+            f"a block of the dask array has {block.n_rows} rows, and its chunks say {n_rows}: see "
+            "Array.compute_chunk_sizes()"
+        )
+    return block
 
 
 def _as_array(collection: Any) -> Any:
