@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from math import isnan
 from typing import Any
@@ -115,6 +117,21 @@ def cut_alike(name: str, thing: Any, X: Any) -> Any:
             f"X has {sum(chunks)} rows, and {name} {sum(thing.chunks[0])}: they need as many."
         )
     return thing if thing.chunks[0] == chunks else thing.rechunk({0: chunks})
+
+
+def fetch(client: Any, future: Any) -> Future[Any]:
+    """Begin to fetch what a future of the cluster comes to, and return what will have it.
+
+    Nobody waits, unlike in ``future.result()``, which waits for ever where the outcome is lost with
+    its worker and nobody can compute it again. It is not to be cancelled: fetches of several
+    futures travel together, and all would be.
+    """
+
+    async def fetched() -> Any:
+        (found,) = await client.gather([future], asynchronous=True)
+        return found
+
+    return asyncio.run_coroutine_threadsafe(fetched(), client.loop.asyncio_loop)
 
 
 @contextmanager

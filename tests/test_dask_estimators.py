@@ -2,8 +2,11 @@
 
 import itertools
 import os
+import pickle
 import subprocess
 import sys
+import threading
+import time
 import warnings
 
 import numpy as np
@@ -13,7 +16,7 @@ from executors import NEEDS_DASK, cluster
 from sklearn import linear_model
 from sklearn.exceptions import ConvergenceWarning
 
-from hogshare import LogisticRegression, Ridge, SGDClassifier, SGDRegressor, problems
+from hogshare import LogisticRegression, Ridge, SGDClassifier, SGDRegressor, clusters, problems
 from hogshare.barriers import BSP
 from hogshare.kernels.exchange import exchange_weight
 from hogshare.partitioned.descent import Criterion, Epochs, Settings
@@ -289,18 +292,15 @@ class TestFits:
         assert model.feature_names_in_.tolist() == [f"x{j}" for j in range(FEATURES)]
 
     def test_nothing_but_facts_sums_and_models_comes_to_the_client(self, monkeypatch):
-        from distributed import Client
-
         X, y = made()
         sizes = []
-        real = Client.gather
 
-        def counted(self, futures, *args, **kwargs):
-            found = real(self, futures, *args, **kwargs)
-            sizes.append(max(getattr(one, "nbytes", 0) for one in np.atleast_1d(found[:1])))
+        def counted(client, future):
+            found = clusters.fetch(client, future)
+            found.add_done_callback(lambda done: sizes.append(len(pickle.dumps(done.result()))))
             return found
 
-        monkeypatch.setattr(Client, "gather", counted)
+        monkeypatch.setattr("hogshare.partitioned.calls.fetch", counted)
         sgd(max_iter=1).fit(parted(X), parted(y))
         assert sizes and max(sizes) < X.data.nbytes / PARTS / 4
 
@@ -428,6 +428,43 @@ def test_workers_that_come_and_go_in_the_middle(what, monkeypatch):
         assert all(worker["blocks"] for worker in report.workers)
         if what == "killed":
             assert any("left on the way" in note for note in report.notes)
+
+
+@NEEDS_DASK
+@pytest.mark.parametrize("seed", range(30))
+def test_fits_outlive_every_worker(seed, request):
+    """Killed one after the other, or all at once, at any moment of a fit by totals or by steps."""
+    from distributed import Client, LocalCluster
+
+    if seed > 1 and not request.config.getoption("--soak"):
+        pytest.skip("takes minutes: --soak")
+    rng = np.random.default_rng(seed)
+    X, y = made()
+    options = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}
+    with (
+        warnings.catch_warnings(),
+        LocalCluster(n_workers=2, processes=True, **options) as own,
+        Client(own),
+    ):
+        warnings.simplefilter("ignore")
+        rows = parted(X), parted(y)
+
+        def kill_all():
+            for nanny in rng.permutation(list(own.workers.values())):
+                if nanny.process is not None and nanny.process.pid:
+                    os.kill(nanny.process.pid, 9)
+                time.sleep(seed % 2 * rng.exponential(0.5))
+
+        alone = linear_model.Ridge(alpha=0.1).fit(X.toarray(), y).coef_
+        for fit in (
+            lambda: sgd(max_iter=60).fit(*rows),
+            lambda: Ridge(alpha=0.1).fit(*rows),
+        ):
+            killer = threading.Timer(rng.exponential(0.3), kill_all)
+            killer.start()
+            model = fit()
+            killer.join()
+        assert np.abs(model.coef_ - alone).max() < 1e-6
 
 
 @NEEDS_DASK

@@ -28,6 +28,7 @@ import numpy as np
 
 from hogshare.kernels import layout, losses, schedules
 from hogshare.partitioned.blocks import Meaning
+from hogshare.partitioned.calls import Call, Fetched
 from hogshare.partitioned.folding import Weighing
 from hogshare.partitioned.rows import MEMBERS_SECONDS, PartitionedRows, failure
 from hogshare.partitioned.turns import Pull, Push, turn
@@ -122,7 +123,7 @@ class Worker:
 class Sent:
     """A turn on its way, on partitions that are in one epoch."""
 
-    future: Any
+    call: Call
     address: str
     partitions: tuple[int, ...]
     epoch: int
@@ -220,7 +221,7 @@ class Master:
         self._orders: dict[int, np.ndarray] = {}
         self._draws = np.random.default_rng(settings.seed)
         self._sent: dict[int, Sent] = {}
-        self._back: SimpleQueue[tuple[int, Any]] = SimpleQueue()  # written by Dask's thread
+        self._back: SimpleQueue[tuple[int, Fetched]] = SimpleQueue()  # written by Dask's thread
         self._workers: dict[str, Worker] = {}
         self._staleness = np.zeros(layout.HISTOGRAM, np.int64)
         self._criterion, self._average = Criterion(settings), Average(settings.average)
@@ -237,11 +238,15 @@ class Master:
         try:
             while self._epochs.ended < self._settings.epochs and not converged:
                 self._hand_out()
-                for number, found in self._come_back():
-                    push = push_of(found)
-                    converged = self._take_in(self._sent.pop(number), push) or converged
+                for number, fetched in self._come_back():
+                    if number not in self._sent or self._sent[number].call.fetched is not fetched:
+                        continue  # it has been made again since
+                    push = push_of(fetched)
+                    sent = self._sent.pop(number)
+                    self._rows.taken(sent.call)
+                    converged = self._take_in(sent, push) or converged
         finally:
-            self._rows.client.cancel([sent.future for sent in self._sent.values()])
+            self._rows.cancel([sent.call for sent in self._sent.values()])
         return Descended(
             model=self._whole_model(),
             n_epochs=self._epochs.ended,
@@ -332,14 +337,14 @@ class Master:
         self._asked += pull.curvature
         number, self._number = self._number, self._number + 1
         problems = [self._rows.problems[p] for p in partitions]
-        future = self._rows.submit(turn, pull, *problems, partition=partitions[0])
+        call = self._rows.submit(turn, pull, *problems, partition=partitions[0])
         epoch = self._places[partitions[0]].epoch
-        self._sent[number] = Sent(future, address, tuple(partitions), epoch, pull, self._version)
+        self._sent[number] = Sent(call, address, tuple(partitions), epoch, pull, self._version)
         self._workers[address].busy += 1
         # fetched by a thread of Dask's: the master folds in the meantime
-        future.add_done_callback(lambda done: self._back.put((number, fetched(done))))
+        self._rows.fetch(call, lambda _, fetched: self._back.put((number, fetched)))
 
-    def _come_back(self) -> list[tuple[int, Any]]:
+    def _come_back(self) -> list[tuple[int, Fetched]]:
         """Turns that are over, by number; waits for the first of them, not for long."""
         try:
             found = [self._back.get(timeout=MEMBERS_SECONDS)]
@@ -465,15 +470,7 @@ def descend(rows: PartitionedRows, meaning: Meaning, settings: Settings, start: 
     return Master(rows, meaning, settings, start).run()
 
 
-def fetched(future: Any) -> Any:
-    """What a turn has brought, or the error that it ended with."""
-    try:
-        return future.result()
-    except BaseException as error:  # for the master's thread to raise
-        return error
-
-
-def push_of(found: Any) -> Push:
+def push_of(fetched: Fetched) -> Push:
     """What a turn has brought.
 
     Raises
@@ -483,11 +480,12 @@ def push_of(found: Any) -> Push:
     RuntimeError
         If the cluster has given it up.
     """
-    if isinstance(found, ValueError | TypeError | MemoryError):
-        raise found
-    if isinstance(found, BaseException):
-        raise RuntimeError(failure(found)) from found
-    push: Push = found
+    try:
+        push: Push = fetched.result()
+    except (ValueError, TypeError, MemoryError):
+        raise
+    except Exception as error:
+        raise RuntimeError(failure(error)) from error
     return push
 
 

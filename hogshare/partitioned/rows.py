@@ -2,14 +2,16 @@
 
 Who writes: the workers make blocks and problems and keep them, spilled to their disks where memory
 is short; Dask computes again, from the collections' graphs, what a lost worker had. Who reads: the
-tasks that are given a future. What comes to the master are facts and sums. Who frees: `close` lets
-go of the futures; the client stays its owner's.
+tasks that are given a future. What comes to the master are facts and sums. Calls that prefer a
+worker which leaves are made again (`hogshare.partitioned.calls`). Who frees: `close` lets go of the
+futures; the client stays its owner's.
 """
 
 from __future__ import annotations
 
+import functools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Any
@@ -25,6 +27,7 @@ from hogshare.clusters import (
     threads_of,
 )
 from hogshare.partitioned.blocks import Facts, Meaning, block_of, facts_of, problem_of
+from hogshare.partitioned.calls import Call, Fetched
 from hogshare.partitioned.owners import Owners
 
 MEMBERS_SECONDS = 0.25  # between two questions who is there
@@ -47,8 +50,8 @@ class PartitionedRows:
     ----------
     facts : list of Facts
         Of the partitions that have rows.
-    problems : list
-        Futures of the partitions' problems, once `state` has been called.
+    problems : list of Call
+        Of the partitions' problems, once `state` has been called.
 
     Raises
     ------
@@ -69,7 +72,8 @@ class PartitionedRows:
         self._asked = 0.0
         self._there: dict[str, int] = {}
         self._missing_since: float | None = None
-        self.problems: list[Any] = []
+        self.problems: list[Call] = []
+        self._open: set[Call] = set()  # that somebody waits for
         self.owners = Owners([])
         with large_graphs():
             self._blocks = self.client.compute(calls, sync=False)
@@ -81,8 +85,8 @@ class PartitionedRows:
 
     def _look(self, with_labels: bool) -> None:
         """Learn what each partition is."""
-        told = self.client.map(facts_of, self._blocks, with_labels=with_labels, pure=False)
-        facts: list[Facts] = self.results(told)
+        ask = functools.partial(facts_of, with_labels=with_labels)
+        facts: list[Facts] = self.results([Call(self.client, ask, (b,)) for b in self._blocks])
         full = [p for p, fact in enumerate(facts) if fact.n_rows]
         if not full:
             raise ValueError("Found array with 0 sample(s): no partition of X has rows.")
@@ -162,16 +166,24 @@ class PartitionedRows:
             for p in range(len(self._blocks))
         ]
 
-    def submit(self, function: Callable[..., Any], *args: Any, partition: int) -> Any:
+    def submit(self, function: Callable[..., Any], *args: Any, partition: int) -> Call:
         """Have a partition's owner call a function; somebody else, if that one is gone by then."""
-        with large_graphs():
-            return self.client.submit(
-                function,
-                *args,
-                pure=False,
-                workers=[self.owners.of[partition]],
-                allow_other_workers=True,
-            )
+        return Call(self.client, function, args, self.owners.of[partition])
+
+    def fetch(self, call: Call, tell: Callable[[Call, Fetched], object]) -> None:
+        """As `Call.fetch`; it is made again where its worker leaves, until `taken`."""
+        self._open.add(call)
+        call.fetch(tell)
+
+    def taken(self, call: Call) -> None:
+        """Nobody waits for a call any more, which has been fetched."""
+        self._open.discard(call)
+        call.release()
+
+    def cancel(self, calls: Iterable[Call]) -> None:
+        """Have nobody work on calls any more."""
+        self._open.difference_update(calls)
+        self.client.cancel([call.future for call in calls])
 
     def total(self, function: Callable[..., Any], *args: Any) -> Any:
         """The sum over partitions of a tuple of arrays that a function of their problems gives.
@@ -188,8 +200,8 @@ class PartitionedRows:
             sums.append(self.submit(added, *given, partition=parts[0]))
         return added(*self.results(sums))
 
-    def results(self, futures: Sequence[Any]) -> list[Any]:
-        """Results of all futures, for which this waits as long as there are workers.
+    def results(self, calls: Sequence[Call]) -> list[Any]:
+        """Results of all calls, for which this waits as long as there are workers.
 
         Raises
         ------
@@ -198,18 +210,21 @@ class PartitionedRows:
         RuntimeError
             If the cluster has given one up, a loader raised, or there are no workers any more.
         """
-        done: SimpleQueue[None] = SimpleQueue()
-        for future in futures:
-            future.add_done_callback(lambda _: done.put(None))
-        for _ in futures:
-            while True:
-                try:
-                    done.get(timeout=MEMBERS_SECONDS)
-                    break
-                except Empty:
-                    self.there()
+        done: SimpleQueue[tuple[Call, Fetched]] = SimpleQueue()
+        for call in calls:
+            self.fetch(call, lambda *told: done.put(told))
+        waiting = set(calls)
+        while waiting:
+            try:
+                call, fetched = done.get(timeout=MEMBERS_SECONDS)
+            except Empty:
+                self.there()
+                continue
+            if call.fetched is fetched:
+                waiting.discard(call)
+                self.taken(call)
         try:
-            found: list[Any] = self.client.gather(list(futures))
+            found = [call.fetched.result() for call in calls if call.fetched is not None]
         except (ValueError, TypeError, MemoryError):
             raise
         except Exception as error:
@@ -240,14 +255,17 @@ class PartitionedRows:
         self._missing_since = None
         if there != self._there:
             self.owners.settle(there)
+            for call in [*self.problems, *self._open]:
+                call.settle(there)
         self._there = there
         return there
 
     def close(self) -> None:
         """Let go of what the cluster keeps for this."""
-        for future in [*self.problems, *self._blocks]:
-            future.release()
+        for each in [*self.problems, *self._blocks]:
+            each.release()
         self.problems, self._blocks = [], []
+        self._open.clear()
 
     def __enter__(self) -> PartitionedRows:
         return self

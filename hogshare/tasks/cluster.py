@@ -16,7 +16,7 @@ for nobody but the worker that is gone. So once a worker has left the cluster it
 and handed out again as on any executor; partitions that were made with its preference are made
 anew from their source, and tasks of other workers that wait for these are sent again.
 
-Who writes: the caller's thread; threads of the client put futures that are done into one queue. Who
+Who writes: the caller's thread; the client's puts what it has fetched into one queue. Who
 frees: `close` cancels what is pending, and lets go of partitions and of the workers' stores; the
 client stays its owner's. A task that runs on a worker is not interrupted.
 """
@@ -29,13 +29,14 @@ import os
 import pickle
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any
 
 import numpy as np
 
-from hogshare.clusters import large_graphs, this_worker
+from hogshare.clusters import fetch, large_graphs, this_worker
 from hogshare.runtimes.luggage import packed
 from hogshare.tasks.blocks import Block, as_block
 from hogshare.tasks.executor import Back, Event, Joined, Lost
@@ -44,7 +45,6 @@ from hogshare.tasks.shelf import Sent, Shelf
 from hogshare.tasks.work import Key, Outcome, Store, Task, line_of, work
 
 MEMBERS_SECONDS = 0.25  # between two questions who is there
-FETCHES = 5  # of an outcome that end in an error of the client's, before that is the task's
 REMEDY = "a client of threads: Client(processes=False)"
 STORES = "_hogshare_stores"  # on Dask's workers
 _numbers = itertools.count()
@@ -88,6 +88,19 @@ class GraphParts:
         return functools.partial(_block_of, n_rows), self.sources[p]
 
 
+Fetched = Future[Any]
+
+
+@dataclass(frozen=True)
+class Sending:
+    """A task on the cluster, and its outcome on the way back."""
+
+    worker: int
+    task: Task
+    future: Any
+    fetched: Fetched
+
+
 @dataclass(frozen=True)
 class Made:
     """A partition on the cluster, and which worker it was to be made by."""
@@ -117,9 +130,8 @@ class Cluster:
         self._sent = Sent(shelf)
         self._context = f"{os.getpid()}-{next(_numbers)}"
         self._addresses: list[str | None] = []  # of each worker; None: it is gone
-        self._done: SimpleQueue[tuple[int, Any]] = SimpleQueue()
-        self._tasks: dict[int, tuple[int, Task, Any]] = {}  # worker, task, future
-        self._late: dict[int, int] = {}  # tasks that are done, whose outcome does not come; errors
+        self._done: SimpleQueue[tuple[int, Fetched]] = SimpleQueue()
+        self._tasks: dict[int, Sending] = {}
         self._blocks: dict[tuple[Key, int], Made] = {}
         self._packed: dict[Key, bytes] = {}
         packed_ones = self._packed
@@ -172,9 +184,10 @@ class Cluster:
             future = self._client.submit(
                 run_order, order, *blocks, pure=False, **self._preference(worker)
             )
-        self._tasks[task.number] = worker, task, future
-        number = task.number
-        future.add_done_callback(lambda done: self._done.put((number, done)))
+        number, done = task.number, self._done
+        fetched = fetch(self._client, future)
+        self._tasks[number] = Sending(worker, task, future, fetched)
+        fetched.add_done_callback(lambda fetched: done.put((number, fetched)))
 
     def _preference(self, worker: int) -> dict[str, Any]:
         """Where something is to run, if that is possible."""
@@ -209,34 +222,26 @@ class Cluster:
         while True:
             events: list[Event] = self._members()
             rest = None if deadline is None else max(0.0, deadline - time.monotonic())
-            for number in list(self._late):
-                events += self._taken(number, self._tasks[number][2])
             wait = bool(self._tasks and not events and rest != 0.0)
             while self._tasks:
                 try:
                     longest = min(MEMBERS_SECONDS, MEMBERS_SECONDS if rest is None else rest)
-                    number, future = self._done.get(wait, longest if wait else None)
+                    number, fetched = self._done.get(wait, longest if wait else None)
                 except Empty:
                     break
                 wait = False
-                events += self._taken(number, future)
+                events += self._taken(number, fetched)
             if events or not self._tasks or rest == 0.0:
                 return events
 
-    def _taken(self, number: int, future: Any) -> list[Event]:
-        """What a future has come to: nothing, if it has been sent again since."""
-        if number not in self._tasks or self._tasks[number][2] is not future:
+    def _taken(self, number: int, fetched: Fetched) -> list[Event]:
+        """What a task has come to: nothing, if it has been sent again since."""
+        if number not in self._tasks or self._tasks[number].fetched is not fetched:
             return []
         try:
-            outcome = future.result(timeout=MEMBERS_SECONDS)
+            outcome = fetched.result()
         except Exception as error:  # the scheduler gives it up, or a loader raised
-            # its worker may have gone with the outcome: the task runs again meanwhile, or is lost
-            errors = self._late.get(number, 0) + (not isinstance(error, TimeoutError))
-            if future.status in ("finished", "pending") and errors < FETCHES:
-                self._late[number] = errors
-                return []
             outcome = Outcome.failed(number, line_of(error))
-        self._late.pop(number, None)
         if isinstance(outcome, Lacking):
             self._send_anew(number)
             return []
@@ -245,7 +250,7 @@ class Cluster:
 
     def _send_anew(self, number: int) -> None:
         """Send a task with all that it needs."""
-        worker, task, _ = self._tasks[number]
+        worker, task = self._tasks[number].worker, self._tasks[number].task
         self._send(worker, task, sorted(task.needs - {task.data}, key=str))
 
     def _members(self) -> list[Event]:
@@ -277,25 +282,20 @@ class Cluster:
         """Take leave of a worker, and of the tasks that preferred it."""
         self._addresses[worker] = None
         self._sent.end(worker)
-        numbers = tuple(n for n, (owner, _, _) in self._tasks.items() if owner == worker)
-        self._client.cancel([self._tasks.pop(number)[2] for number in numbers])
-        for number in numbers:
-            self._late.pop(number, None)
+        numbers = tuple(n for n, sending in self._tasks.items() if sending.worker == worker)
+        self._client.cancel([self._tasks.pop(number).future for number in numbers])
         return Lost(worker, f"at {address} has left the cluster", numbers)
 
     def _remake(self, there: set[str]) -> None:
         """Forget partitions that prefer who is gone, and send again what waits for one of them."""
         gone = [place for place, made in self._blocks.items() if made.address not in there]
         old = [self._blocks.pop(place).future for place in gone]
-        waiting = [
-            (number, future)
-            for number, (_, task, future) in self._tasks.items()
-            if any((task.data, p) in gone for p in task.sizes)
-        ]
-        for number, _ in waiting:
-            self._send_anew(number)
+        for number, sending in list(self._tasks.items()):
+            if any((sending.task.data, p) in gone for p in sending.task.sizes):
+                old.append(sending.future)
+                self._send_anew(number)
         if old:
-            self._client.cancel([*(future for _, future in waiting), *old])
+            self._client.cancel(old)
 
     def now(self) -> float:
         """As `Executor.now`."""
@@ -303,9 +303,8 @@ class Cluster:
 
     def close(self) -> None:
         """As `Executor.close`."""
-        futures = [future for _, _, future in self._tasks.values()]
+        futures = [sending.future for sending in self._tasks.values()]
         self._tasks.clear()
-        self._late.clear()
         try:
             self._client.cancel([*futures, *(made.future for made in self._blocks.values())])
             self._client.run(forget_context, self._context, on_error="ignore")

@@ -37,7 +37,7 @@ from hogshare.tasks.work import Key, Outcome, Task, Value
 TICK_SECONDS = 0.001  # between two polls of a barrier while nobody computes
 MOST_POLLS = 1000  # of a barrier of ours while nobody computes: some draw samples
 IDLE_SECONDS = 10.0  # that a barrier without a time-out may let nobody pass while nobody computes
-JOIN_SECONDS = 15.0  # that tasks wait for a worker where none is left
+JOIN_SECONDS = 60.0  # that tasks wait for a worker where none is left
 KEPT_PLANS = 8  # that workers have, beside those of tasks under way
 
 
