@@ -599,24 +599,163 @@ FIRST = """
 """
 
 
+def with_cache(folder):
+    """The environment of a process whose kernels are in that folder."""
+    path = os.pathsep.join([str(Path(__file__).parents[1]), *filter(None, sys.path)])
+    return {**os.environ, "HOGSHARE_CACHE_DIR": str(folder), "PYTHONPATH": path}
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(600)
 def test_a_fork_in_a_first_fit(long, tmp_path):
     """The child and its parent end as processes do."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", textwrap.dedent(FIRST)],
-        env={
-            **os.environ,
-            "HOGSHARE_CACHE_DIR": str(tmp_path),
-            "PYTHONPATH": os.pathsep.join(
-                [str(Path(__file__).parents[1]), *filter(None, sys.path)]
-            ),
-        },
+        env=with_cache(tmp_path),
         capture_output=True,
         text=True,
         timeout=300,
     )
     assert (done.returncode, done.stdout) == (0, "both are through\n"), done.stderr
+
+
+# What threads share that compile at the same time, from a process's first kernel on.
+
+BY_THREADS = """
+    import os, sys, threading, time, traceback
+    import numba
+    import numpy as np
+    from hogshare.kernels import jit
+
+    errors, rounds = [], int(sys.argv[1])
+
+    def kernels(number):
+        @jit.helper
+        def twice(x):
+            return 2.0 * x
+
+        @jit.kernel
+        def one(values):
+            for k in range(values.shape[0]):
+                values[k] = twice(k) + np.sqrt(k) + number
+
+        @jit.kernel
+        def other(values):
+            for k in range(values.size):
+                values[k] = twice(np.float64(k)) + np.exp(0.0) + number
+
+        return (one, np.sqrt(2.0)), (other, 1.0)
+
+    def compiled(kernel, last, number):
+        values = np.zeros(3)
+        kernel(values)
+        assert values[2] == 4.0 + last + number, values
+
+    def noting(work, *args):
+        def run():
+            try:
+                work(*args)
+            except BaseException:
+                errors.append(traceback.format_exc())
+        return threading.Thread(target=run)
+
+    def fork(work, *args):
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                work(*args)
+                status = 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(status)
+        return child
+
+    for number in range(rounds):
+        made = kernels(number)
+        threads = [noting(compiled, *made[k % 2], number) for k in range(4)]
+        if number == 0:  # whoever else begins with Numba in that moment
+            threads += [noting(jit.load_registries), noting(numba.njit(lambda x: x + 1), 1)]
+        for thread in threads:
+            thread.start()
+            time.sleep(0.005)
+        children = []
+        while any(thread.is_alive() for thread in threads) and len(children) < 4:
+            children.append(fork(compiled, *made[len(children) % 2], number))
+            time.sleep(0.01)
+        for thread in threads:
+            thread.join()
+        errors += [f"a child: {end}" for end in (os.waitpid(c, 0)[1] for c in children) if end]
+    print(*errors, sep="\\n") if errors else print("all are through")
+"""
+
+
+@pytest.mark.timeout(900)
+def test_threads_compile_beside_forks(rounds, tmp_path):
+    """In two processes, whose one cache is empty."""
+    environment = with_cache(tmp_path)
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(BY_THREADS))
+    command = [sys.executable, "-W", "ignore", str(script), str(rounds(100))]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    both = [subprocess.Popen(command, env=environment, **pipes) for _ in range(2)]
+    try:
+        for each in both:
+            out, err = each.communicate(timeout=800)
+            assert (each.returncode, out) == (0, "all are through\n"), out + err
+    finally:
+        for each in both:
+            each.kill()
+            each.communicate()
+
+
+BEGIN_AT_ONCE = """
+    import sys, threading, traceback
+    import numpy as np
+    from hogshare.kernels import jit
+
+    sys.setswitchinterval(1e-5)
+    errors = []
+
+    @jit.kernel
+    def fresh(values):
+        for k in range(values.shape[0]):
+            values[k] = np.sqrt(k)
+
+    def noting(work, *args):
+        def run():
+            try:
+                work(*args)
+            except BaseException:
+                errors.append(traceback.format_exc())
+        return threading.Thread(target=run, daemon=True)
+
+    works = (jit.load_registries,), (fresh, np.zeros(3))
+    threads = [noting(*work) for work in works * 2]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(100.0)
+    assert not any(thread.is_alive() for thread in threads), "two threads wait for each other"
+    print(*errors, sep="\\n") if errors else print("all are through")
+"""
+
+
+def test_threads_that_begin_with_numba_at_once(tmp_path):
+    """One by a gradient of the user's, others by kernels: neither takes what another needs."""
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(BEGIN_AT_ONCE))
+    environment = with_cache(tmp_path)
+    for _ in range(2):  # compiled, and loaded
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", str(script)],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert (done.returncode, done.stdout) == (0, "all are through\n"), done.stdout + done.stderr
 
 
 # Whatever there is, is known.

@@ -80,10 +80,14 @@ def load_registries():
     """Let Numba load what it knows of Python and NumPy; for a quarter of a second, once.
 
     It would do so at the first kernel anyway. Interrupted there, it does not get over it: each
-    later compilation of the process ends with "generator raised StopIteration".
+    later compilation of the process ends with "generator raised StopIteration". Nor do two threads
+    that load at once: each takes what the other has not taken yet, and compiles without the rest,
+    with typing errors about attributes that exist. So this has Numba's lock. The contexts are made
+    first: whoever makes them has their locks, and then wants Numba's.
     """
-    with Holding():
-        cpu_target.target_context.refresh()
+    context = cpu_target.target_context
+    with global_compiler_lock, Holding():
+        context.refresh()
 
 
 class Compiled:
@@ -105,9 +109,9 @@ class Compiled:
     def dispatcher(self):
         """Numba's side of it."""
         if self.shown is None:
+            load_registries()
             with global_compiler_lock:
                 if self.shown is None:
-                    load_registries()
                     self.shown = self._show()
         return self.shown
 
