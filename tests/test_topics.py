@@ -14,6 +14,7 @@ import hogshare
 from hogshare import (
     BSP,
     SGD,
+    Checkpoint,
     LatentDirichletAllocation,
     Master,
     Rule,
@@ -24,6 +25,7 @@ from hogshare import (
     saving,
     solve,
 )
+from hogshare.problems.gradient import Claim
 
 K, V, N = 3, 12, 90
 DRAWS = np.random.default_rng(0)
@@ -156,13 +158,87 @@ def test_a_batch_is_of_64_documents_if_nobody_says(plane):
 
 def test_a_run_goes_on_from_another_ones_topics():
     whole = solve(problem(), **{**RUN, "stop": 4}).model
-    half = solve(first := problem(), **{**RUN, "stop": 2}).model
+    half = solve(problem(), **{**RUN, "stop": 2}).model
     rest = problem(
-        components=half.components, n_batches=half.n_batches, random_state=first.random_state
+        components=half.components, n_batches=half.n_batches, random_state=half.random_state
     )
     found = solve(rest, **{**RUN, "stop": 2}).model
     np.testing.assert_allclose(found.components, whole.components, rtol=1e-9)
     assert found.n_batches == whole.n_batches == 36
+
+
+@pytest.mark.parametrize("runtime", list(RUNTIMES.values()), ids=list(RUNTIMES))
+@pytest.mark.parametrize("n_workers", [1, 3])
+def test_a_problem_is_solved_to_the_same_bits_again(runtime, n_workers):
+    barrier = BSP() if n_workers > 1 else None
+    run = {**RUN, "runtime": runtime, "n_workers": n_workers, "barrier": barrier}
+    stated = problem()
+    first, second, anew = (solve(one, **run).model for one in (stated, stated, problem()))
+    np.testing.assert_array_equal(first.components, second.components)
+    np.testing.assert_array_equal(first.components, anew.components)
+
+
+def test_draws_are_of_the_block_and_not_of_the_worker():
+    """Whoever claims a block draws the same; blocks, epochs and sites draw differently."""
+    claims = [Claim(e, b, site, 10 * b, 2) for site in (0, 1) for e in (0, 1) for b in (0, 1)]
+    by_worker = []
+    for me in (0, 1):
+        reader, found = problem().for_worker(me), []
+        for claim in claims[:: 1 - 2 * me]:  # in another order
+            reader.begin(claim)
+            found.append(reader.draws.numbers(10))
+        by_worker.append(found[:: 1 - 2 * me])
+    np.testing.assert_array_equal(*by_worker)
+    assert len({one.tobytes() for one in by_worker[0]}) == len(claims)
+
+
+def test_one_worker_goes_on_from_a_checkpoint_with_its_own_draws(tmp_path):
+    run = {**RUN, "seed": 0}
+    whole = solve(problem(), **{**run, "stop": 4}).model
+    solve(problem(), **{**run, "stop": 2}, checkpoint=Checkpoint(tmp_path / "run"))
+    found = solve(problem(), **{**run, "stop": 4}, resume=tmp_path / "run").model
+    np.testing.assert_array_equal(found.components, whole.components)
+
+
+def test_the_callers_generator_moves_on_as_in_scikit_learn():
+    streams = np.random.RandomState(3), np.random.RandomState(3)
+    for kind, stream in zip(
+        (LatentDirichletAllocation, decomposition.LatentDirichletAllocation), streams, strict=True
+    ):
+        theirs(kind, random_state=stream, evaluate_every=1).fit(X).partial_fit(X)
+    assert streams[0].randint(1 << 30) == streams[1].randint(1 << 30)
+
+
+@pytest.mark.parametrize("method", ["batch", "online"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("prior", [1e-3, 1e-4, 1e-30])
+def test_small_priors_of_documents_are_as_in_scikit_learn(method, dtype, prior):
+    settings = {"doc_topic_prior": prior, "learning_method": method, "evaluate_every": 1}
+    rows = X.astype(dtype)
+    expected = theirs(**settings).fit(rows)
+    model = theirs(LatentDirichletAllocation, **settings).fit(rows)
+    near = 1e-6 if dtype == np.float64 else 1e-3
+    np.testing.assert_allclose(model.bound_, expected.bound_, rtol=near)
+    np.testing.assert_allclose(model.perplexity(rows), expected.perplexity(rows), rtol=near)
+    np.testing.assert_allclose(model.components_, expected.components_, rtol=near)
+    assert model.n_iter_ == expected.n_iter_ and np.isfinite(model.partial_fit(rows).score(rows))
+
+
+def test_many_topics_have_a_bound_by_default():
+    model = LatentDirichletAllocation(800, max_iter=1, random_state=0).fit(X[:20])
+    assert np.isfinite(model.bound_) and np.isfinite(model.score(X[:20]))
+
+
+@pytest.mark.parametrize("name", ["doc_topic_prior", "topic_word_prior"])
+def test_a_prior_of_nothing_is_refused(name):
+    for fit in (
+        lambda: theirs(LatentDirichletAllocation, **{name: 0.0}).fit(X),
+        lambda: theirs(LatentDirichletAllocation, **{name: 0}).partial_fit(X),
+        lambda: problem(**{name: 0.0}),
+        lambda: problem(**{name: 1e-310}),
+    ):
+        with pytest.raises(ValueError, match=name):
+            fit()
 
 
 def test_the_objective_is_the_bound_and_its_gradient_vanishes_at_the_topics_that_stay():

@@ -34,7 +34,7 @@ from hogshare.kernels import blocks, descents, epochs, layout, rounds, schedules
 from hogshare.kernels.mailbox import next_slot
 from hogshare.kernels.shares import rows_before, span_of
 from hogshare.problems.arrays import sealed
-from hogshare.problems.gradient import Caller, GradientProblem, NotFinite, Stepper
+from hogshare.problems.gradient import Caller, Claim, GradientProblem, NotFinite, Stepper
 from hogshare.rules.protocol import Rule
 from hogshare.shm.mailbox import NO_PLACES
 
@@ -67,13 +67,11 @@ class Outside:
     def __getstate__(self) -> dict[str, Any]:
         return {"problem": self.problem.for_process(), "rule": self.rule, "around": []}
 
-    def gradient(self, me: int) -> Callable[..., Any]:
-        """What worker `me` calls."""
-        return self._within(self.problem.for_worker(me))
-
-    def advance(self, me: int) -> Callable[..., Any]:
-        """What worker `me` calls, where the problem takes its steps by itself."""
-        return self._within(self.problem.advance_for_worker(me))
+    def for_worker(self, me: int) -> tuple[Callable[..., Any], Callable[[Claim], object] | None]:
+        """What worker `me` calls for rows, and what it announces blocks to, if anything."""
+        passes = takes_passes(self.problem, self.rule)
+        made = self.problem.advance_for_worker(me) if passes else self.problem.for_worker(me)
+        return self._within(made), getattr(made, "begin", None)
 
     def _within(self, call: Callable[..., Any]) -> Callable[..., Any]:
         of_call = {name: getattr(call, name) for name in OF_A_GRADIENT if hasattr(call, name)}
@@ -110,10 +108,11 @@ class BlockWorker(Worker):
         self.kept = (self.state,) if self.state else ()
         self.call: Caller | None = None
         self.advance: Stepper | None = None
+        call, self.begin = outside.for_worker(me)
         if takes_passes(outside.problem, outside.rule):
-            self.advance = Stepper(outside.problem, outside.advance(me))
+            self.advance = Stepper(outside.problem, call)
         else:
-            self.call = Caller(outside.problem, outside.gradient(me))
+            self.call = Caller(outside.problem, call)
         plan = session.plan
         self.is_mailed = plan.private == epochs.MASTER
         self.is_lock_free = plan.private == epochs.LOCK_FREE and not plan.parts
@@ -147,8 +146,14 @@ class BlockWorker(Worker):
     def step(self) -> None:
         """Take the steps of the block in hand."""
         plan = self.session.plan
-        ticket, order, first, end, t = self._block()
+        ticket, order, first, end, rows_so_far = self._block()
         rows = order[first:end]
+        t = self.session.rule.first_t + rows_so_far
+        if self.begin is not None:
+            settings = self.session.settings
+            epoch, block = divmod(ticket, plan.n_blocks)
+            counts = int(rows_so_far), settings.n_everywhere
+            self.begin(Claim(epoch, block, settings.first, *counts))
         if self.advance is not None:
             self._pass(self.advance, rows, t)
             return
@@ -161,13 +166,12 @@ class BlockWorker(Worker):
             self._by_batches(self.call, rows, t)
 
     def _block(self) -> tuple[int, np.ndarray, int, int, float]:
-        """The block in hand: ticket, its epoch's order, its ends there, its first row's time."""
+        """The block in hand: ticket, its epoch's order, its ends there, rows of the run before it."""
         plan, ticket = self.session.plan, int(self.table[layout.T_BLOCK])
         order = self.order[ticket // plan.n_blocks % 2]
         cut = plan.n_blocks, plan.block_rows, plan.shares, plan.split
         first, end, before = span_of(ticket % plan.n_blocks, len(order), *cut)
-        t = self.session.rule.first_t + float(rows_before(ticket, len(order), before, plan))
-        return ticket, order, first, end, t
+        return ticket, order, first, end, float(rows_before(ticket, len(order), before, plan))
 
     def _pace(self, ticket: int) -> None:
         """Take the rule as it is for who takes one in so many of the run's steps.
@@ -218,7 +222,8 @@ class BlockWorker(Worker):
         n_rows = int(table[parts, layout.T_PART].sum())
         table[parts, layout.T_PART] = 0
         plan = self.session.plan
-        ticket, order, _, _, t = self._block()
+        ticket, order, _, _, rows_so_far = self._block()
+        t = self.session.rule.first_t + rows_so_far
         begin = ticket % plan.n_blocks // plan.split * plan.block_rows
         size = min(plan.block_rows, len(order) - begin)
         # after a death a round may lack a part: its step is of so much less

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +12,7 @@ from scipy.special import digamma
 from sklearn.base import _fit_context
 from sklearn.decomposition import LatentDirichletAllocation as _LatentDirichletAllocation
 from sklearn.utils import gen_even_slices
+from sklearn.utils._param_validation import Interval
 
 from hogshare.engine.stops import Stop
 from hogshare.estimators.elsewhere import report_of
@@ -21,9 +22,17 @@ from hogshare.estimators.ranks import with_all_ranks
 from hogshare.estimators.told import told
 from hogshare.estimators.workers import WORKER_CONSTRAINTS, plane_of
 from hogshare.kernels.topics import topics_bound
-from hogshare.problems.gradient import NOBODY
+from hogshare.problems.arrays import canonical
 from hogshare.problems.linear.rows import check_sparse
-from hogshare.problems.topics import LEAST, SHAPE, SIZE, Reader, TopicsProblem, as_documents
+from hogshare.problems.topics import (
+    LEAST,
+    LEAST_PRIOR,
+    SHAPE,
+    SIZE,
+    Reader,
+    TopicsProblem,
+    as_documents,
+)
 from hogshare.report import Report
 from hogshare.runtimes.choice import check_jobs
 from hogshare.runtimes.hooks import OnEpoch
@@ -51,10 +60,10 @@ class LatentDirichletAllocation(Exporting, KnownParameters, _LatentDirichletAllo
         Topics.
 
     doc_topic_prior : float or None, default=None
-        Prior of the documents' shares of topics; None: ``1 / n_components``.
+        Prior of the documents' shares of topics, above 0; None: ``1 / n_components``.
 
     topic_word_prior : float or None, default=None
-        Prior of the topics' shares of words; None: ``1 / n_components``.
+        Prior of the topics' shares of words, above 0; None: ``1 / n_components``.
 
     learning_method : {"batch", "online"}, default="batch"
         How `fit` goes: by passes over all documents, or by steps of a batch. `partial_fit` goes by
@@ -95,7 +104,8 @@ class LatentDirichletAllocation(Exporting, KnownParameters, _LatentDirichletAllo
         Whether epochs are printed.
 
     random_state : int, RandomState instance or None, default=None
-        Of the first topics and of what documents' shares begin with.
+        Of the first topics and of what documents' shares begin with. With one worker an int gives
+        the same topics bit for bit; with more behind a barrier that has them wait, such as "bsp".
 
     plane : {"shared", "master"}, Plane or None, default="shared"
         Where the topics live while several workers fit them. "shared" (and None) is
@@ -166,6 +176,8 @@ class LatentDirichletAllocation(Exporting, KnownParameters, _LatentDirichletAllo
         **_LatentDirichletAllocation._parameter_constraints,
         **WORKER_CONSTRAINTS,
         "n_jobs": [None, Integral],
+        "doc_topic_prior": [None, Interval(Real, LEAST_PRIOR, 1, closed="both")],
+        "topic_word_prior": [None, Interval(Real, LEAST_PRIOR, 1, closed="both")],
     }
     _words: ClassVar[dict[str, str]] = WORDS
     _on_epoch: OnEpoch | None = None  # who is told of epochs: the command
@@ -285,6 +297,10 @@ class LatentDirichletAllocation(Exporting, KnownParameters, _LatentDirichletAllo
             self._run(X, 1, float(self.total_samples))
         return self
 
+    def _check_non_neg_array(self, X: Any, reset_n_features: bool, whom: str) -> Any:
+        """scikit-learn's check, which would merge repeated entries in the caller's matrix."""
+        return super()._check_non_neg_array(canonical(X), reset_n_features, whom)
+
     # -- runs ------------------------------------------------------------------------------------
 
     def _why_scikit_learn(self, n_documents: int) -> str:
@@ -349,6 +365,8 @@ class LatentDirichletAllocation(Exporting, KnownParameters, _LatentDirichletAllo
         found = report.model
         self.components_ = found.components.astype(self.components_.dtype, copy=False)
         self.n_batch_iter_ = found.n_batches + 1
+        # the generator itself may be the caller's, whom scikit-learn moves on, too
+        self.random_state_.set_state(found.random_state.get_state())
         self._expect_topics()
 
     def _problem(self, X: Any, total: float) -> TopicsProblem:
@@ -391,7 +409,7 @@ class LatentDirichletAllocation(Exporting, KnownParameters, _LatentDirichletAllo
         u, totals = problem.parts(problem.start())
 
         def part(slice_: slice) -> tuple[float, np.ndarray]:
-            return Reader(problem, NOBODY).whole(u, totals, 1.0, slice_, gammas, most)
+            return Reader(problem).whole(u, totals, 1.0, slice_, gammas, most)
 
         slices = gen_even_slices(len(gammas), min(effective_n_jobs(self.n_jobs), len(gammas)))
         found = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(part)(s) for s in slices)

@@ -175,7 +175,10 @@ def see_document(documents, begin, n_values, desk, gamma, prior, eps):
             bound += count * math.log(count / weight - eps)
     for t in range(gamma.shape[0]):
         total += gamma[t]
-        bound += (prior - gamma[t]) * math.log(share[t])
+    level = digamma(total)
+    for t in range(gamma.shape[0]):
+        # the share itself underflows from a number of 1 / 745 downwards, and has no logarithm then
+        bound += (prior - gamma[t]) * (digamma(gamma[t]) - level)
         bound += math.lgamma(gamma[t]) - math.lgamma(prior)
     return bound + math.lgamma(prior * gamma.shape[0]) - math.lgamma(total)
 

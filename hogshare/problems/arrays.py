@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import scipy.sparse as sp
 
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))  # of this machine's byte order
 
@@ -23,3 +26,16 @@ def sealed(array: np.ndarray) -> np.ndarray:
     """As `frozen`, for code of the user's: whoever has the view cannot make it writable."""
     array = np.require(array, requirements=["C", "A"])
     return np.asarray(memoryview(array).toreadonly())
+
+
+def canonical(X: Any) -> Any:
+    """A sparse matrix whose entries are each stored once and in order; anything else as it is.
+
+    SciPy makes it so in place, whenever it is asked for a minimum or a maximum: in arrays of the
+    caller, which may be read-only. So who is to ask that gets a copy.
+    """
+    if not sp.issparse(X) or getattr(X, "has_canonical_format", True):
+        return X
+    X = X.copy()
+    X.sum_duplicates()
+    return X

@@ -13,7 +13,7 @@ import functools
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -32,6 +32,28 @@ LONG_SECONDS = 1.0  # of a call, which is not made again to time it
 PASS_ROWS = 1024  # whose gradients are summed in one call of a pass over all rows
 NOBODY = -1  # a number of a worker
 GUARD = 8  # numbers on either side of `out` that nobody may write
+
+
+class Claim(NamedTuple):
+    """Which block a worker has claimed: what random numbers of a gradient are keyed by.
+
+    Attributes
+    ----------
+    epoch, block : int
+        Of the run, and of the epoch.
+    site : int
+        The first worker of those that share this memory, among all: blocks are counted by site.
+    rows_before : int
+        Rows that are visited before the block's, in the run's order.
+    n_workers : int
+        Workers of the run, on all sites.
+    """
+
+    epoch: int
+    block: int
+    site: int
+    rows_before: int
+    n_workers: int
 
 
 class GradientError(RuntimeError):
@@ -168,6 +190,13 @@ class GradientProblem:
         ----------
         me : int
             Its number; `NOBODY` for who evaluates the objective beside a run.
+
+        Returns
+        -------
+        callable
+            As `gradient`. If it has a method ``begin``, a worker calls that with the `Claim` of
+            each block before the block's rows are asked for: random numbers that are keyed by the
+            claim are the same whoever works.
         """
         return self.gradient
 

@@ -15,9 +15,8 @@ theirs with the same rho_t. It is then as if the later one had come with the ear
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,8 +24,8 @@ import scipy.sparse as sp
 from hogshare import ranges
 from hogshare.interrupts import leaves_numpy
 from hogshare.kernels.topics import Desk, Documents, add_step, expect, spread, topics_bound
-from hogshare.problems.arrays import frozen
-from hogshare.problems.gradient import NOBODY, PASS_ROWS, GradientProblem
+from hogshare.problems.arrays import canonical, frozen
+from hogshare.problems.gradient import PASS_ROWS, Claim, GradientProblem
 from hogshare.problems.linear.rows import check_sparse
 from hogshare.problems.model import Model
 from hogshare.problems.params import Params, params_of
@@ -34,6 +33,8 @@ from hogshare.problems.params import Params, params_of
 SHAPE, SIZE = 100.0, 0.01  # of the gamma law that first numbers are drawn from
 EPS = float(np.finfo(np.float64).eps)  # that a likelihood is raised by
 LEAST = 1e-250  # of what steps leave, before its inverse is no number any more
+LEAST_PRIOR = float(np.finfo(np.float32).tiny)  # numbers of about a prior's size keep their digits
+MAX_SEED = np.iinfo(np.int32).max
 SPARSE_SHARE = 0.25  # of the words: a batch that has more moves the whole vector
 
 
@@ -47,10 +48,13 @@ class TopicParams(Params):
         Variational parameters of the topics: pseudo-counts of how often a word was of a topic.
     n_batches : int
         Batches that are in them, those before the run included.
+    random_state : RandomState
+        With which another run goes on.
     """
 
     components: np.ndarray = None  # type: ignore[assignment]
     n_batches: int = 0
+    random_state: np.random.RandomState = None  # type: ignore[assignment]
 
 
 class TopicsProblem(GradientProblem):
@@ -79,8 +83,12 @@ class TopicsProblem(GradientProblem):
         self.decay, self.offset, self.total = law
         self.n_batches = n_batches
         self.most, self.tol = patience
-        self.random_state = random_state
+        self.random_state = copy.deepcopy(random_state)  # which no run moves
         self._components = components
+        self._first: Draws | None = None  # of worker 0 of the last run in this process
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_first": None}
 
     # -- the vector ------------------------------------------------------------------------------
 
@@ -115,38 +123,42 @@ class TopicsProblem(GradientProblem):
         known = params_of(model)
         n_batches = self.n_batches + round(float(known.params[-1]))
         found = self.components(known.params)
-        return TopicParams(known.params, known.t, known.average, found, n_batches)
+        return TopicParams(
+            known.params, known.t, known.average, found, n_batches, self._random_state_after()
+        )
+
+    def _random_state_after(self) -> np.random.RandomState:
+        """With what a run goes on: of one worker, which draws in turn, where its draws end."""
+        if self._first is not None and self._first.in_turn:
+            return copy.deepcopy(self._first.stream)
+        after = copy.deepcopy(self.random_state)
+        after.randint(MAX_SEED)
+        return after
 
     # -- steps -----------------------------------------------------------------------------------
 
-    def for_worker(self, me: int) -> Callable[..., Any]:
-        """A worker's own scratch, and its own draws."""
-        return Reader(self, me)
+    def for_worker(self, me: int) -> Reader:
+        """A worker's own scratch, and the draws of the blocks that it claims."""
+        return self._announced(Reader(self), me)
 
     def gradient(
         self, w: np.ndarray, rows: np.ndarray, out: np.ndarray
     ) -> float | tuple[float, np.ndarray]:
         """Minus a batch's step, and minus its documents' part of the bound."""
-        return Reader(self, NOBODY)(w, rows, out)
+        return Reader(self)(w, rows, out)
 
     def advance(self, w: np.ndarray, rows: np.ndarray, eta: float) -> float:
         """Take the step of a batch in place."""
-        return Reader(self, NOBODY).advance(w, rows, eta)
+        return Stepping(self)(w, rows, eta)
 
-    def advance_for_worker(self, me: int) -> Callable[..., Any]:
-        """A worker's own scratch, and its own draws."""
-        return Reader(self, me).advance
+    def advance_for_worker(self, me: int) -> Stepping:
+        """A worker's own scratch, and the draws of the blocks that it claims."""
+        return self._announced(Stepping(self), me)
 
-    def draws(self, me: int) -> np.random.RandomState | None:
-        """Whose draws a worker's documents begin with; None: they begin at 1.
-
-        The first worker goes on in the stream from which the topics were drawn, as one worker of
-        scikit-learn does.
-        """
-        if me <= 0:
-            return self.random_state if me == 0 else None
-        seed = copy.deepcopy(self.random_state).randint(np.iinfo(np.int32).max)
-        return np.random.RandomState([seed, me])
+    def _announced(self, reader: AnyReader, me: int) -> AnyReader:
+        if me == 0:
+            self._first = reader.draws
+        return reader
 
     # -- passes over all documents ---------------------------------------------------------------
 
@@ -162,19 +174,54 @@ class TopicsProblem(GradientProblem):
         u, totals = self.parts(frozen(np.asarray(params, dtype=self.dtype)))
         left = self.left_after(round(float(params[-1])))
         gammas = np.ones((self.n_rows, self.n_topics))
-        bound, seen = Reader(self, NOBODY).whole(u, totals, left, slice(0, self.n_rows), gammas)
+        bound, seen = Reader(self).whole(u, totals, left, slice(0, self.n_rows), gammas)
         bound += topics_bound(u, totals, self.word_prior, left, self.word_prior)
         away = np.zeros(self.n_params)
         away[: u.size] = left * u - self.total / self.n_rows * seen.ravel()
         return -bound / self.n_rows, away / self.n_rows
 
 
+class Draws:
+    """What documents' numbers begin with: hangs on the seed and on the block, not on who works.
+
+    One worker draws block after block from the stream that the topics were drawn from, as
+    scikit-learn does. Of several each would have to draw what the others do, so that a block has a
+    stream of its own, of the seed, the epoch and the block.
+    """
+
+    def __init__(self, problem: TopicsProblem) -> None:
+        self.n_topics = problem.n_topics
+        self.begins = problem.random_state
+        self.stream: np.random.RandomState | None = None  # None: no block, and numbers begin at 1
+        self.in_turn = False
+        self.n_rows = 0  # that have been drawn, in turn
+
+    def begin(self, claim: Claim) -> None:
+        """Go to a block."""
+        self.in_turn = claim.n_workers == 1
+        if not self.in_turn:
+            seed = copy.deepcopy(self.begins).randint(MAX_SEED)
+            key = [seed, claim.site, claim.epoch, claim.block]
+            self.stream = np.random.RandomState(key)
+            return
+        if self.stream is None or self.n_rows > claim.rows_before:
+            self.stream, self.n_rows = copy.deepcopy(self.begins), 0
+        self.numbers(claim.rows_before - self.n_rows)  # of a run that a checkpoint goes on with
+
+    def numbers(self, n_rows: int) -> np.ndarray:
+        """For the next rows: float64 of shape (n_rows, n_topics)."""
+        shape = n_rows, self.n_topics
+        self.n_rows += n_rows
+        return np.ones(shape) if self.stream is None else self.stream.gamma(SHAPE, SIZE, shape)
+
+
 class Reader:
     """One worker's scratch and draws: what it makes of a batch."""
 
-    def __init__(self, problem: TopicsProblem, me: int) -> None:
+    def __init__(self, problem: TopicsProblem) -> None:
         self.problem = problem
-        self.stream = problem.draws(me)
+        self.draws = Draws(problem)
+        self.begin = self.draws.begin
         self.desk = self._desk(0)
         self.of_a_word = np.arange(problem.n_topics)
         self.of_all = np.arange(problem.n_params - problem.n_topics - 1, problem.n_params)
@@ -194,24 +241,13 @@ class Reader:
         of_words = (firsts[:, np.newaxis] + self.of_a_word).ravel()
         return -bound, np.concatenate([of_words, self.of_all])
 
-    def advance(self, w: np.ndarray, rows: np.ndarray, eta: float) -> float:
-        """Take a batch's step where the vector is."""
-        n_ids, factor, bound = self._batch(w, rows)
-        add_step(self.desk, n_ids, eta * factor, w)
-        return -bound
-
     def _batch(self, w: np.ndarray, rows: np.ndarray) -> tuple[int, float, float]:
         """Words of a batch, by what the counts of each become its step, and its bound."""
         problem = self.problem
         n_steps, left = self._steps_in(w)
         rho = problem.weight(n_steps)
-        n_ids, bound = self.fit(*problem.parts(w), left, rows, self.first(len(rows)))
+        n_ids, bound = self.fit(*problem.parts(w), left, rows, self.draws.numbers(len(rows)))
         return n_ids, rho * problem.total / len(rows) / (left * (1.0 - rho)), bound
-
-    def first(self, n_rows: int) -> np.ndarray:
-        """What documents' numbers begin with."""
-        shape = n_rows, self.problem.n_topics
-        return np.ones(shape) if self.stream is None else self.stream.gamma(SHAPE, SIZE, shape)
 
     def whole(
         self,
@@ -303,6 +339,19 @@ class Reader:
         return n_steps, left
 
 
+class Stepping(Reader):
+    """A reader that takes the step where the vector is."""
+
+    def __call__(self, w: np.ndarray, rows: np.ndarray, eta: float) -> float:  # type: ignore[override]
+        """As `TopicsProblem.advance`."""
+        n_ids, factor, bound = self._batch(w, rows)
+        add_step(self.desk, n_ids, eta * factor, w)
+        return -bound
+
+
+AnyReader = TypeVar("AnyReader", bound=Reader)
+
+
 @leaves_numpy
 def topics(
     X: Any,
@@ -347,7 +396,9 @@ def topics(
     n_batches : int, default=0
         Batches that are in `components` already (``report.model.n_batches``).
     random_state : int, RandomState instance or None, default=None
-        Of the first topics and of what documents' shares begin with.
+        Of the first topics and of what documents' shares begin with: those of a block are the same
+        whoever works on it, and whenever the problem is solved. A run that goes on from another
+        takes ``report.model.random_state``.
 
     Returns
     -------
@@ -389,6 +440,12 @@ def topics(
         learning_decay=learning_decay,
         total_samples=1.0 if total_samples is None else total_samples,
     )
+    for name, prior in (
+        ("doc_topic_prior", doc_topic_prior),
+        ("topic_word_prior", topic_word_prior),
+    ):
+        if prior is not None and prior < LEAST_PRIOR:
+            raise ValueError(f"{name} must be at least {LEAST_PRIOR:.3g}; got {prior!r}.")
     ranges.at_least_one(learning_offset=learning_offset)
     ranges.not_negative(mean_change_tol=mean_change_tol)
     if learning_decay > 1.0:
@@ -436,7 +493,7 @@ def documents_of(X: Any) -> tuple[Documents, int]:
     from sklearn.utils.validation import check_non_negative
 
     check_sparse(X)
-    found = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
+    found = check_array(canonical(X), accept_sparse="csr", dtype=[np.float64, np.float32])
     check_non_negative(found, "problems.topics")
     return as_documents(found), found.shape[1]
 
