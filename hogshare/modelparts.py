@@ -139,7 +139,9 @@ def check_lines(model: SavedModel) -> None:
     seen = has["seen_"]
     if not sp.issparse(seen) or seen.shape != tuple(lengths):
         raise ValueError("seen_ is missing, or not that of users and items")
-    for name in ("alpha_", "mean_", "_eta0", "_unit"):
+    for name in ("alpha_", "mean_", "_eta0", "_unit", "_pace"):
+        if name == "_pace" and name not in has:  # of an earlier version
+            continue
         if not isinstance(has.get(name), float) or not math.isfinite(has[name]):
             raise ValueError(f"{name} is {has.get(name)!r}, which is no finite number")
 

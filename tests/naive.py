@@ -815,6 +815,7 @@ def factor_steps(w, ratings, rows, eta):
     """Vector after a step for each rating, and the sum of the losses before them."""
     w, k, losses = w.copy(), ratings.n_factors, 0.0
     alphas = factor_penalties(ratings)
+    paces = np.append(np.ones(k), [ratings.bias_pace] * ratings.biases)
     for r in rows:
         u, i = int(ratings.users[r]), int(ratings.items[r])
         y, z = float(ratings.values[r]), factor_prediction(w, ratings, u, i)
@@ -827,7 +828,7 @@ def factor_steps(w, ratings, rows, eta):
             for mine, other, share in ((p, q, ratings.of_users[u]), (q, p, ratings.of_items[i]))
         ]
         for line, step in zip(lines, steps, strict=True):
-            w[line] -= eta * step
+            w[line] -= eta * paces * step
             if ratings.nonnegative:
                 w[line[:k]] = np.maximum(0.0, w[line[:k]])
     return w, losses

@@ -117,6 +117,26 @@ def test_a_matrix_is_its_triples(fitted):
     )
 
 
+@pytest.mark.parametrize("form", [sp.coo_array, sp.csr_array, sp.csc_matrix])
+def test_what_a_matrix_has_twice_is_two_ratings(form):
+    """And the same fit, whatever the format and the order."""
+    triples = [4.0, 2.0, 1.0, 5.0], [0, 1, 1, 0], [1, 0, 2, 1]
+    values, lines, columns = (np.asarray(one) for one in triples)
+    given = sp.coo_array((values, (lines, columns)), shape=(2, 3))
+    if form is not sp.coo_array:
+        given.has_canonical_format = True  # so that SciPy sums nothing up
+        given = form(given)
+        assert given.nnz == 4
+    pairwise = model(max_iter=3).fit(lines, columns, values)
+    of_matrix = model(max_iter=3).fit(given)
+    assert of_matrix.mean_ == pairwise.mean_ == 3.0
+    assert of_matrix.user_counts_.tolist() == pairwise.user_counts_.tolist() == [2, 2]
+    order = np.lexsort((columns, lines))
+    in_order = model(max_iter=3).fit(lines[order], columns[order], values[order])
+    np.testing.assert_array_equal(of_matrix.user_factors_, in_order.user_factors_)
+    assert of_matrix.score(given) == pytest.approx(in_order.score(lines, columns, values))
+
+
 def test_who_is_not_known_gets_what_is(fitted):
     with pytest.warns(UserWarning, match="users that were in no fit, such as 999"):
         told = fitted.predict([999, 0], [3, 3])
@@ -170,8 +190,76 @@ def test_partial_fit_goes_on_and_grows():
     assert grown.t_ == steps + 30 * (N_ITEMS + 1000)
     assert grown.score(USERS, ITEMS, RATINGS) > before - 0.01
     assert grown.score(["new"] * N_ITEMS, items, TRUTH[3]) > 0.5
-    assert grown.user_counts_[-1] == 30 * N_ITEMS
+    assert grown.user_counts_[-1] == N_ITEMS  # another pass over a rating is no second rating
     assert grown.seen_[[N_USERS]].nnz == N_ITEMS and len(new) == RANK
+
+
+def test_partial_fits_over_the_same_ratings_are_epochs_of_a_fit():
+    """To the bit, so that the penalty does not fade: pairs that are there twice included."""
+    pairs = [np.concatenate([one, one[:100]]) for one in (USERS, ITEMS, RATINGS)]
+    settings = {"alpha": 10.0, "eta0": 0.05}
+    whole = model(**settings, max_iter=25).fit(*pairs)
+    passes, longer = model(**settings), model(**settings, max_iter=15).fit(*pairs)
+    for epoch in range(25):
+        passes.partial_fit(*pairs)
+        if epoch >= 15:
+            longer.partial_fit(*pairs)
+    for other in (passes, longer):
+        np.testing.assert_array_equal(other.user_factors_, whole.user_factors_)
+        np.testing.assert_array_equal(other.item_biases_, whole.item_biases_)
+        np.testing.assert_array_equal(other.user_counts_, whole.user_counts_)
+
+
+def test_a_pair_of_a_later_part_counts_once():
+    grown = model(max_iter=2).fit([1, 1, 2], [1, 1, 3], [1.0, 2.0, 3.0])
+    assert grown.user_counts_.tolist() == [2, 1]
+    grown.partial_fit([1, 1, 5, 5], [1, 3, 9, 9], [1.0, 2.0, 3.0, 4.0])
+    assert grown.user_counts_.tolist() == [3, 1, 2]
+    assert grown.item_counts_.tolist() == [2, 2, 2]
+    for _ in range(2):  # a count of 256 in a byte is none
+        grown.partial_fit([1] * 255, [1] * 255, np.ones(255))
+    assert grown.user_counts_.tolist() == [3, 1, 2] and grown.seen_.nnz == 4
+
+
+@pytest.mark.parametrize("settings", [{}, {"alpha": "auto"}, {"biases": False}, {"n_factors": 0}])
+@pytest.mark.parametrize("unit", [1e-6, 0.1, 0.25, 1e6])
+def test_ratings_in_another_unit_have_the_same_fit(settings, unit):
+    ratings = RATINGS + RNG.normal(size=len(RATINGS))
+    plain = model(max_iter=10, **settings)
+    scaled = clone(plain)
+    if scaled.alpha != "auto":
+        scaled.set_params(alpha=unit * scaled.alpha)
+    plain.fit(USERS, ITEMS, ratings)
+    scaled.fit(USERS, ITEMS, unit * ratings)
+    expected = plain.predict(USERS, ITEMS)
+    near = 1e-4 * np.abs(expected).max()
+    np.testing.assert_allclose(scaled.predict(USERS, ITEMS) / unit, expected, rtol=0, atol=near)
+    plain.partial_fit(USERS[:500], ITEMS[:500], ratings[:500])
+    scaled.partial_fit(USERS[:500], ITEMS[:500], unit * ratings[:500])
+    expected = plain.predict(USERS, ITEMS)
+    np.testing.assert_allclose(scaled.predict(USERS, ITEMS) / unit, expected, rtol=0, atol=near)
+
+
+@pytest.mark.parametrize("n_jobs", [2, 4])
+@pytest.mark.parametrize("barrier", [None, "bsp"])
+def test_a_master_keeps_up_where_a_few_have_rated_much(n_jobs, barrier):
+    """Messages that begin at one vector carry the lines that all of them touch no further."""
+    rng = np.random.default_rng(0)
+    users, items = (300 * rng.random(20_000) ** 4).astype(int), rng.integers(200, size=20_000)
+    users[rng.random(20_000) < 0.3] = 0
+    ratings = (rng.normal(size=(300, 4))[users] * rng.normal(size=(200, 4))[items]).sum(axis=1)
+    settings = {"plane": "master", "barrier": barrier, "max_iter": 20, "alpha": 2.0}
+    alone = MatrixFactorization(4, random_state=0, max_iter=20, alpha=2.0)
+    together = MatrixFactorization(4, random_state=0, n_jobs=n_jobs, runtime="threads", **settings)
+    best = alone.fit(users, items, ratings).score(users, items, ratings)
+    assert together.fit(users, items, ratings).score(users, items, ratings) > best - 0.1
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "logistic"])
+def test_ratings_that_are_all_the_same_are_announced(loss):
+    with pytest.warns(UserWarning, match="All 3,000 ratings are 1.*give pairs without one as 0"):
+        model(loss=loss, max_iter=2).fit(USERS, ITEMS, np.ones(3000))
+    assert model(max_iter=1).fit([1], [1], [1.0]).predict(1, 1) == pytest.approx(1.0)
 
 
 def test_partial_fit_alone_is_an_epoch_of_fit():

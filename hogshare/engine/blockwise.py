@@ -59,8 +59,9 @@ def block_pace(c: Choices) -> Pace:
         # an even share where that is less: else one worker would have it all
         fewest = min(fewest, -(-c.n_all // c.n_everywhere))
         rows = max(fewest, min(most, share))
-        rows = c.block or (min(MESSAGE_ROWS, rows) if c.mode == epochs.MASTER else rows)
-        return _in_windows(c, min(c.n_all, rows), interval)
+        if c.mode == epochs.MASTER:  # of which the workers' messages begin at one vector
+            rows = min(MESSAGE_ROWS, share)
+        return _in_windows(c, min(c.n_all, c.block or rows), interval)
     if c.split:
         return _in_windows(c, min(c.n_all, rows_of_step(c.rule, c.block)), interval)
     rows = c.block or rows_of_step(c.rule, None)

@@ -31,6 +31,8 @@ from hogshare.engine.sides import Worker
 from hogshare.engine.view import SessionView
 from hogshare.engine.workerstates import State
 from hogshare.kernels import blocks, descents, epochs, layout, rounds, schedules
+from hogshare.kernels.barriers import FREE
+from hogshare.kernels.exchange import exchange_weight
 from hogshare.kernels.mailbox import next_slot
 from hogshare.kernels.shares import rows_before, span_of
 from hogshare.problems.arrays import sealed
@@ -111,6 +113,9 @@ class BlockWorker(Worker):
         call, self.begin = outside.for_worker(me)
         if takes_passes(outside.problem, outside.rule):
             self.advance = Stepper(outside.problem, call)
+            if session.plan.private == epochs.MASTER:
+                n_params = len(session.vector.w)
+                self.curvature = np.broadcast_to(outside.problem.curvature(), (n_params,))
         else:
             self.call = Caller(outside.problem, call)
         plan = session.plan
@@ -166,7 +171,7 @@ class BlockWorker(Worker):
             self._by_batches(self.call, rows, t)
 
     def _block(self) -> tuple[int, np.ndarray, int, int, float]:
-        """The block in hand: ticket, its epoch's order, its ends there, rows of the run before it."""
+        """The block in hand: ticket, its epoch's order, its ends there, the rows before."""
         plan, ticket = self.session.plan, int(self.table[layout.T_BLOCK])
         order = self.order[ticket // plan.n_blocks % 2]
         cut = plan.n_blocks, plan.block_rows, plan.shares, plan.split
@@ -245,7 +250,20 @@ class BlockWorker(Worker):
         self.local[layout.L_CRITERION] += loss
         if self.is_mailed:
             changed = np.flatnonzero(self.private.base != self.w)
-            self._write_message(changed, self.private.base[changed] - self.w[changed])
+            away = self.private.base[changed] - self.w[changed]
+            self._write_message(changed, self._weights(changed, len(rows)) * away)
+
+    def _weights(self, changed: np.ndarray, n_rows: int) -> np.ndarray:
+        """What is added of a pass over rows: other workers' passes begin at about the same vector.
+
+        A line that many of a pass's rows touch has come to its optimum by the end of each pass, and
+        the sum of several would carry it as many times as far; see `hogshare.kernels.exchange`.
+        """
+        n = self.session.settings.n_everywhere
+        if n > 1 and self.session.plan.barrier == FREE:
+            n += 1  # as many messages are under way when it reads, its own last one among them
+        z = float(self.local[layout.L_ETA]) * n_rows * self.curvature[changed]
+        return exchange_weight(z, float(n)).astype(self.w.dtype)
 
     def _is_divergence(self, surely: bool = False) -> bool:
         """Whether the vector has left the range: the steps are too long, whatever the gradient."""

@@ -32,6 +32,8 @@ class Ratings(NamedTuple):
     values : float32 or float64 (n_ratings,), as the vector
     of_users, of_items : as `values` (n_users,), (n_items,), a rating's share in a line's penalty
     alpha, bias_alpha : strengths of the penalties on factors and biases
+    bias_pace : step size of biases in `advance`, over that of factors: factors' has the unit of
+        one over a rating, biases' has none
     n_factors : numbers of a line without the bias
     biases : 1 where a line ends with a bias, else 0
     mean : float, of the predictions
@@ -46,6 +48,7 @@ class Ratings(NamedTuple):
     of_items: np.ndarray
     alpha: float
     bias_alpha: float
+    bias_pace: float
     n_factors: int
     biases: int
     mean: float
@@ -96,13 +99,14 @@ def advance(w, ratings, rows, eta):
 
     w : float32 or float64 (n_params,)
     rows : int64, which ratings
-    eta : step size
+    eta : step size of factors
     Without the penalties, which are part of the steps only.
     """
     kind = w.dtype.type
     one, zero = kind(1.0), kind(0.0)
     n_factors = np.uint64(ratings.n_factors)
-    shrink, bias_shrink = kind(eta * ratings.alpha), kind(eta * ratings.bias_alpha)
+    bias_eta = eta * ratings.bias_pace
+    shrink, bias_shrink = kind(eta * ratings.alpha), kind(bias_eta * ratings.bias_alpha)
     losses = 0.0
     for k in range(np.uint64(rows.shape[0])):
         fetch_ahead(w, ratings, rows, k)
@@ -110,7 +114,8 @@ def advance(w, ratings, rows, eta):
         u, i, p, q = lines_of(ratings, r)
         z, y = predicted(w, ratings, p, q), np.float64(ratings.values[r])
         losses += loss_value(ratings.loss, 0.0, y, z)
-        change = kind(-eta * loss_derivative(ratings.loss, 0.0, y, z))
+        slope = loss_derivative(ratings.loss, 0.0, y, z)
+        change = kind(-eta * slope)
         of_u, of_i = ratings.of_users[u], ratings.of_items[i]
         keep_p, keep_q = max(zero, one - shrink * of_u), max(zero, one - shrink * of_i)
         if ratings.nonnegative != 0:
@@ -128,6 +133,7 @@ def advance(w, ratings, rows, eta):
                 max(zero, one - bias_shrink * of_u),
                 max(zero, one - bias_shrink * of_i),
             )
+            change = kind(-bias_eta * slope)
             w[p + n_factors] = keep_p * w[p + n_factors] + change
             w[q + n_factors] = keep_q * w[q + n_factors] + change
     return losses

@@ -25,7 +25,8 @@ LOSSES = {"squared_error": "squared_error", "logistic": "log_loss"}  # as kernel
 SWEEPS = 4  # of all users' and all items' biases, after which they hardly move
 FIRST_SHARE = 0.3  # of the residuals' size that factors explain at the start, all of it by chance
 MOST_LINES = 1 << 32  # users, or items, that a rating's uint32 tells apart
-BIAS_CAUTION = 2.0  # what a bias counts in the length of a step, in that of a factor of size 1
+BIAS_CAUTION = 2.0  # what the biases of a rating count in the length of a step, at a pace of 1
+LARGEST = 1e150  # rating, whose square is a number
 LINES_AT_ONCE = 4  # vectors of a run, at least
 # Ratings of a tile, at least, and groups on either side, at most.
 TILE_RATINGS, MOST_GROUPS = 1 << 15, 64
@@ -186,7 +187,9 @@ class FactorisationProblem(GradientProblem):
         if self.ratings.biases:
             found = self._fitted_biases
             left = left - found[self.ratings.users] - found[self.n_users + self.ratings.items]
-        return max(float(np.sqrt(np.mean(np.square(left, dtype=np.float64)))), 1e-12)
+        size = float(np.sqrt(np.mean(np.square(left, dtype=np.float64))))
+        least = float(np.finfo(self.dtype).eps) * float(np.abs(values).max())  # what is rounding
+        return max(size, least) or 1.0
 
     def unexplained(self, params: np.ndarray | None = None) -> float:
         """Size of what is left at a vector: root of the mean squared derivative of the losses.
@@ -219,8 +222,21 @@ class FactorisationProblem(GradientProblem):
 
     def with_alpha(self, alpha: float) -> FactorisationProblem:
         """The same ratings, with another penalty on the factors."""
-        made = copy.copy(self)  # with what has been found of biases, which it has no part in
-        made.ratings = self.ratings._replace(alpha=float(alpha))
+        return self._with(alpha=float(alpha))
+
+    def with_bias_pace(self, pace: float) -> FactorisationProblem:
+        """The same ratings, with biases whose steps in a pass are so many times the factors'.
+
+        A factor has the unit of the root of a rating, a bias that of a rating. So a step size that
+        is right for factors has the unit of one over a rating, and one for biases has none: ratings
+        in another unit have the same fit only if the pace has the unit of a rating, as `residual`
+        has.
+        """
+        return self._with(bias_pace=float(pace))
+
+    def _with(self, **numbers: float) -> FactorisationProblem:
+        made = copy.copy(self)  # with what has been found of biases, in which these have no part
+        made.ratings = self.ratings._replace(**numbers)
         return made
 
     @property
@@ -233,13 +249,19 @@ class FactorisationProblem(GradientProblem):
         """
         bound = losses.CURVATURE[losses.CODES[LOSSES[self.loss]]]
         lengths = self.residual * math.sqrt(self.ratings.n_factors)
-        lengths += BIAS_CAUTION * self.ratings.biases
+        lengths += BIAS_CAUTION * self.ratings.bias_pace * self.ratings.biases
         return 2.0 * bound * lengths
 
     def curvature(self) -> np.ndarray:
-        """Of each number: a rating's along its line, as often as the line is rated."""
+        """Of each number: a rating's along its line, as often as the line is rated.
+
+        Of a bias times its pace, since what counts is the curvature times the step.
+        """
         of_line = 0.5 * self.sharpness * self._counts
-        of_all = of_line[:, np.newaxis] + self._weighed[:, np.newaxis] * self._strengths
+        paces = np.append(
+            np.ones(self.ratings.n_factors), [self.ratings.bias_pace] * self.ratings.biases
+        )
+        of_all = of_line[:, np.newaxis] + self._weighed[:, np.newaxis] * self._strengths * paces
         return of_all.ravel() / self.n_rows
 
     def facts(self) -> dict[str, Any]:
@@ -350,7 +372,7 @@ def factorisation(
         raise ValueError("n_factors=0 without biases leaves nothing to fit.")
     if np.dtype(dtype) not in FLOATS:
         raise ValueError(f"dtype must be float32 or float64; got {dtype!r}.")
-    values = checked_ratings(ratings, loss)
+    values = checked_ratings(ratings, loss, dtype)
     lines = checked_lines(users, items, len(values), shape)
     counts = tuple(np.bincount(line, minlength=n) for line, n in lines)
     strengths = float(alpha), float(bias_alpha)
@@ -405,6 +427,7 @@ def build(
         of_items,
         form.alpha,
         form.bias_alpha,
+        1.0,
         form.n_factors,
         int(form.biases),
         float(mean) if form.biases else 0.0,
@@ -414,8 +437,8 @@ def build(
     return FactorisationProblem(ratings, form.loss)
 
 
-def checked_ratings(ratings: Any, loss: str) -> np.ndarray:
-    """Ratings as float64.
+def checked_ratings(ratings: Any, loss: str, dtype: Any = np.float32) -> np.ndarray:
+    """Ratings as float64, of a size that a vector of some type and sums of squares can have.
 
     Raises
     ------
@@ -433,6 +456,13 @@ def checked_ratings(ratings: Any, loss: str) -> np.ndarray:
         first = int(np.flatnonzero(~np.isfinite(values))[0])
         raise ValueError(
             f"ratings holds NaN or infinity, first at place {first}: leave such ratings out."
+        )
+    most = min(float(np.finfo(dtype).max), LARGEST)
+    if np.abs(values).max() > most:
+        first = int(np.argmax(np.abs(values) > most))
+        raise ValueError(
+            f"ratings go up to {np.abs(values).max():g}, first at place {first} above {most:.3g}, "
+            f"the most that a fit in {np.dtype(dtype)} can have: divide all of them by a number."
         )
     if loss == "logistic" and (values.min() < 0.0 or values.max() > 1.0):
         raise ValueError(

@@ -10,7 +10,7 @@ from hogshare.kernels.factors import Ratings
 N_USERS, N_ITEMS, N = 7, 5, 60
 
 
-def made(loss="squared_error", biases=1, nonnegative=0, n_factors=3, dtype=np.float64):
+def made(loss="squared_error", biases=1, nonnegative=0, n_factors=3, dtype=np.float64, pace=1.0):
     rng = np.random.default_rng(0)
     users = rng.integers(N_USERS - 1, size=N).astype(np.uint32)  # the last one has no rating
     items = rng.integers(N_ITEMS, size=N).astype(np.uint32)
@@ -21,7 +21,9 @@ def made(loss="squared_error", biases=1, nonnegative=0, n_factors=3, dtype=np.fl
     ]
     arrays = users, items, values.astype(dtype), *(share.astype(dtype) for share in shares)
     mean = 0.25 * biases
-    ratings = Ratings(*arrays, 0.3, 0.1, n_factors, biases, mean, losses.CODES[loss], nonnegative)
+    strengths = 0.3, 0.1, pace
+    code = losses.CODES[loss]
+    ratings = Ratings(*arrays, *strengths, n_factors, biases, mean, code, nonnegative)
     w = rng.normal(size=(N_USERS + N_ITEMS) * (n_factors + biases))
     if nonnegative:
         w = np.abs(w)
@@ -32,6 +34,7 @@ FORMS = [
     {},
     {"biases": 0},
     {"n_factors": 0},
+    {"pace": 0.2},
     {"loss": "log_loss"},
     {"nonnegative": 1},
     {"biases": 0, "nonnegative": 1, "loss": "log_loss"},
