@@ -1,6 +1,7 @@
 """`MatrixFactorization`: ids, predictions, recommendations, further ratings, bad input, files."""
 
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -80,6 +81,44 @@ def test_ids_of_any_kind(fitted, kind):
     assert one.shape == (1,) and one.dtype == np.float32
     np.testing.assert_array_equal(one, named.predict(users[:5], items[:5])[:1])
     assert [type(item) for item, _ in named.recommend(users[0], n=2)] == [type(items[0])] * 2
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        np.array([2**63 + 2, 2**63, 2**63 + 2, 2**63 + 1], np.uint64),
+        np.array([2**64 - 1, 0, 2**64 - 1, 2**63], np.uint64),
+        [2**64 + 1, 0, 2**64 + 1, -1],
+        np.array([-128, 127, -128, 0], np.int8),
+        np.repeat(np.array([-128, 127, -128, 0], np.int8), 50),
+        np.array([-(2**63), -(2**63) + 1, -(2**63), 5]),
+        np.array(["2020-01-01", "2020-01-03", "2020-01-01", "2021-01-01"], "M8[ns]"),
+        np.array(["2020-01-01", "2020-01-03", "2020-01-01", "2021-01-01"], "M8[D]"),
+        np.array([5, 4, 5, 3], "m8[ns]"),
+    ],
+    ids=str,
+)
+def test_ids_are_given_back_as_they_are(ids):
+    named = model(n_factors=1, max_iter=2).fit(ids, ids, np.resize([1.0, 2.0, 3.0, 4.0], len(ids)))
+    assert set(named.users_.tolist()) == set(as_array(ids, "ids").tolist())
+    best = {item for item, _ in named.recommend(ids[0], n=9, exclude_seen=False)}
+    assert len(best) == 3 and all(one in best for one in as_array(ids, "ids").tolist())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isfinite(named.predict(ids, ids)).all()
+
+
+def test_ids_of_pandas_that_are_missing_are_refused():
+    pd = pytest.importorskip("pandas")
+    for ids in (
+        pd.Series([1, None], dtype="Int64"),
+        pd.Series(["a", None], dtype="string"),
+        pd.to_datetime(pd.Series(["2020-01-01", None])),
+        [pd.NaT, 1],
+        [1, pd.NA],
+    ):
+        with pytest.raises(ValueError, match=r"users holds (NaN|NaT|<NA>), which"):
+            model().fit(ids, [1, 2], [1.0, 2.0])
 
 
 def test_a_word_and_a_number_are_two():
@@ -321,6 +360,10 @@ def test_scikit_learns_conventions(fitted):
         ((USERS, ITEMS[:5], RATINGS), ValueError, "5 items"),
         ((USERS,), TypeError, "sparse matrix"),
         (([1.0, np.nan], [1, 2], [1, 2]), ValueError, "users holds NaN"),
+        ((np.array(["2020-01-01", "NaT"], "M8[s]"), [1, 2], [1, 2]), ValueError, "users holds NaT"),
+        (([1, 2], np.array([1, "NaT"], "m8[ns]"), [1, 2]), ValueError, "items holds NaT"),
+        ((USERS, ITEMS, np.repeat([1.0, 1e39], 1500)), ValueError, "1e\\+39, first at"),
+        ((USERS, ITEMS, -1e200 * np.ones(3000)), ValueError, "divide all of them"),
         (([[1], [2]], [1, 2], [1, 2]), TypeError, "there is a list"),
         ((sp.csr_array((3, 3)),), ValueError, "no ratings"),
         ((sp.csr_array(np.eye(3)), USERS), TypeError, "in it"),

@@ -10,6 +10,7 @@ import numpy as np
 NOBODY = -1  # the line of an id that is not known
 SPREAD = 4  # whole numbers that a table may have for each id that is looked up
 WORDS = (str, bytes, tuple, frozenset)  # that are ids as a whole, though they have parts
+DATES = "mM"  # kinds of arrays of dates and of times between them
 PLAIN = "iubU"  # kinds of arrays whose values are told apart as they are
 
 
@@ -32,7 +33,7 @@ def as_array(ids: Any, name: str) -> np.ndarray:
             raise ValueError(f"{name} must have one dimension; got shape {array.shape}.")
         if array.dtype.kind in PLAIN:
             return array
-        values = array.tolist()
+        values = list(array) if array.dtype.kind in DATES else array.tolist()
     else:
         values = list(ids)
     kinds = {type(value) for value in values}
@@ -47,10 +48,29 @@ def as_array(ids: Any, name: str) -> np.ndarray:
                 f"{name} must be ids such as words or numbers; at place {k} there is a "
                 f"{type(value).__name__}."
             )
-        if value != value:
-            raise ValueError(f"{name} holds NaN, which is no id, first at place {k}.")
-        made[k] = value
+        if _is_missing(value):
+            shown = "NaN" if isinstance(value, float) else value
+            raise ValueError(
+                f"{name} holds {shown}, which is no id, first at place {k}: leave such ratings out."
+            )
+        made[k] = _as_python(value)
     return made
+
+
+def _as_python(value: Any) -> Any:
+    """A date of NumPy's as Python's, which it equals and is found by, unless that has none."""
+    if not isinstance(value, np.datetime64 | np.timedelta64):
+        return value
+    found = value.item()
+    return value if isinstance(found, int) else found
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether it stands for nothing: NaN and NaT, which equal nothing, and pandas' NA."""
+    try:
+        return bool(value != value)
+    except TypeError:  # NA answers NA, which is neither
+        return True
 
 
 def distinct(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -62,11 +82,14 @@ def distinct(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if ids.dtype.kind in "iu" and len(ids):
         low, high = int(ids.min()), int(ids.max())
         if high - low < SPREAD * len(ids):
-            places = (ids - ids.dtype.type(low)).astype(np.int64)
-            there = np.zeros(high - low + 1, bool)
-            there[places] = True
-            lines = np.cumsum(there) - 1
-            return (np.flatnonzero(there) + low).astype(ids.dtype), lines[places]
+            # modulo 2^64, in which every difference is right, whatever the type
+            first = np.uint64(low % (1 << 64))
+            places = (ids.astype(np.uint64) - first).astype(np.int64)
+            present = np.zeros(high - low + 1, bool)
+            present[places] = True
+            lines = np.cumsum(present) - 1
+            found = np.flatnonzero(present).astype(np.uint64) + first
+            return found.astype(ids.dtype), lines[places]
     if ids.dtype != object:
         return np.unique(ids, return_inverse=True)
     seen: dict[Any, int] = {}
