@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import InvalidParameterError
 
 import hogshare
 from hogshare import BSP, MatrixFactorization, Shared
+from hogshare.estimators import factorisation
 from hogshare.estimators.vocabulary import Vocabulary, as_array, distinct
 from hogshare.runtimes.processes import WorkerDied
 
@@ -379,9 +380,16 @@ def test_a_count_is_no_probability():
         model(loss="logistic").fit(USERS, ITEMS, np.arange(3000) - 5)
 
 
-def test_steps_too_long_are_told_in_its_own_words():
-    with pytest.raises(ValueError, match="eta0"):
+def test_steps_too_long_are_announced_in_its_own_words(monkeypatch):
+    with pytest.raises(ValueError, match=r"problem: a smaller eta0 than 50 might help\.$"):
         model(eta0=50.0).fit(USERS, ITEMS, RATINGS)
+    begun = model(max_iter=2).fit(USERS, ITEMS, RATINGS)
+    with pytest.raises(ValueError, match="a smaller eta0 than 500 might help"):
+        begun.set_params(eta0=500.0).partial_fit(USERS, ITEMS, RATINGS)
+    monkeypatch.setattr(factorisation, "FIRST_STEP", 500.0)
+    told = r"problem: eta0=[0-9.]+ \(eta0='auto' began with [0-9.]+\) might help\.$"
+    with pytest.raises(ValueError, match=told):
+        model().fit(USERS, ITEMS, RATINGS)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")

@@ -391,11 +391,20 @@ def test_a_start_is_called_what_it_is_in_fit(model, expected, rows):
 def test_what_to_do_about_a_divergence_is_something_there_is(klass):
     model = klass()
     with model._in_own_words():
-        told = SAGA().remedy() + SDCA().remedy()
+        told = SAGA().remedy(StepSize()) + SDCA().remedy(StepSize())
     assert "SAGA(" not in told
     assert all(name in told for name in ["learning_rate"] if hasattr(model, name))
     assert ("a smaller C" in told) == (klass in (LogisticRegression, LogisticRegressionCV))
     assert "learning_rate" not in told or hasattr(model, "learning_rate")
+
+
+def test_a_divergence_names_what_the_schedule_goes_by(rows):
+    with pytest.warns(ConvergenceWarning, match="; a smaller eta0 than 1000 might help too"):
+        SGDRegressor(learning_rate="constant", eta0=1000.0).fit(*rows)
+    problem = problems.linear(*rows, loss="squared_error")
+    with pytest.warns(ConvergenceWarning, match="; a smaller eta0 than 1000 might help too"):
+        solve(problem, step=StepSize("constant", eta0=1000.0), stop=20, seed=0)
+    assert SGD().remedy(StepSize("optimal")) == "a larger alpha"
 
 
 def words_of_messages():

@@ -1,7 +1,7 @@
 """Ratings on the command line: lines of user, item and rating, for ``--estimator factorisation``.
 
-Ids are the words that are written, so that 7 and 07 are two; cells beyond the third (a time, as a
-rule) are left out.
+Ids are the words that are written, so that 7 and 07 are two; what stands for a missing one is
+refused. Cells beyond the third (a time, as a rule) are left out.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from hogshare.cli import console, kinds, options, outputs, rows
 from hogshare.tables import cell
 
 ESTIMATOR, CLASS = options.FACTORISATION, "MatrixFactorization"
+NOBODY = {"", "nan", "NaN", "NaT", "<NA>"}  # what programs write for an id that is missing
 # options of files that have no meaning here, and what they are if nobody names them
 REFUSED = {"labels": None, "label_column": None, "n_features": None, "zero_based": "auto"}
 
@@ -54,6 +55,12 @@ def load(args: Any, data: str, *, rated: bool) -> Ratings:
         if len(cells) < (3 if rated else 2):
             what = "user, item and rating" if rated else "user and item"
             raise ValueError(f"{place}: {what} were expected, and there are {len(cells)} cells")
+        for name, word in zip(("user", "item"), cells, strict=False):
+            if word.strip() in NOBODY:
+                raise ValueError(
+                    f"{place}: the {name} is {word!r}, which is no id: give it one, or leave the "
+                    "line out"
+                )
         found.users.append(cells[0])
         found.items.append(cells[1])
         widths.add(len(cells) > 2)

@@ -37,6 +37,7 @@ from hogshare.report import Report
 from hogshare.rules.steps import StepSize
 from hogshare.runtimes.hooks import OnEpoch
 from hogshare.solvers.solving import solve
+from hogshare.words import speaking
 
 AUTO = "auto"
 MAX_INT = np.iinfo(np.int32).max
@@ -350,16 +351,8 @@ class MatrixFactorization(KnownParameters, BaseEstimator):
     ) -> None:
         """Fit some ratings, from new biases and factors or from those that there are."""
         sizes = [len(one.ids) for one in known]
-        counts = [np.bincount(line, minlength=n) for line, n in zip(lines, sizes, strict=True)]
-        mean, seen = mean_of(values, self.loss), None
-        if not anew:
-            mean, seen = self.mean_, self.seen_
-            new = ~_are_stored(seen, lines)  # another pass over a rating is no second rating
-            counts = [
-                np.bincount(line[new], minlength=n) for line, n in zip(lines, sizes, strict=True)
-            ]
-            for count, before in zip(counts, (self.user_counts_, self.item_counts_), strict=True):
-                count[: len(before)] += before
+        mean = mean_of(values, self.loss) if anew else self.mean_
+        counts = self._counted(lines, sizes, anew)
         generator = generator_of(self.random_state)
         draws, order = (int(seed) for seed in generator.randint(MAX_INT, size=2))
         alpha = None if anew else self.alpha_
@@ -369,17 +362,14 @@ class MatrixFactorization(KnownParameters, BaseEstimator):
         start, t = problem.start(draws), float(problem.n_rows)
         eta0, unit = self._first_step(problem), t
         if not anew:
-            start, t, eta0, unit = self._grown(problem, start), self.t_, self._eta0, self._unit
-        eta, begun, model = eta0 * unit**self._power, 0, Params(start, t)
-        if anew and self.alpha == AUTO and self.n_factors:
-            # factors explain more and more of what is no chance, and noise is what is left
-            part = epochs // ESTIMATES
-            for _ in range(ESTIMATES - 1 if part else 0):
-                report = self._solved(problem, model, eta, part, order)
-                model, begun = report.model, begun + report.n_epochs
-                epochs -= part
-                problem = problem.with_alpha(problem.noise_edge(model.params))
-        report = self._solved(problem, model, eta, epochs, order)
+            start, t, unit = self._grown(problem, start), self.t_, self._unit
+            eta0 = self._eta0 if self.eta0 == AUTO else eta0
+        eta = eta0 * unit**self._power
+        estimates = ESTIMATES if anew and self.alpha == AUTO and self.n_factors else 1
+        with speaking({**self._words, "a smaller eta0": self._smaller(eta0)}):
+            problem, report, self.n_iter_ = self._in_parts(
+                problem, Params(start, t), eta, epochs, order, estimates
+            )
         parts = problem.split(report.model.params)
         user_biases, user_factors, item_biases, item_factors = map(np.ascontiguousarray, parts)
         self.users_, self.items_ = (one.ids for one in known)
@@ -389,9 +379,21 @@ class MatrixFactorization(KnownParameters, BaseEstimator):
         self.alpha_ = problem.ratings.alpha
         self.mean_, self.t_ = float(mean), float(report.model.t)
         self._eta0, self._unit, self._pace = float(eta0), float(unit), float(pace)
-        self.n_iter_ = begun + report.n_epochs
         self.report_ = report
-        self.seen_ = _pairs(lines, sizes, seen)
+        self.seen_ = _pairs(lines, sizes, None if anew else self.seen_)
+
+    def _counted(self, lines: list[np.ndarray], sizes: list[int], anew: bool) -> list[np.ndarray]:
+        """Ratings of each user and of each item, those before included."""
+        if anew:
+            return [np.bincount(line, minlength=n) for line, n in zip(lines, sizes, strict=True)]
+        new = ~_are_stored(self.seen_, lines)  # another pass over a rating is no second rating
+        found = []
+        for line, n, before in zip(
+            lines, sizes, (self.user_counts_, self.item_counts_), strict=True
+        ):
+            found.append(np.bincount(line[new], minlength=n))
+            found[-1][: len(before)] += before
+        return found
 
     def _triples(self, users: Any, items: Any, ratings: Any) -> tuple[list[np.ndarray], np.ndarray]:
         """Each rating's user and item, by their ids, and how it is."""
@@ -451,6 +453,28 @@ class MatrixFactorization(KnownParameters, BaseEstimator):
         """By which steps fall."""
         return float(self.power_t) if self.learning_rate == "invscaling" else 0.0
 
+    def _in_parts(
+        self,
+        problem: FactorisationProblem,
+        model: Params,
+        eta0: float,
+        epochs: int,
+        seed: int,
+        n_parts: int,
+    ) -> tuple[FactorisationProblem, Report, int]:
+        """Fit with a penalty that is estimated anew after each part but the last.
+
+        Factors explain more and more of what is no chance, and noise is what is left.
+        """
+        part, done = epochs // n_parts, 0
+        for _ in range(n_parts - 1 if part else 0):
+            report = self._solved(problem, model, eta0, part, seed)
+            model, done = report.model, done + report.n_epochs
+            epochs -= part
+            problem = problem.with_alpha(problem.noise_edge(model.params))
+        report = self._solved(problem, model, eta0, epochs, seed)
+        return problem, report, done + report.n_epochs
+
     def _solved(
         self, problem: FactorisationProblem, start: Params, eta0: float, epochs: int, seed: int
     ) -> Report:
@@ -458,20 +482,25 @@ class MatrixFactorization(KnownParameters, BaseEstimator):
 
         eta0 : as of `solve`, whose steps fall by the number of ratings and not by that of epochs
         """
-        with self._in_own_words():
-            return solve(
-                problem,
-                plane=Shared(exchange=None) if self.plane is None else self.plane,
-                barrier=self.barrier,
-                runtime=self.runtime,
-                n_workers=self.n_jobs,
-                step=StepSize(self.learning_rate, eta0, self._power),
-                stop=Stop(epochs, self.tol, patience=self.n_iter_no_change),
-                seed=seed,
-                shuffle=False,  # they are, once: an order for each epoch takes as long as its steps
-                start=start,
-                on_epoch=self._on_epoch,
-            )
+        return solve(
+            problem,
+            plane=Shared(exchange=None) if self.plane is None else self.plane,
+            barrier=self.barrier,
+            runtime=self.runtime,
+            n_workers=self.n_jobs,
+            step=StepSize(self.learning_rate, eta0, self._power),
+            stop=Stop(epochs, self.tol, patience=self.n_iter_no_change),
+            seed=seed,
+            shuffle=False,  # they are, once: an order for each epoch takes as long as its steps
+            start=start,
+            on_epoch=self._on_epoch,
+        )
+
+    def _smaller(self, first: float) -> str:
+        """A first step size to try after a divergence."""
+        if self.eta0 == AUTO:
+            return f"eta0={0.3 * first:.2g} (eta0='auto' began with {first:.2g})"
+        return f"a smaller eta0 than {first:g}"
 
     def _require_same_form(self) -> None:
         """Refuse to go on with what has other numbers than there are."""

@@ -86,7 +86,9 @@ def fit_sgd(
     t = 1.0 + found.n_epochs * rows_of(report)
     est._keep(report, lambda model: est._fitted(model, t))
     if found.absurd:
-        warnings.warn(outcome.absurd(SGD()), ConvergenceWarning, stacklevel=users_line())
+        warnings.warn(
+            outcome.absurd(SGD(), est._step_size()), ConvergenceWarning, stacklevel=users_line()
+        )
     est._warn(report, est.max_iter)
 
 

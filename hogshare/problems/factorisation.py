@@ -222,7 +222,7 @@ class FactorisationProblem(GradientProblem):
 
     def with_alpha(self, alpha: float) -> FactorisationProblem:
         """The same ratings, with another penalty on the factors."""
-        return self._with(alpha=float(alpha))
+        return self._with(self.ratings._replace(alpha=float(alpha)))
 
     def with_bias_pace(self, pace: float) -> FactorisationProblem:
         """The same ratings, with biases whose steps in a pass are so many times the factors'.
@@ -232,11 +232,11 @@ class FactorisationProblem(GradientProblem):
         in another unit have the same fit only if the pace has the unit of a rating, as `residual`
         has.
         """
-        return self._with(bias_pace=float(pace))
+        return self._with(self.ratings._replace(bias_pace=float(pace)))
 
-    def _with(self, **numbers: float) -> FactorisationProblem:
+    def _with(self, ratings: Ratings) -> FactorisationProblem:
         made = copy.copy(self)  # with what has been found of biases, in which these have no part
-        made.ratings = self.ratings._replace(**numbers)
+        made.ratings = ratings
         return made
 
     @property

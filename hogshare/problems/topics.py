@@ -129,8 +129,9 @@ class TopicsProblem(GradientProblem):
 
     def _random_state_after(self) -> np.random.RandomState:
         """With what a run goes on: of one worker, which draws in turn, where its draws end."""
-        if self._first is not None and self._first.in_turn:
-            return copy.deepcopy(self._first.stream)
+        first = self._first
+        if first is not None and first.in_turn and first.stream is not None:
+            return copy.deepcopy(first.stream)
         after = copy.deepcopy(self.random_state)
         after.randint(MAX_SEED)
         return after

@@ -106,7 +106,3 @@ class Adam(Rule):
         """Overwrite the gradient with the step."""
         kind, mean, square, *numbers = self.descent(eta, *state)
         descents.step(gradient, mean, square, kind, *numbers)
-
-    def remedy(self) -> str:
-        """What makes its steps smaller."""
-        return "a smaller step size (eta0)"

@@ -245,6 +245,8 @@ class Rule:
         """How its step goes, in words and numbers; None where it has no step."""
         return dict(vars(step))
 
-    def remedy(self) -> str:
-        """What makes its steps smaller."""
-        return "a smaller step size (eta0), or a larger alpha with the 'optimal' schedule,"
+    def remedy(self, step: StepSize) -> str:
+        """What makes its steps smaller than those of a step size."""
+        if step.kind == "optimal":  # which goes by the penalty alone
+            return own("a larger alpha")
+        return own("a smaller eta0", f"a smaller {own('eta0')} than {step.eta0:g}")

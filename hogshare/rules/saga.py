@@ -133,7 +133,7 @@ class SAGA(Rule):
         """Its own falls within every epoch, or with kinks in the loss within the first eight."""
         return {"kind": "falls" if self.step is None else "constant"}
 
-    def remedy(self) -> str:
+    def remedy(self, step: StepSize) -> str:
         """What makes its steps smaller."""
         chosen = "a smaller step than the one chosen from the rows, SAGA(step=...),"
         return own("SAGA(step=...)", chosen)

@@ -95,7 +95,7 @@ class SDCA(Rule):
         """It has no step."""
         return None
 
-    def remedy(self) -> str:
+    def remedy(self, step: StepSize) -> str:
         """What makes its steps smaller."""
         return f"{own('a larger alpha')} (SDCA has no step size; the l2 penalty takes its place)"
 

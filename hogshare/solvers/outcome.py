@@ -23,6 +23,7 @@ from hogshare.problems.model import Model
 from hogshare.problems.protocol import Problem, by_gradient, has_rows
 from hogshare.report import Trace
 from hogshare.rules.protocol import Rule
+from hogshare.rules.steps import StepSize
 from hogshare.shm.table import STATES
 from hogshare.shm.turns import MESSAGES, NANOSECONDS, kept
 
@@ -35,12 +36,12 @@ REASONS = {
 }
 
 
-def absurd(rule: Rule) -> str:
+def absurd(rule: Rule, step: StepSize) -> str:
     """The warning of a run whose model is finite and useless."""
     return (
         "The fit has diverged: the model is finite only because derivatives are clipped, and its "
         "loss is more than 1e8 times that of a model of zeros. The steps are too large for this "
-        f"data: scale the input (StandardScaler); {rule.remedy()} might help too."
+        f"data: scale the input (StandardScaler); {rule.remedy(step)} might help too."
     )
 
 

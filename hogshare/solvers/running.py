@@ -237,8 +237,10 @@ class Run:
             self.keeper.finish()
             self.notes += self.keeper.notes
         if outcome.is_absurd(c.problem, model, self.squares):
-            warnings.warn(outcome.absurd(c.rule), ConvergenceWarning, stacklevel=users_line())
-            self.notes.append(outcome.absurd(c.rule))
+            warnings.warn(
+                outcome.absurd(c.rule, c.step), ConvergenceWarning, stacklevel=users_line()
+            )
+            self.notes.append(outcome.absurd(c.rule, c.step))
         if checks is not None:
             model = self._looked_at(checks, model)
         converged, why = self._end()
@@ -353,11 +355,11 @@ class Diverged(ValueError):
 
 def diverged(epoch: int, c: Choices) -> Diverged:
     """The error of a run whose model left the floating-point range."""
-    advice = ""
+    advice, what, too = "", "problem", ""
     if c.problem.has_rows:
         advice = "Scaling input data with StandardScaler or MinMaxScaler might help. "
+        what, too = "data", " too"
     return Diverged(
         f"Floating-point under-/overflow occurred at epoch #{epoch}. {advice}The steps are too "
-        f"large for this {'data' if c.problem.has_rows else 'problem'}: {c.rule.remedy()} might "
-        "help too."
+        f"large for this {what}: {c.rule.remedy(c.step)} might help{too}."
     )
