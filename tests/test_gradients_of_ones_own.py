@@ -837,3 +837,55 @@ def test_numba_knows_what_it_has_to_before_the_users_function_is_called(monkeypa
     monkeypatch.setattr(stated, "load_registries", lambda: seen.append("loaded"))
     problems.user(gradient, 100, 2).seconds_of_a_row(np.zeros(2))
     assert seen == ["loaded", "called", "called"]
+
+
+class Noisy(GradientProblem):
+    """A mean, by gradients with noise that is drawn for each block."""
+
+    n_rows, n_params = 60, 2
+
+    def __init__(self):
+        self.points = np.random.default_rng(0).normal(size=(self.n_rows, self.n_params))
+
+    def gradient(self, w, rows, out):
+        return self.for_worker(-1)(w, rows, out)
+
+    def for_worker(self, me):
+        class OfAWorker:
+            def begin(self, claim):
+                self.key = [claim.site, claim.epoch, claim.block]
+                CLAIMS.append(claim)
+
+            def __call__(mine, w, rows, out):
+                away = w - self.points[rows]
+                out += away.sum(axis=0)
+                if me >= 0:
+                    out += np.random.default_rng(mine.key).normal(size=self.n_params)
+                return 0.5 * np.square(away).sum()
+
+        return OfAWorker()
+
+
+CLAIMS = []
+
+
+@pytest.mark.parametrize("plane", [Shared(), Master()], ids=repr)
+def test_what_is_drawn_by_block_is_the_same_whoever_works(plane):
+    run = {"block": 10, "stop": 3, "seed": 0, "step": StepSize("constant", 0.01), "plane": plane}
+    found = [
+        solve(Noisy(), barrier=BSP(), n_workers=2, runtime=runtime, **run).model.params
+        for runtime in ("threads", "simulator", "processes", "threads")
+    ]
+    for one in found[1:]:
+        np.testing.assert_array_equal(one, found[0])
+
+
+@pytest.mark.parametrize("n_workers", [1, 3])
+def test_each_block_of_each_epoch_is_announced_once(n_workers):
+    CLAIMS.clear()
+    run = {"block": 10, "stop": 3, "seed": 0, "step": StepSize("constant", 0.01)}
+    solve(Noisy(), n_workers=n_workers, runtime="threads", **run)
+    claims = sorted(CLAIMS)
+    assert [(c.epoch, c.block) for c in claims] == list(itertools.product(range(3), range(6)))
+    assert [c.rows_before for c in claims] == list(range(0, 180, 10))
+    assert {c.n_workers for c in claims} == {n_workers} and {c.site for c in claims} == {0}
