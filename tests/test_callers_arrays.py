@@ -120,7 +120,7 @@ def test_rows_stay_as_they_are_and_may_be_read_only(name, form, dtype):
 def test_rows_may_be_joblibs_memory_maps(tmp_path, name, form):
     """As what is above 1 MiB is in a worker of `joblib.Parallel`."""
     X = FORMS[form](np.float64)
-    if form == "CSR":  # more of the same, so that there is enough of it
+    if form == "CSR":  # more of the same, above 1 MiB
         X = sp.vstack([X] * 4, format="csr")
         assert X.data.nbytes > 1 << 20
     y = np.resize(targets(name), X.shape[0])

@@ -1,5 +1,6 @@
 """`MatrixFactorization`: ids, predictions, recommendations, further ratings, bad input, files."""
 
+import dataclasses
 import sys
 import warnings
 
@@ -12,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import InvalidParameterError
 
 import hogshare
-from hogshare import BSP, MatrixFactorization, Shared
+from hogshare import BSP, MatrixFactorization, Shared, modelfile, saving
 from hogshare.estimators import factorisation
 from hogshare.estimators.vocabulary import Vocabulary, as_array, distinct
 from hogshare.runtimes.processes import WorkerDied
@@ -235,7 +236,7 @@ def test_partial_fit_goes_on_and_grows():
 
 
 def test_partial_fits_over_the_same_ratings_are_epochs_of_a_fit():
-    """To the bit, so that the penalty does not fade: pairs that are there twice included."""
+    """To the bit, so that the penalty does not fade: pairs that are given twice included."""
     pairs = [np.concatenate([one, one[:100]]) for one in (USERS, ITEMS, RATINGS)]
     settings = {"alpha": 10.0, "eta0": 0.05}
     whole = model(**settings, max_iter=25).fit(*pairs)
@@ -387,8 +388,8 @@ def test_steps_too_long_are_announced_in_its_own_words(monkeypatch):
     with pytest.raises(ValueError, match="a smaller eta0 than 500 might help"):
         begun.set_params(eta0=500.0).partial_fit(USERS, ITEMS, RATINGS)
     monkeypatch.setattr(factorisation, "FIRST_STEP", 500.0)
-    told = r"problem: eta0=[0-9.]+ \(eta0='auto' began with [0-9.]+\) might help\.$"
-    with pytest.raises(ValueError, match=told):
+    expected = r"problem: eta0=[0-9.]+ \(eta0='auto' began with [0-9.]+\) might help\.$"
+    with pytest.raises(ValueError, match=expected):
         model().fit(USERS, ITEMS, RATINGS)
 
 
@@ -442,3 +443,13 @@ def test_vocabularies():
     assert grown.ids.tolist() == [4, 2, 7] and lines.tolist() == [2, 0, 2]
     assert known.grown(np.array([2]))[0] is known
     assert as_array([1, True], "ids").dtype == object
+
+
+def test_a_file_of_an_earlier_version_has_biases_step_as_factors_do(fitted):
+    saved = saving.to_saved(fitted)
+    attributes = {name: value for name, value in saved.attributes.items() if name != "_pace"}
+    modelfile.check(dataclasses.replace(saved, attributes=attributes))
+    with pytest.raises(ValueError, match="_pace"):
+        bad = {**attributes, "_pace": np.nan}
+        modelfile.check(dataclasses.replace(saved, attributes=bad))
+    assert MatrixFactorization._pace == 1.0

@@ -46,7 +46,7 @@ MAX_INT = np.iinfo(np.int32).max
 # 12 epochs, and 1.8 times that diverged from some starts.
 FIRST_STEP = 0.8
 # Pace of biases, in what they leave unexplained: they are fitted when a run begins, and long steps,
-# which factors bear, would only shake them. Of 2, 1, 0.5, 0.25, 0.1 and 0.05 this one's held-out R2
+# which factors bear, would only shake them. Of 2, 1, 0.5, 0.25, 0.1 and 0.05 this one's test R2
 # was the best or within 0.003 of it on films, on ratings of known rank and on rounded ones (with a
 # penalty given); 1 was up to 0.07 below.
 BIAS_PACE = 0.25

@@ -33,7 +33,7 @@ from hogshare.problems.params import Params, params_of
 SHAPE, SIZE = 100.0, 0.01  # of the gamma law that first numbers are drawn from
 EPS = float(np.finfo(np.float64).eps)  # that a likelihood is raised by
 LEAST = 1e-250  # of what steps leave, before its inverse is no number any more
-LEAST_PRIOR = float(np.finfo(np.float32).tiny)  # numbers of about a prior's size keep their digits
+LEAST_PRIOR = float(np.finfo(np.float32).tiny)  # of which numbers in float32 lose no digits
 MAX_SEED = np.iinfo(np.int32).max
 SPARSE_SHARE = 0.25  # of the words: a batch that has more moves the whole vector
 
@@ -128,9 +128,9 @@ class TopicsProblem(GradientProblem):
         )
 
     def _random_state_after(self) -> np.random.RandomState:
-        """With what a run goes on: of one worker, which draws in turn, where its draws end."""
+        """With what a run goes on: one worker's draws end where the next run's begin."""
         first = self._first
-        if first is not None and first.in_turn and first.stream is not None:
+        if first is not None and first.sequential and first.stream is not None:
             return copy.deepcopy(first.stream)
         after = copy.deepcopy(self.random_state)
         after.randint(MAX_SEED)
@@ -194,13 +194,13 @@ class Draws:
         self.n_topics = problem.n_topics
         self.begins = problem.random_state
         self.stream: np.random.RandomState | None = None  # None: no block, and numbers begin at 1
-        self.in_turn = False
-        self.n_rows = 0  # that have been drawn, in turn
+        self.sequential = False
+        self.n_rows = 0  # that have been drawn, one after the other
 
     def begin(self, claim: Claim) -> None:
         """Go to a block."""
-        self.in_turn = claim.n_workers == 1
-        if not self.in_turn:
+        self.sequential = claim.n_workers == 1
+        if not self.sequential:
             seed = copy.deepcopy(self.begins).randint(MAX_SEED)
             key = [seed, claim.site, claim.epoch, claim.block]
             self.stream = np.random.RandomState(key)
