@@ -154,7 +154,9 @@ def test_the_average_stands_after_kills_of_every_dask_worker(seed, request):
             points.map(difference, w_br, history=True).reduce(add, timeout=PATIENCE)
             while victims and done >= victims[0][0]:
                 _, k = victims.pop(0)
-                os.kill(list(own.workers.values())[k].process.pid, signal.SIGKILL)
+                process = list(own.workers.values())[k % len(own.workers)].process
+                if process is not None and process.pid:  # or it has not come up again
+                    os.kill(process.pid, signal.SIGKILL)
             saga.take(ac.collect(timeout=PATIENCE))
             done += 1
         for result in ac:

@@ -183,7 +183,8 @@ class Collection:
         op : callable
             Of two values, such as `operator.add`.
         timeout : float, optional
-            Seconds to wait for the barrier; None: as long as it takes.
+            Seconds to wait for the barrier; None: as long as tasks are under way, and ten seconds
+            more.
 
         Returns
         -------

@@ -63,7 +63,7 @@ class AsyncContext:
     cutoff : int, optional
         Results of a larger staleness are dropped, and count nowhere (taw in the authors' code).
     retries : int, default=3
-        How many more times a task is run that takes its worker with it.
+        How many more times a task is run that takes its worker with it; then it is a `TaskError`.
     stragglers : Stragglers or str, optional
         A law by which workers sleep in their tasks, see `hogshare.stragglers`.
     memory : int, optional
