@@ -71,7 +71,7 @@ def test_the_command(tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("problem", "rows", "every"),
-    [("network:20-10-3", 120, 20), ("factorisation", 20000, 500), ("topics", 60, 20)],
+    [("network:20-10-3", 120, 50), ("factorisation", 20000, 500), ("topics", 60, 20)],
 )
 def test_other_problems_on_a_virtual_clock(problem, rows, every, tmp_path):
     told = tmp_path / "c.json"

@@ -205,9 +205,9 @@ PLANES = {
     "master": Master(),
     "homes": Averaged(),
     "ring": Ring(),
-    "replicas": Replicas(every=20),
-    "mirrors": Mirrors(2, every=20),
-    "direct": Mirrors(2, Shared(exchange=None), every=20),
+    "replicas": Replicas(every=16),
+    "mirrors": Mirrors(2, every=16),
+    "direct": Mirrors(2, Shared(exchange=None), every=16),
 }
 BARRIERS = {
     "asp": ASP(),

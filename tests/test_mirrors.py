@@ -25,6 +25,7 @@ from hogshare import (
     gaia,
     problems,
     solve,
+    topology,
 )
 from hogshare.kernels import layout, locks
 from hogshare.planes.mirrors import centre as rooms
@@ -664,6 +665,9 @@ def test_a_worker_that_is_killed_with_the_lock_in_its_hand_is_survived(tmp_path,
         ({"threshold": math.nan}, "threshold must be"),
         ({"threshold": "x"}, "threshold must be"),
         ({"decay": "exp"}, "decay must be"),
+        ({"threshold": math.inf}, "threshold=inf sends nothing"),
+        ({"threshold": math.inf, "soft": 0.1, "flush": False}, "has to be finite"),
+        ({"threshold": np.array([0.1, math.inf])}, "or flush=False"),
         ({"soft": 0.5}, "soft must be at most threshold"),
         ({"clock_difference": 0.5}, "whole number of clocks"),
         ({"clock_difference": -1}, "clock_difference"),
@@ -683,7 +687,11 @@ def test_bad_settings_are_told_at_once(settings, told):
     [
         (Mirrors(4), {}, "4 centres need a worker each, and the run has 3"),
         (Mirrors([0, 1]), {}, "names the centre of 2 workers, and the run has 3"),
-        (Mirrors(3, graph=np.diag([1, 1], 1)), {}, "not connected"),
+        (Mirrors(3, graph=np.diag([1, 1], 1)), {}, "no edge from centre 0 to centre 2"),
+        (Mirrors(3, graph="ring"), {}, "no edge from centre 0 to centre 2, .* Use graph='all'"),
+        (Mirrors(3, graph="star"), {}, "no edge from centre 1 to centre 2"),
+        (Mirrors(3, graph=topology.root_expander), {}, "no edge"),
+        (Mirrors(3, graph=["all", "all"]), {}, "one graph"),
         (Mirrors(3), {"barrier": Throttled(2)}, "throttled release"),
     ],
 )
@@ -712,6 +720,39 @@ def test_a_bad_significance_function_ends_the_run_with_a_sentence(runtime, funct
     assert time.monotonic() - began < 30.0
 
 
+@pytest.mark.parametrize("runtime", ["threads", "processes", "simulator"])
+@pytest.mark.parametrize("answer", [math.nan, -1.0, math.inf, None, "1"])
+@pytest.mark.parametrize("first", [1, 3])
+def test_a_decay_that_answers_no_number_ends_the_run_with_a_sentence(runtime, answer, first):
+    def decay(t):
+        return answer if t >= first else 1.0
+
+    errors = (PlaneError, RuntimeError) if runtime == "processes" else PlaneError
+    with pytest.raises(errors, match=r"finite number of at least 0.*at clock .* it answered"):
+        solve(PROBLEM, plane=Mirrors(2, decay=decay), n_workers=2, runtime=runtime, seed=0)
+
+
+def test_a_decay_that_raises_is_reported_before_the_run():
+    with pytest.raises(PlaneError, match="decay function raised ZeroDivisionError"):
+        solve(PROBLEM, plane=Mirrors(2, decay=lambda t: 1 / 0), n_workers=2, runtime="threads")
+
+
+def test_a_sum_of_trainings_that_never_heard_of_each_other_is_warned_of():
+    run = {"n_workers": 2, "runtime": "simulator", "seed": 0, "stop": 2}
+    with pytest.warns(ConvergenceWarning, match="No change was significant.*flush=False"):
+        report = solve(PROBLEM, plane=Mirrors(2, threshold=1e12), **run)
+    assert any("No change was significant" in note for note in report.notes)
+    solve(PROBLEM, plane=Mirrors(2, threshold=math.inf, flush=False), **run)  # a mean: no warning
+
+
+def test_graphs_that_say_all_are_taken():
+    run = {"n_workers": 2, "runtime": "simulator", "seed": 0, "stop": 2}
+    whole = solve(PROBLEM, plane=Mirrors(2), **run)
+    for graph in ("ring", np.ones((2, 2)), topology.all_to_all):
+        found = solve(PROBLEM, plane=Mirrors(2, graph=graph), **run)
+        assert np.array_equal(found.model.coef, whole.model.coef)
+
+
 # -- gaia
 
 
@@ -727,13 +768,15 @@ def test_gaia_is_the_plane_with_its_defaults_and_tells_of_its_theory():
 
 
 DIES = Churn(deaths={3: 2.5})
+ALONE = pytest.mark.filterwarnings("ignore:No change was significant")
 
 
+@ALONE
 @pytest.mark.parametrize("inside", [Shared(), Shared(exchange=None)], ids=repr)
 @pytest.mark.parametrize("flush", [True, False])
 def test_a_centre_that_dies_is_left_out_with_what_it_had_not_sent(inside, flush):
     """It has gone a long way from the start, and nobody else from there."""
-    plane = Mirrors([0, 0, 1, 2], inside, threshold=math.inf, flush=flush, every=20)
+    plane = Mirrors([0, 0, 1, 2], inside, threshold=1e30, flush=flush, every=20)
     simulator = Simulator(block_time=Constant(1.0), churn=DIES)
     run = {"n_workers": 4, "stop": 10, "seed": 0}
     report = solve(PROBLEM, plane=plane, runtime=simulator, trace=1, **run)
@@ -753,9 +796,10 @@ def test_a_run_may_end_with_a_centre_and_be_resumed(tmp_path):
     assert report.n_epochs == 10 and report.exchanges.lost == []
 
 
+@ALONE
 def test_who_goes_on_from_where_a_centre_had_died_begins_with_the_others_model(tmp_path):
     file = tmp_path / "run.npz"
-    plane = Mirrors(4, threshold=math.inf, every=20)
+    plane = Mirrors(4, threshold=1e30, every=20)
     run = {"n_workers": 4, "plane": plane, "seed": 0}
     dying = Simulator(block_time=Constant(1.0), churn=Churn(deaths={3: 3.5}))
     solve(PROBLEM, runtime=dying, stop=5, checkpoint=file, **run)
@@ -765,6 +809,7 @@ def test_who_goes_on_from_where_a_centre_had_died_begins_with_the_others_model(t
     assert found < 3.0 * one.objective
 
 
+@ALONE
 def test_a_killed_centre_is_left_out():
     caller = os.getpid()
 

@@ -56,7 +56,7 @@ PROBLEMS = {
     "float32": (lambda: problems.linear(X.astype(np.float32), Y, alpha=0.01), {"step": CONSTANT}),
     "momentum": (
         lambda: problems.user(gradient, N, D),
-        {"rule": SGD(momentum=0.5), "step": StepSize("constant", 0.002), "block": 20},
+        {"rule": SGD(momentum=0.5), "step": StepSize("constant", 0.002), "block": 5},
     ),
 }
 

@@ -7,7 +7,7 @@ block as many as are worth a worker's while; here a block is a step, or a few.
 from __future__ import annotations
 
 from hogshare.engine.choices import Choices
-from hogshare.engine.minibatches import rows_of_step
+from hogshare.engine.minibatches import BLOCK_ROWS, rows_of_step
 from hogshare.engine.outside import takes_passes
 from hogshare.engine.rowwise import Pace
 from hogshare.kernels import coordinate, epochs, losses, penalties, schedules, sgd, tracking
@@ -50,8 +50,10 @@ def block_pace(c: Choices) -> Pace:
     a problem says its steps itself, a block is one of those, as where it is a gradient. A
     gradient takes its time, beside which an exchange costs little: after every block, if nobody
     says otherwise. Where exchanges come at blocks' ends and nowhere else, a block of mini-batches
-    is as long as the plane asks for. A message to a master is one step.
+    is as long as the plane asks for, and so is every block of a worker with a home; a step is no
+    longer for it. A message to a master is one step.
     """
+    wished = _wished(c)
     interval = c.plane.interval(c.problem) if c.mode == epochs.EXCHANGE else 0
     if takes_passes(c.problem, c.rule) and not c.problem.has_steps:
         fewest, most = PASS_ROWS
@@ -61,14 +63,24 @@ def block_pace(c: Choices) -> Pace:
         rows = max(fewest, min(most, share))
         if c.mode == epochs.MASTER:  # of which the workers' messages begin at one vector
             rows = min(MESSAGE_ROWS, share)
-        return _in_windows(c, min(c.n_all, c.block or rows), interval)
+        return _in_windows(c, min(c.n_all, c.block or wished or rows), interval)
     if c.split:
         return _in_windows(c, min(c.n_all, rows_of_step(c.rule, c.block)), interval)
-    rows = c.block or rows_of_step(c.rule, None)
+    if c.rule.batch is not None:
+        rows = c.block or wished or c.batch
+    else:
+        rows = c.block or min(BLOCK_ROWS, wished or BLOCK_ROWS)
     if c.exchanges_at_ends and c.block is None and c.rule.batch is not None:
         rows = max(rows, interval)
     rows = min(c.n_all, -(-min(rows, c.n_all) // c.batch) * c.batch)
     return _in_windows(c, rows, interval)
+
+
+def _wished(c: Choices) -> int | None:
+    """Rows of a block that the plane asks for, where workers have homes; None: any."""
+    if not c.plane.has_homes:
+        return None
+    return c.plane.rows_of_block(c.problem, c.n_all, c.n_everywhere, 0.0)
 
 
 def _in_windows(c: Choices, rows: int, interval: int) -> Pace:

@@ -35,6 +35,9 @@ def describe(c: Choices) -> tuple[Settings, Shapes]:
         pace, numbers = row_pace(c, row_numbers(c))
     else:
         pace, numbers = block_pace(c), block_numbers(c)
+    own_rows = c.n_all // c.n_everywhere if c.plane.shares_rows else c.n_all
+    if c.plane.has_homes and c.n_everywhere > 1:
+        c.plane.check_blocks(pace.block_rows, own_rows)
     shares = c.n_workers if c.plane.shares_rows and c.n_everywhere > 1 else 0
     n_blocks = -(-c.n_training // pace.block_rows) * max(1, c.split)
     if shares:

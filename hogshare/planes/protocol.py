@@ -177,12 +177,23 @@ class Plane:
     def rows_of_block(
         self, problem: Any, n_rows: int, n_workers: int, late_step: float
     ) -> int | None:
-        """Rows of a block of a linear problem, where nobody has said how many; None: any.
+        """Rows of a block, where nobody has said how many; None: any.
 
         n_rows : rows that are trained on
-        late_step : step size of a row at the end of the run
+        late_step : step size of a row of a linear problem at the end of the run
         """
         return None
+
+    def check_blocks(self, block_rows: int, own_rows: int) -> None:
+        """Refuse blocks that do not go with what the plane does every so many rows.
+
+        block_rows : rows of a block, as they have been settled
+        own_rows : rows that a worker visits in an epoch
+
+        Raises
+        ------
+        ValueError
+        """
 
     def numbers(self) -> dict[str, Any]:
         """Fields of a run's plan."""
@@ -272,6 +283,10 @@ class Plane:
 
     def bury(self, arrays: Mapping[str, np.ndarray], dead: np.ndarray) -> None:
         """Called before a model is asked for: which workers have died, bools of (n_workers,)."""
+
+    def remark(self, arrays: Mapping[str, np.ndarray]) -> str | None:
+        """What a run that is over has to be warned of; None: nothing."""
+        return None
 
     def finish(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Called when the run is over and nobody works, before the last `model`."""

@@ -241,6 +241,10 @@ class Run:
                 outcome.absurd(c.rule, c.step), ConvergenceWarning, stacklevel=users_line()
             )
             self.notes.append(outcome.absurd(c.rule, c.step))
+        homes = session.homes
+        if homes is not None and (remark := homes.plane.remark(homes.arrays)) is not None:
+            warnings.warn(remark, ConvergenceWarning, stacklevel=users_line())
+            self.notes.append(remark)
         if checks is not None:
             model = self._looked_at(checks, model)
         converged, why = self._end()

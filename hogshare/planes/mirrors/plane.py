@@ -17,6 +17,7 @@ from hogshare import ranges, topology
 from hogshare.kernels import epochs
 from hogshare.links import regions
 from hogshare.links.link import Link
+from hogshare.planes import intervals
 from hogshare.planes.mirrors import significance
 from hogshare.planes.mirrors.centre import (
     COURSE_BYTES,
@@ -58,7 +59,8 @@ class Mirrors(Plane):
         many rows. ``Shared(exchange=None)``: all read and write it as they go, without locks, and
         ``adds`` is the plane's. With one centre the run is on this plane alone.
     every : "auto" or int, default="auto"
-        Rows of a worker in a clock, after which its centre sends. Sums of several centres overshoot
+        Rows of a worker in a clock, after which its centre sends: whole blocks, as of `Replicas`,
+        and of rows of its own no more than an epoch has. Sums of several centres overshoot
         where they are too many: "auto" goes by the curvature and the steps at the run's end
         (`hogshare.planes.mirrors.pace`); by a gradient it is a block.
     significance : {"relative", "absolute"} or callable, default="relative"
@@ -68,9 +70,11 @@ class Mirrors(Plane):
         NumPy's or compiled by Numba.
     threshold : float or array of shape (n_params,), default=0.01
         One for each parameter, coefficients feature by feature and then intercepts, where parts of
-        the model have their own. 0: every change is sent; infinity: none is.
+        the model have their own. 0: every change is sent; infinity: none is, which takes
+        ``flush=False``, since what centres have learnt alone does not add up.
     decay : {"sqrt", None} or callable, default="sqrt"
-        The threshold at clock t is divided by its root, stays, or is multiplied by ``decay(t)``.
+        The threshold at clock t is divided by its root, stays, or is multiplied by ``decay(t)``, a
+        finite number of at least 0.
     soft : float or None, default=None
         A smaller threshold, to which an edge comes down by steps while its link has room at once,
         and from which it goes back to `threshold` while it has not.
@@ -82,8 +86,8 @@ class Mirrors(Plane):
     queue : int, default=3
         Messages of an edge that may be under way, the last of them such a short one.
     graph : str, array, networkx graph or callable, default="all"
-        Which centres send to which, as of `Replicas`. What a centre has taken in it does not pass
-        on, so that others than "all" keep changes from who is no neighbour.
+        Which centres send to which: "all", or a graph that says the same. Others are refused: what
+        a centre has taken in it does not pass on.
     links : str, path or list of list of Link, default=None
         How far centres are from each other: "lan", "wan", "slowest" or "regions"
         (`hogshare.links.preset`), a JSON file (`hogshare.links.read`), or entry [i][j] from centre
@@ -151,7 +155,6 @@ class Mirrors(Plane):
                 f"workers of a centre share its mirror; got {self.inside!r}."
             )
         ranges.keep_rows(self, "every")
-        significance.check(self.significance, self.threshold, self.decay, self.soft)
         difference: Any = self.clock_difference
         if not (ranges.is_number(difference) and difference == math.inf):
             if not ranges.is_integer(difference):
@@ -163,6 +166,8 @@ class Mirrors(Plane):
         ranges.not_negative(delay=self.delay)
         ranges.keep_whole(LEAST_QUEUE, self, "queue")
         ranges.flag(flush=self.flush)
+        filtered = self.significance, self.threshold, self.decay, self.soft, self.flush
+        significance.check(*filtered)
         if not isinstance(self.when_lost, str) or self.when_lost not in ("go on", "end"):
             raise ValueError(f"when_lost must be 'go on' or 'end'; got {self.when_lost!r}.")
         if self.links is not None:
@@ -217,7 +222,13 @@ class Mirrors(Plane):
             return int(self.inside.exchange)
         if self.every != "auto":
             return int(self.every)
+        if not problem.has_rows:
+            return None
         return clock_rows(problem, late_step, n_rows, n_workers, self._n_centres(n_workers))
+
+    def check_blocks(self, block_rows: int, own_rows: int) -> None:
+        """Refuse blocks of which `every` is no multiple."""
+        intervals.check(self.every, block_rows, own_rows)
 
     @property
     def least_workers(self) -> int:
@@ -233,10 +244,13 @@ class Mirrors(Plane):
         graphs = topology.graphs_of(self.graph, self._n_centres(n_workers))
         if len(graphs) > 1:
             raise ValueError("centres have one graph: a list of several is for Replicas.")
-        if not topology.is_connected(graphs[0]):
+        missing = np.argwhere(~graphs[0] & ~np.eye(len(graphs[0]), dtype=bool))
+        if len(missing):
+            i, j = missing[0]
             raise ValueError(
-                f"the graph is not connected: it has {topology.parts(graphs[0])} parts of centres "
-                "that do not hear of each other."
+                f"the graph has no edge from centre {i} to centre {j}, which would miss its "
+                "changes: what a centre has taken in it does not pass on. Use graph='all', or "
+                "Replicas, whose models travel over any connected graph."
             )
         return [(int(i), int(j)) for i, j in np.argwhere(graphs[0])]
 
@@ -390,16 +404,25 @@ class Mirrors(Plane):
         yield from home.kept.after_block()
 
     def _settings(self, home: Any) -> Settings:
-        every = home.block_rows if self.every == "auto" else int(self.every)
         return Settings(
             groups=groups_of(self.centres, home.n_workers),
             edges=self._edges_of_centres(home.n_workers),
-            per=max(1, round(every / home.block_rows)),
+            per=intervals.blocks_of(self.every, home.block_rows, home.share[1]),
             filter=self._filter(),
             clock_difference=self.clock_difference,
             delay=self.delay,
             queue=self.queue,
             ends_with_a_centre=self.when_lost == "end",
+        )
+
+    def remark(self, arrays: Mapping[str, np.ndarray]) -> str | None:
+        """What a run has to be warned of, of which nothing was significant."""
+        passed, of = arrays["course"][:, :, :COURSE_BYTES].sum(axis=(0, 1))
+        if not self.flush or passed or not of:
+            return None
+        return (
+            "No change was significant, and at the end the model is the sum of what each centre "
+            "has learnt by itself: lower the threshold, or take flush=False for the mean."
         )
 
     def account(self, arrays: Mapping[str, np.ndarray], n_workers: int) -> Exchanges:

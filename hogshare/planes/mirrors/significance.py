@@ -15,8 +15,8 @@ KINDS = ("relative", "absolute")
 DECAYS = ("sqrt", None)
 
 
-def check(significance: Any, threshold: Any, decay: Any, soft: Any) -> None:
-    """Refuse what is no filter.
+def check(significance: Any, threshold: Any, decay: Any, soft: Any, flush: bool) -> None:
+    """Refuse what is no filter, and one that lets nothing pass until all is flushed at once.
 
     Raises
     ------
@@ -45,6 +45,18 @@ def check(significance: Any, threshold: Any, decay: Any, soft: Any) -> None:
                 f"link is idle; got {soft!r}."
             )
 
+    if soft is not None and np.isinf(values).any():
+        raise ValueError(
+            "soft lies a share of the way below threshold, which has to be finite for it; got "
+            f"threshold={threshold!r}."
+        )
+    if flush and not callable(significance) and np.isinf(values).any():
+        raise ValueError(
+            "threshold=inf sends nothing, and flush=True would add up at the end what each centre "
+            "has learnt by itself: take a finite threshold, or flush=False for the mean of the "
+            "centres' models."
+        )
+
 
 def _are_numbers(value: Any) -> bool:
     try:
@@ -72,12 +84,13 @@ class Filter:
         return self._soft is not None
 
     def check_size(self, n_params: int) -> None:
-        """Refuse thresholds of another number of parameters.
+        """Refuse thresholds of another number of parameters, and a decay that is none.
 
         Raises
         ------
-        ValueError
+        ValueError, PlaneError
         """
+        self._factor(1)
         if self._hard.ndim and len(self._hard) != n_params:
             raise ValueError(
                 f"threshold has {len(self._hard)} entries, and the model {n_params} parameters: "
@@ -120,9 +133,30 @@ class Filter:
         hard = self._hard
         if self._soft is not None and ease > 0.0:
             hard = hard + ease * (self._soft - hard)
-        if self._decay is None:
-            return hard
-        return hard * (float(self._decay(t)) if callable(self._decay) else t**-0.5)
+        return hard * self._factor(t)
+
+    def _factor(self, t: int) -> float:
+        """What the threshold is multiplied by at clock t.
+
+        Raises
+        ------
+        PlaneError
+            If a function of the user's raises, or answers anything but a number of at least 0.
+        """
+        if not callable(self._decay):
+            return 1.0 if self._decay is None else float(t**-0.5)
+        try:
+            answer = self._decay(t)
+        except Exception as error:
+            raise PlaneError(
+                f"The decay function raised {type(error).__name__}: {error}"
+            ) from error
+        if not ranges.is_number(answer) or not 0.0 <= answer < np.inf:
+            raise PlaneError(
+                "The decay function has to answer a finite number of at least 0, by which the "
+                f"threshold is multiplied; at clock {t} it answered {answer!r}."
+            )
+        return float(answer)
 
     def _asked(self, residual: np.ndarray, value: np.ndarray, t: int) -> np.ndarray:
         assert callable(self._significance)

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from hogshare import ranges, topology
+from hogshare.planes import intervals
 from hogshare.planes.protocol import Plane, Shapes
 from hogshare.planes.replicas.reduces import LATE, MISSING, TORN, UNSENT, Reduces
 from hogshare.planes.replicas.reducing import Reducer, Settings
-
-if TYPE_CHECKING:
-    from hogshare.problems.protocol import Size
 
 WORDS = {
     "sync": ("notify-ack", "bsp", "async"),
@@ -49,9 +47,11 @@ class Replicas(Plane):
         "hypercube"; an array whose entry [i, j] says whether i sends to j; or a function of the
         number of workers. A list is taken by turns, a graph for each round.
     every : "auto" or int, default="auto"
-        Rows of a worker between two reduces; at an epoch's end there is one in any case. "auto": so
-        many that a reduce takes about a fifth of the time, at least four times in an epoch; by a
-        gradient, after every block. By the data, never by time.
+        Rows of a worker between two reduces, in whole blocks: a multiple of the rule's `batch`, of
+        `block` where `solve` is given one, and above 64 of 64 where gradients have neither; at an
+        epoch's end there is one in any case. "auto": so many that a reduce takes about a fifth of
+        the time, at least four times in an epoch; by a gradient, after every block. By the data,
+        never by time.
     sync : {"notify-ack", "bsp", "async"}, default="notify-ack"
         "notify-ack": a reduce waits for this round's message of every in-neighbour, acknowledges
         each when it has used it, and a message is sent when the one before has been acknowledged.
@@ -182,18 +182,24 @@ class Replicas(Plane):
         return int(self._is_push_sum)
 
     def rows_of_block(
-        self, problem: Size, n_rows: int, n_workers: int, late_step: float
+        self, problem: Any, n_rows: int, n_workers: int, late_step: float
     ) -> int | None:
         """Rows between two reduces."""
         if n_workers == 1:
             return None
         if self.every != "auto":
             return int(self.every)
+        if not problem.has_rows:
+            return None
         row = ROW_NS + VALUE_NS * problem.nnz / max(1, problem.n_rows) * problem.n_columns
         degree = max(int(topology.out_degrees(one).max()) for one in self._graphs(n_workers))
         numbers = problem.n_features * problem.n_columns * (2 + 2 * degree)
         wanted = REDUCE_SHARE * (REDUCE_NS + NUMBER_NS * numbers) / row
         return max(1, min(int(wanted), n_rows // (n_workers * FEWEST_REDUCES)))
+
+    def check_blocks(self, block_rows: int, own_rows: int) -> None:
+        """Refuse blocks of which `every` is no multiple."""
+        intervals.check(self.every, block_rows, own_rows)
 
     # -- the graph
 
@@ -346,7 +352,7 @@ class Replicas(Plane):
             sync=self.sync,
             send=self.send,
             fold=self.fold,
-            every=0 if self.every == "auto" else int(self.every),
+            every=self.every,
             patience=self.patience,
             least_patience=self.least_patience,
             edges=self.edges(n_workers),

@@ -42,6 +42,7 @@ import numpy as np
 
 from hogshare import topology
 from hogshare.kernels import board
+from hogshare.planes import intervals
 from hogshare.planes.replicas.reduces import (
     ACKNOWLEDGEMENT,
     BARRIER,
@@ -122,7 +123,7 @@ class Settings(NamedTuple):
 
     graphs, weights : a graph and its weights for each round, by turns
     mends : kind of weights that the survivors' graph gets
-    sync, send, fold, every : as of `Replicas`; `every` in rows, 0: a block
+    sync, send, fold, every : as of `Replicas`
     patience : or None
     edges : who sends to whom, by mailbox
     """
@@ -134,7 +135,7 @@ class Settings(NamedTuple):
     sync: str
     send: str
     fold: str
-    every: int
+    every: str | int
     patience: float | None
     least_patience: float
     edges: list[tuple[int, int]]
@@ -187,8 +188,8 @@ class Reducer:
     def is_due(self) -> int:
         """The round of the reduce that is due after this block; 0: none is."""
         home = self.home
-        per = max(1, round(self.settings.every / home.block_rows)) if self.settings.every else 1
         done, in_epoch = home.share
+        per = intervals.blocks_of(self.settings.every, home.block_rows, in_epoch)
         if not in_epoch:
             return home.blocks // per if home.blocks % per == 0 else 0
         if done == self.last:
