@@ -57,6 +57,7 @@ class FakeHome:
     """A worker's home, without a run: a vector of whole numbers, so that sums are exact."""
 
     value_bytes, block_rows, reads, share, is_direct = 8, 1, None, (0, 0), False
+    goes_on = False
 
     def __init__(self, rig, me):
         self.rig, self.me, self.kept = rig, me, None

@@ -41,6 +41,7 @@ from hogshare.shm.spacing import APART, PAIR
 MAX_HISTORY = 100_000
 LARGEST_CURVATURE = 1e30  # which averages, whatever the step is
 BARRIERS = 1  # tells the barriers' streams from others of the same seed
+OPEN_NUMBERS = 1 << 20  # of all open epochs, in eight megabytes
 MAX_SNAPSHOT_BYTES = 2**31
 MAX_RECORDING_BYTES = 2**31
 
@@ -98,6 +99,7 @@ def shapes(
             f"A trace of {n_snapshots} snapshots of {m} coefficients would take more than "
             f"{MAX_SNAPSHOT_BYTES >> 30} GiB; ask for fewer with trace=, or for fewer epochs."
         )
+    n_open = open_epochs(plan, columns)
     n_segments = max(1, min(64, m * problem.dtype.itemsize // 16384))
     return {
         "w": ((m,), kind),
@@ -125,9 +127,9 @@ def shapes(
         "order": ((2, n_training), "int64"),
         "permutation": ((problem.n_rows + windows_of_one_share(problem, plan),), "int64"),
         "held_out": ((problem.n_rows if n_training < problem.n_rows else 0,), "uint8"),
-        "done": ((2, plan["n_blocks"]), "int64"),
-        "remaining": ((2 * word,), "int64"),
-        "sums": ((2, 3 * columns), "float64"),
+        "done": ((n_open, plan["n_blocks"]), "int64"),
+        "remaining": ((n_open * word,), "int64"),
+        "sums": ((n_open, 3 * columns), "float64"),
         "ages": ((workers if is_mailed else 0, layout.HISTOGRAM), "int64"),
         **mailbox.shapes(n_edges, plane.queue, room, columns if is_mailed else room),
         "gathered": ((summed,), "float64"),
@@ -154,6 +156,14 @@ def shapes(
         **snapshots(n_snapshots, m, columns, kind, plane.has_homes),
         **own,
     }
+
+
+def open_epochs(plan: dict[str, Any], columns: int) -> int:
+    """Epochs that may be open at once: two, or all that have memory where workers go on alone."""
+    if not plan["free"]:
+        return 2
+    most = OPEN_NUMBERS // (plan["n_blocks"] + 3 * columns + layout.WORD)
+    return int(max(2, min(plan["max_epochs"], most)))
 
 
 def windows_of_one_share(problem: Problem, plan: dict[str, Any]) -> int:
@@ -236,6 +246,7 @@ def fill(
         columns[layout.C_NEGATIVE] = problem.negative
     a["returned"][:] = layout.NO_BLOCK
     session.raise_limit(plan.max_epochs)
+    session.open_epochs()
     a["table"][:, layout.T_BLOCK] = layout.NO_BLOCK
     if plan.barrier == barriers.LAG:  # the others draw no samples
         a["table"][:, layout.T_STREAM] = barrier_streams(plan.seed, len(a["table"]))

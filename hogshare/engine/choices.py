@@ -56,6 +56,8 @@ class Choices:
         Rows that every worker has at least, on every machine; None: as many as here.
     home_rows : int or None
         Rows of a home's block, where machines have agreed on them.
+    waits_at_ends : bool
+        Whether somebody decides at an epoch's end what the next one is like.
     """
 
     problem: Any
@@ -85,6 +87,7 @@ class Choices:
     elsewhere: np.ndarray | None = None
     least_share: int | None = None
     home_rows: int | None = None
+    waits_at_ends: bool = False
 
     @once
     def n_training(self) -> int:
@@ -139,6 +142,15 @@ class Choices:
         is_here = self._is_in_step and self.n_machines == 1
         is_split = is_here and may_split(self.problem, self.rule, self.plane, self.block)
         return self.n_workers if is_split else 0
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether workers with rows of their own do not wait for each other at an epoch's end.
+
+        Machines that share no memory meet there.
+        """
+        waits = self.waits_at_ends or self.is_ordered or len(self.workers_of) > 1
+        return self.plane.goes_on and not waits
 
     @property
     def is_simulated(self) -> bool:

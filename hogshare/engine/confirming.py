@@ -126,7 +126,7 @@ def go_on(session: Session) -> None:
     schedule.control[layout.STOP] = layout.RUNNING
     epoch = session.word(layout.EPOCHS)
     begun = session.word(layout.READY) > epoch
-    if begun and schedule.remaining[(epoch % 2) * layout.WORD] == 0:
+    if begun and schedule.remaining[(epoch % len(schedule.sums)) * layout.WORD] == 0:
         # its last block was done while the run was being stopped: nobody has ended it
         repair.put_back(schedule.returned, schedule.control, 0, layout.FINISH_EPOCH)
 

@@ -77,6 +77,7 @@ def describe(c: Choices) -> tuple[Settings, Shapes]:
         sleeps=c.sleeps,
         parts=0 if c.split else c.parts,  # then nobody reads the vector while another writes
         shares=shares,
+        free=int(shares > 0 and c.goes_on),
         stride=c.n_all / max(1, c.n_training),
         first=c.first,
         everywhere=c.n_everywhere if shares else 0,

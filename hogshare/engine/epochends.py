@@ -42,7 +42,9 @@ class Rest:
     def loss(self) -> float:
         """Mean loss of the last epoch's rows, each before its step."""
         schedule = self._session.schedule
-        return float(schedule.sums[(self.epoch - 1) % 2, 0]) / schedule.order.shape[1]
+        return (
+            float(schedule.sums[(self.epoch - 1) % len(schedule.sums), 0]) / schedule.order.shape[1]
+        )
 
     @property
     def is_split(self) -> bool:

@@ -280,6 +280,14 @@ class Home:
         return int(self._row[layout.T_SHARE]), plan.n_blocks // plan.shares
 
     @property
+    def goes_on(self) -> bool:
+        """Whether it has a next block of its own, for which it need not wait for the others."""
+        plan = self._session.plan
+        done, in_epoch = self.share
+        opened = min(plan.max_epochs, self._session.word(layout.READY))
+        return bool(plan.free) and done < in_epoch * opened
+
+    @property
     def reads(self) -> np.ndarray | None:
         """Places of the vector that the worker's next block reads; None: all, or not known yet.
 

@@ -98,7 +98,7 @@ def collect(session: Session, facts: dict[str, Any], looks: dict[str, Any]) -> S
         facts=facts,
         first_t=session.rule.first_t,
         form=form,
-        ready=session.word(layout.READY),
+        ready=min(session.word(layout.READY), session.word(layout.EPOCHS) + 2),
         looks=looks,
         fields=fields(),
         arrays=arrays,
@@ -227,6 +227,7 @@ def _set_schedule(session: Session, saved: Saved, state: dict[str, np.ndarray]) 
     control[layout.TICKET] = control[layout.COMPLETED] = saved.epochs * plan.n_blocks
     if plan.shares:
         a["table"][:, layout.T_SHARE] = saved.epochs * (plan.n_blocks // plan.shares)
+    session.open_epochs()
     if not (a["columns"][layout.C_ACTIVE] != 0.0).any():
         session.stop(layout.STOPPED_BY_CRITERION)
     elif saved.epochs >= plan.max_epochs:

@@ -356,15 +356,16 @@ class Session:
     def raise_limit(self, epochs: int) -> None:
         """Let workers that rest go on up to so many epochs.
 
-        Where workers have homes, those that rest are expected again from now on, at one clock: not
-        everybody may have had a block in the last round. Worker 0 has the next section, if there
-        are any: who rests there has not waited for one, so that it may be anybody's. It also has
-        it where mini-batches are split, whose parts would else be in two rounds from here on.
+        Where workers have homes, those that rest are expected again from now on, at one clock
+        unless each goes on by itself: not everybody may have had a block in the last round. Worker
+        0 has the next section, if there are any: who rests there has not waited for one, so that it may be anybody's. It also has it
+        where mini-batches are split, whose parts would else be in two rounds from here on.
         """
         n, table, control = self.settings.n_workers, self.schedule.table, self.schedule.control
         if self.homes is not None:
             resting = table[:, layout.T_STATE] == layout.RESTING
-            table[resting, layout.T_CLOCK] = table[:, layout.T_CLOCK].max()
+            if not self.plan.free:
+                table[resting, layout.T_CLOCK] = table[:, layout.T_CLOCK].max()
             table[resting, layout.T_EXPECTED] = min(epochs, self.plan.max_epochs)  # first
             table[resting, layout.T_STATE] = layout.STARTING
         if self.homes is not None or self.plan.split:
@@ -372,6 +373,16 @@ class Session:
         self.schedule.control[layout.LIMIT] = min(epochs, self.plan.max_epochs)
         if self.on_limit is not None:
             self.on_limit()
+
+    def open_epochs(self) -> None:
+        """Let workers that go on by themselves begin with the epoch after those that are done."""
+        if not self.plan.free:
+            return
+        s, epoch = self.schedule, self.word(layout.EPOCHS)
+        s.remaining[:: layout.WORD] = self.plan.n_blocks
+        s.sums[:] = 0.0
+        s.table[:, layout.T_DEALT] = epoch
+        s.control[layout.READY] = epoch + len(s.sums)
 
     @property
     def called_for(self) -> int | None:

@@ -10,7 +10,15 @@ import numpy as np
 from hogshare.kernels import layout, losses, penalties, schedules
 from hogshare.kernels.atomics import compare_exchange, load, store
 from hogshare.kernels.dual import half_squares
-from hogshare.kernels.epochs import ALONE, LOCK_FREE, MASTER, apply_criterion, stop_now
+from hogshare.kernels.epochs import (
+    ALONE,
+    LOCK_FREE,
+    MASTER,
+    apply_criterion,
+    open_epoch,
+    slot_of,
+    stop_now,
+)
 from hogshare.kernels.jit import helper
 from hogshare.kernels.proximal import shrunk
 from hogshare.kernels.saga import fade, strengths, tame
@@ -86,7 +94,7 @@ def end_epoch(rows, rule, plan, schedule, vector, memory, private, epoch):
         stop_now(control, layout.STOPPED_BY_DIVERGENCE)
         store(control, layout.EPOCHS, epoch + 1)
         return
-    sums = schedule.sums[epoch % 2]
+    sums = schedule.sums[slot_of(schedule, epoch)]
     if epoch < schedule.history.shape[0]:
         total = 0.0
         for c in range(n_columns):
@@ -112,6 +120,8 @@ def end_epoch(rows, rule, plan, schedule, vector, memory, private, epoch):
         average = memory.average if in_shared else private.average
         means = memory.dual_mean if in_shared else local[layout.L_DUAL_MEAN]
         call(rule, schedule, memory, sums, w, average, means, epoch)
+    if plan.free != 0:
+        open_epoch(schedule, plan, epoch + schedule.sums.shape[0])
     store(control, layout.EPOCHS, epoch + 1)
 
 
@@ -182,7 +192,7 @@ def epoch_is_over(schedule, plan):
     return (
         epoch < plan.max_epochs
         and load(schedule.control, layout.READY) > epoch
-        and load(schedule.remaining, (epoch % 2) * layout.WORD) == 0
+        and load(schedule.remaining, slot_of(schedule, epoch) * layout.WORD) == 0
         and load(schedule.control, layout.STOP) == layout.RUNNING
     )
 

@@ -11,7 +11,12 @@ Who writes what, and in which order:
   EPOCHS (release). Epochs end in order.
 - Orders and sums stand in pairs, by the parity of the epoch: epoch e + 1 is prepared once epoch
   e - 1 has ended, so at most two epochs are ever open.
-- At LIMIT epochs nobody claims: workers leave, and the caller looks and raises it. The holder of
+- Where workers go on by themselves (`Plan.free`) there are sums for more epochs, by the epoch's
+  number, and those of the one that ends are made ready for the next one without. Of orders two are
+  enough: a worker is in one epoch, and its share is dealt by the holder of PREPARER, who writes
+  T_DEALT last. Who does a block of somebody who is gone two epochs late may find other rows of it.
+- At LIMIT epochs nobody claims: workers leave, and the caller looks and raises it. Who goes on by
+  itself leaves when everybody has come that far, wherever it is by then. The holder of
   the ENDER word may lower it, to an epoch that nobody has claimed from yet (`endings.call`).
 - The monitor, and nobody else, puts a dead worker's block into ``returned``.
 """
@@ -23,7 +28,7 @@ import numpy as np
 from hogshare.kernels import layout
 from hogshare.kernels.atomics import add_float, compare_exchange, exchange, fetch_add, load, store
 from hogshare.kernels.jit import helper, inlined
-from hogshare.kernels.shares import deal
+from hogshare.kernels.shares import deal, deal_one
 from hogshare.kernels.streams import (
     draw_rows,
     keep_training_rows,
@@ -81,6 +86,44 @@ class Plan(NamedTuple):
     first: int = 0  # of all machines' shares, the one that this machine's begin with
     everywhere: int = 0  # how many shares all machines have
     split: int = 0  # workers that compute a part each of one mini-batch, see `rounds`; 0: none do
+    free: int = 0  # 1: who has a share goes on into the next epoch without the others
+
+
+@inlined
+def slot_of(schedule, epoch):
+    """Where an epoch's marks, count and sums stand."""
+    return epoch % schedule.sums.shape[0]
+
+
+@helper
+def clear_slot(schedule, plan, slot):
+    """Make the count and the sums ready for an epoch."""
+    schedule.remaining[slot * layout.WORD] = plan.n_blocks
+    for c in range(schedule.sums.shape[1]):
+        schedule.sums[slot, c] = 0.0
+
+
+@helper
+def open_epoch(schedule, plan, epoch):
+    """Let an epoch be claimed from, where workers go on by themselves; its slot is free."""
+    clear_slot(schedule, plan, slot_of(schedule, epoch))
+    store(schedule.control, layout.READY, epoch + 1)
+
+
+@helper
+def prepare_share(schedule, plan, owner, epoch, me):
+    """Deal a worker's rows of its next epoch, if nobody is dealing; whether they are there."""
+    control, of_owner = schedule.control, schedule.table[owner]
+    if load(of_owner, layout.T_DEALT) <= epoch:
+        if compare_exchange(control, layout.PREPARER, 0, me + 1) != 0:
+            return False
+        if load(of_owner, layout.T_DEALT) <= epoch:
+            scratch, held_out = schedule.permutation, schedule.held_out
+            which = plan.shares, owner, plan.first, plan.shuffle, plan.window
+            deal_one(scratch, held_out, schedule.order[epoch % 2], *which, plan.seed, epoch)
+            store(of_owner, layout.T_DEALT, epoch + 1)
+        store(control, layout.PREPARER, 0)
+    return True
 
 
 @helper
@@ -105,9 +148,7 @@ def prepare_order(schedule, plan, epoch, me):
             if plan.shuffle:
                 shuffle(schedule.permutation, plan.seed)
             keep_training_rows(schedule.permutation, schedule.held_out, order)
-        schedule.remaining[(epoch % 2) * layout.WORD] = plan.n_blocks
-        for c in range(schedule.sums.shape[1]):
-            schedule.sums[epoch % 2, c] = 0.0
+        clear_slot(schedule, plan, epoch % 2)
         store(control, layout.READY, epoch + 1)
     store(control, layout.PREPARER, 0)
 
@@ -147,6 +188,23 @@ def is_open(schedule, plan, epoch, is_late, me):
 
 
 @helper
+def must_wait(table, control, epoch):
+    """Whether who goes on by itself may not begin a block of an epoch.
+
+    All rest now, or it is as far ahead as there are sums. Nor is a run one worker's alone: while
+    somebody is still starting no more than two epochs are open, as on other planes.
+    """
+    ended = load(control, layout.EPOCHS)
+    if ended >= load(control, layout.LIMIT) or epoch >= load(control, layout.READY):
+        return True
+    if epoch > ended + 1:
+        for k in range(table.shape[0]):
+            if load(table[k], layout.T_STATE) == layout.STARTING and table[k, layout.T_BLOCKS] == 0:
+                return True
+    return False
+
+
+@helper
 def claim_of_share(schedule, plan, me, owner):
     """Take the next block of a worker's share; its own, or of one that is gone.
 
@@ -160,7 +218,14 @@ def claim_of_share(schedule, plan, me, owner):
         epoch = number // per_epoch
         place = number % per_epoch
         is_late = 2 * place >= per_epoch - 1
-        if epoch >= plan.max_epochs or not is_open(schedule, plan, epoch, is_late, me):
+        if epoch >= plan.max_epochs:
+            return layout.NO_BLOCK
+        if plan.free != 0:
+            if must_wait(schedule.table, schedule.control, epoch):
+                return layout.NO_BLOCK
+            if not prepare_share(schedule, plan, owner, epoch, me):
+                return layout.NO_BLOCK
+        elif not is_open(schedule, plan, epoch, is_late, me):
             return layout.NO_BLOCK
         ticket = epoch * plan.n_blocks + place * plan.shares + owner
         state[layout.T_BLOCK] = ticket
@@ -174,6 +239,8 @@ def waits_for_epochs(table, control, plan, me):
     if plan.shares == 0:
         return False
     epoch = table[me, layout.T_SHARE] // (plan.n_blocks // plan.shares)
+    if plan.free != 0:
+        return epoch >= plan.max_epochs or must_wait(table, control, epoch)
     if epoch >= min(plan.max_epochs, load(control, layout.LIMIT)):
         return True
     ready = load(control, layout.READY)
@@ -182,13 +249,28 @@ def waits_for_epochs(table, control, plan, me):
 
 @helper
 def claim_own(schedule, plan, me):
-    """Take the next block of the worker's own rows, or else one that somebody has left behind."""
+    """Take the next block of the worker's own rows, or else one that somebody has left behind.
+
+    Who goes on by itself does first what is further behind than its own.
+    """
+    if plan.free != 0:
+        ticket = claim_left(schedule, plan, me, schedule.table[me, layout.T_SHARE])
+        if ticket != layout.NO_BLOCK:
+            return ticket
     ticket = claim_of_share(schedule, plan, me, me)
     if ticket != layout.NO_BLOCK:
         return ticket
+    return claim_left(schedule, plan, me, plan.n_blocks * plan.max_epochs)
+
+
+@helper
+def claim_left(schedule, plan, me, before):
+    """Take a block of somebody who is gone, and whose share has come less far than `before`."""
     for owner in range(plan.shares):
-        state = load(schedule.table[owner], layout.T_STATE)
-        if owner != me and (state == layout.DONE or state == layout.DEAD):
+        of_owner = schedule.table[owner]
+        state = load(of_owner, layout.T_STATE)
+        is_gone = owner != me and (state == layout.DONE or state == layout.DEAD)
+        if is_gone and load(of_owner, layout.T_SHARE) < before:
             ticket = claim_of_share(schedule, plan, me, owner)
             if ticket != layout.NO_BLOCK:
                 return ticket
@@ -313,16 +395,16 @@ def complete(schedule, plan, ticket, local):
     block that somebody else had completed already).
     """
     epoch = ticket // plan.n_blocks
-    parity = epoch % 2
+    slot = slot_of(schedule, epoch)
     n_columns = local.shape[1]
-    done = schedule.done[parity]
+    done = schedule.done[slot]
     if exchange(done, ticket % plan.n_blocks, epoch + 1) == epoch + 1:
         return False, 0
-    sums = schedule.sums[parity]
+    sums = schedule.sums[slot]
     for c in range(n_columns):
         settle(local, c)
         add_float(sums, c, local[layout.L_LOSS, c])
         add_float(sums, n_columns + c, local[layout.L_CRITERION, c])
         add_float(sums, 2 * n_columns + c, local[layout.L_CHANGE, c])
     completed = fetch_add(schedule.control, layout.COMPLETED, 1) + 1
-    return fetch_add(schedule.remaining, parity * layout.WORD, -1) == 1, completed
+    return fetch_add(schedule.remaining, slot * layout.WORD, -1) == 1, completed

@@ -93,6 +93,7 @@ T_SHARE = 39  # blocks of the worker's share of the rows that have been claimed,
 T_GROUP = 40  # workers whose barriers see each other have one number
 T_EXPECTED = 41  # epochs up to which who rested is expected again, see `Session.raise_limit`
 T_PART = 42  # rows of the mini-batch's part that waits for its step; STEPPED; or 0, see `rounds`
+T_DEALT = 43  # epochs for which the worker's share has been dealt, where each goes on by itself
 N_TABLE = 3 * WORD
 
 # values of T_STATE

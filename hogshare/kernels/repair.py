@@ -73,9 +73,9 @@ def bury(control, table_row):
 
 
 @kernel
-def close_epoch(remaining, parity):
+def close_epoch(remaining, slot):
     """Make good the count-down that a worker owed when it died: every block is marked as done."""
-    store(remaining, parity * layout.WORD, 0)
+    store(remaining, slot * layout.WORD, 0)
 
 
 @kernel

@@ -36,9 +36,9 @@ class Schedule(NamedTuple):
     permutation : int64 [n_rows], what the next order is shuffled from
     held_out : uint8 [n_rows] or empty, rows that are never claimed
     chances : float64 [n_rows], how often an epoch visits each row on average (empty: once)
-    done : int64 [2, n_blocks], epoch + 1 that completed the block
-    remaining : int64 [2 * WORD], blocks to complete
-    sums : float64 [2, 3 * n_columns], losses, criteria and squared changes of the epoch so far
+    done : int64 [n_open, n_blocks], epoch + 1 that completed the block
+    remaining : int64 [n_open * WORD], blocks to complete
+    sums : float64 [n_open, 3 * n_columns], losses, criteria and squared changes of the epoch so far
     history : float64 [n_epochs kept], mean loss per epoch
     recording : int64 [n_events, N_EVENT], see `replay` (empty: nothing is recorded)
     """

@@ -6,6 +6,9 @@ share is cut into as many blocks as every other, of rows that differ by one at m
 an epoch is block ``b // shares`` of worker ``b % shares``. So all have as many blocks in an epoch,
 and which rows a worker visits when hangs on the seed alone.
 
+Where each worker goes on by itself (`Plan.free`) a share is dealt when its first block of an epoch
+is claimed, which is the same rows in the same order.
+
 Who writes: T_SHARE, how many of its share's blocks have been claimed, a worker by a
 compare-exchange, and when it is gone whoever does what it has left (`epochs.claim_own`). The order,
 who prepares it, as any.
@@ -81,15 +84,41 @@ def deal(scratch, held_out, order, shares, first, shuffled, window, seed, epoch)
     if shuffled == 0:
         return
     for share in range(shares):
-        begin = begin_of(share, order.shape[0], shares)
-        end = begin_of(share + 1, order.shape[0], shares)
-        state = block_state(seed, epoch, first + share)
-        if window > 1:
-            state = shuffle_far(scratch, order, begin, end, window, state)
-            for near in range(begin, end, window):
-                state = shuffle_part(order, near, min(end, near + window), state)
-        else:
-            shuffle_part(order, begin, end, state)
+        shuffle_share(scratch, order, shares, share, first, window, seed, epoch)
+
+
+@helper
+def deal_one(scratch, held_out, order, shares, share, first, shuffled, window, seed, epoch):
+    """Write one share's rows of an epoch's order, as `deal` does."""
+    place = begin_of(share, order.shape[0], shares)
+    if held_out.shape[0] == 0:
+        for row in range(share, order.shape[0], shares):
+            order[place] = row
+            place += 1
+    else:
+        count = 0
+        for row in range(held_out.shape[0]):
+            if held_out[row] == 0:
+                if count % shares == share:
+                    order[place] = row
+                    place += 1
+                count += 1
+    if shuffled != 0:
+        shuffle_share(scratch, order, shares, share, first, window, seed, epoch)
+
+
+@helper
+def shuffle_share(scratch, order, shares, share, first, window, seed, epoch):
+    """Shuffle one share's rows, which stand in their own order."""
+    begin = begin_of(share, order.shape[0], shares)
+    end = begin_of(share + 1, order.shape[0], shares)
+    state = block_state(seed, epoch, first + share)
+    if window > 1:
+        state = shuffle_far(scratch, order, begin, end, window, state)
+        for near in range(begin, end, window):
+            state = shuffle_part(order, near, min(end, near + window), state)
+    else:
+        shuffle_part(order, begin, end, state)
 
 
 @helper

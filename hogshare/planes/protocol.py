@@ -142,6 +142,11 @@ class Plane:
         return False
 
     @property
+    def goes_on(self) -> bool:
+        """Whether a worker with rows of its own begins its next epoch without the others."""
+        return False
+
+    @property
     def has_copies(self) -> bool:
         """Whether workers have copies that kernels exchange, if there are several."""
         return False

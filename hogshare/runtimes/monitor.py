@@ -55,7 +55,7 @@ class Monitor:
         s, plan = self.session.schedule, self.session.plan
         block = self._owed[worker]
         epoch, place = divmod(block, plan.n_blocks)
-        done = s.done[epoch % 2, place] == epoch + 1
+        done = s.done[epoch % len(s.done), place] == epoch + 1
         claimed = plan.shares > 0 or block < self.session.word(layout.TICKET)
         if done or not claimed:
             del self._owed[worker]
@@ -72,10 +72,11 @@ class Monitor:
         epoch = self.session.word(layout.EPOCHS)
         states = s.table[:, layout.T_STATE]
         idle = not (states == layout.ACTIVE).any() and (states == layout.WAITING).any()
-        over = bool((s.done[epoch % 2] == epoch + 1).all())
+        slot = epoch % len(s.done)
+        over = bool((s.done[slot] == epoch + 1).all())
         nothing_offered = self.session.word(layout.RETURNED) == 0
         self._stalled = self._stalled + 1 if idle and over and nothing_offered else 0
         if self._stalled >= 3:
             self._stalled = 0
-            repair.close_epoch(s.remaining, epoch % 2)
+            repair.close_epoch(s.remaining, slot)
             repair.put_back(s.returned, s.control, self._dead[-1], layout.FINISH_EPOCH)

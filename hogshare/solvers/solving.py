@@ -260,6 +260,7 @@ def solve(
         sleeps=epochs.SIMULATED if runner.has_clock else int(stragglers is not None),
         parts=runner.parts(plane),
         orderly=runner.is_orderly,
+        waits_at_ends=isinstance(on_epoch, EpochEnds),
         empty=rule.remembers and begins_empty(first),
         iterate=weight_of_iterates(rule, plane, workers, first),
     )

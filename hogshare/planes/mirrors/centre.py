@@ -483,10 +483,11 @@ class Centre:
     def _is_owed(self) -> bool:
         """Whether somebody may wait for what has no room, and nobody here will send it later.
 
-        Who has done its rows of an epoch comes here no more before the others have done theirs.
+        Who has done its rows of an epoch, and waits for the others to do theirs, comes no more
+        before.
         """
         done, in_epoch = self.home.share
-        if not in_epoch or done % in_epoch:
+        if not in_epoch or done % in_epoch or self.home.goes_on:
             return False
         clock = self.arrays["clock"]
         return any(clock[self.s.edges[e][1]] < clock[self.number] for e in self._due())

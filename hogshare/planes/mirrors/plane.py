@@ -79,7 +79,8 @@ class Mirrors(Plane):
         A smaller threshold, to which an edge comes down by steps while its link has room at once,
         and from which it goes back to `threshold` while it has not.
     clock_difference : int or float, default=0
-        A centre that is more clocks ahead of the slowest waits. Infinity: it never does.
+        A centre that is more clocks ahead of the slowest waits. Infinity: it never does. Above 0
+        nobody waits at an epoch's end, where workers have rows of their own.
     delay : float, default=0.1
         Seconds for which changes may wait for room on an edge. Then a short message names them, and
         who reads one of them in the other centre waits for its value (the selective barrier).
@@ -203,6 +204,11 @@ class Mirrors(Plane):
     def shares_rows(self) -> bool:
         """Whether every worker trains on rows of its own."""
         return self.rows == "share"
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether workers wait for clocks only, and not for the ends of epochs."""
+        return self.clock_difference > 0
 
     @property
     def users(self) -> tuple[Any, ...]:

@@ -56,7 +56,8 @@ class Replicas(Plane):
         "notify-ack": a reduce waits for this round's message of every in-neighbour, acknowledges
         each when it has used it, and a message is sent when the one before has been acknowledged.
         Every reduce is whole, and a worker is never more than a round ahead of its neighbours.
-        "bsp": all meet at a barrier, and take what is there. "async": at once, what is there.
+        "bsp": all meet at a barrier, and take what is there. "async": at once, what is there; with
+        rows of its own a worker does not wait at an epoch's end either.
         Without acknowledgements messages are written over each other: one that is torn, by the
         rounds around it, is left out, and so is one that has been used before; the weights of the
         rest are made to sum to one.
@@ -170,6 +171,11 @@ class Replicas(Plane):
     def shares_rows(self) -> bool:
         """Whether every worker trains on rows of its own."""
         return self.rows == "share"
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether nobody waits for anybody, at an epoch's end as everywhere."""
+        return self.sync == "async"
 
     @property
     def kept(self) -> tuple[str, ...]:  # type: ignore[override]
