@@ -107,10 +107,10 @@ def test_every_worker_visits_the_rows_of_its_share_in_the_seeds_order(plane):
 
 @pytest.mark.parametrize("shuffled", [0, 1])
 @pytest.mark.parametrize("window", [0, 3])
-@pytest.mark.parametrize("held", [False, True])
-def test_a_share_is_dealt_alone_as_with_the_others(shuffled, window, held):
+@pytest.mark.parametrize("masked", [False, True])
+def test_a_share_is_dealt_alone_as_with_the_others(shuffled, window, masked):
     n, count = 37, 5
-    held_out = np.zeros(n if held else 0, np.uint8)
+    held_out = np.zeros(n if masked else 0, np.uint8)
     held_out[::4] = 1
     left = n - int(held_out.sum())
     whole, alone = np.zeros(left, np.int64), np.full(left, -1, np.int64)

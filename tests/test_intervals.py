@@ -56,8 +56,8 @@ def test_workers_exchange_every_so_many_rows(kind, plane, every, rounds):
 def test_an_interval_is_of_whole_batches(kind, plane):
     assert (rounds_of(kind, plane, 60, rule=SGD(batch=20)) == EPOCHS * 4).all()
     for every in (10, 50):
-        told = f"every={every} rows is no multiple of the .* rows of a block"
-        with pytest.raises(ValueError, match=told):
+        message = f"every={every} rows is no multiple of the .* rows of a block"
+        with pytest.raises(ValueError, match=message):
             rounds_of(kind, plane, every, rule=SGD(batch=20))
 
 
