@@ -358,8 +358,9 @@ class Session:
 
         Where workers have homes, those that rest are expected again from now on, at one clock
         unless each goes on by itself: not everybody may have had a block in the last round. Worker
-        0 has the next section, if there are any: who rests there has not waited for one, so that it may be anybody's. It also has it
-        where mini-batches are split, whose parts would else be in two rounds from here on.
+        0 has the next section, if there are any: who rests there has not waited for one, so that it
+        may be anybody's. It also has it where mini-batches are split, whose parts would else be in
+        two rounds from here on.
         """
         n, table, control = self.settings.n_workers, self.schedule.table, self.schedule.control
         if self.homes is not None:
