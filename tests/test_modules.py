@@ -360,3 +360,28 @@ def test_a_loss_of_many_numbers_is_named():
     X, y = rows()
     with pytest.raises(GradientError, match="loss has to be one number"):
         solve(problems.torch(network(), each, (X.double(), y)), stop=1, **RUN)
+
+
+@pytest.mark.parametrize("runtime", ["threads", "processes"])
+@pytest.mark.parametrize("plane", [Shared(), Shared(exchange=None), Master()], ids=repr)
+@pytest.mark.parametrize(
+    "rule",
+    [SGD(batch=32, momentum=0.9, weight_decay=0.01, clip=0.5), Adam(batch=32), SGD(batch=32)],
+    ids=repr,
+)
+def test_several_workers_take_the_steps_of_one(rule, plane, runtime):
+    run = {"rule": rule, "step": 0.02, "stop": 2, "seed": 0}
+    one = solve(problem(), runtime="caller", **run).model.params
+    report = solve(problem(), plane=plane, runtime=runtime, n_workers=3, **run)
+    assert report.settings["barrier"] == "BSP()" and report.workers[2]["blocks"] > 0
+    np.testing.assert_allclose(report.model.params, one, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("trains", [True, False])
+def test_a_batch_that_is_normalised_is_not_split(trains):
+    X, y = rows()
+    middle = torch.nn.BatchNorm1d(D, dtype=torch.float64).train(trains)
+    module = torch.nn.Sequential(middle, torch.nn.Linear(D, 2, dtype=torch.float64))
+    stated = problems.torch(module, functional.cross_entropy, (X.double(), y))
+    run = {"rule": Adam(batch=32), "step": 0.02, "stop": 1, "runtime": "threads", "n_workers": 2}
+    assert solve(stated, **run).settings["barrier"] == ("ASP()" if trains else "BSP()")

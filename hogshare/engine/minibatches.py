@@ -30,6 +30,8 @@ def may_split(problem: Any, rule: Rule, plane: Plane, block: int | None) -> bool
     """
     if problem.has_rows or plane.has_homes or takes_passes(problem, rule):
         return False
+    if not problem.is_separable:
+        return False
     rows = rows_of_step(rule, block)
     if (block or rows) != rows or plane.numbers()["gradients"] > 1:
         return False

@@ -116,6 +116,9 @@ class GradientProblem:
     # whether what workers call gives the mean of the rows' gradients, by which a step then is, in
     # place of their sum; who evaluates gets sums in any case
     by_mean: bool = False
+    # whether the gradient of some rows is put together from those of any parts of them; not where
+    # rows see each other, as in a batch normalisation that is trained
+    is_separable: bool = True
     # whether linear algebra has one thread beside one worker, too, as it has beside each of several
     wants_one_thread: ClassVar[bool] = False
     # whether it writes all of `out` and nothing else, and its value is no number where one of those

@@ -74,6 +74,7 @@ class ModuleProblem(GradientProblem):
         self.data = rows
         self.n_rows = n_rows
         self.by_mean = reduction == "mean"
+        self.is_separable = not _sees_batches(module)
         self.seed = seed
         parameters = _trained(module)
         self.n_params = sum(p.numel() for p in parameters)
@@ -192,6 +193,12 @@ class Replica:
 
 def _trained(module: Any) -> list[Any]:
     return [p for p in module.parameters() if p.requires_grad]
+
+
+def _sees_batches(module: Any) -> bool:
+    """Whether what it makes of a row depends on the others of its batch."""
+    normalisation = library().nn.modules.batchnorm._BatchNorm
+    return any(part.training and isinstance(part, normalisation) for part in module.modules())
 
 
 def _writable(array: np.ndarray) -> np.ndarray:
