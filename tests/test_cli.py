@@ -266,6 +266,55 @@ def test_a_reader_that_leaves_is_no_traceback():
     assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
 
 
+CLOSED = {
+    ">&-": {1: "closed"},
+    "2>&-": {2: "closed"},
+    ">&- 2>&-": {1: "closed", 2: "closed"},
+    "<&- >&- 2>&-": {0: "closed", 1: "closed", 2: "closed"},
+    "2>/dev/full": {2: "full"},
+}
+
+
+def with_streams(how, *arguments):
+    """Run the command in a process, with some of its streams closed."""
+    command = [sys.executable, "-m", "hogshare", *map(str, arguments)]
+    shell = ["sh", "-c", f'exec "$@" {how}', "sh", *command]
+    return subprocess.run(shell, capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a shell's streams")
+@pytest.mark.parametrize("how", CLOSED)
+def test_a_fit_whose_streams_are_closed_writes_its_model(rows_file, tmp_path, how):
+    """What nobody can read is left out, and no file takes a stream's place."""
+    model, told = tmp_path / "m.npz", tmp_path / "told.json"
+    settings = "--runtime", "caller", "--epochs", 3, "--json", told
+    done = with_streams(how, "fit", rows_file, "--model", model, *settings)
+    assert done.returncode == 0, done.stderr
+    assert hogshare.load(model).coef_.shape == (1, 3) and json.loads(told.read_text())
+    assert ("training accuracy" in done.stdout) == (1 not in CLOSED[how])
+    assert "rows_file" not in done.stdout and "columns," not in done.stdout
+    labels = tmp_path / "labels.txt"
+    done = with_streams(how, "predict", model, rows_file, "--out", labels)
+    assert (done.returncode, len(labels.read_text().splitlines())) == (0, 200)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a shell's streams")
+@pytest.mark.parametrize(
+    "arguments", [["info"], ["fit", "ROWS", "--model", "MODEL", "--json", "-"]], ids=lambda a: a[0]
+)
+def test_what_would_be_printed_on_a_closed_output_is_refused(rows_file, tmp_path, arguments):
+    """Before the work."""
+    model = tmp_path / "m.npz"
+    known = {"ROWS": rows_file, "MODEL": model}
+    done = with_streams(">&-", *(known.get(word, word) for word in arguments))
+    assert done.returncode == 1 and not model.exists()
+    assert done.stderr == (
+        "hogshare: error: standard output: it is closed; >/dev/null drops what would be printed\n"
+    )
+    done = with_streams("2>&-", *arguments[:1], "--nonsense")
+    assert (done.returncode, done.stdout) == (2, "")
+
+
 # -- info
 
 
@@ -738,6 +787,40 @@ def test_ratings_are_fitted_and_predicted(capsys, tmp_path, mark, header):
     loaded.set_params(unknown="ignore")
     told = [float(line) for line in out.splitlines()]
     np.testing.assert_allclose(told, loaded.predict(["u3", "nobody"], ["7", "7"]), rtol=1e-6)
+
+
+PAIRS = {
+    "userId,movieId": ("u3,7\nu4,8\n", [], 2, ""),
+    "who,what": ("u3,7\nu4,8\n", [], 2, ""),  # a word above a number
+    "USER ID,product_name": ("u3,x\nu4,y\n", [], 2, "2 of 2 lines"),
+    "u9,12": ("u3,7\n", [], 2, ""),
+    "who,x": ("u3,y\nu4,8\n", [], 3, "2 of 3 lines.*the first line among them.*--header yes"),
+    "who,y": ("u3,y\nu4,8\n", ["--header", "yes"], 2, "1 of 2 lines have a user or an item"),
+    "user,item": ("u3,7\nu4,8\n", ["--header", "no"], 3, "1 of 3 lines have a user or an item"),
+}
+
+
+@pytest.mark.parametrize("head", PAIRS)
+def test_a_first_line_of_names_is_no_pair(capsys, tmp_path, head):
+    others, flags, n_lines, told = PAIRS[head]
+    data, model, pairs = write_ratings(tmp_path / "r.csv"), tmp_path / "m.npz", tmp_path / "p.csv"
+    arguments = "--estimator", "factorisation", "--model", model, "--epochs", 1, "--n-jobs", 1
+    assert run(capsys, "fit", data, *arguments)[0] == 0
+    pairs.write_text(f"{head}\n{others}")
+    code, out, err = run(capsys, "predict", model, pairs, *flags)
+    assert (code, len(out.splitlines())) == (0, n_lines), err
+    assert re.search(told, err) if told else not err
+
+
+def test_ids_that_are_like_names_are_pairs(capsys, tmp_path):
+    data, model, pairs = tmp_path / "r.csv", tmp_path / "m.npz", tmp_path / "p.csv"
+    data.write_text("".join(f"user {a},item{b},{a + b}\n" for a in "12" for b in "34"))
+    data.write_text(data.read_text().replace("user 1", "userId"))
+    arguments = "--estimator", "factorisation", "--model", model, "--epochs", 1, "--n-jobs", 1
+    assert run(capsys, "fit", data, *arguments)[0] == 0
+    pairs.write_text("customerId,bookId\nuserId,item3\n")
+    code, out, _ = run(capsys, "predict", model, pairs)
+    assert (code, len(out.splitlines())) == (0, 2)
 
 
 @pytest.mark.parametrize(

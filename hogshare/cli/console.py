@@ -6,13 +6,13 @@ pipe or a file, everything is plain text without colour.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import importlib.util
 import os
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any, Protocol, TextIO
 
 from hogshare import tables
@@ -28,8 +28,13 @@ def is_debugged() -> bool:
 
 
 def say(message: str) -> None:
-    """Print a message for the user on standard error: one line, whatever names are in it."""
-    print(escaped(message), file=sys.stderr, flush=True)
+    """Print a message for the user on standard error: one line, whatever names are in it.
+
+    Where nobody can read it, it is left out: no work ends for want of a listener.
+    """
+    if sys.stderr is not None:  # or `print` would take standard output
+        with contextlib.suppress(OSError, ValueError):
+            print(escaped(message), file=sys.stderr, flush=True)
 
 
 def out(text: str) -> None:
@@ -45,14 +50,33 @@ def put(text: str) -> None:
     OSError
         If it cannot be written; it names standard output. BrokenPipeError if nobody reads it.
     """
+    check_output()
     try:
-        if sys.stdout is None:
-            raise OSError(errno.EBADF, "it is closed")
         print(text, end="", flush=True)
     except BrokenPipeError:
         raise
     except OSError as error:
         raise OSError(error.errno, error.strerror, OUTPUT) from error
+
+
+def check_output() -> None:
+    """Refuse to print data where standard output is closed: before the work that they cost.
+
+    Raises
+    ------
+    OSError
+    """
+    if sys.stdout is None:
+        raise OSError(errno.EBADF, "it is closed; >/dev/null drops what would be printed", OUTPUT)
+
+
+def fill_streams() -> None:
+    """Let standard streams that are closed lead nowhere, or files that are opened would be them."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
 
 
 def show_table(header: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> None:
@@ -80,7 +104,7 @@ class Progress(Protocol):
         """Count one more piece, and name the one that comes next."""
 
 
-@contextmanager
+@contextlib.contextmanager
 def progress(total: int, what: str) -> Iterator[Progress]:
     """Show on standard error how far a long piece of work is.
 
@@ -117,5 +141,5 @@ class _Lines:
             self.last = time.monotonic()
 
 
-def _fancy(stream: TextIO) -> bool:
-    return stream.isatty() and importlib.util.find_spec("rich") is not None
+def _fancy(stream: TextIO | None) -> bool:
+    return stream is not None and stream.isatty() and importlib.util.find_spec("rich") is not None

@@ -69,7 +69,7 @@ def given(args: Any, family: Family) -> Any:
     if args.data is None:
         return None
     if family.reads == "ratings":
-        return ratings.load(args, args.data, rated=True)
+        return ratings.load(args, args.data)
     if family.reads == "documents":
         return rows.load(args, args.data, labelled=False).X
     X, y, *_ = rows.load(args, args.data)

@@ -7,7 +7,6 @@ import os
 import time
 from typing import Any
 
-from hogshare import tables
 from hogshare.cli import console, kinds, options, outputs, ranks, ratings, rows
 from hogshare.tables import cell
 
@@ -110,7 +109,7 @@ def add_parser(commands: Any) -> None:
         "--json", metavar="FILE", help="write the report of the run as JSON; -: print it"
     )
     options.add_data_options(parser)
-    parser.set_defaults(run=run, lent={})
+    parser.set_defaults(run=run, lent={}, prints=lambda args: args.json == outputs.PRINT)
 
 
 def add_estimator_options(parser: Any) -> None:
@@ -254,13 +253,7 @@ def fit(args: Any, gathered: Any = None) -> int:
     if args.json:
         outputs.tell_json(args.json, report_of(estimator))
     if args.json != outputs.PRINT:
-        facts = summary(estimator, task, seconds, X, y)
-        table = ("what", "value"), [*facts, ("model", args.model)]
-        if outputs.is_printed(args.model) or outputs.is_printed(args.json):
-            for line in tables.text_table(*table).splitlines():
-                console.say(line)  # the other would be spoilt
-        else:
-            console.show_table(*table)
+        outputs.tell_fit(args, summary(estimator, task, seconds, X, y))
     return 0
 
 

@@ -73,6 +73,7 @@ def build_parser() -> argparse.ArgumentParser:
         formatter_class=options.HelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"hogshare {__version__}")
+    parser.set_defaults(prints=lambda args: True)  # but for commands that write files alone
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for module in (bench, fit, predict, simulate, reproduce, info, doctor, warm):
         module.add_parser(commands)
@@ -91,6 +92,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     -------
     int
     """
+    console.fill_streams()
     try:
         args = build_parser().parse_args(argv)
     except SystemExit as leaving:  # --help, --version, or a command line that is wrong
@@ -106,6 +108,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         with warnings.catch_warnings():
             warnings.simplefilter("default")
             warnings.showwarning = say_warning
+            if args.prints(args):
+                console.check_output()
             return int(args.run(args))
     except KeyboardInterrupt:
         console.say("hogshare: stopped by Ctrl-C; nothing more was written")

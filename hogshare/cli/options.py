@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import math
 import re
+import sys
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
@@ -37,6 +38,8 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print what is wrong and leave."""
+        if sys.stderr is None:  # or the usage would go to standard output
+            self.exit(2)
         from hogshare.words import nearest
 
         meant = ""

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from hogshare import files
+from hogshare import files, tables
 from hogshare.cli import console, options
 
 PRINT = "-"  # the name that means standard output
@@ -126,6 +126,16 @@ def tell_text(path: str, text: str) -> None:
         console.out(text)
     else:
         files.replace(Path(path), f"{text.rstrip()}\n".encode())
+
+
+def tell_fit(args: Any, facts: list[tuple[str, str]]) -> None:
+    """Print what has come of a fit, whose model is in its file, where anybody reads it."""
+    table = ("what", "value"), [*facts, ("model", args.model)]
+    if is_printed(args.model) or is_printed(args.json):
+        for line in tables.text_table(*table).splitlines():
+            console.say(line)  # the other would be spoilt
+    elif sys.stdout is not None:
+        console.show_table(*table)
 
 
 def store(args: Any, result: dict[str, Any], show: Any, draw: Any) -> None:

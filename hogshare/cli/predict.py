@@ -48,7 +48,7 @@ def add_parser(commands: Any) -> None:
         "as in the file that the model was fitted to",
         "as in that file, if it is there; labels are only compared",
     )
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, prints=lambda args: args.out == outputs.PRINT)
 
 
 def run(args: Any) -> int:

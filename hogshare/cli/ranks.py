@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     Part = Callable[[Any, int, int], Gathered | None]
 
-NOT_SAID = ("run", "n_jobs", "lent")  # that may differ, or say nothing
+NOT_SAID = ("run", "prints", "n_jobs", "lent")  # that may differ, or say nothing
 ARRAYS = ("data", "columns", "lengths", "y")
 
 

@@ -8,18 +8,26 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from hogshare import tables
 from hogshare.cli import console, kinds, options, outputs, rows
+from hogshare.sniffing import is_number
 from hogshare.tables import cell
 
 ESTIMATOR, CLASS = options.FACTORISATION, "MatrixFactorization"
 NOBODY = {"", "nan", "NaN", "NaT", "<NA>"}  # what programs write for an id that is missing
 # options of files that have no meaning here, and what they are if nobody names them
 REFUSED = {"labels": None, "label_column": None, "n_features": None, "zero_based": "auto"}
+
+
+# of a column of ids
+THINGS = "user|item|customer|product|movie|book|song|track|artist"
+NAME = re.compile(rf"(?i:([a-z]+[_ .-])?id|({THINGS})s?([_ .-]?(id|name))?)|[a-z]+I[dD]")
+
+Line = tuple[str, list[str]]  # its place, and its cells
 
 
 class Ratings(NamedTuple):
@@ -30,8 +38,22 @@ class Ratings(NamedTuple):
     values: list[float]
 
 
-def load(args: Any, data: str, *, rated: bool) -> Ratings:
-    """Read a file of text; without ratings where they are not `rated`, and none are there.
+class Known(NamedTuple):
+    """Ids of a model."""
+
+    users: frozenset[str]
+    items: frozenset[str]
+
+    def count(self, cells: Sequence[str]) -> int:
+        """How many of a line's two ids it has."""
+        return (cells[0] in self.users) + (cells[1] in self.items)
+
+
+NOBODY = Known(frozenset(), frozenset())
+
+
+def load(args: Any, data: str, known: Known | None = None) -> Ratings:
+    """Read a file of text; it may be without ratings where a model has ids that are `known`.
 
     Raises
     ------
@@ -50,8 +72,8 @@ def load(args: Any, data: str, *, rated: bool) -> Ratings:
             "rating, as in CSV"
         )
     found = Ratings([], [], [])
-    widths = set()
-    for place, cells in _cells(args, data):
+    widths, rated = set(), known is None
+    for place, cells in _without_names(args, _cells(args, data), known or NOBODY):
         if len(cells) < (3 if rated else 2):
             what = "user, item and rating" if rated else "user and item"
             raise ValueError(f"{place}: {what} were expected, and there are {len(cells)} cells")
@@ -73,8 +95,8 @@ def load(args: Any, data: str, *, rated: bool) -> Ratings:
     return found
 
 
-def _cells(args: Any, data: str) -> Iterator[tuple[str, list[str]]]:
-    """Each record's place and cells; a line with names left out."""
+def _cells(args: Any, data: str) -> Iterator[Line]:
+    """Each record's place and cells."""
     from hogshare import csvrecords
 
     with rows.opened(args, data) as source:
@@ -86,7 +108,6 @@ def _cells(args: Any, data: str) -> Iterator[tuple[str, list[str]]]:
             raise ValueError(f"{source.name}: the file has no rows")
         mark = args.delimiter or csvrecords.delimiter_of(first)
         whole = csvrecords.whole(itertools.chain([first], blocks), mark)
-        begun = args.header == "no"
         for lines in whole:
             for number, record in csvrecords.records(lines, mark):
                 place = f"{lines.name}, line {number}"
@@ -94,18 +115,33 @@ def _cells(args: Any, data: str) -> Iterator[tuple[str, list[str]]]:
                     cells = csvrecords.split(record, mark)
                 except ValueError as error:
                     raise ValueError(f"{place}: {error}") from None
-                if begun or not (args.header == "yes" or _are_names(cells)):
-                    yield place, cells
-                begun = True
+                yield place, cells
 
 
-def _are_names(cells: list[str]) -> bool:
-    """Whether a first line tells what the others have: where they have numbers it has a word."""
-    try:
-        float(cells[2] if len(cells) > 2 else "0")
-    except ValueError:
+def _without_names(args: Any, cells: Iterator[Line], known: Known) -> Iterator[Line]:
+    """All lines but a first one that has names."""
+    first = list(itertools.islice(cells, 2))
+    names = args.header == "yes"
+    if args.header == "auto" and first:
+        names = _are_names(first[0][1], first[-1][1], known)
+    return itertools.chain(first[int(names) :], cells)
+
+
+def _are_names(cells: list[str], others: list[str], known: Known) -> bool:
+    """Whether a first line says what the others have.
+
+    It has a word where ratings are; or neither of its ids is the model's, and it has a word above
+    a number, or two that are used as names and that no id of the model is like.
+    """
+    if len(cells) > 2:
+        return not is_number(cells[2])
+    if len(cells) < 2 or known.count(cells):
+        return False
+    above = (is_number(other) > is_number(cell) for cell, other in zip(cells, others, strict=False))
+    if any(above):
         return True
-    return len(cells) == 2 and [one.lower() for one in cells] in (["user", "item"],)
+    alike = any(map(NAME.fullmatch, itertools.chain(known.users, known.items)))
+    return all(map(NAME.fullmatch, cells)) and not alike
 
 
 def _number(text: str, place: str) -> float:
@@ -128,7 +164,7 @@ def fit(args: Any) -> int:
     outputs.check_no_print(written, "--json")
     files.check(args.model)
     outputs.check_file(args.json)
-    found = load(args, args.data, rated=True)
+    found = load(args, args.data)
     began = time.perf_counter()
     workers = options.workers(args)
     estimator = MatrixFactorization(
@@ -164,38 +200,27 @@ def fit(args: Any) -> int:
             ("ended because", report.stop_reason),
             ("seconds", cell(seconds)),
             ("training R2", cell(estimator.score(*found))),
-            ("model", args.model),
         ]
-        table = ("what", "value"), facts
-        if outputs.is_printed(args.model) or outputs.is_printed(args.json):
-            for line in tables.text_table(*table).splitlines():
-                console.say(line)  # the other would be spoilt
-        else:
-            console.show_table(*table)
+        outputs.tell_fit(args, facts)
     return 0
 
 
 def predict(args: Any, estimator: Any, writer: Any) -> int:
     """Print a prediction for each line; tell the score where there are ratings."""
-    found = load(args, args.data, rated=False)
+    known = Known(frozenset(estimator.users_.tolist()), frozenset(estimator.items_.tolist()))
+    found = load(args, args.data, known)
     estimator.set_params(unknown="ignore")
     predicted = estimator.predict(found.users, found.items)
     with writer(args.out) as write:
         write("".join(f"{value:.9g}\n" for value in predicted.tolist()))
-    missing = int((~_known(estimator, found)).sum())
-    if missing:
+    strange = [known.count(pair) for pair in zip(found.users, found.items, strict=True)]
+    if missing := sum(count < 2 for count in strange):
+        first = ", the first line among them (--header yes: it has names)"
         console.say(
-            f"{missing:,} of {len(predicted):,} lines have a user or an item that was in no fit: "
+            f"{missing:,} of {len(predicted):,} lines have a user or an item that was in no fit"
+            f"{'' if strange[0] or args.header != 'auto' else first}: "
             "predicted from the mean and what is known"
         )
     if found.values and len(found.values) > 1:
         console.say(f"R2: {estimator.score(*found):.6g}, of {len(found.values):,} ratings")
     return 0
-
-
-def _known(estimator: Any, found: Ratings) -> Any:
-    import numpy as np
-
-    users, items = set(estimator.users_.tolist()), set(estimator.items_.tolist())
-    pairs = zip(found.users, found.items, strict=True)
-    return np.array([user in users and item in items for user, item in pairs])

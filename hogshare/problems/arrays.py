@@ -26,7 +26,7 @@ def sealed(array: np.ndarray) -> np.ndarray:
     """As `frozen`, for code of the user's: whoever has the view cannot make it writable."""
     array = np.require(array, requirements=["C", "A"])
     # a view of NumPy's own may be unlocked by whoever has it; of a read-only buffer none may
-    return np.asarray(memoryview(array.data).toreadonly())
+    return np.asarray(array.data.toreadonly())
 
 
 def canonical(X: Any) -> Any:
