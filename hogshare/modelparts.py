@@ -12,11 +12,17 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import psi
+
+from hogshare.problems.arrays import FLOATS
 
 ITERATES = {"_standard_coef": "_standard_intercept", "_average_coef": "_average_intercept"}
 GENERATOR = "MT19937"  # of a RandomState
 WORDS_OF_STATE = 624  # that it has
 LAST_ACTIVATIONS = ("softmax", "logistic", "identity", "exp")  # of networks
+LARGEST_PRIOR, LARGEST_SINGLE = 1e100, float(np.finfo(np.float32).max)
+LEAST_OF_LINES = {"alpha_": 0.0, "mean_": -math.inf, "t_": 1.0, "_eta0": 0.0, "_unit": 1.0}
+LEAST_OF_LINES["_pace"] = 0.0
 OF_BOTH = {"learning_rate_init", "learning_rate"}  # what an optimizer of networks has
 OF_SGD = {*OF_BOTH, "lr_schedule", "momentum", "nesterov", "power_t", "velocities"}
 OF_ADAM = {*OF_BOTH, "beta_1", "beta_2", "epsilon", "t", "ms", "vs"}
@@ -124,6 +130,8 @@ def check_lines(model: SavedModel) -> None:
         counts: Any = has.get(f"{side}_counts_")
         if not _is_floats(biases) or _shape(biases) != names.shape:
             raise ValueError(f"{side}_biases_ is missing, or not those of {ids}")
+        if not (np.isfinite(lines).all() and np.isfinite(biases).all()):
+            raise ValueError(f"{side}_factors_ or {side}_biases_ holds NaN or infinity")
         if _shape(counts) != names.shape or counts.dtype.kind != "i" or counts.min(initial=0) < 0:
             raise ValueError(f"{side}_counts_ is missing, or not those of {ids}")
         lengths.append(len(names))
@@ -139,11 +147,10 @@ def check_lines(model: SavedModel) -> None:
     seen = has["seen_"]
     if not sp.issparse(seen) or seen.shape != tuple(lengths):
         raise ValueError("seen_ is missing, or not that of users and items")
-    for name in ("alpha_", "mean_", "_eta0", "_unit", "_pace"):
-        if name == "_pace" and name not in has:  # of an earlier version
-            continue
-        if not isinstance(has.get(name), float) or not math.isfinite(has[name]):
-            raise ValueError(f"{name} is {has.get(name)!r}, which is no finite number")
+    for name, least in LEAST_OF_LINES.items():
+        number: Any = has.get(name, 1.0 if name == "_pace" else None)  # newer than some files
+        if not _is_float(number) or not least <= float(number) <= LARGEST_SINGLE:
+            raise ValueError(f"{name} is {number!r}, which is no number of a fit")
 
 
 def check_topics(model: SavedModel) -> None:
@@ -165,9 +172,12 @@ def check_topics(model: SavedModel) -> None:
     assert isinstance(topics, np.ndarray)
     if not (topics > 0.0).all():
         raise ValueError("components_ are no pseudo-counts")
+    expected = np.exp(psi(topics) - psi(topics.sum(axis=1, keepdims=True)))
+    if not np.allclose(part, expected, rtol=1e-6, atol=1e-300):
+        raise ValueError("exp_dirichlet_component_ is not that of components_")
     for name in ("doc_topic_prior_", "topic_word_prior_"):
         prior: Any = has.get(name)
-        if not isinstance(prior, float | int) or not 0.0 <= prior < math.inf:
+        if not _is_float(prior) or not 0.0 < prior < LARGEST_PRIOR:
             raise ValueError(f"{name} is {prior!r}, which is no prior")
     for name in ("n_batch_iter_", "n_iter_"):
         count = has.get(name)
@@ -209,6 +219,8 @@ def check_layers(model: SavedModel) -> None:
     if "_best_coefs" in has and _check_layers(has, "_best_coefs", "_best_intercepts") != shapes:
         raise ValueError("_best_coefs are not of the shapes of coefs_")
     if "_optimizer" in has:
+        if has.get("loss_curve_") is None:
+            raise ValueError("loss_curve_ is missing")
         _check_optimizer(has["_optimizer"], [*shapes, *[shape[1:] for shape in shapes]])
 
 
@@ -238,6 +250,7 @@ def _check_optimizer(numbers: Any, shapes: list[tuple[int, ...]]) -> None:
         if name in ("ms", "vs", "velocities"):
             fits = type(value) is list and [_shape(part) for part in value] == shapes
             fits = fits and all(_is_floats(part) and np.isfinite(part).all() for part in value)
+            fits = fits and not (name == "vs" and any((part < 0.0).any() for part in value))
         elif name == "lr_schedule":
             fits = value in ("constant", "invscaling", "adaptive")
         else:
@@ -248,7 +261,7 @@ def _check_optimizer(numbers: Any, shapes: list[tuple[int, ...]]) -> None:
 
 
 def _is_float(value: Any) -> bool:
-    return isinstance(value, float | np.floating)
+    return isinstance(value, float | np.float32)  # float64 is a float
 
 
 def _check_generator(state: Any) -> None:
@@ -266,11 +279,11 @@ def _check_generator(state: Any) -> None:
 def _is_floats(value: Any) -> bool:
     """Whether it is an array of floats, or a sparse matrix."""
     known = type(value) is np.ndarray or sp.issparse(value)
-    return known and value.dtype.kind == "f"
+    return known and value.dtype in FLOATS
 
 
 def _is_intercept(value: Any, n_lines: int) -> bool:
-    if isinstance(value, float | np.floating):
+    if _is_float(value):
         return True
     return _is_floats(value) and value.shape in ((), (n_lines,))
 

@@ -7,13 +7,16 @@ here, and what is saved here ``hogshare predict`` reads.
 from __future__ import annotations
 
 import os
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils._param_validation import Interval, make_constraint
 
 from hogshare import estimators, files, modelfile
 from hogshare.modelfile import SavedModel
+from hogshare.ranges import LARGEST
 
 # what stands for not being of a class, in classifiers that have targets of numbers
 BINARIZED = {"MLPClassifier": 0, "RidgeClassifier": -1}
@@ -158,7 +161,7 @@ def to_saved(estimator: Any, zero_based: bool | None = None) -> SavedModel:
     from hogshare.solvers.outcome import versions
 
     check_is_fitted(estimator, fitted.mark(estimator))
-    estimator._validate_params()  # what was set since a fit, and `load` would not take
+    _check_parameters(estimator)  # what was set since a fit, and `load` would not take
     attributes = fitted.plain(fitted.attributes(estimator))
     if _is_multilabel(estimator):
         attributes["multilabel"] = "sparse" if estimator._label_binarizer.sparse_input_ else "dense"
@@ -171,6 +174,24 @@ def to_saved(estimator: Any, zero_based: bool | None = None) -> SavedModel:
         zero_based=zero_based,
         versions=versions(),
     )
+
+
+def _check_parameters(estimator: Any) -> None:
+    """Refuse parameters that no fit takes: scikit-learn's own checks take True for the number 1.
+
+    Raises
+    ------
+    ValueError
+        As `_validate_params`, whose error is one.
+    """
+    estimator._validate_params()
+    for name, value in estimator.get_params(deep=False).items():
+        if isinstance(value, Integral) and abs(int(value)) > LARGEST:
+            raise ValueError(f"{name} must be at most {LARGEST}; got {value!r}.")
+        kinds = map(make_constraint, estimator._parameter_constraints.get(name, []))
+        others = (kind for kind in kinds if not isinstance(kind, Interval))
+        if isinstance(value, bool) and not any(kind.is_satisfied_by(value) for kind in others):
+            raise ValueError(f"{name} must be a number; got {value!r}.")
 
 
 def _is_unset(value: Any) -> bool:
@@ -199,7 +220,7 @@ def to_estimator(saved: SavedModel, path: str) -> Any:
 
     try:
         estimator = getattr(estimators, saved.class_name)(**saved.params)
-        estimator._validate_params()
+        _check_parameters(estimator)
         fitted.request(estimator, saved.requests)
     except (TypeError, ValueError, AttributeError) as error:
         raise ValueError(f"{path}: the model's parameters do not fit ({error})") from error

@@ -28,7 +28,9 @@ from hogshare import (
     SAGA,
     SDCA,
     SGD,
+    Adam,
     Checkpoint,
+    Mirrors,
     Model,
     Shared,
     StepSize,
@@ -884,6 +886,44 @@ def test_arrays_that_do_not_fit(path, name):
             rewritten(path, state_permutation=array[0][:7])
         with pytest.raises(ValueError, match=rf"not hogshare's own: ({name}|permutation) "):
             solve(problem, resume=path, stop=Stop(epochs=11))
+
+
+def of_words(array):
+    return array.astype(str)
+
+
+def of_a_network():
+    X, y = rows(n=60)
+    return problems.network(X, y > 0, (4,)), {"rule": Adam(batch=10), "step": 0.01}
+
+
+def of_mirrors():
+    return problems.linear(*rows(n=60)), {"plane": Mirrors(2), "n_workers": 2, "runtime": "threads"}
+
+
+CRAFTED = {
+    ("coef", of_a_network): [lambda a: a[:0], lambda a: a[0], lambda a: a[:, :3], of_words],
+    ("intercept", of_a_network): [lambda a: a[:0], of_words, lambda a: None],
+    ("state_w", of_a_network): [lambda a: a[:0], lambda a: a * np.nan, lambda a: a.astype("g")],
+    ("state_rule_mean", of_a_network): [of_words, lambda a: a * np.inf, lambda a: a[:0]],
+    ("state_rule_steps", of_a_network): [lambda a: a - 99, lambda a: a * 1.0],
+    ("state_homes", of_mirrors): [of_words, lambda a: a * np.nan, lambda a: a.astype(complex)],
+    ("state_plane_mirror", of_mirrors): [of_words, lambda a: a.astype(complex)],
+    ("coef", of_mirrors): [of_words, lambda a: a[:0]],
+}
+
+
+@pytest.mark.parametrize(("name", "made"), CRAFTED, ids=str)
+def test_crafted_arrays_are_refused_by_a_sentence(path, name, made):
+    problem, run = made()
+    solve(problem, stop=2, seed=0, checkpoint=path, **run)
+    whole = path.read_bytes()
+    array = checkpoints.load(path).arrays[name]
+    for change in CRAFTED[name, made]:
+        path.write_bytes(whole)
+        rewritten(path, **{name: change(array)})
+        with pytest.raises(ValueError, match=r"run\.npz.*(not a hogshare|not hogshare's own)"):
+            solve(problem, stop=3, resume=path, **run)
 
 
 def test_damaged_bytes_never_crash(path):

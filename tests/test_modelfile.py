@@ -1,3 +1,4 @@
+import copy
 import errno
 import json
 import os
@@ -5,6 +6,7 @@ import os
 import numpy as np
 import pytest
 
+import hogshare
 from hogshare import archives, files, modelfile
 from hogshare.modelfile import SavedModel
 
@@ -45,6 +47,106 @@ def test_round_trip(tmp_path):
     for name in ("class_name", "n_features", "params", "requests", "zero_based", "versions"):
         assert getattr(back, name) == getattr(want, name)
     assert os.listdir(tmp_path) == ["model.npz"]
+
+
+DRAWS = np.random.default_rng(0)
+COUNTS = DRAWS.poisson(1.0, (40, 6)).astype(float)
+FITS = {
+    "topics": lambda: hogshare.LatentDirichletAllocation(
+        3, learning_method="online", max_iter=1, random_state=0
+    ).fit(COUNTS),
+    "network": lambda: hogshare.MLPClassifier((4,), random_state=0, tol=1.0).fit(
+        COUNTS, COUNTS[:, 0] > 1
+    ),
+    "ratings": lambda: hogshare.MatrixFactorization(2, max_iter=2, random_state=0).fit(
+        np.arange(60) % 6, np.arange(60) % 7, np.arange(60) % 3 + 1.0
+    ),
+    "coefficients": lambda: hogshare.SGDClassifier(random_state=0).fit(COUNTS, COUNTS[:, 0] > 1),
+}
+
+
+def swapped(part, one, other):
+    def change(header, arrays):
+        places = arrays if part == "arrays" else header[part]
+        places[one], places[other] = places[other], places[one]
+
+    return change
+
+
+def changed(part, name, to):
+    def change(header, arrays):
+        places = arrays if part == "arrays" else header[part]
+        places[name] = to(places[name]) if callable(to) else to
+
+    return change
+
+
+def of(kind):
+    return lambda array: array.astype(kind)
+
+
+# what none of them would do with, found by putting it there
+CRAFTED = {
+    "topics": [
+        changed("arrays", "components_", of(np.longdouble)),
+        changed("arrays", "components_", of(np.float16)),
+        changed("arrays", "components_", of(">f8")),
+        changed("arrays", "exp_dirichlet_component_", of(np.longdouble)),
+        swapped("arrays", "components_", "exp_dirichlet_component_"),
+        changed("params", "n_components", True),
+        changed("params", "n_components", 2**70),
+        changed("params", "max_doc_update_iter", 2**70),
+        changed("params", "n_jobs", 2**70),
+        changed("attributes", "doc_topic_prior_", 0.0),
+        changed("attributes", "topic_word_prior_", 1e308),
+    ],
+    "network": [
+        changed("params", "hidden_layer_sizes", True),
+        changed("params", "hidden_layer_sizes", 2**70),
+        swapped("attributes", "loss_curve_", "validation_scores_"),
+        changed("arrays", "_optimizer.7.1.0", lambda array: -1.0 - array),
+    ],
+    "ratings": [
+        changed("params", "n_factors", True),
+        changed("params", "power_t", 2**70),
+        changed("params", "power_t", 1e308),
+        changed("attributes", "t_", 0.0),
+        changed("attributes", "mean_", 1e308),
+        changed("attributes", "_unit", -1.0),
+        changed("arrays", "user_factors_", lambda array: array * np.nan),
+    ],
+    "coefficients": [
+        changed("arrays", "coef_", of(np.longdouble)),
+        changed("params", "max_iter", True),
+        changed("params", "power_t", -(2**70)),
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", CRAFTED)
+def test_crafted_files_are_refused_by_a_sentence(tmp_path, kind):
+    path = tmp_path / "model.npz"
+    hogshare.save(FITS[kind](), path)
+    with np.load(path) as archive:
+        arrays = dict(archive)
+    header = json.loads(arrays.pop("header").tobytes())
+    for change in CRAFTED[kind]:
+        mine, others = copy.deepcopy(header), dict(arrays)
+        change(mine, others)
+        text = np.frombuffer(json.dumps(mine).encode(), np.uint8)
+        np.savez(path, header=text, **others)
+        with pytest.raises(
+            ValueError, match=r"model\.npz: (not a hogshare model|the model's param)"
+        ):
+            hogshare.load(path)
+
+
+def test_what_load_would_refuse_is_not_saved(tmp_path):
+    model = FITS["coefficients"]().set_params(max_iter=True)
+    with pytest.raises(ValueError, match="max_iter must be a number; got True"):
+        hogshare.save(model, tmp_path / "model.npz")
+    model = FITS["coefficients"]().set_params(average=True, early_stopping=True, verbose=True)
+    hogshare.save(model, tmp_path / "model.npz")
 
 
 def test_any_name_is_kept(tmp_path):

@@ -28,6 +28,7 @@ from hogshare.engine.homes import HOMES
 from hogshare.engine.homes import PREFIX as PLANES
 from hogshare.engine.stops import CRITERIA, Stop
 from hogshare.engine.workerstates import PREFIX
+from hogshare.problems.arrays import FLOATS
 from hogshare.problems.digits import DIGITS, digits
 from hogshare.problems.model import Model
 from hogshare.problems.params import Params, params_of
@@ -265,6 +266,27 @@ class Saved:
         """The model, as the kind of problem has it."""
         return self.model() if "params" not in self.facts["problem"] else params_of(self.model())
 
+    def check_model(self) -> None:
+        """Refuse what is no model of such a problem.
+
+        Raises
+        ------
+        ValueError
+        """
+        coef, intercept, *averages = (self.arrays.get(name) for name in MODEL)
+        if coef is None or coef.dtype not in FLOATS or coef.ndim != 2 or not coef.size:
+            raise ValueError("its model is missing")
+        n_params = self.facts["problem"].get("params")
+        if n_params is not None and coef.shape != (1, n_params):
+            raise ValueError("its model is not that of the problem")
+        likes = coef[:, 0], coef, coef[:, 0]
+        for part, like in zip((intercept, *averages), likes, strict=True):
+            if part is not None and (part.shape != like.shape or part.dtype not in FLOATS):
+                raise ValueError("the parts of its model do not fit together")
+        if intercept is None or (averages[0] is None) != (averages[1] is None):
+            raise ValueError("its model is not whole")
+        self.model()
+
     def model(self) -> Model:
         """The model, with what the rule remembered of the rows."""
         a = self.arrays
@@ -299,7 +321,7 @@ def load(path: str | Path) -> Saved:
             path=str(path),
         )
         rows = int(saved.facts["problem"]["training rows"])
-        saved.model()
+        saved.check_model()
         looks = [int(look["epoch"]) for look in saved.looks_seen]
         in_range = 0 <= saved.epochs <= MAX_EPOCHS and rows >= 1
         in_range = in_range and 0 <= saved.next_look <= MAX_LOOK and 0 <= saved.seed <= MAX_SEED

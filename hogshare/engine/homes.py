@@ -179,7 +179,7 @@ class Homes:
         found = {k: state.get(k) for k in (HOMES, *(f"{PREFIX}{k}" for k in self.plane.kept))}
         vectors = found.pop(HOMES)
         n, size = self.session.settings.n_workers, len(Home(self.session, self, 0).read())
-        if vectors is None or vectors.shape != (n, size) or not np.isfinite(vectors).all():
+        if vectors is None or vectors.shape != (n, size):
             return
         for k in range(n):
             Home(self.session, self, k).write(vectors[k])

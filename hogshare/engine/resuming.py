@@ -19,6 +19,8 @@ import numpy as np
 
 from hogshare.engine.arrays import MAX_HISTORY
 from hogshare.engine.checkpoints import STATE_PREFIX, Saved
+from hogshare.engine.homes import HOMES
+from hogshare.engine.homes import PREFIX as PLANES
 from hogshare.engine.session import Session
 from hogshare.engine.workerstates import restore_states, states
 from hogshare.kernels import epochs, layout
@@ -273,6 +275,7 @@ def _check(session: Session, saved: Saved, state: dict[str, np.ndarray], exact: 
         fits = found is not None and found.dtype == kind and found.shape[1:] == shape and len(found)
         if array.size and not fits:
             raise ValueError(f"{problem}{name} is not {kind} of shape {shape} for each worker.")
+    _check_numbers(session, state, problem)
     for name in ORDERS:
         rows = state.get(name, np.zeros(1, np.int64))
         if rows.min() < 0 or rows.max() >= len(a["permutation"]):
@@ -281,6 +284,27 @@ def _check(session: Session, saved: Saved, state: dict[str, np.ndarray], exact: 
         raise ValueError(f"{problem}columns asks for a look that no epoch's end asks for.")
     if not saved.epochs <= saved.ready <= saved.epochs + 2:
         raise ValueError(f"{problem}{saved.ready} orders are ready after {saved.epochs} epochs.")
+
+
+def _check_numbers(session: Session, state: dict[str, np.ndarray], problem: str) -> None:
+    """Refuse vectors that are not finite, and what planes and rules of ours never keep."""
+    vectors = {"w": session.arrays["w"].dtype, HOMES: np.dtype(np.float64)}
+    for name, kind in vectors.items():
+        found = state.get(name)
+        if found is not None and (found.dtype != kind or not np.isfinite(found).all()):
+            raise ValueError(f"{problem}{name} is not {kind}, every number finite.")
+    kept = {} if session.homes is None else session.homes.arrays
+    for name, array in kept.items():
+        found = state.get(f"{PLANES}{name}")
+        if found is not None and found.dtype != array.dtype:
+            raise ValueError(f"{problem}{PLANES}{name} is not {array.dtype}.")
+    if session.outside is None or not session.outside.rule.descends:
+        return
+    for name in states(session.arrays):
+        counts = state[name].dtype.kind in "iu"
+        fits = state[name].min(initial=0) >= 0 if counts else np.isfinite(state[name]).all()
+        if not fits:
+            raise ValueError(f"{problem}{name} holds numbers that no run keeps.")
 
 
 def _is_a_call(saved: Saved, columns: np.ndarray) -> bool:

@@ -205,7 +205,7 @@ class MatrixFactorization(KnownParameters, BaseEstimator):
         "nonnegative": ["boolean"],
         "learning_rate": [StrOptions({"invscaling", "constant", "adaptive"})],
         "eta0": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "power_t": [Interval(Real, 0, None, closed="left")],
+        "power_t": [Interval(Real, 0, 10, closed="both")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left"), None],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
