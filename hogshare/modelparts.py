@@ -172,12 +172,13 @@ def check_topics(model: SavedModel) -> None:
     assert isinstance(topics, np.ndarray)
     if not (topics > 0.0).all():
         raise ValueError("components_ are no pseudo-counts")
-    expected = np.exp(psi(topics) - psi(topics.sum(axis=1, keepdims=True)))
-    if not np.allclose(part, expected, rtol=1e-6, atol=1e-300):
+    wide = topics.astype(np.float64)
+    expected = np.exp(psi(wide) - psi(wide.sum(axis=1, keepdims=True)))
+    if not np.allclose(part, expected, rtol=1e-3, atol=1e-30):
         raise ValueError("exp_dirichlet_component_ is not that of components_")
     for name in ("doc_topic_prior_", "topic_word_prior_"):
         prior: Any = has.get(name)
-        if not _is_float(prior) or not 0.0 < prior < LARGEST_PRIOR:
+        if not (_is_float(prior) or type(prior) is int) or not 0.0 < prior < LARGEST_PRIOR:
             raise ValueError(f"{name} is {prior!r}, which is no prior")
     for name in ("n_batch_iter_", "n_iter_"):
         count = has.get(name)
