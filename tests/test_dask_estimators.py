@@ -335,6 +335,17 @@ class TestRefusals:
         with pytest.raises(ValueError, match="partial_fit is not supported with Dask"):
             sgd().partial_fit(parted(X, 2), parted(y, 2), classes=[0, 1])
 
+    @pytest.mark.parametrize("model", [sgd(), LogisticRegression(), Ridge(), SGDRegressor()])
+    def test_negative_weights_of_rows_and_of_classes(self, model):
+        X, y = made(50)
+        weight = np.where(np.arange(50) == 40, -1.0, 1.0)
+        with pytest.raises(ValueError, match="sample_weight must hold a number, at least 0"):
+            model.fit(parted(X, 2), parted(y, 2), sample_weight=parted(weight, 2))
+        if hasattr(model, "class_weight"):
+            model = type(model)(class_weight={0: -1.0, 1: 1.0})
+            with pytest.raises(ValueError, match="class_weight must hold a number, at least 0"):
+                model.fit(parted(X, 2), parted(y, 2))
+
     def test_other_estimators_say_what_they_cannot(self):
         X, y = (parted(one, 2) for one in made(50))
         for model, told in (

@@ -276,7 +276,7 @@ class SGDClassifier(ClassifierPass, _SGDClassifier):
         intercept_init : ndarray of shape (n_classes,), default=None
             Intercepts to start from.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, multiplied with those of the classes.
+            Weights of the rows, multiplied with those of the classes; none is negative.
 
         Returns
         -------
@@ -313,7 +313,7 @@ class SGDClassifier(ClassifierPass, _SGDClassifier):
         classes : array-like of shape (n_classes,), default=None
             All labels that will ever occur; needed in the first call.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
+            Weights of the rows, none of them negative.
 
         Returns
         -------

@@ -29,6 +29,7 @@ from hogshare.problems.linear import build
 from hogshare.problems.linear.columns import Columns, suited
 from hogshare.problems.model import Handed, Model, in_place
 from hogshare.problems.protocol import RowProblem
+from hogshare.problems.weights import require_weight
 from hogshare.report import Report
 from hogshare.rules.automatic import automatic_rule
 from hogshare.rules.protocol import Rule
@@ -123,11 +124,8 @@ class SGDMixin(Exporting, KnownParameters, CallbackSupportMixin):
         splitter = StratifiedShuffleSplit if is_classifier(self) else ShuffleSplit
         split = splitter(test_size=est.validation_fraction, random_state=est.random_state)
         training, held_out = next(split.split(np.zeros((len(y), 1)), y))
-        if sample_weight is not None and not np.any(sample_weight[held_out] > 0):
-            raise ValueError(
-                "The sample weights for validation set are all zero, consider using a "
-                "different random state."
-            )
+        if sample_weight is not None:
+            require_weight(validation=sample_weight[held_out], training=sample_weight[training])
         if len(training) == 0 or len(held_out) == 0:
             raise ValueError(
                 f"Splitting {len(y)} samples into a train set and a validation set with "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from numbers import Integral, Number
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,6 @@ import scipy.sparse as sp
 from sklearn.base import _fit_context
 from sklearn.linear_model import ElasticNet as _ElasticNet
 from sklearn.linear_model import Lasso as _Lasso
-from sklearn.utils.validation import _check_sample_weight
 
 from hogshare.engine.stops import Stop
 from hogshare.estimators.elsewhere import report_of
@@ -34,6 +33,7 @@ from hogshare.kernels.survey import Survey
 from hogshare.problems.linear.rows import check_sparse
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
+from hogshare.problems.weights import row_weights
 from hogshare.report import Report
 from hogshare.runtimes.hooks import OnEpoch
 from hogshare.solver_report import SolverReport
@@ -217,7 +217,7 @@ class ElasticNet(Exporting, KnownParameters, _ElasticNet):
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Targets.
         sample_weight : float or array-like of shape (n_samples,), default=None
-            Weights of the rows; only their ratios count. The workers refuse negative ones.
+            Weights of the rows; only their ratios count. Negative ones are refused.
         check_input : bool, default=True
             For scikit-learn's coordinate descent; the workers always check.
 
@@ -233,6 +233,8 @@ class ElasticNet(Exporting, KnownParameters, _ElasticNet):
                     X = theirs  # else scikit-learn says what it does not take
                 if self.precompute is True and not sp.issparse(X) and np.ndim(X) == 2:
                     require_square(np.shape(X)[1], "precompute=True")
+                if sample_weight is not None:
+                    row_weights(sample_weight, X)
                 began = time.perf_counter()
                 super().fit(X, y, sample_weight=sample_weight, check_input=check_input)
                 self.solver_ = COORDINATE_DESCENT
@@ -243,8 +245,7 @@ class ElasticNet(Exporting, KnownParameters, _ElasticNet):
                 self.report_ = report_of(self, by, reason, began, True if short else None)
                 return self
             X, y, seen = check_rows(self, X, y, sizes=True, multi_output=True, y_numeric=True)
-            weight = None if isinstance(sample_weight, Number) else sample_weight
-            self._fit_by_workers(X, y, weight, seen)
+            self._fit_by_workers(X, y, sample_weight, seen)
         return self
 
     def _why_scikit_learn(self, X: Any) -> str:
@@ -266,7 +267,7 @@ class ElasticNet(Exporting, KnownParameters, _ElasticNet):
     def _fit_by_workers(
         self, X: Any, y: np.ndarray, sample_weight: Any, seen: Survey | None
     ) -> None:
-        weight = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
+        weight = row_weights(sample_weight, X, X.dtype)
         weight, _ = with_mean_one(weight)
         squares = Squares(X, y, weight, self.fit_intercept, seen)
         finish = chooses_runtime(self)

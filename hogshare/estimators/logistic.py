@@ -13,7 +13,6 @@ from sklearn.callback import CallbackSupportMixin
 from sklearn.linear_model import LogisticRegression as _LogisticRegression
 from sklearn.linear_model._logistic import _check_solver
 from sklearn.utils import compute_class_weight
-from sklearn.utils.validation import _check_sample_weight
 
 from hogshare.callers import users_line
 from hogshare.clusters import is_collection
@@ -50,6 +49,7 @@ from hogshare.kernels.survey import Survey
 from hogshare.problems.linear import build
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
+from hogshare.problems.weights import class_weights, row_weights
 from hogshare.report import Report
 from hogshare.solver_report import SolverReport
 
@@ -418,9 +418,7 @@ class LogisticRegression(Exporting, KnownParameters, _LogisticRegression):
         C = np.inf if self.penalty is None else self.C
         if sample_weight is None and self.class_weight is None:
             return None, strength(C, len(y))
-        weight = _check_sample_weight(
-            sample_weight, X, dtype=X.dtype, copy=True, ensure_non_negative=True
-        )
+        weight = row_weights(sample_weight, X, X.dtype, copy=True)
         if self.class_weight is not None:
             by_class = compute_class_weight(
                 self.class_weight,
@@ -428,7 +426,7 @@ class LogisticRegression(Exporting, KnownParameters, _LogisticRegression):
                 y=y,
                 sample_weight=None if sample_weight is None else weight,
             )
-            weight *= by_class[np.searchsorted(self.classes_, y)].astype(X.dtype)
+            weight *= class_weights(by_class)[np.searchsorted(self.classes_, y)].astype(X.dtype)
         weight, total = with_mean_one(weight)
         return weight, strength(C, total)
 

@@ -19,7 +19,6 @@ from sklearn.utils.metadata_routing import (
     _routing_enabled,
     process_routing,
 )
-from sklearn.utils.validation import _check_sample_weight
 
 from hogshare.estimators.elsewhere import report_of
 from hogshare.estimators.exporting import Exporting
@@ -36,6 +35,7 @@ from hogshare.estimators.workers import (
     require_workers,
 )
 from hogshare.problems.model import Model
+from hogshare.problems.weights import row_weights
 from hogshare.report import Report
 from hogshare.runtimes.choice import usable_workers
 from hogshare.runtimes.pool import take_turns
@@ -265,9 +265,7 @@ class LogisticRegressionCV(Exporting, KnownParameters, _LogisticRegressionCV):
         self.classes_ = classes_of(y)
         point({"solver": self.solver, "classes_": self.classes_}, 1.0, 0.0)._check_classes()
         if sample_weight is not None:
-            sample_weight = _check_sample_weight(
-                sample_weight, X, dtype=X.dtype, ensure_non_negative=True
-            )
+            sample_weight = row_weights(sample_weight, X, X.dtype)
         routed = self._routed(sample_weight, params)
         folds = list(check_cv(self.cv, y, classifier=True).split(X, y, **routed.splitter.split))
         if not folds:

@@ -255,14 +255,14 @@ class MLPClassifier(Network, _MLPClassifier):
         y : array-like of shape (n_samples,) or (n_samples, n_labels)
             Labels, or columns of zeros and ones where a row may have many.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
+            Weights of the rows, none of them negative.
 
         Returns
         -------
         self : MLPClassifier
         """
         with self._in_own_words():
-            self._check_before(X)
+            self._check_before(X, sample_weight)
             super().fit(X, y, sample_weight=sample_weight)
         return self
 
@@ -283,7 +283,7 @@ class MLPClassifier(Network, _MLPClassifier):
         y : array-like of shape (n_samples,) or (n_samples, n_labels)
             Labels, or columns of zeros and ones where a row may have many.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
+            Weights of the rows, none of them negative.
         classes : array-like of shape (n_classes,), default=None
             All labels that there are; needed in the first call.
 
@@ -292,7 +292,7 @@ class MLPClassifier(Network, _MLPClassifier):
         self : MLPClassifier
         """
         with self._in_own_words():
-            self._check_before(X)
+            self._check_before(X, sample_weight)
             super().partial_fit(X, y, sample_weight=sample_weight, classes=classes)
         return self
 
@@ -540,14 +540,14 @@ class MLPRegressor(Network, _MLPRegressor):
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Numbers.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
+            Weights of the rows, none of them negative.
 
         Returns
         -------
         self : MLPRegressor
         """
         with self._in_own_words():
-            self._check_before(X)
+            self._check_before(X, sample_weight)
             super().fit(X, y, sample_weight=sample_weight)
         return self
 
@@ -566,13 +566,13 @@ class MLPRegressor(Network, _MLPRegressor):
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Numbers.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
+            Weights of the rows, none of them negative.
 
         Returns
         -------
         self : MLPRegressor
         """
         with self._in_own_words():
-            self._check_before(X)
+            self._check_before(X, sample_weight)
             super().partial_fit(X, y, sample_weight=sample_weight)
         return self

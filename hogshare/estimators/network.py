@@ -32,6 +32,7 @@ from hogshare.problems.gradient import GradientError
 from hogshare.problems.layers import Dense, plan_of
 from hogshare.problems.linear.rows import check_sparse, is_sparse
 from hogshare.problems.network import NetworkProblem, parted
+from hogshare.problems.weights import require_weight, row_weights
 from hogshare.report import Report
 from hogshare.rules.steps import StepSize
 from hogshare.runtimes.choice import check_jobs
@@ -63,10 +64,12 @@ class Network(Exporting, KnownParameters):
     report_: Report | SolverReport
     _on_epoch: OnEpoch | None = None  # who is told of epochs: the command
 
-    def _check_before(self, X: Any) -> None:
+    def _check_before(self, X: Any, sample_weight: Any) -> None:
         """Refuse, before anybody reads it, what scikit-learn lets pass."""
         check_jobs(self.n_jobs)  # type: ignore[attr-defined]
         check_sparse(X)
+        if sample_weight is not None:
+            row_weights(sample_weight, X)
 
     def _fit(
         self: Any, X: Any, y: Any, sample_weight: Any = None, incremental: bool = False
@@ -297,6 +300,7 @@ def _parted(
             "The validation set is too small. Increase 'validation_fraction' or the size of your "
             "dataset."
         )
+    require_weight(validation=held_out[2], training=train[2])
     if is_classifier(est):
         labels = est._label_binarizer.inverse_transform(held_out[1])
         held_out = held_out[0], labels, held_out[2]

@@ -30,6 +30,7 @@ from hogshare.partitioned import (
     minimise,
 )
 from hogshare.problems.model import Model
+from hogshare.problems.weights import class_weights
 from hogshare.report import Report
 from hogshare.rules.sgd import SGD
 from hogshare.runtimes.choice import check_jobs
@@ -308,7 +309,7 @@ def weights_of(class_weight: Any, classes: np.ndarray, counts: np.ndarray) -> np
     """Weights of the classes, of which `counts` rows (or their weights) have each."""
     if isinstance(class_weight, str):  # "balanced", which has been checked
         return np.asarray(counts.sum() / (len(classes) * counts))
-    return np.asarray(compute_class_weight(class_weight, classes=classes, y=classes))
+    return class_weights(compute_class_weight(class_weight, classes=classes, y=classes))
 
 
 def describe(est: Any, X: Any, rows: PartitionedRows) -> None:

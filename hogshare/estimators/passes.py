@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state, compute_class_weight
 from sklearn.utils.multiclass import _check_partial_fit_first_call
-from sklearn.utils.validation import _check_sample_weight
 
 from hogshare.clusters import is_collection
 from hogshare.estimators import plain
@@ -15,6 +14,7 @@ from hogshare.estimators.common import MAX_INT, SGDMixin
 from hogshare.estimators.draws import generator_of
 from hogshare.interrupts import errstate
 from hogshare.problems.linear.labels import distinct
+from hogshare.problems.weights import class_weights, row_weights
 
 
 class ClassifierPass(SGDMixin):
@@ -56,16 +56,14 @@ class ClassifierPass(SGDMixin):
         if self.class_weight is None and (own or plain.are_among(y, self.classes_)):
             class_weight = np.ones(n_classes)
         else:
-            class_weight = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
+            class_weight = class_weights(
+                compute_class_weight(self.class_weight, classes=self.classes_, y=y)
+            )
         weight = None
         if sample_weight is not None:
-            weight = _check_sample_weight(
-                # with early stopping a better message comes from the split
-                sample_weight,
-                X,
-                dtype=X.dtype,
-                allow_all_zero_weights=self.early_stopping,
-            )
+            # with early stopping a better message comes from the split
+            zeros = self.early_stopping
+            weight = row_weights(sample_weight, X, X.dtype, allow_all_zero_weights=zeros)
         shape = (1 if n_classes <= 2 else n_classes, X.shape[1])
         start = self._start(shape, X, y, weight, init, anew)
         if n_classes < 2:
@@ -125,7 +123,7 @@ class RegressorPass(SGDMixin):
             y = y.astype(X.dtype, copy=False)
         weight = None
         if sample_weight is not None:
-            weight = _check_sample_weight(sample_weight, X, dtype=X.dtype)
+            weight = row_weights(sample_weight, X, X.dtype)
         shape = (1, X.shape[1])
         start = self._start(shape, X, y, weight, init, max_iter is not None)
         validation = self._held_out(y, weight)

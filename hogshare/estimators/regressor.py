@@ -260,7 +260,7 @@ class SGDRegressor(RegressorPass, _SGDRegressor):
         intercept_init : ndarray of shape (1,), default=None
             Intercept to start from.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
+            Weights of the rows, none of them negative.
 
         Returns
         -------
@@ -298,7 +298,7 @@ class SGDRegressor(RegressorPass, _SGDRegressor):
         y : array-like of shape (n_samples,)
             Targets.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
+            Weights of the rows, none of them negative.
 
         Returns
         -------

@@ -17,7 +17,6 @@ from sklearn.linear_model import Ridge as _Ridge
 from sklearn.linear_model import RidgeClassifier as _RidgeClassifier
 from sklearn.linear_model._ridge import _BaseRidge
 from sklearn.utils.class_weight import compute_sample_weight
-from sklearn.utils.validation import _check_sample_weight
 
 from hogshare.callers import users_line
 from hogshare.clusters import is_collection
@@ -43,6 +42,7 @@ from hogshare.kernels.survey import Survey
 from hogshare.problems.linear.rows import check_sparse
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
+from hogshare.problems.weights import class_weights, row_weights
 from hogshare.ranges import meaning
 from hogshare.report import Report
 from hogshare.runtimes.hooks import OnEpoch
@@ -108,6 +108,8 @@ class RidgeMixin(Exporting, KnownParameters):
         est: Any = self
         if est.solver == "cholesky" and len(shape := getattr(X, "shape", ())) == 2:
             require_square(min(shape), "solver='cholesky'")
+        if sample_weight is not None:
+            row_weights(sample_weight, X)
         began = time.perf_counter()
         super().fit(X, y, sample_weight=sample_weight)  # type: ignore[misc]
         exact = est.solver_ in EXACT
@@ -119,7 +121,7 @@ class RidgeMixin(Exporting, KnownParameters):
     ) -> None:
         """Fit checked rows: by the workers, unless they are few and the tool is ours to choose."""
         est: Any = self
-        weight = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
+        weight = row_weights(sample_weight, X, X.dtype)
         weight, total = with_mean_one(weight)
         squares = Squares(X, y, weight, est.fit_intercept, seen)
         alpha = self._strengths()
@@ -453,7 +455,7 @@ class Ridge(RidgeMixin, _Ridge):
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Targets.
         sample_weight : float or array-like of shape (n_samples,), default=None
-            Weights of the rows. The workers refuse negative ones.
+            Weights of the rows. Negative ones are refused.
 
         Returns
         -------
@@ -627,7 +629,7 @@ class RidgeClassifier(RidgeMixin, _RidgeClassifier):
         y : array-like of shape (n_samples,) or (n_samples, n_labels)
             Labels.
         sample_weight : float or array-like of shape (n_samples,), default=None
-            Weights of the rows. The workers refuse negative ones.
+            Weights of the rows. Negative ones are refused.
 
         Returns
         -------
@@ -657,6 +659,8 @@ class RidgeClassifier(RidgeMixin, _RidgeClassifier):
         scikit-learn counts rows there, so that a weight of two is not a row that comes twice.
         """
         est: Any = self
+        if sample_weight is not None:
+            sample_weight = row_weights(sample_weight, X)
         class_weight, est.class_weight = est.class_weight, None
         try:
             X, y, weight, targets = super()._prepare_data(X, y, sample_weight, solver)
@@ -667,7 +671,7 @@ class RidgeClassifier(RidgeMixin, _RidgeClassifier):
         if isinstance(class_weight, str):  # the only word that is accepted
             own = balanced(y, weight)
         else:
-            own = compute_sample_weight(class_weight, y)
+            own = class_weights(compute_sample_weight(class_weight, y))
         return X, y, np.where(weight > 0.0, weight * own, 0.0).astype(weight.dtype), targets
 
     def __sklearn_tags__(self) -> Any:

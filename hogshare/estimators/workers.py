@@ -175,12 +175,9 @@ def with_mean_one(weight: np.ndarray) -> tuple[np.ndarray, float]:
     Raises
     ------
     ValueError
-        If all are zero, or one is negative: `check_rows` sees to the weights of rows, nothing in
-        scikit-learn to what those of classes make of them.
+        If all are zero.
     """
     total = float(weight.sum(dtype=np.float64))
-    if weight.min() < 0.0:
-        raise ValueError("Weights must not be negative, which a class's is in class_weight.")
     if total == 0.0:
         raise ValueError(
             "The weights of all rows are zero, which leaves nothing to fit: give a class that "

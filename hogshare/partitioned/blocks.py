@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_array, column_or_1d
-from sklearn.utils.validation import _check_sample_weight
 
 from hogshare.problems.linear import build
 from hogshare.problems.linear.labels import distinct
 from hogshare.problems.linear.rows import check_sparse
 from hogshare.problems.protocol import RowProblem
+from hogshare.problems.weights import row_weights
 
 Block = tuple[Any, Any, "np.ndarray | None"]
 
@@ -98,10 +98,7 @@ def block_of(X: Any, y: Any, sample_weight: Any = None) -> Block:
         )
     if sample_weight is None:
         return X, y, None
-    weight = _check_sample_weight(
-        sample_weight, X, dtype=X.dtype, ensure_non_negative=True, allow_all_zero_weights=True
-    )
-    return X, y, weight
+    return X, y, row_weights(sample_weight, X, X.dtype, allow_all_zero_weights=True)
 
 
 def facts_of(block: Block, with_labels: bool) -> Facts:

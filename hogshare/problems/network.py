@@ -23,6 +23,7 @@ from hogshare.problems.linear.labels import distinct
 from hogshare.problems.linear.rows import as_rows, check_sparse, is_sparse
 from hogshare.problems.model import Model
 from hogshare.problems.params import Params, params_of
+from hogshare.problems.weights import row_weights
 from hogshare.words import nearest
 
 LOSSES = {"log_loss": outputs.SOFTMAX, "squared_error": outputs.SQUARES, "poisson": outputs.POISSON}
@@ -406,7 +407,7 @@ channels)
         Strength of the penalty on coefficients, as scikit-learn's MLP has it: ``alpha / 2`` times
         their squares come once to the losses of a mini-batch, of whatever size.
     sample_weight : array-like of shape (n_rows,), default=None
-        Weights of the rows; None means one each.
+        Weights of the rows, none of them negative; None means one each.
     layers : sequence of Dense, Convolution, Pooling and LocalResponse, default=None
         The hidden layers, in place of `hidden`.
     shape : (int, int, int), default=None
@@ -457,10 +458,8 @@ channels)
     plan = plan_of(layers, X.shape[1], image, activation)
     n_outputs = targets.shape[1] if code != outputs.SOFTMAX else int(targets.max()) + 1
     Dense(n_outputs, "identity").add_to(plan)
-    weights = None
-    if sample_weight is not None:
-        weights = _weights(sample_weight, X)
-    return NetworkProblem(X, targets, weights, classes, plan, code, float(alpha), int(seed))
+    weight = None if sample_weight is None else row_weights(sample_weight, X, X.dtype)
+    return NetworkProblem(X, targets, weight, classes, plan, code, float(alpha), int(seed))
 
 
 def _hidden(hidden: Any) -> list[int]:
@@ -528,15 +527,3 @@ def _targets(y: Any, loss: str, X: Any) -> tuple[np.ndarray, np.ndarray | None, 
     elif code == outputs.POISSON and (targets < 0.0).any():
         raise ValueError("y must not be negative with loss='poisson'.")
     return targets, None, code
-
-
-def _weights(sample_weight: Any, X: Any) -> np.ndarray:
-    from sklearn.utils.validation import _check_sample_weight
-
-    with ranges.meaning(
-        f"sample_weight must hold a number, at least 0, for each of {X.shape[0]} rows"
-    ):
-        weights: np.ndarray = _check_sample_weight(
-            sample_weight, X, dtype=X.dtype, ensure_non_negative=True
-        )
-    return weights

@@ -26,6 +26,7 @@ from hogshare.problems.linear.sharpness import row_sizes, sharpness_of
 from hogshare.problems.linear.units import Features, Units, features_of, units_of
 from hogshare.problems.model import Model
 from hogshare.problems.sharding import Shard
+from hogshare.problems.weights import class_weights, row_weights
 from hogshare.words import nearest
 
 REGRESSION_LOSSES = (
@@ -501,21 +502,6 @@ def _check_words(loss: Any, penalty: Any, task: Any) -> None:
         raise ValueError(f"task must be 'classification', 'regression' or None; got {task!r}.")
 
 
-def _weights(sample_weight: Any, X: Any) -> np.ndarray:
-    """Weights of the rows, looked at."""
-    from sklearn.utils.validation import _check_sample_weight
-
-    with ranges.meaning(
-        f"sample_weight must hold a number, at least 0, for each of {X.shape[0]} rows"
-    ):
-        if np.ndim(sample_weight) == 0 and sample_weight is not None:
-            ranges.not_negative(sample_weight=sample_weight)  # of one for all only the sign is
-        weight: np.ndarray = _check_sample_weight(
-            sample_weight, X, dtype=X.dtype, ensure_non_negative=True
-        )
-    return weight
-
-
 def _labels(y: np.ndarray, classes: Any, class_weight: Any) -> tuple[np.ndarray, Any]:
     """Labels in the order of the columns, and their weights; both looked at."""
     if classes is None:
@@ -535,15 +521,13 @@ def _labels(y: np.ndarray, classes: Any, class_weight: Any) -> tuple[np.ndarray,
         raise ValueError("y holds labels that are not in `classes`.")
     if class_weight is None:
         return labels, None
-    what = f"class_weight must hold a number, at least 0, for each of {len(labels)} classes"
-    with ranges.meaning(what):
-        weights = np.asarray(class_weight)
-        if weights.shape != labels.shape:
-            raise ValueError(f"got shape {weights.shape}")
-        weights = weights.astype(np.float64)
-        if not (np.isfinite(weights) & (weights >= 0.0)).all():
-            raise ValueError(f"got {class_weight!r}")
-    return labels, weights
+    by_class = class_weights(class_weight)
+    if by_class.shape != labels.shape:
+        raise ValueError(
+            f"class_weight must hold a number for each of {len(labels)} classes; got shape "
+            f"{by_class.shape}."
+        )
+    return labels, by_class
 
 
 @leaves_numpy
@@ -587,7 +571,7 @@ def linear(
     epsilon : float, default=0.1
         Threshold of ``huber`` and of the epsilon-insensitive losses.
     sample_weight : array-like of shape (n_rows,), default=None
-        Weights of the rows; None means one each.
+        Weights of the rows, none of them negative; None means one each.
     class_weight : array-like of shape (n_classes,), default=None
         Weights of the classes, in the order of `classes`.
     classes : array-like of shape (n_classes,), default=None
@@ -636,7 +620,7 @@ def linear(
     X, y = check_X_y(
         X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", y_numeric=regression
     )
-    weight = _weights(sample_weight, X)
+    weight = row_weights(sample_weight, X, X.dtype)
     labels = None
     if not regression:
         labels, class_weight = _labels(y, classes, class_weight)
