@@ -32,6 +32,7 @@ from hogshare.estimators.workers import (
     WORKER_CONSTRAINTS,
     check_rows,
     chooses_runtime,
+    for_scikit_learn,
     require_square,
     require_workers,
     warn_unless_converged,
@@ -111,7 +112,8 @@ class RidgeMixin(Exporting, KnownParameters):
         if sample_weight is not None:
             row_weights(sample_weight, X)
         began = time.perf_counter()
-        super().fit(X, y, sample_weight=sample_weight)  # type: ignore[misc]
+        theirs = for_scikit_learn(X)  # None: scikit-learn says what it does not take
+        super().fit(X if theirs is None else theirs, y, sample_weight=sample_weight)  # type: ignore[misc]
         exact = est.solver_ in EXACT
         by = f"scikit-learn's {est.solver_!r}"
         self.report_ = report_of(self, by, reason, began, True if exact else None)

@@ -19,7 +19,7 @@ from hogshare.engine.stops import Stop
 from hogshare.estimators import plain
 from hogshare.kernels.survey import Survey
 from hogshare.planes import Plane
-from hogshare.problems.linear.rows import survey_rows
+from hogshare.problems.linear.rows import each_column_once, survey_rows
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
 from hogshare.report import Report
@@ -205,12 +205,16 @@ def strength(C: float, total: float) -> float:
 
 
 def for_scikit_learn(X: Any) -> Any:
-    """Rows as scikit-learn's solvers take them, with 32-bit indices; None if those do not do."""
+    """Checked rows as scikit-learn's solvers take them; None if that cannot be.
+
+    That is with 32-bit indices, and each column once per row: its coordinate descent and its step
+    sizes go by the squares of single entries, of which repeated ones are parts.
+    """
     if not sp.issparse(X):
         return X
-    rows = X if X.format in ("csr", "csc") else X.tocsr()
+    rows = each_column_once(X if X.format in ("csr", "csc") else X.tocsr())
     if rows.indices.dtype == np.int32 == rows.indptr.dtype:
-        return X
+        return rows
     limit = np.iinfo(np.int32).max
     if rows.nnz > limit or max(rows.shape) > limit:
         return None

@@ -169,7 +169,7 @@ def _has_columns_in_range(X: Any) -> bool:
 
 
 def each_column_once(X: Any) -> Any:
-    """Return a checked CSR matrix with each column once per row, in any order.
+    """Return a checked CSR matrix with each column once per row, in any order; a CSC one likewise.
 
     Rows with repeated columns are legal: those are added up in a copy, and the caller's arrays stay
     as they are. Rows that are only unsorted are taken as they are: sorting them takes as long as
@@ -184,14 +184,15 @@ def each_column_once(X: Any) -> Any:
 
 def _has_repeats(X: Any) -> bool:
     count = int(X.indptr[-1])
-    if WIDE * count < X.shape[1]:  # few values: to sort them is less than a mark for each feature
-        row = np.repeat(np.arange(X.shape[0], dtype=np.int64), np.diff(X.indptr))
-        places = row * X.shape[1] + X.indices[:count]
+    n_lines, width = X.shape if X.format == "csr" else X.shape[::-1]
+    if WIDE * count < width:  # few values: to sort them is less than a mark for each feature
+        line = np.repeat(np.arange(n_lines, dtype=np.int64), np.diff(X.indptr))
+        places = line * width + X.indices[:count]
         places.sort()
         return bool((places[1:] == places[:-1]).any())
-    columns = frozen(_columns(X.indices[:count], X.shape[1]))
+    columns = frozen(_columns(X.indices[:count], width))
     starts = frozen(X.indptr.astype(np.int64, copy=False))
-    return bool(has_repeats(columns, starts, np.full(X.shape[1], -1)))
+    return bool(has_repeats(columns, starts, np.full(width, -1)))
 
 
 def as_rows(X: Any, y: np.ndarray, weight: np.ndarray | None) -> Rows:
