@@ -1,9 +1,16 @@
-"""Distinct labels against NumPy."""
+"""Labels: distinct ones against NumPy, and the types in which they come."""
 
 import numpy as np
 import pytest
 
+import hogshare
+from hogshare import problems
+from hogshare.partitioned.blocks import block_of, facts_of
 from hogshare.problems.linear.labels import distinct, pair_of
+
+ROWS = np.random.default_rng(0).normal(size=(90, 3))
+KINDS = ROWS.argmax(axis=1)
+LARGE = np.array([2**53, 2**53 + 1, 2**53 + 3])
 
 
 @pytest.mark.parametrize(
@@ -45,3 +52,80 @@ def test_nan_is_no_pairs(place):
     assert pair_of(labels) is None
     assert pair_of(np.full(3, np.nan)) is None
     assert pair_of(np.array([np.inf, -np.inf])) == (np.inf, -np.inf)
+
+
+def found(name, y, method="fit"):
+    """The labels that an estimator, or a problem, has found."""
+    if hasattr(problems, name):
+        return getattr(problems, name)(ROWS, y).classes
+    kwargs = {
+        "LogisticRegressionCV": {
+            "use_legacy_attributes": False,
+            "l1_ratios": (0.0,),
+            "scoring": "accuracy",
+        },
+        "MLPClassifier": {"solver": "sgd", "hidden_layer_sizes": (2,), "tol": 1e9},
+    }
+    estimator = getattr(hogshare, name)(**kwargs.get(name, {}))
+    if method == "partial_fit":
+        return estimator.partial_fit(ROWS, y, classes=y.unique()).classes_
+    return estimator.fit(ROWS, y).classes_
+
+
+FOUND = [
+    *(
+        (name, "fit")
+        for name in (
+            "SGDClassifier",
+            "LogisticRegression",
+            "LogisticRegressionCV",
+            "RidgeClassifier",
+            "MLPClassifier",
+            "linear",
+            "network",
+        )
+    ),
+    ("SGDClassifier", "partial_fit"),
+    ("MLPClassifier", "partial_fit"),
+]
+
+
+@pytest.mark.parametrize("kind", ["Int64", "UInt64", "Int8", "boolean"])
+@pytest.mark.parametrize(("name", "method"), FOUND)
+def test_nullable_labels_are_those_of_their_own_type(name, method, kind):
+    pd = pytest.importorskip("pandas")
+    values = {"Int8": KINDS.astype(np.int8), "boolean": KINDS > 0}.get(kind, LARGE[KINDS])
+    y = pd.Series(values).astype(kind)
+    plain = values.astype(np.uint64) if kind == "UInt64" else values
+    labels = found(name, y, method)
+    assert labels.dtype == plain.dtype
+    np.testing.assert_array_equal(labels, np.unique(plain))
+
+
+@pytest.mark.parametrize("kind", ["Int64", "boolean", "string", "category", "float64", "object"])
+@pytest.mark.parametrize(("name", "method"), FOUND)
+def test_missing_labels_are_a_sentence(name, method, kind):
+    pd = pytest.importorskip("pandas")
+    words = np.array(["a", "b", "c"], object)[KINDS]
+    y = pd.Series(words if kind in ("string", "object") else KINDS.clip(0, 1)).astype(kind)
+    y.iloc[3] = None if kind == "object" else np.nan
+    with pytest.raises(
+        ValueError, match=r"Input y contains NaN: 1 of 90 labels are missing\. Drop"
+    ):
+        found(name, y, method)
+
+
+@pytest.mark.parametrize("name", ["SGDClassifier", "network"])
+def test_none_in_a_list_is_missing(name):
+    with pytest.raises(ValueError, match="2 of 90 labels are missing"):
+        found(name, ["a", "b", None] * 2 + ["a"] * 84)
+
+
+def test_a_partition_has_them_in_their_own_type():
+    pd = pytest.importorskip("pandas")
+    y = pd.Series(LARGE[KINDS]).astype("Int64")
+    facts = facts_of(block_of(ROWS, y), with_labels=True)
+    assert facts.labels.tolist() == LARGE.tolist() and facts.labels.dtype == np.int64
+    y.iloc[3] = pd.NA
+    with pytest.raises(ValueError, match="1 of 90 labels are missing"):
+        block_of(ROWS, y)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from hogshare.problems.linear.labels import own_type
 from hogshare.problems.sharding import Shard
 
 BY_ROW = ("X", "y", "sample_weight", "users", "items", "ratings")  # arguments of methods
@@ -77,7 +78,7 @@ def _packed(value: Any, name: str) -> tuple[dict[str, Any], dict[str, np.ndarray
         meaning = {"kind": "sparse", "columns": rows.shape[1], "type": type(rows)}
         parts = {"data": rows.data, "indices": rows.indices, "lengths": np.diff(rows.indptr)}
         return meaning | {COUNT: rows.shape[0]}, parts
-    array = np.asarray(value)
+    array = np.asarray(own_type(value) if name == "y" else value)
     if array.ndim == 0:
         raise ValueError(f"{name} must have rows; got {value!r}.")
     meaning = {"kind": "dense", COUNT: len(array), "columns": array.shape[1:]}

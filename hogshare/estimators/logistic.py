@@ -47,6 +47,7 @@ from hogshare.estimators.workers import (
 )
 from hogshare.kernels.survey import Survey
 from hogshare.problems.linear import build
+from hogshare.problems.linear.labels import own_type
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
 from hogshare.problems.weights import class_weights, row_weights
@@ -296,7 +297,7 @@ class LogisticRegression(Exporting, KnownParameters, _LogisticRegression):
 
                 fit_logistic(self, X, y, sample_weight, penalty)
                 return self
-            X, y, seen = check_rows(self, X, y, sizes=True)
+            X, y, seen = check_rows(self, X, own_type(y), sizes=True)
             self.classes_ = classes_of(y)
             self._check_classes()
             self._fit_rows(X, y, sample_weight, penalty, seen=seen)

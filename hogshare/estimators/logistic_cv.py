@@ -34,6 +34,7 @@ from hogshare.estimators.workers import (
     chooses_runtime,
     require_workers,
 )
+from hogshare.problems.linear.labels import own_type
 from hogshare.problems.model import Model
 from hogshare.problems.weights import row_weights
 from hogshare.report import Report
@@ -261,7 +262,7 @@ class LogisticRegressionCV(Exporting, KnownParameters, _LogisticRegressionCV):
             require_workers(self)
         choice = settled(self)
         _check_solver(self.solver, choice.penalty, self.dual)
-        X, y, _ = check_rows(self, X, y, sizes=False)  # folds are other rows
+        X, y, _ = check_rows(self, X, own_type(y), sizes=False)  # folds are other rows
         self.classes_ = classes_of(y)
         point({"solver": self.solver, "classes_": self.classes_}, 1.0, 0.0)._check_classes()
         if sample_weight is not None:

@@ -13,6 +13,7 @@ from hogshare.estimators.network import NETWORK_CONSTRAINTS, Network
 from hogshare.estimators.parameters import always_checked
 from hogshare.estimators.ranks import with_all_ranks
 from hogshare.estimators.told import told
+from hogshare.problems.linear.labels import own_type
 
 
 class MLPClassifier(Network, _MLPClassifier):
@@ -263,7 +264,7 @@ class MLPClassifier(Network, _MLPClassifier):
         """
         with self._in_own_words():
             self._check_before(X, sample_weight)
-            super().fit(X, y, sample_weight=sample_weight)
+            super().fit(X, own_type(y), sample_weight=sample_weight)
         return self
 
     @available_if(lambda est: est._check_solver())
@@ -293,7 +294,7 @@ class MLPClassifier(Network, _MLPClassifier):
         """
         with self._in_own_words():
             self._check_before(X, sample_weight)
-            super().partial_fit(X, y, sample_weight=sample_weight, classes=classes)
+            super().partial_fit(X, own_type(y), sample_weight=sample_weight, classes=classes)
         return self
 
 

@@ -13,7 +13,7 @@ from hogshare.estimators import plain
 from hogshare.estimators.common import MAX_INT, SGDMixin
 from hogshare.estimators.draws import generator_of
 from hogshare.interrupts import errstate
-from hogshare.problems.linear.labels import distinct
+from hogshare.problems.linear.labels import distinct, own_type
 from hogshare.problems.weights import class_weights, row_weights
 
 
@@ -42,7 +42,7 @@ class ClassifierPass(SGDMixin):
             self._pass_collections(X, y, sample_weight, max_iter, init, classifies=True)
             return
         anew = max_iter is not None
-        X, y, seen = self._check_rows(X, y, reset=anew or not hasattr(self, "classes_"))
+        X, y, seen = self._check_rows(X, own_type(y), reset=anew or not hasattr(self, "classes_"))
         if anew:
             classes = distinct(y)
             if hasattr(self, "classes_"):

@@ -40,6 +40,7 @@ from hogshare.estimators.workers import (
 )
 from hogshare.interrupts import errstate
 from hogshare.kernels.survey import Survey
+from hogshare.problems.linear.labels import own_type
 from hogshare.problems.linear.rows import check_sparse
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
@@ -641,6 +642,7 @@ class RidgeClassifier(RidgeMixin, _RidgeClassifier):
             require_workers(self)
             self._strengths()
             check_sparse(X)
+            y = own_type(y)
             if reason := self._why_scikit_learn(X):
                 self._fit_by_scikit_learn(X, y, sample_weight, reason)
                 return self

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from sklearn.utils import check_array, column_or_1d
 
 from hogshare.problems.linear import build
-from hogshare.problems.linear.labels import distinct
+from hogshare.problems.linear.labels import distinct, own_type
 from hogshare.problems.linear.rows import check_sparse
 from hogshare.problems.protocol import RowProblem
 from hogshare.problems.weights import row_weights
@@ -88,8 +88,7 @@ def block_of(X: Any, y: Any, sample_weight: Any = None) -> Block:
         ensure_min_samples=0,
         ensure_min_features=0,
     )
-    y = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
-    y = column_or_1d(y)
+    y = column_or_1d(np.asarray(own_type(y)))
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         raise ValueError("y holds NaN or infinity.")
     if len(y) != X.shape[0]:

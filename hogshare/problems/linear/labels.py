@@ -1,4 +1,4 @@
-"""The distinct labels of a target."""
+"""The labels of a target: in a type that keeps them distinct, and which there are."""
 
 from __future__ import annotations
 
@@ -35,3 +35,47 @@ def pair_of(y: np.ndarray) -> tuple[Any, Any] | None:
         return None
     first, second, no_others = two_kinds(frozen(y))
     return (first, second) if no_others else None
+
+
+def own_type(y: Any) -> Any:
+    """Labels as NumPy has them, where none is missing; what NumPy reads by itself is left to it.
+
+    scikit-learn reads a nullable column of pandas as float64, in which whole numbers from
+    ``2**53`` on merge.
+
+    Raises
+    ------
+    ValueError
+        If labels are missing.
+    """
+    if type(y) is np.ndarray and y.dtype.kind != "O":
+        return y
+    missing = n_missing(y)
+    if missing:
+        raise ValueError(
+            f"Input y contains NaN: {missing} of {len(y)} labels are missing. Drop their rows, or "
+            "give them a label of their own."
+        )
+    if getattr(y, "ndim", 1) == 2 and hasattr(y, "items"):  # a data frame
+        nullable = any(hasattr(kind, "numpy_dtype") for kind in y.dtypes)
+        return np.column_stack([own_type(one) for _, one in y.items()]) if nullable else y
+    kind = getattr(getattr(y, "dtype", None), "numpy_dtype", None)
+    return y if kind is None or kind.kind not in "biuf" else y.to_numpy(dtype=kind)
+
+
+def n_missing(y: Any) -> int:
+    """How many labels are None, NaN or pandas' NA; 0 of what has no rows of labels."""
+    if hasattr(y, "isna"):
+        return int(np.count_nonzero(y.isna()))
+    if isinstance(y, list | tuple) or getattr(getattr(y, "dtype", None), "kind", "") == "O":
+        return sum(map(_is_missing, y))
+    return 0
+
+
+def _is_missing(label: Any) -> bool:
+    try:
+        return label is None or bool(label != label)
+    except TypeError:  # pandas' NA is neither true nor false
+        return True
+    except ValueError:  # several labels of a row
+        return False

@@ -19,7 +19,7 @@ from hogshare.once import once
 from hogshare.problems.arrays import frozen
 from hogshare.problems.digits import DIGITS, digits
 from hogshare.problems.linear import vector
-from hogshare.problems.linear.labels import distinct
+from hogshare.problems.linear.labels import distinct, own_type
 from hogshare.problems.linear.rows import as_rows, check_sparse, each_column_once, is_sparse
 from hogshare.problems.linear.shards import Labels, shard_of, whole_rows
 from hogshare.problems.linear.sharpness import row_sizes, sharpness_of
@@ -617,6 +617,7 @@ def linear(
     if regression and loss not in REGRESSION_LOSSES:
         raise ValueError(f"loss={loss!r} needs classes; for a regression use {REGRESSION_LOSSES}.")
     check_sparse(X)
+    y = y if regression else own_type(y)
     X, y = check_X_y(
         X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", y_numeric=regression
     )
