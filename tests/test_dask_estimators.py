@@ -56,6 +56,13 @@ def parted(X, parts=PARTS, load=None):
     return da.concatenate(blocks)
 
 
+def framed(rows, names):
+    """A data frame of rows."""
+    import pandas as pd
+
+    return pd.DataFrame(rows, columns=list(names))
+
+
 def sgd(**settings):
     defaults = {"loss": "log_loss", "max_iter": 6, "tol": None, "random_state": 0, "alpha": 1e-3}
     return SGDClassifier(**{**defaults, **settings})
@@ -291,6 +298,16 @@ class TestFits:
         np.testing.assert_allclose(model.coef_, other.coef_, atol=1e-2)
         assert model.feature_names_in_.tolist() == [f"x{j}" for j in range(FEATURES)]
 
+    def test_names_of_columns_that_partitions_alone_have(self):
+        X, y = made(200, 3, classes=1)
+        rows = parted(X.toarray(), 2, lambda rows: framed(rows, "abc"))
+        model = Ridge().fit(rows, parted(y, 2))
+        assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+        with pytest.raises(ValueError, match="same order as they were in fit"):
+            model.predict(framed(X.toarray(), "cba"))
+        numbered = parted(X.toarray(), 2, lambda rows: framed(rows, [0, 1, 2]))
+        assert not hasattr(Ridge().fit(numbered, parted(y, 2)), "feature_names_in_")
+
     def test_nothing_but_facts_sums_and_models_comes_to_the_client(self, monkeypatch):
         X, y = made()
         sizes = []
@@ -329,6 +346,20 @@ class TestRefusals:
 
         with pytest.raises(ValueError, match=f"{told}.* not supported with Dask"):
             sgd(**settings).fit(parted(X, 2, load), parted(y, 2))
+
+    @pytest.mark.parametrize("names", ["cba", "abz", None, [0, 1, 2], [("a", 1), "b", "c"]])
+    @pytest.mark.parametrize("model", [Ridge(), LogisticRegression(), sgd(), SGDRegressor()])
+    def test_columns_by_other_names_or_in_another_order(self, model, names):
+        X, y = np.arange(60.0).reshape(20, 3), np.arange(20) % 2
+
+        def load(rows):
+            first = rows[0, 0] == 0.0
+            if names is None and not first:
+                return rows
+            return framed(rows, "abc" if first else names)
+
+        with pytest.raises(ValueError, match=r"partition 1 of X are .* partition 0 'a'"):
+            model.fit(parted(X, 2, load), parted(y, 2))
 
     def test_partial_fit(self):
         X, y = made(50)

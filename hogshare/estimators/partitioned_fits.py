@@ -81,7 +81,7 @@ def fit_sgd(
         setup = time.perf_counter() - began
         found = descend(rows, meaning, settings, start)
         report = report_on(est, rows, meaning, found, setup)
-        describe(est, X, rows)
+        describe(est, rows)
     if classes is not None:
         est.classes_ = classes
     t = 1.0 + found.n_epochs * rows_of(report)
@@ -180,7 +180,7 @@ def fit_logistic(est: Any, X: Any, y: Any, sample_weight: Any, penalty: str | No
         n_columns = 1 if len(classes) == 2 else len(classes)
         start = est._start(Shape(n_columns, rows.n_features, rows.dtype))
         found = minimise(rows, meaning, start, est.tol, est.max_iter)
-        describe(est, X, rows)
+        describe(est, rows)
         workers = len(rows.there())
     est._keep(est._fitted(found.model, 0.0), found.n_iter, "lbfgs")
     est.report_ = report_of(
@@ -221,7 +221,7 @@ def fit_ridge(est: Any, X: Any, y: Any, sample_weight: Any) -> None:
             dtype=rows.dtype.name,
         )
         found = least_squares(rows, meaning, float(strengths[0]), est.tol, est.max_iter)
-        describe(est, X, rows)
+        describe(est, rows)
         workers = len(rows.there())
     est._keep(np.zeros(1), found.coef[None], np.array([found.intercept], found.coef.dtype))
     est.n_iter_ = None if found.n_iter is None else np.array([found.n_iter], np.int32)
@@ -312,10 +312,10 @@ def weights_of(class_weight: Any, classes: np.ndarray, counts: np.ndarray) -> np
     return class_weights(compute_class_weight(class_weight, classes=classes, y=classes))
 
 
-def describe(est: Any, X: Any, rows: PartitionedRows) -> None:
+def describe(est: Any, rows: PartitionedRows) -> None:
     """Note what the features are."""
     est.n_features_in_ = rows.n_features
-    names = list(getattr(X, "columns", ()))
+    names = rows.columns or ()
     if names and all(isinstance(name, str) for name in names):
         est.feature_names_in_ = np.asarray(names, dtype=object)
     elif hasattr(est, "feature_names_in_"):

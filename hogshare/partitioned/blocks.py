@@ -18,7 +18,7 @@ from hogshare.problems.linear.rows import check_sparse
 from hogshare.problems.protocol import RowProblem
 from hogshare.problems.weights import row_weights
 
-Block = tuple[Any, Any, "np.ndarray | None"]
+Block = tuple[Any, Any, "np.ndarray | None", "np.ndarray | None"]
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,8 @@ class Facts:
         regression.
     weight : float
         The sum of the rows' weights.
+    columns : tuple or None
+        What a data frame calls its columns.
     """
 
     n_rows: int
@@ -43,6 +45,7 @@ class Facts:
     counts: np.ndarray
     weights: np.ndarray
     weight: float
+    columns: tuple[Any, ...] | None
 
 
 @dataclass(frozen=True)
@@ -71,14 +74,17 @@ class Meaning:
 
 
 def block_of(X: Any, y: Any, sample_weight: Any = None) -> Block:
-    """Rows, targets and weights that came from the collections' graphs, checked.
+    """Rows, targets, weights and names of columns that came from the collections' graphs, checked.
 
     Raises
     ------
     ValueError
         If they are no numbers, not finite, damaged, or of unlike lengths.
     """
-    X = X.to_numpy() if hasattr(X, "to_numpy") else X
+    columns = None
+    if hasattr(X, "to_numpy"):
+        columns = np.array([*X.columns, None], object)[:-1]  # not two-dimensional, whatever names
+        X = X.to_numpy()
     check_sparse(X)
     X = check_array(
         X,
@@ -95,14 +101,15 @@ def block_of(X: Any, y: Any, sample_weight: Any = None) -> Block:
         raise ValueError(
             f"{X.shape[0]} rows and {len(y)} targets: X and y must be cut at the same rows."
         )
-    if sample_weight is None:
-        return X, y, None
-    return X, y, row_weights(sample_weight, X, X.dtype, allow_all_zero_weights=True)
+    weight = None
+    if sample_weight is not None:
+        weight = row_weights(sample_weight, X, X.dtype, allow_all_zero_weights=True)
+    return X, y, weight, columns
 
 
 def facts_of(block: Block, with_labels: bool) -> Facts:
     """What a block is."""
-    X, y, weight = block
+    X, y, weight, columns = block
     labels: np.ndarray = y[:0]
     of_label = np.zeros(0, np.int64)
     if with_labels and len(y):
@@ -119,12 +126,13 @@ def facts_of(block: Block, with_labels: bool) -> Facts:
         counts=counts,
         weights=counts if weight is None or not with_labels else np.bincount(of_label, weight),
         weight=float(X.shape[0] if weight is None else weight.sum(dtype=np.float64)),
+        columns=None if columns is None else tuple(columns),
     )
 
 
 def problem_of(block: Block, meaning: Meaning) -> RowProblem:
     """The problem of a block's rows alone."""
-    X, y, weight = block
+    X, y, weight, _ = block
     X = X.astype(meaning.dtype, copy=False)
     if meaning.row_weights is not None and meaning.classes is not None:
         of_rows = meaning.row_weights[np.searchsorted(meaning.classes, y)]

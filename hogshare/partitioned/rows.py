@@ -31,6 +31,7 @@ from hogshare.partitioned.calls import Call, Fetched
 from hogshare.partitioned.owners import Owners
 
 MEMBERS_SECONDS = 0.25  # between two questions who is there
+MOST_NAMES = 8  # of columns in a sentence
 WITHOUT_WORKERS_SECONDS = 60.0  # until a cluster is given up that has no workers left
 
 
@@ -48,6 +49,8 @@ class PartitionedRows:
 
     Attributes
     ----------
+    columns : tuple or None
+        What data frames call their columns, the same in all partitions.
     facts : list of Facts
         Of the partitions that have rows.
     problems : list of Call
@@ -69,6 +72,8 @@ class PartitionedRows:
             counts = " and ".join(str(len(part)) for part in parts)
             raise ValueError(f"X, y and weights are in {counts} partitions: cut them alike.")
         calls = [delayed(block_of, *pieces) for pieces in zip(*parts, strict=True)]
+        names = getattr(X, "columns", None)
+        self.columns = None if names is None else tuple(names)
         self._asked = 0.0
         self._there: dict[str, int] = {}
         self._missing_since: float | None = None
@@ -97,6 +102,7 @@ class PartitionedRows:
             if len(found) > 1:
                 kind = "features" if what == "n_features" else "kinds, dense and CSR"
                 raise ValueError(f"Partitions of X have unlike {kind}: {found}.")
+        self._check_columns(full)
         if not self.n_features:
             raise ValueError("Found array with 0 feature(s): X has no columns.")
         if self.weight_sum == 0.0:
@@ -107,6 +113,23 @@ class PartitionedRows:
         has = [next(iter(held.get(block.key) or ()), first) for block in self._blocks]
         self.owners = Owners(has)
         self.owners.settle(there)
+
+    def _check_columns(self, numbers: list[int]) -> None:
+        """Refuse partitions of columns by other names, or in another order, than the first's.
+
+        Of names scikit-learn asks the same between `fit` and `predict`.
+        """
+        first = "the collection"
+        if self.columns is None:
+            first, self.columns = f"partition {numbers[0]}", self.facts[0].columns
+        for number, fact in zip(numbers, self.facts, strict=True):
+            if fact.columns == self.columns:
+                continue
+            raise ValueError(
+                f"The columns of partition {number} of X are {_listed(fact.columns)}, and those of "
+                f"{first} {_listed(self.columns)}: all need the same names in the same order, as "
+                "X[names] has them."
+            )
 
     @property
     def n_features(self) -> int:
@@ -291,3 +314,11 @@ def failure(error: BaseException) -> str:
         f"{type(error).__name__}: {error}. Who loads it or works on it has failed, as often as the "
         "cluster tries again; see the workers' logs."
     )
+
+
+def _listed(columns: tuple[Any, ...] | None) -> str:
+    """Names of columns, as many as can be read."""
+    if columns is None:
+        return "without names"
+    names = [repr(name) for name in columns[:MOST_NAMES]]
+    return ", ".join([*names, "..."] if len(columns) > MOST_NAMES else names)
