@@ -508,6 +508,16 @@ def test_weights_of_classes_that_leave_nothing_are_refused(cancer):
             klass(runtime="caller").fit(X, y, -rows)
 
 
+@pytest.mark.parametrize("runtime", ["auto", "caller"])
+@pytest.mark.parametrize("klass", [Ridge, Lasso, ElasticNet, RidgeClassifier])
+def test_sparse_targets_are_refused_in_scikit_learns_words(klass, runtime):
+    for y in (sp.csr_matrix(np.eye(8)[:, :1]), sp.csc_array(np.eye(8)[:, :2])):
+        if klass is RidgeClassifier and y.shape[1] > 1:
+            continue  # columns of labels, which it takes
+        with pytest.raises(TypeError, match=r"Sparse data was passed.* dense data is required"):
+            klass(runtime=runtime).fit(np.eye(8), y)
+
+
 def test_a_fit_of_no_epochs_has_no_workers(cancer):
     model = LogisticRegression(runtime="caller").fit(*cancer)
     assert model.report_.workers

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import hogshare
-from hogshare import Master, MLPClassifier, MLPRegressor, Shared, modelfile, saving
+from hogshare import Master, MLPClassifier, MLPRegressor, Shared, modelfile, problems, saving
 from hogshare.runtimes.processes import WorkerDied
 
 DRAWS = np.random.default_rng(0)
@@ -289,6 +289,44 @@ def test_bad_input_is_told_before_anybody_works(settings, rows, told):
     with pytest.raises((ValueError, TypeError), match=told):
         model.fit(rows, TARGETS["number"])
     assert not hasattr(model, "report_")
+
+
+@pytest.mark.parametrize("solver", ["sgd", "lbfgs"])
+@pytest.mark.parametrize("form", [sp.csr_matrix, sp.csc_array])
+@pytest.mark.parametrize("n_outputs", [1, 2])
+def test_sparse_numbers_are_refused_in_scikit_learns_words(n_outputs, form, solver):
+    X = np.eye(8)
+    model = MLPRegressor(solver=solver)
+    for method in (model.fit, model.partial_fit):
+        with pytest.raises(TypeError, match="Sparse data was passed for y"):
+            method(X, form(X[:, :n_outputs]))
+    with pytest.raises(TypeError, match="Sparse data was passed for y"):
+        problems.network(X, form(X[:, :n_outputs]), loss="squared_error")
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("solver", ["sgd", "adam", "lbfgs"])
+@pytest.mark.parametrize("klass", [MLPClassifier, MLPRegressor])
+def test_a_network_goes_on_with_the_layers_that_it_has(klass, solver):
+    X, y = np.eye(8), np.arange(8) % 2
+    model = klass(hidden_layer_sizes=(3,), solver=solver, max_iter=1, warm_start=True).fit(X, y)
+    before = model.predict(X)
+    for hidden in ((5,), (3, 3), ()):
+        model.set_params(hidden_layer_sizes=hidden)
+        with pytest.raises(ValueError, match=r"has \(8, 3, 1\) units .* warm_start=False"):
+            model.fit(X, y)
+        if solver != "lbfgs":
+            with pytest.raises(ValueError, match=r"has \(8, 3, 1\) units .* warm_start=False"):
+                model.partial_fit(X, y)
+    model.set_params(hidden_layer_sizes=3)
+    if klass is MLPRegressor:
+        with pytest.raises(ValueError, match=r"\(8, 3, 2\) are asked for"):
+            model.fit(X, np.column_stack([y, y]))
+    assert model.n_outputs_ == 1
+    np.testing.assert_array_equal(model.predict(X), before)
+    model.fit(X, y)
+    model.set_params(hidden_layer_sizes=(5,), warm_start=False).fit(X, y)
+    assert model.coefs_[0].shape == (8, 5)
 
 
 def test_counts_are_not_negative():

@@ -14,6 +14,7 @@ from hogshare.estimators.parameters import always_checked
 from hogshare.estimators.ranks import with_all_ranks
 from hogshare.estimators.told import told
 from hogshare.problems.linear.labels import own_type
+from hogshare.problems.linear.rows import require_dense
 
 
 class MLPClassifier(Network, _MLPClassifier):
@@ -549,6 +550,7 @@ class MLPRegressor(Network, _MLPRegressor):
         """
         with self._in_own_words():
             self._check_before(X, sample_weight)
+            require_dense(y)
             super().fit(X, y, sample_weight=sample_weight)
         return self
 
@@ -575,5 +577,6 @@ class MLPRegressor(Network, _MLPRegressor):
         """
         with self._in_own_words():
             self._check_before(X, sample_weight)
+            require_dense(y)
             super().partial_fit(X, y, sample_weight=sample_weight)
         return self

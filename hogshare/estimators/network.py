@@ -96,6 +96,7 @@ class Network(Exporting, KnownParameters):
         incremental: bool,
     ) -> None:
         """Train, from the coefficients as they are; in place of scikit-learn's loop."""
+        self._require_layers(layer_units)
         if self.early_stopping and incremental:
             raise ValueError("partial_fit does not support early_stopping=True")
         if not incremental or not hasattr(self, "_optimizer"):
@@ -109,6 +110,24 @@ class Network(Exporting, KnownParameters):
         training.run(problem, _batch_rows(self, X.shape[0]))
         if self.early_stopping:
             self.coefs_, self.intercepts_ = self._best_coefs, self._best_intercepts
+
+    def _fit_lbfgs(self: Any, *data: Any) -> None:
+        """Leave it to scikit-learn's, whose last argument is the layers' units."""
+        self._require_layers(data[-1])
+        super()._fit_lbfgs(*data)  # type: ignore[misc]
+
+    def _require_layers(self: Any, layer_units: list[int]) -> None:
+        """Refuse to go on from a network that has other layers."""
+        known = [len(coefs) for coefs in self.coefs_] + [self.coefs_[-1].shape[1]]
+        if layer_units == known:
+            return
+        self.n_outputs_ = known[-1]
+        raise ValueError(
+            f"The network that this fit would go on from has {tuple(known)} units in its layers, "
+            f"inputs and outputs included, and {tuple(layer_units)} are asked for: with "
+            "warm_start=True, and in partial_fit, hidden_layer_sizes and the number of targets "
+            "stay as they are. For another network fit with warm_start=False."
+        )
 
     def _begin_curves(self: Any) -> None:
         """Let a fit go on from one that ended otherwise, of which scikit-learn's lacks numbers."""

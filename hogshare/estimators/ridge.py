@@ -41,7 +41,7 @@ from hogshare.estimators.workers import (
 from hogshare.interrupts import errstate
 from hogshare.kernels.survey import Survey
 from hogshare.problems.linear.labels import own_type
-from hogshare.problems.linear.rows import check_sparse
+from hogshare.problems.linear.rows import check_sparse, require_dense
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
 from hogshare.problems.weights import class_weights, row_weights
@@ -643,6 +643,8 @@ class RidgeClassifier(RidgeMixin, _RidgeClassifier):
             self._strengths()
             check_sparse(X)
             y = own_type(y)
+            if np.shape(y)[1:] == (1,):  # of several labels scikit-learn takes sparse columns
+                require_dense(y)
             if reason := self._why_scikit_learn(X):
                 self._fit_by_scikit_learn(X, y, sample_weight, reason)
                 return self

@@ -19,7 +19,7 @@ from hogshare.engine.stops import Stop
 from hogshare.estimators import plain
 from hogshare.kernels.survey import Survey
 from hogshare.planes import Plane
-from hogshare.problems.linear.rows import each_column_once, survey_rows
+from hogshare.problems.linear.rows import each_column_once, require_dense, survey_rows
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
 from hogshare.report import Report
@@ -128,6 +128,7 @@ def check_rows(
     With rows and targets comes what was seen of the rows on the way, if their `sizes` are asked for
     and the rows are the ones that were given.
     """
+    require_dense(y)
     helpers = helpers_for(plain.n_values(X), estimator.n_jobs)
     seen = survey_rows(X, sizes, helpers)
     if plain.accept(estimator, X, y, settings.get("reset", True), seen):

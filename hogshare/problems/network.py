@@ -20,7 +20,7 @@ from hogshare.problems.arrays import frozen
 from hogshare.problems.gradient import NOBODY, PASS_ROWS, GradientProblem
 from hogshare.problems.layers import Dense, Layer, Plan, activation_refused, plan_of
 from hogshare.problems.linear.labels import distinct, own_type
-from hogshare.problems.linear.rows import as_rows, check_sparse, is_sparse
+from hogshare.problems.linear.rows import as_rows, check_sparse, is_sparse, require_dense
 from hogshare.problems.model import Model
 from hogshare.problems.params import Params, params_of
 from hogshare.problems.weights import row_weights
@@ -503,16 +503,17 @@ def _checked(X: Any, dtype: np.dtype | None) -> Any:
 
 def _targets(y: Any, loss: str, X: Any) -> tuple[np.ndarray, np.ndarray | None, int]:
     """Targets as kernels read them, the labels of one for each row, and the code of the loss."""
-    from sklearn.utils import assert_all_finite
-
-    y = np.asarray(own_type(y))
-    assert_all_finite(y, input_name="y")
+    require_dense(y)
+    y = np.asarray(own_type(y) if LOSSES[loss] == outputs.SOFTMAX else y)
     if y.ndim not in (1, 2) or len(y) != X.shape[0]:
         raise ValueError(
             f"y must have a target for each of the {X.shape[0]} rows of X; got shape {y.shape}."
         )
     code = LOSSES[loss]
     if code == outputs.SOFTMAX and y.ndim == 1:
+        from sklearn.utils import assert_all_finite
+
+        assert_all_finite(y, input_name="y")
         classes = distinct(y)
         if len(classes) < 2:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""The labels of a target: in a type that keeps them distinct, and which there are."""
+"""The labels of a target: in a type in which they stay distinct, and which there are."""
 
 from __future__ import annotations
 

@@ -67,6 +67,21 @@ def check_sparse(X: Any) -> None:
         ) from error
 
 
+def require_dense(y: Any) -> None:
+    """Refuse sparse targets, which scikit-learn's check of several targets lets pass.
+
+    Raises
+    ------
+    TypeError
+        In scikit-learn's words.
+    """
+    if is_sparse(y):
+        raise TypeError(
+            "Sparse data was passed for y, but dense data is required. Use '.toarray()' to convert "
+            "to a dense numpy array."
+        )
+
+
 def survey_rows(X: Any, sizes: bool, helpers: Helpers = NOBODY) -> Survey | None:
     """Check as `check_sparse` does, and tell what one pass over the values has seen.
 
