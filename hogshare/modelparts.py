@@ -21,8 +21,14 @@ GENERATOR = "MT19937"  # of a RandomState
 WORDS_OF_STATE = 624  # that it has
 LAST_ACTIVATIONS = ("softmax", "logistic", "identity", "exp")  # of networks
 LARGEST_PRIOR, LARGEST_SINGLE = 1e100, float(np.finfo(np.float32).max)
-LEAST_OF_LINES = {"alpha_": 0.0, "mean_": -math.inf, "t_": 1.0, "_eta0": 0.0, "_unit": 1.0}
-LEAST_OF_LINES["_pace"] = 0.0
+LEAST_OF_LINES = {
+    "alpha_": 0.0,
+    "mean_": -math.inf,
+    "t_": 1.0,
+    "_eta0": 0.0,
+    "_unit": 1.0,
+    "_pace": 0.0,
+}
 OF_BOTH = {"learning_rate_init", "learning_rate"}  # what an optimizer of networks has
 OF_SGD = {*OF_BOTH, "lr_schedule", "momentum", "nesterov", "power_t", "velocities"}
 OF_ADAM = {*OF_BOTH, "beta_1", "beta_2", "epsilon", "t", "ms", "vs"}

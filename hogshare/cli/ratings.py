@@ -18,7 +18,7 @@ from hogshare.sniffing import is_number
 from hogshare.tables import cell
 
 ESTIMATOR, CLASS = options.FACTORISATION, "MatrixFactorization"
-NOBODY = {"", "nan", "NaN", "NaT", "<NA>"}  # what programs write for an id that is missing
+MISSING = {"", "nan", "NaN", "NaT", "<NA>"}  # what programs write for an id that is missing
 # options of files that have no meaning here, and what they are if nobody names them
 REFUSED = {"labels": None, "label_column": None, "n_features": None, "zero_based": "auto"}
 
@@ -78,7 +78,7 @@ def load(args: Any, data: str, known: Known | None = None) -> Ratings:
             what = "user, item and rating" if rated else "user and item"
             raise ValueError(f"{place}: {what} were expected, and there are {len(cells)} cells")
         for name, word in zip(("user", "item"), cells, strict=False):
-            if word.strip() in NOBODY:
+            if word.strip() in MISSING:
                 raise ValueError(
                     f"{place}: the {name} is {word!r}, which is no id: give it one, or leave the "
                     "line out"
