@@ -53,6 +53,9 @@ RUNS = [
     ("rounds", "WORKERS=2 BLOCKS=3 FIRST_LIMIT=1 DEATHS=1"),
     ("rounds", "DEATHS=1"),
     ("rounds", "DEATHS=1 VICTIM=1"),
+    ("rounds", "SPLIT WORKERS=2 FIRST_LIMIT=1"),
+    ("rounds", "SPLIT BLOCKS=3 FIRST_LIMIT=1"),
+    ("rounds", "SPLIT WORKERS=2 BLOCKS=2 FIRST_LIMIT=1 DEATHS=1"),
     ("rounds", "LOWERS WORKERS=2 MAX_EPOCHS=4"),
     ("rounds", "LOWERS WORKERS=2 MAX_EPOCHS=3 DEATHS=1"),
 ]
@@ -119,6 +122,8 @@ BROKEN = [
     ("rounds", "BLIND_PASSING DEATHS=1", STUCK),
     ("rounds", "STARTING_RESTS FIRST_LIMIT=0", ORDER),
     ("rounds", "DEAD_KEEPS DEATHS=1", STUCK),
+    ("rounds", "UNEVEN SPLIT WORKERS=2 FIRST_LIMIT=1", "(killed||(now==2))"),
+    ("rounds", "EACH_STEPS SPLIT WORKERS=2", "(killed||(now==2))"),
     ("rounds", "LOWERS_TOO_FAR WORKERS=2 MAX_EPOCHS=3", AHEAD),
 ]
 

@@ -219,13 +219,15 @@ class BlockWorker(Worker):
         """Take the step of the round's mini-batch, in this worker's section: nobody computes."""
         table, call = self.session.schedule.table, self.call
         assert call is not None
-        parts = np.flatnonzero(table[:, layout.T_PART] > 0)
+        # the block of one that died is done again by another, and its part counts then
+        waiting = (table[:, layout.T_PART] > 0) & (table[:, layout.T_STATE] != layout.DEAD)
+        parts = np.flatnonzero(waiting)
         rows = self.session.arrays["parts"][:, : len(self.w)]
         np.copyto(call.out, rows[parts[0]])
         for k in parts[1:]:  # in the workers' order, so that a sum has the same bits each time
             call.out += rows[k]
         n_rows = int(table[parts, layout.T_PART].sum())
-        table[parts, layout.T_PART] = 0
+        table[:, layout.T_PART] = 0
         plan = self.session.plan
         ticket, order, _, _, rows_so_far = self._block()
         t = self.session.rule.first_t + rows_so_far

@@ -4,7 +4,8 @@ Kernel: hogshare/kernels/rounds.py (`next_step` and what it calls), with claims 
 epochs.py and endings.py, the monitor from runtimes/monitor.py and the caller's look at a run that
 rests from engine/session.py (`rests`). WORKERS workers start whenever they come, and do MAX_EPOCHS
 epochs of BLOCKS blocks; they rest at LIMIT, which begins at FIRST_LIMIT, until the caller raises it
-by one. Worker 0 may be killed at any step if DEATHS is 1; the monitor buries it and puts its block
+by one. With SPLIT the WORKERS blocks of a round are the parts of one mini-batch, BLOCKS is a multiple of
+WORKERS, and the round's first fold takes the step of all (`BlockWorker.gather`). Worker 0 may be killed at any step if DEATHS is 1; the monitor buries it and puts its block
 back. Any section that ends an epoch may stop the run, and with LOWERS lower LIMIT, for a look.
 
 Memory order. A step is atomic and all see it at once: SECTION, T_READY and T_STATE are stored
@@ -12,7 +13,8 @@ releasing and loaded acquiring, and whatever a section writes is behind its stor
 
 Checked: one section at a time, each of them once and in order; nobody computes while a section
 folds, claims or ends an epoch; a section is passed over only if its worker is gone; a block that is
-folded was not folded before; the run comes to its end (no deadlock), with every block folded unless
+folded was not folded before; with SPLIT a step is by all parts of one mini-batch, unless somebody
+died, and each part is in one; the run comes to its end (no deadlock), with every block folded unless
 it was stopped.
 
 Broken twins, by -D, each has to be caught:
@@ -24,6 +26,8 @@ Broken twins, by -D, each has to be caught:
   BLIND_PASSING      SECTION is moved on by a store instead of a compare-exchange
   STARTING_RESTS     the caller takes a run for resting though a worker is about to join
   DEAD_KEEPS         the monitor does not put the dead worker's block back
+  UNEVEN             with SPLIT, after a rest the sections go on with whoever's it is
+  EACH_STEPS         with SPLIT, who takes the step clears its own part alone
   LOWERS_TOO_FAR     LIMIT is lowered to an epoch that has been claimed from
 */
 
@@ -76,6 +80,7 @@ byte block[WORKERS] = NO_BLOCK; /* T_BLOCK */
 byte folded[MAX_EPOCHS + 1]; /* blocks of the epoch that are done: n_blocks - remaining */
 bool done[ALL_BLOCKS];
 bool killed;
+byte part[WORKERS]; /* T_PART, as 1 + the block that it is a part of; 0: none waits */
 
 byte computing, inside; /* ghosts: workers that compute, workers in their section */
 byte next_section; /* ghost: sections before this one have been, or were passed over */
@@ -237,8 +242,39 @@ inline end_section() {
     }
 }
 
+/* gather: the step of the mini-batch, by all parts that wait */
+inline gather() {
+    atomic {
+        k = 0;
+        now = 0;
+        do
+        :: k < WORKERS && part[k] != 0 && state[k] != DEAD ->
+            assert(killed || (part[k] - 1) / WORKERS == block[me] / WORKERS);
+            now++;
+            k++
+        :: k < WORKERS && (part[k] == 0 || state[k] == DEAD) -> k++
+        :: k == WORKERS -> break
+        od;
+        assert(killed || now == WORKERS);
+        k = 0;
+        now = 0
+    };
+#ifdef EACH_STEPS
+    part[me] = 0
+#else
+    do
+    :: k < WORKERS -> part[k] = 0; k++
+    :: k == WORKERS -> k = 0; break
+    od
+#endif
+}
+
 /* fold_block: push_in_order, complete */
 inline fold_block() {
+    if
+    :: part[me] != 0 -> gather()
+    :: else
+    fi;
     atomic {
         assert(computing == 0);
         assert(!done[block[me]]);
@@ -273,7 +309,14 @@ join:
                 if
                 :: !STOP ->
                     atomic { computing++; computes[me] = true; assert(inside == 0) };
-                    atomic { computing--; computes[me] = false; computed = true };
+                    atomic {
+                        computing--;
+                        computes[me] = false;
+                        computed = true;
+#ifdef SPLIT
+                        part[me] = 1 + block[me]
+#endif
+                    };
                     ready[me] = round /* store(T_READY), releasing */
                 :: else ->
                     block[me] = NO_BLOCK;
@@ -353,6 +396,11 @@ active proctype caller() {
         :: STOP -> goto over
         od;
         assert(TICKET <= EPOCHS * BLOCKS); /* nobody has begun what the look has not seen */
+#ifdef SPLIT
+#ifndef UNEVEN
+        SECTION = (SECTION + WORKERS - 1) / WORKERS * WORKERS;
+#endif
+#endif
         LIMIT++ /* raise_limit */
     :: STOP -> break
     od;
