@@ -7,6 +7,7 @@ hooks would make a number of frames that is written down wrong again and again.
 from __future__ import annotations
 
 import sys
+from pathlib import PurePath
 
 BETWEEN = sys.stdlib_module_names | {"hogshare", "joblib", "numba", "numpy", "scipy", "sklearn"}
 
@@ -30,3 +31,16 @@ def users_line() -> int:
             return 2
         frame, level = frame.f_back, level + 1
     return level
+
+
+def users_place() -> str:
+    """The file's name and the number of the user's line: the same in all processes of a program.
+
+    Examples
+    --------
+    >>> from hogshare.callers import users_place
+    >>> users_place().rpartition(":")[2]
+    '1'
+    """
+    frame = sys._getframe(users_line() - 1)
+    return f"{PurePath(frame.f_code.co_filename).name}:{frame.f_lineno}"

@@ -25,6 +25,7 @@ from hogshare import (
     SGD,
     SSP,
     AsyncContext,
+    Lasso,
     LatentDirichletAllocation,
     LogisticRegression,
     Master,
@@ -365,6 +366,7 @@ def check_checkpoints():
 NAMES = np.where(Y == 1, "good", "bad")
 SORTED = np.argsort(Y, kind="stable")  # so that parts lack a class
 HAS = SORTED[MINE]
+DRAWN = np.random.default_rng(0).standard_normal((len(X), 3))
 
 
 def alike(estimator):
@@ -451,6 +453,133 @@ def check_what_does_not_fit_is_told_on_all():
         assert not hasattr(whole, "coef_")
 
 
+def check_columns_go_by_name():
+    """scikit-learn's rule for a later `predict`: other names, or another order, are refused."""
+    if SIZE == 1:
+        return
+    rows, last = pd.DataFrame(DRAWN[MINE], columns=list("abc")), RANK == SIZE - 1
+    for other, words in (("cba", "another order"), ("abd", "'d'")):
+        mine = rows[list("cba")] if last and other == "cba" else rows
+        mine = mine.rename(columns={"c": "d"}) if last and other == "abd" else mine
+        text = refused(ValueError, lambda mine=mine: Ridge(runtime=SHARDS).fit(mine, Y[MINE]))
+        assert text is not None and on_all(text), text
+        assert words in text and f"rank {SIZE - 1}" in text, text
+    targets = pd.DataFrame({"one": X[MINE, 3], "two": X[MINE, 4]})
+    mine = targets[["two", "one"]] if last else targets
+    text = refused(ValueError, lambda: Ridge(runtime=SHARDS).fit(rows, mine))
+    assert text is not None and "another order" in text
+    model = Ridge(1e-9, runtime=SHARDS, random_state=0).fit(rows, rows @ [1.0, 2.0, 3.0])
+    assert list(model.feature_names_in_) == list("abc")
+    np.testing.assert_allclose(model.coef_, [1.0, 2.0, 3.0], rtol=1e-3)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        Ridge(runtime=SHARDS).fit(rows.to_numpy() if last else rows, Y[MINE])
+    assert RANK or any("has names of columns on rank 0" in str(one.message) for one in caught)
+
+
+def check_what_one_rank_refuses_all_refuse_and_the_next_call_is_clean():
+    """Parameters, rows, and problems that are stated before a call; in a loop that goes on."""
+    if SIZE == 1:
+        return
+    last = RANK == SIZE - 1
+    weights = np.array([1.0, -2.0, 3.0])
+
+    def fit(kind, y, **settings):
+        return kind(runtime=SHARDS, **{"random_state": 0, **settings}).fit(DRAWN[MINE], y).coef_
+
+    def stated(y, **settings):
+        problem = problems.linear(DRAWN[MINE], y, loss="squared_error", **settings)
+        return solve(problem, rule="saga", stop=30, seed=0, runtime=SHARDS).model.coef
+
+    labels = Y[MINE]
+    tries = {
+        "alpha of a fit": (lambda y, bad: fit(Ridge, y, alpha=-1.0 if bad else 1e-9), 1),
+        "random_state": (
+            lambda y, bad: fit(Ridge, y, alpha=1e-9, random_state="odd" if bad else 0),
+            1,
+        ),
+        "plane": (lambda y, bad: fit(SGDClassifier, labels, plane="odd" if bad else "shared"), 0),
+        "loss": (lambda y, bad: fit(SGDClassifier, labels, loss="odd" if bad else "hinge"), 0),
+        "class_weight": (
+            lambda y, bad: fit(LogisticRegression, labels, class_weight="odd" if bad else None),
+            0,
+        ),
+        "gaps": (lambda y, bad: fit(Ridge, np.where(bad, np.nan, y), alpha=1e-9), 1),
+        "lengths": (lambda y, bad: fit(Ridge, y[: len(y) - bad], alpha=1e-9), 1),
+        "alpha of a problem": (lambda y, bad: stated(y, alpha=-1.0 if bad else 1e-9), 1),
+        "a part": (lambda y, bad: stated(shard(y, place=9 if bad else 0, of=1), alpha=1e-9), 1),
+    }
+    for what, (call, is_exact) in tries.items():
+        found = []
+        for step in (1.0, 10.0):
+            try:
+                found.append(call(step * (DRAWN[MINE] @ weights), last and step == 1.0))
+            except ValueError as error:
+                found.append(str(error))
+        assert isinstance(found[0], str) and not isinstance(found[1], str), (what, found)
+        assert (
+            f"rank {SIZE - 1}" in found[0]
+            or (last and "of a problem" in what)
+            or (last and what == "a part")
+        ), (what, found)
+        assert on_all(np.asarray(found[1]).tobytes()), what
+        if is_exact:
+            np.testing.assert_allclose(np.ravel(found[1]), 10.0 * weights, rtol=1e-3)
+
+
+def check_calls_of_several_lines_are_no_pair():
+    """A rank that has left out a call makes the next one, of other rows, from another line."""
+    if SIZE == 1:
+        return
+    if RANK == 0:
+        text = refused(ValueError, lambda: solve(PROBLEM, runtime=ALL, stop=1))
+    else:
+        text = refused(ValueError, lambda: solve(PROBLEM, runtime=ALL, stop=1))
+    assert text is not None and "the line of the call" in text and "rank 1" in text, text
+    assert solve(PROBLEM, runtime=ALL, stop=1).n_epochs == 1
+
+
+def check_a_late_rank_is_in_the_next_call_again():
+    """Who waited in vain has made that call; on a communicator that nobody has used, too."""
+    if SIZE == 1:
+        return
+    short = MPI(COMM.Dup(), rows="all", start_timeout=0.3)
+    for runtime in (short, short):
+        if RANK == 0:
+            assert refused(TimeoutError, lambda r=runtime: _solved(r)) is not None
+        COMM.Barrier()
+        if RANK:
+            assert refused(TimeoutError, lambda r=runtime: _solved(r)) is not None
+        COMM.Barrier()
+    long = MPI(short.comm, rows="all", start_timeout=30)
+    assert on_all(_solved(long).model.coef.tobytes())
+
+
+def _solved(runtime):
+    return solve(PROBLEM, runtime=runtime, stop=1, seed=0, barrier=BSP())
+
+
+def check_estimators_of_a_communicator_of_ones_own():
+    """Copies of an estimator have the same one, which cannot be copied itself."""
+    for part in (COMM.Dup(), COMM.Split(RANK % 2)):
+        model = clone(LogisticRegression(runtime=MPI(part))).fit(X[MINE], Y[MINE])
+        assert model.runtime.comm is part and hasattr(model, "coef_")
+        assert len(set(part.allgather(model.coef_.tobytes()))) == 1
+        clone(model)
+
+
+def check_advice_is_a_way_out():
+    if SIZE == 1:
+        return
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        Lasso(1e-9, runtime=SHARDS, max_iter=1, tol=1e-12).fit(X[MINE], X[MINE] @ np.ones(30))
+        LogisticRegression(runtime=SHARDS, max_iter=1, tol=1e-12).fit(X[MINE], Y[MINE])
+    warned = [str(one.message) for one in caught if "did not converge" in str(one.message)]
+    assert len(warned) == (2 if RANK == 0 else 0), warned
+    assert not any("runtime" in text for text in warned), warned
+
+
 def check_clone_and_pipeline():
     model = make_pipeline(StandardScaler().fit(X), SGDClassifier(runtime=SHARDS, random_state=0))
     # the scaler was fitted to all rows on every rank; within the pipeline it would see a part
@@ -490,6 +619,9 @@ def check_apart_the_report_is_one():
     if SIZE > 1:
         assert [one["worker"] for one in report.workers] == list(range(2 * SIZE))
         assert sum(one["rows"] for one in report.workers) == 6 * len(X)
+        assert report.problem["rows"] == len(X) and report.problem["nonzeros"] == X.size
+        assert len(report.turns) == 2 * SIZE
+        assert report.staleness.sum() == sum(one["pushes"] for one in report.workers)
         assert set(report.traffic) == {"model", "update", "control"}
         for kind in ("model", "update"):
             edges = report.traffic[kind]["edges"]
@@ -657,6 +789,20 @@ def check_apart_a_plane_of_ones_own():
     assert reached < 0.4, reached
 
 
+def check_apart_an_average_begins_after_rows_of_all_ranks():
+    """Not after as many of a rank's own, which an epoch may not have."""
+    average, n = 400, len(X)
+    squares = problems.linear(DRAWN, DRAWN @ [1.0, 2.0, 3.0], loss="squared_error", alpha=1e-6)
+    run = {"rule": SGD(average=average), "stop": 1, "step": StepSize("constant", 0.05), "seed": 0}
+    for plane in (None, Replicas("ring")):
+        if SIZE == 1 and plane is not None:
+            continue
+        model = solve(squares, runtime=APART_ALL, plane=plane, **run).model
+        assert on_all(model.average_coef.tobytes()) and model.t == 1 + n
+        # the mean of iterates near the solution, not of a start at zero, nor of none
+        np.testing.assert_allclose(np.ravel(model.average_coef), [1.0, 2.0, 3.0], rtol=0.05)
+
+
 def check_apart_homes_stop_together():
     """With rows of one's own, of which some have more: by a caller, a criterion, an error."""
     if SIZE == 1:
@@ -699,6 +845,11 @@ def check_apart_what_is_not_there_is_refused():
     tries = {
         "barriers hold": lambda: solve(PART, runtime=APART, barrier=BSP(), stop=2),
         "the plane Master": lambda: solve(PART, runtime=APART, plane=Master(), stop=2),
+        "Stop(validation=...) needs": lambda: solve(
+            PROBLEM,
+            runtime=APART_ALL,
+            stop=Stop(epochs=2, tol=1e-3, validation=np.arange(len(X)) < 9),
+        ),
         "checkpoint= needs": lambda: solve(PART, runtime=APART, checkpoint="no.npz", stop=2),
         "share memory": lambda: SGDClassifier(runtime=APART).fit(X[MINE], Y[MINE]),
         "a problem by a gradient on Shared": lambda: solve(

@@ -913,7 +913,7 @@ CRAFTED = {
 }
 
 
-@pytest.mark.parametrize(("name", "made"), CRAFTED, ids=str)
+@pytest.mark.parametrize(("name", "made"), CRAFTED, ids=lambda one: getattr(one, "__name__", one))
 def test_crafted_arrays_are_refused_by_a_sentence(path, name, made):
     problem, run = made()
     solve(problem, stop=2, seed=0, checkpoint=path, **run)

@@ -18,6 +18,7 @@ LEVELS = {
     "interrupts": -1,
     "words": -1,
     "callers": -1,
+    "missed": -1,
     "clusters": -1,
     "extras": -2,
     "_version": 0,

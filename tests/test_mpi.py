@@ -95,6 +95,19 @@ FAILURES = {
         "fit()\nif rank == 1:\n    time.sleep(60)\nfit(MPI(rows='all', start_timeout=1))",
         "Rank 1 has not made the call",
     ),
+    "is halted in a callback, where ranks share no memory": (
+        "from hogshare.runtimes.mpi import heart\nheart.SILENT_SECONDS = 2.0\n"
+        "def hear(epoch, snapshot):\n"
+        "    if rank == 1:\n        os.kill(os.getpid(), signal.SIGSTOP)\n"
+        "fit(MPI(rows='all', arena=False), stop=1_000_000, on_epoch=hear)",
+        "Rank 1 has not been heard of",
+    ),
+    "is halted between two steps of a call": (
+        "from hogshare.runtimes.mpi import agreement, heart\nheart.SILENT_SECONDS = 2.0\n"
+        "def halt(*given):\n    os.kill(os.getpid(), signal.SIGSTOP)\n"
+        "fit()\nif rank == 1:\n    agreement.versions = halt\nfit()",
+        "Rank 1 has not been heard of",
+    ),
     "is halted in a run": (
         "from hogshare.runtimes.mpi import pulse\npulse.SILENT_SECONDS = 1.0\n"
         "def hear(epoch, snapshot):\n    os.kill(os.getpid(), signal.SIGSTOP)\n"

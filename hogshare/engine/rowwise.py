@@ -60,6 +60,8 @@ def row_numbers(c: Choices) -> sgd.Rule:
         first_t=float(c.first_t),
         coordinate=coordinate.CODES[rule.coordinate],
         iterate=c.iterate,
+        # of shares of homes a row is a row, as on one machine
+        stride=1.0 if c.plane.has_homes else c.n_all / max(1, c.n_training),
         machines=float(c.n_machines if rule.is_sum else 1),
         **rule.numbers(problem, l1, c.n_all, c.empty),
     )

@@ -251,9 +251,9 @@ class SGDClassifier(ClassifierPass, _SGDClassifier):
         self.barrier = barrier
         self.runtime = runtime
 
+    @with_all_ranks
     @_fit_context(prefer_skip_nested_validation=True)
     @told
-    @with_all_ranks
     def fit(
         self,
         X: Any,
@@ -295,10 +295,10 @@ class SGDClassifier(ClassifierPass, _SGDClassifier):
             self._pass(X, y, None, sample_weight, self.max_iter, (coef_init, intercept_init))
         return self
 
+    @with_all_ranks
     @always_checked
     @_fit_context(prefer_skip_nested_validation=True)
     @told
-    @with_all_ranks
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
     ) -> SGDClassifier:

@@ -258,9 +258,9 @@ class MatrixFactorization(KnownParameters, BaseEstimator):
 
     # -- fitting
 
+    @with_all_ranks
     @_fit_context(prefer_skip_nested_validation=True)
     @told
-    @with_all_ranks
     def fit(self, users: Any, items: Any = None, ratings: Any = None) -> MatrixFactorization:
         """Fit the model.
 
@@ -307,10 +307,10 @@ class MatrixFactorization(KnownParameters, BaseEstimator):
         self._learn(known, lines, values, self.max_iter, anew=True)
         return self
 
+    @with_all_ranks
     @always_checked
     @_fit_context(prefer_skip_nested_validation=True)
     @told
-    @with_all_ranks
     def partial_fit(
         self, users: Any, items: Any = None, ratings: Any = None
     ) -> MatrixFactorization:

@@ -7,17 +7,20 @@ a list of what they stand for. A data frame's columns keep their names.
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils import assert_all_finite, check_consistent_length
 
+from hogshare.callers import users_line
 from hogshare.problems.linear.labels import own_type
 from hogshare.problems.sharding import Shard
 
 BY_ROW = ("X", "y", "sample_weight", "users", "items", "ratings")  # arguments of methods
-COUNT = "rows"
+COUNT, NAMES = "rows", "names"
 
 
 def arguments_of(method: Callable[..., Any], *args: Any, **kwargs: Any) -> dict[str, Any]:
@@ -44,7 +47,8 @@ def shard_of(given: Mapping[str, Any]) -> Shard:
     Raises
     ------
     ValueError
-        If one of them has no rows.
+        If one of them has no rows, gaps or infinite numbers, or not as many rows as the others: of
+        all shards end to end nobody could say whose they are, and rows would be shifted.
     """
     arrays: dict[str, np.ndarray] = {}
     facts: dict[str, Any] = {}
@@ -52,8 +56,11 @@ def shard_of(given: Mapping[str, Any]) -> Shard:
         if given.get(name) is None:
             continue
         meaning, parts = _packed(given[name], name)
+        for part in parts.values():
+            assert_all_finite(part, input_name=name)
         facts[name] = meaning
         arrays |= {f"{name} {part}": array for part, array in parts.items()}
+    check_consistent_length(*(np.empty(one[COUNT]) for one in facts.values()))
     return Shard(arrays, facts)
 
 
@@ -83,7 +90,7 @@ def _packed(value: Any, name: str) -> tuple[dict[str, Any], dict[str, np.ndarray
         raise ValueError(f"{name} must have rows; got {value!r}.")
     meaning = {"kind": "dense", COUNT: len(array), "columns": array.shape[1:]}
     if hasattr(value, "iloc") and array.ndim == 2:
-        meaning |= {"names": list(value.columns), "type": type(value)}
+        meaning |= {NAMES: list(value.columns), "type": type(value)}
     if array.dtype.kind not in "biuf":
         words, codes = _coded(array)
         meaning |= {"kind": "words", "words": words}
@@ -104,7 +111,8 @@ def _joined(
 ) -> Any:
     """One argument of all shards."""
     given = [(k, one) for k, one in enumerate(found) if one is not None]
-    rank, first = next(((k, one) for k, one in given if one[COUNT]), given[0])
+    ready = [(k, one) for k, one in given if one[COUNT]] or given
+    rank, first = next((pair for pair in ready if NAMES in pair[1]), ready[0])
     for k, one in enumerate(found):
         if one is None:
             raise ValueError(f"{name} is given on rank {rank}, and not on rank {k}.")
@@ -119,10 +127,48 @@ def _joined(
         indptr = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
         parts = arrays[f"{name} data"], arrays[f"{name} indices"], indptr
         return first["type"](parts, shape=(len(lengths), first["columns"]))
+    _check_names(name, given)
     if first["kind"] == "words":
-        return _decoded(found, arrays[f"{name} codes"])
-    values = arrays[f"{name} values"]
-    return first["type"](values, columns=first["names"]) if "names" in first else values
+        values = _decoded(found, arrays[f"{name} codes"])
+    else:
+        values = arrays[f"{name} values"]
+    return first["type"](values, columns=first[NAMES]) if NAMES in first else values
+
+
+def _check_names(name: str, given: Sequence[tuple[int, Mapping[str, Any]]]) -> None:
+    """Refuse columns of other names, or in another order, as scikit-learn does after a fit.
+
+    Raises
+    ------
+    ValueError
+    """
+    named = [(k, one[NAMES]) for k, one in given if NAMES in one and one[COUNT]]
+    if not named:
+        return
+    rank, names = named[0]
+    for k, other in named:
+        if other == names:
+            continue
+        if sorted(map(repr, other)) == sorted(map(repr, names)):
+            at = next(at for at, column in enumerate(other) if column != names[at])
+            raise ValueError(
+                f"{name} does not fit: its columns come in another order on rank {k}, where column "
+                f"{at} is {other[at]!r}, than on rank {rank}, where it is {names[at]!r}: give all "
+                "ranks the same order."
+            )
+        new = next((column for column in other if column not in names), other)
+        raise ValueError(
+            f"{name} does not fit: rank {rank} has no column {new!r}, and rank {k} has one: give "
+            "all ranks the same columns."
+        )
+    without = next((k for k, one in given if NAMES not in one and one[COUNT]), None)
+    if without is not None:
+        warnings.warn(
+            f"{name} has names of columns on rank {rank}, and none on rank {without}: its columns "
+            "are taken in the same order.",
+            UserWarning,
+            stacklevel=users_line(),
+        )
 
 
 def _decoded(found: Sequence[Mapping[str, Any] | None], codes: np.ndarray) -> np.ndarray:

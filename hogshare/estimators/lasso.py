@@ -24,6 +24,7 @@ from hogshare.estimators.workers import (
     check_rows,
     chooses_runtime,
     for_scikit_learn,
+    may_choose_runtime,
     require_square,
     require_workers,
     warn_unless_converged,
@@ -43,7 +44,8 @@ GAP_SHARE = 0.01  # of scikit-learn's tolerance; see `tol`
 COORDINATE_DESCENT = "cd"
 SPARSE_VALUES = 1_000_000  # up to which coordinate descent is ahead
 CONSTRAINTS: dict[str, list[Any]] = {**WORKER_CONSTRAINTS, "n_jobs": [None, Integral]}
-ADVICE = "Increase max_iter or tol, scale the data (StandardScaler), or use runtime='auto'."
+ADVICE = "Increase max_iter or tol, or scale the data (StandardScaler)."
+OTHERWISE = " Or use runtime='auto', with which scikit-learn's coordinate descent goes on."
 
 
 class ElasticNet(Exporting, KnownParameters, _ElasticNet):
@@ -204,9 +206,9 @@ class ElasticNet(Exporting, KnownParameters, _ElasticNet):
         self.barrier = barrier
         self.runtime = runtime
 
+    @with_all_ranks
     @_fit_context(prefer_skip_nested_validation=True)
     @told
-    @with_all_ranks
     def fit(self, X: Any, y: Any, sample_weight: Any = None, check_input: bool = True) -> Any:
         """Fit the model.
 
@@ -316,7 +318,8 @@ class ElasticNet(Exporting, KnownParameters, _ElasticNet):
             return
         theirs = for_scikit_learn(X) if finish else None
         if theirs is None:
-            warn_unless_converged(failed, ADVICE)
+            otherwise = OTHERWISE if may_choose_runtime(self) else ""
+            warn_unless_converged(failed, f"{ADVICE}{otherwise}")
             return
         self._finish(failed, theirs, y, sample_weight, epochs)
 

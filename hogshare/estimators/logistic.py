@@ -23,6 +23,7 @@ from hogshare.estimators.exporting import Exporting
 from hogshare.estimators.logistic_finish import (
     ADVICE,
     NO_FINISHER,
+    OTHERWISE,
     epochs_of,
     go_on,
     may_be_finished,
@@ -39,6 +40,7 @@ from hogshare.estimators.workers import (
     WORKER_CONSTRAINTS,
     Shape,
     check_rows,
+    may_choose_runtime,
     require_workers,
     strength,
     to_the_optimum,
@@ -262,9 +264,9 @@ class LogisticRegression(Exporting, KnownParameters, _LogisticRegression):
         CallbackSupportMixin.set_callbacks(self, *callbacks)
         return self
 
+    @with_all_ranks
     @_fit_context(prefer_skip_nested_validation=True)
     @told
-    @with_all_ranks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LogisticRegression:
         """Fit the model.
 
@@ -370,7 +372,8 @@ class LogisticRegression(Exporting, KnownParameters, _LogisticRegression):
             return report.model
         left = self.max_iter - report.n_epochs
         if report.converged or not may_go_on or left == 0:
-            advice = ADVICE if may_go_on else NO_FINISHER
+            otherwise = OTHERWISE if may_choose_runtime(self) else ""
+            advice = ADVICE if may_go_on else f"{NO_FINISHER}{otherwise}"
             warn_unless_converged(report, advice)
             warn_if_there_is_no_optimum(problem, report.model)
             return report.model

@@ -230,9 +230,9 @@ class LogisticRegressionCV(Exporting, KnownParameters, _LogisticRegressionCV):
     scores_: Any
     coefs_paths_: Any
 
+    @with_all_ranks
     @_fit_context(prefer_skip_nested_validation=True)
     @told
-    @with_all_ranks
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> LogisticRegressionCV:
         """Choose `C` and `l1_ratio` by cross-validation, and fit all rows with them.
 

@@ -29,9 +29,10 @@ ADVICE = (
     "Increase max_iter, or scale the data (StandardScaler). With few features "
     "solver='newton-cholesky' needs the fewest iterations, with many solver='newton-cg'."
 )
-NO_FINISHER = (
-    "Increase max_iter, or scale the data (StandardScaler). With runtime='auto' and any solver but "
-    "'sag' and 'saga', Newton's method goes on where the workers come no further."
+NO_FINISHER = "Increase max_iter, or scale the data (StandardScaler)."
+OTHERWISE = (
+    " With runtime='auto' and any solver but 'sag' and 'saga', Newton's method goes on where the "
+    "workers come no further."
 )
 ROUNDED = (
     "No step makes it better in {dtype}: increase tol or the penalty, scale the data "

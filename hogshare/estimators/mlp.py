@@ -244,9 +244,9 @@ class MLPClassifier(Network, _MLPClassifier):
         self.barrier = barrier
         self.runtime = runtime
 
+    @with_all_ranks
     @_fit_context(prefer_skip_nested_validation=True)
     @told
-    @with_all_ranks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MLPClassifier:
         """Train the network.
 
@@ -269,10 +269,10 @@ class MLPClassifier(Network, _MLPClassifier):
         return self
 
     @available_if(lambda est: est._check_solver())
+    @with_all_ranks
     @always_checked
     @_fit_context(prefer_skip_nested_validation=True)
     @told
-    @with_all_ranks
     def partial_fit(
         self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None
     ) -> MLPClassifier:
@@ -529,9 +529,9 @@ class MLPRegressor(Network, _MLPRegressor):
         self.barrier = barrier
         self.runtime = runtime
 
+    @with_all_ranks
     @_fit_context(prefer_skip_nested_validation=True)
     @told
-    @with_all_ranks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MLPRegressor:
         """Train the network.
 
@@ -555,10 +555,10 @@ class MLPRegressor(Network, _MLPRegressor):
         return self
 
     @available_if(lambda est: est._check_solver)
+    @with_all_ranks
     @always_checked
     @_fit_context(prefer_skip_nested_validation=True)
     @told
-    @with_all_ranks
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> MLPRegressor:
         """Train for one epoch on some rows.
 

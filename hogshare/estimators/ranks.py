@@ -14,10 +14,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
+from sklearn import get_config
 
 from hogshare.estimators import given
 from hogshare.problems.sharding import Shard
-from hogshare.runtimes.joint import Joint
 from hogshare.runtimes.protocol import Runtime
 from hogshare.solvers import choices
 
@@ -27,16 +27,17 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def with_all_ranks(method: Method) -> Method:
-    """Have a method of an estimator called by all processes of a joint runtime together."""
+    """Have a method of an estimator called by all processes of a joint runtime together.
+
+    It is the outermost: whatever the others find wrong is raised in all processes then.
+    """
 
     @functools.wraps(method)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        runtime = choices.runtime_of(self.runtime)
-        if not isinstance(runtime, Joint):
+        joint = choices.joint_of(self.runtime)
+        if joint is None:
             return method(self, *args, **kwargs)
-        fit = Fit(self, method, given.arguments_of(method, *args, **kwargs))
-        fit.take(runtime.lead(fit))
-        return self
+        return joint.lead(lambda: Fit(self, method, given.arguments_of(method, *args, **kwargs)))
 
     return call  # type: ignore[return-value]
 
@@ -72,6 +73,8 @@ class Fit:
     def said(self) -> dict[str, Any]:
         """The method, the estimator's parameters, and what the method is given besides rows."""
         estimator = self.estimator
+        if not get_config()["skip_parameter_validation"]:
+            estimator._validate_params()
         said = {k: v for k, v in estimator.get_params(deep=False).items() if k not in OWN}
         if not isinstance(said["random_state"], int):
             del said["random_state"]  # the first process draws
@@ -97,15 +100,21 @@ class Fit:
         twin.runtime, twin.n_jobs = runtime, n_workers
         rows = given.whole_of(facts, arrays)
         self.method(twin, **{**self.arguments, **rows})
-        for name in OWN:
-            setattr(twin, name, getattr(estimator, name))
-        return pickle.dumps(twin.__getstate__())
+        state = twin.__getstate__()
+        return pickle.dumps({k: v for k, v in state.items() if k not in self._parameters})
 
-    def take(self, made: bytes) -> None:
-        """Become what came out; the parameters stay this process's own."""
-        state = pickle.loads(made)
-        own = {
-            name: getattr(self.estimator, name) for name in self.estimator.get_params(deep=False)
-        }
-        vars(self.estimator).update({**state, **own})
+    def received(self, made: bytes) -> dict[str, Any]:
+        """The state that came out, without the parameters, which are each process's own."""
+        state: dict[str, Any] = pickle.loads(made)
+        return state
+
+    def take(self, received: dict[str, Any]) -> Any:
+        """Become what came out; the estimator."""
+        own = {name: getattr(self.estimator, name) for name in self._parameters}
+        vars(self.estimator).update({**received, **own})
         vars(self.estimator).pop("_sklearn_version", None)
+        return self.estimator
+
+    @property
+    def _parameters(self) -> list[str]:
+        return list(self.estimator.get_params(deep=False))

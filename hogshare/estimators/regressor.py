@@ -235,9 +235,9 @@ class SGDRegressor(RegressorPass, _SGDRegressor):
         self.barrier = barrier
         self.runtime = runtime
 
+    @with_all_ranks
     @_fit_context(prefer_skip_nested_validation=True)
     @told
-    @with_all_ranks
     def fit(
         self,
         X: Any,
@@ -284,10 +284,10 @@ class SGDRegressor(RegressorPass, _SGDRegressor):
             self._pass(X, y, sample_weight, self.max_iter, not warm, (coef_init, intercept_init))
         return self
 
+    @with_all_ranks
     @always_checked
     @_fit_context(prefer_skip_nested_validation=True)
     @told
-    @with_all_ranks
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> SGDRegressor:
         """Go on for one epoch on the given rows.
 

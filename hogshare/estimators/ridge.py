@@ -444,9 +444,9 @@ class Ridge(RidgeMixin, _Ridge):
         self.barrier = barrier
         self.runtime = runtime
 
+    @with_all_ranks
     @_fit_context(prefer_skip_nested_validation=True)
     @told
-    @with_all_ranks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Ridge:
         """Fit the model.
 
@@ -619,9 +619,9 @@ class RidgeClassifier(RidgeMixin, _RidgeClassifier):
         self.barrier = barrier
         self.runtime = runtime
 
+    @with_all_ranks
     @_fit_context(prefer_skip_nested_validation=True)
     @told
-    @with_all_ranks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RidgeClassifier:
         """Fit the model.
 

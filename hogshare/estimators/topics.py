@@ -232,9 +232,9 @@ class LatentDirichletAllocation(Exporting, KnownParameters, _LatentDirichletAllo
         self.barrier = barrier
         self.runtime = runtime
 
+    @with_all_ranks
     @_fit_context(prefer_skip_nested_validation=True)
     @told
-    @with_all_ranks
     def fit(self, X: Any, y: Any = None) -> LatentDirichletAllocation:
         """Learn the topics.
 
@@ -265,9 +265,9 @@ class LatentDirichletAllocation(Exporting, KnownParameters, _LatentDirichletAllo
             self.bound_ = self._perplexity_precomp_distr(X, shares)
         return self
 
+    @with_all_ranks
     @_fit_context(prefer_skip_nested_validation=True)
     @told
-    @with_all_ranks
     def partial_fit(self, X: Any, y: Any = None) -> LatentDirichletAllocation:
         """Go on with some documents, once, in batches.
 

@@ -103,6 +103,11 @@ def chooses_runtime(estimator: Any) -> bool:
     return choices.runtime_of(estimator.runtime) == choices.AUTO
 
 
+def may_choose_runtime(estimator: Any) -> bool:
+    """Whether ``runtime="auto"`` is a way out; on ranks each would fit its own rows."""
+    return getattr(estimator.runtime, "name", "") != choices.RANKS
+
+
 def require_workers(estimator: Any) -> None:
     """Refuse workers that cannot fit to the optimum, also where scikit-learn's solvers will fit.
 

@@ -104,8 +104,9 @@ def steps_of_batch(rows, rule, order, first, stop, t, w, intercept, private, col
         margins(rows, start, end, w, margin)
         weight = row_weight(rows, r)
         norm2 = squared_norm(rows.data, start, end) if passive else 0.0
+        time = t + (b - first) * rule.stride
         eta_t = schedules.step_size(
-            rule.schedule, rule.eta0, rule.power_t, rule.alpha, rule.optimal_init, t + (b - first)
+            rule.schedule, rule.eta0, rule.power_t, rule.alpha, rule.optimal_init, time
         )
         coupled = couple(rule.loss, local, margin, intercept)
         for c in range(n_columns):
@@ -155,5 +156,5 @@ def hogwild_rows(rows, rule, order, first, last, t, w, intercept, rarity, privat
                 if 0 < rule.average <= t and columns[layout.C_ACTIVE, c] != 0.0:
                     local[layout.L_AVERAGE_INTERCEPT, c] += intercept[c]
                     local[layout.L_AVERAGE_COUNT, c] += 1.0
-            t += 1.0
+            t += rule.stride
         i = stop

@@ -82,6 +82,7 @@ class Rule(NamedTuple):
     fewest: float  # share of the rows whose model SDCA's is in a run's first epoch; see `dual`
     coordinate: int  # whether one coordinate is written, and which; see `coordinate`
     iterate: float  # weight of an iterate in the lag: 1, or less where that holds a mean
+    stride: float = 1.0  # time of a row: rows that are visited in all meanwhile, as of the plan
     machines: float = 1.0  # that SDCA takes to be doing as it does until they exchange, see `dual`
 
 
@@ -330,7 +331,7 @@ def sgd_rows(rows, rule, order, first, last, t, private, columns, single):
                 local[layout.L_SCALE, c] = scale
                 local[layout.L_INTERCEPT, c] = intercept
         if skip:
-            t += 1.0
+            t += rule.stride
             continue
         averaging = 0 < rule.average <= t
         if averaging and n_columns == 1:
@@ -371,7 +372,7 @@ def sgd_rows(rows, rule, order, first, last, t, private, columns, single):
             scales = local[layout.L_SCALE]
             due = local[layout.L_PENALTY]
             penalties.clip_l1(rows, start, end, private.w, private.received, scales, due)
-        t += 1.0
+        t += rule.stride
     if single:
         local[layout.L_SCALE, 0] = scale
         local[layout.L_INTERCEPT, 0] = intercept

@@ -424,7 +424,7 @@ def turn_of(name, method, lock_free, ordered=False, single=False):
                         else:
                             sgd_rows(rows, rule, order, i, until, t, private, columns, single)
                         table[me, UNEXCHANGED] += until - i
-                        t += until - i
+                        t += (until - i) * rule.stride
                         i = until
                         if not whole and table[me, UNEXCHANGED] >= interval:
                             push_private(rule, schedule, vector, memory, private, me, TRY)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from hogshare import memory, ranges
+from hogshare import memory, missed, ranges
 from hogshare.kernels import factors, losses
 from hogshare.kernels.factors import Ratings
 from hogshare.once import once
@@ -279,6 +279,7 @@ class FactorisationProblem(GradientProblem):
         }
 
 
+@missed.counted
 def factorisation(
     users: Any,
     items: Any,

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from hogshare import extras, ranges
+from hogshare import extras, missed, ranges
 from hogshare.problems.arrays import FLOATS
 from hogshare.problems.gradient import NOBODY, GradientProblem
 from hogshare.problems.model import Model
@@ -214,6 +214,7 @@ def _writable(array: np.ndarray) -> np.ndarray:
     return np.ndarray(array.shape, array.dtype, memory)  # type: ignore[arg-type]
 
 
+@missed.counted
 def torch(
     module: Any,
     loss: Callable[..., Any],

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hogshare import ranges
+from hogshare import missed, ranges
 from hogshare.kernels import dense, descents, gemm, outputs
 from hogshare.kernels import network as kernels
 from hogshare.kernels.parts import Each
@@ -374,6 +374,7 @@ def _read_only(array: np.ndarray) -> np.ndarray:
     return frozen(array) if array.flags.writeable else array
 
 
+@missed.counted
 def network(
     X: Any,
     y: Any,

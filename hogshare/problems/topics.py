@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
-from hogshare import ranges
+from hogshare import missed, ranges
 from hogshare.interrupts import leaves_numpy
 from hogshare.kernels.topics import Desk, Documents, add_step, expect, spread, topics_bound
 from hogshare.problems.arrays import canonical, frozen
@@ -353,6 +353,7 @@ class Stepping(Reader):
 AnyReader = TypeVar("AnyReader", bound=Reader)
 
 
+@missed.counted
 @leaves_numpy
 def topics(
     X: Any,

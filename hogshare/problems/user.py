@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hogshare import ranges
+from hogshare import missed, ranges
 from hogshare.problems.arrays import FLOATS
 from hogshare.problems.gradient import GradientProblem
 
@@ -57,6 +57,7 @@ class UserProblem(GradientProblem):
         return self._curvature
 
 
+@missed.counted
 def user(
     gradient: Callable[..., Any],
     n_rows: int,

@@ -7,7 +7,7 @@ run workers of that run.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -104,6 +104,14 @@ class Led(Protocol):
         """Make it, of the facts of all shards and their arrays end to end; plain data."""
         ...
 
+    def received(self, made: Any) -> Any:
+        """Unpack what was made; raises while all processes can still be notified."""
+        ...
+
+    def take(self, received: Any) -> Any:
+        """Become what was made, once all have received it; what the call returns."""
+        ...
+
 
 class Joint(Runtime):
     """A runtime of several processes that make the same call."""
@@ -111,14 +119,20 @@ class Joint(Runtime):
     def check(self) -> None:
         """Nothing: it has no run of its own."""
 
-    def make(self, making: Making) -> Any:
-        """Make a call together with the other processes; its report, the same in all of them."""
+    def make(self, making: Callable[[], Making]) -> Any:
+        """Make a call together with the other processes; its report, the same in all of them.
+
+        making : states the call; within it, so that all processes raise what one raises
+        """
         raise NotImplementedError
 
     def place(self) -> tuple[int, int]:
         """Which of the processes this one is, and how many there are."""
         raise NotImplementedError
 
-    def lead(self, led: Led) -> Any:
-        """Have one process make something with the workers of all; in all, what it made."""
+    def lead(self, making: Callable[[], Led]) -> Any:
+        """Have one process make something with the workers of all; in all, what came of it.
+
+        making : states it; within the call, so that all processes raise what one raises
+        """
         raise NotImplementedError

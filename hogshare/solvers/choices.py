@@ -31,6 +31,7 @@ from hogshare.rules.sdca import SDCA
 from hogshare.rules.sgd import SGD
 from hogshare.rules.steps import StepSize
 from hogshare.runtimes.choice import RUNTIMES
+from hogshare.runtimes.joint import Joint
 from hogshare.runtimes.protocol import Runtime
 from hogshare.words import listed, nearest, own, speaking
 
@@ -148,6 +149,17 @@ def runtime_of(runtime: Any) -> str | Runtime | Simulator:
     if isinstance(runtime, Simulator):
         return runtime
     return _made("runtime", runtime, {SIMULATOR: Simulator}, "a Simulator")
+
+
+def joint_of(runtime: Any) -> Joint | None:
+    """The joint runtime that is meant, if one is; what is wrong is for `runtime_of` to say."""
+    if isinstance(runtime, type) and issubclass(runtime, Joint):
+        return runtime()
+    if isinstance(runtime, str) and runtime.strip().lower() == RANKS:
+        from hogshare.runtimes.mpi.runtime import MPI
+
+        return MPI()
+    return runtime if isinstance(runtime, Joint) else None
 
 
 def step_of(step: Any) -> StepSize | None:

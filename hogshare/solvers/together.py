@@ -15,9 +15,9 @@ from hogshare.engine.arrays import row_arrays
 from hogshare.engine.outside import Outside
 from hogshare.problems.protocol import Problem, by_gradient
 from hogshare.report import Report
-from hogshare.runtimes.joint import Joint, Parts
+from hogshare.runtimes.joint import Parts
 from hogshare.runtimes.protocol import Runtime
-from hogshare.solvers.choices import plane_of, problem_of, rule_of, runtime_of, step_of, stop_of
+from hogshare.solvers.choices import joint_of, plane_of, problem_of, rule_of, step_of, stop_of
 from hogshare.stragglers import stragglers_of
 
 LEADERS = ("on_epoch", "checkpoint", "resume")  # what only one process has need of
@@ -92,11 +92,15 @@ def together(solve: Callable[..., Report]) -> Callable[..., Report]:
 
     @functools.wraps(solve)
     def call(problem: Problem, *others: Any, **arguments: Any) -> Report:
-        runtime = runtime_of(arguments.get("runtime"))
-        if not isinstance(runtime, Joint):
+        joint = joint_of(arguments.get("runtime"))
+        if joint is None:
             return solve(problem, *others, **arguments)
-        asked = {name: value for name, value in arguments.items() if name != "runtime"}
-        report: Report = runtime.make(Asked(solve, problem_of(problem, others), asked))
+
+        def asked() -> Asked:
+            given = {name: value for name, value in arguments.items() if name != "runtime"}
+            return Asked(solve, problem_of(problem, others), given)
+
+        report: Report = joint.make(asked)
         return report
 
     return call

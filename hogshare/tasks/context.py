@@ -10,6 +10,7 @@ import asyncio
 import itertools
 import operator
 from collections.abc import AsyncIterator, Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from types import TracebackType
 from typing import Any
@@ -112,19 +113,20 @@ class AsyncContext:
         stragglers: Any = None,
         memory: int | None = None,
     ) -> None:
-        whole(seed=seed, retries=retries)
-        if cutoff is not None:
-            whole(cutoff=cutoff)
-        if memory is None:
-            free = system.free()
-            memory = None if free is None else int(SHARE_OF_MEMORY * free)
-        else:
-            positive(memory=memory)
-        law = stragglers_of(stragglers)
+        self._job = job_of(workers)
+        with nullcontext() if self._job is None else self._job.call:  # what one refuses all do
+            whole(seed=seed, retries=retries)
+            if cutoff is not None:
+                whole(cutoff=cutoff)
+            if memory is None:
+                free = system.free()
+                memory = None if free is None else int(SHARE_OF_MEMORY * free)
+            else:
+                positive(memory=memory)
+            law = stragglers_of(stragglers)
         self.number, self.seed = next(_numbers), int(seed)
         self._memory, self._closed = memory, False
         self._shelf = Shelf()
-        self._job = job_of(workers)
         self._dispatched: Dispatch | None = None
         if not self.leads:
             self.n_workers = 0

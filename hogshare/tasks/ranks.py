@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from hogshare import missed
 from hogshare.interrupts import Holding
 from hogshare.runtimes.luggage import packed
 from hogshare.runtimes.mpi.calls import Call
@@ -198,12 +199,14 @@ class Ranks:
         """Have the others raise what has ended the context."""
         if self._is_open:
             self._is_open = False
-            self._call.__exit__(type(error), error, error.__traceback__)
+            missed.taken()  # in the block only this rank states anything
+            self._call.fail(error)
 
     def close(self) -> None:
         """As `Executor.close`; a task that a rank is at is not interrupted."""
         if self._is_open:
             self._is_open = False
+            missed.taken()
             self._call.post_all(OVER)
         self._packed.clear()
 

@@ -31,6 +31,8 @@ class Sizes(NamedTuple):
         As `LinearProblem.sharpness`; of all rows the mean over the parts.
     weight : float
         The largest of a row and its class.
+    nonzeros : float
+        Stored entries.
     """
 
     n_rows: int
@@ -38,12 +40,13 @@ class Sizes(NamedTuple):
     largest: float
     sharpness: float
     weight: float
+    nonzeros: float = 0.0
 
 
 def sizes_of(problem: LinearProblem) -> Sizes:
     """How many rows a problem has, and how large."""
     n = problem.n_rows
-    return Sizes(n, *problem.norms, problem.sharpness, problem.largest_weight)
+    return Sizes(n, *problem.norms, problem.sharpness, problem.largest_weight, problem.nnz)
 
 
 def together(parts: Sequence[Sizes]) -> Sizes:
@@ -53,7 +56,7 @@ def together(parts: Sequence[Sizes]) -> Sizes:
     --------
     >>> from hogshare.problems.linear.part import Sizes, together
     >>> together([Sizes(1, 4.0, 4.0, 1.0, 1.0), Sizes(3, 8.0, 9.0, 1.0, 2.0)])
-    Sizes(n_rows=4, mean=7.0, largest=9.0, sharpness=1.0, weight=2.0)
+    Sizes(n_rows=4, mean=7.0, largest=9.0, sharpness=1.0, weight=2.0, nonzeros=0.0)
     """
     n = sum(part.n_rows for part in parts)
 
@@ -67,6 +70,7 @@ def together(parts: Sequence[Sizes]) -> Sizes:
         max(part.largest for part in parts),
         mean([part.sharpness for part in parts]),
         max(part.weight for part in parts),
+        sum(part.nonzeros for part in parts),
     )
 
 
@@ -119,7 +123,8 @@ class PartOfRows(LinearProblem):
 
     def facts(self) -> dict[str, Any]:
         """What it is, for reports; with all its rows."""
-        return super().facts() | {"rows": self.n_all, "rows here": self.n_rows}
+        of_all = {"rows": self.n_all, "nonzeros": int(self.whole.nonzeros)}
+        return super().facts() | of_all | {"rows here": self.n_rows}
 
 
 def part_of(problem: LinearProblem, whole: Sizes, add: Callable[[float], float]) -> PartOfRows:

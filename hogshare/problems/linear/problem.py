@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hogshare import ranges
+from hogshare import missed, ranges
 from hogshare.interrupts import errstate, leaves_numpy
 from hogshare.kernels import losses, penalties
 from hogshare.kernels.moments import nonzeros_of, norms_of, squared_norms
@@ -530,6 +530,7 @@ def _labels(y: np.ndarray, classes: Any, class_weight: Any) -> tuple[np.ndarray,
     return labels, by_class
 
 
+@missed.counted
 @leaves_numpy
 def linear(
     X: Any,

@@ -21,6 +21,11 @@ from hogshare.problems.protocol import Problem
 
 OF_ROWS = ("rows", "nonzeros", "columns")  # that shards have different ones of
 MOST = 200  # characters of a fact in a sentence
+CALL, LINE = "the call", "the line of the call"
+ADVICE = (
+    " All ranks make the same calls, each from one line of the program; a rank that has caught an "
+    "error of its own, and left out a call, is ahead of the others."
+)
 
 
 class RanksDiffer(ValueError):
@@ -87,7 +92,7 @@ def difference(said: Sequence[Mapping[str, str]]) -> str | None:
             if here != there:
                 return (
                     f"the ranks were not called with the same: {name} is {_cut(here)} on rank 0, "
-                    f"and {_cut(there)} on rank {rank}."
+                    f"and {_cut(there)} on rank {rank}.{ADVICE if name in (CALL, LINE) else ''}"
                 )
     return None
 

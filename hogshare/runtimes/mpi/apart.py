@@ -12,13 +12,15 @@ import pickle
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from hogshare.links.link import Link
 from hogshare.runtimes.joint import Making
 from hogshare.runtimes.mpi.calls import Call
 from hogshare.runtimes.mpi.leader import REPORT
 from hogshare.runtimes.mpi.level import give_back
 from hogshare.runtimes.mpi.machine import Machine
-from hogshare.runtimes.mpi.machines import Machines
+from hogshare.runtimes.mpi.machines import ONE, Machines
 from hogshare.runtimes.mpi.pooling import Pool
 from hogshare.simulation.network import Network
 
@@ -35,11 +37,13 @@ def apart(call: Call, here: Machine, making: Making, rows: str, link: Link | Non
     ValueError
         If the call asks for what needs shared memory.
     """
+    if making.validation is not None:  # before rows are dealt, of which it would be too long
+        raise ValueError(f"Stop(validation=...) needs {ONE}: between machines it is not there.")
     if rows == "shard":
         making = with_all_labels(call, making)
     network = None if link is None else Network(link=link)
     # of this call alone: what is collective and was broken off in another is not of it
-    comm = Pool(call.talk.comm, call.poll).copy_of_comm()
+    comm = Pool(call.talk.comm, call.poll).copy_of_comm(call.agree)
     n_workers, is_over = here.workers[call.talk.rank], False
     try:
         report = making.by(Machines(comm, call.poll, here.workers, rows, network), n_workers)
@@ -48,15 +52,18 @@ def apart(call: Call, here: Machine, making: Making, rows: str, link: Link | Non
         give_back([comm], is_over)
     shared = dataclasses.replace(report.model, memory=None)  # but for what is of a rank's own rows
     digest = hashlib.sha256(pickle.dumps(shared)).hexdigest()
-    told = call.gather(REPORTED, (report.workers, report.traffic, digest))
-    if told is not None:
-        if len({digest for *_, digest in told}) > 1:
+    own = report.workers, report.traffic, report.staleness, report.turns, digest
+    found = call.gather(REPORTED, own)
+    if found is not None:
+        workers, traffic, staleness, turns, digests = zip(*found, strict=True)
+        if len(set(digests)) > 1:
             raise RuntimeError(
                 "The ranks have come to different models, which is an error of hogshare: please "
                 "report it with the call. None of the models is to be trusted."
             )
-        report.workers = numbered([workers for workers, *_ in told])
-        report.traffic = added([traffic for _, traffic, _ in told])
+        report.workers, report.traffic = numbered(workers), added(traffic)
+        report.staleness = sum(padded(staleness))
+        report.turns = np.concatenate(padded(turns, axis=1))
         report.settings["n_workers"] = here.n_workers
         report.settings["workers_of_ranks"] = list(here.workers)
         report.notes.append(f"ranks exchanged messages: {here.apart}")
@@ -84,6 +91,25 @@ def numbered(found: Sequence[Sequence[Mapping[str, Any]]]) -> list[dict[str, Any
     """The workers of all ranks, by rank, numbered from 0."""
     rows = [{**worker, "rank": rank} for rank, workers in enumerate(found) for worker in workers]
     return [{**row, "worker": number} for number, row in enumerate(rows)]
+
+
+def padded(found: Sequence[np.ndarray], axis: int = 0) -> list[np.ndarray]:
+    """Arrays as long as the longest one, by zeros at the end of an axis.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hogshare.runtimes.mpi.apart import padded
+    >>> sum(padded([np.array([1]), np.array([2, 3])])).tolist()
+    [3, 3]
+    """
+    most = max(one.shape[axis] for one in found)
+    grown = []
+    for one in found:
+        pad = [(0, 0)] * one.ndim
+        pad[axis] = (0, most - one.shape[axis])
+        grown.append(np.pad(one, pad))
+    return grown
 
 
 def added(found: Sequence[Traffic | None]) -> Traffic:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.runtimes.mpi.wire import EdgeTraffic, leave_behind
+from hogshare.runtimes.mpi.wire import EdgeTraffic, leave_behind, take_back
 
 
 class Assembly:
@@ -63,7 +63,5 @@ class Assembly:
     def close(self) -> None:
         """Take back what a run that was broken off waits for; else there is nothing."""
         for request in self._coming:
-            if not request.Test():
-                request.Cancel()
-                request.Wait()
+            take_back(request)
         leave_behind(*self._going)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from hogshare.runtimes.mpi.calls import RankFailed
-from hogshare.runtimes.mpi.wire import leave_behind
+from hogshare.runtimes.mpi.wire import leave_behind, take_back
 
 EVERY_SECONDS = 1.0
 SILENT_SECONDS = 30.0
@@ -66,8 +66,7 @@ class Neighbour:
         """Expect nothing more."""
         leave_behind(self._going)
         if not self.has_heard_last:
-            self._coming.Cancel()
-            self._coming.Wait()
+            take_back(self._coming)
 
 
 class Beats:

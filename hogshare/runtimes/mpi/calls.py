@@ -1,25 +1,51 @@
-"""One call that all ranks make: what they tell each other in it, and how it ends for all.
+"""One call that all ranks make: what they post each other in it, and how it ends for all.
 
-A rank that raises in a call tells the others, who raise the same. So a call returns on every rank,
-or raises on every rank, whatever it is that one of them has met.
+A rank that raises in a call posts its error to the others, which raise it. Each rank posts once
+that the call has failed for it, with an error of its own or without, and waits for the others to
+do so: all have the same errors then, raise that of the lowest rank, and begin the next call clean.
+
+    own error, or another's  ->  FAILED to all  ->  FAILED of all, or PARTING_SECONDS  ->  raise
 """
 
 from __future__ import annotations
 
 import copy
 import pickle
+import re
 import traceback
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
+from hogshare import missed
+from hogshare.runtimes.mpi import heart as hearts
 from hogshare.runtimes.mpi.talk import FAILED, Letter, Talk
 
-FLUSH_SECONDS = 2.0  # for the others to be told of an error
+PARTING_SECONDS = 2.0  # for the others to leave a call that has failed, and for letters to go
 MOST_TEXT = 20_000  # characters of a traceback that travels
+NAMES_A_RANK = re.compile(r"\b[Rr]ank \d")
+AGREE, OVER = "agree", "over"
 
 
 class RankFailed(RuntimeError):
-    """Another rank has ended, or has raised what cannot be told as it was."""
+    """Another rank has ended, or has raised what cannot be sent as it was."""
+
+
+class Failure(NamedTuple):
+    """An error of one rank, as it travels.
+
+    error : itself, bare; None: it cannot be sent
+    text : its traceback
+    is_common : whether it is about all ranks, as what rank 0 finds in the rows of all
+    """
+
+    error: BaseException | None
+    text: str
+    is_common: bool
+
+    @property
+    def said(self) -> str:
+        """Its last line: what it is, and what it says."""
+        return self.text.strip().rpartition("\n")[2]
 
 
 class Call:
@@ -30,11 +56,20 @@ class Call:
     talk : Talk
     number : int
         Of the call: the same on all ranks.
+    heart : Heart, default=None
+        Started by who knows that all ranks are in the call.
+
+    Attributes
+    ----------
+    is_for_all : bool
+        Whether this rank does what is about the rows and parameters of all ranks.
     """
 
-    def __init__(self, talk: Talk, number: int) -> None:
-        self.talk, self.number = talk, number
-        self._told = False  # whether others know of the error that ends it
+    def __init__(self, talk: Talk, number: int, heart: hearts.Heart | None = None) -> None:
+        self.talk, self.number, self.heart = talk, number, heart
+        self.is_for_all = False
+        self._has_failed = False
+        self._heard: BaseException | None = None  # raised for another rank
 
     def __enter__(self) -> Call:
         return self
@@ -45,11 +80,57 @@ class Call:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if error is None or self._told:
+        missed.taken()  # what was stated within the call is no call that this rank has missed
+        if error is None or self._has_failed:
             return
-        self._told = True
-        self.post_all(FAILED, _telling(error))
-        self.talk.flush(FLUSH_SECONDS)
+        agreed = self.fail(error)
+        if agreed is not error:
+            raise agreed from (None if error is self._heard else error)
+
+    def begin(self) -> None:
+        """Listen for the other ranks' hearts: all are in the call."""
+        if self.heart is not None:
+            self.heart.start()
+
+    def fail(self, error: BaseException) -> BaseException:
+        """End the call on all ranks by an error; the one that all raise."""
+        self._has_failed = True
+        found: dict[int, Failure] = {}
+        own = None if error is self._heard else _failure(error, self.is_for_all)
+        if own is not None:
+            found[self.talk.rank] = own
+        self.post_all(FAILED, own)
+        self.talk.wait_for(lambda: self._have_all_left() or None, PARTING_SECONDS)
+        self.talk.flush(PARTING_SECONDS)
+        if self.heart is not None:
+            self.heart.stop()
+        for source in self.talk.others:
+            if (failure := self._failure_of(source)) is not None:
+                found[source] = failure
+        agreed = self._agreed(error, found) if found else error
+        setattr(agreed, missed.SETTLED, True)
+        return agreed
+
+    def report(self, error: BaseException) -> None:
+        """Report that this rank has missed the call."""
+        self._has_failed = True
+        self.post_all(FAILED, _failure(error, is_common=False))
+
+    def agree(self, kind: str = AGREE) -> None:
+        """Wait until all ranks have come as far.
+
+        Raises
+        ------
+        Exception
+            What another rank has raised in the meantime.
+        """
+        self.spread(kind, self.gather(kind, None) and None)
+
+    def end(self) -> None:
+        """Leave the call once all have done what is theirs; raises as `agree` does."""
+        self.agree(OVER)
+        if self.heart is not None:
+            self.heart.stop()
 
     def post(self, to: int, kind: str, content: Any = None) -> None:
         """Tell one rank something."""
@@ -123,13 +204,22 @@ class Call:
             And whatever another rank has raised.
         """
         for source in self.talk.others:
-            for letter in self.talk.letters(source):
-                if letter.kind == FAILED and letter.call == self.number:
-                    self._told = True
-                    raise _told(letter.content, source)
+            if (failure := self._failure_of(source)) is not None:
+                self._heard = _raised(failure, source)
+                raise self._heard
+        silent = next(filter(self._is_silent, self.talk.others), None)
+        if silent is not None:
+            raise RankFailed(
+                f"Rank {silent} has not been heard of for {hearts.SILENT_SECONDS:g} seconds: its "
+                "process is halted or holds the interpreter, or the link to its machine is down."
+            )
         for source, how in self.talk.gone.items():
             if self._next(source, take=False) is None:
                 raise RankFailed(f"Rank {source} {how}, and this call needs every rank.")
+
+    def _is_silent(self, source: int) -> bool:
+        """Whether nothing is heard of a rank any more."""
+        return self.heart is not None and self.heart.before == source and self.heart.misses
 
     def _next(self, source: int, take: bool = True) -> Letter | None:
         """A rank's next letter of this call; what is left of earlier ones goes."""
@@ -140,24 +230,74 @@ class Call:
             return None
         return letters.popleft() if take else letters[0]
 
+    def _letter_of_failure(self, source: int) -> Letter | None:
+        """What a rank has posted when the call failed for it."""
+        return next(
+            (
+                letter
+                for letter in self.talk.letters(source)
+                if letter.kind == FAILED and letter.call == self.number
+            ),
+            None,
+        )
 
-def _telling(error: BaseException) -> tuple[BaseException | None, str]:
-    """An error as it travels: itself, if it can, and its traceback."""
+    def _failure_of(self, source: int) -> Failure | None:
+        letter = self._letter_of_failure(source)
+        return None if letter is None else letter.content
+
+    def _have_all_left(self) -> bool:
+        """Whether the call has failed for all others that have not ended."""
+        return all(
+            source in self.talk.gone
+            or self._is_silent(source)
+            or self._letter_of_failure(source) is not None
+            for source in self.talk.others
+        )
+
+    def _agreed(self, error: BaseException, found: dict[int, Failure]) -> BaseException:
+        """The error of the lowest rank that has one, which it names where it is not everybody's."""
+        rank = min(found)
+        failure = found[rank]
+        if rank != self.talk.rank:
+            if not isinstance(error, Exception):
+                return error  # who leaves the program leaves it
+            error = _raised(failure, rank)
+        sayings = {one.said for one in found.values()}
+        if not failure.is_common and (len(found) < self.talk.size or len(sayings) > 1):
+            _name(error, rank)
+        return error
+
+
+def _failure(error: BaseException, is_common: bool) -> Failure:
     text = "".join(traceback.format_exception(error))[-MOST_TEXT:]
+    is_common = is_common and isinstance(error, ValueError | TypeError)
     try:
         bare = copy.copy(error)
         bare.__traceback__ = bare.__cause__ = bare.__context__ = None
         pickle.loads(pickle.dumps(bare))
     except Exception:
-        return None, text
-    return bare, text
+        return Failure(None, text, is_common)
+    return Failure(bare, text, is_common)
 
 
-def _told(content: tuple[BaseException | None, str], source: int) -> BaseException:
-    """Another rank's error, to be raised here."""
-    error, text = content
+def _raised(failure: Failure, source: int) -> BaseException:
+    """Another rank's error, as this one raises it."""
+    error = failure.error
     if not isinstance(error, Exception | KeyboardInterrupt):  # one that leaves leaves no others
-        last = text.strip().rpartition("\n")[2]
-        error = RankFailed(f"Rank {source} has left the call: {last}")
-    error.add_note(f"On rank {source}:\n{text}")
+        return RankFailed(f"Rank {source} has left the call: {failure.said}")
+    error = copy.copy(error)
+    error.add_note(f"On rank {source}:\n{failure.text}")
     return error
+
+
+def _name(error: BaseException, rank: int) -> None:
+    """Have an error's sentence name the rank that has raised it, unless it names one."""
+    text = str(error)
+    if not text or NAMES_A_RANK.search(text):
+        return
+    if error.args == (text,):
+        error.args = (f"On rank {rank}: {text}",)
+    elif isinstance(error, OSError) and error.strerror:
+        error.strerror = f"{error.strerror} (on rank {rank})"
+    else:
+        error.add_note(f"On rank {rank}.")

@@ -6,10 +6,11 @@ from typing import Any
 
 import scipy.sparse as sp
 
-from hogshare import ranges
+from hogshare import missed, ranges
 from hogshare.runtimes.mpi.door import library
 
 
+@missed.counted
 def shard(*arrays: Any, place: int | None = None, of: int | None = None) -> Any:
     """Take this rank's part of rows that every rank has.
 

@@ -12,9 +12,12 @@ Who writes: the main thread, when a talk is opened and when the interpreter ends
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
+import signal
 import sys
 import time
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Any
 
@@ -29,6 +32,7 @@ RESTING = "has ended"
 
 _talks: list[Talk] = []
 _process = 0
+_processes: set[int] = set()
 _before: Any = None
 _aborting: list[int] = []  # what the script has left with, if by an error
 
@@ -47,6 +51,11 @@ def begin() -> None:
 def watch(talk: Talk) -> None:
     """Have this process say goodbye on a talk when it ends."""
     _talks.append(talk)
+
+
+def know(processes: Iterable[int]) -> None:
+    """Note the processes of this machine's ranks, which an error that nobody catches ends."""
+    _processes.update(processes)
 
 
 def _hear_of_aborts() -> None:
@@ -94,4 +103,7 @@ def _end_by(kind: type[BaseException], error: BaseException, trace: TracebackTyp
     for talk in _talks:
         talk.flush(GRACE_SECONDS)
     time.sleep(GRACE_SECONDS)
+    for process in _processes:
+        with contextlib.suppress(OSError):
+            os.kill(process, signal.SIGCONT)  # a launcher waits for one that is halted
     library().COMM_WORLD.Abort(INTERRUPTED if issubclass(kind, KeyboardInterrupt) else 1)

@@ -34,12 +34,14 @@ class Seat:
     memory : what is the same for ranks that can open each other's memory
     cores : numbers of the cores that it may use
     jobs : workers that it was asked for
+    process : its number there
     """
 
     host: str
     memory: str
     cores: frozenset[int]
     jobs: int | None
+    process: int = 0
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ def seat(n_jobs: int | None) -> Seat:
         memory = f"{BOOT_ID.read_text().strip()} {os.readlink(PROCESSES)}"
     affinity = getattr(os, "sched_getaffinity", None)
     cores = affinity(0) if affinity is not None else range(machine.cores())
-    return Seat(host, memory or host, frozenset(cores), n_jobs)
+    return Seat(host, memory or host, frozenset(cores), n_jobs, os.getpid())
 
 
 def workers_of(seats: Sequence[Seat], rank: int) -> int:

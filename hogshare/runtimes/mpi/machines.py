@@ -133,17 +133,20 @@ class Machines(Runtime):
         own: Any = problem
         if self.rows == "all" and self.n_machines > 1:
             own = own.with_rows(dealt(own.rows, self.mine, sum(self.workers_of)))
-        found = self.pool.gathered(np.array([*sizes_of(own), *_shape(problem)]))
+        sizes = sizes_of(own)
+        found = self.pool.gathered(np.array([*sizes, *_shape(problem)]))
+        n = len(sizes)
         for rank, other in enumerate(found):
             if other[0] < 1:
                 raise ValueError(f"rank {rank} has no rows: between machines each needs some.")
-            if (other[5:] != found[0, 5:]).any():
+            if (other[n:] != found[0, n:]).any():
+                (features, columns), (first, most) = other[n : n + 2], found[0, n : n + 2]
                 raise ValueError(
-                    f"rank {rank} has {int(other[5])} features and {int(other[6])} columns (one "
-                    f"for each class, if more than two), and rank 0 {int(found[0, 5])} and "
-                    f"{int(found[0, 6])}, or other numbers: between machines all solve one problem."
+                    f"rank {rank} has {features:g} features and {columns:g} columns (one for each "
+                    f"class, if more than two), and rank 0 {first:g} and {most:g}, or other "
+                    "numbers: between machines all solve one problem."
                 )
-        whole = together([Sizes(int(one[0]), *one[1:5].tolist()) for one in found])
+        whole = together([Sizes(int(one[0]), *one[1:n].tolist()) for one in found])
         return part_of(own, whole, self._add)
 
     def everywhere(self, n_workers: int) -> int:
@@ -196,7 +199,6 @@ class Machines(Runtime):
             (bool(choices.record), "record=True"),
             (choices.trace > 1, "a trace of more than one snapshot an epoch"),
             (bool(stop.looks), "Stop(gradient=...) and Stop(gap=...)"),
-            (stop.validation is not None, "Stop(validation=...)"),
             (bool(stop.confirm), "Stop(confirm=True)"),
             (
                 self.is_linked and plane.edge_links(n) is not None,

@@ -29,8 +29,20 @@ class Pool:
         self.comm, self.look = comm, look
         self.me, self.size = comm.Get_rank(), comm.Get_size()
 
-    def copy_of_comm(self) -> Any:
-        """A communicator of the same ranks, whose messages meet none of the others'."""
+    def copy_of_comm(self, agree: Callable[[], Any] | None = None) -> Any:
+        """A communicator of the same ranks, whose messages meet none of the others'.
+
+        All ranks have come here before one begins: a copy that only some have begun would be
+        paired with the others' next one, in another call too.
+
+        agree : callable, default=None
+            Returns once all ranks have called it, or raises; None: by the communicator itself,
+            which has to be of this call alone.
+        """
+        if agree is None:
+            self.gathered(np.zeros(1))
+        else:
+            agree()
         copy, request = self.comm.Idup()
         self._wait(request)
         return copy

@@ -29,7 +29,7 @@ import numpy as np
 
 from hogshare.engine.homes import Homes
 from hogshare.kernels import layout, locks
-from hogshare.runtimes.mpi.wire import EdgeTraffic, leave_behind
+from hogshare.runtimes.mpi.wire import EdgeTraffic, leave_behind, take_back
 
 PACE_SECONDS = 0.01
 # the state is the last: whoever sees it sees the others
@@ -75,8 +75,7 @@ class Other:
     def close(self) -> None:
         """Expect nothing more."""
         leave_behind(self.going)
-        self.coming.Cancel()
-        self.coming.Wait()
+        take_back(self.coming)
 
 
 class Progress:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from hogshare import ranges
+from hogshare import callers, missed, ranges
 from hogshare.links.link import Link
 from hogshare.runtimes.choice import usable_workers
 from hogshare.runtimes.joint import Joint, Led, Making
@@ -22,19 +21,12 @@ from hogshare.runtimes.mpi.door import library
 from hogshare.runtimes.mpi.follower import attached, follow
 from hogshare.runtimes.mpi.leader import REPORT, Leader
 from hogshare.runtimes.mpi.lending import LendingLeader, borrowed
-from hogshare.runtimes.mpi.talk import Talk, opened
+from hogshare.runtimes.mpi.sequence import RankMissing, sequence_of
 from hogshare.runtimes.mpi.uniting import alike, united, whole
 
 ROWS = ("shard", "all")
 NOTHING_SAID: Mapping[str, str] = MappingProxyType({})
 HERE, GIVEN, AGREED, COUNTED = "here", "given", "agreed", "counted"
-
-_talks: dict[int, Talk] = {}  # of the communicators that calls were made on, by MPI's handle
-_numbers: dict[int, itertools.count[int]] = {}
-
-
-class RankMissing(TimeoutError):
-    """A rank has not made a call that the others wait for."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +118,12 @@ class MPI(Joint):
                 f"start_timeout must be a number of seconds, above 0; got {self.start_timeout!r}."
             )
 
-    def make(self, making: Making) -> Any:
+    def __deepcopy__(self, memo: Any) -> MPI:
+        # nothing of it can be written, and a communicator is the same for whoever has a copy
+        return self
+
+    @missed.counted
+    def make(self, making: Callable[[], Making]) -> Any:
         """Make a call together with the other ranks.
 
         Raises
@@ -138,28 +135,36 @@ class MPI(Joint):
         """
         comm = self._ranks
         if comm.Get_size() == 1:
-            return _alone(making)
-        talk, number = self._talk(comm)
-        with Call(talk, number) as call:
+            return _alone(making())
+        with sequence_of(comm).next(self.start_timeout) as call:
             self._meet(call)
-            problem = agreement.of_problem(making.problem, whole=self.rows == "all")
-            here = self._settle(call, making.said(), making.n_workers, problem)
-            if here.apart:
-                return apart(call, here, making, self.rows, self.link)
-            if self.rows == "shard":
-                making = united(call, here, making)
-            if talk.rank != here.leader:
-                return follow(call, here, functools.partial(attached, making.parts()))
-            report = making.by(Leader(call, here), here.n_workers)
-            call.post_all(REPORT, report)
+            call.begin()
+            report = self._made(call, making())
+            call.end()
             return report
+
+    def _made(self, call: Call, making: Making) -> Any:
+        """The report of a call that all ranks make."""
+        problem = agreement.of_problem(making.problem, whole=self.rows == "all")
+        ranks = self._settle(call, "solve", making.said(), making.n_workers, problem)
+        if ranks.apart:
+            return apart(call, ranks, making, self.rows, self.link)
+        if self.rows == "shard":
+            making = united(call, ranks, making)
+        if call.talk.rank != ranks.leader:
+            return follow(call, ranks, functools.partial(attached, making.parts()))
+        call.is_for_all = True
+        report = making.by(Leader(call, ranks), ranks.n_workers)
+        call.post_all(REPORT, report)
+        return report
 
     def place(self) -> tuple[int, int]:
         """Which rank calls, and how many there are."""
         comm = self._ranks
         return comm.Get_rank(), comm.Get_size()
 
-    def lead(self, led: Led) -> Any:
+    @missed.counted
+    def lead(self, making: Callable[[], Led]) -> Any:
         """Have rank 0 make something with the workers of all ranks, out of what each has.
 
         Raises
@@ -171,26 +176,37 @@ class MPI(Joint):
         """
         comm = self._ranks
         if comm.Get_size() == 1:
+            led = making()
             runtime = "caller" if usable_workers(led.n_workers) == 1 else "threads"
             shard = led.shard(0, 1)
-            return led.made(runtime, led.n_workers, [shard.facts], shard.arrays)
-        talk, number = self._talk(comm)
-        with Call(talk, number) as call:
+            made = led.made(runtime, led.n_workers, [shard.facts], shard.arrays)
+            return led.take(led.received(made))
+        with sequence_of(comm).next(self.start_timeout) as call:
             self._meet(call)
-            here = self._settle(call, led.said(), led.n_workers)
-            if here.apart:
-                raise machine.SeveralMachines(
-                    f"{led.what} needs ranks that share memory ({here.apart}): solve() runs on "
-                    "machines that share none."
-                )
-            gathered = whole if self.rows == "shard" else alike
-            facts, arrays = gathered(call, here, led.shard(talk.rank, talk.size))
-            if talk.rank != here.leader:
-                return follow(call, here, borrowed)
-            made = led.made(LendingLeader(call, here), here.n_workers, facts, arrays)
-            call.post_all(REPORT, made)
-            return made
+            call.begin()
+            led = making()
+            received = led.received(self._led(call, led))
+            call.end()
+            return led.take(received)
 
+    def _led(self, call: Call, led: Led) -> Any:
+        """What rank 0 makes in a call that all ranks make."""
+        ranks = self._settle(call, led.what, led.said(), led.n_workers)
+        if ranks.apart:
+            raise machine.SeveralMachines(
+                f"{led.what} needs ranks that share memory ({ranks.apart}): solve() runs on "
+                "machines that share none."
+            )
+        gathered = whole if self.rows == "shard" else alike
+        facts, arrays = gathered(call, ranks, led.shard(call.talk.rank, call.talk.size))
+        if call.talk.rank != ranks.leader:
+            return follow(call, ranks, borrowed)
+        call.is_for_all = True
+        made = led.made(LendingLeader(call, ranks), ranks.n_workers, facts, arrays)
+        call.post_all(REPORT, made)
+        return made
+
+    @missed.counted
     def hold(self, what: str) -> Call | None:
         """Begin a call with the other ranks that lasts until they end it; None: there is one rank.
 
@@ -204,32 +220,15 @@ class MPI(Joint):
         comm = self._ranks
         if comm.Get_size() == 1:
             return None
-        talk, number = self._talk(comm)
-        with Call(talk, number) as call:
+        with sequence_of(comm).next(self.start_timeout) as call:
             self._meet(call)
-            self._agree(call, {"call": what, **agreement.versions()}, None)
+            self._agree(call, {**_place(what), **agreement.versions()}, None)
         return call
 
     @property
     def _ranks(self) -> Any:
         """The communicator of all ranks that are meant."""
         return library().COMM_WORLD if self.comm is None else self.comm
-
-    def _talk(self, comm: Any) -> tuple[Talk, int]:
-        """A rank's talk with the others of a communicator, and the number of the next call."""
-        handle = comm.py2f()
-        if handle not in _talks:
-            leaving.begin()
-            talk = opened(comm, self.start_timeout)
-            if talk is None:
-                raise RankMissing(
-                    f"Not all of {comm.Get_size()} ranks have called within {self.start_timeout:g} "
-                    "seconds: each of them has to make the same call. start_timeout= of MPI says "
-                    "how long to wait."
-                )
-            _talks[handle], _numbers[handle] = talk, itertools.count(1)
-            leaving.watch(talk)
-        return _talks[handle], next(_numbers[handle])
 
     def _meet(self, call: Call) -> None:
         """Wait for all ranks to make the call; the first of a call's letters.
@@ -252,6 +251,7 @@ class MPI(Joint):
     def _settle(
         self,
         call: Call,
+        what: str,
         said: Mapping[str, Any],
         n_workers: int | None,
         problem: Mapping[str, str] = NOTHING_SAID,
@@ -263,10 +263,11 @@ class MPI(Joint):
         RanksDiffer
             If they do not.
         """
-        words = {name: agreement.told(value) for name, value in said.items()}
+        words = _place(what) | {name: agreement.told(value) for name, value in said.items()}
         words |= agreement.versions()
         words |= {"rows of MPI": self.rows, "arena of MPI": str(self.arena), **problem}
-        seats = self._agree(call, words, machine.seat(n_workers))
+        seats = self._agree(call, words, own := machine.seat(n_workers))
+        leaving.know(one.process for one in seats if one.memory == own.memory)
         counted = call.gather(COUNTED, machine.workers_of(seats, call.talk.rank))
         return machine.machine_of(seats, call.spread(COUNTED, counted), self.arena)
 
@@ -284,6 +285,11 @@ class MPI(Joint):
         brought = None if given is None else [one for _, one in given]
         everything: list[Any] = call.spread(AGREED, brought)
         return everything
+
+
+def _place(what: str) -> dict[str, str]:
+    """Which call it is, and the user's line that makes it."""
+    return {agreement.CALL: what, agreement.LINE: callers.users_place()}
 
 
 def _alone(making: Making) -> Any:

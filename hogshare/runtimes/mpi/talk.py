@@ -54,7 +54,7 @@ class Talk:
     Parameters
     ----------
     comm : mpi4py.MPI.Intracomm
-        Nobody else's, see `opened`.
+        For nothing else: a copy of the user's.
 
     Attributes
     ----------
@@ -130,26 +130,6 @@ class Talk:
     def flush(self, seconds: float) -> None:
         """See what has been posted on its way, for some time."""
         self.wait_for(lambda: not self._under_way or None, seconds)
-
-
-def opened(comm: Any, seconds: float) -> Talk | None:
-    """Talk on a copy of a communicator, which all of its ranks have to make; None: some have not.
-
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Intracomm
-    seconds : float
-        To wait for the others.
-    """
-    copy, request = comm.Idup()
-    deadline, nap = time.monotonic() + seconds, SHORTEST_SLEEP
-    while not request.Test():
-        if time.monotonic() > deadline:
-            return None
-        time.sleep(nap)
-        nap = min(2 * nap, PATIENT_SLEEP)
-    copy.Set_errhandler(library().ERRORS_RETURN)
-    return Talk(copy)
 
 
 def _pickled(content: Any) -> bytes:

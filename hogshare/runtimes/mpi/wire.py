@@ -251,7 +251,7 @@ class Outgoing(_End):
 
     def close(self) -> None:
         """Expect no TAKEN any more."""
-        _take_back(self.coming)
+        take_back(self.coming)
         leave_behind(*self.requests)
 
 
@@ -325,7 +325,7 @@ class Incoming(_End):
     def close(self) -> None:
         """Expect no messages any more."""
         for request in self.requests:
-            _take_back(request)
+            take_back(request)
         leave_behind(self.telling)
 
 
@@ -339,7 +339,8 @@ def _parts(
     return buffer[HEAD_BYTES:first].view(wire.places), buffer[begin:end].view(wire.values), end
 
 
-def _take_back(request: Any) -> None:
+def take_back(request: Any) -> None:
     """Cancel a receive that nothing will come for."""
-    request.Cancel()
-    request.Wait()  # which does not block after a cancel
+    if request:  # one that is done is MPI's null, as after an error before the next was posted
+        request.Cancel()
+        request.Wait()  # which does not block after a cancel
