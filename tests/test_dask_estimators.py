@@ -414,8 +414,11 @@ class TestRefusals:
     def test_steps_that_are_too_large_are_told(self):
         X, y = made(400, classes=1)
         model = SGDRegressor(learning_rate="constant", eta0=1e3, max_iter=5, tol=None)
-        with pytest.warns(ConvergenceWarning, match="has diverged"):
+        with pytest.warns(ConvergenceWarning, match=r"has diverged.* a smaller eta0 than 1000"):
             model.fit(parted(1e3 * X, 2), parted(y, 2))
+        model.set_params(eta0=1e300)
+        with pytest.raises(ValueError, match=r"under-/overflow.* a smaller eta0 than 1e\+300"):
+            model.fit(parted(X, 2), parted(y, 2))
 
 
 @NEEDS_DASK

@@ -35,6 +35,7 @@ from hogshare.partitioned.turns import Pull, Push, turn
 from hogshare.planes.shared import DESCENT_SPREAD
 from hogshare.problems.linear import effective_l1_ratio
 from hogshare.problems.model import Model
+from hogshare.rules.sgd import SGD
 from hogshare.rules.steps import StepSize, optimal_start
 
 TURN_SECONDS = 0.01  # that handing out and taking in a turn costs; its rows should take as long
@@ -399,7 +400,8 @@ class Master:
         if not model.is_finite():
             raise ValueError(
                 "Floating-point under-/overflow occurred: the model has left the range of floats. "
-                "Scale the input (StandardScaler), or take smaller steps."
+                f"Scale the input (StandardScaler); {SGD().remedy(self._settings.step)} might help "
+                "too."
             )
         self.model = replace(model, t=self.model.t + rows)
         if pull.average:
