@@ -223,3 +223,55 @@ def test_models_in_onnx(case):
     np.testing.assert_array_equal(told, model.predict(X))
     if hasattr(model, "predict_proba"):
         np.testing.assert_allclose(more[0], model.predict_proba(X), rtol=1e-4, atol=1e-6)
+
+
+def onnx_of(model, X):
+    skl2onnx = pytest.importorskip("skl2onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    onnx = skl2onnx.to_onnx(model, X[:1], options={"zipmap": False})
+    session = runtime.InferenceSession(onnx.SerializeToString(), providers=["CPUExecutionProvider"])
+    return session.run(None, {"X": X})
+
+
+ROWS = np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32)
+KINDS = (ROWS[:, 0] > 0.0).astype(np.int64)
+LABELS = {
+    "smallest": (np.array([-(2**31), 7])[KINDS], False),
+    "largest": (np.array([0, 2**31 - 1])[KINDS], False),
+    "below": (np.array([-(2**31) - 1, 7])[KINDS], True),
+    "above": (np.array([0, 2**31])[KINDS], True),
+    "floats": (np.array([0.0, 1e10])[KINDS], True),
+    "words": (np.array(["a", "b"])[KINDS], False),
+}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("labels", LABELS)
+@pytest.mark.parametrize("name", ["SGDClassifier", "MLPClassifier", "LogisticRegression"])
+def test_labels_that_onnx_would_change_are_warned_of(name, labels):
+    y, warns = LABELS[labels]
+    settings = {"MLPClassifier": {"max_iter": 30}, "SGDClassifier": {"loss": "log_loss"}}
+    model = getattr(hogshare, name)(random_state=0, **settings.get(name, {})).fit(ROWS, y)
+    if warns and name != "LogisticRegression":
+        with pytest.warns(UserWarning, match=f"skl2onnx casts labels of {name} to 32 bits"):
+            made = model.to_sklearn()
+        return
+    made = model.to_sklearn()
+    if labels != "floats":
+        found, *_ = onnx_of(made, ROWS)
+        np.testing.assert_array_equal(found, model.predict(ROWS))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("n_labels", [2, 3])
+def test_networks_of_two_labels_are_warned_of(n_labels):
+    y = (ROWS[:, :n_labels] > 0.0).astype(int)
+    model = hogshare.MLPClassifier(random_state=0, max_iter=3).fit(ROWS, y)
+    if n_labels == 3:
+        np.testing.assert_array_equal(onnx_of(model.to_sklearn(), ROWS)[0], model.predict(ROWS))
+        return
+    with pytest.warns(UserWarning, match="two labels four columns"):
+        made = model.to_sklearn()
+    probabilities = onnx_of(made, ROWS)[1]
+    expected = model.predict_proba(ROWS)
+    np.testing.assert_allclose(probabilities, np.hstack([1.0 - expected, expected]), atol=1e-5)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
+from hogshare.callers import users_line
 from hogshare.estimators import fitted
 
+NARROW = ("SGDClassifier", "MLPClassifier")  # of which skl2onnx casts labels to 32 bits
 NAMES_ITS_SOLVER = ("Ridge", "RidgeClassifier")  # in scikit-learn
 
 
@@ -35,6 +38,12 @@ class Exporting:
         ------
         NotFittedError
             If this estimator has not been fitted.
+
+        Warns
+        -----
+        UserWarning
+            If skl2onnx (1.20) would make another model of what is returned: labels beyond 32 bits
+            of `SGDClassifier` and `MLPClassifier`, and networks of two labels.
 
         Notes
         -----
@@ -71,6 +80,11 @@ class Exporting:
         for name, value in kept.items():
             setattr(made, name, _copy(value))
         fitted.request(made, fitted.requests(self))
+        for fault in _onnx_faults(kind.__name__, vars(made)):
+            warnings.warn(
+                f"{fault} In scikit-learn the model is what it is here; this is about ONNX alone.",
+                stacklevel=users_line(),
+            )
         return made
 
 
@@ -79,6 +93,24 @@ def _replaced(kind: type) -> Any:
     ours = next(base for base in kind.__mro__ if base.__module__.startswith("hogshare."))
     theirs = (base for base in kind.__mro__ if base.__module__.startswith("sklearn."))
     return next(base for base in theirs if base.__name__ == ours.__name__)
+
+
+def _onnx_faults(name: str, attributes: dict[str, Any]) -> list[str]:
+    """What skl2onnx would make another model of, by its own fault."""
+    faults = []
+    labels, narrow = np.asarray(attributes.get("classes_", 0)), np.iinfo(np.int32)
+    numbers = name in NARROW and labels.dtype.kind in "iuf"
+    if numbers and (labels.min() < narrow.min or labels.max() > narrow.max):
+        faults.append(
+            f"skl2onnx casts labels of {name} to 32 bits, and these range from {labels.min()} to "
+            f"{labels.max()}: for ONNX fit smaller numbers, or words, as labels."
+        )
+    if attributes.get("out_activation_") == "logistic" and attributes["n_outputs_"] == 2:
+        faults.append(
+            "skl2onnx gives a network of two labels four columns of probabilities: each label's "
+            "complement, and then each label's."
+        )
+    return faults
 
 
 def _translated(estimator: Any, params: dict[str, Any]) -> dict[str, Any]:
