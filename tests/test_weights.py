@@ -110,7 +110,7 @@ def test_rows_of_no_weight_are_no_part_of_a_split(name, part):
         weight = np.where(np.arange(60) == k, 1.0, 0.0)
         with pytest.raises(
             ValueError, match=r"sample weights for (validation|training) set"
-        ) as told:
+        ) as caught:
             getattr(hogshare, name)(**kwargs).fit(rows, y, sample_weight=weight)
-        seen.append(part in str(told.value))
+        seen.append(part in str(caught.value))
     assert sum(seen) == (48 if part == "validation" else 12)

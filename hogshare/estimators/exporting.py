@@ -82,7 +82,7 @@ class Exporting:
         fitted.request(made, fitted.requests(self))
         for fault in _onnx_faults(kind.__name__, vars(made)):
             warnings.warn(
-                f"{fault} In scikit-learn the model is what it is here; this is about ONNX alone.",
+                f"{fault} In scikit-learn the model predicts as before; this is about ONNX alone.",
                 stacklevel=users_line(),
             )
         return made
