@@ -217,7 +217,9 @@ def _handlers() -> Iterator[logging.Handler]:
 
 
 def _is_welcome() -> bool:
-    """Whether no level that somebody has set forbids it; the root's own is WARNING."""
+    """Whether anybody can read it, and no level that is set forbids it; the root's is WARNING."""
+    if sys.stderr is None:  # or `print` would take standard output
+        return False
     if log.disabled or log.manager.disable >= logging.INFO:
         return False
     level = log.getEffectiveLevel()

@@ -166,6 +166,13 @@ def a_handler(heard):
     return handler
 
 
+def test_where_standard_error_is_closed_nothing_goes_to_standard_output(capsys, monkeypatch):
+    with monkeypatch.context() as closed:
+        closed.setattr(sys, "stderr", None)
+        use()
+    assert capsys.readouterr().out == ""
+
+
 def test_who_listens_hears_it_and_standard_error_does_not(capsys):
     heard = []
     telling.log.addHandler(a_handler(heard))
