@@ -137,7 +137,7 @@ def check_lines(model: SavedModel) -> None:
         if not _is_floats(biases) or _shape(biases) != names.shape:
             raise ValueError(f"{side}_biases_ is missing, or not those of {ids}")
         if not (np.isfinite(lines).all() and np.isfinite(biases).all()):
-            raise ValueError(f"{side}_factors_ or {side}_biases_ holds NaN or infinity")
+            raise ValueError(f"{side}_factors_ or {side}_biases_ has NaN or infinity")
         if _shape(counts) != names.shape or counts.dtype.kind != "i" or counts.min(initial=0) < 0:
             raise ValueError(f"{side}_counts_ is missing, or not those of {ids}")
         lengths.append(len(names))

@@ -286,11 +286,11 @@ def with_streams(how, *arguments):
 @pytest.mark.parametrize("how", CLOSED)
 def test_a_fit_whose_streams_are_closed_writes_its_model(rows_file, tmp_path, how):
     """What nobody can read is left out, and no file takes a stream's place."""
-    model, told = tmp_path / "m.npz", tmp_path / "told.json"
-    settings = "--runtime", "caller", "--epochs", 3, "--json", told
+    model, report = tmp_path / "m.npz", tmp_path / "report.json"
+    settings = "--runtime", "caller", "--epochs", 3, "--json", report
     done = with_streams(how, "fit", rows_file, "--model", model, *settings)
     assert done.returncode == 0, done.stderr
-    assert hogshare.load(model).coef_.shape == (1, 3) and json.loads(told.read_text())
+    assert hogshare.load(model).coef_.shape == (1, 3) and json.loads(report.read_text())
     assert ("training accuracy" in done.stdout) == (1 not in CLOSED[how])
     assert "rows_file" not in done.stdout and "columns," not in done.stdout
     labels = tmp_path / "labels.txt"
@@ -802,14 +802,14 @@ PAIRS = {
 
 @pytest.mark.parametrize("head", PAIRS)
 def test_a_first_line_of_names_is_no_pair(capsys, tmp_path, head):
-    others, flags, n_lines, told = PAIRS[head]
+    others, flags, n_lines, words = PAIRS[head]
     data, model, pairs = write_ratings(tmp_path / "r.csv"), tmp_path / "m.npz", tmp_path / "p.csv"
     arguments = "--estimator", "factorisation", "--model", model, "--epochs", 1, "--n-jobs", 1
     assert run(capsys, "fit", data, *arguments)[0] == 0
     pairs.write_text(f"{head}\n{others}")
     code, out, err = run(capsys, "predict", model, pairs, *flags)
     assert (code, len(out.splitlines())) == (0, n_lines), err
-    assert re.search(told, err) if told else not err
+    assert re.search(words, err) if words else not err
 
 
 def test_ids_that_are_like_names_are_pairs(capsys, tmp_path):

@@ -253,7 +253,7 @@ def fit(args: Any, gathered: Any = None) -> int:
     if args.json:
         outputs.tell_json(args.json, report_of(estimator))
     if args.json != outputs.PRINT:
-        outputs.tell_fit(args, summary(estimator, task, seconds, X, y))
+        outputs.show_fit(args, summary(estimator, task, seconds, X, y))
     return 0
 
 

@@ -128,7 +128,7 @@ def tell_text(path: str, text: str) -> None:
         files.replace(Path(path), f"{text.rstrip()}\n".encode())
 
 
-def tell_fit(args: Any, facts: list[tuple[str, str]]) -> None:
+def show_fit(args: Any, facts: list[tuple[str, str]]) -> None:
     """Print what has come of a fit, whose model is in its file, where anybody reads it."""
     table = ("what", "value"), [*facts, ("model", args.model)]
     if is_printed(args.model) or is_printed(args.json):

@@ -201,7 +201,7 @@ def fit(args: Any) -> int:
             ("seconds", cell(seconds)),
             ("training R2", cell(estimator.score(*found))),
         ]
-        outputs.tell_fit(args, facts)
+        outputs.show_fit(args, facts)
     return 0
 
 

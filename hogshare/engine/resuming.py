@@ -287,14 +287,14 @@ def _check(session: Session, saved: Saved, state: dict[str, np.ndarray], exact: 
 
 
 def _check_numbers(session: Session, state: dict[str, np.ndarray], problem: str) -> None:
-    """Refuse vectors that are not finite, and what planes and rules of ours never keep."""
+    """Refuse vectors that are not finite, and states that no plane or rule of ours has."""
     vectors = {"w": session.arrays["w"].dtype, HOMES: np.dtype(np.float64)}
     for name, kind in vectors.items():
         found = state.get(name)
         if found is not None and (found.dtype != kind or not np.isfinite(found).all()):
             raise ValueError(f"{problem}{name} is not {kind}, every number finite.")
-    kept = {} if session.homes is None else session.homes.arrays
-    for name, array in kept.items():
+    own = {} if session.homes is None else session.homes.arrays
+    for name, array in own.items():
         found = state.get(f"{PLANES}{name}")
         if found is not None and found.dtype != array.dtype:
             raise ValueError(f"{problem}{PLANES}{name} is not {array.dtype}.")
@@ -304,7 +304,7 @@ def _check_numbers(session: Session, state: dict[str, np.ndarray], problem: str)
         counts = state[name].dtype.kind in "iu"
         fits = state[name].min(initial=0) >= 0 if counts else np.isfinite(state[name]).all()
         if not fits:
-            raise ValueError(f"{problem}{name} holds numbers that no run keeps.")
+            raise ValueError(f"{problem}{name} has numbers of no run.")
 
 
 def _is_a_call(saved: Saved, columns: np.ndarray) -> bool:
