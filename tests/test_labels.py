@@ -1,7 +1,10 @@
 """Labels: distinct ones against NumPy, and the types in which they come."""
 
+import warnings
+
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 import hogshare
 from hogshare import problems
@@ -129,3 +132,28 @@ def test_a_partition_has_them_in_their_own_type():
     y.iloc[3] = pd.NA
     with pytest.raises(ValueError, match="1 of 90 labels are missing"):
         block_of(ROWS, y)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        hogshare.SGDClassifier(max_iter=5, tol=None, random_state=0),
+        hogshare.LogisticRegression(),
+        hogshare.LogisticRegressionCV(
+            use_legacy_attributes=False, l1_ratios=(0,), scoring="accuracy", Cs=[1.0], cv=2
+        ),
+        hogshare.RidgeClassifier(),
+        hogshare.MLPClassifier(max_iter=2, random_state=0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_a_score_compares_labels_of_their_own_type(model):
+    """As floats 2**53 and 2**53 + 1 would be the same label."""
+    pandas = pytest.importorskip("pandas")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(ROWS, LARGE[KINDS])
+    for y in (LARGE[KINDS], LARGE[KINDS // 2]):
+        right = float((model.predict(ROWS) == y).mean())
+        for given in (y, pandas.Series(y, dtype="Int64")):
+            assert model.score(ROWS, given) == pytest.approx(right, abs=1e-12)

@@ -7,6 +7,7 @@ from typing import Any
 from sklearn.base import _fit_context
 from sklearn.linear_model import SGDClassifier as _SGDClassifier
 
+from hogshare.estimators.accuracy import Accuracy
 from hogshare.estimators.common import LEARNING_RATES
 from hogshare.estimators.parameters import always_checked
 from hogshare.estimators.passes import ClassifierPass
@@ -15,7 +16,7 @@ from hogshare.estimators.told import told
 from hogshare.estimators.workers import WORKER_CONSTRAINTS
 
 
-class SGDClassifier(ClassifierPass, _SGDClassifier):
+class SGDClassifier(Accuracy, ClassifierPass, _SGDClassifier):
     """Linear classifier fitted by stochastic gradient descent, on every core.
 
     A drop-in replacement of `sklearn.linear_model.SGDClassifier`, and a subclass of it: the same

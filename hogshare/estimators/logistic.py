@@ -17,6 +17,7 @@ from sklearn.utils import compute_class_weight
 from hogshare.callers import users_line
 from hogshare.clusters import is_collection
 from hogshare.engine.stops import Stop
+from hogshare.estimators.accuracy import Accuracy
 from hogshare.estimators.elsewhere import report_of
 from hogshare.estimators.epochs import EpochTasks
 from hogshare.estimators.exporting import Exporting
@@ -60,7 +61,7 @@ DRAWS = ("liblinear", "sag", "saga")
 GAP_SHARE = 500.0  # relative duality gap asked for, in units of tol: one in twenty by default
 
 
-class LogisticRegression(Exporting, KnownParameters, _LogisticRegression):
+class LogisticRegression(Accuracy, Exporting, KnownParameters, _LogisticRegression):
     """Logistic regression to a tolerance, on every core.
 
     A drop-in replacement of `sklearn.linear_model.LogisticRegression`, and a subclass of it: the

@@ -316,6 +316,33 @@ class LogisticRegressionCV(Exporting, KnownParameters, _LogisticRegressionCV):
             self.C_ = float(self.C_)
         return self
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None, **score_params: Any) -> float:
+        """Score predictions by `scoring`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+        **score_params : dict
+            For the scorer, with scikit-learn's metadata routing enabled.
+
+        Returns
+        -------
+        score : float
+
+        Raises
+        ------
+        ValueError
+            If labels are missing.
+        """
+        theirs: Any = super()
+        y = own_type(y)
+        return float(theirs.score(X, y, sample_weight=sample_weight, **score_params))
+
     def _template(self, y: np.ndarray, sample_weight: Any) -> dict[str, Any]:
         """Return parameters and labels that all fits share, as attributes of an estimator."""
         class_weight = self.class_weight

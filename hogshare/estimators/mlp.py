@@ -9,6 +9,7 @@ from sklearn.neural_network import MLPClassifier as _MLPClassifier
 from sklearn.neural_network import MLPRegressor as _MLPRegressor
 from sklearn.utils.metaestimators import available_if
 
+from hogshare.estimators.accuracy import Accuracy
 from hogshare.estimators.network import NETWORK_CONSTRAINTS, Network
 from hogshare.estimators.parameters import always_checked
 from hogshare.estimators.ranks import with_all_ranks
@@ -17,7 +18,7 @@ from hogshare.problems.linear.labels import own_type
 from hogshare.problems.linear.rows import require_dense
 
 
-class MLPClassifier(Network, _MLPClassifier):
+class MLPClassifier(Accuracy, Network, _MLPClassifier):
     """A network that classifies, trained on every core.
 
     A drop-in replacement of `sklearn.neural_network.MLPClassifier`, and a subclass of it: the same

@@ -21,6 +21,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from hogshare.callers import users_line
 from hogshare.clusters import is_collection
 from hogshare.engine.stops import Stop
+from hogshare.estimators.accuracy import Accuracy
 from hogshare.estimators.conjugate import by_conjugate_gradients, gradient_at, missed
 from hogshare.estimators.elsewhere import report_of
 from hogshare.estimators.exporting import Exporting
@@ -487,7 +488,7 @@ class Ridge(RidgeMixin, _Ridge):
         return tags
 
 
-class RidgeClassifier(RidgeMixin, _RidgeClassifier):
+class RidgeClassifier(Accuracy, RidgeMixin, _RidgeClassifier):
     """Classifier by least squares on targets -1 and 1 with an l2 penalty.
 
     A drop-in replacement of `sklearn.linear_model.RidgeClassifier`, and a subclass of it: the same
@@ -643,7 +644,7 @@ class RidgeClassifier(RidgeMixin, _RidgeClassifier):
             self._strengths()
             check_sparse(X)
             y = own_type(y)
-            if np.shape(y)[1:] == (1,):  # of several labels scikit-learn takes sparse columns
+            if sp.issparse(y) and y.shape[1] == 1:  # of several scikit-learn takes sparse columns
                 require_dense(y)
             if reason := self._why_scikit_learn(X):
                 self._fit_by_scikit_learn(X, y, sample_weight, reason)
