@@ -82,6 +82,22 @@ def test_other_problems_on_a_virtual_clock(problem, rows, every, tmp_path):
     assert found["settings"]["problem"] == problem
 
 
+def test_what_the_filter_alone_gains_is_over_all_changes_with_its_clock_difference(tmp_path):
+    """Without the filter all is sent; without latency and with all bandwidth both wait as much."""
+    told = tmp_path / "c.json"
+    command = f"{SMALL} --methods bsp ssp gaia --links 1x:0ms 60x:300ms --block-ms 20"
+    options = ["--threshold", "0.5", "--clock-difference", "3", "--queue", "5"]
+    assert main([*command.split(), *options, "--json", str(told)]) == 0
+    found = json.loads(told.read_text(encoding="utf-8"))
+    rows = {(row["method"], row["links"]): row for row in found["table"]}
+    far = {method: rows[method, "60x:300ms"] for method in ("bsp", "ssp", "gaia")}
+    assert far["bsp"]["significant_share"] == far["ssp"]["significant_share"] == 1.0
+    assert far["gaia"]["significant_share"] < 0.5
+    run = {one["contestant"]: one["seconds"] for one in found["runs"]}
+    assert run["gaia, 60x:300ms"] < run["ssp, 60x:300ms"] < run["bsp, 60x:300ms"]
+    assert run["ssp, 1x:0ms"] == pytest.approx(run["gaia, 1x:0ms"], rel=0.05)
+
+
 def test_links_between_threads(tmp_path):
     told = tmp_path / "c.json"
     command = f"{SMALL} --runtime threads --methods bsp --block-ms 1 --links 1x:0ms 1x:40ms"
