@@ -527,6 +527,10 @@ def draw_points(series: dict[str, Any], ax: Any, what: str) -> None:
     ax.errorbar(xs, means, yerr=bars, marker="o", capsize=2, label=series["barrier"])
 
 
+# of a claim's verdict
+COLOURS = {"agrees": "C0", "in part": "C1", "differs": "C3", "not measured": "C7"}
+
+
 def save_claims(results: Sequence[dict[str, Any]], path: str | Path) -> None:
     """Draw numbers of claims over the papers' printed ones, on one axis, and write the figure.
 
@@ -543,7 +547,7 @@ def save_claims(results: Sequence[dict[str, Any]], path: str | Path) -> None:
     height = 1.5 + 0.22 * max(1, len(rows))
     figure, ax = pyplot().subplots(figsize=(11.0, height), layout="constrained")
     for place, (result, _, (low, median, high)) in enumerate(rows):
-        colour = "C0" if result["agrees"] else "C3"
+        colour = COLOURS[result["verdict"]]
         ax.plot([low, high], [place, place], color=colour, alpha=0.5)
         ax.plot(median, place, "o", color=colour, markersize=4)
     ax.axvline(1.0, color="black", linewidth=0.8)
@@ -552,7 +556,9 @@ def save_claims(results: Sequence[dict[str, Any]], path: str | Path) -> None:
     ax.minorticks_off()
     ax.set_yticks(range(len(rows)), [f"{r['name']}: {one['what']}" for r, one, _ in rows], size=7)
     ax.set_ylim(max(1, len(rows)) - 0.5, -0.5)
-    ax.set_xlabel("here over printed (median, range over seeds; red: the direction differs)")
+    ax.set_xlabel(
+        "here over printed (median, range over seeds; orange: in part, red: differs, grey: not measured)"
+    )
     ax.grid(alpha=0.3, axis="x")
     _save(figure, path)
 

@@ -12,8 +12,9 @@ from hogshare.words import counted, listed
 
 DESCRIPTION = """\
 Measure headline claims of the papers again: ASYNC, PSP, ASAP, AsySG, Hogwild!, ASAGA, Gaia. Printed
-are the claim, the paper's number, ours with its range over seeds, whether the direction agrees, and
-what makes the difference where there is one. The exit code says that all ran, not that all agree.
+are the claim, the paper's number, ours with its range over seeds, whether they agree (in part: in
+direction), and what makes the difference where there is one. The exit code says that all ran, not
+that all agree.
 
 --quick takes the small size of each, minutes for all of them on two cores; without it a claim takes
 up to an hour. Claims on a virtual clock are the same on every machine; those on this machine's want
@@ -121,6 +122,7 @@ def measure(args: Any, chosen: list[Any], found: dict[str, Any], failed: list[st
     What one claim fails by is told, and the others are measured: an hour's work is not for nothing.
     """
     from hogshare.cli.claims.claim import reproduce
+    from hogshare.cli.claims.wording import summary_of
 
     seeds = range(args.seed, args.seed + (args.seeds or (QUICK_SEEDS if args.quick else SEEDS)))
     is_shown, done = outputs.PRINT not in (args.json, args.page), []
@@ -143,8 +145,7 @@ def measure(args: Any, chosen: list[Any], found: dict[str, Any], failed: list[st
                 outputs.tell_json(args.json, {KEY: found})
     if done:
         took = sum(result["seconds"] for result in done)
-        agree = sum(result["agrees"] for result in done)
-        console.say(f"{agree} of {len(done)} agree in direction; {took:.0f} s")
+        console.say(f"{summary_of(done)}; {took:.0f} s")
 
 
 def tell(args: Any, found: dict[str, Any]) -> None:
@@ -245,7 +246,6 @@ def show(result: dict[str, Any]) -> None:
     )
     console.say(f"claim: {result['says']}")
     console.say(f"here: {result['here']}; medians of {counted(len(result['seeds']), 'seed')}")
-    verdict = "agrees" if result["agrees"] else "does not agree"
-    console.say(f"{verdict}: what is asked is that {result['when']}")
+    console.say(f"{result['verdict']}: what is asked is that {result['when']}")
     if result["why"]:
         console.say(f"note: {result['why']}")

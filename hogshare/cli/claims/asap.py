@@ -7,7 +7,18 @@ import math
 import numpy as np
 
 from hogshare import topology
-from hogshare.cli.claims.claim import BOTH, NONE, REAL, Claim, Found, Number, over
+from hogshare.cli.claims.claim import (
+    BOTH,
+    DIFFERS,
+    IN_PART,
+    NONE,
+    REAL,
+    Claim,
+    Found,
+    Number,
+    near,
+    over,
+)
 from hogshare.studies import replicas
 from hogshare.studies.replicas import SYNCS, Machines
 
@@ -23,6 +34,11 @@ PRINTED = {
 ZIPF = "logistic loss on Zipf's words, 2,000 numbers a message, to within 5 % of the optimum"
 BANDWIDTH = 15e6  # bytes a second of a machine, shared by those that it sends to
 SHARE = 0.1  # of a block, that one message takes alone: figure 5's 380 kB and a quarter of a second
+SHARES = {
+    "both": "all-to-all behind a barrier over root with NOTIFY-ACK",
+    "graph": "all-to-all over root, both with NOTIFY-ACK",
+    "protocol": "a barrier over NOTIFY-ACK, both on root",
+}
 LINKS = "machines of 15 MB/s, of which a message alone takes a tenth of a block"
 
 
@@ -141,12 +157,21 @@ def to_the_target(seed: int, quick: bool) -> Found:
 
 
 def summary(seed: int, quick: bool) -> Found:
-    """Section 6: all-to-all behind a barrier over the root graph with NOTIFY-ACK, 25 workers."""
-    every = on_links("all", 25, seed, quick, "bsp", replicas.SIGMA)
-    root = on_links("root", 25, seed, quick, "notify-ack", replicas.SIGMA)
+    """Section 6: what the graph saves, what the protocol, and what both, of 25 workers."""
+    runs = {
+        (graph, sync): on_links(graph, 25, seed, quick, sync, replicas.SIGMA)
+        for graph in ("all", "root")
+        for sync in ("bsp", "notify-ack")
+    }
+    best = runs["root", "notify-ack"]
     return {
-        "seconds": over(every["seconds"], root["seconds"]),
-        "bytes": over(every["megabytes"], root["megabytes"]),
+        f"{what} {name}": over(runs[other][what], best[what])
+        for what in ("seconds", "megabytes")
+        for name, other in (
+            ("both", ("all", "bsp")),
+            ("graph", ("all", "notify-ack")),
+            ("protocol", ("root", "bsp")),
+        )
     }
 
 
@@ -159,6 +184,21 @@ def five_workers(seed: int, quick: bool) -> Found:
         "bsp": float(first["bsp"][1:3].max()),
         "schedule": float(np.abs(four).max()),
     }
+
+
+def _loses_as_printed(x: Found) -> bool:
+    """Whether fewer messages come the less is waited for, and none by half."""
+    return (
+        x["notify-ack all"] == 1.0 > x["bsp all"] > x["async all"]
+        and x["bsp five"] > x["async five"]
+        and not any(x[f"{sync} mixed"] for sync in SYNCS)
+    )
+
+
+def _goes_as_printed(x: Found) -> bool:
+    """Whether less waiting gives more rows, and none the least accurate model."""
+    least = min(x["notify-ack accuracy"], x["bsp accuracy"])
+    return 1.0 < x["notify-ack rows"] < x["async rows"] and x["async accuracy"] < least
 
 
 CLAIMS = (
@@ -185,18 +225,19 @@ CLAIMS = (
         },
         measure=gaps,
         agrees=lambda x: all(
-            x[f"ring {n}"] < x[f"root {n}"] < x[f"all-to-all {n}"]
-            and abs(x[f"{name} {n} printed"] - PRINTED[name][SIZES.index(n)]) < 0.02
-            for n in SIZES
-            for name in ("all-to-all", "server", "root")
+            near(x[f"{name} {n} printed"], PRINTED[name][k])
+            for k, n in enumerate(SIZES)
+            for name in GRAPHS
         ),
-        when="a ring's is below the root graph's, that below all-to-all's, and the figure's own "
-        "reading is within 0.02 but for the ring",
+        when="each, as the figure reads it, is within a fifth of the printed one",
+        partly=lambda x: all(x[f"ring {n}"] < x[f"root {n}"] < x[f"all-to-all {n}"] for n in SIZES),
         seconds=(1, 2),
-        why="The figure divides the adjacency by the mean in-degree, which is no rate of averaging "
-        "where degrees differ, and its root graph is the multiplicative one, whose weights are not "
-        "doubly stochastic. Its chain is an open path; a closed ring of 25 has .0079, which is the "
-        "text's .008.",
+        verdict=IN_PART,
+        why="All but the ring are the figure's, read as it does: it divides the adjacency by the "
+        "mean in-degree, which is no rate of averaging where degrees differ, and its root graph is "
+        "the multiplicative one, whose weights are not doubly stochastic. For the ring the paper "
+        "contradicts itself: the figure has .002 for 25 workers, which a closed ring has not, and "
+        "the text .008, which it has (.0079).",
         is_seeded=False,
     ),
     Claim(
@@ -210,8 +251,9 @@ CLAIMS = (
             "seconds": Number("seconds to the target, all-to-all over root", "a little above 1"),
         },
         measure=four_machines,
-        agrees=lambda x: 1.4 < x["bytes"] < 1.6 and x["seconds"] > 1.0,
-        when="bytes are 3 : 2 within 7 %, and the root graph is the faster",
+        agrees=lambda x: near(x["bytes"], 1.5) and 1.0 < x["seconds"] < 1.2,
+        when="bytes are within a fifth of 3 : 2, and the root graph is the faster by less than a "
+        "fifth",
         seconds=(2, 40),
     ),
     Claim(
@@ -224,9 +266,11 @@ CLAIMS = (
             for n, printed in ((8, 9.5), (20, None), (64, 9.5))
         },
         measure=savings,
-        agrees=lambda x: x["8"] > 3.0 and x["20"] > 2.0 * x["8"],
-        when="above 3 with 8 workers, and with 20 above twice that",
+        agrees=lambda x: all(near(x[n], 9.5) for n in ("8", "64") if n in x),
+        when="it is within a fifth of 9.5 with 8 workers and, in full, with 64",
+        partly=lambda x: 1.0 < x["8"] < x["20"],
         seconds=(18, 1200),
+        verdict=IN_PART,
         why="Both graphs need the same rounds here, so that the saving is the ratio of degrees, "
         "(N - 1) / 2: 3.5, 9.5 and 31.5. The paper says 8 machines in one place and 64 processes "
         "in another; its 9.5 is what 20 have.",
@@ -241,17 +285,23 @@ CLAIMS = (
         numbers={
             "megabytes sorted": Number("bytes to the target, ring over root, sorted", 1.14),
             "rounds sorted": Number("rounds to the target, ring over root, sorted", 2.27),
-            "megabytes alike": Number("bytes to the target, ring over root, alike", 1.14),
-            "rounds alike": Number("rounds to the target, ring over root, alike", 2.27),
+            "megabytes alike": Number("bytes to the target, ring over root, alike"),
+            "rounds alike": Number("rounds to the target, ring over root, alike"),
         },
         measure=ring,
-        agrees=lambda x: x["megabytes sorted"] > 1.05,
-        when="with sorted shares a ring sends more in all, above 1.05 times",
+        agrees=lambda x: (
+            x["megabytes sorted"] > 1.0
+            and near(x["megabytes sorted"], 1.14)
+            and near(x["rounds sorted"], 2.27)
+        ),
+        when="with sorted shares a ring sends more in all, within a fifth of 1.14 times, in 2.27 "
+        "times the rounds, within a fifth",
         seconds=(57, 1800),
         why="A ring pays only where shares differ: with shares that are alike it needs no more "
         "rounds than the root graph, and half of its bytes. With sorted ones it needs about "
-        "twice the rounds, as printed, which its half of the messages makes even in bytes.",
-        differs=True,
+        "twice the rounds, which its half of the messages makes even in bytes: the printed 1.14 "
+        "takes 2.27 times the rounds, and how the paper's shares differ is not printed.",
+        verdict=DIFFERS,
     ),
     Claim(
         name="asap-5",
@@ -271,14 +321,17 @@ CLAIMS = (
         },
         measure=consistent,
         agrees=lambda x: (
-            x["notify-ack all"] == 1.0 > x["bsp all"] > x["async all"]
-            and x["bsp five"] > x["async five"]
-            and not any(x[f"{sync} mixed"] for sync in SYNCS)
+            _loses_as_printed(x) and near(x["bsp five"], 0.77) and near(x["async five"], 0.39)
         ),
-        when="NOTIFY-ACK has all in each, BSP in fewer, ASYNC in fewest, and nobody averages "
-        "half a message",
+        when="NOTIFY-ACK has all in each, and the shares with five or more are within a fifth of "
+        "77 and 39 %",
+        partly=_loses_as_printed,
         seconds=(13, 120),
-        why="Two cores and no network lose fewer messages behind a barrier.",
+        verdict=IN_PART,
+        why="How many messages come late, or are written over while they are read, is up to the "
+        "network and the cores: eight processes on two cores and in one memory lose fewer than the "
+        "paper's machines. Its order is found: all with NOTIFY-ACK, fewer behind a barrier, fewest "
+        "without either; and nobody averages half a message.",
         clock=REAL,
     ),
     Claim(
@@ -287,26 +340,33 @@ CLAIMS = (
         says="Training VGG, 8 machines do 229 images a second with NOTIFY-ACK, 218 with BSP and "
         "246 with ASYNC, which is the least accurate.",
         here="64 hidden units on 8 x 8 digits, 8 workers, root graph, log-normal blocks, virtual "
-        "clock, equal epochs",
+        "clock, equal epochs, at whose ends ASYNC does not wait",
         numbers={
             "notify-ack rows": Number("rows a second over BSP's, NOTIFY-ACK", 1.05),
             "async rows": Number("rows a second over BSP's, ASYNC", 1.13),
             **{f"{sync} accuracy": Number(f"test accuracy, {sync.upper()}") for sync in SYNCS},
         },
         measure=small_network,
-        agrees=lambda x: 1.05 < x["notify-ack rows"] < x["async rows"],
-        when="NOTIFY-ACK does at least 1.05 times the rows of BSP, and ASYNC more",
+        agrees=lambda x: (
+            _goes_as_printed(x) and near(x["notify-ack rows"], 1.05) and near(x["async rows"], 1.13)
+        ),
+        when="rows a second are within a fifth of 1.05 and 1.13 times BSP's, NOTIFY-ACK's above "
+        "BSP's and ASYNC's above both, and ASYNC's accuracy is the least",
+        partly=_goes_as_printed,
         seconds=(3, 60),
-        why="Blocks differ more in length here than on a GPU, so that both gain more. ASYNC is "
-        "as accurate: messages are whole or left out, and few are.",
+        verdict=IN_PART,
+        why="Blocks differ more in length here than on a GPU, whose images take equally long, so "
+        "that both gain more. ASYNC is the least accurate, by one row in a hundred: here messages "
+        "are whole or left out, and never averaged by half.",
     ),
     Claim(
         name="asap-7",
         source=f"{PAPER}, figure 10",
         says="NOTIFY-ACK is about three times as fast as BSP to the target; ASYNC does not "
         "converge.",
-        here="logistic loss on digits, 25 workers, root graph, log-normal blocks; quick on a "
-        "virtual clock, in full threads that sleep",
+        here="logistic loss on digits, 25 workers, root graph, log-normal blocks; ASYNC waits at "
+        "no epoch's end, and has ten times the others' epochs; quick on a virtual clock, in full "
+        "threads that sleep",
         numbers={
             "bsp seconds": Number("seconds to the target, BSP over NOTIFY-ACK", "about 3"),
             "bsp round": Number("seconds of a round, BSP over NOTIFY-ACK"),
@@ -315,33 +375,43 @@ CLAIMS = (
             "async epochs": Number("epochs to the target, ASYNC over NOTIFY-ACK", "infinite"),
         },
         measure=to_the_target,
-        agrees=lambda x: x["bsp seconds"] > 1.2 and math.isinf(x["async seconds"]),
-        when="BSP takes above 1.2 times as long, and ASYNC does not come to the target",
-        seconds=(10, 90),
-        why="BSP takes the 1.39 times as long that waiting allows with blocks of this law; the "
-        "printed three has lost and torn messages behind the barrier in it. The ASYNC of the "
-        "paper averages torn messages and does not converge; here a message is whole or left "
-        "out, so that ASYNC comes to the target, with more epochs and in less time.",
+        agrees=lambda x: near(x["bsp seconds"], 3.0) and math.isinf(x["async seconds"]),
+        when="BSP takes 3 times as long within a fifth, and ASYNC does not come to the target",
+        partly=lambda x: x["bsp seconds"] > 1.0 and math.isinf(x["async seconds"]),
+        seconds=(20, 500),
+        why="BSP takes the 1.4 times as long that waiting allows with blocks of this law, and as "
+        "many epochs; the printed three has lost and torn messages behind the barrier in it. The "
+        "ASYNC of the paper averages torn messages and does not converge; here a message is whole "
+        "or left out, so that ASYNC comes to the target, with a sixth more epochs and in two "
+        "thirds of the time.",
         clock=BOTH,
-        differs=True,
+        verdict=DIFFERS,
     ),
     Claim(
         name="asap-8",
         source=f"{PAPER}, section 6",
         says="In all, convergence is 2 to 10 times as fast, with a tenth of the network.",
-        here=f"{ZIPF}; 25 workers, all-to-all behind a barrier against the root graph with "
+        here=f"{ZIPF}; 25 workers, all-to-all and the root graph, behind a barrier and with "
         f"NOTIFY-ACK, {LINKS}; log-normal blocks, virtual clock",
         numbers={
-            "seconds": Number("seconds to the target", "2 to 10"),
-            "bytes": Number("bytes to the target", 10.0),
+            f"{what} {name}": Number(f"{unit} to the target, {of_which}", printed)
+            for what, unit, ranges in (
+                ("seconds", "seconds", ("2 to 10", None, None)),
+                ("megabytes", "bytes", (None, 10.0, None)),
+            )
+            for (name, of_which), printed in zip(SHARES.items(), ranges, strict=True)
         },
         measure=summary,
-        agrees=lambda x: x["seconds"] > 2.0 and x["bytes"] > 8.0,
-        when="all-to-all takes at least 2 times the seconds and 8 times the bytes",
-        seconds=(17, 400),
-        why="A barrier waits for workers and not for messages, which come late on slow links: "
-        "all-to-all needs more rounds for it, and more than the ratio of degrees in bytes (12). "
-        "The printed range has torn messages in it, and models of ours never do.",
+        agrees=lambda x: 2.0 <= x["seconds both"] <= 10.0 and near(x["megabytes graph"], 10.0),
+        when="graph and protocol together are 2 to 10 times as fast, and the graph alone sends a "
+        "tenth of the bytes, within a fifth",
+        partly=lambda x: min(x["seconds both"], x["megabytes graph"]) > 1.0,
+        seconds=(60, 800),
+        why="Of the 3.4 times in seconds the graph has 2.6 and the protocol 1.3: a barrier waits "
+        "for workers and not for messages, which come late on slow links, so that all-to-all needs "
+        "more rounds behind one. By the graph alone bytes are the ratio of degrees, 12; all-to-all "
+        "behind a barrier sends 31 times as many. The printed range has torn messages in it, and "
+        "models of ours never do.",
     ),
     Claim(
         name="asap-9",

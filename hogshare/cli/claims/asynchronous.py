@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from hogshare.cli import bench
-from hogshare.cli.claims.claim import BOTH, REAL, Claim, Found, Number, over
+from hogshare.cli.claims.claim import AGREES, BOTH, IN_PART, REAL, Claim, Found, Number, near, over
 from hogshare.cli.measure import tasks, trials
 from hogshare.datasets import dense
 
@@ -209,6 +209,17 @@ def delay_of(law: str) -> str:
     return f"{float(law.removeprefix('cds:')):.0%}"
 
 
+def _is_within(key: str, least: float, most: float, found: Found) -> bool:
+    return least <= found[key] <= most
+
+
+def _is_level(method: str, rounds: str, found: Found) -> bool:
+    """Whether a method's times do not grow with the delay, and those in rounds do."""
+    low, middle, high = (found[f"{rounds} {law}"] for law in LAWS[1:])
+    level = max(found[f"{method} {law}"] for law in LAWS[1:]) < 1.1
+    return level and low < middle < high and high > 1.2
+
+
 CLAIMS = (
     Claim(
         name="async-1",
@@ -227,7 +238,9 @@ CLAIMS = (
         "MLlib's",
         seconds=(1, 15),
         why="Spark is not asked here: its rounds on the same rows, by two workers, took "
-        f"{MLLIB_MS:g} ms when they were measured beside ours, and descended as far.",
+        f"{MLLIB_MS:g} ms when they were measured with ours, and descended as far. Most of them "
+        "is what Spark takes to hand out tasks on one machine: that our rounds are no slower is "
+        "measured, how they compare on a cluster is not.",
         clock=REAL,
     ),
     Claim(
@@ -240,8 +253,9 @@ CLAIMS = (
             for law, told in zip(LAWS, (None, None, None, "up to 2"), strict=True)
         },
         measure=ahead,
-        agrees=lambda x: x[LAWS[-1]] > 1.5 and x[LAWS[-1]] > 1.15 * x[LAWS[0]],
-        when="at 100 % it is above 1.5, and above 1.15 times what it is without a delay",
+        agrees=lambda x: near(x[LAWS[-1]], 2.0) and x[LAWS[-1]] > 1.15 * x[LAWS[0]],
+        when="at 100 % it is within a fifth of 2, and above 1.15 times what it is without a delay",
+        partly=lambda x: x[LAWS[-1]] > max(1.0, x[LAWS[0]]),
         seconds=(9, 600),
         why="Tasks of equal length allow 1.875 (8 in the time of 2, against 7.5): beyond that the "
         "lengths of real tasks differ, for which rounds wait as well.",
@@ -255,8 +269,9 @@ CLAIMS = (
         here=EIGHT,
         numbers=times_by_delay("asgd", "sgd"),
         measure=later,
-        agrees=lambda x: x["asgd cds:1"] < 1.1 and x["sgd cds:1"] > 1.2,
-        when="at 100 % ASGD takes below 1.1 times as long, SGD above 1.2 times",
+        agrees=functools.partial(_is_level, "asgd", "sgd"),
+        when="ASGD takes below 1.1 times as long at every delay, and SGD longer the longer it "
+        "is, above 1.2 times at 100 %",
         seconds=(9, 600),
         why="One of 8 workers at half its speed leaves 7.5 of 8: 1.07 is what tasks that only "
         "sleep would take.",
@@ -270,8 +285,9 @@ CLAIMS = (
         here=EIGHT,
         numbers=times_by_delay("asaga", "saga"),
         measure=later,
-        agrees=lambda x: x["asaga cds:1"] < 1.1 and x["saga cds:1"] > 1.2,
-        when="at 100 % ASAGA takes below 1.1 times as long, SAGA above 1.2 times",
+        agrees=functools.partial(_is_level, "asaga", "saga"),
+        when="ASAGA takes below 1.1 times as long at every delay, and SAGA longer the longer it "
+        "is, above 1.2 times at 100 %",
         seconds=(9, 600),
         clock=BOTH,
     ),
@@ -308,19 +324,29 @@ CLAIMS = (
             f"as fast as {WRITTEN[one]} in rounds.",
             here=CLUSTER,
             numbers={
-                "free": Number(f"seconds, {WRITTEN[one]} over {WRITTEN[f'a{one}']}", f"{times}"),
+                "free": Number(f"seconds, {WRITTEN[one]} over {WRITTEN[f'a{one}']}"),
                 "22": Number("the same, tasks handed out when 22 workers wait", f"{times}"),
             },
             measure=functools.partial(in_production, one),
-            agrees=lambda x: x["free"] > 2.5 and x["22"] > 2.5,
-            when="both are above 2.5",
+            agrees=functools.partial(_is_within, "22", least, 4.0),
+            when=f"with 22 workers that wait, as the paper's runs have it, it is {times}",
+            partly=lambda x: min(x.values()) > 1.0,
             seconds=(9, 900),
-            why="Sleeping tasks allow up to 7.0; on clusters other costs are added to both.",
+            verdict=verdict,
+            why="Sleeping tasks allow up to 7.0; on clusters other costs are added to both. "
+            + more,
             clock=BOTH,
         )
-        for name, of, figure, one, times in (
-            ("async-6", "", "7", "sgd", "3 to 4"),
-            ("async-7", "async-6", "8", "saga", "3.5 to 4"),
+        for name, of, figure, one, least, times, verdict, more in (
+            (
+                *("async-6", "", "7", "sgd", 3.0, "3 to 4", AGREES),
+                "Without waiting for 22 workers the gain is larger than printed.",
+            ),
+            (
+                *("async-7", "async-6", "8", "saga", 3.5, "3.5 to 4", IN_PART),
+                "The printed range is between what waiting for 22 workers gives on these two cores "
+                "and what waiting for none does.",
+            ),
         )
     ),
     Claim(
@@ -336,13 +362,16 @@ CLAIMS = (
             "sgd update": Number("wait per update of the model, SGD over ASGD"),
         },
         measure=table_3,
-        agrees=lambda x: min(x["saga round"], x["sgd round"]) > 1.8,
-        when="per round, both are above 1.8, the least that is printed",
+        agrees=lambda x: 4.4 <= x["saga round"] <= 6.0 and 1.8 <= x["sgd round"] <= 3.7,
+        when="per round they are within what is printed: 4.4 to 6.0 of SAGA, 1.8 to 3.7 of SGD",
+        partly=lambda x: min(x["saga round"], x["sgd round"]) > 1.0,
         seconds=(9, 900),
-        why="A round is a task of each of the 32 workers in both columns. Waits in rounds are "
-        "those of the slowest of 32; asynchronously a worker waits until 22 are there, and on a "
-        "virtual clock for nothing else, where a cluster also hands out tasks. Per update of the "
-        "model the ratio is 32 times as large, since a round makes one update.",
+        verdict=IN_PART,
+        why="Waits in rounds are more times as long than printed, as asynchronous ones are shorter "
+        "than a cluster's. A round is a task of each of the 32 workers in both columns. Waits in "
+        "rounds are those of the slowest of 32; asynchronously a worker waits until 22 are there, "
+        "and on a virtual clock for nothing else, where a cluster also hands out tasks. Per update "
+        "of the model the ratio is 32 times as large, since a round makes one update.",
         clock=BOTH,
     ),
     Claim(

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import functools
-import math
 from typing import Any
 
 from hogshare.cli import bench
-from hogshare.cli.claims.claim import Claim, Found, Number
+from hogshare.cli.claims.claim import DIFFERS, IN_PART, Claim, Found, Number, near
 from hogshare.cli.measure import speedup
 
 PAPER = "Lian et al. 2015"
@@ -32,7 +31,11 @@ def settings_of(problem: str, algorithm: str, seed: int, **others: Any) -> dict[
 def speedups(
     problem: str, algorithm: str, seed: int, n_rows: int, rows: int | None = None, **others: Any
 ) -> Found:
-    """Iteration and time speedup of each number of workers over one."""
+    """Iteration and time speedup of each number of workers over one; 0 of who misses the target.
+
+    And what is left at the target of the objective, as a share of the first: whether who is timed
+    has learned anything.
+    """
     from hogshare.studies.experiments import family_of
 
     family = family_of(problem)
@@ -50,38 +53,70 @@ def speedups(
     for row in speedup.tabulate(result)[1:]:
         for what in ("iteration", "time"):
             value = row[f"{what}_speedup"]
-            found[f"{what} {row['workers']}"] = math.nan if value is None else value
-    return found
+            found[f"{what} {row['workers']}"] = 0.0 if value is None else value
+    return found | {"learned": result["target"] / runs[0]["trace"]["objective"][0]}
 
 
-def of_con(
-    problem: str, step: float, sizes: dict[bool, dict[str, Any]], seed: int, quick: bool
-) -> Found:
-    """Speedups of a network of Caffe's with a master, whose links are full with five workers."""
-    how = {"step": step, "ceiling": CEILING, "points": 8, **sizes[quick]}
-    return speedups(problem, "con", seed, **how)
+def of_con(problem: str, sizes: dict[bool, dict[str, Any]], seed: int, quick: bool) -> Found:
+    """Speedups of a network of Caffe's with a master, whose links are full with five workers.
+
+    The step is the network's own, by which one worker learns (`hogshare.studies.networks`).
+    """
+    from hogshare.studies.networks import of_images
+
+    how: dict[str, Any] = {
+        "step": of_images(problem).constant_step,
+        "ceiling": CEILING,
+        "points": 4,
+    }
+    return speedups(problem, "con", seed, **how, **sizes[quick])
 
 
 def of_incon(seed: int, quick: bool) -> Found:
-    """Table 4's network, and quick a small one of its shape."""
-    if quick:
-        small: dict[str, Any] = {"n_rows": 20_000, "rows": 10, "step": 0.01, "epochs": 4}
-        return speedups(
-            "network:40-10-5-2-1", "incon", seed, workers=[1, 16, 32], points=16, **small
-        )
-    whole: dict[str, Any] = {"n_rows": 463_800, "step": 0.05, "epochs": 1}
-    return speedups(
-        "network:400-100-50-20-10", "incon", seed, workers=[1, 8, 16, 32], points=8, **whole
-    )
+    """Table 4's network with its step: on fewer rows it does not begin to learn in an epoch."""
+    workers = [1, 32] if quick else [1, 8, 16, 32]
+    how: dict[str, Any] = {"step": 0.05, "epochs": 1, "points": 8, "workers": workers}
+    return speedups("network:400-100-50-20-10", "incon", seed, 463_800, **how)
 
 
 def numbers_by_workers(printed: dict[int, tuple[float, float]]) -> dict[str, Number]:
     """Iteration and time speedups by the number of workers."""
     return {
-        f"{what} {n}": Number(f"{what} speedup, {n} workers", told[k])
+        f"{what} {n}": Number(f"{what} speedup, {n} workers (0: target not reached)", told[k])
         for k, what in enumerate(("iteration", "time"))
         for n, told in printed.items()
     }
+
+
+LENET = {4: (3.73, 2.96), 7: (6.86, 5.29), 8: (6.97, 2.88)}
+CIFAR10 = {4: (3.42, 2.88), 8: (5.96, 5.00)}
+NETWORK = {8: (7.8, 8.1), 16: (15.4, 16.3), 32: (31.6, 29.2)}
+LEARNED = {"learned": Number("objective at the target, over the first")}
+
+
+def _as_printed(printed: dict[int, tuple[float, float]], found: Found) -> bool:
+    """Whether all speedups that were measured are the printed ones."""
+    pairs = [
+        (found[f"{what} {n}"], of_paper[k])
+        for k, what in enumerate(("iteration", "time"))
+        for n, of_paper in printed.items()
+        if f"{what} {n}" in found
+    ]
+    return bool(pairs) and all(near(value, number) for value, number in pairs)
+
+
+def _has_learned(found: Found) -> bool:
+    return found["learned"] < 0.5
+
+
+def _is_faster(found: Found) -> bool:
+    """Whether 8 workers gain, and less in time than in iterations."""
+    return _has_learned(found) and 1.0 < found["time 8"] < found["iteration 8"]
+
+
+CON_WHEN = (
+    "every speedup is within a fifth of the printed one, to an objective below half of the first"
+)
 
 
 def rates(run: Any, updates: tuple[int, ...], seed: int, quick: bool) -> Found:
@@ -133,18 +168,16 @@ RATE_NUMBERS = {
     "age, least": Number("at the largest age over no age, least"),
     "oldest": Number("largest age of these runs"),
 }
-SLOPES = (-0.75, -0.35)
 
 
 def _is_rate(found: Found) -> bool:
-    slopes = (found["K"], found["M"])
-    is_root = SLOPES[0] < min(slopes) and max(slopes) < SLOPES[1]
+    is_root = near(found["K"], -0.5) and near(found["M"], -0.5)
     is_flat = found["age, least"] > 0.8 and found["age"] < 1.2
     return is_root and is_flat and found["bound"] <= 1.0
 
 
 RATE_WHEN = (
-    "slopes are between -0.75 and -0.35, nothing is above the bound, and the largest age changes "
+    "slopes are within a fifth of -0.5, nothing is above the bound, and the largest age changes "
     "less than a fifth"
 )
 RATE_HERE = (
@@ -161,22 +194,26 @@ CLAIMS = (
         "times with 7, then the server's link is full.",
         here=f"{CLOCK}; the model's end of the links is full with five workers; images that are "
         "made, mini-batches of 60; quick 1,000 images and mini-batches of 40",
-        numbers=numbers_by_workers({4: (3.73, 2.96), 7: (6.86, 5.29), 8: (6.97, 2.88)}),
+        numbers={**numbers_by_workers(LENET), **LEARNED},
         measure=functools.partial(
             of_con,
             "lenet",
-            0.003,
             {
-                True: {"n_rows": 1000, "rows": 40, "epochs": 3, "workers": [1, 8]},
+                True: {"n_rows": 1000, "rows": 40, "epochs": 4, "workers": [1, 8]},
                 False: {"n_rows": 6000, "epochs": 2, "workers": [1, 4, 7, 8]},
             },
         ),
-        agrees=lambda x: x["iteration 8"] > 6.0,
-        when="8 workers are above 6 in iterations",
-        seconds=(31, 3000),
-        why="The step decides what age costs, and the paper does not print it: with 0.01 in "
-        "place of 0.003 eight workers make 5.4. That links are full with five workers is put in, "
-        "by where the printed times bend: times stay level beyond. The fall to 2.88 with 8 "
+        agrees=lambda x: _has_learned(x) and _as_printed(LENET, x),
+        when=CON_WHEN,
+        partly=_is_faster,
+        seconds=(90, 3000),
+        verdict=IN_PART,
+        why="The paper does not print its step. With the one by which one worker learns, 0.01, "
+        "gradients that are seven updates old cost more than printed, and with one seed of three "
+        "eight workers miss the target in half as many epochs again: one worker is there after a "
+        "hundred updates, in the paper after thousands. With 0.003 eight workers make 7.5, where "
+        "training has hardly begun, which is no evidence. That links are full with five workers is "
+        "put in, by where the printed times bend: times stay level beyond. The fall to 2.88 with 8 "
         "workers is not a full link's, and not found.",
     ),
     Claim(
@@ -186,38 +223,44 @@ CLAIMS = (
         "workers.",
         here=f"{CLOCK}; as LENET, images that are made, mini-batches of 100; quick 400 images and "
         "mini-batches of 16",
-        numbers=numbers_by_workers({4: (3.42, 2.88), 8: (5.96, 5.00)}),
+        numbers={**numbers_by_workers(CIFAR10), **LEARNED},
         measure=functools.partial(
             of_con,
             "cifar10-full",
-            0.005,
             {
-                True: {"n_rows": 400, "rows": 16, "epochs": 2, "workers": [1, 8]},
-                False: {"n_rows": 3000, "epochs": 2, "workers": [1, 4, 8]},
+                True: {"n_rows": 400, "rows": 16, "epochs": 8, "workers": [1, 8]},
+                False: {"n_rows": 3000, "epochs": 7, "workers": [1, 4, 8]},
             },
         ),
-        agrees=lambda x: x["iteration 8"] > 5.0,
-        when="8 workers are above 5 in iterations",
-        seconds=(37, 2000),
-        why="As for LENET, the step decides, and the paper does not print it: with 0.02 four "
-        "workers do not come to one worker's objective. Times are those of links that are full "
-        "with five workers, which is put in.",
+        agrees=lambda x: _has_learned(x) and _as_printed(CIFAR10, x),
+        when=CON_WHEN,
+        partly=_is_faster,
+        seconds=(240, 7000),
+        verdict=DIFFERS,
+        why="The paper does not print its step. With the one by which one worker learns, 0.01, "
+        "eight workers do not come to its objective in half as many epochs again: of some two "
+        "hundred updates seven are under way, and the paper's runs have tens of thousands. With "
+        "0.005 eight make 7.4 in iterations, in runs that end before the network has learned, "
+        "which is no evidence.",
     ),
     Claim(
         name="asysg-network",
         source=f"{PAPER}, table 4",
         says="AsySG-incon trains a network of five layers 31.6 times as fast in iterations, 29.2 "
         "in time, with 32 threads.",
-        here=f"{CLOCK}; 400-100-50-20-10 on 463,800 rows that are made; quick 40-10-5-2-1 on "
-        "20,000",
-        numbers=numbers_by_workers({8: (7.8, 8.1), 16: (15.4, 16.3), 32: (31.6, 29.2)}),
+        here=f"{CLOCK}; 400-100-50-20-10 on 463,800 rows that are made; quick 32 workers only",
+        numbers=numbers_by_workers(NETWORK),
         measure=of_incon,
-        agrees=lambda x: x["iteration 32"] > 20.0 and x["iteration 16"] > 14.0,
-        when="above 14 of 16 workers in iterations, and above 20 of 32",
-        seconds=(41, 3000),
-        why="A virtual clock has 32 cores, whose writes cost nothing. On 16 real ones the one "
-        "vector of this network costs more to share between caches than its gradients take, and "
-        "time gains little.",
+        agrees=functools.partial(_as_printed, NETWORK),
+        when="every speedup is within a fifth of the printed one",
+        partly=lambda x: min(x["iteration 32"], x["time 32"]) > 1.0,
+        seconds=(150, 1000),
+        verdict=IN_PART,
+        why="With 32 workers iterations are a quarter short of what is printed, time a fifth, with "
+        "8 and 16 nothing: gradients that are 31 updates old take 0.9 epochs where one worker "
+        "takes 0.7, with the paper's own gamma of 1e-3. A virtual clock has 32 cores, whose writes "
+        "cost nothing. On 16 real ones the one vector of this network costs more to share between "
+        "caches than its gradients take, and time gains little.",
     ),
     Claim(
         name="asysg-rate",

@@ -1,10 +1,13 @@
 """A claim of a paper: what it says, what is measured for it here, and what was found.
 
 A claim names its numbers. `Claim.measure` gives them for one seed; `reproduce` repeats that over
-seeds, and asks `Claim.agrees` of the medians whether the direction is the paper's. Where it is not,
-or where a number is far off, `Claim.why` is the reason. A result is one dictionary of plain data:
+seeds, and asks of the medians whether they are the paper's own numbers (`Claim.agrees`), and where
+they are not, whether the direction is the paper's at least (`Claim.partly`); `Claim.why` is then
+the reason. What is asked: a printed number to within a fifth (`near`), a printed range without
+slack, the largest of what is printed as "up to"; of words, the order that they say. A result is one
+dictionary of plain data:
 
-    name, source, says, agrees, when, why, clock, runs_of
+    name, source, says, verdict (of `VERDICTS`), when, why, clock, runs_of
     here, quick, seeds, seconds, cores, version   how it was measured
     numbers   a list; each has key, what, printed (a number, words or None), median, low and high
               over seeds (None where it is infinite), and unknown: whether there is none, as of a
@@ -23,6 +26,10 @@ from typing import Any
 from hogshare._version import __version__
 from hogshare.machine import usable_cores
 
+AGREES, IN_PART, DIFFERS = "agrees", "in part", "differs"
+UNMEASURED = "not measured"  # a stored result that lacks a number which is asked for today
+VERDICTS = (AGREES, IN_PART, DIFFERS, UNMEASURED)
+SLACK = 0.2  # by which a number may be off a printed one, most of which are read from a plot
 VIRTUAL, REAL, NONE = "virtual", "this machine's", "none"
 BOTH = "virtual, in full this machine's"
 
@@ -54,11 +61,12 @@ class Claim:
     here : the workload here, and whose clock counts: a machine's or a virtual one
     numbers : by the keys that `measure` returns
     measure : ``measure(seed, quick)``, the numbers of one seed; quick some may be left out
-    agrees : whether medians over seeds say what the paper says
+    agrees : whether medians over seeds are the paper's own numbers and have its direction
     when : the same as a sentence
+    partly : whether their direction is the paper's, where a number or a part of the claim is not
     seconds : rough seconds of three seeds quick, and of five in full, on two cores
     why : what makes the difference, where there is one
-    differs : that it is known not to agree here, for the reason in `why`
+    verdict : what is found here; unless it is `AGREES`, the reason is in `why`
     clock : whose: `VIRTUAL`, which is the same on every machine; `REAL`, which a busy one changes;
         `NONE`; `BOTH`, the first quick and the second in full
     is_seeded : whether seeds change anything; else it is measured once
@@ -74,8 +82,9 @@ class Claim:
     agrees: Callable[[Found], bool]
     when: str
     seconds: tuple[int, int]
+    partly: Callable[[Found], bool] | None = None
     why: str = ""
-    differs: bool = False
+    verdict: str = AGREES
     clock: str = VIRTUAL
     is_seeded: bool = True
     runs_of: str = ""
@@ -131,12 +140,11 @@ def renewed(claim: Claim, measured: Result) -> Result:
     """
     numbers = {one["key"]: one for one in measured["numbers"] if one["key"] in claim.numbers}
     medians = {key: _median_of(one) for key, one in numbers.items()}
-    is_known = not any(map(math.isnan, medians.values()))
     return {
         "name": claim.name,
         "source": claim.source,
         "says": claim.says,
-        "agrees": is_known and bool(claim.agrees(medians)),
+        "verdict": verdict_of(claim, medians),
         "when": claim.when,
         "why": claim.why,
         "clock": _clock_of(claim, measured["quick"]),
@@ -147,6 +155,18 @@ def renewed(claim: Claim, measured: Result) -> Result:
             for key, one in numbers.items()
         ],
     }
+
+
+def verdict_of(claim: Claim, medians: Found) -> str:
+    """Whether numbers are the paper's, or in part; what is unknown differs."""
+    if any(map(math.isnan, medians.values())):
+        return DIFFERS
+    try:
+        if claim.agrees(medians):
+            return AGREES
+        return IN_PART if claim.partly and claim.partly(medians) else DIFFERS
+    except KeyError:
+        return UNMEASURED
 
 
 def _clock_of(claim: Claim, quick: bool) -> str:
@@ -174,6 +194,11 @@ def _median_of(number: Mapping[str, Any]) -> float:
     if number["unknown"]:
         return math.nan
     return math.inf if number["median"] is None else float(number["median"])
+
+
+def near(value: float, printed: float) -> bool:
+    """Whether a number is within a fifth of a printed one."""
+    return abs(value / printed - 1.0) <= SLACK
 
 
 def over(one: float | None, other: float | None) -> float:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import functools
-import math
 from typing import Any
 
 from hogshare import datasets
 from hogshare.cli import bench
-from hogshare.cli.claims.claim import Claim, Found, Number
+from hogshare.cli.claims.claim import DIFFERS, IN_PART, Claim, Found, Number, near, over
 from hogshare.cli.measure import centres, trials
 from hogshare.studies import thresholds
 
 PAPER = "Hsieh et al. 2017"
 LINKS = {"lan": "LAN", "wan": "WAN", "slowest": "60 times slower"}
+SLOWER = ("wan", "slowest")
 THRESHOLD = 0.1
+DIFFERENCE = 3
+QUEUE = DIFFERENCE + 2  # messages under way, by the rule of docs/latency.md
 QUICK = ("logistic", "factorisation")
+METHODS = ("bsp", "ssp", "gaia")
 APPLICATIONS: dict[str, dict[str, Any]] = {
     "logistic": {"problem": "linear", "every": 100, "epochs": 2},
     "factorisation": {"problem": "factorisation", "rows": 200_000, "every": 250, "epochs": 6},
@@ -23,11 +26,12 @@ APPLICATIONS: dict[str, dict[str, Any]] = {
     "network": {"problem": "network:400-100-50-20-10", "rows": 5000, "batch": 50, "epochs": 8},
 }
 STEPS = {"factorisation": 0.03, "network": 0.03}
-SMALLER = {"factorisation": {"rows": 50_000, "every": 1000, "epochs": 4}}  # quick, of three centres
+SMALLER = {"factorisation": {"rows": 50_000, "epochs": 4}}  # quick, of three centres
 LATENCIES = ("15x:0ms", "15x:100ms", "15x:300ms")
 HERE = (
     "virtual clock, links of 1 Gbit/s (LAN), of a fifteenth with 50 ms (WAN), of a sixtieth; "
-    "threshold 0.1, clock difference 3; quick 3 centres and blocks of 20 ms, in full 11 and 100 ms"
+    "threshold 0.1, clock difference 3, queue 5; quick 3 centres and blocks of 20 ms, in full 11 "
+    "and 100 ms"
 )
 
 
@@ -53,7 +57,12 @@ def stated(name: str, seed: int, quick: bool) -> tuple[Any, dict[str, Any]]:
 
 def run_of(problem: Any, seed: int, quick: bool, /, **others: Any) -> dict[str, Any]:
     """The bench's runs of one seed, with their settings."""
-    here = {"threshold": THRESHOLD, "clock_difference": 3, "block_ms": 20.0 if quick else 100.0}
+    here = {
+        "threshold": THRESHOLD,
+        "clock_difference": DIFFERENCE,
+        "queue": QUEUE,
+        "block_ms": 20.0 if quick else 100.0,
+    }
     settings = bench.settings_of("centres", seed=seed, **(here | others))
     return {"settings": settings, "runs": trials.runs_of(centres, problem, settings)}
 
@@ -62,30 +71,61 @@ def run_of(problem: Any, seed: int, quick: bool, /, **others: Any) -> dict[str, 
 def application(name: str, seed: int, quick: bool) -> dict[tuple[str, str], Any]:
     """An application on the links of `LINKS`."""
     problem, settings = stated(name, seed, quick)
-    result = run_of(problem, seed, quick, **settings)
+    result = run_of(problem, seed, quick, **settings, methods=list(METHODS))
     rows = centres.tabulate({**result, "target": trials.default_target(result["runs"])})
     return {(row["method"], row["links"]): row for row in rows}
 
 
-def of_applications(
-    method: str, what: str, links: tuple[str, ...], seed: int, quick: bool
-) -> Found:
-    """A column of every application's rows."""
+def measured(quick: bool) -> tuple[str, ...]:
+    """Names of the applications of a run."""
+    return QUICK if quick else tuple(APPLICATIONS)
+
+
+def small_shares(seed: int, quick: bool) -> Found:
+    """Share of Gaia's changes below 1 %, on the LAN."""
+    return {
+        f"{name} lan": float(application(name, seed, quick)["gaia", "lan"]["small_share"])
+        for name in measured(quick)
+    }
+
+
+def of_the_lan(method: str, seed: int, quick: bool) -> Found:
+    """How many times as long as on the LAN a method takes on slower links."""
     found = {}
-    for name in QUICK if quick else APPLICATIONS:
-        for link in links:
-            value = application(name, seed, quick)[method, link][what]
-            found[f"{name} {link}"] = math.inf if value is None else float(value)
+    for name in measured(quick):
+        rows = application(name, seed, quick)
+        for link in SLOWER:
+            on_lan = rows[method, "lan"]["seconds"]
+            found[f"{name} {link}"] = over(rows[method, link]["seconds"], on_lan)
     return found
 
 
-def numbers(what: str, links: tuple[str, ...], printed: float | str) -> dict[str, Number]:
+def faster(seed: int, quick: bool) -> Found:
+    """How many times as long as Gaia BSP takes, and what sends all with the same difference."""
+    found = {}
+    for name in measured(quick):
+        rows = application(name, seed, quick)
+        for link in SLOWER:
+            seconds = {method: rows[method, link]["seconds"] for method in METHODS}
+            found[f"{name} {link}"] = over(seconds["bsp"], seconds["gaia"])
+            found[f"{name} {link} filter"] = over(seconds["ssp"], seconds["gaia"])
+    return found
+
+
+def numbers(
+    what: str, links: tuple[str, ...], printed: float | str | None, suffix: str = ""
+) -> dict[str, Number]:
     """Their names."""
     return {
-        f"{name} {link}": Number(f"{what}, {name}, {LINKS[link]}", printed)
+        f"{name} {link}{suffix}": Number(f"{what}, {name}, {LINKS[link]}", printed)
         for name in APPLICATIONS
         for link in links
     }
+
+
+def on_the_wan(found: Found) -> list[float]:
+    """Every application's number on the WAN."""
+    return [value for key, value in found.items() if key.endswith("wan")]
 
 
 def latency(seed: int, quick: bool) -> Found:
@@ -95,7 +135,7 @@ def latency(seed: int, quick: bool) -> Found:
     ways: dict[str, dict[str, Any]] = {
         "bsp": {"methods": ["bsp"]},
         "D = 3": {"methods": ["gaia"]},
-        "D = 16": {"methods": ["gaia"], "clock_difference": 16, "queue": 18},
+        "D = 16": {"methods": ["gaia"], "clock_difference": 16, "queue": 16 + 2},
     }
     results = {
         name: run_of(problem, seed, True, **settings, links=links, **how)
@@ -104,9 +144,10 @@ def latency(seed: int, quick: bool) -> Found:
     target = trials.default_target([run for one in results.values() for run in one["runs"]])
     found = {}
     for name, result in results.items():
-        for row in centres.tabulate({**result, "target": target})[1:]:
+        first, *others = centres.tabulate({**result, "target": target})
+        for row in others:
             key = f"{name}, {row['links']}"
-            found[key] = math.inf if row["of_lan"] is None else row["of_lan"]
+            found[key] = over(row["seconds"], first["seconds"])
             found[f"{key}, barriers"] = float(row["barriers"])
             found[f"{key}, reads"] = float(row["blocked_reads"])
     return found
@@ -126,6 +167,11 @@ def falling(seed: int, quick: bool) -> Found:
     return found
 
 
+def _over_bsp(found: Found) -> list[float]:
+    """Times of BSP over Gaia's, without the filter's own share."""
+    return [value for key, value in found.items() if not key.endswith("filter")]
+
+
 CLAIMS = (
     Claim(
         name="gaia-1",
@@ -133,15 +179,15 @@ CLAIMS = (
         says="More than 95 % of the updates change a value by less than 1 %.",
         here=f"{HERE}; changes of a clock",
         numbers=numbers("share of changes below 1 %", ("lan",), "> 0.95"),
-        measure=functools.partial(of_applications, "gaia", "small_share", ("lan",)),
+        measure=small_shares,
         agrees=lambda x: min(x.values()) > 0.95,
-        when="the share is above 0.95 in all applications",
+        when="the share is above 0.95 in every application",
         seconds=(28, 2500),
         why="A clock here is 20 to 1,000 rows of a small set, and moves the values that it "
         "touches by more than a clock of the paper's large applications. Most changes of the "
         "sparse and of the layered models are small nevertheless; a factor of a factorisation is "
         "in a few ratings, of which each moves it by several per cent.",
-        differs=True,
+        verdict=DIFFERS,
     ),
     Claim(
         name="gaia-2",
@@ -149,17 +195,13 @@ CLAIMS = (
         source=f"{PAPER}, abstract",
         says="On a WAN training in step (BSP) takes up to 53.7 times as long as on a LAN.",
         here=HERE,
-        numbers=numbers(
-            "seconds to the target over those on the LAN, BSP", ("wan", "slowest"), "up to 53.7"
-        ),
-        measure=functools.partial(of_applications, "bsp", "of_lan", ("wan", "slowest")),
-        agrees=lambda x: (
-            min(x.values()) > 1.0
-            and min(value for key, value in x.items() if key.endswith("slowest")) > 1.2
-        ),
-        when="every application takes longer on the WAN, and at least 1.2 times as long on links "
-        "60 times slower",
+        numbers=numbers("seconds to the target over those on the LAN, BSP", SLOWER, "up to 53.7"),
+        measure=functools.partial(of_the_lan, "bsp"),
+        agrees=lambda x: near(max(x.values()), 53.7),
+        when="the largest is within a fifth of 53.7",
+        partly=lambda x: min(x.values()) > 1.0,
         seconds=(28, 2500),
+        verdict=IN_PART,
         why="How much longer is what messages take beside computing: 0.2 to 0.4 MB here against "
         "blocks of 20 to 100 ms. Models of hundreds of megabytes come nearer to the printed "
         "number.",
@@ -170,13 +212,22 @@ CLAIMS = (
         source=f"{PAPER}, abstract",
         says="On a WAN Gaia is 1.8 to 53.5 times as fast as systems in step.",
         here=HERE,
-        numbers=numbers("seconds to the target, BSP over Gaia", ("wan", "slowest"), "1.8 to 53.5"),
-        measure=functools.partial(of_applications, "gaia", "speedup", ("wan", "slowest")),
-        agrees=lambda x: min(x.values()) > 1.2 and x["logistic wan"] > 1.8,
-        when="Gaia is above 1.2 times as fast in all applications, above 1.8 in the logistic one",
+        numbers={
+            **numbers("seconds to the target, BSP over Gaia", SLOWER, "1.8 to 53.5"),
+            **numbers("the same, all changes with difference 3 over Gaia", SLOWER, None, " filter"),
+        },
+        measure=faster,
+        agrees=lambda x: min(_over_bsp(x)) >= 1.8 and max(_over_bsp(x)) <= 53.5,
+        when="BSP takes 1.8 to 53.5 times as long as Gaia in every application, on the WAN and on "
+        "the slowest links",
+        partly=lambda x: min(_over_bsp(x)) > 1.0,
         seconds=(28, 2500),
-        why="The range ends where BSP's does: messages are small here. A factorisation sends more "
-        "with Gaia than with BSP and gains by not waiting alone.",
+        why="The range ends where BSP's does: messages are small. Most of the gain is from not "
+        "waiting at every clock: what sends all changes with the same clock difference is as fast "
+        "on the WAN to within a tenth, and the filter counts where links are full (three times "
+        "in the logistic model on the slowest). In full, with clocks of 100 ms, BSP waits for a "
+        "smaller part of its time: eleven centres had 1.6 to 2.0 on the WAN with a queue of 3, and "
+        "have not been measured with one of 5.",
     ),
     Claim(
         name="gaia-4",
@@ -185,18 +236,15 @@ CLAIMS = (
         says="On a WAN Gaia takes 0.94 to 1.40 times as long as on a LAN.",
         here=HERE,
         numbers=numbers(
-            "seconds to the target over those on the LAN, Gaia", ("wan", "slowest"), "0.94 to 1.40"
+            "seconds to the target over those on the LAN, Gaia", SLOWER, "0.94 to 1.40"
         ),
-        measure=functools.partial(of_applications, "gaia", "of_lan", ("wan", "slowest")),
-        agrees=lambda x: max(value for key, value in x.items() if key.endswith("wan")) <= 1.4,
-        when="on the WAN no application takes above 1.40 times as long",
+        measure=functools.partial(of_the_lan, "gaia"),
+        agrees=lambda x: max(on_the_wan(x)) <= 1.4 and min(on_the_wan(x)) >= 0.94,
+        when="every application takes 0.94 to 1.40 times as long on the WAN",
         seconds=(28, 2500),
         why="Beside bandwidth these links have 50 ms of latency, which the paper leaves out, and "
-        "a clock difference of 3 hides 60 ms of it (in full, with clocks of 100 ms, all). The "
-        "logistic model and the network keep to the printed range. A factorisation sends four of "
-        "five changes, and waits for them; the time of topics to their target varies from seed to "
-        "seed.",
-        differs=True,
+        "a clock difference of 3 hides 60 ms of it (in full, with clocks of 100 ms, all) if as "
+        "many messages and two more may be under way.",
     ),
     Claim(
         name="gaia-5",
@@ -226,6 +274,7 @@ CLAIMS = (
         when="a clock difference of latency over a clock's seconds (16) hides 300 ms to within 1.5 "
         "times, and BSP pays all of it",
         seconds=(27, 120),
+        why="Nothing is printed: what is asked is the rule of docs/latency.md.",
     ),
     Claim(
         name="gaia-6",

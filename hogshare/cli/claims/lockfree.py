@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import statistics
 
-from hogshare.cli.claims.claim import REAL, Claim, Found, Number, over
+from hogshare.cli.claims.claim import DIFFERS, REAL, Claim, Found, Number, near, over
 
 HOGWILD = "Niu et al. 2011"
 THREADS = (1, 2, 4, 8)
+TWO_HOGWILD, TWO_PROX = 1.6, 1.9  # of two cores, by Amdahl's law from 3.1 on ten and 12 on twenty
 EXCESS = 1e-10  # of the objective over the optimum
 
 
@@ -89,22 +90,27 @@ CLAIMS = (
         here="hinge loss on rows like those of RCV1, two threads on this machine's cores; quick "
         "20,000 x 20,000",
         numbers={
-            "vector": Number("time speedup of two threads on one vector", "3.1 to 8.8, ten cores"),
+            "vector": Number(
+                "time speedup of two threads on one vector",
+                f"3.1 to 8.8, ten cores; {TWO_HOGWILD} of two",
+            ),
             "copies": Number("time speedup of two threads with copies that are exchanged"),
             "omega": Number("Omega, features of the heaviest row"),
             "delta": Number("Delta, share of the rows that the commonest feature is in"),
             "rho": Number("rho, share of the rows that a row shares a feature with"),
         },
         measure=hogwild,
-        agrees=lambda x: x["vector"] > 1.3,
-        when="two threads on one vector are above 1.3 times as fast as one",
+        agrees=lambda x: x["vector"] > TWO_HOGWILD or near(x["vector"], TWO_HOGWILD),
+        when=f"two threads on one vector are {TWO_HOGWILD} times as fast as one, within a fifth: "
+        "what RCV1's 3.1 on ten cores, the least that is printed, leaves to two by Amdahl's law",
+        partly=lambda x: x["vector"] > 1.0,
         seconds=(4, 120),
         why="A row takes some tenths of a microsecond here, about what a cache line takes from "
         "core to core, and a text's common words are in most rows (rho near 1). So two threads "
         "on one vector lose half, and on private copies, which this engine exchanges for that "
         "reason, next to nothing; a gain takes rows that are longer. The printed numbers are of "
         "cores whose rows took far longer.",
-        differs=True,
+        verdict=DIFFERS,
         clock=REAL,
     ),
     Claim(
@@ -116,18 +122,24 @@ CLAIMS = (
         numbers={
             "epochs": Number("epochs of one thread"),
             **{f"epochs {n}": Number(f"epochs of {n} threads over one's") for n in THREADS[1:]},
-            "time 2": Number("time speedup of two threads", "up to 12, 20 cores"),
+            "time 2": Number(
+                "time speedup of two threads", f"up to 12, 20 cores; {TWO_PROX} of two"
+            ),
         },
         measure=proximal,
-        agrees=lambda x: all(x[f"epochs {n}"] < 1.15 for n in THREADS[1:]) and x["time 2"] > 1.3,
-        when="2, 4 and 8 threads need at most 1.15 times the epochs of one, and two are above "
-        "1.3 times as fast",
+        agrees=lambda x: (
+            all(x[f"epochs {n}"] < 1.15 for n in THREADS[1:]) and near(x["time 2"], TWO_PROX)
+        ),
+        when="2, 4 and 8 threads need at most 1.15 times the epochs of one, and two are "
+        f"{TWO_PROX} times as fast, within a fifth: what 12 on 20 cores leave to two by Amdahl's "
+        "law",
+        partly=lambda x: x["time 2"] > 1.0,
         seconds=(19, 90),
         why="Epochs say what updates without locks cost, which is nothing. Two threads on one "
         "vector lose in time what its cache lines take to travel: a row takes below a "
         "microsecond here.",
         clock=REAL,
-        differs=True,
+        verdict=DIFFERS,
     ),
     Claim(
         name="asaga-rate",

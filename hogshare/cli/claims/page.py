@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from hogshare.cli.claims.wording import in_words, range_of, told
+from hogshare.cli.claims.claim import AGREES, DIFFERS, IN_PART, UNMEASURED
+from hogshare.cli.claims.wording import in_words, range_of, summary_of, told
 from hogshare.words import counted
 
 HEAD = """\
 # The papers' figures, measured again
 
 Made by `hogshare reproduce`, with `--page`. For each claim: what the paper printed, the median here
-and its range over seeds, whether the direction agrees, and a note where a number differs. "Not
-reached" is a target that a run did not come to. What is on a virtual clock is the same on every
-machine.
+and its range over seeds, and whether they agree. Asked is the paper's own number: one that is
+printed to within a fifth, since most are read from a plot; a printed range without slack; the
+largest of what is printed as "up to"; of words, and of figures without numbers, the order that they
+say. A claim agrees *in part* where its direction is found, and a number or a part of it is not;
+the note says why. "Not reached" is a target that a run did not come to. What is on a virtual clock
+is the same on every machine.
 """
+VERDICTS = {
+    AGREES: "It agrees",
+    IN_PART: "**It agrees in part**",
+    DIFFERS: "**It differs**",
+    UNMEASURED: "**A number that is asked for was not measured**",
+}
 PAPERS = {
     "async": "ASYNC: asynchronous tasks",
     "psp": "PSP: sampled barriers",
@@ -31,8 +41,7 @@ def page_of(results: list[dict[str, Any]], picture: str | None = None) -> str:
 
     picture : file beside it that shows the numbers, if there is one
     """
-    agree = sum(result["agrees"] for result in results)
-    parts = [HEAD, f"{agree} of {len(results)} claims agree in direction.\n"]
+    parts = [HEAD, f"{summary_of(results)}.\n"]
     if picture:
         parts.append(f"![Numbers found over numbers printed]({picture})\n")
     parts.append(_index(results))
@@ -48,9 +57,10 @@ def page_of(results: list[dict[str, Any]], picture: str | None = None) -> str:
 
 def _index(results: list[dict[str, Any]]) -> str:
     """A line for each claim."""
-    lines = ["| claim | says | direction |", "|---|---|---|"]
+    lines = ["| claim | says | verdict |", "|---|---|---|"]
     for result in results:
-        verdict = "agrees" if result["agrees"] else "**differs**"
+        verdict = result["verdict"]
+        verdict = verdict if verdict == AGREES else f"**{verdict}**"
         name = result["name"]
         lines.append(f"| [{name}](#{name}) | {_cell(result['says'])} | {verdict} |")
     return "\n".join([*lines, ""])
@@ -58,7 +68,6 @@ def _index(results: list[dict[str, Any]]) -> str:
 
 def section_of(result: dict[str, Any]) -> str:
     """A claim's heading, table and sentences."""
-    verdict = "The direction agrees" if result["agrees"] else "**The direction differs**"
     size = "quick" if result["quick"] else "in full"
     lines = [
         f"### {result['name']}",
@@ -75,7 +84,7 @@ def section_of(result: dict[str, Any]) -> str:
         "",
         f"- Here: {result['here']}. Clock: {result['clock']}. "
         f"{counted(len(result['seeds']), 'seed')}, {size}, {_time(result)}.",
-        f"- {verdict}; what is asked is that {result['when']}.",
+        f"- {VERDICTS[result['verdict']]}; what is asked is that {result['when']}.",
         *([f"- Note: {result['why']}"] if result["why"] else []),
         "",
     ]

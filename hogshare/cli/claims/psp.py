@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.cli.claims.claim import NONE, Claim, Found, Number
+from hogshare.cli.claims.claim import DIFFERS, IN_PART, NONE, Claim, Found, Number, near
 from hogshare.studies.model_error import LONG, SHORT
 
 PAPER = "Wang et al. 2017"
@@ -66,8 +66,8 @@ def numbers_by_law(what: str) -> dict[str, Number]:
     }
 
 
-def _in_order(found: Found) -> bool:
-    bsp, ssp, pbsp, pssp, asp = (found[f"gamma {barrier}"] for barrier in BARRIERS)
+def _in_order(law: str, found: Found) -> bool:
+    bsp, ssp, pbsp, pssp, asp = (found[f"{law} {barrier}"] for barrier in BARRIERS)
     return bsp < ssp < min(pbsp, pssp) and max(pbsp, pssp) < asp
 
 
@@ -182,6 +182,11 @@ def error_increases(seed: int, quick: bool) -> Found:
     return {written: points[-1]["ratio"]["mean"] for written, points in found.items()}
 
 
+def _some_lose(found: Found) -> bool:
+    lost, level = ("bsp", "ssp:4"), ("asp", "pbsp:10")
+    return max(found[b] for b in lost) < -10.0 and max(abs(found[b]) for b in level) < 6.0
+
+
 def _is_least(found: Found, which: str, among: str) -> bool:
     return min((v, k) for k, v in found.items() if k.startswith(among))[1] == f"{among} {which}"
 
@@ -195,12 +200,16 @@ CLAIMS = (
         "more long steps and the printed order",
         numbers=numbers_by_law("mean steps"),
         measure=lambda seed, quick: by_law("1a", seed, "steps"),
-        agrees=_in_order,
-        when="BSP < SSP < pBSP, pSSP < ASP with the gamma law",
+        agrees=lambda x: all(_in_order(law, x) for law in LAWS),
+        when="BSP < SSP < pBSP, pSSP < ASP with both laws",
+        partly=lambda x: any(_in_order(law, x) for law in LAWS),
         seconds=(1, 1),
-        why="The paper does not print the law of its step times. With exponential ones pBSP stays "
-        "below SSP(4), as ten sampled nodes hold a node up oftener than four steps of slack; with "
-        "more long steps, which hold BSP and SSP up most, the order is the printed one.",
+        verdict=IN_PART,
+        why="The paper does not print the law of its step times, and one that was chosen for the "
+        "order is no evidence of it; that the same law has figure 1e's number is. With exponential "
+        "ones pBSP stays below SSP(4), as ten sampled nodes hold a node up oftener than four steps "
+        "of slack; with more long steps, which hold BSP and SSP up most, the order is the printed "
+        "one.",
     ),
     Claim(
         name="psp-1a-spread",
@@ -226,8 +235,9 @@ CLAIMS = (
             "64": Number("mean steps, sample 64"),
         },
         measure=samples,
-        agrees=lambda x: x["0 / asp"] == 1.0 and x["rises"] == 0 and 0.67 < x["16 / ssp"] < 1.5,
-        when="sample 0 is ASP, every larger one is slower, and 16 is within 1.5 times of SSP",
+        agrees=lambda x: x["0 / asp"] == 1.0 and x["rises"] == 0 and near(x["16 / ssp"], 1.0),
+        when="sample 0 is ASP, every larger one is slower, and 16 is within a fifth of SSP",
+        partly=lambda x: x["0 / asp"] == 1.0 and x["rises"] == 0,
         seconds=(1, 1),
     ),
     Claim(
@@ -254,10 +264,13 @@ CLAIMS = (
             for written in BARRIERS.values()
         },
         measure=model_errors,
-        agrees=lambda x: _is_least(x, "pBSP", "long"),
-        when="pBSP has the least error with the long step",
+        agrees=lambda x: all(_is_least(x, "pBSP", step) for step in STEPS),
+        when="pBSP has the least error with the long step and with the short one",
+        partly=lambda x: any(_is_least(x, "pBSP", step) for step in STEPS),
         seconds=(29, 600),
-        why="The step decides, and the paper does not print it. With a step near the longest that "
+        verdict=IN_PART,
+        why="The step decides, and the paper does not print it: one that is chosen for the order "
+        "is no evidence of it. With a step near the longest that "
         "converges old gradients cost more than they bring, and pBSP is best; with a short one ASP "
         "and pSSP are, since they make most updates.",
     ),
@@ -269,12 +282,13 @@ CLAIMS = (
         "from 0.5 to 1.5",
         numbers={
             "gamma": Number("updates, ASP over BSP, gamma", 10.0),
-            "exponential": Number("updates, ASP over BSP, exponential", 10.0),
-            "uniform": Number("updates, ASP over BSP, uniform from 0.5 to 1.5", 10.0),
+            "exponential": Number("updates, ASP over BSP, exponential"),
+            "uniform": Number("updates, ASP over BSP, uniform from 0.5 to 1.5"),
         },
         measure=updates,
-        agrees=lambda x: 8.0 < x["gamma"] < 12.5,
-        when="8 to 12.5 with the gamma law, which also has figure 1a's order",
+        agrees=lambda x: near(x["gamma"], 10.0),
+        when="it is within a fifth of 10 with the gamma law, which was chosen by another figure",
+        partly=lambda x: min(x.values()) > 1.0,
         seconds=(1, 1),
         why="The ratio is that of the slowest of 1,000 step times to the mean, so it is the law's: "
         "6.7 with exponential steps, 1.5 with uniform ones. The paper does not print its law.",
@@ -317,7 +331,7 @@ CLAIMS = (
         "with every update, and its ratio says how many updates slow nodes cost: SSP waits for "
         "them and loses most, ASP waits for nobody. The paper prints neither step nor noise, "
         "which would have to be large for old gradients to decide.",
-        differs=True,
+        verdict=DIFFERS,
     ),
     Claim(
         name="psp-2c",
@@ -348,11 +362,11 @@ CLAIMS = (
             b: Number(f"change of mean steps, {written}, %") for b, written in BARRIERS.items()
         },
         measure=more_nodes,
-        agrees=lambda x: (
-            max(x["bsp"], x["ssp:4"]) < -10.0 and max(abs(x["asp"]), abs(x["pbsp:10"])) < 6.0
-        ),
-        when="BSP and SSP lose more than 10 %; ASP and pBSP change by less than 6 %",
+        agrees=lambda x: _some_lose(x) and x["pssp:10,4"] > 0.0,
+        when="BSP and SSP lose more than 10 %; ASP and pBSP change by less than 6 %; pSSP gains",
+        partly=lambda x: _some_lose(x),
         seconds=(1, 1),
+        verdict=IN_PART,
         why="That pSSP gains is not seen beyond the noise of seeds: it waits for the slowest of "
         "ten whatever the number of nodes.",
     ),

@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from hogshare.cli.claims.claim import Claim
+from hogshare.cli.claims.claim import AGREES, IN_PART, Claim
 from hogshare.tables import cell
+
+
+def summary_of(results: list[dict[str, Any]]) -> str:
+    """How many claims agree."""
+    verdicts = [result["verdict"] for result in results]
+    return (
+        f"{verdicts.count(AGREES)} of {len(results)} agree by the papers' own numbers, "
+        f"{verdicts.count(IN_PART)} in part"
+    )
 
 
 def printed_of(claim: Claim) -> str:
