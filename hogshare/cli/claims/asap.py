@@ -356,8 +356,8 @@ CLAIMS = (
         seconds=(3, 60),
         verdict=IN_PART,
         why="Blocks differ more in length here than on a GPU, whose images take equally long, so "
-        "that both gain more. ASYNC is the least accurate, by one row in a hundred: here messages "
-        "are whole or left out, and never averaged by half.",
+        "that both gain more. ASYNC is the least accurate by one row in a hundred, in the median, "
+        "and not with every seed: here messages are whole or left out, and never averaged by half.",
     ),
     Claim(
         name="asap-7",

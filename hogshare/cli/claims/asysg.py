@@ -211,10 +211,10 @@ CLAIMS = (
         why="The paper does not print its step. With the one by which one worker learns, 0.01, "
         "gradients that are seven updates old cost more than printed, and with one seed of three "
         "eight workers miss the target in half as many epochs again: one worker is there after a "
-        "hundred updates, in the paper after thousands. With 0.003 eight workers make 7.5, where "
-        "training has hardly begun, which is no evidence. That links are full with five workers is "
-        "put in, by where the printed times bend: times stay level beyond. The fall to 2.88 with 8 "
-        "workers is not a full link's, and not found.",
+        "hundred updates, where an epoch of the paper's has a thousand. With 0.003 eight workers "
+        "make 7.5, where training has hardly begun, which is no evidence. That links are full with "
+        "five workers is put in, by where the printed times bend: times stay level beyond. The "
+        "fall to 2.88 with 8 workers is not a full link's, and not found.",
     ),
     Claim(
         name="asysg-cifar10",
@@ -239,9 +239,9 @@ CLAIMS = (
         verdict=DIFFERS,
         why="The paper does not print its step. With the one by which one worker learns, 0.01, "
         "eight workers do not come to its objective in half as many epochs again: of some two "
-        "hundred updates seven are under way, and the paper's runs have tens of thousands. With "
-        "0.005 eight make 7.4 in iterations, in runs that end before the network has learned, "
-        "which is no evidence.",
+        "hundred updates in all seven are under way, where an epoch of the paper's has five "
+        "hundred. With 0.005 eight make 7.4 in iterations, in runs that end before the network has "
+        "learned, which is no evidence.",
     ),
     Claim(
         name="asysg-network",

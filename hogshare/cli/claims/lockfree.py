@@ -154,7 +154,7 @@ CLAIMS = (
         },
         measure=linear_rate,
         agrees=lambda x: x["slope"] < -0.1 and min(x["some"], x["most"]) > 0.85,
-        when="it falls by more than a tenth an epoch, and at both ages within 15 % as fast",
+        when="it falls by more than a tenth an epoch, and at both ages at least 0.85 times as fast",
         seconds=(13, 320),
     ),
 )
