@@ -333,8 +333,9 @@ CLAIMS = (
             partly=lambda x: min(x.values()) > 1.0,
             seconds=(9, 900),
             verdict=verdict,
-            why="Sleeping tasks allow up to 7.0; on clusters other costs are added to both. "
-            + more,
+            verdict_quick=IN_PART,
+            why="Sleeping tasks allow up to 7.0; on clusters other costs are added to both, on a "
+            "virtual clock (quick: 4.5 and 4.3 with 22 workers that wait) none. " + more,
             clock=BOTH,
         )
         for name, of, figure, one, least, times, verdict, more in (

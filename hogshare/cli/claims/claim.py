@@ -67,6 +67,7 @@ class Claim:
     seconds : rough seconds of three seeds quick, and of five in full, on two cores
     why : what makes the difference, where there is one
     verdict : what is found here; unless it is `AGREES`, the reason is in `why`
+    verdict_quick : of the small size, where that is another
     clock : whose: `VIRTUAL`, which is the same on every machine; `REAL`, which a busy one changes;
         `NONE`; `BOTH`, the first quick and the second in full
     is_seeded : whether seeds change anything; else it is measured once
@@ -85,9 +86,14 @@ class Claim:
     partly: Callable[[Found], bool] | None = None
     why: str = ""
     verdict: str = AGREES
+    verdict_quick: str = ""
     clock: str = VIRTUAL
     is_seeded: bool = True
     runs_of: str = ""
+
+    def expected(self, quick: bool) -> str:
+        """The verdict that is known, by the size."""
+        return (quick and self.verdict_quick) or self.verdict
 
 
 def reproduce(
