@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hogshare.cli import claims
-from hogshare.cli.claims import CLAIMS, claim, gaia, select
+from hogshare.cli.claims import CLAIMS, asysg, claim, gaia, select
 from hogshare.cli.claims.page import page_of
 from hogshare.cli.main import main
 from hogshare.cli.options import WrongCommandLine
@@ -192,6 +192,22 @@ def test_gaia_that_does_not_come_to_the_target_is_not_fast(monkeypatch):
     monkeypatch.setattr(gaia, "application", lambda name, seed, quick: rows)
     assert gaia.faster(0, True)["logistic wan"] == 0.0
     assert gaia.of_the_lan("gaia", 0, True)["logistic wan"] == math.inf
+
+
+def test_who_misses_the_target_has_no_speedup(monkeypatch):
+    ends = {1: [2.0, 1.0, 0.5], 8: [2.0, 1.9, 1.8]}
+
+    def facts(report, workers, repeat):
+        trace = {"epochs": [0.0, 1.0, 2.0], "blocks": [0, 10, 20], "seconds": [0.0, 1.0, 2.0]}
+        run = {"workers": workers, "repeat": repeat, "trace": {**trace, "objective": ends[workers]}}
+        return {**run, "seconds_per_epoch": 1.0, "staleness_mean": 0.0, "staleness_max": 0}
+
+    monkeypatch.setattr(asysg.speedup, "run_once", lambda *given: None)
+    monkeypatch.setattr(asysg.speedup, "facts", facts)
+    found = asysg.speedups("network:4-3-3", "con", 0, 20, workers=[1, 8], step=0.1)
+    assert found["iteration 8"] == found["time 8"] == 0.0
+    assert found["learned"] == pytest.approx((0.5 + 0.01 * 1.5) / 2.0)
+    assert claim.verdict_of(CLAIMS["asysg-cifar10"], found) == claim.DIFFERS
 
 
 def test_names():
