@@ -557,7 +557,8 @@ def save_claims(results: Sequence[dict[str, Any]], path: str | Path) -> None:
     ax.set_yticks(range(len(rows)), [f"{r['name']}: {one['what']}" for r, one, _ in rows], size=7)
     ax.set_ylim(max(1, len(rows)) - 0.5, -0.5)
     ax.set_xlabel(
-        "here over printed (median, range over seeds; orange: in part, red: differs, grey: not measured)"
+        "here over printed (median, range over seeds; orange: in part, red: differs, grey: not "
+        "measured)"
     )
     ax.grid(alpha=0.3, axis="x")
     _save(figure, path)
