@@ -168,7 +168,7 @@ def test_tiles_have_few_users_and_items_each():
 
 
 def test_steps_too_long_are_told():
-    with pytest.raises(ValueError, match="smaller step size"):
+    with pytest.raises(ValueError, match="a smaller eta0 than 30 might help"):
         solve(made(), **{**RUN, "step": 30.0})
 
 
