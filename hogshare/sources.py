@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import bz2
 import codecs
+import errno
 import gzip
 import io
 import lzma
 import os
 import select
 import stat
+import sys
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -406,11 +408,14 @@ class _Again(io.RawIOBase):
 def _opened(name: str) -> io.FileIO:
     if name != STDIN:
         return open(name, "rb", buffering=0)
+    closed = OSError(errno.EBADF, "standard input is closed", name)
+    if sys.stdin is None:  # as Python began, so that descriptor 0 leads nowhere since
+        raise closed
     try:
         # its name cannot be opened where it is a socket, or another user's
         return io.FileIO(os.dup(0))
     except OSError as error:
-        raise OSError(error.errno, "standard input is closed", name) from error
+        raise closed from error
 
 
 def _is_ready(raw: Any) -> bool:

@@ -385,3 +385,29 @@ def test_a_batch_that_is_normalised_is_not_split(trains):
     stated = problems.torch(module, functional.cross_entropy, (X.double(), y))
     run = {"rule": Adam(batch=32), "step": 0.02, "stop": 1, "runtime": "threads", "n_workers": 2}
     assert solve(stated, **run).settings["barrier"] == ("ASP()" if trains else "BSP()")
+
+
+def weighed(output, target):
+    return functional.cross_entropy(output, target, weight=torch.tensor([1.0, 9.0]).double())
+
+
+@pytest.mark.parametrize(
+    ("loss", "left_out", "drops", "barrier"),
+    [
+        (functional.cross_entropy, 0, 0.0, "BSP()"),
+        (torch.nn.CrossEntropyLoss(), 0, 0.0, "BSP()"),
+        (torch.nn.CrossEntropyLoss(torch.tensor([1.0, 9.0]).double()), 0, 0.0, "ASP()"),
+        (weighed, 0, 0.0, "ASP()"),
+        (functional.cross_entropy, 100, 0.0, "ASP()"),
+        (functional.cross_entropy, 0, 0.5, "ASP()"),
+    ],
+)
+def test_a_loss_that_is_no_mean_over_rows_is_not_split(loss, left_out, drops, barrier):
+    X, y = rows()
+    y[1 : 2 * left_out : 2] = -100  # which cross-entropies leave out
+    module = torch.nn.Sequential(network(), torch.nn.Dropout(drops))
+    stated = problems.torch(module, loss, (X.double(), y))
+    run = {"rule": SGD(batch=400), "step": 0.02, "stop": 1, "runtime": "threads", "n_workers": 2}
+    before = torch.random.get_rng_state()
+    assert solve(stated, **run).settings["barrier"] == barrier
+    assert drops or bool((before == torch.random.get_rng_state()).all())

@@ -1,6 +1,8 @@
 """Networks: gradients and steps against plain twins and scikit-learn's, and runs of them."""
 
+import os
 import pickle
+import signal
 import warnings
 from dataclasses import replace
 
@@ -357,6 +359,63 @@ def test_workers_take_the_steps_of_one_by_gradients_of_ones_own(plane, runtime):
             assert [worker["rows"] for worker in report.workers] != [300] + [0] * (n_workers - 1)
 
 
+@pytest.mark.parametrize("average", [1, 40, 100, 130])
+@pytest.mark.parametrize("plane", [Shared(), Shared(exchange=None), Master()], ids=repr)
+def test_averages_begin_with_the_step_after_so_many_rows(plane, average):
+    """100 rows in batches of 30: the average begins within a batch, and in the second epoch."""
+    _, gradient = places_and_all(100, 9)
+    problem = problems.user(gradient, 100, 9)
+    rule = Adam(batch=30, average=average)
+    run = {"rule": rule, "step": 0.05, "stop": 3, "seed": 2}
+    one = solve(problem, runtime="caller", **run).model
+    for n_workers in (1, 3):
+        model = solve(problem, plane=plane, runtime="threads", n_workers=n_workers, **run).model
+        np.testing.assert_allclose(model.average, one.average, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("plane", [Shared(), Master()], ids=repr)
+def test_single_precision_is_as_near_by_many_workers(plane):
+    draws = np.random.default_rng(0)
+    A = draws.standard_normal((400, 20)).astype(np.float32)
+    b = (A @ draws.standard_normal(20)).astype(np.float32)
+
+    def gradient(w, rows, out):
+        off = A[rows] @ w - b[rows]
+        out += A[rows].T @ off
+        return 0.5 * float(off @ off)
+
+    run = {"rule": SGD(batch=8, momentum=0.5), "step": 0.005, "stop": 40, "seed": 0}
+    problem = problems.user(gradient, 400, 20, start=np.zeros(20, np.float32))
+    one = solve(problem, runtime="caller", **run).model.params
+    many = solve(problem, plane=plane, runtime="threads", n_workers=16, **run).model.params
+    assert many.dtype == np.float32
+    np.testing.assert_allclose(many, one, rtol=1e-4, atol=3e-5)
+
+
+@pytest.mark.parametrize("plane", [Shared(), Master()], ids=repr)
+def test_who_dies_makes_no_other_optimiser_of_the_others(plane, tmp_path):
+    """Of two one dies in its first block; each round is then half a step by half a mini-batch."""
+    draws, parent, mark = np.random.default_rng(0), os.getpid(), tmp_path / "died"
+    A = draws.standard_normal((200, 5))
+    b = A @ np.arange(5.0)
+
+    def gradient(w, rows, out):
+        if os.getpid() != parent and not mark.exists():
+            mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        off = A[rows] @ w - b[rows]
+        out += A[rows].T @ off
+        return 0.5 * float(off @ off)
+
+    problem = problems.user(gradient, 200, 5)
+    run = {"rule": Adam(batch=20), "step": 0.02, "stop": 10, "seed": 0}
+    one = problem.objective(solve(problem, runtime="caller", **run).model.params)
+    with pytest.warns(RuntimeWarning, match="killed"):
+        report = solve(problem, plane=plane, runtime="processes", n_workers=2, **run)
+    assert mark.exists() and report.model.memory["steps"].max() > 150
+    assert problem.objective(report.model.params) == pytest.approx(one, rel=0.2)
+
+
 def test_what_depends_on_timing_stays_as_it_is_asked_for():
     problem = digits()
     run = {"n_workers": 2, "runtime": Simulator(), "stop": 1, "seed": 0, "step": 0.05}
@@ -475,7 +534,7 @@ def test_what_decays_is_in_the_velocity_of_momentum(nesterov, plane):
 
 
 def test_a_network_that_leaves_the_range_says_so():
-    with pytest.raises(ValueError, match="smaller step"):
+    with pytest.raises(ValueError, match=r"smaller eta0 than 1e\+30"):
         solve(digits(np.float32), rule=SGD(batch=50), step=1e30, stop=5, runtime="caller")
 
 

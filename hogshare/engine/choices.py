@@ -117,7 +117,12 @@ class Choices:
 
     @property
     def mode(self) -> int:
-        """Code of the plane in the run's plan; where others write the vector nobody is alone."""
+        """Code of the plane in the run's plan; where others write the vector nobody is alone.
+
+        Of a mini-batch that is split nobody reads while another writes, and copies have no use.
+        """
+        if self.split and self.plane.has_copies:
+            return epochs.LOCK_FREE
         return self.plane.mode(self.n_workers if self.n_machines == 1 else max(2, self.n_workers))
 
     @property

@@ -49,7 +49,7 @@ def describe(c: Choices) -> tuple[Settings, Shapes]:
             )
         n_blocks = shares * max(1, min(least, -(-least // pace.block_rows)))
     plane_numbers = c.plane.numbers()
-    if rule.average and c.n_workers > 1 and c.mode == epochs.LOCK_FREE:
+    if rule.average and c.n_workers > 1 and c.mode == epochs.LOCK_FREE and not c.split:
         # the sum of iterates counts every change: one that is lost would stay in it for good
         plane_numbers["atomic"] = 1
     plan = Plan(

@@ -233,10 +233,13 @@ class BlockWorker(Worker):
         t = self.session.rule.first_t + rows_so_far
         begin = ticket % plan.n_blocks // plan.split * plan.block_rows
         size = min(plan.block_rows, len(order) - begin)
-        # after a death a round may lack a part: its step is of so much less
-        self.rule = self.rule_alone.among(n_rows / size)
+        # after a death a round may lack a part: its step is by the same mean, and so much shorter
+        share = n_rows / size
+        if share != 1.0:
+            call.out /= call.out.dtype.type(share)
+        self.rule = self.rule_alone.among(share)
         self.posts = self.is_mailed
-        self._move(call.out, None, self._step_size(t), n_rows, t)
+        self._move(call.out, None, share * self._step_size(t), n_rows, t)
         call.forget()
         self.table[layout.T_PART] = rounds.STEPPED
 
@@ -351,6 +354,15 @@ class BlockWorker(Worker):
         box.values[edge][box.places.shape[2]] = 0.0  # the intercept
         box.heads[edge][layout.H_COUNT], box.heads[edge][layout.H_DENSE] = count, 1
 
+    def _averaged_from(self) -> float:
+        """Rows of the run before the first step whose iterate counts, which begins a mini-batch."""
+        rule, plan = self.session.rule, self.session.plan
+        n_rows = self.order.shape[1]
+        size = self.rule.batch or plan.block_rows
+        epochs_before, rows = divmod(max(0.0, rule.average - rule.first_t), float(n_rows))
+        first = min(float(n_rows), -(-rows // size) * size)
+        return rule.first_t + epochs_before * n_rows + first
+
     def _count_iterates(
         self, places: np.ndarray | None, step: np.ndarray, n_rows: int, t: float
     ) -> None:
@@ -363,7 +375,7 @@ class BlockWorker(Worker):
         if not 0 < rule.average <= t:
             return
         if self.session.plan.private in (epochs.LOCK_FREE, epochs.MASTER):
-            before = t - max(rule.first_t, float(rule.average))
+            before = t - self._averaged_from()
         else:
             before = local[layout.L_AVERAGE_SCALE]
             local[layout.L_AVERAGE_SCALE] += n_rows

@@ -24,7 +24,7 @@ class MLPClassifier(Accuracy, Network, _MLPClassifier):
     A drop-in replacement of `sklearn.neural_network.MLPClassifier`, and a subclass of it: the same
     parameters, defaults and attributes, plus `n_jobs`, `plane`, `barrier`, `runtime` and
     `report_`. Gradients are computed by compiled kernels with BLAS, and several workers take steps
-    beside each other; one worker takes scikit-learn's steps, to rounding.
+    together; any number of them takes scikit-learn's steps, to rounding.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class MLPClassifier(Accuracy, Network, _MLPClassifier):
         Whether `fit` goes on from the coefficients as they are.
 
     momentum : float, default=0.9
-        Share of a worker's last step that its next one begins with, for "sgd".
+        Share of the last step that the next one begins with, for "sgd".
 
     nesterovs_momentum : bool, default=True
         Whether a step looks ahead by as much of the next one.
@@ -117,7 +117,8 @@ class MLPClassifier(Accuracy, Network, _MLPClassifier):
         Labels.
 
     loss_ : float
-        Mean loss, with the penalty, over the last epoch's mini-batches.
+        Mean loss, with the penalty: over the last epoch's mini-batches before their steps, as
+        scikit-learn has it, by one worker; of the last epoch's network by several.
 
     best_loss_ : float or None
         The smallest so far; None with `early_stopping`.
@@ -164,9 +165,11 @@ class MLPClassifier(Accuracy, Network, _MLPClassifier):
 
     Notes
     -----
-    Workers rest at the end of each epoch, where it is decided whether there is another. Momenta and
-    moments are each worker's own in a fit; `partial_fit` goes on with the mean of what those have
-    that worked.
+    Workers rest at the end of each epoch, where it is decided whether there is another: by the loss
+    of that epoch's network, so that a fit may end an epoch or two from where one worker's does.
+    Momentum and moments are the fit's, and `partial_fit` goes on with them. Behind a `barrier` that
+    is named, other than "bsp", they are each worker's own, and go on as the mean of those that
+    worked.
 
     Examples
     --------
@@ -306,7 +309,7 @@ class MLPRegressor(Network, _MLPRegressor):
     A drop-in replacement of `sklearn.neural_network.MLPRegressor`, and a subclass of it: the same
     parameters, defaults and attributes, plus `n_jobs`, `plane`, `barrier`, `runtime` and
     `report_`. Gradients are computed by compiled kernels with BLAS, and several workers take steps
-    beside each other; one worker takes scikit-learn's steps, to rounding.
+    together; any number of them takes scikit-learn's steps, to rounding.
 
     Parameters
     ----------
@@ -360,7 +363,7 @@ class MLPRegressor(Network, _MLPRegressor):
         Whether `fit` goes on from the coefficients as they are.
 
     momentum : float, default=0.9
-        Share of a worker's last step that its next one begins with, for "sgd".
+        Share of the last step that the next one begins with, for "sgd".
 
     nesterovs_momentum : bool, default=True
         Whether a step looks ahead by as much of the next one.
@@ -400,7 +403,8 @@ class MLPRegressor(Network, _MLPRegressor):
     Attributes
     ----------
     loss_ : float
-        Mean loss, with the penalty, over the last epoch's mini-batches.
+        Mean loss, with the penalty: over the last epoch's mini-batches before their steps, as
+        scikit-learn has it, by one worker; of the last epoch's network by several.
 
     best_loss_ : float or None
         The smallest so far; None with `early_stopping`.
@@ -447,9 +451,11 @@ class MLPRegressor(Network, _MLPRegressor):
 
     Notes
     -----
-    Workers rest at the end of each epoch, where it is decided whether there is another. Momenta and
-    moments are each worker's own in a fit; `partial_fit` goes on with the mean of what those have
-    that worked.
+    Workers rest at the end of each epoch, where it is decided whether there is another: by the loss
+    of that epoch's network, so that a fit may end an epoch or two from where one worker's does.
+    Momentum and moments are the fit's, and `partial_fit` goes on with them. Behind a `barrier` that
+    is named, other than "bsp", they are each worker's own, and go on as the mean of those that
+    worked.
 
     Examples
     --------

@@ -150,10 +150,8 @@ def fold_block(rows, rule, plan, schedule, vector, memory, mail, private, me):
             return layout.TURN_WAIT
         last, completed = epoch_is_over(schedule, plan), state[layout.T_COUNTED]
     else:
-        if plan.private == EXCHANGE and has_step:
-            # of a mini-batch that is split there is one change, whole whatever weighs several
-            n_changes = workers_left(schedule) if plan.split == 0 else 1
-            push_in_order(rule, schedule, vector, memory, private, me, WAIT, n_changes)
+        if plan.private == EXCHANGE:
+            push_in_order(rule, schedule, vector, memory, private, me, WAIT, workers_left(schedule))
         elif plan.private == LOCK_FREE and has_step:
             record_push(schedule, me)
         last, completed = complete(schedule, plan, state[layout.T_BLOCK], private.local)

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from hogshare import extras, missed, ranges
+from hogshare.once import once
 from hogshare.problems.arrays import FLOATS
 from hogshare.problems.gradient import NOBODY, GradientProblem
 from hogshare.problems.model import Model
@@ -57,6 +58,9 @@ class ModuleParams(Params):
     module: Any = None
 
 
+PARTED_ROWS, PART_ROWS = 1024, 16  # whose gradient is compared with those of parts of them
+
+
 class ModuleProblem(GradientProblem):
     """A module of torch, a loss and rows; make one with `hogshare.problems.torch`."""
 
@@ -74,7 +78,6 @@ class ModuleProblem(GradientProblem):
         self.data = rows
         self.n_rows = n_rows
         self.by_mean = reduction == "mean"
-        self.is_separable = not _sees_batches(module)
         self.seed = seed
         parameters = _trained(module)
         self.n_params = sum(p.numel() for p in parameters)
@@ -104,6 +107,27 @@ class ModuleProblem(GradientProblem):
         if me == 0:
             self._first = replica
         return replica
+
+    @once
+    def is_separable(self) -> bool:
+        """Whether the loss of a batch is put together from those of its parts, by their rows.
+
+        Not where rows see each other (batch normalisation), where a mean is over weights of classes
+        or leaves rows out, and where draws differ (dropout). Of a loss with weights its attribute
+        tells; else the gradient of some rows is compared with those of parts of them.
+        """
+        if _sees_batches(self.module) or getattr(self.loss, "weight", None) is not None:
+            return False
+        call, w = Replica(self, NOBODY), self.start()
+        rows = np.unique(np.linspace(0, self.n_rows - 1, min(self.n_rows, PARTED_ROWS)).astype(int))
+        whole, parts = np.zeros((2, self.n_params), self.dtype)
+        with np.errstate(all="ignore"):
+            call(w, rows, whole)
+            for first in range(0, len(rows), PART_ROWS):
+                call(w, rows[first : first + PART_ROWS], parts)
+        size = float(np.abs(whole).max(initial=0.0))
+        near = float(np.sqrt(np.finfo(self.dtype).eps)) * size
+        return bool(np.abs(whole - parts).max(initial=0.0) <= near)
 
     def gradient(self, w: np.ndarray, rows: np.ndarray, out: np.ndarray) -> float:
         """The sum over some rows, by a replica that is made for it."""
