@@ -197,19 +197,13 @@ class BlockWorker(Worker):
         if not len(rows):
             return
         share = call.problem.share_of(rows, batch)
+        part = self.session.arrays["parts"][self.me][: len(self.w)]
         try:
-            loss, places = call.part(self.seen, rows, share)
+            loss = call.part(self.seen, rows, share, part)
         except NotFinite:
             if not self._is_divergence(call.problem.overwrites):
                 raise
             return
-        part = self.session.arrays["parts"][self.me][: len(self.w)]
-        scale = part.dtype.type(share if call.problem.by_mean else 1.0)
-        if places is None:
-            np.multiply(call.out, scale, out=part)
-        else:
-            part[:] = 0.0
-            part[places] = scale * call.out[places]
         loss *= share * len(batch) / len(rows) if call.problem.by_mean else 1.0
         self.local[layout.L_LOSS] += loss
         self.local[layout.L_CRITERION] += loss
@@ -222,26 +216,37 @@ class BlockWorker(Worker):
         # the block of one that died is done again by another, and its part counts then
         waiting = (table[:, layout.T_PART] > 0) & (table[:, layout.T_STATE] != layout.DEAD)
         parts = np.flatnonzero(waiting)
-        rows = self.session.arrays["parts"][:, : len(self.w)]
-        np.copyto(call.out, rows[parts[0]])
-        for k in parts[1:]:  # in the workers' order, so that a sum has the same bits each time
-            call.out += rows[k]
         n_rows = int(table[parts, layout.T_PART].sum())
         table[:, layout.T_PART] = 0
         plan = self.session.plan
         ticket, order, _, _, rows_so_far = self._block()
-        t = self.session.rule.first_t + rows_so_far
         begin = ticket % plan.n_blocks // plan.split * plan.block_rows
-        size = min(plan.block_rows, len(order) - begin)
         # after a death a round may lack a part: its step is by the same mean, and so much shorter
-        share = n_rows / size
-        if share != 1.0:
-            call.out /= call.out.dtype.type(share)
+        share = n_rows / min(plan.block_rows, len(order) - begin)
         self.rule = self.rule_alone.among(share)
-        self.posts = self.is_mailed
-        self._move(call.out, None, share * self._step_size(t), n_rows, t)
-        call.forget()
+        t = self.session.rule.first_t + rows_so_far
+        self._take_together(parts, share, share * self._step_size(t), n_rows, t)
         self.table[layout.T_PART] = rounds.STEPPED
+
+    def _take_together(
+        self, parts: np.ndarray, share: float, eta: float, n_rows: int, t: float
+    ) -> None:
+        """Take a step by the sum of parts, in the workers' order, which settles its bits."""
+        rows, n = self.session.arrays["parts"], len(self.w)
+        self.posts = self.is_mailed
+        is_plain = share == 1.0 and not self.posts and not self.session.plan.atomic
+        if is_plain and is_known(self.rule):
+            kind, first, second, *numbers = self.rule.descent(eta, *self.kept)
+            own = rows[parts[0]]
+            first, second = (own if array is None else array for array in (first, second))
+            descents.descend_sum(self.w, rows, parts, first, second, kind, *numbers)
+            return
+        total = rows[parts[0], :n]
+        for k in parts[1:]:
+            total += rows[k, :n]
+        if share != 1.0:
+            total /= total.dtype.type(share)
+        self._move(total, None, eta, n_rows, t)
 
     def _pass(self, advance: Stepper, rows: np.ndarray, t: float) -> None:
         """Let the problem take a step for each row, where the plane has the vector."""

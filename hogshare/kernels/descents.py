@@ -67,6 +67,27 @@ def descend(w, gradient, first, second, kind, eta, share_1, share_2, epsilon):
 
 
 @exact_kernel
+def descend_sum(w, parts, which, first, second, kind, eta, share_1, share_2, epsilon):
+    """Take the step of a gradient that stands in parts: sum, step and subtraction in one pass.
+
+    parts : float [n_workers, n or more]; the first row of `which` is overwritten with the step
+    which : int64, rows of `parts`, added up in that order
+    """
+    n = w.shape[0]
+    for begin in range(0, n, CHUNK):
+        end = min(begin + CHUNK, n)
+        total = parts[which[0], begin:end]
+        for k in range(1, which.shape[0]):
+            part = parts[which[k], begin:end]
+            for j in range(total.shape[0]):
+                total[j] += part[j]
+        numbers = kind, eta, share_1, share_2, epsilon
+        make_step(total, first[begin:end], second[begin:end], *numbers)
+        for j in range(total.shape[0]):
+            w[begin + j] -= total[j]
+
+
+@exact_kernel
 def step(gradient, first, second, kind, eta, share_1, share_2, epsilon):
     """Overwrite a gradient with the step; see `make_step`."""
     make_step(gradient, first, second, kind, eta, share_1, share_2, epsilon)

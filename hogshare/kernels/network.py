@@ -272,8 +272,9 @@ def gradient(
     data, indices, indptr : the inputs, as `hogshare.kernels.rows.Rows` has them
     targets : float [n_rows, n_outputs], of a softmax [n_rows, 1]
     weights : float [n_rows], or empty
-    mean : whether `out` is divided by the rows' weights, and the value by their mean; it is a sum
-        in any case
+    mean : 0.0 leaves `out` a sum; else it is divided by the rows' weights and multiplied by this,
+        1.0 or what they are of a mini-batch's, and the value divided by their mean; it is a sum in
+        any case
     deltas_at, space, scratch_at : numbers of a row before the derivatives, of the derivatives in
         one layer's outputs, and before the scratch
     """
@@ -284,9 +285,9 @@ def gradient(
     n_outputs = layers[layers.shape[0] - 1, N_OUT]
     total, weight = end_rows(rows, targets, weights, loss, memory, at, n_outputs, here)
     go_back(layers, numbers, w, *inputs, out, (here, here + space * n), scratch)
-    share = 1.0 if not mean else 1.0 / weight if weight > 0.0 else 0.0
+    share = 1.0 if mean == 0.0 else mean / weight if weight > 0.0 else 0.0
     value = total + scale_and_penalise(layers, w, out, alpha, share)
-    if mean and weights.shape[0] and weight > 0.0:
+    if mean != 0.0 and weights.shape[0] and weight > 0.0:
         value *= n / weight
     if kind != NONE and math.isfinite(value):
         descend(moved, out, first, second, kind, eta, share_1, share_2, epsilon)

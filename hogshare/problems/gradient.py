@@ -538,18 +538,22 @@ class Caller:
             raise NotFinite(self._what_is_not(loss, rows, w))
         return loss
 
-    def part(
-        self, w: np.ndarray, rows: np.ndarray, share: float
-    ) -> tuple[float, np.ndarray | None]:
-        """As a call, of rows that are a share of a mini-batch: so much of its penalty is theirs."""
-        of_part = getattr(self.gradient, "part", None)
-        if of_part is None:
-            return self(w, rows)
-        return self._finite(of_part(w, rows, self.out, share), rows, w), None
+    def part(self, w: np.ndarray, rows: np.ndarray, share: float, out: np.ndarray) -> float:
+        """As a call, of rows that are a share of a mini-batch: overwrite `out` with their part.
 
-    def forget(self) -> None:
-        """Let the next call clear all of `out`, into which somebody else has written."""
-        self._written = None
+        Parts add up to the mini-batch's gradient: the sum of its rows', or their mean.
+        """
+        of_part = getattr(self.gradient, "part", None)
+        if of_part is not None:
+            return self._finite(of_part(w, rows, out, share), rows, w)
+        loss, places = self(w, rows)
+        scale = out.dtype.type(share if self.problem.by_mean else 1.0)
+        if places is None:
+            np.multiply(self.out, scale, out=out)
+        else:
+            out.fill(0.0)
+            out[places] = scale * self.out[places]
+        return loss
 
     def add_to(self, total: np.ndarray, places: np.ndarray | None) -> None:
         """Add to a vector what the last call has left in `out`, at the places that it told of."""

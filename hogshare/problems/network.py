@@ -288,7 +288,7 @@ class Replica:
         self.scratch_at = self.deltas_at + 2 * self.space
         self.ends = problem.targets, problem.weights, problem.loss
         self.alpha = float(problem.alpha if alpha is None else alpha)
-        self.mean = mean
+        self.mean = float(mean)
         self.memory = np.empty(0, self.dtype)
         self.marks = np.empty(0, np.int32)
         self.capacity = 0
@@ -303,12 +303,16 @@ class Replica:
         return self._run(w, rows, out, out, out, out, descents.NONE, 0.0, 0.0, 0.0, 0.0)
 
     def part(self, w: np.ndarray, rows: np.ndarray, out: np.ndarray, share: float) -> float:
-        """As a call, of rows that are a share of a mini-batch, with that share of the penalty."""
-        alpha, self.alpha = self.alpha, self.alpha * share
+        """As a call, of rows that are a share of a mini-batch: their share of its mean gradient."""
+        alpha, self.alpha, self.mean = self.alpha, self.alpha * share, share
         try:
-            return self(w, rows, out)
+            return self(w, rows, out) if share else self._nothing(out)
         finally:
-            self.alpha = alpha
+            self.alpha, self.mean = alpha, 1.0
+
+    def _nothing(self, out: np.ndarray) -> float:
+        out.fill(0.0)
+        return 0.0
 
     def descend(
         self,

@@ -35,6 +35,10 @@ WORKER_NS = 40_000
 # On two cores of which another program has one, a fit of 4.3 ms took two threads 6.6; if others
 # have both, 12.
 MOMENT_NS = 10_000_000
+# Of a step that workers compute together, what each has to compute of it to be worth waiting for
+# the others twice, and for who takes it: networks of MNIST by two threads (80,000 numbers) are
+# level with one at 0.8 ms a step.
+SHARED_STEP_NS = 450_000
 MOST_JOBS = 1 << 22  # threads and processes that Linux has numbers for
 WORTHWHILE_EXCHANGES = 4  # per worker and epoch, below which copies drift apart
 EXPECTED_EPOCHS = 10  # where only a limit is known
@@ -89,7 +93,8 @@ def worthwhile_workers(work: Work) -> int:
     costs = PROCESS_COSTS if work.by_processes else THREAD_COSTS
     by_time = int(work.nanoseconds / (costs * (machine.load().thread_wake_ns + WORKER_NS)))
     by_exchange = int(work.n_rows / max(1, WORTHWHILE_EXCHANGES * max(1, work.interval)))
-    return max(work.least_workers, min(by_time, by_exchange))
+    by_step = by_time if work.step_ns is None else max(1, int(work.step_ns / SHARED_STEP_NS))
+    return max(work.least_workers, min(by_time, by_exchange, by_step))
 
 
 def _are_shared(problem: RowProblem) -> bool:
@@ -106,6 +111,7 @@ class Work(NamedTuple):
     by_processes : why processes should do it and not threads; "" if threads may
     by_threads : why threads may
     least_workers : that the plane needs, whether they pay or not
+    step_ns : of one step, where workers compute each together; None: each has steps of its own
     """
 
     nanoseconds: float
@@ -114,6 +120,12 @@ class Work(NamedTuple):
     by_processes: str
     by_threads: str = "the rows need no copy then"
     least_workers: int = 1
+    step_ns: float | None = None
+
+    def shared(self, n_epochs: int, n_rows: int) -> Work:
+        """The same, of steps of so many rows that workers compute together."""
+        visits = self.n_rows * min(n_epochs, EXPECTED_EPOCHS)
+        return self._replace(step_ns=self.nanoseconds / visits * min(n_rows, self.n_rows))
 
 
 def work_of(problem: Problem, stop: Stop, plane: Plane, start: Model | None) -> Work:

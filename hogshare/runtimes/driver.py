@@ -15,6 +15,7 @@ from hogshare.machine import usable_cores
 YIELDS = 64  # attempts before the first sleep
 LOOKS = 50  # of turns that find no block: half a millisecond, if nobody else wants the core
 BLOCK_LOOKS = 500  # of turns that wait for others at every block: a third of a millisecond
+STEP_LOOKS = 5000  # of turns that wait for a step of all, which Python takes: some milliseconds
 LONGEST_SLEEP = 0.002
 SLICE = 0.02  # of a straggler's sleep, after which it looks whether the run is over
 
@@ -33,6 +34,8 @@ def looks_of(session: Session) -> int:
     """
     if session.settings.n_workers == 1:
         return 0
+    if session.plan.split and not is_crowded(session):
+        return STEP_LOOKS
     if session.plan.barrier != FREE or session.plan.private == MASTER:
         return BLOCK_LOOKS
     return 0 if is_crowded(session) else LOOKS

@@ -10,11 +10,11 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from hogshare import ranges
-from hogshare.barriers import BSP, Barrier, BuiltIn, barrier_of
+from hogshare.barriers import BSP, Barrier, BuiltIn, barrier_of, is_bsp
 from hogshare.engine.checkpoints import Checkpoint, Saved, facts_of, load
 from hogshare.engine.choices import Choices
 from hogshare.engine.epochends import EpochEnds
-from hogshare.engine.minibatches import may_split
+from hogshare.engine.minibatches import may_split, rows_of_step
 from hogshare.engine.stops import Stop
 from hogshare.interrupts import leaves_numpy
 from hogshare.kernels import epochs, telling, tracking
@@ -220,7 +220,10 @@ def solve(
     if isinstance(on_epoch, EpochEnds):
         on_epoch.check(stop, shuffle, files)
     step = refuse(problem, rule, plane, step, stop, first, shuffle, trace, block, gradients)
-    workers, runner, notes = choose(work_of(problem, stop, plane, first), runtime, n_workers)
+    work = work_of(problem, stop, plane, first)
+    if may_split(problem, rule, plane, block) and (not named_barrier or is_bsp(barrier, 2)):
+        work = work.shared(stop.epochs, rows_of_step(rule, block))
+    workers, runner, notes = choose(work, runtime, n_workers)
     if runner.has_clock:
         rule.check_simulated(plane)
     if (
