@@ -1249,3 +1249,15 @@ def test_a_keeper_rests_by_the_seconds(seams, path):
         keeper._pace(epochs[-1])
         keeper._next = keeper._after(epochs[-1])
     assert epochs == [1, 8, 16, 32]
+
+
+@pytest.mark.parametrize("runtime", ["caller", "threads", "processes", "simulator"])
+def test_the_checkpoint_of_an_end_has_the_sums_of_an_average(path, runtime):
+    """The run's own model is made in the same arrays, when the checkpoint has been written."""
+    X, y = np.random.default_rng(0).standard_normal((60, 3)), np.arange(60.0)
+    problem = problems.linear(X, y, loss="squared_error", alpha=1e-4)
+    run = {"rule": SGD(average=1), "step": StepSize("constant", 1e-3), "seed": 3}
+    whole = solve(problem, runtime=runtime, stop=6, **run).model
+    solve(problem, runtime=runtime, stop=3, checkpoint=path, **run)
+    rest = solve(problem, runtime=runtime, stop=6, resume=path, **run).model
+    np.testing.assert_allclose(rest.average_coef, whole.average_coef, rtol=1e-12)

@@ -197,7 +197,8 @@ class Run:
             session.restore_sums()
             if session.homes is not None:
                 session.homes.finish()
-            model = session.model(last=self.runner.is_private)
+            # a checkpoint of the end is yet to come, and reads what a last model writes over
+            model = session.model(last=self.runner.is_private and self.keeper is None)
             remembered = session.remembered()
             self.squares = sum_of_squares(model.coef)
             is_finite = model.is_finite(self.squares)
