@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from hogshare import extras, missed, ranges
+from hogshare.interrupts import errstate
 from hogshare.once import once
 from hogshare.problems.arrays import FLOATS
 from hogshare.problems.gradient import NOBODY, GradientProblem
@@ -121,7 +122,7 @@ class ModuleProblem(GradientProblem):
         call, w = Replica(self, NOBODY), self.start()
         rows = np.unique(np.linspace(0, self.n_rows - 1, min(self.n_rows, PARTED_ROWS)).astype(int))
         whole, parts = np.zeros((2, self.n_params), self.dtype)
-        with np.errstate(all="ignore"):
+        with errstate(all="ignore"):
             call(w, rows, whole)
             for first in range(0, len(rows), PART_ROWS):
                 call(w, rows[first : first + PART_ROWS], parts)
