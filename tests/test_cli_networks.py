@@ -69,3 +69,17 @@ def test_what_makes_no_sense_is_refused(capsys, tmp_path, arguments, told):
     )
     assert code == 2 and told in err
     assert not (tmp_path / "m.npz").exists()
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_more_workers_of_the_command_take_the_steps_of_one(capsys, tmp_path):
+    data = stored(CLASSES, tmp_path / "rows.svm")
+    coefs = []
+    for n_jobs in (1, 3):
+        file, report = tmp_path / "m.npz", tmp_path / "r.json"
+        run_by = ("--n-jobs", n_jobs, "--runtime", "threads", "--model", file, "--json", report)
+        code, _, err = run(capsys, "fit", data, *FIT, *run_by)
+        assert code == 0 and "steps late" not in err
+        assert json.loads(report.read_text())["settings"]["n_workers"] == n_jobs
+        coefs.append(load(file).coefs_[0])
+    np.testing.assert_allclose(coefs[1], coefs[0], rtol=1e-3, atol=1e-5)

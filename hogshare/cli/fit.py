@@ -85,11 +85,11 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--barrier",
         type=options.barrier,
-        default="asp",
+        default=None,
         help="when a worker may go on: asp (nobody waits), bsp, ssp:STALENESS, pbsp:SAMPLE, "
         "pssp:SAMPLE,STALENESS, fraction:SHARE,STALENESS, throttled:AVAILABLE; a last word hold, "
         "as in pbsp:SAMPLE,hold, keeps a sample until it lets the worker pass "
-        "(default: %(default)s)",
+        "(default: bsp for networks, whose workers compute each mini-batch together, else asp)",
     )
     parser.add_argument(
         "--seed", type=options.seed, default=None, help="bitwise repeatable with one worker"
@@ -284,7 +284,7 @@ def fitted(task: str, params: dict[str, Any], args: Any, X: Any, y: Any) -> Any:
     estimator = kind(
         **params,
         **{**workers, **args.lent},
-        barrier=hogshare.barriers.parse(args.barrier),
+        barrier=None if args.barrier is None else hogshare.barriers.parse(args.barrier),
         random_state=args.seed,
     )
     if args.checkpoint:

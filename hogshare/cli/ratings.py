@@ -170,7 +170,7 @@ def fit(args: Any) -> int:
     estimator = MatrixFactorization(
         **kinds.parameters(args),
         **{**workers, **args.lent},
-        barrier=barriers.parse(args.barrier),
+        barrier=None if args.barrier is None else barriers.parse(args.barrier),
         random_state=args.seed,
     )
     with console.progress(estimator.max_iter, "fit") as progress:

@@ -243,7 +243,7 @@ class Training:
             warnings.warn(
                 f"Behind {report.settings['barrier']} steps came {lateness:.1f} steps late on the "
                 "mean, which is another optimiser than one worker's: where the loss is sharp they "
-                "overshoot. Leave out barrier=, and exchange= or gradients= of plane=, and workers "
+                "overshoot. With no barrier named, nor exchanges or sums of the plane's, workers "
                 "compute each mini-batch together; or compare loss_ with that of n_jobs=1.",
                 ConvergenceWarning,
                 stacklevel=users_line(),
