@@ -30,11 +30,10 @@ def may_split(problem: Any, rule: Rule, plane: Plane, block: int | None) -> bool
     """
     if problem.has_rows or plane.has_homes or takes_passes(problem, rule):
         return False
-    if not problem.is_separable:
-        return False
     rows = rows_of_step(rule, block)
     if (block or rows) != rows or plane.numbers()["gradients"] > 1:
         return False
     if plane.has_copies and not plane.is_automatic and plane.interval(problem) > rows:
         return False
-    return bool(problem.by_mean or rule.state(problem.n_params))
+    is_other = problem.by_mean or rule.state(problem.n_params)
+    return bool(is_other and problem.is_separable)  # last: modules of torch try their gradient

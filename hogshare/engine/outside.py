@@ -150,13 +150,12 @@ class BlockWorker(Worker):
 
     def step(self) -> None:
         """Take the steps of the block in hand."""
-        plan = self.session.plan
         ticket, order, first, end, rows_so_far = self._block()
         rows = order[first:end]
         t = self.session.rule.first_t + rows_so_far
         if self.begin is not None:
             settings = self.session.settings
-            epoch, block = divmod(ticket, plan.n_blocks)
+            epoch, block = divmod(ticket, self.session.plan.n_blocks)
             counts = int(rows_so_far), settings.n_everywhere
             self.begin(Claim(epoch, block, settings.first, *counts))
         if self.advance is not None:
@@ -164,8 +163,7 @@ class BlockWorker(Worker):
             return
         assert self.call is not None
         if self.is_split:
-            begin = ticket % plan.n_blocks // plan.split * plan.block_rows
-            self._part(self.call, rows, order[begin : begin + plan.block_rows])
+            self._part(self.call, rows, self._batch(ticket, order))
         else:
             self._pace(ticket)
             self._by_batches(self.call, rows, t)
@@ -177,6 +175,12 @@ class BlockWorker(Worker):
         cut = plan.n_blocks, plan.block_rows, plan.shares, plan.split
         first, end, before = span_of(ticket % plan.n_blocks, len(order), *cut)
         return ticket, order, first, end, float(rows_before(ticket, len(order), before, plan))
+
+    def _batch(self, ticket: int, order: np.ndarray) -> np.ndarray:
+        """Rows of the mini-batch of which a block is a part."""
+        plan = self.session.plan
+        begin = ticket % plan.n_blocks // plan.split * plan.block_rows
+        return order[begin : begin + plan.block_rows]
 
     def _pace(self, ticket: int) -> None:
         """Take the rule as it is for who takes one in so many of the run's steps.
@@ -218,11 +222,9 @@ class BlockWorker(Worker):
         parts = np.flatnonzero(waiting)
         n_rows = int(table[parts, layout.T_PART].sum())
         table[:, layout.T_PART] = 0
-        plan = self.session.plan
         ticket, order, _, _, rows_so_far = self._block()
-        begin = ticket % plan.n_blocks // plan.split * plan.block_rows
         # after a death a round may lack a part: its step is by the same mean, and so much shorter
-        share = n_rows / min(plan.block_rows, len(order) - begin)
+        share = n_rows / len(self._batch(ticket, order))
         self.rule = self.rule_alone.among(share)
         t = self.session.rule.first_t + rows_so_far
         self._take_together(parts, share, share * self._step_size(t), n_rows, t)

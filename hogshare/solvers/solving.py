@@ -221,16 +221,14 @@ def solve(
         on_epoch.check(stop, shuffle, files)
     step = refuse(problem, rule, plane, step, stop, first, shuffle, trace, block, gradients)
     work = work_of(problem, stop, plane, first)
-    if may_split(problem, rule, plane, block) and (not named_barrier or is_bsp(barrier, 2)):
+    splits = n_workers != 1 and may_split(problem, rule, plane, block)  # may try the gradient
+    if splits and (not named_barrier or is_bsp(barrier, 2)):
         work = work.shared(stop.epochs, rows_of_step(rule, block))
     workers, runner, notes = choose(work, runtime, n_workers)
     if runner.has_clock:
         rule.check_simulated(plane)
-    if (
-        not named_barrier
-        and not record
-        and _may_split(problem, rule, plane, block, runner, workers)
-    ):
+    are_one = workers > 1 and runner.is_orderly and runner.everywhere(workers) == workers
+    if splits and are_one and not named_barrier and not record:
         barrier = BSP()  # late steps are another optimiser's: who asks for none has one worker's
     check_groups(plane, barrier, runner.everywhere(workers))
     runner.settle(barrier, workers)
@@ -289,14 +287,6 @@ def solve(
         again=again(solve, choices, OrderSeed(order_seed), given or saved is not None),
     )
     return run.to_the_end()
-
-
-def _may_split(
-    problem: Problem, rule: Rule, plane: Plane, block: int | None, runner: Runtime, workers: int
-) -> bool:
-    """Whether these workers can compute each mini-batch together."""
-    are_one = workers > 1 and runner.is_orderly and runner.everywhere(workers) == workers
-    return are_one and may_split(problem, rule, plane, block)
 
 
 def weight_of_iterates(rule: Rule, plane: Plane, n_workers: int, start: Model | None) -> float:
