@@ -328,7 +328,7 @@ def test_who_waits_in_a_crowd_or_has_looked_sleeps_at_once_unless_it_is_held(sea
 
     def longest_of(n_workers, cores, barrier=FREE, private=EXCHANGE, looks=0):
         settings = SimpleNamespace(n_workers=n_workers)
-        plan = SimpleNamespace(barrier=barrier, private=private)
+        plan = SimpleNamespace(barrier=barrier, private=private, split=False)
         seams.usable.cores_of_waiting = lambda: cores
         slept.clear()
         session = SimpleNamespace(settings=settings, plan=plan, looks=looks)
