@@ -19,7 +19,8 @@ from pathlib import Path
 import numpy as np
 from summaries import store
 
-from hogshare import SGDClassifier, memory
+from hogshare import SGDClassifier
+from hogshare.system import memory
 
 WIDTH = 1024
 FILLED = 100_000  # rows that are not a hole

@@ -23,13 +23,14 @@ from typing import Any
 import numpy as np
 from summaries import store
 
-from hogshare import Shared, Stop, datasets, machine, problems, solve
-from hogshare.machine import Machine
+from hogshare import Shared, Stop, datasets, problems, solve
+from hogshare.lab.prediction.costs import exchange_seconds
 from hogshare.planes.shared import LINE_BYTES, descent_interval
-from hogshare.prediction.costs import exchange_seconds
 from hogshare.problems.linear.rows import windows
 from hogshare.runtimes import probing
 from hogshare.runtimes.choice import usable_workers
+from hogshare.system import machine
+from hogshare.system.machine import Machine
 
 ONE_VECTOR = "threads, one vector without locks"
 WARM_EPOCHS = 2

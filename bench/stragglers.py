@@ -20,8 +20,8 @@ from typing import Any
 from summaries import summarised, text
 
 from hogshare import datasets
-from hogshare.cli import bench
-from hogshare.cli.measure import barriers
+from hogshare.lab import experiments as bench
+from hogshare.lab.experiments.measure import barriers
 from hogshare.stragglers import parse
 
 CASES = ("cds:0", "cds:0.3", "cds:0.6", "cds:1", "pcs")

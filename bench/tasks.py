@@ -31,8 +31,8 @@ import numpy as np
 from summaries import store
 
 from hogshare import AsyncContext, datasets
-from hogshare.cli import bench
-from hogshare.cli.measure import tasks
+from hogshare.lab import experiments as bench
+from hogshare.lab.experiments.measure import tasks
 
 DELAYS = ("cds:0", "cds:0.3", "cds:0.6", "cds:1")
 SIZES = {"empty": 0, "400 kB": 50_000, "4 MB": 500_000}

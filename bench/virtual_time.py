@@ -24,10 +24,10 @@ from summaries import store
 
 from hogshare import ASP, BSP, PBSP, SSP, Master, Shared, Simulator, StepSize, Stop, problems, solve
 from hogshare.barriers import name_of
+from hogshare.io.tables import text_table
 from hogshare.report import Report
 from hogshare.simulation import Constant
 from hogshare.stragglers import ControlledDelay, LogNormal, ProductionCluster, Stragglers
-from hogshare.tables import text_table
 
 N_WORKERS = 8
 JITTER = 0.2  # spread of stragglers' sleeps, as a share of them

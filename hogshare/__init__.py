@@ -9,11 +9,11 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from hogshare import (
+from hogshare._version import __version__
+from hogshare.system import (
     forks,  # noqa: F401  # its hooks are there from the first module on
     lazy,
 )
-from hogshare._version import __version__
 
 if TYPE_CHECKING:
     from hogshare import datasets, links, problems, simulation, theory, topology
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
         SGDClassifier,
         SGDRegressor,
     )
+    from hogshare.estimators.solver_report import SolverReport
+    from hogshare.io.models.saving import load, save
     from hogshare.links.link import Link
     from hogshare.planes import Master, Mirrors, Plane, Replicas, Shared, Until
     from hogshare.problems.model import Model
@@ -42,10 +44,8 @@ if TYPE_CHECKING:
     from hogshare.rules.steps import StepSize
     from hogshare.runtimes.mpi.dealing import shard
     from hogshare.runtimes.mpi.runtime import MPI
-    from hogshare.saving import load, save
     from hogshare.shm.sharing import share
     from hogshare.simulation import Simulator
-    from hogshare.solver_report import SolverReport
     from hogshare.solvers import (
         asaga,
         asaga_tasks,
@@ -101,7 +101,7 @@ _PLACES = {
     "SSP": "barriers",
     "Shared": "planes",
     "Simulator": "simulation",
-    "SolverReport": "solver_report",
+    "SolverReport": "estimators.solver_report",
     "StepSize": "rules.steps",
     "Stop": "engine.stops",
     "Throttled": "barriers",
@@ -114,12 +114,12 @@ _PLACES = {
     "datasets": "datasets",
     "gaia": "solvers",
     "links": "links",
-    "load": "saving",
+    "load": "io.models.saving",
     "problems": "problems",
     "prox_asaga": "solvers",
     "replay": "solvers",
     "saga_rounds": "solvers",
-    "save": "saving",
+    "save": "io.models.saving",
     "sgd_rounds": "solvers",
     "shard": "runtimes.mpi.dealing",
     "share": "shm.sharing",

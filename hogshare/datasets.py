@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from hogshare import catalogue
-from hogshare.interrupts import leaves_numpy
-from hogshare.libsvm import ZeroBased
-from hogshare.readers import read_file, read_libsvm, refuse_zero_based
+from hogshare.io import catalogue
+from hogshare.io.libsvm import ZeroBased
+from hogshare.io.readers import read_file, read_libsvm, refuse_zero_based
+from hogshare.system.interrupts import leaves_numpy
 
 __all__ = [
     "dense",

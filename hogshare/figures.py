@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hogshare import extras, files
+from hogshare.system import extras, files
 
 
 def pyplot() -> Any:

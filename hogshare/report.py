@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hogshare import figures, tables
-from hogshare.documents import Document
+from hogshare import figures
+from hogshare.io import tables
+from hogshare.io.documents import Document
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hogshare.prediction.prediction import Prediction
+    from hogshare.lab.prediction.prediction import Prediction
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
@@ -384,7 +385,7 @@ class Report(Document):
         >>> bool(1.0 < prediction.speedup[1] < prediction.speedup[2] < 64.0)
         True
         """
-        from hogshare.prediction import predicting
+        from hogshare.lab.prediction import predicting
 
         if problem is not None:
             return predicting.predict_with_epochs(self, n_workers, problem, objective)

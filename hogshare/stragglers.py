@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.ranges import (
+from hogshare.system.ranges import (
     LONGEST,
     is_number,
     not_negative,
@@ -34,7 +34,7 @@ from hogshare.ranges import (
     share,
     whole,
 )
-from hogshare.words import nearest, sentence
+from hogshare.system.words import nearest, sentence
 
 FIRST_BLOCKS = 100  # of a run, by which its mean block time is measured
 SHORT_TAIL = (1.5, 2.5)  # multiples of the mean block time by which most stragglers are late

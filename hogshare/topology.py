@@ -38,9 +38,9 @@ from typing import Any
 
 import numpy as np
 
-from hogshare import ranges
-from hogshare.interrupts import errstate
-from hogshare.words import nearest
+from hogshare.system import ranges
+from hogshare.system.interrupts import errstate
+from hogshare.system.words import nearest
 
 __all__ = [
     "Check",

@@ -12,7 +12,7 @@ from seams import Seams
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.preprocessing import scale
 
-from hogshare import machine
+from hogshare.system import machine
 
 HERE = Path(__file__).parent
 WATCHED = ("test_solve", "test_survival", "test_exchange", "test_checkpoints")

@@ -21,9 +21,9 @@ WORKER = "hogshare.engine.sides.Worker"
 PLACES = {
     # what the system has left, and from which size on a fit asks
     "memory": {
-        "free": "hogshare.memory.free",
-        "fold": "hogshare.memory.FOLD",
-        "plenty": "hogshare.memory.PLENTY",
+        "free": "hogshare.system.memory.free",
+        "fold": "hogshare.system.memory.FOLD",
+        "plenty": "hogshare.system.memory.PLENTY",
     },
     # from which size on rows are read in another way, or in parts
     "sizes": {
@@ -38,12 +38,15 @@ PLACES = {
     },
     # bytes of a file that are read or written at once
     "pieces": {
-        "read": ("hogshare.sources.PIECE", "hogshare.sources.BLOCK"),
-        "written": "hogshare.files.PIECE",
+        "read": ("hogshare.io.sources.PIECE", "hogshare.io.sources.BLOCK"),
+        "written": "hogshare.system.files.PIECE",
         "arena": "hogshare.shm.arena.PIECE",
     },
     # how a new file is opened, and one that nobody else may read
-    "files": {"plain": "hogshare.files._as_new", "private": "hogshare.files._owner_only"},
+    "files": {
+        "plain": "hogshare.system.files._as_new",
+        "private": "hogshare.system.files._owner_only",
+    },
     # where compiled kernels are kept, and who was told what of it
     "kernels": {
         "folder": "hogshare.kernels.jit.CACHE_FOLDER",
@@ -55,11 +58,11 @@ PLACES = {
     },
     # what the machine is, what was measured on it, and what else runs there
     "machine": {
-        "busy_others": "hogshare.machine.busy_others",
-        "running": "hogshare.machine._running",
-        "cores": "hogshare.machine.cores",
-        "key": "hogshare.machine.key",
-        "root": "hogshare.machine.cache_root",
+        "busy_others": "hogshare.system.machine.busy_others",
+        "running": "hogshare.system.machine._running",
+        "cores": "hogshare.system.machine.cores",
+        "key": "hogshare.system.machine.key",
+        "root": "hogshare.system.machine.cache_root",
         "libc": "hogshare.runtimes.placement._libc",
         "strangers_awake": "hogshare.runtimes.spinning._strangers_awake",
     },
@@ -77,9 +80,9 @@ PLACES = {
         "of_checkpoints": "hogshare.engine.keeping.time.monotonic",
         "of_waiting": "hogshare.runtimes.driver.time",
         "of_placement": "hogshare.runtimes.placement.time",
-        "of_races": "hogshare.rivals.race.time.perf_counter",
-        "patience": "hogshare.interrupts.PATIENCE_SECONDS",
-        "patience_of_forks": "hogshare.forks.PATIENCE_SECONDS",
+        "of_races": "hogshare.lab.rivals.race.time.perf_counter",
+        "patience": "hogshare.system.interrupts.PATIENCE_SECONDS",
+        "patience_of_forks": "hogshare.system.forks.PATIENCE_SECONDS",
         "until_stuck_ns": "hogshare.engine.loop.STUCK_NS",
         "until_left_behind": "hogshare.runtimes.pool.STUCK_SECONDS",
         "between_polls_of_pool": "hogshare.runtimes.pool.POLL_SECONDS",

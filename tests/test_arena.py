@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from hogshare import memory
 from hogshare.shm import arena as arena_module
 from hogshare.shm.arena import Arena
 from hogshare.shm.sharing import find, share
 from hogshare.shm.spacing import APART
+from hogshare.system import memory
 
 ROOT = Path(arena_module.__file__).parents[2]
 

@@ -7,7 +7,7 @@ import pytest
 
 from hogshare import datasets
 from hogshare.cli.main import main
-from hogshare.cli.measure import barriers
+from hogshare.lab.experiments.measure import barriers
 
 
 def a_run(barrier, number, objective, seconds=1.0, **changes):

@@ -7,7 +7,7 @@ import pytest
 
 from hogshare import links
 from hogshare.cli.main import main
-from hogshare.cli.measure import centres
+from hogshare.lab.experiments.measure import centres
 from hogshare.links import Link
 
 SMALL = "bench centres --data zipf-small --epochs 1 --rounds 1 --every 100"

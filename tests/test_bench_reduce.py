@@ -5,7 +5,7 @@ import json
 import pytest
 
 from hogshare.cli.main import main
-from hogshare.cli.measure import reduce
+from hogshare.lab.experiments.measure import reduce
 
 SMALL = "bench reduce --data zipf-small --workers 4 --epochs 2 --rounds 1 --every 400"
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from hogshare.cli.main import main
-from hogshare.cli.measure import tasks
+from hogshare.lab.experiments.measure import tasks
 
 
 def a_run(method, law, objective, seconds=1.0):

@@ -35,16 +35,16 @@ from hogshare import (
     Shared,
     StepSize,
     Stop,
-    archives,
-    files,
     problems,
     solve,
 )
 from hogshare.engine import checkpoints, keeping, resuming
 from hogshare.engine.keeping import CheckpointFailed
+from hogshare.io import archives
 from hogshare.kernels import layout
 from hogshare.problems import digits
 from hogshare.solvers.solving import OrderSeed
+from hogshare.system import files
 
 ROOT = Path(__file__).parent.parent
 PATIENCE = 60  # seconds after which something that should have happened has not
@@ -1078,7 +1078,7 @@ def started(tmp_path, text):
 WRITER = """
     import itertools, sys
     import numpy as np
-    from hogshare import archives
+    from hogshare.io import archives
 
     for k in itertools.count({first}):
         parts = {{f"part{{i}}": np.full(50_000, k) for i in range(10)}}

@@ -12,11 +12,14 @@ import numpy as np
 import pytest
 
 import hogshare
-from hogshare import SAGA, SDCA, SSP, Master, Shared, modelfile, saving
-from hogshare.cli import bench, console, fit, kinds, simulate, warm
+from hogshare import SAGA, SDCA, SSP, Master, Shared
+from hogshare.cli import console, fit, kinds, warm
 from hogshare.cli.main import build_parser, main, sentence
-from hogshare.cli.measure import speedup
+from hogshare.io.models import modelfile, saving
 from hogshare.kernels import cache, jit
+from hogshare.lab import experiments as bench
+from hogshare.lab.experiments.measure import speedup
+from hogshare.lab.studies import simulate
 from hogshare.report import Report
 
 compiles = pytest.mark.skipif(jit.JIT_DISABLED, reason="nothing is compiled")
@@ -957,7 +960,7 @@ def test_simulate_psp(capsys, tmp_path, figure):
 
 
 def test_simulate_psp_has_the_figures_of_the_study():
-    from hogshare.studies import model_error, psp
+    from hogshare.lab.studies import model_error, psp
 
     assert sorted({**psp.FIGURES, **model_error.FIGURES}) == list(simulate.FIGURES)
     assert tuple(model_error.FIGURES) == simulate.WITH_GRADIENTS
@@ -965,7 +968,7 @@ def test_simulate_psp_has_the_figures_of_the_study():
 
 @pytest.mark.parametrize("algorithm", simulate.ALGORITHMS)
 def test_simulate_asysg(capsys, tmp_path, monkeypatch, algorithm):
-    from hogshare.studies import asysg
+    from hogshare.lab.studies import asysg
 
     monkeypatch.setattr(asysg, "ROWS", 2000)
     files = tmp_path / "s.json", tmp_path / "s.png"
@@ -1401,7 +1404,7 @@ def test_info_tells_the_constants(capsys):
 
 
 def test_info_probe_measures_and_stores(capsys, monkeypatch, tmp_path):
-    from hogshare import machine
+    from hogshare.system import machine
 
     quick = machine.Machine(miss_ns=90.0, measured=("miss_ns",))
     monkeypatch.setattr("hogshare.cli.info.probe", lambda: quick)
@@ -1419,7 +1422,7 @@ def test_info_probe_measures_and_stores(capsys, monkeypatch, tmp_path):
 
 
 def test_info_probe_that_cannot_be_stored_is_printed_and_1(capsys, monkeypatch, tmp_path):
-    from hogshare import machine
+    from hogshare.system import machine
 
     quick = machine.Machine(miss_ns=90.0, measured=("miss_ns",))
     monkeypatch.setattr("hogshare.cli.info.probe", lambda: quick)

@@ -7,8 +7,9 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 
-from hogshare import LatentDirichletAllocation, modelfile
+from hogshare import LatentDirichletAllocation
 from hogshare.cli.main import main
+from hogshare.io.models import modelfile
 
 
 @pytest.fixture(autouse=True)

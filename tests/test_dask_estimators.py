@@ -16,7 +16,7 @@ from executors import NEEDS_DASK, cluster
 from sklearn import linear_model
 from sklearn.exceptions import ConvergenceWarning
 
-from hogshare import LogisticRegression, Ridge, SGDClassifier, SGDRegressor, clusters, problems
+from hogshare import LogisticRegression, Ridge, SGDClassifier, SGDRegressor, problems
 from hogshare.barriers import BSP
 from hogshare.kernels.exchange import exchange_weight
 from hogshare.partitioned.descent import Criterion, Epochs, Settings
@@ -27,6 +27,7 @@ from hogshare.partitioned.turns import Pull, rows_between, turn
 from hogshare.planes import Shared
 from hogshare.problems.model import Model
 from hogshare.rules.steps import StepSize
+from hogshare.system import clusters
 
 ROWS, FEATURES, PARTS = 4000, 40, 6
 LIMIT = 60.0  # seconds until something that is waited for has failed

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from hogshare import catalogue, datasets, libsvm, readers, sniffing, sources
+from hogshare import datasets
+from hogshare.io import catalogue, libsvm, readers, sniffing, sources
 
 TEXT = b"1 1:0.5 3:2\n-1 2:1.25\n1\n"
 DENSE = np.array([[0.5, 0, 2], [0, 1.25, 0], [0, 0, 0]])

@@ -8,9 +8,10 @@ import sys
 
 import pytest
 
-from hogshare import checkup, extras, machine
-from hogshare.checkup import FINE, NOTE, WRONG
+from hogshare.cli import checkup
+from hogshare.cli.checkup import FINE, NOTE, WRONG
 from hogshare.cli.main import main
+from hogshare.system import extras, machine
 
 
 def states(check):

@@ -8,8 +8,8 @@ from scipy import sparse
 
 from hogshare import SGD, Master, asysg_con, asysg_incon, problems, solve
 from hogshare.cli.main import main
-from hogshare.studies import made
-from hogshare.studies.experiments import FAMILIES, family_of
+from hogshare.lab.studies import made
+from hogshare.lab.studies.experiments import FAMILIES, family_of
 
 NETWORK = "network:6-4-3"
 

@@ -8,9 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hogshare import Ridge, checkup, extras, figures, problems, solve
+from hogshare import Ridge, figures, problems, solve
+from hogshare.cli import checkup
 from hogshare.cli.main import main
 from hogshare.runtimes.mpi import door
+from hogshare.system import extras
 
 HOME = Path(__file__).parent.parent
 PROJECT = tomllib.loads((HOME / "pyproject.toml").read_text("utf-8"))["project"]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hogshare.studies import thresholds
+from hogshare.lab.studies import thresholds
 
 SEEDS = range(5)
 EPOCHS, ROWS = 16, 600

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hogshare import files
+from hogshare.system import files
 
 
 @pytest.fixture

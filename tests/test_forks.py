@@ -28,11 +28,12 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUTarget, cpu_target
 
 import hogshare
-from hogshare import BSP, Stop, forks, interrupts, problems, solve
-from hogshare.interrupts import Holding
+from hogshare import BSP, Stop, problems, solve
 from hogshare.kernels import jit
 from hogshare.runtimes import crew, luggage, news, pool, spinning
 from hogshare.runtimes.luggage import packed
+from hogshare.system import forks, interrupts
+from hogshare.system.interrupts import Holding
 
 pytestmark = [
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux"),
@@ -798,7 +799,7 @@ def test_every_lock_of_the_package_is_known():
             for name, lock in locks_of(module):
                 if not any(lock is one for one in known):
                     unknown.add(f"{found.name}:{name}")
-    assert unknown == renewed, "what becomes of them in a fork? See hogshare/forks.py"
+    assert unknown == renewed, "what becomes of them in a fork? See hogshare/system/forks.py"
 
 
 def test_a_lock_that_nobody_knows_would_be_found():

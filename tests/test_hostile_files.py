@@ -21,17 +21,10 @@ import pandas
 import pytest
 from scipy import sparse
 
-from hogshare import (
-    PSSP,
-    LogisticRegressionCV,
-    RidgeClassifier,
-    SGDClassifier,
-    memory,
-    modelfile,
-    readers,
-    saving,
-    sources,
-)
+from hogshare import PSSP, LogisticRegressionCV, RidgeClassifier, SGDClassifier
+from hogshare.io import readers, sources
+from hogshare.io.models import modelfile, saving
+from hogshare.system import memory
 
 LINUX = pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="limits of Linux")
 LIMIT = 1 << 30
@@ -41,7 +34,7 @@ LIMITED = """
     import faulthandler, os, resource, sys, warnings
     from pathlib import Path
     import numpy as np
-    from hogshare import memory
+    from hogshare.system import memory
     {IMPORTS}
     faulthandler.dump_traceback_later(100, exit=True)
     warnings.simplefilter("ignore")
@@ -67,7 +60,8 @@ LIMITED = """
 
 
 READERS = """from sklearn.datasets import load_svmlight_file
-from hogshare import modelfile, readers, saving
+from hogshare.io.models import modelfile, saving
+from hogshare.io import readers
 from hogshare.engine import checkpoints"""
 
 

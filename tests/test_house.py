@@ -27,8 +27,8 @@ MOST_PARAMETERS = 10
 MANY_PARAMETERS = {
     "problems/factorisation.py": {"factorisation"},
     "problems/linear/problem.py": {"linear", "build"},
-    "clockwork/progressing.py": {"progress"},
-    "clockwork/tuning.py": {"tune"},
+    "lab/psp/progressing.py": {"progress"},
+    "lab/psp/tuning.py": {"tune"},
     "problems/topics.py": {"topics"},
     "solvers/reduces.py": {"stochastic_reduce"},
     "solvers/solving.py": {"solve"},

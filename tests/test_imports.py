@@ -1,7 +1,6 @@
 """Imports flow one way, and what is optional is imported in one place."""
 
 import ast
-import itertools
 import re
 import subprocess
 import sys
@@ -12,66 +11,30 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "hogshare"
 
+ROOT = PACKAGE.parent
+
+# rooms within a room that stand higher than it
+INNER = {"io.models"}
+# who may open the laboratory, and only when it is used
+DOORS = {
+    "cli.main": "commands",
+    "report": "Report.predict",
+    "simulation": "public names",
+    "solvers.asysg": "Report.theory",
+    "theory": "public names",
+}
+
+
+def table_of_rooms():
+    """Rows of CONTRIBUTING's table, from the ground up; rooms of a row import none of it."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    lines = text.split("| rooms |")[1].split("\n\n")[0].splitlines()[2:]
+    return [re.findall(r"`([\w./]+)`", line.split("|")[1]) for line in lines]
+
+
 # what a room may import: rooms of a lower number, and of its own only itself
 LEVELS = {
-    "memory": -1,
-    "interrupts": -1,
-    "words": -1,
-    "callers": -1,
-    "missed": -1,
-    "clusters": -1,
-    "extras": -2,
-    "_version": 0,
-    "growing": -1,
-    "sources": 0,
-    "files": 0,
-    "kernels": 0,
-    "lazy": 0,
-    "once": -1,
-    "npz": 1,
-    "libsvm": 1,
-    "csvrecords": 1,
-    "sniffing": 2,
-    "csvtext": 3,
-    "ranges": 0,
-    "links": 1,
-    "topology": 1,
-    "tables": 0,
-    "documents": 1,
-    "figures": 1,
-    "forks": 1,
-    "machine": 1,
-    "shm": 1,
-    "readers": 4,
-    "archives": 2,
-    "catalogue": 5,
-    "barriers": 2,
-    "stragglers": 2,
-    "planes": 2,
-    "problems": 2,
-    "datasets": 6,
-    "rules": 3,
-    "clockwork": 3,
-    "engine": 4,
-    "forms": 4,
-    "simulation": 4,
-    "theory": 4,
-    "modelparts": 4,
-    "modelfile": 5,
-    "prediction": 5,
-    "runtimes": 5,
-    "solver_report": 5,
-    "report": 6,
-    "checkup": 6,
-    "tasks": 6,
-    "solvers": 7,
-    "partitioned": 8,
-    "studies": 8,
-    "estimators": 9,
-    "rivals": 10,
-    "saving": 10,
-    "cli": 11,
-    "__main__": 12,
+    name.replace("/", "."): level for level, row in enumerate(table_of_rooms()) for name in row
 }
 
 KERNELS_MAY = {"numpy", "numba", "llvmlite"} | set(sys.stdlib_module_names)
@@ -81,8 +44,9 @@ FILES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__in
 
 def room(module):
     """The room of hogshare.<room>..., or None for the package itself."""
-    parts = module.split(".")
-    return parts[1] if len(parts) > 1 else None
+    parts = module.split(".")[1:]
+    inner = ".".join(parts[:2])
+    return inner if inner in INNER else next(iter(parts), None)
 
 
 def module_name(path):
@@ -141,19 +105,50 @@ def test_imports_flow_one_way(path):
         there = room(module)
         if there is None:
             assert LEVELS[here] >= LEVELS["cli"], f"{path}: public names are for cli and users"
+        elif there == "lab" and is_door(path):
+            continue
         elif there != here:
             assert LEVELS[there] < LEVELS[here], f"{path}: {here} imports {there} ({module})"
 
 
+def is_door(path):
+    """Whether a file may open the laboratory."""
+    return module_name(path).removeprefix("hogshare.") in DOORS
+
+
+def test_the_laboratory_is_opened_by_its_doors_when_they_are_used():
+    opened = {}
+    for path in FILES:
+        for module, inside in imports_of(path):
+            if room(module) == "lab" and room(module_name(path)) != "lab":
+                opened.setdefault(module_name(path).removeprefix("hogshare."), set()).add(inside)
+    # the names of `simulation` are loaded by their places
+    assert opened == {name: {name != "theory"} for name in DOORS if name != "simulation"}
+
+
+def test_estimators_and_solve_need_no_file_of_the_laboratory():
+    code = (
+        "import sys, numpy as np; from hogshare import SGDClassifier, Ridge, problems, solve;"
+        "X = np.eye(4); y = np.arange(4) % 2;"
+        "SGDClassifier(max_iter=1, tol=None).fit(X, y); Ridge().fit(X, y);"
+        "solve(problems.linear(X, y), stop=1);"
+        "print(*[m for m in sys.modules if m.startswith('hogshare')])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(run.stdout.split())
+    assert "hogshare.solvers.solving" in loaded
+    assert not [name for name in loaded if room(name) in ("lab", "theory", "cli")]
+
+
 def test_numpys_warnings_are_changed_in_one_way():
     """In one that an interrupt cannot leave half done; the rivals' races end with the process."""
-    may = {f"rivals/{name}.py" for name in ("race", "lanes", "linear/objective")}
+    may = {f"lab/rivals/{name}.py" for name in ("race", "lanes", "linear/objective")}
     found = {
         path.relative_to(PACKAGE).as_posix()
         for path in FILES
         if "np.errstate(" in path.read_text(encoding="utf-8")
     }
-    assert found - may == {"interrupts.py", "kernels/survey.py"}
+    assert found - may == {"system/interrupts.py", "kernels/survey.py"}
 
 
 def nodes_within(node, held=False):
@@ -183,20 +178,10 @@ def test_every_room_is_there():
     assert set(LEVELS) == {room(module_name(path)) for path in FILES}
 
 
-@pytest.mark.parametrize("name", ["CONTRIBUTING.md", "docs/architecture.md"])
-def test_the_order_that_is_told_is_the_one_that_is_kept(name):
-    text = (PACKAGE.parent / name).read_text(encoding="utf-8")
-    (line,) = (line for line in text.splitlines() if line.startswith("    kernels <- "))
-    steps = [[LEVELS[one] for one in step.split(", ")] for step in line.strip().split(" <- ")]
-    assert len(steps) == 12
-    for before, after in itertools.pairwise(steps):
-        assert max(before) < min(after), line
-
-
 @pytest.mark.parametrize("path", sorted((PACKAGE / "kernels").glob("*.py")), ids=lambda p: p.name)
 def test_kernels_know_numpy_and_numba_only(path):
     """And that signals wait, where machine code is loaded and kept."""
-    ours = ("hogshare.kernels", *["hogshare.interrupts"] * (path.stem in ("jit", "cache")))
+    ours = ("hogshare.kernels", *["hogshare.system"] * (path.stem in ("jit", "cache")))
     for module, _ in imports_of(path):
         top = module.split(".")[0]
         assert top in KERNELS_MAY or module.startswith(ours), f"{path}: {module}"
@@ -280,7 +265,7 @@ def test_a_fit_imports_nothing_that_it_does_not_use():
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(run.stdout.split())
     assert "hogshare.solvers.solving" in loaded
-    for name in ("theory", "solvers.asysg", "solvers.theory", "engine.recording", "kernels.replay"):
+    for name in ("solvers.asysg", "engine.recording", "kernels.replay"):
         assert f"hogshare.{name}" not in loaded
 
 

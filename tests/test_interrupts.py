@@ -28,19 +28,18 @@ from hogshare import (
     SGDClassifier,
     SGDRegressor,
     Stop,
-    archives,
-    files,
-    interrupts,
     problems,
     solve,
 )
-from hogshare.interrupts import Holding
+from hogshare.io import archives
 from hogshare.problems.linear.intercepts import best_intercepts
 from hogshare.runtimes import crew, ending, pool, processes
 from hogshare.runtimes.hooks import side_by_side
 from hogshare.runtimes.news import Bell
 from hogshare.shm.descriptor import Descriptor
 from hogshare.stragglers import Stragglers
+from hogshare.system import files, interrupts
+from hogshare.system.interrupts import Holding
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux")
 

@@ -11,8 +11,8 @@ import pytest
 import unruly
 
 from hogshare import datasets
-from hogshare.rivals import lanes, race
-from hogshare.rivals.linear.discipline import LinearRace
+from hogshare.lab.rivals import lanes, race
+from hogshare.lab.rivals.linear.discipline import LinearRace
 
 PLAN = race.Plan(targets=(0.999,), workers=1, rounds=2, limit=30.0)
 
@@ -150,8 +150,8 @@ def test_a_setting_that_crashes_is_passed_over(data):
 
 PROGRAM = """
 import numpy as np, unruly
-from hogshare.rivals import race
-from hogshare.rivals.linear.discipline import LinearRace
+from hogshare.lab.rivals import race
+from hogshare.lab.rivals.linear.discipline import LinearRace
 X = np.eye(4)
 race.race(LinearRace(X, [0, 1, 0, 1]), [unruly.Quiet, unruly.Telling], race.Plan(workers=1))
 """

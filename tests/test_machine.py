@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from hogshare import Shared, Stop, machine, problems
-from hogshare.machine import Machine
-from hogshare.machine import busy_others as count_others
+from hogshare import Shared, Stop, problems
 from hogshare.planes.shared import easy_interval, exchange_interval, row_nanoseconds
 from hogshare.runtimes import choice, probing
+from hogshare.system import machine
+from hogshare.system.machine import Machine
+from hogshare.system.machine import busy_others as count_others
 
 MEASURED = Machine(sparse_value_ns=0.5, miss_ns=90.0, measured=("sparse_value_ns", "miss_ns"))
 

@@ -13,9 +13,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import InvalidParameterError
 
 import hogshare
-from hogshare import BSP, MatrixFactorization, Shared, modelfile, saving
+from hogshare import BSP, MatrixFactorization, Shared
 from hogshare.estimators import factorisation
 from hogshare.estimators.vocabulary import Vocabulary, as_array, distinct
+from hogshare.io.models import modelfile, saving
 from hogshare.runtimes.processes import WorkerDied
 
 N_USERS, N_ITEMS, RANK = 80, 50, 2

@@ -15,7 +15,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import hogshare
-from hogshare import Master, MLPClassifier, MLPRegressor, Shared, modelfile, problems, saving
+from hogshare import Master, MLPClassifier, MLPRegressor, Shared, problems
+from hogshare.io.models import modelfile, saving
 from hogshare.runtimes.processes import WorkerDied
 
 DRAWS = np.random.default_rng(0)

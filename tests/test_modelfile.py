@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 import hogshare
-from hogshare import archives, files, modelfile
-from hogshare.modelfile import SavedModel
+from hogshare.io import archives
+from hogshare.io.models import modelfile
+from hogshare.io.models.modelfile import SavedModel
+from hogshare.system import files
 
 
 def attributes(**changes):
@@ -213,7 +215,7 @@ def test_a_limit_of_the_system_is_an_oserror(tmp_path):
     script = f"""
 import resource, signal
 import numpy as np
-from hogshare import modelfile
+from hogshare.io.models import modelfile
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 parts = {{"coef_": np.ones((1, 999)), "intercept_": 0.0}}

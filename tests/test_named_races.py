@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from hogshare.cli.main import main
-from hogshare.rivals import contestants, disciplines, race
-from hogshare.studies.experiments import family_of
+from hogshare.lab.rivals import contestants, disciplines, race
+from hogshare.lab.studies.experiments import family_of
 
 SMALL = {"network:10-5-3": 1500, "network:10-5-1": 1500, "factorisation": 3000, "topics": 200}
 HERE = ("hogshare", "scikit-learn", "torch")

@@ -13,9 +13,10 @@ import pytest
 from sklearn.base import is_classifier
 
 import hogshare as h
-from hogshare import problems, ranges
+from hogshare import problems
 from hogshare import simulation as sim
 from hogshare import stragglers as laws
+from hogshare.system import ranges
 
 BAD = (
     *(math.nan, math.inf, -math.inf, -1, 0, 1e300, -1e300, 5e-324, 10**400, -(10**400), 2**63),

@@ -15,9 +15,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hogshare import csvrecords, datasets, modelfile, sources
+from hogshare import datasets
 from hogshare.cli import fit
 from hogshare.cli.main import main
+from hogshare.io import csvrecords, sources
+from hogshare.io.models import modelfile
 
 SVM = b"".join(b"%d 1:%d.5 2:%d\n" % (i % 2, i % 2, i % 3) for i in range(24))
 CSV = b"age,income,label\n" + b"".join(b"%d,%d.5,%d\n" % (i % 2, i % 3, i % 2) for i in range(24))

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from hogshare.clockwork import ring
-from hogshare.simulation import Drawn, Membership, Overlay, Window
+from hogshare.simulation import Drawn, Membership, Overlay, Window, ring
 
 # -- the full view --------------------------------------------------------------------------------
 
@@ -245,7 +244,7 @@ def test_samples_are_others_without_replacement():
 
 def test_tries_made_at_once_do_not_show(monkeypatch):
     """A few at a time, or far more than are needed: uniform, and only what was needed is paid."""
-    monkeypatch.setattr("hogshare.clockwork.overlay.MOST_AT_ONCE", 7)
+    monkeypatch.setattr("hogshare.simulation.overlay.MOST_AT_ONCE", 7)
     overlay = Overlay(20, seed=9)
     few = overlay.draw(5000, me=3)
     monkeypatch.undo()

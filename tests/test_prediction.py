@@ -28,9 +28,9 @@ from hogshare.barriers import name_of, named
 from hogshare.kernels import layout
 from hogshare.kernels.jit import JIT_DISABLED
 from hogshare.kernels.turns import DESCENT_FIRST, DESCENT_GROWTH, FIRST_INTERVAL, GROWTH
-from hogshare.prediction import costs as costing
-from hogshare.prediction import predicting
-from hogshare.prediction.costs import Run, costs_of, pushes_of, told_apart
+from hogshare.lab.prediction import costs as costing
+from hogshare.lab.prediction import predicting
+from hogshare.lab.prediction.costs import Run, costs_of, pushes_of, told_apart
 from hogshare.problems.linear.rows import block_rows
 from hogshare.report import Report, Trace
 from hogshare.shm.turns import KEPT, SHORTEST_NS, Turns, kept

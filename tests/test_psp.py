@@ -8,9 +8,9 @@ import pytest
 from scipy import stats
 
 from hogshare import theory
-from hogshare.clockwork.psp import interval
+from hogshare.lab.psp.series import interval
+from hogshare.lab.studies import psp
 from hogshare.simulation import progress
-from hogshare.studies import psp
 
 SMALL = {"n_workers": 120, "seconds": 6.0, "seeds": 2}
 

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from hogshare import Stop, asysg_incon, problems, solve
+from hogshare.io.tables import cell
 from hogshare.report import Report, Trace, _short
-from hogshare.tables import cell
 
 
 class Model:

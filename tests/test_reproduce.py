@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from hogshare.cli import claims
-from hogshare.cli.claims import CLAIMS, asysg, claim, gaia, select
-from hogshare.cli.claims.page import page_of
 from hogshare.cli.main import main
 from hogshare.cli.options import WrongCommandLine
+from hogshare.lab import claims
+from hogshare.lab.claims import CLAIMS, asysg, claim, gaia, select
+from hogshare.lab.claims.page import page_of
 
 DOCS = Path(__file__).parent.parent / "docs"
 KEPT = DOCS / "reproduced.json"

@@ -9,12 +9,12 @@ from scipy import sparse
 
 from hogshare import datasets
 from hogshare.cli.main import main
-from hogshare.rivals import contestants, race, standings
-from hogshare.rivals.contestant import Contestant
-from hogshare.rivals.discipline import Reference
-from hogshare.rivals.linear import optimum
-from hogshare.rivals.linear.discipline import LinearRace
-from hogshare.rivals.linear.objective import Objective, signs
+from hogshare.lab.rivals import contestants, race, standings
+from hogshare.lab.rivals.contestant import Contestant
+from hogshare.lab.rivals.discipline import Reference
+from hogshare.lab.rivals.linear import optimum
+from hogshare.lab.rivals.linear.discipline import LinearRace
+from hogshare.lab.rivals.linear.objective import Objective, signs
 
 
 def small(loss="log_loss", alpha=0.01, form=np.asarray):

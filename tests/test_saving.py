@@ -22,8 +22,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import hogshare
-from hogshare import archives, modelfile
 from hogshare.cli.main import main
+from hogshare.io import archives
+from hogshare.io.models import modelfile
 
 # MatrixFactorization, which is none of scikit-learn's, topics and networks have their own tests
 ESTIMATORS = [

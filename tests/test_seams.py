@@ -68,16 +68,16 @@ def test_what_has_a_seam_is_set_by_it(path):
 
 def test_patches_are_found():
     text = (
-        "from hogshare import memory\nfrom hogshare.problems.linear import rows as views\n"
+        "from hogshare.system import memory\nfrom hogshare.problems.linear import rows as views\n"
         "monkeypatch.setattr(memory, 'free', None)\n"
         "mock.patch.object(views, 'MANY', 1)\n"
-        "patch.setattr('hogshare.machine.key', None)\n"
+        "patch.setattr('hogshare.system.machine.key', None)\n"
         "patch.setattr(views.memory, name, None)\n"
     )
     assert list(patched(ast.parse(text))) == [
-        (3, "hogshare.memory.free"),
+        (3, "hogshare.system.memory.free"),
         (4, "hogshare.problems.linear.rows.MANY"),
-        (5, "hogshare.machine.key"),
+        (5, "hogshare.system.machine.key"),
     ]
 
 

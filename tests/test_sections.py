@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hogshare import libsvm, sources
+from hogshare.io import libsvm, sources
 
 TEXT = b"".join(
     b"%d %s\n" % (k % 2, b" ".join(b"%d:%d.5" % (j, k) for j in range(1, k % 7)))

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from hogshare.studies import asysg, experiments, model_error, papers
+from hogshare.lab.studies import asysg, experiments, model_error, papers
 
 SETTINGS = {
     "n_workers": 30,

@@ -20,11 +20,10 @@ from hogshare import (
     Rule,
     Shared,
     Simulator,
-    modelfile,
     problems,
-    saving,
     solve,
 )
+from hogshare.io.models import modelfile, saving
 from hogshare.problems.gradient import Claim
 
 K, V, N = 3, 12, 90

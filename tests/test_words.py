@@ -38,7 +38,6 @@ from hogshare import (
     prox_asaga,
     replay,
     solve,
-    words,
 )
 from hogshare.barriers import barrier_of
 from hogshare.cli import options
@@ -48,6 +47,7 @@ from hogshare.estimators import parameters
 from hogshare.rules import automatic
 from hogshare.simulation import Exponential, Placement, progress
 from hogshare.solvers.choices import KNOWN, PLANES, RULES
+from hogshare.system import words
 
 HUGE = 1 << 61  # more than a kernel can count to
 ESTIMATORS = [

@@ -8,7 +8,7 @@ import tempfile
 import numpy as np
 import threadpoolctl
 
-from hogshare.rivals.contestant import Contestant
+from hogshare.lab.rivals.contestant import Contestant
 
 
 class Quiet(Contestant):

@@ -8,7 +8,7 @@ from hogshare.cli import console
 from hogshare.cli.expected import Expected
 
 if TYPE_CHECKING:
-    from hogshare.csvtext import Choice, Choose
+    from hogshare.io.csvtext import Choice, Choose
 
 # what a column of labels may be called, in small letters, to be known as one without being named
 LABELS = ("label", "labels", "target", "class", "y")
@@ -19,7 +19,7 @@ def to_fit(args: Any, name: str, labelled: bool = True) -> Choose:
 
     Unless there have to be labels (`labelled`), there may be no such column.
     """
-    from hogshare.csvtext import Choice, listed
+    from hogshare.io.csvtext import Choice, listed
 
     def choose(names: tuple[str, ...] | None, width: int) -> Choice:
         if args.labels:
@@ -71,8 +71,8 @@ def names_of(loaded: Any) -> tuple[tuple[str, ...] | None, str | int | None]:
 
 
 def _by_name(args: Any, name: str, expected: Expected, names: tuple[str, ...]) -> Choice:
-    from hogshare.csvtext import Choice, listed
-    from hogshare.words import nearest
+    from hogshare.io.csvtext import Choice, listed
+    from hogshare.system.words import nearest
 
     wanted = expected.names or ()
     missing = [n for n in wanted if n not in names]
@@ -105,8 +105,8 @@ def _by_name(args: Any, name: str, expected: Expected, names: tuple[str, ...]) -
 def _by_order(
     args: Any, name: str, expected: Expected, names: tuple[str, ...] | None, width: int
 ) -> Choice:
-    from hogshare.csvtext import Choice
-    from hogshare.words import counted
+    from hogshare.io.csvtext import Choice
+    from hogshare.system.words import counted
 
     label = None
     if args.label_column is not None:
@@ -130,8 +130,8 @@ def _by_order(
 
 def _place(column: str, names: tuple[str, ...] | None, width: int, name: str) -> int:
     """The place, from 0, of a column by its name or its number from 1 (-1: the last)."""
-    from hogshare.csvtext import listed
-    from hogshare.words import counted, nearest
+    from hogshare.io.csvtext import listed
+    from hogshare.system.words import counted, nearest
 
     if names is not None and column in names:
         return names.index(column)

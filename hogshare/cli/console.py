@@ -15,8 +15,8 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol, TextIO
 
-from hogshare import tables
-from hogshare.words import escaped
+from hogshare.io import tables
+from hogshare.system.words import escaped
 
 SECONDS_BETWEEN_LINES = 5.0
 OUTPUT = "standard output"  # the name of a file in errors

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from hogshare.cli import console, options
-from hogshare.words import counted
+from hogshare.system.words import counted
 
 
 def add_parser(commands: Any) -> None:
@@ -27,7 +27,7 @@ def add_parser(commands: Any) -> None:
 
 def run(args: Any) -> int:
     """Print the findings as a table or as JSON; 1 if one of them is wrong."""
-    from hogshare import checkup
+    from hogshare.cli import checkup
 
     findings = list(checkup.examine())
     if args.json:

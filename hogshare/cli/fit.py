@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from hogshare.cli import console, kinds, options, outputs, ranks, ratings, rows
-from hogshare.tables import cell
+from hogshare.io.tables import cell
 
 CHECKPOINT_SECONDS = 1.0
 SCORES = {
@@ -217,7 +217,8 @@ def fit(args: Any, gathered: Any = None) -> int:
     kind = kinds.KINDS[args.estimator]
     import numpy as np
 
-    from hogshare import files, modelfile, saving
+    from hogshare.io.models import modelfile, saving
+    from hogshare.system import files
 
     written = {"--model": args.model, "--checkpoint": args.checkpoint, "--json": args.json}
     labels = {"--labels": args.labels}
@@ -264,7 +265,8 @@ def check_memory(data: str, n_features: int, n_vectors: int, called: str = "clas
     ------
     MemoryError
     """
-    from hogshare import libsvm, memory
+    from hogshare.io import libsvm
+    from hogshare.system import memory
 
     vectors = n_vectors if n_vectors > 2 else 1
     memory.require(

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from hogshare._version import __version__
 from hogshare.cli import console
-from hogshare.tables import cell
+from hogshare.io.tables import cell
 
 if TYPE_CHECKING:
-    from hogshare.machine import Machine
+    from hogshare.system.machine import Machine
 
 LIBRARIES = ("numpy", "numba", "llvmlite", "scipy", "scikit-learn", "joblib")
 OPTIONAL = ("rich", "matplotlib", "mpi4py", "psutil")
@@ -44,7 +44,7 @@ def run(args: Any) -> int:
     else:
         console.show_table(("what", "value"), _rows(facts))
     if measured:
-        from hogshare import machine
+        from hogshare.system import machine
 
         machine.store(measured)
     return 0
@@ -61,8 +61,8 @@ def gather() -> dict[str, Any]:
     """Collect everything there is to tell, as plain data."""
     import joblib
 
-    from hogshare import machine
     from hogshare.kernels import jit
+    from hogshare.system import machine
 
     cores = joblib.cpu_count()
     return {

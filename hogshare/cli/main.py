@@ -18,18 +18,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hogshare._version import __version__
-from hogshare.cli import (
-    bench,
-    console,
-    doctor,
-    fit,
-    info,
-    options,
-    predict,
-    reproduce,
-    simulate,
-    warm,
-)
+from hogshare.cli import console, doctor, fit, info, options, predict, warm
 
 DESCRIPTION = "Stochastic gradient descent for one model on every core."
 EXAMPLES = """\
@@ -75,6 +64,10 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"hogshare {__version__}")
     parser.set_defaults(prints=lambda args: True)  # but for commands that write files alone
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    from hogshare.lab import experiments as bench
+    from hogshare.lab.claims import reproduce
+    from hogshare.lab.studies import simulate
+
     for module in (bench, fit, predict, simulate, reproduce, info, doctor, warm):
         module.add_parser(commands)
     return parser

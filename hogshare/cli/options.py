@@ -40,7 +40,7 @@ class Parser(argparse.ArgumentParser):
         """Print what is wrong and leave."""
         if sys.stderr is None:  # or the usage would go to standard output
             self.exit(2)
-        from hogshare.words import nearest
+        from hogshare.system.words import nearest
 
         meant = ""
         if found := re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message):
@@ -170,7 +170,7 @@ def part(name: str) -> Callable[[str], str]:
 
     def parse(text: str) -> str:
         from hogshare.solvers.choices import KNOWN
-        from hogshare.words import listed, nearest
+        from hogshare.system.words import listed, nearest
 
         word, known = text.strip().lower(), KNOWN[name]
         if word not in known:
@@ -182,16 +182,6 @@ def part(name: str) -> Callable[[str], str]:
     return parse
 
 
-def problem(text: str) -> str:
-    """Check the name of a bench's problem, and return it."""
-    word = text.strip().lower()
-    if word == "linear":  # which nothing need be imported for
-        return word
-    from hogshare.studies import experiments
-
-    return _checked(experiments.family_of, word)
-
-
 def exchange(text: str) -> str | int | None:
     """Parse ``auto``, ``none`` (one vector for all) or rows between exchanges."""
     if text == "auto":
@@ -201,7 +191,7 @@ def exchange(text: str) -> str | int | None:
 
 def delimiter(text: str) -> str:
     """Parse what is between cells of CSV: a name or a character."""
-    from hogshare.csvrecords import NAMES
+    from hogshare.io.csvrecords import NAMES
 
     mark = NAMES.get(text.lower(), "\t" if text == r"\t" else text)
     if mark not in NAMES.values() and (len(mark) != 1 or mark.isalnum() or mark in "+-._\"'\r\n "):
@@ -213,20 +203,20 @@ def barrier(text: str) -> str:
     """Check a barrier's words, such as ``ssp:4``, and return them."""
     from hogshare import barriers
 
-    return _checked(barriers.parse, text)
+    return checked(barriers.parse, text)
 
 
 def block_time(text: str) -> str:
     """Check the words of a law of block times, such as ``uniform:0.5,1.5``, and return them."""
-    from hogshare.clockwork import blocktimes
+    from hogshare.simulation import blocktimes
 
-    return _checked(blocktimes.parse, text)
+    return checked(blocktimes.parse, text)
 
 
 def graph(text: str) -> str:
     """Check a graph's name, such as ``root``, and return it."""
+    from hogshare.system.words import listed, nearest
     from hogshare.topology import GRAPHS
-    from hogshare.words import listed, nearest
 
     word, known = text.strip().lower(), tuple(GRAPHS)
     if word not in known:
@@ -261,10 +251,11 @@ def stragglers(text: str) -> str:
     """Check the words of a law of stragglers, such as ``cds:0.6``, and return them."""
     from hogshare import stragglers as laws
 
-    return _checked(laws.parse, text)
+    return checked(laws.parse, text)
 
 
-def _checked(parse: Callable[[str], object], text: str) -> str:
+def checked(parse: Callable[[str], object], text: str) -> str:
+    """Return a name that `parse` takes, in small letters."""
     try:
         parse(text)
     except ValueError as error:

@@ -13,8 +13,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from hogshare import files, tables
 from hogshare.cli import console, options
+from hogshare.io import tables
+from hogshare.system import files
 
 PRINT = "-"  # the name that means standard output
 

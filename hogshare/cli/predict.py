@@ -53,8 +53,8 @@ def add_parser(commands: Any) -> None:
 
 def run(args: Any) -> int:
     """Predict and print; tell the score where the rows have labels."""
-    from hogshare import modelfile, saving
     from hogshare.estimators import fitted
+    from hogshare.io.models import modelfile, saving
 
     for flag, path in rows.files_read(args, "DATA", MODEL=args.model).items():
         outputs.check_distinct({flag: path, "--out": args.out})
@@ -105,7 +105,7 @@ def writer(path: str) -> Iterator[Any]:
     """A function that writes text to a file, or prints it, at once."""
     from pathlib import Path
 
-    from hogshare import files
+    from hogshare.system import files
 
     if path == outputs.PRINT:
         yield console.put

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy as np
 
-    from hogshare.libsvm import Gathered
+    from hogshare.io.libsvm import Gathered
     from hogshare.problems.sharding import Shard
 
     Part = Callable[[Any, int, int], Gathered | None]
@@ -88,7 +88,7 @@ class Command:
         arrays: Mapping[str, np.ndarray],
     ) -> int:
         """What the command gives."""
-        from hogshare.libsvm import Gathered, IndexBeyond
+        from hogshare.io.libsvm import Gathered, IndexBeyond
 
         lent = {"runtime": runtime, "n_jobs": n_workers}
         args = argparse.Namespace(**{**vars(self.args), "lent": lent})

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from hogshare.cli import console, kinds, options, outputs, rows
-from hogshare.sniffing import is_number
-from hogshare.tables import cell
+from hogshare.io.sniffing import is_number
+from hogshare.io.tables import cell
 
 ESTIMATOR, CLASS = options.FACTORISATION, "MatrixFactorization"
 MISSING = {"", "nan", "NaN", "NaT", "<NA>"}  # what programs write for an id that is missing
@@ -97,7 +97,7 @@ def load(args: Any, data: str, known: Known | None = None) -> Ratings:
 
 def _cells(args: Any, data: str) -> Iterator[Line]:
     """Each record's place and cells."""
-    from hogshare import csvrecords
+    from hogshare.io import csvrecords
 
     with rows.opened(args, data) as source:
         if source is None:
@@ -156,7 +156,9 @@ def _number(text: str, place: str) -> float:
 
 def fit(args: Any) -> int:
     """Fit, store the model, print what came out."""
-    from hogshare import MatrixFactorization, barriers, files, modelfile, saving
+    from hogshare import MatrixFactorization, barriers
+    from hogshare.io.models import modelfile, saving
+    from hogshare.system import files
 
     written = {"--model": args.model, "--json": args.json}
     read = rows.files_read(args, "DATA")

@@ -15,10 +15,10 @@ from hogshare.cli import columns, console, options
 from hogshare.cli.expected import Expected
 
 if TYPE_CHECKING:
-    from hogshare.csvtext import NotCSV, Table
-    from hogshare.libsvm import Gathered, NotLibsvm
-    from hogshare.readers import Rows, Wanted
-    from hogshare.sources import Source
+    from hogshare.io.csvtext import NotCSV, Table
+    from hogshare.io.libsvm import Gathered, NotLibsvm
+    from hogshare.io.readers import Rows, Wanted
+    from hogshare.io.sources import Source
 
 # LIBSVM text is read at some ten megabytes a second, so beyond this a user would wonder
 LARGE_FILE = 50_000_000
@@ -63,7 +63,7 @@ class Loaded(NamedTuple):
 
 def path_of(data: str) -> str:
     """A file by the name that the command line gives it."""
-    from hogshare import sources
+    from hogshare.io import sources
 
     return sources.STDIN if data == STDIN else data
 
@@ -149,7 +149,8 @@ def load(args: Any, data: str, labelled: bool = True, gathered: Gathered | None 
     labelled : whether there have to be labels
     gathered : rows of LIBSVM text that have been read already
     """
-    from hogshare import catalogue, datasets, readers
+    from hogshare import datasets
+    from hogshare.io import catalogue, readers
 
     found = None
     with opened(args, data) as source:
@@ -180,7 +181,8 @@ def _to_fit(args: Any, source: Source, labelled: bool) -> Wanted:
 
 def section(args: Any, data: str, labelled: bool, place: int, of: int) -> Gathered | None:
     """The rows of a section of a plain file of LIBSVM text; None if it is anything else."""
-    from hogshare import datasets, libsvm, readers, sniffing, sources
+    from hogshare import datasets
+    from hogshare.io import libsvm, readers, sniffing, sources
 
     path = None if data == STDIN else datasets.locate(data, args.data_home)
     if path is None:
@@ -195,7 +197,8 @@ def section(args: Any, data: str, labelled: bool, place: int, of: int) -> Gather
 
 def iterate(args: Any, data: str, expected: Expected) -> Iterator[Loaded]:
     """Load rows that are to be predicted, part by part as they come; say what was found."""
-    from hogshare import datasets, readers
+    from hogshare import datasets
+    from hogshare.io import readers
 
     rows = columns_left_out = 0
     nonzeros: int | None = 0
@@ -242,7 +245,7 @@ def iterate(args: Any, data: str, expected: Expected) -> Iterator[Loaded]:
 
 def _check_shape(name: str, shape: tuple[int, int], expected: Expected | None = None) -> None:
     """Refuse a matrix without rows or columns, or with others than the model's."""
-    from hogshare.words import counted
+    from hogshare.system.words import counted
 
     for n, what in zip(shape, ("rows", "columns"), strict=True):
         if not n:
@@ -263,8 +266,8 @@ def tell(
     table: Table | None = None,
 ) -> None:
     """Say what was found."""
-    from hogshare import csvrecords
-    from hogshare.words import counted
+    from hogshare.io import csvrecords
+    from hogshare.system.words import counted
 
     values = "" if nonzeros is None else f", {counted(nonzeros, 'nonzero')}"
     cells = "" if table is None else f", {csvrecords.told(table.delimiter)} between cells"
@@ -277,7 +280,8 @@ def tell(
 @contextmanager
 def opened(args: Any, data: str) -> Iterator[Source | None]:
     """The source of rows, open; None if it is a data set that has a name."""
-    from hogshare import csvtext, datasets, libsvm, sources
+    from hogshare import datasets
+    from hogshare.io import csvtext, libsvm, sources
 
     path = Path(path_of(data)) if data == STDIN else datasets.locate(data, args.data_home)
     if path is None:
@@ -300,7 +304,7 @@ def opened(args: Any, data: str) -> Iterator[Source | None]:
 
 def _otherwise(args: Any, name: str, error: NotLibsvm | NotCSV) -> str:
     """What to say if a text was not taken for what it is: the end of a sentence."""
-    from hogshare import libsvm, sniffing
+    from hogshare.io import libsvm, sniffing
 
     if isinstance(error, libsvm.NotLibsvm):
         other, looks_other = "", error.is_other
@@ -329,7 +333,7 @@ def _wanted(
     WrongCommandLine
         If an option is for rows of another kind.
     """
-    from hogshare import readers, sniffing
+    from hogshare.io import readers, sniffing
 
     kind = args.format or sniffing.kind_of(source)
     of_kind = {"zero_based": "libsvm", "n_features": "libsvm"}
@@ -372,7 +376,7 @@ def _elsewhere(parameter: str, value: Any, data: str) -> str:
 
 def _labels(path: str, rows: int) -> Any:
     """Labels from a file or a pipe of their own."""
-    from hogshare import readers
+    from hogshare.io import readers
 
     path = path_of(path)
     y = readers.read_labels(path)
@@ -389,11 +393,11 @@ def _tell_of_indices(args: Any, name: str, found: Rows, expected: Expected | Non
     """Tell where indices of LIBSVM text begin, if that is no more than a guess.
 
     In a file to fit, a smallest index of 1 is the ordinary case and none of the doubtful ones
-    (`hogshare.libsvm.guess_base`). In a file to predict it is doubtful where the model does not
+    (`hogshare.io.libsvm.guess_base`). In a file to predict it is doubtful where the model does not
     know its base: a file of few rows may lack an index 0 by chance, and would be taken for shifted
     by a column.
     """
-    from hogshare import libsvm
+    from hogshare.io import libsvm
 
     text = found.text
     if text is None:
@@ -408,7 +412,7 @@ def _tell_of_indices(args: Any, name: str, found: Rows, expected: Expected | Non
 
 def _tell_of_names(found: Rows) -> None:
     """Tell that a first line of CSV was taken for names, if it may be a row with a slip."""
-    from hogshare.csvtext import listed
+    from hogshare.io.csvtext import listed
 
     table = found.table
     if table is not None and table.names is not None and table.is_doubtful:
@@ -419,7 +423,7 @@ def _tell_of_names(found: Rows) -> None:
 
 
 def _tell_of_left_out(args: Any, name: str, found: Rows, left_out: int, n_features: int) -> None:
-    from hogshare.words import counted
+    from hogshare.system.words import counted
 
     text = found.text
     where = "indices begin at 0" if text and text.zero_based else "indices begin at 1"
@@ -432,7 +436,7 @@ def _tell_of_left_out(args: Any, name: str, found: Rows, left_out: int, n_featur
 
 
 def _index_zero() -> Any:
-    from hogshare import libsvm
+    from hogshare.io import libsvm
 
     return libsvm.IndexZero
 

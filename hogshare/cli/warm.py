@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from hogshare.cli import console, options
-from hogshare.words import listed, nearest
+from hogshare.system.words import listed, nearest
 
 DTYPES = ("float32", "float64")  # of rows; others are converted
 # rows and columns of data that SAGA suits, and of such as text is, which SDCA suits
@@ -168,8 +168,8 @@ def all_done() -> set[str]:
 
 def write_down(done: set[str]) -> None:
     """Note what has been warmed; where that cannot be written the next call finds out by itself."""
-    from hogshare import files
     from hogshare.kernels import jit
+    from hogshare.system import files
 
     noted = {"processor": jit.processor(), "files": jit.kept(), "done": sorted(done)}
     if jit.CACHE_FOLDER is not None:

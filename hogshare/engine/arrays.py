@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from hogshare import memory
 from hogshare.engine.homes import PREFIX
 from hogshare.engine.session import ROW_ARRAYS, Session
 from hogshare.engine.stops import Stop
@@ -37,6 +36,7 @@ from hogshare.rules.sampling import row_chances
 from hogshare.rules.steps import StepSize
 from hogshare.shm import mailbox, turns
 from hogshare.shm.spacing import APART, PAIR
+from hogshare.system import memory
 
 MAX_HISTORY = 100_000
 LARGEST_CURVATURE = 1e30  # which averages, whatever the step is

@@ -1,7 +1,7 @@
 """Checkpoints: where a run stands, in a file, and which run it is.
 
-The file is an archive (`hogshare.archives`), so it is the old checkpoint or the new one, whatever
-is killed while it is written, and nothing in it is unpickled.
+The file is an archive (`hogshare.io.archives`), so it is the old checkpoint or the new one,
+whatever is killed while it is written, and nothing in it is unpickled.
 
     header               JSON: format, version, finished epochs, what run this is (its facts), the
                          first step's time, the looks at the model so far, names of fields and
@@ -22,12 +22,12 @@ from typing import Any
 
 import numpy as np
 
-from hogshare import archives, files, ranges
 from hogshare._version import __version__
 from hogshare.engine.homes import HOMES
 from hogshare.engine.homes import PREFIX as PLANES
 from hogshare.engine.stops import CRITERIA, Stop
 from hogshare.engine.workerstates import PREFIX
+from hogshare.io import archives
 from hogshare.problems.arrays import FLOATS
 from hogshare.problems.digits import DIGITS, digits
 from hogshare.problems.model import Model
@@ -36,7 +36,8 @@ from hogshare.problems.protocol import Problem
 from hogshare.rules.memories import KEPT, derivatives_in
 from hogshare.rules.protocol import Rule
 from hogshare.rules.steps import StepSize
-from hogshare.words import own
+from hogshare.system import files, ranges
+from hogshare.system.words import own
 
 FORMAT = "hogshare checkpoint"
 FORMAT_VERSION = 1
@@ -219,7 +220,7 @@ class Saved:
         return bool(self.criteria) and len(numbers) == len(names) and look.keys() == names
 
     def save(self, path: str | Path) -> None:
-        """Write the file, or leave what was there; see `hogshare.archives.write`."""
+        """Write the file, or leave what was there; see `hogshare.io.archives.write`."""
         header = {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,

@@ -11,10 +11,10 @@ from hogshare.barriers import Barrier, is_bsp
 from hogshare.engine.minibatches import may_split
 from hogshare.engine.stops import Stop
 from hogshare.kernels import epochs, tracking
-from hogshare.once import once
 from hogshare.planes import Plane
 from hogshare.rules.protocol import Rule
 from hogshare.rules.steps import StepSize
+from hogshare.system.once import once
 
 
 @dataclass(frozen=True, kw_only=True)

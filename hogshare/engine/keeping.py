@@ -16,7 +16,6 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from hogshare.callers import users_line
 from hogshare.engine.checkpoints import Checkpoint, Saved
 from hogshare.engine.checks import AtRest, Checks
 from hogshare.engine.resuming import collect
@@ -24,6 +23,7 @@ from hogshare.engine.session import Session
 from hogshare.kernels import layout
 from hogshare.kernels.parts import Each
 from hogshare.problems.model import Model
+from hogshare.system.callers import users_line
 
 NEVER = sys.maxsize  # an epoch that does not come
 GROWTH = 8  # of the epochs between two checkpoints, at most, where seconds decide

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 
 from hogshare.engine.choices import Choices
-from hogshare.interrupts import errstate
 from hogshare.kernels import coordinate, epochs, losses, penalties, schedules, sgd
 from hogshare.planes.shared import descent_interval, row_nanoseconds
 from hogshare.problems.linear import effective_l1_ratio
@@ -15,6 +14,7 @@ from hogshare.problems.linear.rows import block_rows, windows
 from hogshare.rules.pace import longest_interval, pace_of, windows_abreast
 from hogshare.rules.sampling import largest_share
 from hogshare.rules.steps import optimal_start
+from hogshare.system.interrupts import errstate
 
 MESSAGE_ROWS = 64  # whose steps are one message to a master, where none says how many
 SOME_EPOCHS = 10  # after which steps hardly fall any more

@@ -22,7 +22,6 @@ from hogshare.engine.outside import BlockWorker, Outside
 from hogshare.engine.sides import MasterSide, Worker
 from hogshare.engine.view import Settings
 from hogshare.engine.workerstates import kept
-from hogshare.interrupts import errstate
 from hogshare.kernels import apart, blocks, epochs, layout, repair, sgd, turns
 from hogshare.kernels.epochs import Plan
 from hogshare.kernels.rows import Rows
@@ -33,6 +32,7 @@ from hogshare.rules.memories import BY_METHOD
 from hogshare.shm.mailbox import mailbox_of
 from hogshare.shm.table import IN_RUN
 from hogshare.stragglers import FIRST_BLOCKS, Stragglers, asked
+from hogshare.system.interrupts import errstate
 
 AT_ONCE = 1 << 15  # numbers of a mean that are added up while a cache has them
 SUM_ARRAYS = Mail._fields[2:]  # what a master makes of its mail

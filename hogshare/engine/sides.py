@@ -16,13 +16,13 @@ from numba import typeof
 from hogshare.barriers import LOOKS_PER_BLOCK, BarrierError, ask, name_of
 from hogshare.engine.homes import Home
 from hogshare.engine.view import SessionView
-from hogshare.interrupts import errstate
 from hogshare.kernels import epochs, layout, master, telling, turns
 from hogshare.kernels.barriers import EVERYBODY, LAG
 from hogshare.kernels.jit import JIT_DISABLED
 from hogshare.problems.model import shrunk
 from hogshare.shm.table import ProgressTable
 from hogshare.shm.turns import MESSAGES, NANOSECONDS, Turns
+from hogshare.system.interrupts import errstate
 
 ROW_NS, VALUE_NS = 50.0, 5.0  # of a row and of a value, rather too long
 SERVE_ROUNDS = 256  # of all workers' mail, in a turn of the master

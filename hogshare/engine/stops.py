@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hogshare import ranges
+from hogshare.system import ranges
 
 CRITERIA = ("gradient", "gap", "relative_gap")  # what a model is looked at for
 

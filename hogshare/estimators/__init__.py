@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hogshare import lazy
+from hogshare.system import lazy
 
 if TYPE_CHECKING:
     from hogshare.estimators.classifier import SGDClassifier

@@ -15,14 +15,12 @@ from sklearn.exceptions import ConvergenceWarning, UndefinedMetricWarning
 from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 from sklearn.utils._param_validation import StrOptions
 
-from hogshare.callers import users_line
 from hogshare.engine.checkpoints import Checkpoint
 from hogshare.engine.stops import Stop
 from hogshare.estimators.epochs import EpochTasks
 from hogshare.estimators.exporting import Exporting
 from hogshare.estimators.parameters import SGD_WORDS, KnownParameters
 from hogshare.estimators.workers import check_rows, plane_of
-from hogshare.interrupts import errstate
 from hogshare.kernels import schedules
 from hogshare.kernels.survey import Survey
 from hogshare.problems.linear import build
@@ -37,6 +35,8 @@ from hogshare.rules.sgd import SGD
 from hogshare.rules.steps import StepSize
 from hogshare.runtimes.hooks import OnEpoch
 from hogshare.solvers.solving import OrderSeed, solve
+from hogshare.system.callers import users_line
+from hogshare.system.interrupts import errstate
 
 MAX_INT = np.iinfo(np.int32).max
 LEARNING_RATES: list[Any] = [StrOptions({"auto", *schedules.CODES})]

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, cg
 
-from hogshare.interrupts import errstate
 from hogshare.problems.linear.optimality import Optimality
 from hogshare.problems.linear.units import features_of
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
+from hogshare.system.interrupts import errstate
 
 CLOSER = 10.0  # by how much the residual's bound is lowered where it did not do
 IN_VAIN = 6  # bounds in a row that the residual was below already: rounding leaves no more

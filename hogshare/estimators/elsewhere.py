@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from hogshare.estimators.solver_report import SolverReport
 from hogshare.problems.model import Model
-from hogshare.solver_report import SolverReport
 from hogshare.solvers import outcome
 
 UNSAID: Any = object()

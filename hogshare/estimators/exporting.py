@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from hogshare.callers import users_line
 from hogshare.estimators import fitted
+from hogshare.system.callers import users_line
 
 NARROW = ("SGDClassifier", "MLPClassifier")  # of which skl2onnx casts labels to 32 bits
 NAMES_ITS_SOLVER = ("Ridge", "RidgeClassifier")  # in scikit-learn

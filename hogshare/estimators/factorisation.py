@@ -14,8 +14,6 @@ from sklearn.metrics import r2_score
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from hogshare import ranges
-from hogshare.callers import users_line
 from hogshare.engine.stops import Stop
 from hogshare.estimators.draws import generator_of
 from hogshare.estimators.parameters import SGD_WORDS, KnownParameters, always_checked
@@ -37,7 +35,9 @@ from hogshare.report import Report
 from hogshare.rules.steps import StepSize
 from hogshare.runtimes.hooks import OnEpoch
 from hogshare.solvers.solving import solve
-from hogshare.words import speaking
+from hogshare.system import ranges
+from hogshare.system.callers import users_line
+from hogshare.system.words import speaking
 
 AUTO = "auto"
 MAX_INT = np.iinfo(np.int32).max

@@ -15,9 +15,9 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import assert_all_finite, check_consistent_length
 
-from hogshare.callers import users_line
 from hogshare.problems.linear.labels import own_type
 from hogshare.problems.sharding import Shard
+from hogshare.system.callers import users_line
 
 BY_ROW = ("X", "y", "sample_weight", "users", "items", "ratings")  # arguments of methods
 COUNT, NAMES = "rows", "names"

@@ -17,6 +17,7 @@ from hogshare.estimators.elsewhere import report_of
 from hogshare.estimators.exporting import Exporting
 from hogshare.estimators.parameters import KnownParameters
 from hogshare.estimators.ranks import with_all_ranks
+from hogshare.estimators.solver_report import SolverReport
 from hogshare.estimators.squares import Squares, fit_targets, solver_names
 from hogshare.estimators.told import told
 from hogshare.estimators.workers import (
@@ -37,7 +38,6 @@ from hogshare.problems.protocol import RowProblem
 from hogshare.problems.weights import row_weights
 from hogshare.report import Report
 from hogshare.runtimes.hooks import OnEpoch
-from hogshare.solver_report import SolverReport
 
 MAX_ITER = 1000
 GAP_SHARE = 0.01  # of scikit-learn's tolerance; see `tol`

@@ -14,8 +14,6 @@ from sklearn.linear_model import LogisticRegression as _LogisticRegression
 from sklearn.linear_model._logistic import _check_solver
 from sklearn.utils import compute_class_weight
 
-from hogshare.callers import users_line
-from hogshare.clusters import is_collection
 from hogshare.engine.stops import Stop
 from hogshare.estimators.accuracy import Accuracy
 from hogshare.estimators.elsewhere import report_of
@@ -36,6 +34,7 @@ from hogshare.estimators.logistic_finish import (
 from hogshare.estimators.parameters import LOGISTIC_WORDS, KnownParameters
 from hogshare.estimators.plain import classes_of
 from hogshare.estimators.ranks import with_all_ranks
+from hogshare.estimators.solver_report import SolverReport
 from hogshare.estimators.told import told
 from hogshare.estimators.workers import (
     WORKER_CONSTRAINTS,
@@ -55,7 +54,8 @@ from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
 from hogshare.problems.weights import class_weights, row_weights
 from hogshare.report import Report
-from hogshare.solver_report import SolverReport
+from hogshare.system.callers import users_line
+from hogshare.system.clusters import is_collection
 
 DRAWS = ("liblinear", "sag", "saga")
 GAP_SHARE = 500.0  # relative duality gap asked for, in units of tol: one in twenty by default

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from hogshare import memory
-from hogshare.callers import users_line
-from hogshare.ranges import meaning, whole
+from hogshare.system import memory
+from hogshare.system.callers import users_line
+from hogshare.system.ranges import meaning, whole
 
 COPIES = 3  # that making a scale takes
 

@@ -27,6 +27,7 @@ from hogshare.estimators.logistic_path import Path, point, scorer_for
 from hogshare.estimators.parameters import LOGISTIC_WORDS, KnownParameters
 from hogshare.estimators.plain import classes_of
 from hogshare.estimators.ranks import with_all_ranks
+from hogshare.estimators.solver_report import SolverReport
 from hogshare.estimators.told import told
 from hogshare.estimators.workers import (
     WORKER_CONSTRAINTS,
@@ -40,7 +41,6 @@ from hogshare.problems.weights import row_weights
 from hogshare.report import Report
 from hogshare.runtimes.choice import usable_workers
 from hogshare.runtimes.pool import take_turns
-from hogshare.solver_report import SolverReport
 
 
 class LogisticRegressionCV(Exporting, KnownParameters, _LogisticRegressionCV):

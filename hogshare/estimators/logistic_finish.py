@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from hogshare.callers import users_line
 from hogshare.engine.checks import Checks
 from hogshare.engine.stops import Stop
 from hogshare.estimators.workers import chooses_runtime
@@ -22,6 +21,7 @@ from hogshare.report import Report
 from hogshare.runtimes.choice import usable_workers
 from hogshare.runtimes.pool import take_turns
 from hogshare.solvers.finishing import Finish, finish, method_for
+from hogshare.system.callers import users_line
 
 FINISHERS = ("lbfgs", "newton-cg", "newton-cholesky", "liblinear")
 SHARE = 4  # one part in so many of `max_iter` is kept for Newton's method

@@ -19,13 +19,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.utils import shuffle
 
-from hogshare.callers import users_line
 from hogshare.engine.epochends import EpochEnds, Rest
 from hogshare.engine.stops import Stop
 from hogshare.estimators import optimizers
 from hogshare.estimators.elsewhere import report_of
 from hogshare.estimators.exporting import Exporting
 from hogshare.estimators.parameters import KnownParameters
+from hogshare.estimators.solver_report import SolverReport
 from hogshare.estimators.workers import WORKER_CONSTRAINTS, plane_of
 from hogshare.kernels import outputs
 from hogshare.problems.gradient import GradientError
@@ -37,9 +37,9 @@ from hogshare.report import Report
 from hogshare.rules.steps import StepSize
 from hogshare.runtimes.choice import check_jobs
 from hogshare.runtimes.hooks import OnEpoch
-from hogshare.solver_report import SolverReport
 from hogshare.solvers.running import Diverged
 from hogshare.solvers.solving import solve
+from hogshare.system.callers import users_line
 
 WORDS = {
     "n_workers": "n_jobs",

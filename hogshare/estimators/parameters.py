@@ -16,10 +16,10 @@ from sklearn.utils._param_validation import (
     validate_parameter_constraints,
 )
 
-from hogshare.ranges import is_integer, is_number
 from hogshare.runtimes.choice import RUNTIMES
 from hogshare.solvers.choices import KNOWN
-from hogshare.words import nearest, speaking
+from hogshare.system.ranges import is_integer, is_number
+from hogshare.system.words import nearest, speaking
 
 MOST_EPOCHS = (1 << 31) - 1  # that every solver of scikit-learn's can count
 PLAIN = (bool, int, float, str, type(None))

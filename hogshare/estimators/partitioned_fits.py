@@ -16,8 +16,6 @@ from sklearn.utils import check_random_state, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from hogshare.barriers import barrier_of, name_of
-from hogshare.callers import users_line
-from hogshare.clusters import client_here
 from hogshare.estimators.elsewhere import report_of
 from hogshare.estimators.workers import Shape, chooses_runtime, plane_of, strength
 from hogshare.partitioned import (
@@ -35,6 +33,8 @@ from hogshare.report import Report
 from hogshare.rules.sgd import SGD
 from hogshare.runtimes.choice import check_jobs
 from hogshare.solvers import outcome
+from hogshare.system.callers import users_line
+from hogshare.system.clusters import client_here
 
 MAX_INT = np.iinfo(np.int32).max
 INSTEAD = "What fits in this machine's memory may be handed over as X.compute()."

@@ -8,13 +8,13 @@ import numpy as np
 from sklearn.utils import check_random_state, compute_class_weight
 from sklearn.utils.multiclass import _check_partial_fit_first_call
 
-from hogshare.clusters import is_collection
 from hogshare.estimators import plain
 from hogshare.estimators.common import MAX_INT, SGDMixin
 from hogshare.estimators.draws import generator_of
-from hogshare.interrupts import errstate
 from hogshare.problems.linear.labels import distinct, own_type
 from hogshare.problems.weights import class_weights, row_weights
+from hogshare.system.clusters import is_collection
+from hogshare.system.interrupts import errstate
 
 
 class ClassifierPass(SGDMixin):

@@ -16,12 +16,12 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.multiclass import check_classification_targets
 
-from hogshare.interrupts import errstate
 from hogshare.kernels.sums import total
 from hogshare.kernels.survey import Survey
 from hogshare.problems.arrays import FLOATS, frozen
 from hogshare.problems.linear.labels import distinct, pair_of
 from hogshare.problems.linear.rows import MANY
+from hogshare.system.interrupts import errstate
 
 COUNTS = (np.dtype(np.int32), np.dtype(np.int64))
 CSR = (sp.csr_matrix, sp.csr_array)

@@ -18,8 +18,6 @@ from sklearn.linear_model import RidgeClassifier as _RidgeClassifier
 from sklearn.linear_model._ridge import _BaseRidge
 from sklearn.utils.class_weight import compute_sample_weight
 
-from hogshare.callers import users_line
-from hogshare.clusters import is_collection
 from hogshare.engine.stops import Stop
 from hogshare.estimators.accuracy import Accuracy
 from hogshare.estimators.conjugate import by_conjugate_gradients, gradient_at, missed
@@ -27,6 +25,7 @@ from hogshare.estimators.elsewhere import report_of
 from hogshare.estimators.exporting import Exporting
 from hogshare.estimators.parameters import KnownParameters
 from hogshare.estimators.ranks import with_all_ranks
+from hogshare.estimators.solver_report import SolverReport
 from hogshare.estimators.squares import Squares, fit_targets, solver_names, zeros
 from hogshare.estimators.told import told
 from hogshare.estimators.workers import (
@@ -39,17 +38,18 @@ from hogshare.estimators.workers import (
     warn_unless_converged,
     with_mean_one,
 )
-from hogshare.interrupts import errstate
 from hogshare.kernels.survey import Survey
 from hogshare.problems.linear.labels import own_type
 from hogshare.problems.linear.rows import check_sparse, require_dense
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
 from hogshare.problems.weights import class_weights, row_weights
-from hogshare.ranges import meaning
 from hogshare.report import Report
 from hogshare.runtimes.hooks import OnEpoch
-from hogshare.solver_report import SolverReport
+from hogshare.system.callers import users_line
+from hogshare.system.clusters import is_collection
+from hogshare.system.interrupts import errstate
+from hogshare.system.ranges import meaning
 
 DIRECT_SIZE = 400  # rows or features up to which a system is solved sooner than approached
 MAX_ITER = 1000

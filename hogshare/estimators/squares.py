@@ -10,7 +10,6 @@ import scipy.sparse as sp
 
 from hogshare.engine.stops import Stop
 from hogshare.estimators.workers import to_the_optimum
-from hogshare.interrupts import errstate
 from hogshare.kernels.survey import Survey
 from hogshare.problems.linear import build
 from hogshare.problems.linear.columns import in_units, moments_of
@@ -19,6 +18,7 @@ from hogshare.problems.linear.units import Features, features_of
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
 from hogshare.report import Report
+from hogshare.system.interrupts import errstate
 
 ROUNDING = 8 * np.finfo(np.float64).eps  # of means and products in double precision
 OFF_CENTRE = 0.1  # squares of the features' means, in squares of their deviations

@@ -6,8 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from hogshare.interrupts import leaves_numpy
 from hogshare.kernels import telling
+from hogshare.system.interrupts import leaves_numpy
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 

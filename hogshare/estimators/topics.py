@@ -19,6 +19,7 @@ from hogshare.estimators.elsewhere import report_of
 from hogshare.estimators.exporting import Exporting
 from hogshare.estimators.parameters import KnownParameters
 from hogshare.estimators.ranks import with_all_ranks
+from hogshare.estimators.solver_report import SolverReport
 from hogshare.estimators.told import told
 from hogshare.estimators.workers import WORKER_CONSTRAINTS, plane_of
 from hogshare.kernels.topics import topics_bound
@@ -36,7 +37,6 @@ from hogshare.problems.topics import (
 from hogshare.report import Report
 from hogshare.runtimes.choice import check_jobs
 from hogshare.runtimes.hooks import OnEpoch
-from hogshare.solver_report import SolverReport
 from hogshare.solvers.solving import solve
 
 TOLD = "iteration: %d of max_iter: %d"  # as scikit-learn says it

@@ -12,9 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Options, StrOptions
 from sklearn.utils.validation import validate_data
 
-from hogshare import memory
 from hogshare.barriers import barrier_of
-from hogshare.callers import users_line
 from hogshare.engine.stops import Stop
 from hogshare.estimators import plain
 from hogshare.kernels.survey import Survey
@@ -30,6 +28,8 @@ from hogshare.runtimes.hooks import OnEpoch
 from hogshare.runtimes.protocol import Runtime
 from hogshare.solvers import choices
 from hogshare.solvers.solving import solve
+from hogshare.system import memory
+from hogshare.system.callers import users_line
 
 
 class Shape(NamedTuple):

@@ -3,7 +3,7 @@
 One folder for each version of the kernels, below ``HOGSHARE_CACHE_DIR`` or the user's own cache
 folder; one file for each kernel and types of arguments. Loading a file runs what it holds. So
 nobody else may be able to change the folder or a file in it, nor to put another in the place of
-either (`hogshare.kernels.folders`): what is otherwise counts as not there. A folder that cannot be
+either (`hogshare.system.folders`): what is otherwise counts as not there. A folder that cannot be
 written, as of a container's image, is read all the same.
 
 Nothing here ends a fit. What cannot be loaded is compiled, and what cannot be kept, on a full disk
@@ -22,7 +22,6 @@ import hashlib
 import inspect
 import os
 import pickle
-import sys
 import uuid
 import warnings
 from pathlib import Path
@@ -32,32 +31,13 @@ from numba.core.compiler import CompileResult
 from numba.core.errors import NumbaWarning
 from numba.core.serialize import dumps
 
-from hogshare.interrupts import Holding
-from hogshare.kernels import folders
+from hogshare.system import folders
+from hogshare.system.folders import cache_root
+from hogshare.system.interrupts import Holding
 
 DIGEST = 16  # bytes
 LENGTH = 8  # bytes of a length
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)  # nor through a link
-
-
-def cache_root() -> Path:
-    """The user's folder of all that is kept: one folder per version of the kernels, and what the
-    machine's constants were measured to be.
-
-    Raises
-    ------
-    RuntimeError
-        If the user has no home.
-    """
-    if chosen := os.environ.get("HOGSHARE_CACHE_DIR"):
-        return Path(chosen)
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or str(Path.home())
-    elif sys.platform == "darwin":
-        base = str(Path.home() / "Library" / "Caches")
-    else:
-        base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base) / "hogshare"
 
 
 def find_folder(version: str) -> tuple[Path | None, str]:

@@ -31,10 +31,10 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 from numba.extending import typeof_impl
 
-from hogshare.interrupts import Holding
 from hogshare.kernels import cache, telling
 from hogshare.kernels.flags import KernelCompiler
 from hogshare.kernels.linking import HelperCompiler
+from hogshare.system.interrupts import Holding
 
 BOUNDSCHECK = bool(config.BOUNDSCHECK)
 JIT_DISABLED = bool(config.DISABLE_JIT)

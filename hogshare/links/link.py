@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from hogshare.ranges import LONGEST, is_number
+from hogshare.system.ranges import LONGEST, is_number
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from typing import Any
 
-from hogshare.clusters import fetch, large_graphs
+from hogshare.system.clusters import fetch, large_graphs
 
 Fetched = Future[Any]
 

@@ -18,7 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.clusters import (
+from hogshare.partitioned.blocks import Facts, Meaning, block_of, facts_of, problem_of
+from hogshare.partitioned.calls import Call, Fetched
+from hogshare.partitioned.owners import Owners
+from hogshare.system.clusters import (
     client_here,
     cut_alike,
     delayed,
@@ -26,9 +29,6 @@ from hogshare.clusters import (
     row_blocks,
     threads_of,
 )
-from hogshare.partitioned.blocks import Facts, Meaning, block_of, facts_of, problem_of
-from hogshare.partitioned.calls import Call, Fetched
-from hogshare.partitioned.owners import Owners
 
 MEMBERS_SECONDS = 0.25  # between two questions who is there
 MOST_NAMES = 8  # of columns in a sentence

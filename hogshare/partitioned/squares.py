@@ -13,10 +13,10 @@ import numpy as np
 import scipy.linalg
 from scipy.sparse.linalg import LinearOperator, cg
 
-from hogshare.interrupts import errstate
 from hogshare.partitioned.blocks import Meaning
 from hogshare.partitioned.rows import PartitionedRows
 from hogshare.partitioned.totals import gram_total, moment_total, product_total, right_total
+from hogshare.system.interrupts import errstate
 
 FEW = 1000  # features whose products with each other a worker sends whole: 8 MB
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from hogshare.kernels import epochs
 from hogshare.planes.protocol import Plane
-from hogshare.ranges import flag, keep_whole
+from hogshare.system.ranges import flag, keep_whole
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from hogshare import machine, ranges
 from hogshare.kernels import epochs, losses
 from hogshare.kernels.moments import add_chances, estimate_curvature
 from hogshare.planes.protocol import Plane
+from hogshare.system import machine, ranges
 
 if TYPE_CHECKING:
     from hogshare.problems.protocol import RowProblem, Size

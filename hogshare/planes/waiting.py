@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hogshare import ranges
+from hogshare.system import ranges
 
 
 @dataclass(frozen=True)

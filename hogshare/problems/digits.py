@@ -6,8 +6,8 @@ import hashlib
 
 import numpy as np
 
-from hogshare.interrupts import errstate
 from hogshare.kernels.sums import sum_by_place
+from hogshare.system.interrupts import errstate
 
 DIGITS = "by place"  # how they are made: others cannot be compared with these
 AT_ONCE = 1 << 26  # words of one call, between two of which Ctrl-C comes through

@@ -11,15 +11,15 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from hogshare import memory, missed, ranges
 from hogshare.kernels import factors, losses
 from hogshare.kernels.factors import Ratings
-from hogshare.once import once
 from hogshare.problems.arrays import FLOATS, frozen
 from hogshare.problems.gradient import GradientProblem
 from hogshare.problems.model import Model
 from hogshare.problems.params import Params, params_of
-from hogshare.words import nearest
+from hogshare.system import memory, missed, ranges
+from hogshare.system.once import once
+from hogshare.system.words import nearest
 
 LOSSES = {"squared_error": "squared_error", "logistic": "log_loss"}  # as kernels call them
 SWEEPS = 4  # of all users' and all items' biases, after which they hardly move

@@ -17,14 +17,14 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from hogshare import ranges
 from hogshare.kernels.jit import JIT_DISABLED, load_registries
 from hogshare.kernels.rows import Rows
-from hogshare.once import once
 from hogshare.problems.arrays import FLOATS, frozen, sealed
 from hogshare.problems.model import Model
 from hogshare.problems.params import Params, params_of
 from hogshare.problems.sharding import Shard
+from hogshare.system import ranges
+from hogshare.system.once import once
 
 SAMPLE_ROWS = 64  # that a gradient is tried with
 SAMPLE_STEPS = 1024  # the same of a pass, whose rows take less time than its call

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hogshare import ranges
 from hogshare.kernels import dense, network
-from hogshare.words import nearest
+from hogshare.system import ranges
+from hogshare.system.words import nearest
 
 POOLS = {"max": network.LARGEST, "average": network.MEAN}
 

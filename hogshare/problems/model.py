@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.interrupts import errstate
 from hogshare.kernels.sums import squares
 from hogshare.problems.arrays import FLOATS, frozen
+from hogshare.system.interrupts import errstate
 
 
 @dataclass(frozen=True)

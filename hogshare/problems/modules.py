@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from hogshare import extras, missed, ranges
-from hogshare.interrupts import errstate
-from hogshare.once import once
 from hogshare.problems.arrays import FLOATS
 from hogshare.problems.gradient import NOBODY, GradientProblem
 from hogshare.problems.model import Model
 from hogshare.problems.params import Params, params_of
+from hogshare.system import extras, missed, ranges
+from hogshare.system.interrupts import errstate
+from hogshare.system.once import once
 
 REDUCTIONS = ("mean", "sum")
 

@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hogshare import missed, ranges
 from hogshare.kernels import dense, descents, gemm, outputs
 from hogshare.kernels import network as kernels
 from hogshare.kernels.parts import Each
@@ -24,7 +23,8 @@ from hogshare.problems.linear.rows import as_rows, check_sparse, is_sparse, requ
 from hogshare.problems.model import Model
 from hogshare.problems.params import Params, params_of
 from hogshare.problems.weights import row_weights
-from hogshare.words import nearest
+from hogshare.system import missed, ranges
+from hogshare.system.words import nearest
 
 LOSSES = {"log_loss": outputs.SOFTMAX, "squared_error": outputs.SQUARES, "poisson": outputs.POISSON}
 GLOROT, GLOROT_LOGISTIC = 6.0, 2.0  # of a start's variance, as scikit-learn has them

@@ -21,14 +21,14 @@ from typing import Any, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
-from hogshare import missed, ranges
-from hogshare.interrupts import leaves_numpy
 from hogshare.kernels.topics import Desk, Documents, add_step, expect, spread, topics_bound
 from hogshare.problems.arrays import canonical, frozen
 from hogshare.problems.gradient import PASS_ROWS, Claim, GradientProblem
 from hogshare.problems.linear.rows import check_sparse
 from hogshare.problems.model import Model
 from hogshare.problems.params import Params, params_of
+from hogshare.system import missed, ranges
+from hogshare.system.interrupts import leaves_numpy
 
 SHAPE, SIZE = 100.0, 0.01  # of the gamma law that first numbers are drawn from
 EPS = float(np.finfo(np.float64).eps)  # that a likelihood is raised by

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from hogshare import missed, ranges
 from hogshare.problems.arrays import FLOATS
 from hogshare.problems.gradient import GradientProblem
+from hogshare.system import missed, ranges
 
 
 class UserProblem(GradientProblem):

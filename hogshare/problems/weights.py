@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hogshare import ranges
+from hogshare.system import ranges
 
 
 def row_weights(sample_weight: Any, X: Any, dtype: Any = None, **settings: Any) -> np.ndarray:

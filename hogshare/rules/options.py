@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hogshare import ranges
 from hogshare.rules.protocol import Rule
+from hogshare.system import ranges
 
 
 def keep_options(rule: Rule) -> None:

@@ -16,7 +16,7 @@ from hogshare.rules.chosen import Chosen
 from hogshare.rules.numbers import neutral
 from hogshare.rules.rowmemory import RowMemory, Shapes
 from hogshare.rules.steps import StepSize
-from hogshare.words import own
+from hogshare.system.words import own
 
 if TYPE_CHECKING:
     from hogshare.problems.protocol import RowProblem

@@ -10,10 +10,10 @@ import math
 
 import numpy as np
 
-from hogshare.interrupts import errstate
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem, has_rows
 from hogshare.rules.chosen import Chosen
+from hogshare.system.interrupts import errstate
 
 # Lowest and highest derivative of the losses whose derivative is bounded: in the prediction for the
 # target 1 (in {0, 1} or {-1, 1}; the other class mirrors it), or for any target of a regression.

@@ -9,7 +9,6 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from hogshare import ranges
 from hogshare.kernels import losses
 from hogshare.planes.protocol import Plane
 from hogshare.problems.linear.rows import exceeds_memory
@@ -20,7 +19,8 @@ from hogshare.rules.remembered import check_remembering
 from hogshare.rules.rowmemory import RowMemory
 from hogshare.rules.steps import StepSize
 from hogshare.rules.table import Table
-from hogshare.words import own
+from hogshare.system import ranges
+from hogshare.system.words import own
 
 if TYPE_CHECKING:
     from hogshare.problems.protocol import RowProblem

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from hogshare.interrupts import errstate
 from hogshare.problems.protocol import RowProblem
 from hogshare.rules.protocol import Rule
+from hogshare.system.interrupts import errstate
 
 
 def row_chances(problem: RowProblem, rule: Rule, held_out: np.ndarray | None) -> np.ndarray:

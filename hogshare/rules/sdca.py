@@ -14,7 +14,7 @@ from hogshare.rules.protocol import Rule
 from hogshare.rules.remembered import check_remembering
 from hogshare.rules.rowmemory import RowMemory
 from hogshare.rules.steps import StepSize
-from hogshare.words import own
+from hogshare.system.words import own
 
 if TYPE_CHECKING:
     from hogshare.problems.protocol import RowProblem

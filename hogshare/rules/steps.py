@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from hogshare import ranges
 from hogshare.kernels import losses, schedules
-from hogshare.words import nearest, own
+from hogshare.system import ranges
+from hogshare.system.words import nearest, own
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import joblib
 
-from hogshare import machine
 from hogshare.engine.stops import Stop
 from hogshare.planes import Plane
 from hogshare.planes.shared import row_nanoseconds
@@ -20,7 +19,8 @@ from hogshare.runtimes.protocol import Runtime
 from hogshare.runtimes.spinning import end_spinning
 from hogshare.runtimes.threads import Threads
 from hogshare.shm import sharing
-from hogshare.words import own
+from hogshare.system import machine
+from hogshare.system.words import own
 
 if TYPE_CHECKING:
     from hogshare.simulation.simulator import Simulator

@@ -14,8 +14,8 @@ from hogshare.engine.homes import Homes
 from hogshare.kernels import board, layout, mailbox
 from hogshare.kernels.mailbox import Mailbox, slot_of
 from hogshare.links.link import Line
+from hogshare.links.network import Network, Traffic
 from hogshare.shm.mailbox import AT_ONCE, mail_bytes
-from hogshare.simulation.network import Network, Traffic
 
 
 class Courier:

@@ -44,7 +44,7 @@ STATUS_WAIT = (
 OF_RANKS = ("PMI_", "PMIX_", "OMPI_", "PRTE_", "HYDRA_", "HYDI_", "I_MPI_")
 HUNG = 5.0  # seconds after its release that a task may still run
 
-_lock = threading.RLock()  # taken for a fork, see `hogshare.forks`
+_lock = threading.RLock()  # taken for a fork, see `hogshare.system.forks`
 _current: Crew | None = None
 
 
@@ -608,7 +608,7 @@ def _close_all(fds: Iterable[int]) -> None:
 
 
 def forget_crew() -> None:
-    """In a forked child, whose parent's the crew is (`hogshare.forks`)."""
+    """In a forked child, whose parent's the crew is (`hogshare.system.forks`)."""
     global _current
     crew, _current = _current, None
     if crew is not None:

@@ -10,7 +10,7 @@ from hogshare.engine.loop import Compute, Hold, Rest, Sleep, Wait, Wish
 from hogshare.engine.session import Session
 from hogshare.kernels.barriers import FREE
 from hogshare.kernels.epochs import MASTER
-from hogshare.machine import usable_cores
+from hogshare.system.machine import usable_cores
 
 YIELDS = 64  # attempts before the first sleep
 LOOKS = 50  # of turns that find no block: half a millisecond, if nobody else wants the core

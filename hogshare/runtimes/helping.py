@@ -12,13 +12,13 @@ import contextlib
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from hogshare.interrupts import Holding
 from hogshare.kernels.jit import JIT_DISABLED
 from hogshare.kernels.parts import NOBODY, Helpers
-from hogshare.machine import usable_cores
 from hogshare.runtimes.choice import usable_workers
 from hogshare.runtimes.placement import Placement
 from hogshare.runtimes.pool import Pool, pool
+from hogshare.system.interrupts import Holding
+from hogshare.system.machine import usable_cores
 
 # For each thread: a third of a millisecond, which it takes to find a thread and to wake it while
 # nothing of that is in the caches. Looked over by two after another process had computed, 0.4 to

@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future, wait
 from typing import Any
 
-from hogshare import forks
 from hogshare.engine.checks import AtRest
 from hogshare.engine.keeping import OnEpoch as OnEpoch
 from hogshare.engine.session import Session
-from hogshare.interrupts import Holding
 from hogshare.kernels import layout
 from hogshare.kernels.parts import Each
 from hogshare.problems.model import Model
 from hogshare.runtimes.pool import pool, wait_for
+from hogshare.system import forks
+from hogshare.system.interrupts import Holding
 
 
 class EpochHook:

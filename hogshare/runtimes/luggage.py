@@ -26,7 +26,7 @@ from types import ModuleType
 from typing import Any
 
 from hogshare.barriers import name_of
-from hogshare.interrupts import Holding
+from hogshare.system.interrupts import Holding
 
 LARGE = 1 << 20  # bytes of an array that is worth memory of its own
 _lock = threading.RLock()  # again by the same thread: to pickle may be to fit, and a handler may

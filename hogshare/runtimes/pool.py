@@ -30,11 +30,11 @@ from concurrent.futures import Future
 from queue import SimpleQueue
 from typing import Any
 
-from hogshare import forks
-from hogshare.callers import users_line
-from hogshare.interrupts import Holding
 from hogshare.runtimes import ending
 from hogshare.runtimes.news import Bell
+from hogshare.system import forks
+from hogshare.system.callers import users_line
+from hogshare.system.interrupts import Holding
 
 POLL_SECONDS = 0.5  # between two looks whether somebody insists
 STUCK_SECONDS = 2.0  # that the end of the process waits for code of the user's

@@ -23,10 +23,10 @@ import numpy as np
 from hogshare.kernels import probe as loops
 from hogshare.kernels import telling
 from hogshare.kernels.sums import total
-from hogshare.machine import Machine
 from hogshare.runtimes.choice import usable_workers
 from hogshare.runtimes.placement import Placement
 from hogshare.runtimes.pool import pool
+from hogshare.system.machine import Machine
 
 REPEATS = 31
 FEATURES = 47_236  # rcv1's

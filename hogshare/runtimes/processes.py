@@ -21,12 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.callers import users_line
 from hogshare.engine.arrays import NOTHING, Shapes
 from hogshare.engine.checks import AtRest
 from hogshare.engine.loop import loop_of
 from hogshare.engine.session import Session
-from hogshare.interrupts import Holding
 from hogshare.kernels import layout, repair
 from hogshare.runtimes.blas import one_thread_each
 from hogshare.runtimes.crew import Member, TaskFailed, current_crew
@@ -38,6 +36,8 @@ from hogshare.runtimes.news import News
 from hogshare.runtimes.protocol import Outcome, Runtime
 from hogshare.runtimes.threads import ThreadCrew
 from hogshare.shm.table import IN_RUN
+from hogshare.system.callers import users_line
+from hogshare.system.interrupts import Holding
 
 TICK_SECONDS = 0.02
 LOOK_SECONDS = 0.005  # where workers rest until they are told to go on

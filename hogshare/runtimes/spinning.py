@@ -28,14 +28,14 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-from hogshare import machine
+from hogshare.system import machine
 
 TASKS = "/proc/self/task"
 LINE = 512  # bytes in which a thread's state stands
 PAUSE_HARD = 2  # OpenMP's omp_pause_hard
 
 # Who looks for libraries has the C library's lock on all that are loaded: taken for a fork, see
-# `hogshare.forks`.
+# `hogshare.system.forks`.
 _looking = threading.RLock()
 _libraries: list[Any] = []  # threadpoolctl's; looking for them takes some 4 ms
 _modules = 0  # that were imported when they were looked for

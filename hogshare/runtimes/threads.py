@@ -1,7 +1,7 @@
 """Workers as threads of this process, on the caller's own arrays: kernels release the GIL.
 
 The calling thread is worker 0: it need not be woken to begin, nor at the end, and has a core of its
-own already. Ctrl-C comes through between its turns (`hogshare.interrupts`). Where it has
+own already. Ctrl-C comes through between its turns (`hogshare.system.interrupts`). Where it has
 epochs to report it only waits: they may end elsewhere while it is in a turn, and a callback may
 take long, in which it would hold others. A look at the model is done by all workers, who rest then,
 where two threads that are woken for it share one core half of the time.
@@ -23,11 +23,9 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future, wait
 from typing import Any
 
-from hogshare import interrupts
 from hogshare.engine.checks import AtRest
 from hogshare.engine.loop import Rest, loop_of
 from hogshare.engine.session import Session
-from hogshare.interrupts import Holding
 from hogshare.kernels import layout
 from hogshare.runtimes import ending
 from hogshare.runtimes.driver import drive, yields_of
@@ -36,6 +34,8 @@ from hogshare.runtimes.news import Bell, News
 from hogshare.runtimes.placement import Placement
 from hogshare.runtimes.pool import pool
 from hogshare.runtimes.protocol import Outcome, Runtime
+from hogshare.system import interrupts
+from hogshare.system.interrupts import Holding
 
 POLL_SECONDS = 0.05
 REST_SECONDS = 0.005  # after which who rests looks unasked: a run may be stopped without a word

@@ -18,12 +18,12 @@ from collections.abc import Generator
 from typing import Any
 
 from hogshare.barriers import Barrier, name_of
-from hogshare.clockwork.churn import DIE, JOIN, LEAVE
 from hogshare.engine.checks import AtRest
 from hogshare.engine.loop import STUCK_NS, Compute, Hold, Rest, Sleep, Wait, Wish, loop_of
 from hogshare.engine.session import Session
 from hogshare.kernels import barriers, epochs, layout, repair
 from hogshare.links.link import Link
+from hogshare.links.network import CONTROL_BYTES, Traffic, message_bytes
 from hogshare.planes import Plane
 from hogshare.runtimes.clerk import Clerk
 from hogshare.runtimes.courier import Courier
@@ -31,7 +31,7 @@ from hogshare.runtimes.hooks import EpochHook, OnEpoch
 from hogshare.runtimes.monitor import Monitor
 from hogshare.runtimes.parking import Parking
 from hogshare.runtimes.protocol import Outcome, Runtime
-from hogshare.simulation.network import CONTROL_BYTES, Traffic, message_bytes
+from hogshare.simulation.churn import DIE, JOIN, LEAVE
 from hogshare.simulation.simulator import SimulationError, Simulator
 
 # kinds of events, in the order in which they count at one time

@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from hogshare import memory
 from hogshare.shm.descriptor import Descriptor
 from hogshare.shm.spacing import APART
+from hogshare.system import memory
 
 PIECE = 1 << 28  # bytes per call of the kernel: a signal is noticed between two, or repeats one
 LARGE = 1 << 20  # bytes from which the kernel copies

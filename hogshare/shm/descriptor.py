@@ -13,7 +13,7 @@ import os
 import weakref
 from collections.abc import Callable
 
-from hogshare.interrupts import Holding
+from hogshare.system.interrupts import Holding
 
 # By number, of which there are few; one that is used again takes the place of one that is gone.
 _ends: dict[int, weakref.ref[Descriptor]] = {}

@@ -1,7 +1,7 @@
 """A virtual clock: how long blocks take, who waits for whom, and who sees whom.
 
 Nothing here computes a gradient: `Simulator` describes a run that `hogshare.solve` carries out, and
-`progress` runs clocks and barriers alone (`hogshare.clockwork`). Names are imported when they are
+`progress` runs clocks and barriers alone (`hogshare.lab.psp`). Names are imported when they are
 first used.
 
 Examples
@@ -16,10 +16,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hogshare import lazy
+from hogshare.system import lazy
 
 if TYPE_CHECKING:
-    from hogshare.clockwork.blocktimes import (
+    from hogshare.lab.prediction.prediction import Prediction
+    from hogshare.lab.psp.progressing import Progress, progress, slow
+    from hogshare.lab.psp.tuning import Candidate, Tuned, tune
+    from hogshare.links.link import Link
+    from hogshare.links.network import MODEL, Network
+    from hogshare.simulation.blocktimes import (
         Constant,
         Exponential,
         Gamma,
@@ -27,43 +32,38 @@ if TYPE_CHECKING:
         Measured,
         Uniform,
     )
-    from hogshare.clockwork.churn import Churn
-    from hogshare.clockwork.membership import Membership
-    from hogshare.clockwork.overlay import Drawn, Overlay, SizeEstimate, Window
-    from hogshare.clockwork.placement import Placement
-    from hogshare.clockwork.progressing import Progress, progress, slow
-    from hogshare.clockwork.tuning import Candidate, Tuned, tune
-    from hogshare.links.link import Link
-    from hogshare.prediction.prediction import Prediction
-    from hogshare.simulation.network import MODEL, Network
+    from hogshare.simulation.churn import Churn
+    from hogshare.simulation.membership import Membership
+    from hogshare.simulation.overlay import Drawn, Overlay, SizeEstimate, Window
+    from hogshare.simulation.placement import Placement
     from hogshare.simulation.simulator import SimulationError, Simulator
 
 _PLACES = {
-    "Candidate": "clockwork.tuning",
-    "Churn": "clockwork.churn",
-    "Constant": "clockwork.blocktimes",
-    "Drawn": "clockwork.overlay",
-    "Exponential": "clockwork.blocktimes",
-    "Gamma": "clockwork.blocktimes",
+    "Candidate": "lab.psp.tuning",
+    "Churn": "simulation.churn",
+    "Constant": "simulation.blocktimes",
+    "Drawn": "simulation.overlay",
+    "Exponential": "simulation.blocktimes",
+    "Gamma": "simulation.blocktimes",
     "Link": "links.link",
-    "LogNormal": "clockwork.blocktimes",
-    "MODEL": "simulation.network",
-    "Measured": "clockwork.blocktimes",
-    "Membership": "clockwork.membership",
-    "Network": "simulation.network",
-    "Overlay": "clockwork.overlay",
-    "Placement": "clockwork.placement",
-    "Prediction": "prediction.prediction",
-    "Progress": "clockwork.progressing",
+    "LogNormal": "simulation.blocktimes",
+    "MODEL": "links.network",
+    "Measured": "simulation.blocktimes",
+    "Membership": "simulation.membership",
+    "Network": "links.network",
+    "Overlay": "simulation.overlay",
+    "Placement": "simulation.placement",
+    "Prediction": "lab.prediction.prediction",
+    "Progress": "lab.psp.progressing",
     "SimulationError": "simulation.simulator",
     "Simulator": "simulation.simulator",
-    "SizeEstimate": "clockwork.overlay",
-    "Tuned": "clockwork.tuning",
-    "Uniform": "clockwork.blocktimes",
-    "Window": "clockwork.overlay",
-    "progress": "clockwork.progressing",
-    "slow": "clockwork.progressing",
-    "tune": "clockwork.tuning",
+    "SizeEstimate": "simulation.overlay",
+    "Tuned": "lab.psp.tuning",
+    "Uniform": "simulation.blocktimes",
+    "Window": "simulation.overlay",
+    "progress": "lab.psp.progressing",
+    "slow": "lab.psp.progressing",
+    "tune": "lab.psp.tuning",
 }
 
 __all__ = [

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hogshare.barriers import LOOKS_PER_BLOCK, Barrier, numbers_of
-from hogshare.clockwork.blocktimes import BlockTime, Exponential, law_of
-from hogshare.clockwork.churn import Churn
-from hogshare.clockwork.overlay import Overlay
-from hogshare.clockwork.placement import ASK_AND_ANSWER, Placement
-from hogshare.ranges import LONGEST, keep_whole, numbers, positive, seconds
-from hogshare.simulation.network import Network
+from hogshare.links.network import Network
+from hogshare.simulation.blocktimes import BlockTime, Exponential, law_of
+from hogshare.simulation.churn import Churn
+from hogshare.simulation.overlay import Overlay
+from hogshare.simulation.placement import ASK_AND_ANSWER, Placement
+from hogshare.system.ranges import LONGEST, keep_whole, numbers, positive, seconds
 
 if TYPE_CHECKING:
     from hogshare.problems.model import Model

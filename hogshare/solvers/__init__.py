@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hogshare import lazy
+from hogshare.system import lazy
 
 if TYPE_CHECKING:
     from hogshare.solvers.asysg import asysg_con, asysg_incon

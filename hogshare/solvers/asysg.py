@@ -14,6 +14,7 @@ from hogshare.barriers import ASP, barrier_of, is_free
 from hogshare.engine.stops import Stop
 from hogshare.planes.master import Master
 from hogshare.planes.shared import Shared
+from hogshare.problems.linear.gradients import unsmooth
 from hogshare.problems.protocol import Problem, by_gradient, has_rows
 from hogshare.report import Report
 from hogshare.rules.sgd import SGD
@@ -21,8 +22,6 @@ from hogshare.rules.steps import StepSize
 from hogshare.solvers.choices import problem_of, step_of, stop_of
 from hogshare.solvers.refusals import PROPORTIONAL
 from hogshare.solvers.solving import solve
-from hogshare.solvers.theory import Algorithm, theory_section
-from hogshare.theory.gradients import unsmooth
 
 
 def asysg_con(
@@ -134,6 +133,8 @@ def asysg_con(
         },
     )
     if theory:
+        from hogshare.lab.bounds.sections import Algorithm, theory_section
+
         report.theory = theory_section(
             problem,
             report,
@@ -277,6 +278,8 @@ def asysg_incon(
         },
     )
     if theory:
+        from hogshare.lab.bounds.sections import Algorithm, theory_section
+
         report.theory = theory_section(
             problem,
             report,

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from hogshare import ranges
 from hogshare.barriers import NAMES
 from hogshare.engine.checkpoints import Checkpoint
 from hogshare.engine.epochends import EpochEnds
@@ -33,7 +32,8 @@ from hogshare.rules.steps import StepSize
 from hogshare.runtimes.choice import RUNTIMES
 from hogshare.runtimes.joint import Joint
 from hogshare.runtimes.protocol import Runtime
-from hogshare.words import listed, nearest, own, speaking
+from hogshare.system import ranges
+from hogshare.system.words import listed, nearest, own, speaking
 
 if TYPE_CHECKING:
     from hogshare.simulation.simulator import Simulator

@@ -20,7 +20,6 @@ import scipy.optimize
 
 from hogshare.engine.checks import Checks
 from hogshare.engine.stops import Stop
-from hogshare.interrupts import errstate
 from hogshare.kernels.parts import Each
 from hogshare.problems.linear.curvature import (
     Curvature,
@@ -32,6 +31,7 @@ from hogshare.problems.linear.curvature import (
 from hogshare.problems.linear.optimality import Optimality
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
+from hogshare.system.interrupts import errstate
 
 METHODS = ("lbfgs", "newton-cg", "newton-cholesky")
 FEW = 300  # features times columns and one, up to which a step by factors costs a few of lbfgs's

@@ -16,9 +16,7 @@ from hogshare._version import __version__
 from hogshare.barriers import name_of
 from hogshare.engine.choices import Choices
 from hogshare.engine.session import Session
-from hogshare.interrupts import errstate
 from hogshare.kernels import barriers, epochs, layout
-from hogshare.machine import cores
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import Problem, by_gradient, has_rows
 from hogshare.report import Trace
@@ -26,6 +24,8 @@ from hogshare.rules.protocol import Rule
 from hogshare.rules.steps import StepSize
 from hogshare.shm.table import STATES
 from hogshare.shm.turns import MESSAGES, NANOSECONDS, kept
+from hogshare.system.interrupts import errstate
+from hogshare.system.machine import cores
 
 REASONS = {
     layout.RUNNING: "the run was cut short",
@@ -244,7 +244,7 @@ def trace(
             slope = problem.gradient_at(model)
             return problem.objective_at(model), float(slope @ slope)
         assert has_rows(problem)
-        from hogshare.theory.gradients import gradient
+        from hogshare.problems.linear.gradients import gradient
 
         found = gradient(problem, model)
         return found.objective, found.squared_norm

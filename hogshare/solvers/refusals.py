@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from hogshare import ranges
 from hogshare.barriers import Barrier, Throttled
 from hogshare.engine.checks import check_criterion
 from hogshare.engine.outside import takes_passes
 from hogshare.engine.stops import Stop
-from hogshare.interrupts import errstate
 from hogshare.planes import Plane
 from hogshare.problems.gradient import GradientProblem
 from hogshare.problems.model import Handed, Model
@@ -21,7 +19,9 @@ from hogshare.rules.chosen import Chosen
 from hogshare.rules.protocol import Rule
 from hogshare.rules.steps import StepSize
 from hogshare.runtimes.protocol import Runtime
-from hogshare.words import listed, own
+from hogshare.system import ranges
+from hogshare.system.interrupts import errstate
+from hogshare.system.words import listed, own
 
 PROPORTIONAL = ("constant", "invscaling", "adaptive")  # schedules that eta0 multiplies
 
@@ -178,7 +178,7 @@ def check(problem: RowProblem, rule: Rule, step: StepSize, stop: Stop, start: Mo
 def check_gradients(problem: RowProblem, gradients: bool) -> None:
     """Refuse gradients where there is none."""
     if gradients:
-        from hogshare.theory.gradients import check_smooth
+        from hogshare.problems.linear.gradients import check_smooth
 
         check_smooth(problem)
 

@@ -6,12 +6,12 @@ import dataclasses
 import warnings
 from typing import Any
 
-from hogshare.callers import users_line
 from hogshare.engine.recording import do_again
-from hogshare.interrupts import leaves_numpy
 from hogshare.problems.protocol import Problem
 from hogshare.report import Report
 from hogshare.solvers.choices import problem_of
+from hogshare.system.callers import users_line
+from hogshare.system.interrupts import leaves_numpy
 
 
 class ApproximateReplay(UserWarning):

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from hogshare import memory
 from hogshare.barriers import BuiltIn
-from hogshare.callers import users_line
 from hogshare.engine.arrays import Shapes, fill, lent, row_arrays
 from hogshare.engine.checkpoints import Checkpoint, Saved
 from hogshare.engine.checks import FIRST_LOOK, AtRest, Checks
@@ -27,7 +25,6 @@ from hogshare.engine.outside import Outside
 from hogshare.engine.resuming import restore
 from hogshare.engine.session import Session
 from hogshare.engine.view import Settings
-from hogshare.interrupts import errstate
 from hogshare.kernels import epochs, layout
 from hogshare.planes.mirrors import Exchanges
 from hogshare.problems.model import Model, sum_of_squares
@@ -41,6 +38,9 @@ from hogshare.runtimes.protocol import Runtime
 from hogshare.solvers import outcome
 from hogshare.solvers.again import Again
 from hogshare.stragglers import Stragglers
+from hogshare.system import memory
+from hogshare.system.callers import users_line
+from hogshare.system.interrupts import errstate
 
 if TYPE_CHECKING:
     from hogshare.engine.recording import Recording

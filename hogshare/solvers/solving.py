@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any, Never
 import numpy as np
 from sklearn.utils import check_random_state
 
-from hogshare import ranges
 from hogshare.barriers import BSP, Barrier, BuiltIn, barrier_of, is_bsp
 from hogshare.engine.checkpoints import Checkpoint, Saved, facts_of, load
 from hogshare.engine.choices import Choices
 from hogshare.engine.epochends import EpochEnds
 from hogshare.engine.minibatches import may_split, rows_of_step
 from hogshare.engine.stops import Stop
-from hogshare.interrupts import leaves_numpy
 from hogshare.kernels import epochs, telling, tracking
 from hogshare.planes import Plane
 from hogshare.problems.model import Handed, Model
@@ -43,6 +41,8 @@ from hogshare.solvers.refusals import check_groups, check_kept, refuse
 from hogshare.solvers.running import Run
 from hogshare.solvers.together import together
 from hogshare.stragglers import Stragglers, check_workers, stragglers_of
+from hogshare.system import ranges
+from hogshare.system.interrupts import leaves_numpy
 
 if TYPE_CHECKING:
     from hogshare.simulation.simulator import Simulator

@@ -13,13 +13,13 @@ from typing import Any, Never, cast
 import numpy as np
 
 from hogshare.barriers import barrier_of, name_of
-from hogshare.interrupts import errstate
 from hogshare.kernels import layout
 from hogshare.problems.protocol import Problem, has_rows
-from hogshare.ranges import positive, whole
 from hogshare.report import Report, Trace
 from hogshare.solvers import outcome
 from hogshare.solvers.choices import problem_of
+from hogshare.system.interrupts import errstate
+from hogshare.system.ranges import positive, whole
 from hogshare.tasks.context import AsyncContext
 from hogshare.tasks.executors import job_of
 from hogshare.tasks.results import Result

@@ -36,8 +36,8 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.clusters import fetch, large_graphs, this_worker
 from hogshare.runtimes.luggage import packed
+from hogshare.system.clusters import fetch, large_graphs, this_worker
 from hogshare.tasks.blocks import Block, as_block
 from hogshare.tasks.executor import Back, Event, Joined, Lost
 from hogshare.tasks.partitions import Partitions, Recipe

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from hogshare.ranges import is_number
 from hogshare.shm.table import ProgressTable
+from hogshare.system.ranges import is_number
 from hogshare.tasks.broadcasts import Broadcast
 from hogshare.tasks.dispatch import Data
 from hogshare.tasks.gate import Gate

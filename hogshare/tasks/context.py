@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from hogshare import memory as system
-from hogshare.ranges import positive, whole
 from hogshare.shm.table import ProgressTable
 from hogshare.stragglers import check_workers, stragglers_of
+from hogshare.system import memory as system
+from hogshare.system.ranges import positive, whole
 from hogshare.tasks.broadcasts import Broadcast
 from hogshare.tasks.collection import Collection
 from hogshare.tasks.dispatch import Data, Dispatch

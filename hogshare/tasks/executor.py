@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from hogshare.simulation.network import Traffic
+from hogshare.links.network import Traffic
 from hogshare.tasks.work import Outcome, Task
 
 

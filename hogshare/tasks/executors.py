@@ -5,14 +5,14 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from hogshare.ranges import whole
 from hogshare.runtimes.choice import usable_workers
 from hogshare.runtimes.mpi.runtime import MPI
 from hogshare.simulation.simulator import Simulator
+from hogshare.system.ranges import whole
+from hogshare.system.words import nearest
 from hogshare.tasks.executor import Executor
 from hogshare.tasks.ranks import Job, Ranks
 from hogshare.tasks.shelf import Shelf
-from hogshare.words import nearest
 
 PLACES = {"processes": "Processes", "threads": "Threads"}
 

@@ -26,11 +26,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hogshare.callers import users_line
-from hogshare.interrupts import Holding
 from hogshare.runtimes.crew import Member, TaskFailed, current_crew
 from hogshare.runtimes.luggage import packed
 from hogshare.shm.arena import Arena
+from hogshare.system.callers import users_line
+from hogshare.system.interrupts import Holding
 from hogshare.tasks import wire
 from hogshare.tasks.executor import Back, Event, Joined, Lost
 from hogshare.tasks.serving import Order, Parcel

@@ -23,11 +23,11 @@ from typing import Any
 
 import numpy as np
 
-from hogshare import missed
-from hogshare.interrupts import Holding
 from hogshare.runtimes.luggage import packed
 from hogshare.runtimes.mpi.calls import Call
 from hogshare.runtimes.mpi.runtime import MPI
+from hogshare.system import missed
+from hogshare.system.interrupts import Holding
 from hogshare.tasks.blocks import Block
 from hogshare.tasks.executor import Back, Event
 from hogshare.tasks.partitions import Recipe

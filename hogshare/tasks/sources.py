@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.ranges import several, whole
+from hogshare.system.ranges import several, whole
 from hogshare.tasks.blocks import as_block
 from hogshare.tasks.partitions import ArrayParts, LoadedParts, Partitions, RowParts, cut
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from hogshare.ranges import positive, whole
+from hogshare.system.ranges import positive, whole
 from hogshare.tasks.results import Result
 
 StepRule = Callable[[int, Result], float]

@@ -24,10 +24,10 @@ from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from hogshare.callers import users_line
-from hogshare.interrupts import Holding
 from hogshare.runtimes import ending
 from hogshare.runtimes.pool import pool
+from hogshare.system.callers import users_line
+from hogshare.system.interrupts import Holding
 from hogshare.tasks.executor import Back, Event
 from hogshare.tasks.plans import GradientOf, Plan
 from hogshare.tasks.shelf import Shelf

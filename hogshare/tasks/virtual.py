@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.clockwork.churn import DIE, JOIN
+from hogshare.links.network import Traffic
 from hogshare.shm.mailbox import HEADER_BYTES
-from hogshare.simulation.network import Traffic
+from hogshare.simulation.churn import DIE, JOIN
 from hogshare.simulation.simulator import SimulationError, Simulator
 from hogshare.tasks.executor import Back, Event, Joined, Lost
 from hogshare.tasks.shelf import Sent, Shelf

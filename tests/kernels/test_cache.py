@@ -13,7 +13,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from hogshare.kernels import cache, folders, jit
+from hogshare.kernels import cache, jit
+from hogshare.system import folders
 
 ROOT = Path(jit.__file__).parents[2]
 

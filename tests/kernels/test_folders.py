@@ -15,8 +15,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from hogshare import machine
-from hogshare.kernels import cache, folders
+from hogshare.kernels import cache
+from hogshare.system import folders, machine
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="owners and modes are POSIX's")
 
@@ -259,7 +259,7 @@ os.symlink(sys.argv[2], sys.argv[1])
 
 AS_ROOT = """
 import sys
-from hogshare import machine
+from hogshare.system import machine
 from hogshare.kernels import cache
 print(cache.find_folder("version"))
 try:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hogshare import ranges
+from hogshare.system import ranges
 
 
 def check(centres: Any) -> None:

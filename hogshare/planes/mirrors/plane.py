@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hogshare import ranges, topology
+from hogshare import topology
 from hogshare.kernels import epochs
 from hogshare.links import regions
 from hogshare.links.link import Link
@@ -34,6 +34,7 @@ from hogshare.planes.mirrors.pace import clock_rows
 from hogshare.planes.protocol import Plane, Shapes
 from hogshare.planes.shared import Shared
 from hogshare.shm.spacing import PAIR
+from hogshare.system import ranges
 
 LEAST_QUEUE = 2
 KEPT = ("mirror", "total", "got", "first", "base", "clock", "before", "lost")

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from hogshare import ranges
 from hogshare.planes.protocol import PlaneError
+from hogshare.system import ranges
 
 Significance = Callable[[np.ndarray, np.ndarray, int], Any]
 KINDS = ("relative", "absolute")

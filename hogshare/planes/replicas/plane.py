@@ -13,11 +13,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hogshare import ranges, topology
+from hogshare import topology
 from hogshare.planes import intervals
 from hogshare.planes.protocol import Plane, Shapes
 from hogshare.planes.replicas.reduces import LATE, MISSING, TORN, UNSENT, Reduces
 from hogshare.planes.replicas.reducing import Reducer, Settings
+from hogshare.system import ranges
 
 WORDS = {
     "sync": ("notify-ack", "bsp", "async"),

@@ -16,13 +16,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hogshare.interrupts import errstate
 from hogshare.kernels import losses
 from hogshare.kernels.columns import add_moments, change_units
 from hogshare.kernels.rows import Rows
 from hogshare.problems.arrays import frozen
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
+from hogshare.system.interrupts import errstate
 
 SAMPLE = 256  # rows that tell whether it is worth a pass over all
 SHORTER = 10.0  # times that steps are too short, from which a copy is worth it

@@ -16,9 +16,9 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
-from hogshare.interrupts import errstate
 from hogshare.problems.linear.optimality import Optimality
 from hogshare.problems.protocol import RowProblem
+from hogshare.system.interrupts import errstate
 
 BLOCK_VALUES = 1 << 20  # of dense rows, which are weighted in a copy
 THIN = 0.1  # share of values that are stored, below which products of sparse matrices are faster

@@ -20,12 +20,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hogshare.interrupts import errstate
 from hogshare.kernels import losses
 from hogshare.kernels.gains import look_at_columns, losses_along, square_norms
 from hogshare.kernels.gradients import fill_margins
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
+from hogshare.system.interrupts import errstate
 
 SLOPE = 2.0  # tolerances that the first length would gain, if the slope stayed what it is
 MOST_DOUBLINGS = 100  # of a length

@@ -12,11 +12,11 @@ import math
 
 import numpy as np
 
-from hogshare.interrupts import Holding
 from hogshare.kernels import losses
 from hogshare.kernels.intercepts import add_intercept_slopes
 from hogshare.kernels.parts import Each
 from hogshare.problems.protocol import RowProblem
+from hogshare.system.interrupts import Holding
 
 MAX_STEPS = 12
 MAX_HALVINGS = 6

@@ -10,7 +10,6 @@ import itertools
 
 import numpy as np
 
-from hogshare.interrupts import errstate
 from hogshare.kernels import losses
 from hogshare.kernels.gradients import (
     ABOVE,
@@ -27,6 +26,7 @@ from hogshare.problems.linear.rows import rows_at_once
 from hogshare.problems.linear.units import Units
 from hogshare.problems.model import Model, shrunk
 from hogshare.problems.protocol import RowProblem
+from hogshare.system.interrupts import errstate
 
 HARDLY_SHRUNK = 0.999  # of what slopes are: the gap may be a thousandth of the objective too large
 PART_VALUES = 1 << 18  # of the rows, fewer of which are not worth a thread

@@ -8,14 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hogshare import missed, ranges
-from hogshare.interrupts import errstate, leaves_numpy
 from hogshare.kernels import losses, penalties
 from hogshare.kernels.moments import nonzeros_of, norms_of, squared_norms
 from hogshare.kernels.rows import Rows
 from hogshare.kernels.scores import add_losses
 from hogshare.kernels.survey import Survey, survey, survey_dense
-from hogshare.once import once
 from hogshare.problems.arrays import frozen
 from hogshare.problems.digits import DIGITS, digits
 from hogshare.problems.linear import vector
@@ -27,7 +24,10 @@ from hogshare.problems.linear.units import Features, Units, features_of, units_o
 from hogshare.problems.model import Model
 from hogshare.problems.sharding import Shard
 from hogshare.problems.weights import class_weights, row_weights
-from hogshare.words import nearest
+from hogshare.system import missed, ranges
+from hogshare.system.interrupts import errstate, leaves_numpy
+from hogshare.system.once import once
+from hogshare.system.words import nearest
 
 REGRESSION_LOSSES = (
     "squared_error",

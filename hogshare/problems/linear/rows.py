@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from hogshare import memory
 from hogshare.kernels.parts import NOBODY, Helpers
 from hogshare.kernels.repeats import has_repeats
 from hogshare.kernels.rows import Rows
 from hogshare.kernels.survey import Survey, survey, survey_dense
 from hogshare.problems.arrays import FLOATS, frozen
 from hogshare.shm import sharing
+from hogshare.system import memory
 
 WINDOW_BYTES = 1 << 25  # of rows in a file that are read together
 CACHED_BYTES = 1 << 24  # of rows that are read in scikit-learn's order, not in windows

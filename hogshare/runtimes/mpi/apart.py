@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from hogshare.links.link import Link
+from hogshare.links.network import Network
 from hogshare.runtimes.joint import Making
 from hogshare.runtimes.mpi.calls import Call
 from hogshare.runtimes.mpi.leader import REPORT
@@ -22,7 +23,6 @@ from hogshare.runtimes.mpi.level import give_back
 from hogshare.runtimes.mpi.machine import Machine
 from hogshare.runtimes.mpi.machines import ONE, Machines
 from hogshare.runtimes.mpi.pooling import Pool
-from hogshare.simulation.network import Network
 
 LABELS, REPORTED = "labels", "reported"
 

@@ -16,9 +16,9 @@ import traceback
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from hogshare import missed
 from hogshare.runtimes.mpi import heart as hearts
 from hogshare.runtimes.mpi.talk import FAILED, Letter, Talk
+from hogshare.system import missed
 
 PARTING_SECONDS = 2.0  # for the others to leave a call that has failed, and for letters to go
 MOST_TEXT = 20_000  # characters of a traceback that travels

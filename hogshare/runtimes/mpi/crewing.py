@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hogshare.interrupts import Holding
 from hogshare.runtimes.threads import ThreadCrew
+from hogshare.system.interrupts import Holding
 
 TICK_SECONDS = 0.005  # between two glances at messages, epochs and those that rest
 

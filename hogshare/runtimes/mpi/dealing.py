@@ -6,8 +6,8 @@ from typing import Any
 
 import scipy.sparse as sp
 
-from hogshare import missed, ranges
 from hogshare.runtimes.mpi.door import library
+from hogshare.system import missed, ranges
 
 
 @missed.counted

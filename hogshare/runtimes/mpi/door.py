@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from hogshare import extras
+from hogshare.system import extras
 
 
 @functools.cache

@@ -11,7 +11,6 @@ from typing import Any
 
 from hogshare.engine.session import Session
 from hogshare.engine.view import Settings
-from hogshare.interrupts import Holding
 from hogshare.runtimes.blas import one_thread_each
 from hogshare.runtimes.joint import Parts
 from hogshare.runtimes.mpi import pulse
@@ -21,6 +20,7 @@ from hogshare.runtimes.mpi.leader import ATTACH, RAN, READY, REPORT, RUN
 from hogshare.runtimes.mpi.machine import Machine, accept
 from hogshare.runtimes.news import Bell
 from hogshare.runtimes.threads import ThreadCrew
+from hogshare.system.interrupts import Holding
 
 
 def follow(call: Call, machine: Machine, attach: Callable[[dict[str, Any]], Session]) -> Any:

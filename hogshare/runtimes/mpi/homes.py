@@ -25,6 +25,7 @@ import numpy as np
 from hogshare.engine.homes import Homes
 from hogshare.engine.session import Session
 from hogshare.kernels import layout, mailbox, tracking
+from hogshare.links.network import Network
 from hogshare.planes.protocol import owners_of
 from hogshare.runtimes.mpi.assembly import Assembly
 from hogshare.runtimes.mpi.beats import Beats
@@ -42,7 +43,6 @@ from hogshare.runtimes.mpi.progress import Owned, Progress
 from hogshare.runtimes.mpi.verdict import Verdict
 from hogshare.runtimes.mpi.wire import EdgeTraffic, Wire
 from hogshare.runtimes.mpi.words import Decision
-from hogshare.simulation.network import Network
 
 EPOCHS, IS_LAST, STOP, IS_FINITE, FIRST_SUM = range(5)  # of a machine's words in a meeting
 ORDINARY = (layout.RUNNING, layout.STOPPED_BY_LIMIT)

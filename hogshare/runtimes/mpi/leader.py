@@ -20,7 +20,6 @@ import numpy as np
 from hogshare.engine.arrays import NOTHING, Shapes
 from hogshare.engine.checks import AtRest
 from hogshare.engine.session import Session
-from hogshare.interrupts import Holding
 from hogshare.kernels import layout, repair
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
 from hogshare.runtimes.mpi import pulse
@@ -32,6 +31,7 @@ from hogshare.runtimes.protocol import Outcome, Runtime
 from hogshare.runtimes.threads import ThreadCrew
 from hogshare.shm.arena import Arena
 from hogshare.shm.table import IN_RUN
+from hogshare.system.interrupts import Holding
 
 ATTACH, READY, RUN, RAN, REPORT = "attach", "ready", "run", "ran", "report"
 

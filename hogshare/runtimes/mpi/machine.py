@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from hogshare import machine
 from hogshare.runtimes.choice import usable_workers
 from hogshare.shm.arena import Arena
+from hogshare.system import machine
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 PROCESSES = Path("/proc/self/ns/pid")  # who has the same sees the same processes

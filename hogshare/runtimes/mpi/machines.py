@@ -23,9 +23,9 @@ from hogshare.engine.checks import AtRest
 from hogshare.engine.choices import Choices
 from hogshare.engine.rowwise import row_numbers, row_pace
 from hogshare.engine.session import Session
-from hogshare.interrupts import Holding
 from hogshare.kernels import layout
 from hogshare.kernels.parts import Each
+from hogshare.links.network import Network
 from hogshare.problems.linear.part import (
     Sizes,
     dealt,
@@ -45,7 +45,7 @@ from hogshare.runtimes.mpi.vectors import VectorLevel
 from hogshare.runtimes.news import Bell
 from hogshare.runtimes.protocol import Outcome, Runtime
 from hogshare.runtimes.threads import ThreadCrew
-from hogshare.simulation.network import Network
+from hogshare.system.interrupts import Holding
 
 ONE = "the ranks of one machine"
 

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hogshare.links.network import Network
 from hogshare.runtimes.mpi.beats import Beats
 from hogshare.runtimes.mpi.pooling import Pool
 from hogshare.runtimes.mpi.wire import EdgeTraffic, Wire
 from hogshare.shm.mailbox import AT_ONCE, Edge, mailbox_of, shapes
-from hogshare.simulation.network import Network
 
 OWNER = 0  # its rank
 QUEUE = 2  # messages of an edge that may be under way

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from hogshare import callers, missed, ranges
 from hogshare.links.link import Link
 from hogshare.runtimes.choice import usable_workers
 from hogshare.runtimes.joint import Joint, Led, Making
@@ -23,6 +22,7 @@ from hogshare.runtimes.mpi.leader import REPORT, Leader
 from hogshare.runtimes.mpi.lending import LendingLeader, borrowed
 from hogshare.runtimes.mpi.sequence import RankMissing, sequence_of
 from hogshare.runtimes.mpi.uniting import alike, united, whole
+from hogshare.system import callers, missed, ranges
 
 ROWS = ("shard", "all")
 NOTHING_SAID: Mapping[str, str] = MappingProxyType({})

@@ -12,12 +12,12 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from hogshare import missed
 from hogshare.runtimes.mpi import leaving
 from hogshare.runtimes.mpi.calls import Call
 from hogshare.runtimes.mpi.door import library
 from hogshare.runtimes.mpi.heart import Heart
 from hogshare.runtimes.mpi.talk import PATIENT_SLEEP, SHORTEST_SLEEP, Talk
+from hogshare.system import missed
 
 _sequences: dict[int, Sequence] = {}  # of the communicators that calls were made on, by handle
 

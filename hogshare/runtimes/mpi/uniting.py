@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from hogshare.callers import users_line
 from hogshare.problems.digits import digits
 from hogshare.problems.sharding import Shard
 from hogshare.runtimes.joint import Making
@@ -22,6 +21,7 @@ from hogshare.runtimes.mpi.agreement import RanksDiffer
 from hogshare.runtimes.mpi.calls import Call
 from hogshare.runtimes.mpi.machine import Machine, accept, offer
 from hogshare.shm.arena import Arena
+from hogshare.system.callers import users_line
 
 SHARD, MEMORY, WRITTEN, WHOLE = "shard", "memory", "written", "whole"
 HELD_OUT = "held out"  # the name of the rows that are, among a shard's arrays

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from hogshare.engine.session import Session
+from hogshare.links.network import Network
 from hogshare.runtimes.mpi.flat import Flat
 from hogshare.runtimes.mpi.level import Level, Tell, give_back, pool_iterates
 from hogshare.runtimes.mpi.owner import Owner
@@ -19,7 +20,6 @@ from hogshare.runtimes.mpi.pooling import Pool
 from hogshare.runtimes.mpi.posts import OWNER, Posts
 from hogshare.runtimes.mpi.site import Site
 from hogshare.runtimes.mpi.words import Decision, most_words
-from hogshare.simulation.network import Network
 
 
 class VectorLevel(Level):

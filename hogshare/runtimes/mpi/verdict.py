@@ -11,10 +11,10 @@ import numpy as np
 from numba import typeof
 
 from hogshare.engine.session import Session
-from hogshare.interrupts import errstate
 from hogshare.kernels import between, layout, losses
 from hogshare.kernels.epochs import Plan
 from hogshare.kernels.jit import JIT_DISABLED
+from hogshare.system.interrupts import errstate
 
 
 class Verdict:

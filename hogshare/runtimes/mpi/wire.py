@@ -33,7 +33,7 @@ import numpy as np
 from hogshare.kernels import layout, mailbox
 from hogshare.kernels.mailbox import Mailbox, slot_of
 from hogshare.links.link import Line, Link
-from hogshare.simulation.network import Network, Traffic
+from hogshare.links.network import Network, Traffic
 
 HEAD = slice(layout.H_NUMBER, layout.H_ROUND + 1)  # words of a slot's head that are sent
 UNDER_WAY = HEAD.stop  # the word after them: seconds for which a link still has the message

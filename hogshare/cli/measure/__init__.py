@@ -1,1 +1,0 @@
-"""What ``hogshare bench`` measures, prints and draws; the options are in `hogshare.cli.bench`."""

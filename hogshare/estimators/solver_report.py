@@ -1,0 +1,157 @@
+"""What an estimator reports of a fit that no workers did: who did it, and why."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from hogshare.io.documents import Document
+
+
+@dataclass(kw_only=True)
+class SolverReport(Document):
+    """How a model came about that no workers have fitted.
+
+    It stands where a `Report` would (an estimator's `report_`), and has the same names for what
+    both have. Printed, it is a sentence.
+
+    Parameters
+    ----------
+    solver : str
+        As the estimator's `solver_`: "cholesky", "cd", "cg", "none".
+    by : str
+        Who solved, in words: "scikit-learn's 'cholesky'". Empty where nobody did.
+    reason : str
+        Why not the workers, in words: what follows "because".
+    model : Model
+        Coefficients and intercept.
+    n_iter : int, list or None
+        Iterations as the estimator's `n_iter_`; None for a solver that has none.
+    converged : bool or None
+        Whether the solver has met its criterion; None where it does not say, but would have warned.
+    seconds : dict
+        Wall time: ``run``, which is the solver's, and ``total``, which is the same.
+    notes : list of str
+        What else there is to say.
+    versions, machine : dict
+        As of `Report`.
+
+    Attributes
+    ----------
+    n_workers : int
+        1: what the solver's libraries do with threads is their matter.
+    runtime : str
+        "caller".
+    n_epochs : int
+        0: nothing was done epoch by epoch.
+    rule, plane, barrier, step : None
+        There was none.
+    workers, checks : list
+        Empty.
+    stop_reason : str
+        The sentence that is printed.
+    run_seconds : float
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from hogshare import Ridge
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> report = Ridge().fit(X, y).report_
+    >>> report.solver, report.n_workers, report.runtime
+    ('cholesky', 1, 'caller')
+    >>> print(report)
+    solved by scikit-learn's 'cholesky' in ... s, because the rows are dense and have 10 features...
+    """
+
+    solver: str
+    by: str
+    reason: str
+    model: Any = None
+    n_iter: Any = None
+    converged: bool | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    versions: dict[str, str] = field(default_factory=dict)
+    machine: dict[str, Any] = field(default_factory=dict)
+
+    n_workers: ClassVar[int] = 1
+    runtime: ClassVar[str] = "caller"
+    n_epochs: ClassVar[int] = 0
+    rule: ClassVar[None] = None
+    plane: ClassVar[None] = None
+    barrier: ClassVar[None] = None
+    step: ClassVar[None] = None
+
+    @property
+    def workers(self) -> list[dict[str, Any]]:
+        """Nobody."""
+        return []
+
+    @property
+    def checks(self) -> list[dict[str, Any]]:
+        """No evaluation of the model was kept."""
+        return []
+
+    @property
+    def run_seconds(self) -> float | None:
+        """Seconds that the solver took."""
+        return self.seconds.get("run")
+
+    @property
+    def stop_reason(self) -> str:
+        """Who solved, in how long, and why."""
+        if not self.by:
+            return f"nothing was fitted to all rows, because {self.reason}"
+        counts = np.ravel([] if self.n_iter is None else self.n_iter)
+        after = ""
+        if counts.size and counts.max() > 0:
+            most = int(counts.max())
+            after = f" after {most:,} iteration{'s' * (most != 1)}"
+        took = "" if self.run_seconds is None else f" in {self.run_seconds:.3g} s"
+        return f"solved by {self.by}{took}{after}, because {self.reason}"
+
+    def headline(self) -> str:
+        """One line: who solved, in how long, and why."""
+        return self.stop_reason
+
+    def remarks(self) -> list[str]:
+        """The notes."""
+        return self.notes
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the model, as data that JSON can hold."""
+        n_iter = self.n_iter if self.n_iter is None else np.asarray(self.n_iter).tolist()
+        return {
+            "solver": self.solver,
+            "by": self.by,
+            "reason": self.reason,
+            "n_iter": n_iter,
+            "converged": self.converged,
+            "seconds": {name: float(value) for name, value in self.seconds.items()},
+            "n_workers": self.n_workers,
+            "runtime": self.runtime,
+            "n_epochs": self.n_epochs,
+            "stop_reason": self.stop_reason,
+            "notes": list(self.notes),
+            "versions": dict(self.versions),
+            "machine": dict(self.machine),
+        }
+
+    def table(self) -> str:
+        """Plain text: the sentence, and the notes."""
+        return "\n".join([self.headline(), *(f"note: {note}" for note in self.remarks())])
+
+    def __str__(self) -> str:
+        return self.table()
+
+    def __repr__(self) -> str:
+        return f"<SolverReport: {self.headline()}>"
+
+    def _repr_html_(self) -> str:
+        notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.remarks())
+        line = f"<p><b>{html.escape(self.headline())}</b></p>"
+        return f"<div>{line}{f'<ul>{notes}</ul>' if notes else ''}</div>"

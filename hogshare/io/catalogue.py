@@ -1,0 +1,214 @@
+"""Data sets by name: where each comes from and how it is made ready for a linear model.
+
+Three sources: sets that come with scikit-learn, sets that scikit-learn downloads, and local files
+in a folder. Each name is one small function from that folder (or None) to rows and labels.
+"""
+
+from __future__ import annotations
+
+import gzip
+import math
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from hogshare.io.readers import read_libsvm, read_npz
+from hogshare.io.sources import DAMAGE, OPENERS
+from hogshare.system import memory
+
+Rows = tuple[Any, np.ndarray]
+Source = Callable[[Path | None], Rows]
+
+
+def load(name: str, folder: Path | None) -> Rows:
+    """Rows and labels of a known name; local files are looked for in the folder."""
+    return SOURCES[name](folder)
+
+
+def names() -> list[str]:
+    """Every name that `load` knows."""
+    return list(SOURCES)
+
+
+def zero_based(name: str) -> bool | None:
+    """Whether indices of a known name's file begin at 0; None if it is not LIBSVM text."""
+    return False if getattr(SOURCES[name], "func", None) is libsvm else None
+
+
+def standardised(X: np.ndarray) -> np.ndarray:
+    """Columns with mean zero and variance one; constant ones become zero."""
+    deviation = X.std(axis=0)
+    return (X - X.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
+
+
+# -- sets that come with scikit-learn, and sets that it downloads
+
+
+def bundled(loader: str, _: Path | None) -> Rows:
+    """One of the sets that come with scikit-learn, standardised."""
+    from sklearn import datasets
+
+    X, y = getattr(datasets, loader)(return_X_y=True)
+    return standardised(X), y
+
+
+def digits(_: Path | None) -> Rows:
+    """The digits 0 to 4 against 5 to 9."""
+    from sklearn.datasets import load_digits
+
+    X, y = load_digits(return_X_y=True)
+    return X / 16.0, (y >= 5).astype(np.int64)
+
+
+def rcv1(_: Path | None) -> Rows:
+    """Topic CCAT against the rest, on the 23,149 training documents."""
+    from sklearn.datasets import fetch_rcv1
+
+    bunch = fetch_rcv1(subset="train")
+    topic = list(bunch.target_names).index("CCAT")
+    return sparse.csr_array(bunch.data), bunch.target[:, [topic]].toarray().ravel().astype(np.int64)
+
+
+def covtype(_: Path | None) -> Rows:
+    """Class 2 against the rest, standardised."""
+    from sklearn.datasets import fetch_covtype
+
+    X, y = fetch_covtype(return_X_y=True)
+    return standardised(X), (y == 2).astype(np.int64)
+
+
+def newsgroups(_: Path | None) -> Rows:
+    """Twenty classes, tf-idf."""
+    from sklearn.datasets import fetch_20newsgroups_vectorized
+
+    X, y = fetch_20newsgroups_vectorized(subset="train", return_X_y=True)
+    return sparse.csr_array(X), y
+
+
+# -- local files
+
+
+def find(folder: Path | None, stem: str) -> Path:
+    """Path of a local file, with or without a suffix of compression."""
+    if folder is None:
+        raise ValueError(
+            f"this data set is read from a local file {stem}: "
+            "name its folder in HOGSHARE_DATA or with --data-home"
+        )
+    for suffix in ("", *OPENERS):
+        if (path := folder / (stem + suffix)).is_file():
+            return path
+    raise ValueError(f"there is no file {stem} (plain, .gz, .bz2 or .xz) in {folder}")
+
+
+def libsvm(stem: str, n_features: int, folder: Path | None) -> Rows:
+    """LIBSVM text as it is; in the sets with a name here indices begin at 1."""
+    return read_libsvm(find(folder, stem), n_features, zero_based=False)
+
+
+def csv(stem: str, folder: Path | None, delimiter: str = ",") -> np.ndarray:
+    """Return a table of numbers, one row a line."""
+    path = find(folder, stem)
+    opener = OPENERS.get(path.suffix, open)
+    try:
+        with opener(path, "rt") as lines:
+            return np.loadtxt(lines, delimiter=delimiter)
+    except (*DAMAGE, ValueError) as error:
+        raise ValueError(f"{path}: not a table of numbers, or cut off ({error})") from error
+
+
+def tf_idf(stem: str, reference: str, folder: Path | None) -> Rows:
+    """Word counts as tf-idf with rows of norm one, shuffled; idf from the reference's rows."""
+    counts, y = read_npz(find(folder, f"{stem}.npz"))
+    ground = counts if stem == reference else read_npz(find(folder, f"{reference}.npz"))[0]
+    if y is None:
+        raise ValueError(f"{stem}.npz in {folder} has no labels y")
+    frequency = np.bincount(ground.indices, minlength=ground.shape[1])
+    idf = np.log((1.0 + ground.shape[0]) / (1.0 + frequency)) + 1.0
+    X = counts @ sparse.diags_array(idf)
+    norm = np.sqrt(X.multiply(X).sum(axis=1))
+    X = sparse.csr_array(sparse.diags_array(1.0 / np.maximum(norm, 1e-12)) @ X)
+    # the files are sorted by class
+    order = np.random.default_rng(0).permutation(X.shape[0])
+    return X[order], y[order].astype(np.int64)
+
+
+def covtype_20k(folder: Path | None) -> Rows:
+    """A sample of Covertype, class 2 against the rest, standardised and shuffled."""
+    table = csv("covtype.20k.data", folder)
+    table = table[np.random.default_rng(0).permutation(len(table))]
+    return standardised(table[:, :-1]), (table[:, -1] == 2).astype(np.int64)
+
+
+def cal_housing(folder: Path | None) -> Rows:
+    """Median house value in units of 100,000 dollars, columns standardised."""
+    table = csv("cal_housing.data", folder)
+    return standardised(table[:, :-1]), table[:, -1] / 100_000.0
+
+
+def mnist(stem: str, folder: Path | None) -> Rows:
+    """The digit 0 against the rest, pixels from 0 to 1."""
+    X, digit = mnist_digits(stem, folder)
+    return X, (digit == 0).astype(np.int64)
+
+
+def mnist_digits(stem: str, folder: Path | None) -> Rows:
+    """All ten digits, pixels from 0 to 1."""
+    base = folder / "mnist" if folder is not None and (folder / "mnist").is_dir() else folder
+    images = idx(find(base, f"{stem}-images-idx3-ubyte"))
+    labels = idx(find(base, f"{stem}-labels-idx1-ubyte"))
+    return images.reshape(len(images), -1) / 255.0, labels.astype(np.int64)
+
+
+def idx(path: Path) -> np.ndarray:
+    """Read a file of unsigned bytes in MNIST's IDX format: two zeros, type, axes, sizes, bytes."""
+    size = path.stat().st_size
+    try:
+        with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file:
+            start = file.read(4)
+            if len(start) < 4 or start[:3] != b"\x00\x00\x08":
+                raise ValueError(f"{path}: not an IDX file of bytes")
+            sizes = file.read(4 * start[3])
+            shape = np.frombuffer(sizes[: len(sizes) // 4 * 4], dtype=">u4").tolist()
+            n_bytes = math.prod(shape)
+            memory.require_for_file(n_bytes, size, f"{path}: an array of these sizes")
+            content = file.read(n_bytes + 1)
+    except DAMAGE as error:
+        raise ValueError(f"{path}: truncated or damaged ({error})") from error
+    if len(shape) != start[3] or len(content) != n_bytes:
+        raise ValueError(f"{path}: truncated IDX file")
+    return np.frombuffer(content, dtype=np.uint8).reshape(shape)
+
+
+SOURCES: dict[str, Source] = {
+    "breast_cancer": partial(bundled, "load_breast_cancer"),
+    "diabetes": partial(bundled, "load_diabetes"),
+    "digits": digits,
+    "iris": partial(bundled, "load_iris"),
+    "wine": partial(bundled, "load_wine"),
+    "rcv1": rcv1,
+    "covtype": covtype,
+    "20newsgroups": newsgroups,
+    "a9a": partial(libsvm, "a9a", 123),
+    "a9a-test": partial(libsvm, "a9a.t", 123),
+    "ijcnn1": partial(libsvm, "ijcnn1", 22),
+    "ijcnn1-test": partial(libsvm, "ijcnn1.t", 22),
+    "phishing": partial(libsvm, "phishing", 68),
+    "heart": partial(libsvm, "heart_scale", 13),
+    "rcv1-small": partial(libsvm, "rcv1_small.svm", 47_236),
+    "rcv1-small-test": partial(libsvm, "rcv1_small_test.svm", 47_236),
+    "imdb": partial(tf_idf, "imdb_train_counts", "imdb_train_counts"),
+    "imdb-test": partial(tf_idf, "imdb_test_counts", "imdb_train_counts"),
+    "20news": partial(tf_idf, "20news_train_counts", "20news_train_counts"),
+    "20news-test": partial(tf_idf, "20news_test_counts", "20news_train_counts"),
+    "covtype-20k": covtype_20k,
+    "cal-housing": cal_housing,
+    "mnist": partial(mnist, "train"),
+    "mnist-test": partial(mnist, "t10k"),
+    "mnist-digits": partial(mnist_digits, "train"),
+    "mnist-digits-test": partial(mnist_digits, "t10k"),
+}

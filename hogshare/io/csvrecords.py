@@ -1,0 +1,218 @@
+"""Records of CSV: a line each, or several lines where a quoted cell goes on in the next one.
+
+A quote opens a cell only where a cell begins, and two in a row are one that is meant: what Python's
+``csv`` and NumPy's parser have too.
+"""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import re
+from collections.abc import Iterator
+
+from hogshare.io.sources import Lines
+
+DELIMITERS = ("\t", ";", "|", ",")  # tried in this order: a comma may be that of a decimal
+BLANKS = " \t"  # any number of either
+NAMES = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|", "blanks": BLANKS}
+
+LONGEST = 1 << 20  # bytes of a record that has quotes: a quote that nobody closes ends here
+LOOKED_AT = 10  # records that say what is between cells
+
+_QUOTED = re.compile(rb'"(?:[^"]|"")*"')
+_SEP = re.compile(rb'"?sep=([,;|\t])"?\r?\n')
+_WORD = re.compile(r'"(?:[^"]|"")*"|\S+')
+
+
+def whole(blocks: Iterator[Lines], marks: str, least: int = 1) -> Iterator[Lines]:
+    """The same text in blocks that end where a record does.
+
+    Parameters
+    ----------
+    blocks : iterator of Lines
+    marks : str
+        What may be between cells.
+    least : int, default=1
+        Records of the first block, if there are as many.
+
+    Raises
+    ------
+    ValueError
+        If a quote is never closed, or it is no text; it names the line.
+    """
+    rest: Lines | None = None
+    begun = False
+    for lines in blocks:
+        if (place := lines.text.find(b"\0")) >= 0:
+            raise ValueError(f"{lines.place(place)}: a zero byte, of which text has none")
+        if rest is not None:
+            lines = Lines(rest.text + lines.text, rest.number, lines.name, lines.packed)
+        done = _end_of_records(lines.text, marks)
+        if len(lines.text) - done > LONGEST:
+            raise _not_closed(lines, done)
+        begun = begun or has(lines, marks, least)
+        if not begun or done < len(lines.text):
+            rest = after(lines, done if begun else 0)
+        else:
+            rest = None
+        if begun and done:
+            yield lines if rest is None else before(lines, done)
+    if rest is None:
+        return
+    if (done := _end_of_records(rest.text, marks)) < len(rest.text):
+        raise _not_closed(rest, done)
+    yield rest
+
+
+def records(lines: Lines, marks: str) -> Iterator[tuple[int, bytes]]:
+    """Records that are not blank, each with the number of its first line."""
+    begin, number = 0, lines.number
+    for end in _ends(lines.text, marks):
+        record = lines.text[begin:end]
+        if record.strip():
+            yield number, record
+        number += record.count(b"\n")
+        begin = end
+
+
+def has(lines: Lines, marks: str, n: int) -> bool:
+    """Whether there are `n` records."""
+    return len(list(itertools.islice(records(lines, marks), n))) == n
+
+
+def before(lines: Lines, position: int) -> Lines:
+    """What comes before a position, where a line begins."""
+    return Lines(lines.text[:position], lines.number, lines.name, lines.packed)
+
+
+def after(lines: Lines, position: int) -> Lines:
+    """What comes from a position on, where a line begins."""
+    number = lines.number + lines.text.count(b"\n", 0, position)
+    return Lines(lines.text[position:], number, lines.name, lines.packed)
+
+
+def split(record: bytes, mark: str) -> list[str]:
+    """Cells of a record, without blanks and quotes around them.
+
+    Raises
+    ------
+    ValueError
+        If it is no UTF-8, or a line ends in the middle of it: the end of a sentence about it.
+    """
+    try:
+        text = record.decode().rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"the byte {record[error.start]:#x} is no UTF-8; iconv -f LATIN1 -t UTF-8 FILE makes "
+            "it of a text in Latin-1"
+        ) from None
+    if mark == BLANKS:
+        words = [found[0] for found in _WORD.finditer(text)]
+        return [w[1:-1].replace('""', '"').strip() if w[0] == w[-1] == '"' else w for w in words]
+    try:
+        cells = next(csv.reader([text], delimiter=mark, skipinitialspace=True), [])
+    except csv.Error as error:
+        if "\r" in text:
+            raise ValueError("a carriage return in the middle of a line") from None
+        raise ValueError(str(error)) from None
+    return [cell.strip() for cell in cells]
+
+
+def without_sep(lines: Lines) -> tuple[Lines, str | None]:
+    """The text without a first line in which Excel says what is between cells, and what it says."""
+    found = _SEP.match(lines.text)
+    if found is None:
+        return lines, None
+    return after(lines, found.end()), found[1].decode("latin-1")
+
+
+def told(mark: str) -> str:
+    """What is between cells, in words."""
+    name = next((name for name, known in NAMES.items() if known == mark), None)
+    return repr(mark) if name is None else name if mark == BLANKS else f"{name}s"
+
+
+def has_quotes_after_blanks(text: bytes, mark: str) -> bool:
+    """Whether a quote may open a cell after blanks, of which NumPy does not see that it does."""
+    return b' "' in text or (mark != "\t" and b'\t"' in text)
+
+
+def delimiter_of(lines: Lines) -> str:
+    """What is between cells, by the first records: what makes as many cells of each."""
+    begun = itertools.islice(records(lines, "".join(DELIMITERS)), LOOKED_AT)
+    # none, if a quote is taken for open that is none
+    found = [record for _, record in begun] or lines.text.splitlines()[:LOOKED_AT]
+    bare = [_QUOTED.sub(b'""', record).strip(b"\r\n") for record in found]
+    counts = {mark: [record.count(mark.encode()) for record in bare] for mark in DELIMITERS}
+    for mark, each in counts.items():
+        if each[0] and len(set(each)) == 1:
+            return mark
+    words = {len(record.split()) for record in bare}
+    if len(words) == 1 and words != {1}:
+        return BLANKS
+    return next((mark for mark, each in counts.items() if all(each)), ",")
+
+
+def _ends(text: bytes, marks: str) -> Iterator[int]:
+    """Where records end; the last one, if none of its quotes is open, at the end of the text."""
+    one_a_line, inside = _is_one_a_line(text, marks), False
+    begin = 0
+    while begin < len(text):
+        end = text.find(b"\n", begin) + 1 or len(text)
+        if not one_a_line and (inside or b'"' in text[begin:end]):
+            inside = _is_open(text[begin:end].decode("latin-1"), marks, inside)
+        if not inside:
+            yield end
+        begin = end
+
+
+def _end_of_records(text: bytes, marks: str) -> int:
+    if _is_one_a_line(text, marks):
+        return len(text)
+    done = 0
+    for end in _ends(text, marks):
+        done = end
+    return done
+
+
+def _is_one_a_line(text: bytes, marks: str) -> bool:
+    """Whether all quotes open and close in a line, as far as that is seen without a look at each.
+
+    They do if every other one is where a cell begins, and no line ends before the next.
+    """
+    if b'"' not in text:
+        return True
+    parts = text.replace(b'""', b"").split(b'"')
+    if len(parts) % 2 == 0 or b"\n" in b"".join(parts[1::2]):
+        return False
+    outside = b"\n" + b'"'.join(parts[::2])
+    begun = (outside.count(mark.encode() + b'"') for mark in ("\n", *marks))
+    return sum(begun) == len(parts) // 2
+
+
+def _is_open(line: str, marks: str, inside: bool) -> bool:
+    """Whether a line ends inside quotes, if it begins `inside` of some or not."""
+    place = 0
+    while True:
+        if not inside:
+            while line[place] in " \t" and place + 1 < len(line):
+                place += 1
+            inside = line[place] == '"'
+            place += inside
+        if inside:
+            place = line.find('"', place)
+            while place >= 0 and line.startswith('""', place):
+                place = line.find('"', place + 2)
+            if place < 0:
+                return True
+            inside = False
+        # on to the next cell
+        places = [k for k in (line.find(mark, place) for mark in marks) if k >= 0]
+        place = min(places, default=len(line)) + 1
+        if place >= len(line):
+            return False
+
+
+def _not_closed(lines: Lines, position: int) -> ValueError:
+    return ValueError(f'{lines.place(position)}: a quote (") opens a cell and nothing closes it')

@@ -1,0 +1,1 @@
+"""Fitted models in files that hold numbers and names, and no code."""

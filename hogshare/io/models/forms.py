@@ -1,0 +1,200 @@
+"""Values as JSON and arrays, and back: what a file without pickle can hold besides plain numbers.
+
+What JSON knows stands for itself, as long as it is a number, a word, or a list. Anything else
+becomes a mapping of one entry, whose key says what it is:
+
+    {"number": [dtype, value]}          a number, truth or word of NumPy's
+    {"array": name}                     an array of numbers, truths or words
+    {"words": name}                     an array of Python's words, stored as one of NumPy's
+    {"objects": [shape, items]}         another array of objects
+    {"tuple": items}
+    {"mapping": [[key, value], ...]}
+    {"sparse": [class, shape, data, indices, indptr]}
+    {"setting": [class, values]}        a barrier or a plane
+
+Arrays are kept apart, each by its name. Nothing else is made when values are read: no class is
+named that is not in the tables here, and theirs check what they are given.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from hogshare import barriers, planes
+from hogshare.problems.linear.rows import check_sparse
+from hogshare.system import memory
+
+PLAIN = (type(None), bool, int, float, str)
+STORED = "biufU"  # kinds of arrays
+WORD_BYTES = 80  # of a short word of Python's, and of what refers to it
+CLASSES = (
+    *(barriers.ASP, barriers.BSP, barriers.SSP, barriers.PBSP, barriers.PSSP),
+    *(barriers.Fraction, barriers.Throttled, planes.Shared, planes.Master),
+)
+SETTINGS: dict[str, type[Any]] = {kind.__name__: kind for kind in CLASSES}
+MATRICES = {kind.__name__: kind for kind in (sp.csr_array, sp.csr_matrix)}
+
+
+def write(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
+    """Return a value as JSON; its arrays are added to `arrays`.
+
+    Parameters
+    ----------
+    value : object
+    name : str
+        Its array's, if it is one; those of what it holds have this name and their places.
+    arrays : dict of ndarray
+
+    Raises
+    ------
+    TypeError
+        If it is, or holds, something that has no form here: the end of a sentence about it.
+    """
+
+    def parts(values: Any) -> list[Any]:
+        return [write(part, f"{name}.{k}", arrays) for k, part in enumerate(values)]
+
+    kind = type(value)
+    if kind in PLAIN:
+        return value
+    if kind is list:
+        return parts(value)
+    if kind is tuple:
+        return {"tuple": parts(value)}
+    if kind is dict:
+        return {"mapping": parts(map(list, value.items()))}
+    if isinstance(value, np.generic) and value.dtype.kind in STORED:
+        return {"number": [value.dtype.str, value.item()]}
+    if kind in (np.ndarray, np.memmap):
+        return _write_array(np.asarray(value), name, arrays)
+    if kind in MATRICES.values():
+        stored = [value.data, value.indices, value.indptr]
+        return {"sparse": [kind.__name__, [int(n) for n in value.shape], *parts(stored)]}
+    if kind in SETTINGS.values():
+        values = [getattr(value, field.name) for field in dataclasses.fields(value)]
+        return {"setting": [kind.__name__, parts(values)]}
+    raise TypeError("is a function" if callable(value) else f"is (or holds) a {kind.__name__}")
+
+
+def _write_array(array: np.ndarray, name: str, arrays: dict[str, np.ndarray]) -> Any:
+    if array.dtype.kind in STORED:
+        arrays[name] = array
+        return {"array": name}
+    if array.dtype != object:
+        raise TypeError(f"is an array of {array.dtype}")
+    items = array.ravel().tolist()
+    if items and all(type(item) is str for item in items):
+        words = array.astype(str)
+        if (words == array).all():  # which loses zero characters at a word's end
+            arrays[name] = words
+            return {"words": name}
+    parts = [write(item, f"{name}.{k}", arrays) for k, item in enumerate(items)]
+    return {"objects": [list(array.shape), parts]}
+
+
+def names(form: Any) -> Iterator[str]:
+    """Names of the arrays that a value as JSON refers to."""
+    if isinstance(form, list):
+        for part in form:
+            yield from names(part)
+    elif isinstance(form, dict):
+        for kind, said in form.items():
+            if kind in ("array", "words"):
+                yield str(said)
+            else:
+                yield from names(said)
+
+
+def read(form: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+    """Return the value that JSON and arrays stand for.
+
+    Raises
+    ------
+    ValueError, TypeError, KeyError, OverflowError
+        If they stand for none.
+    MemoryError
+        If it takes more memory than there is.
+    """
+    if isinstance(form, list):
+        return [read(part, arrays) for part in form]
+    if not isinstance(form, dict):
+        return form
+    ((kind, said),) = form.items()
+    return READERS[kind](said, arrays)
+
+
+def _number(said: Any, _: Mapping[str, np.ndarray]) -> Any:
+    dtype, value = said
+    if type(value) is str:
+        return np.str_(value)
+    kind = np.dtype(str(dtype))
+    if kind.kind not in "biuf" or type(value) not in (bool, int, float):
+        raise ValueError(f"{value!r} is no number")
+    return kind.type(value)
+
+
+def _array(said: Any, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+    if said not in arrays:
+        raise ValueError(f"the array {said} is missing")
+    array = arrays[said]
+    if array.dtype.kind not in STORED:
+        raise ValueError(f"the array {said} is one of {array.dtype}")
+    return array
+
+
+def _words(said: Any, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+    words = _array(said, arrays)
+    if words.dtype.kind != "U":
+        raise ValueError(f"the array {said} holds no words")
+    memory.require(words.size * WORD_BYTES + words.nbytes, f"the array {said}")
+    return words.astype(object)
+
+
+def _objects(said: Any, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+    shape, items = [int(n) for n in said[0]], said[1]
+    if min(shape, default=0) < 0:
+        raise ValueError("a negative shape")
+    array = np.empty(len(items), dtype=object)
+    for k, item in enumerate(items):
+        array[k] = read(item, arrays)
+    return array.reshape(shape)
+
+
+def _tuple(said: Any, arrays: Mapping[str, np.ndarray]) -> tuple[Any, ...]:
+    return tuple(read(list(said), arrays))
+
+
+def _mapping(said: Any, arrays: Mapping[str, np.ndarray]) -> dict[Any, Any]:
+    return {read(key, arrays): read(value, arrays) for key, value in said}
+
+
+def _sparse(said: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+    name, shape, *parts = said
+    data, indices, indptr = (read(part, arrays) for part in parts)
+    if data.dtype.kind not in "biuf":
+        raise ValueError("a matrix of no numbers")
+    matrix = MATRICES[name]((data, indices, indptr), shape=tuple(int(n) for n in shape))
+    check_sparse(matrix)
+    return matrix
+
+
+def _setting(said: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+    name, values = said
+    return SETTINGS[name](*read(list(values), arrays))
+
+
+READERS: dict[str, Callable[[Any, Mapping[str, np.ndarray]], Any]] = {
+    "number": _number,
+    "array": _array,
+    "words": _words,
+    "objects": _objects,
+    "tuple": _tuple,
+    "mapping": _mapping,
+    "sparse": _sparse,
+    "setting": _setting,
+}

@@ -1,0 +1,213 @@
+"""Arrays in files, ``.npy`` and ``.npz``, none of which is read before its size is known.
+
+NumPy reads whatever an archive has, believes each array's header, and allocates what that says. A
+file is not trusted here: only arrays that are named are read, and what one takes is told by the
+header, the archive's directory and the file's size, which have to agree.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from hogshare.io.sources import Source
+from hogshare.system import memory
+from hogshare.system.interrupts import Holding
+
+LONGEST = 10_000  # bytes of an array's header, as in NumPy, which reads it whole before it looks
+METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # those of NumPy
+SUFFIX = ".npy"
+
+Choose = Callable[[frozenset[str]], Iterable[str]]
+
+
+@dataclass(frozen=True)
+class Head:
+    """What an array's header says, and how long it is itself."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    length: int
+
+    @property
+    def nbytes(self) -> int:
+        """Of the array."""
+        size = self.dtype.itemsize
+        for n in self.shape:
+            size *= int(n)
+        return size
+
+
+def read_array(path: str | Path | Source, what: str) -> np.ndarray:
+    """Read the array of a ``.npy`` file, or of a source that is open.
+
+    Raises
+    ------
+    ValueError
+        If it is not `what`: the message begins with the file's name, as of all here.
+    MemoryError
+        If there is not as much memory.
+    OSError
+        If it cannot be opened.
+    """
+
+    def take(file: BinaryIO, size: int) -> np.ndarray:
+        if file.read(2) == b"PK":
+            raise ValueError("it holds several arrays, as .npz does")
+        file.seek(0)
+        head = _head(file)
+        # `numpy.save` may have put something behind it, which is not looked at
+        length = min(size, head.length + head.nbytes)
+        file.seek(0)
+        return _read(file, length, size, _name(path))
+
+    return _taken(path, what, take)
+
+
+def read_arrays(path: str | Path | Source, what: str, choose: Choose) -> dict[str, np.ndarray]:
+    """Read arrays of a ``.npz`` archive.
+
+    Parameters
+    ----------
+    path : str or Path
+    what : str
+        What the file should be, in words.
+    choose : callable
+        Given the names of all arrays, those to read. Others are not looked at.
+
+    Returns
+    -------
+    dict of str to ndarray
+
+    Raises
+    ------
+    ValueError, MemoryError, OSError
+        As `read_array`.
+    """
+
+    def take(archive: Archive) -> dict[str, np.ndarray]:
+        return {name: archive.read(name) for name in choose(archive.names)}
+
+    arrays: dict[str, np.ndarray] = use(path, what, take)
+    return arrays
+
+
+def use(path: str | Path | Source, what: str, take: Callable[[Archive], Any]) -> Any:
+    """Return what is taken from a ``.npz`` archive while it is open; raises as `read_array`.
+
+    One that is replaced meanwhile stays the one that was opened.
+    """
+
+    def opened(file: BinaryIO, size: int) -> Any:
+        if file.read(6) == b"\x93NUMPY":
+            raise ValueError("a single array")
+        archive = zipfile.ZipFile(file)
+        try:
+            return take(Archive(archive, size, _name(path)))
+        finally:
+            with Holding():  # its destructor closes it once more, and an interrupt in one is lost
+                archive.close()
+                del archive
+
+    return _taken(path, what, opened)
+
+
+class Archive:
+    """An open archive, of which arrays are read by their names."""
+
+    def __init__(self, archive: zipfile.ZipFile, size: int, path: str) -> None:
+        self._archive, self._size, self._path = archive, size, path
+        others = [i.filename for i in archive.infolist() if not i.filename.endswith(SUFFIX)]
+        if others and len(others) == len(archive.infolist()):
+            raise ValueError(f"it holds {others[0]!r} and no array: unpack it; save sheets as CSV")
+        self._members = {i.filename.removesuffix(SUFFIX): i for i in archive.infolist()}
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Of all its arrays."""
+        return frozenset(self._members)
+
+    def read(self, name: str) -> np.ndarray:
+        """Read an array."""
+        what = f"{self._path}: the array {name}"
+        return _member(self._archive, self._members[name], self._size, what)
+
+
+def _name(path: str | Path | Source) -> str:
+    return path.name if isinstance(path, Source) else str(path)
+
+
+def _taken(path: str | Path | Source, what: str, take: Callable[[BinaryIO, int], Any]) -> Any:
+    """Open a file, unless it is, and take something from it; a pipe is read into memory before.
+
+    Damaged bytes lead the readers of zip files and of array headers into errors of a dozen kinds
+    (even OSError, for a seek to nowhere), so once the file is open every error is the content's.
+    """
+    if not isinstance(path, Source):
+        with Source(path) as source:
+            return _taken(source, what, take)
+    file, size = path.whole()
+    path = path.name
+    try:
+        return take(file, size)
+    except MemoryError as error:
+        told = str(error)
+        if told.startswith(str(path)):
+            raise
+        raise MemoryError(f"{path}: asks for more memory than there is") from error
+    except Exception as error:
+        text = str(error)
+        if isinstance(error, ValueError) and text.startswith(f"{path}: "):
+            raise
+        why = f" ({text})" if text else ""
+        raise ValueError(f"{path}: not {what}, or cut off{why}") from error
+
+
+def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, size: int, what: str) -> np.ndarray:
+    if info.compress_type not in METHODS:
+        raise ValueError(f"{info.filename} is compressed in a way that NumPy never uses")
+    longest = info.file_size if info.compress_type == zipfile.ZIP_STORED else 0
+    if max(info.compress_size, longest) > size:
+        raise ValueError(f"{info.filename} is longer than the file")
+    with archive.open(info) as stream:
+        return _read(stream, info.file_size, size, what)
+
+
+def _read(stream: Any, length: int, size: int, what: str) -> np.ndarray:
+    """Read an array of `length` bytes, its header included, from a file of `size` bytes."""
+    head = _head(stream)
+    if head.dtype.hasobject:
+        raise ValueError("it holds objects, and those are never loaded")
+    if not head.dtype.itemsize or head.dtype.names or head.dtype.subdtype:
+        raise ValueError(f"its type is {head.dtype}, and numbers or words were expected")
+    if head.nbytes != length - head.length:
+        raise ValueError(
+            f"its header says {head.nbytes:,} bytes of numbers, and there are "
+            f"{length - head.length:,}"
+        )
+    memory.require_for_file(head.nbytes, size, what)
+    stream.seek(0)
+    array: np.ndarray = np.lib.format.read_array(stream, allow_pickle=False)
+    return array
+
+
+def _head(stream: Any) -> Head:
+    version = np.lib.format.read_magic(stream)
+    width = 2 if version == (1, 0) else 4
+    length = int.from_bytes(stream.read(width), "little")
+    if length > LONGEST:
+        raise ValueError("its header is too long")
+    start = np.lib.format.MAGIC_LEN + width
+    stream.seek(np.lib.format.MAGIC_LEN)
+    if version == (1, 0):
+        shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+    else:  # the third differs in the letters of names, which numbers have none of
+        shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
+    if any(n < 0 for n in shape):
+        raise ValueError("its shape is negative")
+    return Head(shape, dtype, start + length)

@@ -1,0 +1,426 @@
+"""Where the bytes of rows come from: files, pipes and standard input, compressed or not.
+
+A source is opened once and read once, front to back, and nothing is written to the disk. How it is
+compressed is told by its first bytes, so that a pipe needs no name. Text comes in blocks of whole
+lines, each of which knows where it stands; everything else is read as a whole. Both watch the
+memory that is left.
+"""
+
+from __future__ import annotations
+
+import bz2
+import codecs
+import errno
+import gzip
+import io
+import lzma
+import os
+import select
+import stat
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from hogshare.system import memory
+from hogshare.system.once import once
+from hogshare.system.words import escaped
+
+STDIN = "/dev/stdin"
+
+OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+MAGIC = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\x00": ".xz"}
+ZSTD = b"\x28\xb5\x2f\xfd"
+LONGEST_MAGIC = 6  # bytes
+
+# what decompressors raise for a file that is cut off or is not theirs
+DAMAGE = (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile)
+
+PIECE = 1 << 20  # bytes of one read
+BLOCK = 1 << 20  # bytes of text that are parsed at a time, about
+LOOK_BYTES = 1 << 25  # that are read between two looks at the memory that is left
+
+
+class Source:
+    """An open file, pipe or standard input; a context manager that closes it.
+
+    Parameters
+    ----------
+    path : str or Path
+        ``/dev/stdin`` is what this process was given as its standard input, from where that stands.
+
+    Attributes
+    ----------
+    name : str
+        What errors call it, on one line.
+    size : int or None
+        Bytes of a file, before they are decompressed; None of anything that is not a file.
+    packed : str
+        The suffix of its compression; "" if it is not compressed.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.name = escaped(str(path))
+        self._raw: Any = _opened(str(path))
+        try:
+            status = os.fstat(self._raw.fileno())
+            whole = stat.S_ISREG(status.st_mode) and self.name != STDIN
+            self.size = status.st_size if whole else None
+            first = self._first(LONGEST_MAGIC)
+            self.packed = next((MAGIC[m] for m in MAGIC if first.startswith(m)), "")
+            if first.startswith(ZSTD):
+                raise ValueError(
+                    f"{self.name}: compressed by zstd, which is not read here; unpack it: "
+                    "zstd -dc FILE | hogshare ..."
+                )
+            suffix = Path(self.name).suffix
+            if suffix in OPENERS and not self.packed and first:
+                raise ValueError(f"{self.name}: not a {suffix} file, whatever its name says")
+            self._raw = self._rewound(first)
+            self._stream = OPENERS[self.packed](self._raw) if self.packed else self._raw
+        except BaseException:
+            self._raw.close()
+            raise
+        self._ahead: list[bytes] = []  # what was read to look at it
+        self._content = bytearray()
+        self._offset = 0
+        self._next_look = LOOK_BYTES
+        self._at_first = memory.free()
+
+    def __enter__(self) -> Source:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stream.close()
+        self._raw.close()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing came, now that all has been read."""
+        return not self._offset
+
+    @property
+    def is_plain_file(self) -> bool:
+        """Whether its bytes are those of a file, which can be read at any place."""
+        return self.size is not None and not self.packed
+
+    def head(self, enough: Callable[[bytes, bool], Any], most: int = 1 << 16) -> Any:
+        """Look at the beginning, which stays to be read.
+
+        Parameters
+        ----------
+        enough : callable
+            Given the first bytes and whether those are all, returns what it makes of them; None
+            asks for more. It is not asked to wait for bytes that it does not want.
+        most : int
+            Bytes after which no more are read.
+        """
+        held = b"".join(self._ahead)
+        while True:
+            done = len(held) >= most
+            if held and (told := enough(held, done)) is not None:
+                break
+            more = b"" if done else self._read(PIECE, True)
+            if not more:
+                told = enough(held, True)
+                break
+            held += more
+        self._ahead = [held] if held else []
+        return told
+
+    def read(self, n: int, now: bool = False) -> bytes:
+        """Read some bytes; b"" at the end. With `now`, do not wait for more than there is."""
+        if self._ahead:
+            return self._ahead.pop(0)
+        return self._read(n, now)
+
+    def lines(self, now: bool = False) -> Iterator[Lines]:
+        """Iterate over the text, in blocks of whole lines.
+
+        Parameters
+        ----------
+        now : bool, default=False
+            Hand out lines as soon as they are there.
+
+        Raises
+        ------
+        ValueError
+            If it is text of another encoding, or its lines end in CR alone.
+        """
+        number, size = 1, 0
+        held: list[bytes] = []
+        rest, begun = True, False
+        while rest:
+            piece = self.read(PIECE, now)
+            held.append(piece)
+            size += len(piece)
+            rest = bool(piece)
+            if rest and not (b"\n" in piece and (size >= BLOCK or now)):
+                continue
+            text = b"".join(held)
+            if not begun:
+                text, begun = self._decoded(text), True
+            end = text.rfind(b"\n") + 1 if rest else len(text)
+            held, size = [text[end:]], len(text) - end
+            if end:
+                lines = Lines(text[:end] if held[0] else text, number, self.name, self.packed)
+                _check_text(lines)
+                yield lines
+            number += text.count(b"\n", 0, end)
+
+    def _decoded(self, text: bytes) -> bytes:
+        """The beginning of a text without its byte order mark."""
+        if text.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise ValueError(
+                f"{self.name}: text in UTF-16, and UTF-8 is read; "
+                "iconv -f UTF-16 -t UTF-8 FILE makes it of the other"
+            )
+        return text.removeprefix(codecs.BOM_UTF8)
+
+    def whole(self) -> tuple[BinaryIO, int]:
+        """A stream of all bytes that can be read at any place, and how many they are.
+
+        What is no plain file is kept, so that it can be asked for again.
+
+        Raises
+        ------
+        MemoryError
+            If what is no plain file does not fit into memory.
+        """
+        if self.is_plain_file:
+            if self._stream is self._raw:
+                self._stream = io.BufferedReader(self._raw)
+            self._stream.seek(0)
+            return self._stream, cast(int, self.size)
+        try:
+            while piece := self.read(PIECE):
+                self._content += piece
+        except MemoryError as error:
+            raise self._out_of_memory(error) from error
+        return io.BytesIO(self._content), len(self._content)
+
+    def _read(self, n: int, now: bool) -> bytes:
+        if self._offset >= self._next_look:
+            self._look_at_memory()
+        try:
+            piece = self._piece(n, now)
+        except DAMAGE as error:
+            raise ValueError(
+                f"{self.name}: truncated or damaged {self.packed} file ({error})"
+            ) from error
+        except OSError as error:
+            if error.errno is not None:
+                raise OSError(error.errno, os.strerror(error.errno), self.name) from error
+            raise ValueError(f"{self.name}: not a {self.packed} file ({error})") from error
+        self._offset += len(piece)
+        return piece
+
+    def _piece(self, n: int, now: bool) -> bytes:
+        if self.packed:
+            return bytes(self._stream.read1(n) if now else self._stream.read(n))
+        piece = bytes(self._stream.read(n))  # of a pipe: what is there
+        if self.size is not None or not piece:
+            return piece
+        held, size = [piece], len(piece)
+        while size < n and (not now or _is_ready(self._raw)):
+            piece = bytes(self._stream.read(n - size))
+            if not piece:
+                break
+            held.append(piece)
+            size += len(piece)
+        return b"".join(held)
+
+    def _look_at_memory(self) -> None:
+        """End what would not fit when it is done, or is more than a file of its size can mean."""
+        self._next_look = self._offset + LOOK_BYTES
+        if self.size is not None and self._offset > max(memory.PLENTY, memory.FOLD * self.size):
+            raise ValueError(
+                f"{self.name}: {memory.amount(self.size)} that are more than "
+                f"{memory.amount(self._offset)} of text: made to fill the memory"
+            )
+        left = memory.free()
+        if left is None or self._at_first is None:
+            return
+        # when all is read, a fit or a conversion may want half as many bytes again
+        if left < (self._at_first - left) // 2:
+            raise self._out_of_memory()
+
+    def _out_of_memory(self, error: MemoryError | None = None) -> MemoryError:
+        if error is not None and str(error).startswith(self.name):
+            return error
+        had = (
+            "" if self._at_first is None else f", of which {memory.amount(self._at_first)} was free"
+        )
+        return MemoryError(f"{self.name}: the rows do not fit into memory{had}")
+
+    def _first(self, n: int) -> bytes:
+        first = b""
+        try:
+            while len(first) < n and (more := self._raw.read(n - len(first))):
+                first += more
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, self.name) from error
+        return first
+
+    def _rewound(self, first: bytes) -> Any:
+        """The raw stream, from its beginning again."""
+        if self.size is not None:
+            self._raw.seek(0)
+            return self._raw
+        return _Again(first, self._raw)
+
+
+class Section(Source):
+    """One of several sections of a plain file of text, which have its lines between them.
+
+    A line is in the section in which it begins. So each reader of a large text has to read, and to
+    parse, its own part only.
+
+    Parameters
+    ----------
+    path : str or Path
+    place, of : int
+        Which section, from 0, of how many.
+    """
+
+    def __init__(self, path: str | Path, place: int, of: int) -> None:
+        super().__init__(path)
+        self._left = 0
+        if self.size is None or self.packed:
+            self.__exit__()
+            raise ValueError(f"{self.name}: only a plain file is read in sections")
+        begin, end = (self._line_from(self.size * k // of) for k in (place, place + 1))
+        self._raw.seek(begin)
+        self._left = end - begin
+        self._before = begin
+
+    def lines(self, now: bool = False) -> Iterator[Lines]:
+        """As of a source; lines are counted in the whole file."""
+        for lines in super().lines(now):
+            yield replace(lines, number=lines.number + self._lines_before)
+
+    @once
+    def _lines_before(self) -> int:
+        """Lines before this section; looked at once, in a pass over their bytes."""
+        count, at = 0, 0
+        with open(self.name, "rb") as file:
+            while at < self._before and (piece := file.read(min(PIECE, self._before - at))):
+                count, at = count + piece.count(b"\n"), at + len(piece)
+        return count
+
+    def _piece(self, n: int, now: bool) -> bytes:
+        piece = super()._piece(min(n, self._left), now) if self._left else b""
+        self._left -= len(piece)
+        return piece
+
+    def _line_from(self, offset: int) -> int:
+        """Where the first line begins that does so at an offset or later."""
+        if not offset:
+            return 0
+        self._raw.seek(offset - 1)
+        at = offset - 1
+        while piece := bytes(self._raw.read(PIECE)):
+            if (found := piece.find(b"\n")) >= 0:
+                return at + found + 1
+            at += len(piece)
+        return at
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Some lines of a text.
+
+    Attributes
+    ----------
+    text : bytes
+    number : int
+        Of the first line, from 1.
+    name : str
+        What errors call the text.
+    packed : str
+        The suffix of its compression.
+    """
+
+    text: bytes
+    number: int
+    name: str
+    packed: str = ""
+
+    def place(self, position: int) -> str:
+        """Name the line that begins at a position, in words."""
+        number = self.number + self.text.count(b"\n", 0, position)
+        return f"{self.name}, line {number}"
+
+    def before(self, position: int) -> tuple[int, bytes]:
+        """Where the line begins that ends at a position, and that line."""
+        begin = self.text.rfind(b"\n", 0, max(0, position - 1)) + 1
+        return begin, self.text[begin:position]
+
+    def place_of_row(self, row: int, is_row: Callable[[bytes], object]) -> str:
+        """Name the line of a row, counted from 0 in these lines; not every line is a row."""
+        for number, line in enumerate(io.BytesIO(self.text), self.number):
+            if is_row(line):
+                if not row:
+                    return f"{self.name}, line {number}"
+                row -= 1
+        raise AssertionError("there are fewer rows")
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the last line has no end, and nobody vouches for it."""
+        return not self.text.endswith(b"\n") and not self.packed
+
+
+def _check_text(lines: Lines) -> None:
+    """Refuse a text that would be a single line."""
+    is_single = not any(mark in lines.text for mark in (b"\n", b"\0"))
+    if is_single and b"\r" in lines.text.rstrip(b"\r"):
+        raise ValueError(
+            f"{lines.name}: its lines end in CR alone; tr '\\r' '\\n' < FILE makes newlines of them"
+        )
+
+
+class _Again(io.RawIOBase):
+    """A stream of which the first bytes, already read, come again."""
+
+    def __init__(self, first: bytes, raw: Any) -> None:
+        self._first, self._under = first, raw
+
+    def readable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return int(self._under.fileno())
+
+    def readinto(self, buffer: Any) -> int:
+        piece = self._first[: len(buffer)] or self._under.read(len(buffer))
+        self._first = self._first[len(buffer) :]
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+    def close(self) -> None:
+        self._under.close()
+        super().close()
+
+
+def _opened(name: str) -> io.FileIO:
+    if name != STDIN:
+        return open(name, "rb", buffering=0)
+    closed = OSError(errno.EBADF, "standard input is closed", name)
+    if sys.stdin is None:  # as Python began, so that descriptor 0 leads nowhere since
+        raise closed
+    try:
+        # its name cannot be opened where it is a socket, or another user's
+        return io.FileIO(os.dup(0))
+    except OSError as error:
+        raise closed from error
+
+
+def _is_ready(raw: Any) -> bool:
+    """Whether bytes can be read at once."""
+    try:
+        return bool(select.select([raw], [], [], 0)[0])
+    except (OSError, ValueError):  # nothing that can be asked
+        return False

@@ -1,0 +1,285 @@
+"""AsySG-con: what is known of gradients that were computed at real past states of the model.
+
+Source: Lian, Huang, Li and Liu, "Asynchronous parallel stochastic gradient for nonconvex
+optimization", NIPS 2015, section 3. Equation numbers are the paper's. The equations were recalled,
+not copied: that (9) and (10) give (7), that (8) is below (11), and that (8) holds in a simulation
+is checked in ``tests/test_theory.py``.
+
+The model is updated by the *sum* of M gradients, ``x -= step * sum_m G_m``. All of this is for any
+smooth function, convex or not, with independent unbiased gradients.
+
+What is known of the problem are `Constants`. Besides them functions take
+
+n_updates : K, updates of the model
+age : T, updates between a read and its application, at most
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from hogshare.lab.bounds.constants import Constants
+from hogshare.system.ranges import at_least_one, not_negative, positive, whole
+
+ROUNDING = 1e-9  # of an age, by which a root may fall short of the whole number that it is
+
+
+def con_step_size(known: Constants, n_updates: float) -> float:
+    """Constant step size of Corollary 2, equation (9): ``sqrt(gap / (M L K sigma^2))``.
+
+    Parameters
+    ----------
+    known : Constants
+    n_updates : float
+        K, updates of the model.
+
+    Returns
+    -------
+    float
+        For the sum of the gradients, not for their mean.
+
+    Raises
+    ------
+    ValueError
+        If K is below 1.
+
+    Examples
+    --------
+    >>> from hogshare import theory
+    >>> theory.con_step_size(theory.Constants(gap=1.0, L=4.0, sigma=0.5), n_updates=10_000)
+    0.01
+    """
+    at_least_one(n_updates=n_updates)
+    return math.sqrt(known.gap / (known.n_gradients * known.L * n_updates)) / known.sigma
+
+
+def con_least_updates(known: Constants, age: float) -> int:
+    """Updates from which on Corollary 2 holds, (10): ``K >= 4 M L gap (T + 1)^2 / sigma^2``.
+
+    Parameters
+    ----------
+    known : Constants
+    age : float
+        T, the largest age.
+
+    Returns
+    -------
+    int
+        The least K, at least 1.
+
+    Raises
+    ------
+    ValueError
+        If T is negative.
+
+    Examples
+    --------
+    >>> from hogshare import theory
+    >>> theory.con_least_updates(theory.Constants(gap=1.0, L=4.0, sigma=0.5), age=7)
+    4096
+    """
+    not_negative(age=age)
+    way = known.n_gradients * known.L * known.gap
+    return max(1, math.ceil(4.0 * way * ((age + 1.0) / known.sigma) ** 2))
+
+
+def con_largest_age(known: Constants, n_updates: float) -> int | None:
+    """Largest age that (10) allows for so many updates.
+
+    Up to there the bound (11) does not depend on the age, so that linear speedup is to be expected
+    of as many workers as make that age: N workers that have one gradient under way each make one of
+    about ``(N - 1) / M`` updates, and of ``N / M`` where a worker's own last gradient is on its way
+    too when it reads.
+
+    Parameters
+    ----------
+    known : Constants
+    n_updates : float
+        K, updates of the model.
+
+    Returns
+    -------
+    int or None
+        T in updates; None if there are too few updates even for gradients without age.
+
+    Raises
+    ------
+    ValueError
+        If K is below 1.
+
+    Examples
+    --------
+    >>> from hogshare import theory
+    >>> known = theory.Constants(gap=1.0, L=4.0, sigma=0.5)
+    >>> theory.con_largest_age(known, n_updates=4096)
+    7
+    >>> theory.con_largest_age(known, n_updates=50) is None
+    True
+    """
+    at_least_one(n_updates=n_updates)
+    way = known.n_gradients * known.L * known.gap
+    return floor_age(math.sqrt(n_updates / (4.0 * way)) * known.sigma - 1.0)
+
+
+def con_bound(known: Constants, n_updates: float) -> float:
+    """Bound of Corollary 2, (11): ``4 sqrt(gap L sigma^2 / (M K))``.
+
+    Of the mean over the updates of ``E ||grad f(x_k)||^2``, with the step size (9), where (10)
+    holds.
+
+    Parameters
+    ----------
+    known : Constants
+    n_updates : float
+        K, updates of the model.
+
+    Returns
+    -------
+    float
+        In units of a squared gradient.
+
+    Raises
+    ------
+    ValueError
+        If K is below 1.
+
+    Examples
+    --------
+    >>> from hogshare import theory
+    >>> theory.con_bound(theory.Constants(gap=1.0, L=4.0, sigma=0.5), n_updates=10_000)
+    0.04
+    """
+    at_least_one(n_updates=n_updates)
+    return 4.0 * known.sigma * math.sqrt(known.gap * known.L / (known.n_gradients * n_updates))
+
+
+def con_condition(known: Constants, step: float, age: float) -> float:
+    """Left side of condition (7) for a constant step; Theorem 1 holds where it is at most 1.
+
+    ``L M step + 2 (L M T step)^2``.
+
+    Parameters
+    ----------
+    known : Constants
+        Of which L and M count.
+    step : float
+        Step size for the sum of the gradients.
+    age : float
+        T, the largest age.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If the step is not positive, or T negative.
+
+    Examples
+    --------
+    >>> from hogshare import theory
+    >>> theory.con_condition(theory.Constants(gap=1.0, L=1.0, sigma=1.0), step=0.125, age=4)
+    0.625
+    """
+    positive(step=step)
+    not_negative(age=age)
+    way = known.L * known.n_gradients * step
+    return way + 2.0 * (age * way) ** 2
+
+
+def con_largest_age_of_step(known: Constants, step: float) -> int | None:
+    """Largest age at which a constant step meets condition (7).
+
+    Parameters
+    ----------
+    known : Constants
+        Of which L and M count.
+    step : float
+        Step size for the sum of the gradients.
+
+    Returns
+    -------
+    int or None
+        T in updates; None if the step is too long even for gradients without age.
+
+    Raises
+    ------
+    ValueError
+        If the step is not positive.
+
+    Examples
+    --------
+    >>> from hogshare import theory
+    >>> theory.con_largest_age_of_step(theory.Constants(gap=1.0, L=1.0, sigma=1.0), step=0.125)
+    5
+    """
+    way = con_condition(known, step, 0.0)
+    return None if way > 1.0 else floor_age(math.sqrt((1.0 - way) / 2.0) / way)
+
+
+def con_bound_of_steps(known: Constants, steps: Sequence[float] | np.ndarray, age: int) -> float:
+    """Bound of Theorem 1, (8), for any sequence of steps that meets condition (7).
+
+    Of ``(1 / sum gamma_k) sum_k gamma_k E ||grad f(x_k)||^2``:
+    ``[2 gap + sum_k (gamma_k^2 M L + 2 L^2 M^2 gamma_k sum_{j=k-T..k-1} gamma_j^2) sigma^2] /
+    (M sum_k gamma_k)``, where there are no steps before the first.
+
+    Parameters
+    ----------
+    known : Constants
+    steps : array-like of shape (n_updates,)
+        gamma_k, positive.
+    age : int
+        T, the largest age.
+
+    Returns
+    -------
+    float
+        In units of a squared gradient.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of its range, or if the steps do not meet (7):
+        ``L M gamma_k + 2 L^2 M^2 T gamma_k sum_{q=1..T} gamma_{k+q} <= 1`` for every k.
+
+    Examples
+    --------
+    >>> from hogshare import theory
+    >>> steps = [0.1 / (1 + k / 10) for k in range(100)]
+    >>> known = theory.Constants(gap=1.0, L=1.0, sigma=1.0)
+    >>> round(theory.con_bound_of_steps(known, steps, age=3), 4)
+    0.8694
+    """
+    whole(age=age)
+    gamma = np.asarray(steps, dtype=np.float64)
+    if gamma.ndim != 1 or not gamma.size or not (gamma > 0.0).all() or np.isinf(gamma).any():
+        raise ValueError("steps must be a sequence of positive finite numbers, at least one.")
+    ahead = np.append(window_sums(gamma[::-1], age)[::-1], 0.0)[1 : len(gamma) + 1]
+    way = known.L * known.n_gradients
+    left = way * gamma + 2.0 * way**2 * age * gamma * ahead
+    if left.max() > 1.0 + 1e-12:
+        raise ValueError(
+            f"The steps do not meet condition (7): its left side is {left.max():.4g} at update "
+            f"{int(left.argmax())}, and may be 1. Take shorter steps, or fewer workers."
+        )
+    behind = np.append(0.0, window_sums(gamma**2, age))[: len(gamma)]
+    noise = (gamma**2 * way + 2.0 * way**2 * gamma * behind).sum() * known.sigma**2
+    return float((2.0 * known.gap + noise) / (known.n_gradients * gamma.sum()))
+
+
+def window_sums(values: np.ndarray, length: int) -> np.ndarray:
+    """``out[k]``: the sum of ``values[k - length + 1 : k + 1]``, what is before 0 left out."""
+    sums = np.append(0.0, np.cumsum(values))
+    last = np.arange(1, len(values) + 1)
+    result: np.ndarray = sums[last] - sums[np.maximum(last - length, 0)]
+    return result
+
+
+def floor_age(age: float) -> int | None:
+    """Round an age down to a whole number; None for a negative one, which no read has."""
+    return None if age < -ROUNDING else max(0, math.floor(age * (1.0 + ROUNDING) + ROUNDING))

@@ -1,0 +1,284 @@
+"""AsySG-incon: what is known of gradients that were computed while others wrote.
+
+Source: Lian, Huang, Li and Liu, "Asynchronous parallel stochastic gradient for nonconvex
+optimization", NIPS 2015, section 4. Equation numbers are the paper's. The equations were recalled,
+not copied: that (17) and (18) give (15), and that (16) is below (19), is checked in
+``tests/test_theory.py``, where a simulation keeps below (16) too. Of (16) the derived form is
+taken, whose middle term is four times the recalled one: the weaker claim.
+
+One iteration of the analysis writes *one coordinate*, drawn uniformly from n, of the sum of M
+gradients. K and T count these writes: who writes all n coordinates at once makes n of them.
+
+What is known of the problem are `CoordinateConstants`. Besides them functions take
+
+n_writes : K, coordinates written
+age : T, coordinates written between a read and its application, at most
+"""
+
+from __future__ import annotations
+
+import math
+
+from hogshare.lab.bounds.consistent import floor_age
+from hogshare.lab.bounds.constants import CoordinateConstants
+from hogshare.system.ranges import at_least_one, not_negative, positive
+
+
+def incon_step_size(known: CoordinateConstants, n_writes: float) -> float:
+    """Constant step size of Corollary 4, (17): ``sqrt(2 gap n / (K L_T M sigma^2))``.
+
+    Parameters
+    ----------
+    known : CoordinateConstants
+    n_writes : float
+        K, coordinates written.
+
+    Returns
+    -------
+    float
+        For the sum of the gradients, not for their mean.
+
+    Raises
+    ------
+    ValueError
+        If K is below 1.
+
+    Examples
+    --------
+    >>> from hogshare import theory
+    >>> known = theory.CoordinateConstants(gap=2.0, L=1.0, sigma=2.0, n_coordinates=4)
+    >>> theory.incon_step_size(known, n_writes=10_000)
+    0.02
+    """
+    at_least_one(n_writes=n_writes)
+    way = n_writes * known.L * known.n_gradients
+    return math.sqrt(2.0 * known.gap * known.n_coordinates / way) / known.sigma
+
+
+def incon_least_writes(known: CoordinateConstants, age: float) -> int:
+    """Writes from which on Corollary 4 holds, (18).
+
+    ``K >= 16 gap L_T M (n^(3/2) + 4 T^2) / (sqrt(n) sigma^2)``.
+
+    Parameters
+    ----------
+    known : CoordinateConstants
+    age : float
+        T, the largest age in coordinates written.
+
+    Returns
+    -------
+    int
+        The least K, at least 1.
+
+    Raises
+    ------
+    ValueError
+        If T is negative.
+
+    Examples
+    --------
+    >>> from hogshare import theory
+    >>> known = theory.CoordinateConstants(gap=1.0, L=1.0, sigma=1.0, n_coordinates=4)
+    >>> theory.incon_least_writes(known, age=3)
+    352
+    """
+    not_negative(age=age)
+    n = known.n_coordinates
+    root = math.sqrt(n)
+    share = 16.0 * known.gap * known.L * known.n_gradients / (root * known.sigma**2)
+    return max(1, math.ceil(share * (n * root + 4.0 * age**2)))
+
+
+def incon_largest_age(known: CoordinateConstants, n_writes: float) -> int | None:
+    """Largest age that (18) allows for so many writes.
+
+    Parameters
+    ----------
+    known : CoordinateConstants
+    n_writes : float
+        K, coordinates written.
+
+    Returns
+    -------
+    int or None
+        T in coordinates written; None if there are too few writes even for gradients without age.
+
+    Raises
+    ------
+    ValueError
+        If K is below 1.
+
+    Examples
+    --------
+    >>> from hogshare import theory
+    >>> known = theory.CoordinateConstants(gap=1.0, L=1.0, sigma=1.0, n_coordinates=4)
+    >>> theory.incon_largest_age(known, n_writes=352)
+    3
+    """
+    at_least_one(n_writes=n_writes)
+    root = math.sqrt(known.n_coordinates)
+    least = known.n_coordinates * root
+    way = 16.0 * known.gap * known.L * known.n_gradients
+    allowed = n_writes * root * known.sigma**2 / way
+    if allowed < least * (1.0 - 1e-12):
+        return None
+    return floor_age(math.sqrt(max(0.0, allowed - least) / 4.0))
+
+
+def incon_bound(known: CoordinateConstants, n_writes: float) -> float:
+    """Bound of Corollary 4, (19): ``sqrt(72 gap L_T n sigma^2 / (K M))``.
+
+    Of the mean over the writes of ``E ||grad f(x_k)||^2``, with the step size (17), where (18)
+    holds. It is about three times what (16) gives there.
+
+    Parameters
+    ----------
+    known : CoordinateConstants
+    n_writes : float
+        K, coordinates written.
+
+    Returns
+    -------
+    float
+        In units of a squared gradient.
+
+    Raises
+    ------
+    ValueError
+        If K is below 1.
+
+    Examples
+    --------
+    >>> from hogshare import theory
+    >>> known = theory.CoordinateConstants(gap=1.0, L=2.0, sigma=1.0, n_coordinates=100)
+    >>> theory.incon_bound(known, n_writes=40_000)
+    0.6
+    """
+    at_least_one(n_writes=n_writes)
+    way = 72.0 * known.gap * known.L * known.n_coordinates
+    return known.sigma * math.sqrt(way / (n_writes * known.n_gradients))
+
+
+def incon_condition(known: CoordinateConstants, step: float, age: float) -> float:
+    """Left side of condition (15); Theorem 3 holds where it is at most 1.
+
+    ``2 M^2 T L_T^2 (sqrt(n) + T - 1) step^2 / n^(3/2) + 2 M L_max step``.
+
+    Parameters
+    ----------
+    known : CoordinateConstants
+        Of which all but gap and sigma count.
+    step : float
+        Step size for the sum of the gradients.
+    age : float
+        T, the largest age in coordinates written.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If the step is not positive, or T negative.
+
+    Examples
+    --------
+    >>> from hogshare import theory
+    >>> known = theory.CoordinateConstants(gap=1.0, L=1.0, sigma=1.0, n_coordinates=4)
+    >>> theory.incon_condition(known, step=0.25, age=3)
+    0.6875
+    """
+    positive(step=step)
+    not_negative(age=age)
+    n, M = known.n_coordinates, known.n_gradients
+    root = math.sqrt(n)
+    aged = age * (root + age - 1.0) * (M * known.L * step) ** 2
+    return 2.0 * aged / (n * root) + 2.0 * M * known.along_one * step
+
+
+def incon_largest_age_of_step(known: CoordinateConstants, step: float) -> int | None:
+    """Largest age at which a constant step meets condition (15).
+
+    Parameters
+    ----------
+    known : CoordinateConstants
+        Of which all but gap and sigma count.
+    step : float
+        Step size for the sum of the gradients.
+
+    Returns
+    -------
+    int or None
+        T in coordinates written; None if the step is too long even for gradients without age.
+
+    Raises
+    ------
+    ValueError
+        If the step is not positive.
+
+    Examples
+    --------
+    >>> from hogshare import theory
+    >>> known = theory.CoordinateConstants(gap=1.0, L=1.0, sigma=1.0, n_coordinates=4)
+    >>> theory.incon_largest_age_of_step(known, step=0.25)
+    5
+    """
+    left = incon_condition(known, step, 0.0)
+    if left > 1.0:
+        return None
+    n = known.n_coordinates
+    root = math.sqrt(n)
+    # T (T + root - 1) <= most, solved without subtracting numbers that are nearly equal
+    most = (1.0 - left) * n * root / (2.0 * (known.n_gradients * known.L * step) ** 2)
+    linear = root - 1.0
+    return floor_age(2.0 * most / (linear + math.sqrt(linear**2 + 4.0 * most))) if most else 0
+
+
+def incon_bound_of_step(
+    known: CoordinateConstants, step: float, n_writes: float, age: float
+) -> float:
+    """Bound of Theorem 3, (16), for a constant step that meets condition (15).
+
+    Of the mean over the writes of ``E ||grad f(x_k)||^2``:
+    ``2 n gap / (K M step) + 2 L_T^2 T M step^2 sigma^2 / n + L_max step sigma^2``.
+
+    Parameters
+    ----------
+    known : CoordinateConstants
+    step : float
+        Step size for the sum of the gradients.
+    n_writes : float
+        K, coordinates written.
+    age : float
+        T, the largest age in coordinates written.
+
+    Returns
+    -------
+    float
+        In units of a squared gradient.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of its range, or if the step does not meet (15).
+
+    Examples
+    --------
+    >>> from hogshare import theory
+    >>> known = theory.CoordinateConstants(gap=1.0, L=1.0, sigma=1.0, n_coordinates=4)
+    >>> theory.incon_bound_of_step(known, step=0.25, n_writes=640, age=2)
+    0.3625
+    """
+    at_least_one(n_writes=n_writes)
+    left = incon_condition(known, step, age)
+    if left > 1.0 + 1e-12:
+        raise ValueError(
+            f"The step does not meet condition (15): its left side is {left:.4g}, and may be 1. "
+            "Take a shorter step, or fewer workers."
+        )
+    n, M = known.n_coordinates, known.n_gradients
+    started = 2.0 * n * known.gap / (n_writes * M * step)
+    aged = 2.0 * (known.L * step * known.sigma) ** 2 * age * M / n
+    return started + aged + known.along_one * step * known.sigma**2

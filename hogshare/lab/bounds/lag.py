@@ -1,0 +1,409 @@
+"""How far behind workers are when everybody watches a sample: the lag law of PSP's Theorem 2.
+
+Source: Wang, Catterall and Mortier, "Probabilistic synchronous parallel", arXiv 1709.07772, 2017,
+Theorem 2. The law is derived from the text of the proof; the bounds (54) and (55) are as the
+authors' later book chapter prints them, whose S is the alpha of the law. Departure: (55) bounds the
+*second moment*, which the paper calls variance.
+
+    p(s) = alpha f(s)        for s <= r
+    p(s) = alpha a^(s - r)   for r < s <= T,     a = F(r)^beta
+
+A lag s above r needs s - r polls in a row that let a worker pass, and one poll passes with chance
+a: all beta workers of the sample have to be within r. f is what the lag would be if nobody watched.
+
+Why the bounds hold: the tail sums of the law are below the infinite ones, and each f(s) is below 1.
+That needs 0 < a < 1 and T >= r and nothing else, for the moments of the *law*: no enough-steps
+condition. Only as they are printed, T + 1 terms over T, may the left sides exceed them, by up to a
+factor of (T + 1) / T, if the lag at step 0 is not 0 as it is in a run.
+
+What a mean lag costs, (13): the average regret of P workers has the shape ``c / sqrt(T)`` plus
+``4 P sigma L^2`` times the mean lag. That is a shape only (the sign of a constant in the paper's
+(8) is doubtful), so there is no function for it.
+
+What is known of barrier and run is a `SamplingRun`. Besides it functions take
+
+lags : f, the law of one worker's lag: chance of 0, 1, 2, ... blocks
+within : F(r), the chance of a lag of at most r
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hogshare.system.interrupts import errstate
+from hogshare.system.ranges import count, share
+
+FIGURE_SAMPLES = tuple(range(1, 101))  # of the paper's figures 4 and 5
+FIGURE_WITHIN = (0.1, 0.3, 0.5, 0.7, 0.9, 0.99)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SamplingRun:
+    """A run behind a barrier that samples, in the numbers of Theorem 2.
+
+    Parameters
+    ----------
+    sample : int
+        beta, workers whose clocks a poll reads. With 0 the law is flat above the staleness, as it
+        is if nobody is ever beyond it (``F(r) = 1``): a = 1.
+    staleness : int
+        r, blocks that a worker may be ahead of those.
+    n_blocks : int
+        T, blocks of the run, at least r: the largest lag there is.
+
+    Raises
+    ------
+    ValueError
+        If a number is no whole number of at least 0, or T is below r.
+
+    Examples
+    --------
+    >>> from hogshare import theory
+    >>> theory.SamplingRun(sample=1, staleness=0, n_blocks=2)
+    SamplingRun(sample=1, staleness=0, n_blocks=2)
+    """
+
+    sample: int
+    staleness: int
+    n_blocks: int
+
+    def __post_init__(self) -> None:
+        count(0, sample=self.sample, staleness=self.staleness, n_blocks=self.n_blocks)
+        if self.n_blocks < self.staleness:
+            raise ValueError(
+                f"n_blocks must be at least the staleness, {self.staleness}; got "
+                f"{self.n_blocks!r}. In so short a run nobody is beyond it."
+            )
+
+
+def psp_pass_chance(within: float, sample: int) -> float:
+    """Chance a that a poll lets a worker pass: ``F(r)^beta``.
+
+    Parameters
+    ----------
+    within : float
+        F(r): share of the workers that are within the staleness.
+    sample : int
+        beta; with 0 nobody's clock is read, and everybody passes.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        If `within` is no share, or `sample` no whole number of at least 0.
+
+    Examples
+    --------
+    >>> from hogshare import theory
+    >>> theory.psp_pass_chance(0.5, sample=3)
+    0.125
+    """
+    count(0, sample=sample)
+    share(within=within)
+    return float(within**sample)
+
+
+def psp_lag_law(lags: Any, run: SamplingRun) -> np.ndarray:
+    """Law of the lag when everybody polls a sample: p of Theorem 2.
+
+    Parameters
+    ----------
+    lags : array-like of shape (n_lags,)
+        f: chances of lags of 0, 1, 2, ... blocks without a barrier; their sum is 1. Of those above
+        the staleness only the sum counts.
+    run : SamplingRun
+
+    Returns
+    -------
+    ndarray of shape (n_blocks + 1,), float64
+        Chances of lags of 0 to T blocks; their sum is 1.
+
+    Raises
+    ------
+    ValueError
+        If `lags` is no law, or there is no law: nobody is within the staleness (``F(r) = 0``), so
+        that nobody who polls a sample passes.
+
+    Examples
+    --------
+    >>> from hogshare import theory
+    >>> run = theory.SamplingRun(sample=1, staleness=0, n_blocks=2)
+    >>> theory.psp_lag_law([0.5, 0.25, 0.25], run).tolist()
+    [0.4, 0.4, 0.2]
+    """
+    f, within = _law(lags, run.staleness)
+    alpha, log_a, _ = _scale(within, run)
+    p = np.zeros(run.n_blocks + 1)
+    near = min(run.staleness + 1, len(f))
+    p[:near] = alpha * f[:near]
+    with errstate(under="ignore"):
+        beyond = np.arange(1, run.n_blocks - run.staleness + 1)
+        p[run.staleness + 1 :] = alpha * np.exp(log_a * beyond)
+    return p
+
+
+def psp_mean(lags: Any, run: SamplingRun) -> float:
+    """Mean of the lag under Theorem 2's law, exactly.
+
+    Parameters
+    ----------
+    lags, run
+        As in `psp_lag_law`.
+
+    Returns
+    -------
+    float
+        In blocks. With a = 1 it grows like ``T / 2``: nothing is guaranteed.
+
+    Raises
+    ------
+    ValueError
+        As `psp_lag_law` does.
+
+    Notes
+    -----
+    The sums ``sum_j j^k a^j`` are not taken from their closed forms, which lose up to all digits as
+    a tends to 1, but by doubling: twice as many terms from half of them, all positive, in log2(T)
+    steps. a = 1 needs no case of its own.
+
+    Examples
+    --------
+    >>> from hogshare import theory
+    >>> run = theory.SamplingRun(sample=1, staleness=0, n_blocks=2)
+    >>> theory.psp_mean([0.5, 0.25, 0.25], run)
+    0.8
+    """
+    return _moments(lags, run)[0]
+
+
+def psp_second_moment(lags: Any, run: SamplingRun) -> float:
+    """Second moment of the lag under Theorem 2's law, exactly.
+
+    Parameters
+    ----------
+    lags, run
+        As in `psp_lag_law`.
+
+    Returns
+    -------
+    float
+        Mean of the squared lag; less the square of `psp_mean` it is the variance.
+
+    Raises
+    ------
+    ValueError
+        As `psp_lag_law` does.
+
+    Examples
+    --------
+    >>> from hogshare import theory
+    >>> run = theory.SamplingRun(sample=1, staleness=0, n_blocks=2)
+    >>> round(theory.psp_second_moment([0.5, 0.25, 0.25], run), 12)
+    1.2
+    """
+    return _moments(lags, run)[1]
+
+
+def psp_mean_bound(within: float, run: SamplingRun) -> float:
+    """Upper bound (54) of the mean lag, whatever the law within the staleness.
+
+    ``S (r (r + 1) / 2 + a (r + 2) / (1 - a)^2)`` with ``S = 1 / (F(r) + a + ... + a^(T - r))``.
+
+    Parameters
+    ----------
+    within : float
+        F(r). At 1 there is no bound; 0 is refused, unless the sample is 0.
+    run : SamplingRun
+        With a sample of 0 there is no bound.
+
+    Returns
+    -------
+    float
+        In blocks; infinity if a = 1. For a small F(r) it *rises* with the sample, to
+        ``r (r + 1) / (2 F(r))``: it is a bound, and the mean does not.
+
+    Raises
+    ------
+    ValueError
+        If `within` is no share, or nobody is within the staleness.
+
+    Examples
+    --------
+    >>> from hogshare import theory
+    >>> run = theory.SamplingRun(sample=5, staleness=4, n_blocks=10_000)
+    >>> round(theory.psp_mean_bound(0.9, run), 2)
+    13.29
+    """
+    scale, a, rest = _bounded(within, run)
+    if rest == 0.0:
+        return math.inf
+    r = float(run.staleness)
+    return scale * (r * (r + 1.0) / 2.0 + a * (r + 2.0) / rest**2)
+
+
+def psp_second_moment_bound(within: float, run: SamplingRun) -> float:
+    """Upper bound (55) of the lag's second moment; the paper calls it variance.
+
+    ``S (r (r + 1) (2 r + 1) / 6 + a (r^2 + 4) / (1 - a)^3)``, S as in `psp_mean_bound`.
+
+    Parameters
+    ----------
+    within, run
+        As in `psp_mean_bound`.
+
+    Returns
+    -------
+    float
+        In squared blocks; infinity if a = 1.
+
+    Raises
+    ------
+    ValueError
+        As `psp_mean_bound` does.
+
+    Examples
+    --------
+    >>> from hogshare import theory
+    >>> run = theory.SamplingRun(sample=5, staleness=4, n_blocks=10_000)
+    >>> round(theory.psp_second_moment_bound(0.9, run), 2)
+    86.24
+    """
+    scale, a, rest = _bounded(within, run)
+    if rest == 0.0:
+        return math.inf
+    r = float(run.staleness)
+    near = r * (r + 1.0) * (2.0 * r + 1.0) / 6.0
+    return scale * (near + a * (r**2 + 4.0) / rest**3)
+
+
+def psp_bound_curves(
+    within: Sequence[float] = FIGURE_WITHIN,
+    samples: Sequence[int] = FIGURE_SAMPLES,
+    staleness: int = 4,
+    n_blocks: int = 10_000,
+) -> dict[str, Any]:
+    """Both bounds against the sample, for several F(r): the paper's figures 4 and 5.
+
+    Parameters
+    ----------
+    within : sequence of float, default=(0.1, 0.3, 0.5, 0.7, 0.9, 0.99)
+        F(r), one curve each.
+    samples : sequence of int, default=1 to 100
+        beta, the points of a curve.
+    staleness : int, default=4
+        r.
+    n_blocks : int, default=10000
+        T.
+
+    Returns
+    -------
+    dict
+        Plain data: "staleness", "n_blocks", "samples" and "within" as given; "mean_bound" (54) and
+        "second_moment_bound" (55), a list for each F(r) with a number for each sample.
+
+    Raises
+    ------
+    ValueError
+        As `psp_mean_bound` does.
+
+    Examples
+    --------
+    >>> from hogshare import theory
+    >>> curves = theory.psp_bound_curves(within=(0.5, 0.9), samples=(1, 5))
+    >>> [[round(y, 2) for y in curve] for curve in curves["mean_bound"]]
+    [[14.67, 19.16], [55.56, 13.29]]
+    """
+    runs = [SamplingRun(sample=beta, staleness=staleness, n_blocks=n_blocks) for beta in samples]
+
+    def curves(bound: Any) -> list[list[float]]:
+        return [[bound(F, run) for run in runs] for F in within]
+
+    return {
+        "staleness": staleness,
+        "n_blocks": n_blocks,
+        "samples": list(samples),
+        "within": list(within),
+        "mean_bound": curves(psp_mean_bound),
+        "second_moment_bound": curves(psp_second_moment_bound),
+    }
+
+
+def _log_chance(within: float, sample: int) -> float:
+    """Logarithm of a: a power of a number near 1 keeps its digits."""
+    share(within=within)
+    if sample == 0:
+        return 0.0
+    return sample * math.log(float(within)) if within > 0.0 else -math.inf
+
+
+def _law(lags: Any, staleness: int) -> tuple[np.ndarray, float]:
+    """The law as an array, and F(r)."""
+    f = np.asarray(lags)
+    if f.ndim != 1 or f.dtype.kind not in "iuf" or not (np.isfinite(f).all() and (f >= 0).all()):
+        raise ValueError("lags must be a list of chances, each finite and at least 0.")
+    f = f.astype(np.float64)
+    if abs((total := math.fsum(f)) - 1.0) > 1e-9:
+        raise ValueError(f"lags must sum to 1, as chances do; their sum is {total:.10g}.")
+    near, far = f[: staleness + 1], f[staleness + 1 :]
+    # nobody beyond is exactly 1, however the others' chances were rounded
+    return f, min(1.0, math.fsum(near)) if far.any() else 1.0
+
+
+def _scale(within: float, run: SamplingRun) -> tuple[float, float, tuple[float, float, float]]:
+    """Alpha of the law, log(a), and the sums over j = 1..T - r of a^j, j a^j and j^2 a^j."""
+    log_a = _log_chance(within, run.sample)
+    sums = _geometric(log_a, run.n_blocks - run.staleness)
+    if within + sums[0] == 0.0:
+        raise ValueError(
+            f"There is no law: nobody is within a staleness of {run.staleness} (F(r) = 0), so "
+            "that no poll of a sample lets a worker pass. Take a larger staleness, or sample=0 "
+            "(ASP)."
+        )
+    return 1.0 / (within + sums[0]), log_a, sums
+
+
+def _geometric(log_a: float, m: int) -> tuple[float, float, float]:
+    """Sums over j = 1..m of ``a^j, j a^j, j^2 a^j``, bit by bit of m from the top.
+
+    n terms become 2 n by ``sum_(j = n + 1..2 n) g(j) = a^n sum_(i = 1..n) g(n + i)``, and n + 1 by
+    adding one: nothing is subtracted, so that no digit is lost at any a.
+    """
+    zeroth = first = second = 0.0
+    n = 0
+    for bit in f"{m:b}":
+        if n:
+            factor = math.exp(n * log_a)
+            second += factor * (second + 2.0 * n * first + float(n) ** 2 * zeroth)
+            first += factor * (first + n * zeroth)
+            zeroth += factor * zeroth
+            n *= 2
+        if bit == "1":
+            n += 1
+            term = math.exp(n * log_a)
+            zeroth, first, second = zeroth + term, first + n * term, second + float(n) ** 2 * term
+    return zeroth, first, second
+
+
+def _moments(lags: Any, run: SamplingRun) -> tuple[float, float]:
+    f, within = _law(lags, run.staleness)
+    alpha, _, (zeroth, first, second) = _scale(within, run)
+    near = f[: run.staleness + 1]
+    s = np.arange(len(near), dtype=np.float64)
+    r = float(run.staleness)
+    mean = float(s @ near) + r * zeroth + first
+    return alpha * mean, alpha * (float(s**2 @ near) + r**2 * zeroth + 2.0 * r * first + second)
+
+
+def _bounded(within: float, run: SamplingRun) -> tuple[float, float, float]:
+    """S, a and 1 - a of the bounds."""
+    scale, log_a, _ = _scale(within, run)
+    return scale, math.exp(log_a), -math.expm1(log_a)

@@ -1,0 +1,303 @@
+"""Claims of Hsieh et al. 2017 (Gaia), by the centres that ``hogshare bench centres`` races."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from hogshare import datasets
+from hogshare.lab import experiments as bench
+from hogshare.lab.claims.claim import DIFFERS, IN_PART, Claim, Found, Number, near, over
+from hogshare.lab.experiments.measure import centres, trials
+from hogshare.lab.studies import thresholds
+
+PAPER = "Hsieh et al. 2017"
+LINKS = {"lan": "LAN", "wan": "WAN", "slowest": "60 times slower"}
+SLOWER = ("wan", "slowest")
+THRESHOLD = 0.1
+DIFFERENCE = 3
+QUEUE = DIFFERENCE + 2  # messages under way, by the rule of docs/latency.md
+QUICK = ("logistic", "factorisation")
+METHODS = ("bsp", "ssp", "gaia")
+APPLICATIONS: dict[str, dict[str, Any]] = {
+    "logistic": {"problem": "linear", "every": 100, "epochs": 2},
+    "factorisation": {"problem": "factorisation", "rows": 200_000, "every": 250, "epochs": 6},
+    "topics": {"problem": "topics", "rows": 1000, "batch": 32, "epochs": 10},
+    "network": {"problem": "network:400-100-50-20-10", "rows": 5000, "batch": 50, "epochs": 8},
+}
+STEPS = {"factorisation": 0.03, "network": 0.03}
+SMALLER = {"factorisation": {"rows": 50_000, "epochs": 4}}  # quick, of three centres
+LATENCIES = ("15x:0ms", "15x:100ms", "15x:300ms")
+HERE = (
+    "virtual clock, links of 1 Gbit/s (LAN), of a fifteenth with 50 ms (WAN), of a sixtieth; "
+    "threshold 0.1, clock difference 3, queue 5; quick 3 centres, blocks of 20 ms and two of "
+    "four applications, in full 11 and 100 ms"
+)
+
+
+def stated(name: str, seed: int, quick: bool) -> tuple[Any, dict[str, Any]]:
+    """An application's problem, and its settings."""
+    from hogshare.lab.studies.experiments import family_of
+
+    one = APPLICATIONS[name] | (SMALLER.get(name, {}) if quick else {})
+    n_rows = one.pop("rows", None)
+    n = 3 if quick else 11
+    if one["problem"] == "linear":
+        X, y = datasets.load("zipf-small")
+        step = centres.STEP * trials.default_step(X)
+        problem = trials.problem_of(X, y, bench.settings_of("centres"))
+        return problem, {**one, "step": step, "centres": n}
+    family = family_of(one["problem"])
+    problem = family.state(family.data(None, n_rows, "float64", seed))
+    its_own = centres.step_in_centres(problem, family.step(problem), n)
+    batch = one.get("batch") or family.batch("sgd")
+    settings = {"every": None, **one, "batch": batch, "step": STEPS.get(name, its_own)}
+    return problem, {**settings, "centres": n}
+
+
+def run_of(problem: Any, seed: int, quick: bool, /, **others: Any) -> dict[str, Any]:
+    """The bench's runs of one seed, with their settings."""
+    here = {
+        "threshold": THRESHOLD,
+        "clock_difference": DIFFERENCE,
+        "queue": QUEUE,
+        "block_ms": 20.0 if quick else 100.0,
+    }
+    settings = bench.settings_of("centres", seed=seed, **(here | others))
+    return {"settings": settings, "runs": trials.runs_of(centres, problem, settings)}
+
+
+@functools.cache
+def application(name: str, seed: int, quick: bool) -> dict[tuple[str, str], Any]:
+    """An application on the links of `LINKS`."""
+    problem, settings = stated(name, seed, quick)
+    result = run_of(problem, seed, quick, **settings, methods=list(METHODS))
+    rows = centres.tabulate({**result, "target": trials.default_target(result["runs"])})
+    return {(row["method"], row["links"]): row for row in rows}
+
+
+def measured(quick: bool) -> tuple[str, ...]:
+    """Names of the applications of a run."""
+    return QUICK if quick else tuple(APPLICATIONS)
+
+
+def small_shares(seed: int, quick: bool) -> Found:
+    """Share of Gaia's changes below 1 %, on the LAN."""
+    return {
+        f"{name} lan": float(application(name, seed, quick)["gaia", "lan"]["small_share"])
+        for name in measured(quick)
+    }
+
+
+def of_the_lan(method: str, seed: int, quick: bool) -> Found:
+    """How many times as long as on the LAN a method takes on slower links."""
+    found = {}
+    for name in measured(quick):
+        rows = application(name, seed, quick)
+        for link in SLOWER:
+            on_lan = rows[method, "lan"]["seconds"]
+            found[f"{name} {link}"] = over(rows[method, link]["seconds"], on_lan)
+    return found
+
+
+def faster(seed: int, quick: bool) -> Found:
+    """How many times as long as Gaia BSP takes, and what sends all with the same difference."""
+    found = {}
+    for name in measured(quick):
+        rows = application(name, seed, quick)
+        for link in SLOWER:
+            seconds = {method: rows[method, link]["seconds"] for method in METHODS}
+            found[f"{name} {link}"] = over(seconds["bsp"], seconds["gaia"])
+            found[f"{name} {link} filter"] = over(seconds["ssp"], seconds["gaia"])
+    return found
+
+
+def numbers(
+    what: str, links: tuple[str, ...], printed: float | str | None, suffix: str = ""
+) -> dict[str, Number]:
+    """Their names."""
+    return {
+        f"{name} {link}{suffix}": Number(f"{what}, {name}, {LINKS[link]}", printed)
+        for name in APPLICATIONS
+        for link in links
+    }
+
+
+def on_the_wan(found: Found) -> list[float]:
+    """Every application's number on the WAN."""
+    return [value for key, value in found.items() if key.endswith("wan")]
+
+
+def latency(seed: int, quick: bool) -> Found:
+    """Seconds over those without latency, in step and with two clock differences."""
+    problem, settings = stated("logistic", seed, True)
+    links = [LATENCIES[0], LATENCIES[-1]] if quick else list(LATENCIES)
+    ways: dict[str, dict[str, Any]] = {
+        "bsp": {"methods": ["bsp"]},
+        "D = 3": {"methods": ["gaia"]},
+        "D = 16": {"methods": ["gaia"], "clock_difference": 16, "queue": 16 + 2},
+    }
+    results = {
+        name: run_of(problem, seed, True, **settings, links=links, **how)
+        for name, how in ways.items()
+    }
+    target = trials.default_target([run for one in results.values() for run in one["runs"]])
+    found = {}
+    for name, result in results.items():
+        first, *others = centres.tabulate({**result, "target": target})
+        for row in others:
+            key = f"{name}, {row['links']}"
+            found[key] = over(row["seconds"], first["seconds"])
+            found[f"{key}, barriers"] = float(row["barriers"])
+            found[f"{key}, reads"] = float(row["blocked_reads"])
+    return found
+
+
+def falling(seed: int, quick: bool) -> Found:
+    """Theorem 1: a threshold that falls, beside one that stays."""
+    n_rows, n_features, epochs = (600, 10, 16) if quick else (3000, 20, 40)
+    problem, optimum = thresholds.drawn(n_rows, n_features, seed)
+    found = {}
+    for name, decay in (("fixed", None), ("falling", "sqrt")):
+        report = thresholds.run(problem, epochs, seed, threshold=1.0, decay=decay)
+        regret = thresholds.regret_over_root(report, n_rows, optimum)
+        assert report.trace is not None
+        found[f"{name} gap"] = float(report.trace.objective[-1]) - optimum
+        found[f"{name} growth"] = float(regret[-1] / regret[len(regret) // 2 - 1])
+    return found
+
+
+def _over_bsp(found: Found) -> list[float]:
+    """Times of BSP over Gaia's, without the filter's own share."""
+    return [value for key, value in found.items() if not key.endswith("filter")]
+
+
+CLAIMS = (
+    Claim(
+        name="gaia-1",
+        source=f"{PAPER}, section 3",
+        says="More than 95 % of the updates change a value by less than 1 %.",
+        here=f"{HERE}; changes of a clock",
+        numbers=numbers("share of changes below 1 %", ("lan",), "> 0.95"),
+        measure=small_shares,
+        agrees=lambda x: min(x.values()) > 0.95,
+        when="the share is above 0.95 in every application",
+        seconds=(75, 4000),
+        why="A clock here is 20 to 1,000 rows of a small set, and moves the values that it "
+        "touches by more than a clock of the paper's large applications. Most changes of the "
+        "sparse and of the layered models are small nevertheless; a factor of a factorisation is "
+        "in a few ratings, of which each moves it by several per cent.",
+        verdict=DIFFERS,
+    ),
+    Claim(
+        name="gaia-2",
+        runs_of="gaia-1",
+        source=f"{PAPER}, abstract",
+        says="On a WAN training in step (BSP) takes up to 53.7 times as long as on a LAN.",
+        here=HERE,
+        numbers=numbers("seconds to the target over those on the LAN, BSP", SLOWER, "up to 53.7"),
+        measure=functools.partial(of_the_lan, "bsp"),
+        agrees=lambda x: near(max(x.values()), 53.7),
+        when="the largest is within a fifth of 53.7",
+        partly=lambda x: min(x.values()) > 1.0,
+        seconds=(75, 4000),
+        verdict=IN_PART,
+        why="How much longer is what messages take beside computing: 0.2 to 0.4 MB here against "
+        "blocks of 20 to 100 ms. Models of hundreds of megabytes come nearer to the printed "
+        "number.",
+    ),
+    Claim(
+        name="gaia-3",
+        runs_of="gaia-1",
+        source=f"{PAPER}, abstract",
+        says="On a WAN Gaia is 1.8 to 53.5 times as fast as systems in step.",
+        here=HERE,
+        numbers={
+            **numbers("seconds to the target, BSP over Gaia", SLOWER, "1.8 to 53.5"),
+            **numbers("the same, all changes with difference 3 over Gaia", SLOWER, None, " filter"),
+        },
+        measure=faster,
+        agrees=lambda x: min(_over_bsp(x)) >= 1.8 and max(_over_bsp(x)) <= 53.5,
+        when="BSP takes 1.8 to 53.5 times as long as Gaia in every application, on the WAN and on "
+        "the slowest links",
+        partly=lambda x: min(_over_bsp(x)) > 1.0,
+        seconds=(75, 4000),
+        why="Most of the gain is from not waiting at every clock: what sends all changes with the "
+        "same clock difference is as fast on the WAN to within a tenth, and the filter counts "
+        "where links are full (three times in the logistic model on the slowest). The range ends "
+        "where BSP's does: messages are small. In full, with clocks of 100 ms, BSP waits for a "
+        "smaller part of its time: eleven centres had 2.0 on the WAN in the logistic model, 1.9 in "
+        "the network and 1.6 with topics, which is below the range, with a queue of 3; they have "
+        "not been measured with one of 5.",
+    ),
+    Claim(
+        name="gaia-4",
+        runs_of="gaia-1",
+        source=f"{PAPER}, abstract",
+        says="On a WAN Gaia takes 0.94 to 1.40 times as long as on a LAN.",
+        here=HERE,
+        numbers=numbers(
+            "seconds to the target over those on the LAN, Gaia", SLOWER, "0.94 to 1.40"
+        ),
+        measure=functools.partial(of_the_lan, "gaia"),
+        agrees=lambda x: max(on_the_wan(x)) <= 1.4 and min(on_the_wan(x)) >= 0.94,
+        when="every application takes 0.94 to 1.40 times as long on the WAN",
+        seconds=(75, 4000),
+        why="Beside bandwidth these links have 50 ms of latency, which the paper leaves out, and a "
+        "clock difference of 3 hides 60 ms of it (in full, with clocks of 100 ms, all) if as many "
+        "messages and two more may be under way. With a queue of 3 and in full the network has "
+        "1.06 and topics, whose time to their target varies from seed to seed, 1.5; they have not "
+        "been measured with one of 5.",
+    ),
+    Claim(
+        name="gaia-5",
+        source=f"{PAPER}, left open",
+        says="The paper leaves open what latency does.",
+        here="Zipf, logistic loss, 3 centres, links of a fifteenth of a LAN, clocks of 20 ms, "
+        "virtual clock",
+        numbers={
+            **{
+                f"{kind}, {link}": Number(
+                    f"seconds over those without latency, {told}, {link.split(':')[1]}"
+                )
+                for kind, told in (
+                    ("bsp", "BSP"),
+                    ("D = 3", "difference 3"),
+                    ("D = 16", "difference 16"),
+                )
+                for link in LATENCIES[1:]
+            },
+            "D = 3, 15x:300ms, barriers": Number("barrier messages, difference 3, 300ms"),
+            "D = 16, 15x:300ms, barriers": Number("barrier messages, difference 16, 300ms"),
+            "D = 3, 15x:300ms, reads": Number("reads that waited, difference 3, 300ms"),
+            "D = 16, 15x:300ms, reads": Number("reads that waited, difference 16, 300ms"),
+        },
+        measure=latency,
+        agrees=lambda x: x["D = 16, 15x:300ms"] < 1.5 < x["bsp, 15x:300ms"],
+        when="a clock difference of latency over a clock's seconds (16) hides 300 ms to within 1.5 "
+        "times, and BSP pays all of it",
+        seconds=(27, 120),
+        why="Nothing is printed: what is asked is the rule of docs/latency.md.",
+    ),
+    Claim(
+        name="gaia-6",
+        source=f"{PAPER}, theorem 1",
+        says="With a threshold that falls as one over root t the regret is of the order of root T.",
+        here="logistic loss on noisy labels, 3 centres, threshold 1 without flush, virtual clock",
+        numbers={
+            "fixed gap": Number("objective above the optimum, threshold fixed"),
+            "falling gap": Number("objective above the optimum, threshold falls"),
+            "fixed growth": Number("regret over root T, end over middle, fixed"),
+            "falling growth": Number(
+                "regret over root T, second half over first, falls", "at most 1"
+            ),
+        },
+        measure=falling,
+        agrees=lambda x: x["fixed gap"] > 3.0 * x["falling gap"] and x["falling growth"] <= 1.0,
+        when="the threshold falls, regret over root T does not grow; fixed, the run ends at least "
+        "three times as far above",
+        seconds=(2, 60),
+        why="With a fixed threshold regret over root T grows in short runs only: steps fall as one "
+        "over the root of the clock, and bring down what they leave, too.",
+    ),
+)

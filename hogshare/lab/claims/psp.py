@@ -1,0 +1,390 @@
+"""Claims of Wang, Catterall and Mortier 2017 (PSP), from their figures on the virtual clock."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from typing import Any
+
+import numpy as np
+
+from hogshare.lab.claims.claim import DIFFERS, IN_PART, NONE, Claim, Found, Number, near
+from hogshare.lab.studies.model_error import LONG, SHORT
+
+PAPER = "Wang et al. 2017"
+NODES = "1,000 nodes for 40 virtual seconds, a sample of 1 %, staleness 4, steps exponential"
+# of the laws of `hogshare.lab.studies.psp`; the second has more long steps
+LAWS = {"exponential": "exponential:1", "gamma": "gamma:1,0.6"}
+BARRIERS = {
+    "bsp": "BSP",
+    "ssp:4": "SSP(4)",
+    "pbsp:10": "pBSP",
+    "pssp:10,4": "pSSP",
+    "asp": "ASP",
+}
+SAMPLED = ("pbsp:10", "pssp:10,4")
+FACTORS = (1, 4, 16)  # by which 5 % of the nodes are slower
+RANDOM_LAWS = 2000
+# nodes, parameters and seconds of a quick figure with gradients; a sample is 1 % of the nodes
+SMALL = {"1d": (200, 100, 20.0), "2b": (100, 100, 20.0)}
+STEPS = {"long": LONG, "short": SHORT}  # in units of 1 / (parameters + nodes)
+
+
+@functools.cache
+def figure(name: str, seed: int) -> dict[str, Any]:
+    """A figure of one seed, made once for all claims on it."""
+    from hogshare.lab.studies import psp
+
+    return psp.figure(name, seeds=1, seed=seed)
+
+
+def along(name: str, seed: int, what: str = "steps") -> dict[tuple[str, str, Any], float]:
+    """A quantity of a figure's points by law, barrier and x."""
+    return {
+        (series["law"], series["barrier"], point["x"]): point[what]["mean"]
+        for series in figure(name, seed)["series"]
+        for point in series["points"]
+    }
+
+
+def by_law(name: str, seed: int, what: str) -> Found:
+    """A quantity of every barrier, under both laws of `LAWS`."""
+    found = along(name, seed, what)
+    return {
+        f"{short} {barrier}": found[law, barrier, None]
+        for short, law in LAWS.items()
+        for barrier in BARRIERS
+    }
+
+
+def numbers_by_law(what: str) -> dict[str, Number]:
+    """Their names."""
+    return {
+        f"{short} {barrier}": Number(f"{what}, {written}, {short}")
+        for short in LAWS
+        for barrier, written in BARRIERS.items()
+    }
+
+
+def _in_order(law: str, found: Found) -> bool:
+    bsp, ssp, pbsp, pssp, asp = (found[f"{law} {barrier}"] for barrier in BARRIERS)
+    return bsp < ssp < min(pbsp, pssp) and max(pbsp, pssp) < asp
+
+
+def _spread_in_order(found: Found) -> bool:
+    def is_ordered(law: str) -> bool:
+        spread = {barrier: found[f"{law} {barrier}"] for barrier in BARRIERS}
+        others = [spread[barrier] for barrier in ("ssp:4", *SAMPLED)]
+        return spread["bsp"] < min(others) and max(others) < spread["asp"]
+
+    return all(is_ordered(law) for law in LAWS)
+
+
+def samples(seed: int, quick: bool) -> Found:
+    """Figure 1c: the mean step by the size of the sample, beside ASP and SSP of figure 1a."""
+    steps = along("1c", seed)
+    mean = {x: steps[LAWS["exponential"], f"pbsp:{x}", None] for x in (0, 1, 2, 4, 8, 16, 32, 64)}
+    sd = along("1c", seed, "sd")
+    beside = along("1a", seed)
+    progress = list(mean.values())
+    return {
+        "0 / asp": mean[0] / beside[LAWS["exponential"], "asp", None],
+        "16 / ssp": mean[16] / beside[LAWS["exponential"], "ssp:4", None],
+        "rises": sum(b >= a for a, b in itertools.pairwise(progress)),
+        "64": mean[64],
+        **{f"sd {x}": sd[LAWS["exponential"], f"pbsp:{x}", None] for x in (0, 1, 2)},
+    }
+
+
+def updates(seed: int, quick: bool) -> Found:
+    """Figure 1e: updates at the server, ASP over BSP, by law."""
+    found = along("1e", seed, "updates")
+    laws = {**LAWS, "uniform": "uniform:0.5,1.5"}
+    return {short: found[law, "asp", None] / found[law, "bsp", None] for short, law in laws.items()}
+
+
+def slow_nodes(seed: int, quick: bool) -> Found:
+    """Figure 2a: progress with a share of nodes four times as slow, of that with none."""
+    found = {(b, x): value for (_, b, x), value in along("2a", seed, "ratio").items()}
+    return {f"{b} {share}": found[b, share / 100] for b in BARRIERS for share in (5, 15, 30)}
+
+
+def slower_and_slower(seed: int, quick: bool) -> Found:
+    """Figure 2c: mean steps where 5 % of the nodes are 1, 4 and 16 times as slow."""
+    steps = along("2c", seed)
+    return {
+        f"{barrier} {x}": steps[LAWS["exponential"], barrier, float(x)]
+        for barrier in BARRIERS
+        for x in FACTORS
+    }
+
+
+def more_nodes(seed: int, quick: bool) -> Found:
+    """Figure 3: change of the mean step from 100 to 1,000 nodes, in per cent."""
+    found = {(b, x): value for (_, b, x), value in along("3", seed, "ratio").items()}
+    return {barrier: 100.0 * (found[barrier, 1000.0] - 1.0) for barrier in BARRIERS}
+
+
+def bounds(seed: int, quick: bool) -> Found:
+    """Theorem 2: exact moments of random laws of lag against (54) and (55)."""
+    from hogshare.lab import bounds
+
+    rng = np.random.default_rng(seed)
+    violations, nearest = 0, [0.0, 0.0]
+    for _ in range(RANDOM_LAWS if quick else 10 * RANDOM_LAWS):
+        run = bounds.SamplingRun(
+            sample=int(rng.integers(1, 101)),
+            staleness=int(rng.integers(0, 9)),
+            n_blocks=int(rng.integers(20, 2000)),
+        )
+        lags = rng.dirichlet(np.full(run.staleness + 1 + int(rng.integers(1, 12)), 0.5))
+        within = float(min(1.0, lags[: run.staleness + 1].sum()))
+        pairs = (
+            (bounds.psp_mean(lags, run), bounds.psp_mean_bound(within, run)),
+            (bounds.psp_second_moment(lags, run), bounds.psp_second_moment_bound(within, run)),
+        )
+        for k, (exact, bound) in enumerate(pairs):
+            violations += exact > bound * (1.0 + 1e-12)
+            nearest[k] = max(nearest[k], exact / bound if bound > 0.0 else 0.0)
+    return {"violations": violations, "mean": nearest[0], "second moment": nearest[1]}
+
+
+def errors(name: str, seed: int, quick: bool, step: float | None = None) -> dict[str, Any]:
+    """Points of a figure with gradients, by barrier; steps are in units of `STEPS`."""
+    from hogshare.lab.studies import model_error
+
+    n, parameters, seconds = SMALL[name] if quick else (1000, 1000, 40.0)
+    result = model_error.figure(
+        name,
+        n_workers=n,
+        n_parameters=parameters,
+        seconds=seconds,
+        step=None if step is None else step / (n + parameters),
+        seeds=1,
+        seed=seed,
+    )
+    points = [series["points"] for series in result["series"]]
+    return dict(zip(BARRIERS.values(), points, strict=True))
+
+
+def model_errors(seed: int, quick: bool) -> Found:
+    """Figure 1d: the model's error behind each barrier, with a long and with a short step."""
+    return {
+        f"{step} {written}": points[0]["error"]["mean"]
+        for step, size in STEPS.items()
+        for written, points in errors("1d", seed, quick, size).items()
+    }
+
+
+def error_increases(seed: int, quick: bool) -> Found:
+    """Figure 2b: the error where 30 % of the nodes are slow, over that with none."""
+    found = errors("2b", seed, quick)
+    return {written: points[-1]["ratio"]["mean"] for written, points in found.items()}
+
+
+def _some_lose(found: Found) -> bool:
+    lost, level = ("bsp", "ssp:4"), ("asp", "pbsp:10")
+    return max(found[b] for b in lost) < -10.0 and max(abs(found[b]) for b in level) < 6.0
+
+
+def _is_least(found: Found, which: str, among: str) -> bool:
+    return min((v, k) for k, v in found.items() if k.startswith(among))[1] == f"{among} {which}"
+
+
+CLAIMS = (
+    Claim(
+        name="psp-1a",
+        source=f"{PAPER}, figure 1a",
+        says="Nodes get further in the order BSP, SSP, then pBSP and pSSP, then ASP.",
+        here=f"{NODES}; and with a gamma law (mean 1, shape 0.6), which was chosen because it has "
+        "more long steps and the printed order",
+        numbers=numbers_by_law("mean steps"),
+        measure=lambda seed, quick: by_law("1a", seed, "steps"),
+        agrees=lambda x: all(_in_order(law, x) for law in LAWS),
+        when="BSP < SSP < pBSP, pSSP < ASP with both laws",
+        partly=lambda x: any(_in_order(law, x) for law in LAWS),
+        seconds=(1, 1),
+        verdict=IN_PART,
+        why="The paper does not print the law of its step times, and one that was chosen for the "
+        "order is no evidence of it; that the same law has figure 1e's number is. With exponential "
+        "ones pBSP stays below SSP(4), as ten sampled nodes hold a node up oftener than four steps "
+        "of slack; with more long steps, which hold BSP and SSP up most, the order is the printed "
+        "one.",
+    ),
+    Claim(
+        name="psp-1a-spread",
+        runs_of="psp-1a",
+        source=f"{PAPER}, figures 1a and 1b",
+        says="Nodes are furthest apart with ASP, and nearest to each other with BSP.",
+        here=f"{NODES}; and gamma (mean 1, shape 0.6)",
+        numbers=numbers_by_law("steps between the first and the last node"),
+        measure=lambda seed, quick: by_law("1a", seed, "spread"),
+        agrees=_spread_in_order,
+        when="BSP < SSP, pBSP, pSSP < ASP with both laws",
+        seconds=(1, 1),
+    ),
+    Claim(
+        name="psp-1c",
+        source=f"{PAPER}, figure 1c",
+        says="A sample of none is ASP; larger ones slow nodes down; 16 nodes are near SSP.",
+        here=f"{NODES}; pBSP with samples of 0, 1, 2, 4, ..., 64 nodes",
+        numbers={
+            "0 / asp": Number("mean steps, sample 0 over ASP", 1.0),
+            "16 / ssp": Number("mean steps, sample 16 over SSP(4)", "near"),
+            "rises": Number("larger samples with as many steps or more"),
+            "64": Number("mean steps, sample 64"),
+        },
+        measure=samples,
+        agrees=lambda x: x["0 / asp"] == 1.0 and x["rises"] == 0 and near(x["16 / ssp"], 1.0),
+        when="sample 0 is ASP, every larger one is slower, and 16 is within a fifth of SSP",
+        partly=lambda x: x["0 / asp"] == 1.0 and x["rises"] == 0,
+        seconds=(1, 1),
+    ),
+    Claim(
+        name="psp-1c-few",
+        runs_of="psp-1c",
+        source=f"{PAPER}, figure 1c",
+        says="A sample of one or two nodes already keeps nodes together.",
+        here=f"{NODES}; pBSP with samples of 0, 1 and 2",
+        numbers={f"sd {x}": Number(f"standard deviation of steps, sample {x}") for x in (0, 1, 2)},
+        measure=samples,
+        agrees=lambda x: x["sd 1"] < 0.67 * x["sd 0"] and x["sd 2"] < 0.5 * x["sd 0"],
+        when="one node takes a third off the standard deviation, two take off half",
+        seconds=(1, 1),
+    ),
+    Claim(
+        name="psp-1d",
+        source=f"{PAPER}, figure 1d",
+        says="pBSP ends with the most accurate model of the five.",
+        here="SGD of a linear model on a server, real gradients on a virtual clock; 1,000 nodes "
+        "and parameters for 40 s, quick 200, 100 and 20 s; two steps for all barriers",
+        numbers={
+            f"{step} {written}": Number(f"error as a share of the first, {written}, {step} step")
+            for step in STEPS
+            for written in BARRIERS.values()
+        },
+        measure=model_errors,
+        agrees=lambda x: all(_is_least(x, "pBSP", step) for step in STEPS),
+        when="pBSP has the least error with the long step and with the short one",
+        partly=lambda x: any(_is_least(x, "pBSP", step) for step in STEPS),
+        seconds=(29, 600),
+        verdict=IN_PART,
+        why="The step decides, and the paper does not print it: one that is chosen for the order "
+        "is no evidence of it. With a step near the longest that "
+        "converges old gradients cost more than they bring, and pBSP is best; with a short one ASP "
+        "and pSSP are, since they make most updates.",
+    ),
+    Claim(
+        name="psp-1e",
+        source=f"{PAPER}, figure 1e",
+        says="With ASP the server gets almost ten times as many updates as with BSP.",
+        here=f"{NODES}; and gamma (mean 1, shape 0.6), which was chosen by figure 1a, and uniform "
+        "from 0.5 to 1.5",
+        numbers={
+            "gamma": Number("updates, ASP over BSP, gamma", 10.0),
+            "exponential": Number("updates, ASP over BSP, exponential"),
+            "uniform": Number("updates, ASP over BSP, uniform from 0.5 to 1.5"),
+        },
+        measure=updates,
+        agrees=lambda x: near(x["gamma"], 10.0),
+        when="it is within a fifth of 10 with the gamma law, which was chosen by another figure",
+        partly=lambda x: min(x.values()) > 1.0,
+        seconds=(1, 1),
+        why="The ratio is that of the slowest of 1,000 step times to the mean, so it is the law's: "
+        "6.7 with exponential steps, 1.5 with uniform ones. The paper does not print its law.",
+    ),
+    Claim(
+        name="psp-2a",
+        source=f"{PAPER}, figure 2a",
+        says="Few nodes that are four times as slow stop BSP and SSP; the others lose by and by.",
+        here=NODES,
+        numbers={
+            f"{b} {share}": Number(f"progress with {share} % slow over none, {written}")
+            for b, written in BARRIERS.items()
+            for share in (5, 15, 30)
+        },
+        measure=slow_nodes,
+        agrees=lambda x: (
+            max(x["bsp 5"], x["ssp:4 5"]) < 0.6
+            and all(x[f"{b} 5"] > 0.8 for b in ("asp", *SAMPLED))
+            and all(x[f"{b} 5"] > x[f"{b} 15"] > x[f"{b} 30"] for b in ("asp", *SAMPLED))
+        ),
+        when="5 % take two fifths or more off BSP and SSP, and leave ASP, pBSP and pSSP four "
+        "fifths, which then sink with the share",
+        seconds=(1, 1),
+    ),
+    Claim(
+        name="psp-2b",
+        source=f"{PAPER}, figure 2b",
+        says="Of all barriers ASP's error grows most with slow nodes.",
+        here="as figure 1d with a short step, 30 % of the nodes four times as slow; quick 100 "
+        "nodes",
+        numbers={
+            written: Number(f"error with 30 % slow over none, {written}")
+            for written in BARRIERS.values()
+        },
+        measure=error_increases,
+        agrees=lambda x: max(x, key=lambda key: x[key]) == "ASP",
+        when="the ratio is largest for ASP",
+        seconds=(14, 1000),
+        why="The true model explains these rows exactly, so that the error falls by a factor "
+        "with every update, and its ratio says how many updates slow nodes cost: SSP waits for "
+        "them and loses most, ASP waits for nobody. The paper prints neither step nor noise, "
+        "which would have to be large for old gradients to decide.",
+        verdict=DIFFERS,
+    ),
+    Claim(
+        name="psp-2c",
+        source=f"{PAPER}, figure 2c",
+        says="The slower 5 % of the nodes are, the more BSP and SSP go at their pace.",
+        here=f"{NODES}; 5 % are 1, 4 and 16 times as slow",
+        numbers={
+            f"{b} {x}": Number(f"mean steps, 5 % are {x} times as slow, {written}")
+            for b, written in BARRIERS.items()
+            for x in FACTORS
+        },
+        measure=slower_and_slower,
+        agrees=lambda x: (
+            all(x[f"{b} 1"] > x[f"{b} 4"] > x[f"{b} 16"] for b in ("bsp", "ssp:4"))
+            and 2.0 * max(x["bsp 16"], x["ssp:4 16"]) < min(x[f"{b} 16"] for b in ("asp", *SAMPLED))
+        ),
+        when="BSP and SSP make fewer steps the slower, and at 16 times less than half of any "
+        "other's",
+        seconds=(1, 1),
+    ),
+    Claim(
+        name="psp-3",
+        source=f"{PAPER}, figure 3",
+        says="From 100 to 1,000 nodes BSP and SSP lose; ASP and pBSP do not; pSSP gains.",
+        here="100 to 1,000 nodes for 40 virtual seconds, 5 % of them four times as slow, samples "
+        "of ten at every size, staleness 4, steps exponential",
+        numbers={
+            b: Number(f"change of mean steps, {written}, %") for b, written in BARRIERS.items()
+        },
+        measure=more_nodes,
+        agrees=lambda x: _some_lose(x) and x["pssp:10,4"] > 0.0,
+        when="BSP and SSP lose more than 10 %; ASP and pBSP change by less than 6 %; pSSP gains",
+        partly=lambda x: _some_lose(x),
+        seconds=(1, 1),
+        verdict=IN_PART,
+        why="That pSSP gains is not seen beyond the noise of seeds: it waits for the slowest of "
+        "ten whatever the number of nodes.",
+    ),
+    Claim(
+        name="psp-bounds",
+        source=f"{PAPER}, figures 4 and 5, theorem 2",
+        says="The lag's mean and second moment stay below (54) and (55).",
+        here="random laws of lag, samples of 1 to 100, staleness 0 to 8; exact moments",
+        clock=NONE,
+        numbers={
+            "violations": Number("moments beyond their bound", 0.0),
+            "mean": Number("largest mean, as a share of its bound"),
+            "second moment": Number("largest second moment, as a share of its bound"),
+        },
+        measure=bounds,
+        agrees=lambda x: x["violations"] == 0,
+        when="no law is beyond a bound",
+        seconds=(1, 30),
+        why="The paper calls (55) a variance; it bounds the second moment.",
+    ),
+)

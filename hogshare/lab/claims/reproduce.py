@@ -1,0 +1,251 @@
+"""``hogshare reproduce``: the papers' headline claims, measured again, beside what was printed."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from hogshare.cli import console, options, outputs
+from hogshare.system.words import counted, listed
+
+DESCRIPTION = """\
+Measure headline claims of the papers again: ASYNC, PSP, ASAP, AsySG, Hogwild!, ASAGA, Gaia. Printed
+are the claim, the paper's number, ours with its range over seeds, whether they agree (in part: in
+direction), and what makes the difference where there is one. The exit code says that all ran, not
+that all agree.
+
+--quick takes the small size of each, minutes for all of them on two cores; without it a claim takes
+up to an hour. Claims on a virtual clock are the same on every machine; those on this machine's want
+it to have nothing else to do."""
+
+EXAMPLES = """\
+examples:
+  hogshare reproduce --list
+  hogshare reproduce psp-1a asap-9
+  hogshare reproduce all --quick --json claims.json --plot claims.png
+  hogshare reproduce gaia --page gaia.md"""
+
+KEY = "claims"  # of a file of results
+QUICK_SEEDS, SEEDS = 3, 5
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser(
+        "reproduce",
+        help="the papers' headline claims, measured again",
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+        formatter_class=options.HelpFormatter,
+    )
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help="of a claim, such as psp-1a; what several begin with, such as psp; or all; none with "
+        "--json FILE: what FILE has, for --page and --plot",
+    )
+    parser.add_argument("--list", action="store_true", help="name all claims, and measure none")
+    parser.add_argument("--quick", action="store_true", help="at the small size")
+    parser.add_argument(
+        "--seeds",
+        type=options.positive_int,
+        metavar="N",
+        help=f"runs of each claim (default: {SEEDS}, quick {QUICK_SEEDS})",
+    )
+    parser.add_argument("--seed", type=options.seed, default=0, help="the first (default: 0)")
+    parser.add_argument(
+        "--json",
+        metavar="FILE",
+        help="write results as they are found; others that the file has are kept; -: print them",
+    )
+    parser.add_argument("--plot", metavar="FILE", help="draw ours over the papers' (matplotlib)")
+    parser.add_argument(
+        "--page", metavar="FILE", help="write a page of tables (Markdown); -: print it"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: Any) -> int:
+    """Measure claim after claim, print each, and store what was asked for."""
+    from hogshare.lab.claims import CLAIMS, select
+
+    if args.list:
+        if args.names or args.json or args.plot or args.page:
+            raise options.WrongCommandLine("--list goes with nothing else")
+        show_list(list(CLAIMS.values()))
+        return 0
+    named = {"--json": args.json, "--page": args.page, "--plot": args.plot}
+    outputs.check_no_print(named, "--json", "--page")
+    found = kept_in(args.json)
+    if not args.names:
+        check_no_names(args, found)
+    chosen = select(args.names)
+    check_no_loss(args, chosen, found)
+    outputs.check(args)
+    outputs.check_file(args.page)
+    outputs.check_distinct(named)
+    failed: list[str] = []
+    try:
+        measure(args, chosen, found, failed)
+    finally:  # also of a run that is broken off
+        tell(args, found)
+    return 1 if failed else 0
+
+
+def check_no_names(args: Any, found: dict[str, Any]) -> None:
+    """Refuse a command that names no claim, but for a page or a picture of what a file has."""
+    if not found:
+        raise options.WrongCommandLine("name a claim, or all; --list says what there is")
+    if not (args.page or args.plot):
+        raise options.WrongCommandLine("without a name, --json FILE goes with --page or --plot")
+    if args.quick or args.seeds:
+        raise options.WrongCommandLine("--quick and --seeds are for claims that are named")
+
+
+def check_no_loss(args: Any, chosen: list[Any], found: dict[str, Any]) -> None:
+    """Refuse that a quick result takes a whole one's place."""
+    kept_whole = {name for name, result in found.items() if not result["quick"]}
+    whole = [claim.name for claim in chosen if claim.name in kept_whole]
+    if args.quick and whole:
+        raise options.WrongCommandLine(
+            f"{args.json} has {listed(whole)} in full, which --quick would replace; name another "
+            "--json"
+        )
+
+
+def measure(args: Any, chosen: list[Any], found: dict[str, Any], failed: list[str]) -> None:
+    """Measure claims, print each, and put it with those that are there.
+
+    What one claim fails by is told, and the others are measured: an hour's work is not for nothing.
+    """
+    from hogshare.lab.claims.claim import reproduce
+    from hogshare.lab.claims.wording import summary_of
+
+    seeds = range(args.seed, args.seed + (args.seeds or (QUICK_SEEDS if args.quick else SEEDS)))
+    is_shown, done = outputs.PRINT not in (args.json, args.page), []
+    with console.progress(len(chosen) * len(seeds), "reproduce") as progress:
+        for claim in chosen:
+            try:
+                result = reproduce(claim, seeds, quick=args.quick, advance=progress.advance)
+            except Exception as error:
+                if console.is_debugged():
+                    raise
+                told = " ".join(str(error).split()) or type(error).__name__
+                console.say(f"hogshare: error: {claim.name} was not measured: {told}")
+                failed.append(claim.name)
+                continue
+            found[claim.name] = result
+            done.append(result)
+            if is_shown:
+                show(result)
+            if args.json != outputs.PRINT:
+                outputs.tell_json(args.json, {KEY: found})
+    if done:
+        took = sum(result["seconds"] for result in done)
+        console.say(f"{summary_of(done)}; {took:.0f} s")
+
+
+def tell(args: Any, found: dict[str, Any]) -> None:
+    """Write or print what there is, if there is anything."""
+    from hogshare import figures
+    from hogshare.lab.claims import CLAIMS
+    from hogshare.lab.claims.page import page_of
+
+    results = [found[name] for name in CLAIMS if name in found]
+    if not results:
+        return
+    if args.json == outputs.PRINT or not args.names:  # in today's words, if they are others
+        outputs.tell_json(args.json, {KEY: found})
+    if args.plot:
+        figures.save_claims(results, args.plot)
+    if args.page:
+        outputs.tell_text(args.page, page_of(results, picture_of(args)))
+
+
+def picture_of(args: Any) -> str | None:
+    """How a page names the picture that is drawn beside it."""
+    if not args.plot or args.page == outputs.PRINT:
+        return None
+    from hogshare import figures
+
+    return os.path.relpath(figures.file_of(args.plot), Path(args.page).parent)
+
+
+def kept_in(path: str | None) -> dict[str, Any]:
+    """Results that a file has from before, in their claims' words of today.
+
+    Raises
+    ------
+    ValueError
+        If it is there and is no file of results.
+    """
+    from hogshare.lab.claims import CLAIMS
+    from hogshare.lab.claims.claim import MEASURED, renewed
+
+    if path is None or path == outputs.PRINT or not Path(path).is_file():
+        return {}
+    content = Path(path).read_bytes()
+    if not content.strip():
+        return {}
+    try:
+        kept = dict(json.loads(content)[KEY])
+        if not all(result.keys() >= MEASURED for result in kept.values()):
+            raise KeyError(KEY)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise ValueError(
+            f"{path} has something else than results of hogshare reproduce; name another --json"
+        ) from None
+    # of a claim that there is no more its result is kept as it is
+    return {
+        name: renewed(CLAIMS[name], result) if name in CLAIMS else result
+        for name, result in kept.items()
+    }
+
+
+def show_list(claims: list[Any]) -> None:
+    """Print a row for each claim."""
+    from hogshare.lab.claims.wording import printed_of
+
+    header = ["name", "source", "claim", "printed", "quick s", "full s", "clock"]
+    console.show_table(
+        header,
+        [
+            [
+                claim.name,
+                claim.source,
+                claim.says,
+                printed_of(claim),
+                claim.seconds[0],
+                claim.seconds[1],
+                claim.clock,
+            ]
+            for claim in claims
+        ],
+        title=f"{len(claims)} claims",
+    )
+    console.say(
+        "seconds are rough, of 3 seeds quick and of 5 in full, on 2 cores; claims on the same "
+        "runs, such as async-2 to async-5, share them"
+    )
+
+
+def show(result: dict[str, Any]) -> None:
+    """Print a claim's table, and below it what it says."""
+    from hogshare.lab.claims.wording import in_words, range_of, told
+
+    console.show_table(
+        ["number", "printed", "here", "range"],
+        [
+            [one["what"], in_words(one["printed"]), told(one["median"]), range_of(one)]
+            for one in result["numbers"]
+        ],
+        title=f"{result['name']}: {result['source']}",
+    )
+    console.say(f"claim: {result['says']}")
+    console.say(f"here: {result['here']}; medians of {counted(len(result['seeds']), 'seed')}")
+    console.say(f"{result['verdict']}: what is asked is that {result['when']}")
+    if result["why"]:
+        console.say(f"note: {result['why']}")

@@ -1,0 +1,96 @@
+"""Which problem a bench is of: linear on rows, or one that has a name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hogshare.cli import options, ratings, rows
+
+if TYPE_CHECKING:
+    from hogshare.lab.studies.experiments import Family
+
+LINEAR = "linear"
+SMALL = "zipf-small"  # the data of a linear problem of which nobody names any
+PROBLEM_HELP = (
+    "linear: on --data, with --loss and a penalty; network:A-B-...-C, such as "
+    "network:400-100-50-20-10: units of inputs, hidden layers and outputs, of which 1 tells two "
+    "classes apart; lenet, cifar10-full: the two of Caffe; factorisation; topics. All but linear "
+    "make rows of their own where --data names none (default: %(default)s)"
+)
+
+
+def problem(text: str) -> str:
+    """Check the name of a bench's problem, and return it."""
+    word = text.strip().lower()
+    if word == LINEAR:  # which nothing need be imported for
+        return word
+    from hogshare.lab.studies import experiments
+
+    return options.checked(experiments.family_of, word)
+
+
+def add_options(parser: Any) -> None:
+    """Add what says which problem it is, and of which rows."""
+    parser.add_argument(
+        "--problem", type=problem, default=LINEAR, metavar="PROBLEM", help=PROBLEM_HELP
+    )
+    parser.add_argument(
+        "--data",
+        help=f"{options.DATA_HELP}; of a factorisation a file of user, item and rating; of topics "
+        f"counts of words (default: {SMALL}, or rows that are made)",
+    )
+    parser.add_argument(
+        "--rows",
+        type=options.positive_int,
+        metavar="N",
+        help="how many are made where --data names none (default: by the problem)",
+    )
+    options.add_data_options(parser)
+
+
+def check(args: Any, linear: dict[str, bool]) -> None:
+    """Refuse options that do not go with the problem.
+
+    Parameters
+    ----------
+    linear : dict
+        Options that are for linear problems, and whether they are given.
+
+    Raises
+    ------
+    WrongCommandLine
+    """
+    if args.problem == LINEAR:
+        args.data = args.data or SMALL
+        if args.rows:
+            raise options.WrongCommandLine("--rows is for a --problem that makes its own")
+        return
+    for name, is_given in linear.items():
+        if is_given:
+            raise options.WrongCommandLine(f"{name} is for --problem linear, not {args.problem}")
+    if args.data is None and args.labels:
+        raise options.WrongCommandLine(f"--labels goes with --data: {args.problem} makes both")
+    if args.data is not None and args.rows:
+        raise options.WrongCommandLine("--rows is of rows that are made: leave it out, or --data")
+
+
+def given(args: Any, family: Family) -> Any:
+    """What a named problem is given by ``--data``: rows and labels, ratings, or documents."""
+    if args.data is None:
+        return None
+    if family.reads == "ratings":
+        return ratings.load(args, args.data)
+    if family.reads == "documents":
+        return rows.load(args, args.data, labelled=False).X
+    X, y, *_ = rows.load(args, args.data)
+    return X, rows.need_labels(y, args.data)
+
+
+def data_of(args: Any) -> tuple[Family, Any]:
+    """What a problem's name stands for, and its data."""
+    from hogshare.lab.studies import experiments
+
+    family = experiments.family_of(args.problem)
+    data = family.data(given(args, family), args.rows or family.makes, args.dtype, args.seed)
+    args.data = args.data or f"made, seed {args.seed}"
+    return family, data

@@ -1,0 +1,306 @@
+"""What a run would take with other numbers of workers, each on a core of its own.
+
+From a report of a real run: what a row and an exchange cost, how uneven blocks are, what a master's
+message costs. These go into `hogshare.lab.psp.progressing`, behind the run's barrier. Blocks are
+claimed from one ticket: the run is over when all of its blocks are done. What only one can do at a
+time (a master's writes, the next epoch's order, the sections of BSP) is a floor under that.
+
+`docs/prediction.md` has the model, and by how much it was off where it could be measured.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from hogshare.barriers import ASP, LOOKS_PER_BLOCK, BuiltIn, numbers_of
+from hogshare.kernels import barriers as codes
+from hogshare.kernels.turns import FIRST_INTERVAL
+from hogshare.lab.prediction.costs import Costs, Finished, Run, costs_of
+from hogshare.lab.prediction.prediction import Prediction
+from hogshare.lab.psp.progressing import progress
+from hogshare.simulation.blocktimes import Measured
+from hogshare.simulation.simulator import Simulator
+from hogshare.system.ranges import count
+
+MOST_BLOCKS = 20_000  # that are simulated; of longer runs the rest is taken to go on alike
+SEEDS = 3  # of simulated runs whose mean is taken
+MOST_EVENTS = 1024  # blocks of an epoch that is simulated with its gradients
+# the same of a rule that remembers rows, whose epochs depend on how soon workers exchange
+MOST_EVENTS_REMEMBERING = 4096
+MOST_EPOCHS = 2.0  # of the run's, after which an objective counts as not reached
+GAIN = 0.98  # of the run's own, which is the objective if none is given
+
+
+def time_of_blocks(barrier: BuiltIn, n_workers: int, law: Measured, n_blocks: int) -> float:
+    """Seconds until so many blocks are done that workers claim one after the other."""
+    simulated = min(n_blocks, MOST_BLOCKS)
+    draws = numbers_of(barrier, n_workers)["sample"] != codes.EVERYBODY
+    poll = law.mean / LOOKS_PER_BLOCK if draws else None
+    ends = [_end_of_blocks(barrier, n_workers, law, simulated, poll, seed) for seed in range(SEEDS)]
+    return float(np.mean(ends)) * n_blocks / simulated
+
+
+def _end_of_blocks(
+    barrier: BuiltIn, n_workers: int, law: Measured, n_blocks: int, poll: float | None, seed: int
+) -> float:
+    """When the last of the first `n_blocks` claims is done."""
+    seconds = 1.5 * math.ceil(n_blocks / n_workers) * law.mean + max(law.seconds)
+    while True:
+        run = progress(
+            barrier,
+            n_workers,
+            block_time=law,
+            seconds=seconds,
+            poll=poll,
+            seed=seed,
+            events=True,
+        )
+        # each worker claims a block at the beginning, and one whenever it passes
+        starts = sorted(
+            [(0.0, worker) for worker in range(n_workers)]
+            + [(when, worker) for when, worker, what in run.events or () if what == "passed"]
+        )[:n_blocks]
+        wanted = np.bincount([worker for _, worker in starts], minlength=n_workers)
+        done, end = np.zeros(n_workers, np.int64), 0.0
+        for when, worker, what in run.events or ():
+            if what == "completed":
+                done[worker] += 1
+                if done[worker] <= wanted[worker]:
+                    end = max(end, when)
+        if len(starts) == n_blocks and bool((done >= wanted).all()):
+            return end
+        seconds *= 2.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Seconds of a run with some number of workers, and what came of it."""
+
+    seconds: float
+    waiting_share: float
+    limit: str
+
+
+def mean_block(run: Run, costs: Costs, n_workers: int) -> tuple[float, int, float]:
+    """Mean seconds of a block, blocks of an epoch, and of the seconds those of folding in turn."""
+    per_epoch = -(-run.n_rows // run.rows_of_block(n_workers))
+    n_rows = run.n_rows / per_epoch
+    exchanges = run.exchanges_of_block(n_workers, n_rows)
+    in_turn = costs.exchange if exchanges and run.is_ordered(n_workers) else 0.0
+    seconds = n_rows * costs.row + exchanges * costs.exchange + costs.order / per_epoch
+    return seconds - in_turn, per_epoch, in_turn
+
+
+def outcome_of(run: Run, costs: Costs, n_workers: int) -> Outcome:
+    """What the run's epochs would take with so many workers."""
+    mean, per_epoch, in_turn = mean_block(run, costs, n_workers)
+    n_blocks = max(1, round(run.epochs * per_epoch))
+    barrier = ASP() if n_workers == 1 else run.barrier
+    if run.is_free(n_workers):
+        barrier = ASP()
+    inline = run.has_master and n_workers == 1
+    if inline:
+        mean += costs.message
+    law = Measured((mean * costs.factors).tolist())
+    seconds = time_of_blocks(barrier, n_workers, law, n_blocks)
+    seconds += n_blocks * in_turn  # one worker after the other, round by round
+    floors = {"workers": seconds, "master": 0.0 if inline else n_blocks * costs.message}
+    # the next order is begun in the middle of an epoch, by one worker, and has to be there at its
+    # end; see `hogshare.kernels.epochs.claim`
+    computing = per_epoch * mean - costs.order
+    floors["order"] = run.epochs * (0.5 * computing / n_workers + costs.order)
+    if n_workers == 1:
+        del floors["order"]
+    limit = max(floors, key=lambda name: floors[name])
+    seconds = floors[limit]
+    computed = n_blocks * (mean + in_turn)
+    waiting = max(0.0, 1.0 - computed / (n_workers * seconds))
+    return Outcome(seconds + costs.outside, waiting, limit)
+
+
+def assumptions(run: Run, costs: Costs) -> list[str]:
+    """What a prediction from this run rests on, and leaves out."""
+    found = ["each worker has a core of its own, and caches and memory serve all as they did here"]
+    if run.exchanges:
+        found.append(
+            f"an exchange takes {costs.exchange * 1e6:.3g} us, by {costs.source}, however many "
+            "workers there are; that exchanges get in each other's way is left out"
+        )
+    elif not run.has_master:
+        found.append(
+            "workers on the one vector do not slow each other down, which they do where features "
+            "are hot: their cache lines travel"
+        )
+    if run.has_master and run.n_workers == 1:
+        found.append(
+            "with one worker the master's time is part of the blocks and was not measured: no "
+            "ceiling is set by it; predict from a run with two"
+        )
+    elif run.has_master:
+        found.append(f"the master takes {costs.message * 1e6:.3g} us for each message")
+    if run.sleeps:
+        found.append("the stragglers' sleep is part of the blocks' times, as it was drawn here")
+    if run.evaluates:
+        found.append("evaluations of the model on the way (Stop's criteria) are left out")
+    if run.cores is not None and run.n_workers > run.cores:
+        found.append(
+            f"the run had {run.n_workers} workers on {run.cores} usable cores: its blocks' times "
+            "have the wait for a core in them"
+        )
+    return found + list(costs.notes)
+
+
+def predict(
+    report: Finished,
+    n_workers: Sequence[int],
+    epochs: Mapping[int, float] | None = None,
+    objective: float | None = None,
+    paces: Mapping[int, tuple[int, int]] = MappingProxyType({}),
+) -> Prediction:
+    """Predict a run with other numbers of workers; see `Report.predict`.
+
+    Parameters
+    ----------
+    report : Report
+    n_workers : sequence of int
+    epochs : mapping of int to float, default=None
+        Epochs that each number of workers, and one, takes to the objective; NaN: more than known.
+    objective : float, default=None
+    paces : mapping of int to (int, int), default={}
+        As of `Run`.
+    """
+    wanted = workers_of(n_workers)
+    run = Run(report, paces)
+    costs = costs_of(run)
+    found = {count: outcome_of(run, costs, count) for count in {1, run.n_workers, *wanted}}
+    seconds = np.array([found[count].seconds for count in wanted])
+    speedup = found[1].seconds / seconds
+    to_objective = time_speedup = None
+    if epochs is not None:
+        to_objective = np.array([epochs[count] for count in wanted])
+        time_speedup = speedup * epochs[1] / to_objective
+    return Prediction(
+        n_workers=wanted,
+        seconds=seconds,
+        throughput=run.rows / seconds,
+        speedup=speedup,
+        waiting_share=np.array([found[count].waiting_share for count in wanted]),
+        limits=tuple(found[count].limit for count in wanted),
+        epochs=to_objective,
+        time_speedup=time_speedup,
+        objective=objective,
+        measured={
+            "n_workers": run.n_workers,
+            "seconds": run.seconds,
+            "epochs": run.epochs,
+            "predicted": found[run.n_workers].seconds,
+        },
+        costs=costs,
+        assumed=tuple(assumptions(run, costs)),
+    )
+
+
+def predict_with_epochs(
+    report: Finished, n_workers: Sequence[int], problem: Any, objective: float | None
+) -> Prediction:
+    """Predict time to an objective: the run's gradients on a virtual clock say the epochs.
+
+    Raises
+    ------
+    ValueError
+        If the report has no trace, cannot be repeated, or is of another problem.
+    """
+    wanted, run = workers_of(n_workers), Run(report)
+    trace, again = report.trace, report.again
+    if trace is None:
+        raise ValueError(
+            "this run kept no trace, so that it is not known what it reached when: call "
+            "solve(..., trace=4)."
+        )
+    if again is None or again.obstacle:
+        why = "it was not made by solve" if again is None else again.obstacle
+        raise ValueError(f"this run cannot be repeated on a virtual clock: {why}.")
+    check_problem(report.settings["problem"], problem)
+    if objective is None:
+        first, last = float(trace.objective[0]), float(trace.objective[-1])
+        objective = first - GAIN * (first - last)
+    paces = {}
+    if run.exchanges:
+        counts = sorted({1, run.n_workers, *wanted})
+        paces = {count: again.pace(problem, count, run.per_epoch) for count in counts}
+        run = Run(report, paces)
+    costs = costs_of(run)
+    most = math.ceil(MOST_EPOCHS * run.epochs)
+    epochs = {}
+    for workers in sorted({1, *wanted}):
+        n_rows = virtual_rows(run, workers)
+        mean, per_epoch, in_turn = mean_block(run, costs, workers)
+        share = n_rows * per_epoch / run.n_rows
+        simulator = Simulator(
+            block_time=Measured(((mean + in_turn) * share * costs.factors).tolist()),
+            write_seconds=costs.message if run.has_master and workers > 1 else 0.0,
+        )
+        reached = again.epochs_to(objective, problem, workers, simulator, n_rows, most)
+        epochs[workers] = math.nan if reached is None else reached
+    return predict(report, wanted, epochs, objective, paces)
+
+
+def virtual_rows(run: Run, n_workers: int) -> int:
+    """Rows of a block on the virtual clock, where who sees what is settled block by block.
+
+    Without a barrier 128, as between the first exchanges of most rules: a run's progress is decided
+    early, when exchanges are as frequent as that. (With blocks of the interval that comes later, 8
+    workers took three times the epochs of threads on IMDB and Zipf, with these 1 to 1.1 times and
+    0.6 times.) Where a rule that remembers rows exchanges sooner, so it does here: SAGA that cannot
+    keep what an exchange holds back takes several times the epochs. In rounds blocks are as in a
+    real run.
+    """
+    n_rows = run.rows_of_block(n_workers)
+    if n_workers == 1 or run.has_master or run.is_ordered(n_workers):
+        return n_rows
+    if run.is_free(n_workers):
+        n_rows = min(n_rows, max(FIRST_INTERVAL, -(-run.n_rows // MOST_EVENTS)))
+    if run.exchanges and run.remembers:
+        fewest = -(-run.n_rows // MOST_EVENTS_REMEMBERING)
+        n_rows = min(n_rows, max(run.interval(n_workers), fewest))
+    return n_rows
+
+
+def check_problem(known: Mapping[str, Any], problem: Any) -> None:
+    """Refuse another problem than that of the run.
+
+    Raises
+    ------
+    ValueError
+    """
+    told = ("rows", "features", "columns", "nonzeros", "loss", "penalty", "alpha", "params")
+    given = problem.facts()
+    for name in told:
+        if known.get(name) != given.get(name):
+            raise ValueError(
+                f"problem is not the one that was solved: {name} is {given.get(name)!r}, and was "
+                f"{known.get(name)!r}."
+            )
+
+
+def workers_of(n_workers: Sequence[int] | int) -> tuple[int, ...]:
+    """Numbers of workers to predict for.
+
+    Raises
+    ------
+    ValueError
+        If there is none, or one is no whole number of at least 1.
+    """
+    given = np.atleast_1d(np.asarray(n_workers, dtype=object)).tolist()
+    wanted = tuple(int(k) if isinstance(k, np.integer) else k for k in given)
+    if not wanted:
+        raise ValueError("n_workers must name at least one number of workers; got none.")
+    for each in wanted:
+        count(1, **{"every entry of n_workers": each})
+    return wanted

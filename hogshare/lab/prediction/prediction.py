@@ -1,0 +1,138 @@
+"""What was predicted of a run: a table, a plot, plain data."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hogshare import figures
+from hogshare.io import tables
+from hogshare.lab.prediction.costs import Costs
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Prediction:
+    """What a run would take with other numbers of workers; from `Report.predict`.
+
+    All arrays have one entry per number of workers.
+
+    Attributes
+    ----------
+    n_workers : tuple of int
+    seconds : float64 array
+        Of the same number of epochs.
+    throughput : float64 array
+        Rows per second.
+    speedup : float64 array
+        Throughput over that of one worker, which is predicted likewise.
+    waiting_share : float64 array
+        Share of workers' time in which they compute nothing.
+    limits : tuple of str
+        What the time is bound by: "workers", "master" or "order".
+    epochs : float64 array or None
+        Epochs to `objective`, if a problem was given; NaN where it was not reached.
+    time_speedup : float64 array or None
+        `speedup` times the epochs of one worker over these epochs.
+    objective : float or None
+    measured : dict
+        Of the run: ``n_workers``, ``seconds``, ``epochs``, and the ``predicted`` seconds of just
+        that, which tells how well the model fits its own run.
+    costs : Costs
+    assumed : tuple of str
+        What the prediction rests on besides, and what it leaves out.
+    """
+
+    n_workers: tuple[int, ...]
+    seconds: np.ndarray
+    throughput: np.ndarray
+    speedup: np.ndarray
+    waiting_share: np.ndarray
+    limits: tuple[str, ...]
+    epochs: np.ndarray | None
+    time_speedup: np.ndarray | None
+    objective: float | None
+    measured: dict[str, float]
+    costs: Costs
+    assumed: tuple[str, ...]
+
+    def headline(self) -> str:
+        """One line: what was measured, and what the model makes of that run itself."""
+        run = self.measured
+        count = f"{run['n_workers']:.0f} worker" + ("" if run["n_workers"] == 1 else "s")
+        return (
+            f"predicted from {run['epochs']:.3g} epochs with {count}: {run['seconds']:.3g} s "
+            f"measured, {run['predicted']:.3g} s by the model"
+        )
+
+    def rows(self) -> tuple[list[str], list[list[Any]]]:
+        """Header and rows of the table."""
+        header = ["workers", "seconds", "speedup of throughput", "waiting share", "bound by"]
+        columns: list[Sequence[Any]] = [
+            self.n_workers,
+            self.seconds.tolist(),
+            self.speedup.tolist(),
+            self.waiting_share.tolist(),
+            self.limits,
+        ]
+        if self.epochs is not None and self.time_speedup is not None:
+            header += ["epochs to the objective", "speedup of time"]
+            columns += [self.epochs.tolist(), self.time_speedup.tolist()]
+        return header, [list(row) for row in zip(*columns, strict=True)]
+
+    def table(self) -> str:
+        """Plain text: the headline, a row per number of workers, what is assumed."""
+        notes = "\n".join(f"assumed: {note}" for note in self.assumed)
+        return "\n\n".join([self.headline(), tables.text_table(*self.rows()), notes])
+
+    def __str__(self) -> str:
+        return self.table()
+
+    def __repr__(self) -> str:
+        return f"<Prediction: {self.headline()}>"
+
+    def _repr_html_(self) -> str:
+        notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.assumed)
+        table = tables.html_table(*self.rows())
+        return f"<div><p><b>{html.escape(self.headline())}</b></p>{table}<ul>{notes}</ul></div>"
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the speedups against the number of workers (needs matplotlib).
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        return figures.draw_speedups(self.n_workers, self.speedup, self.time_speedup, ax)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; NaN becomes None."""
+        found = {
+            "n_workers": list(self.n_workers),
+            "seconds": self.seconds.tolist(),
+            "throughput": self.throughput.tolist(),
+            "speedup": self.speedup.tolist(),
+            "waiting_share": self.waiting_share.tolist(),
+            "limits": list(self.limits),
+            "measured": dict(self.measured),
+            "costs": {
+                name: getattr(self.costs, name)
+                for name in ("row", "exchange", "order", "message", "outside", "source")
+            },
+            "assumed": list(self.assumed),
+        }
+        if self.epochs is not None and self.time_speedup is not None:
+            found["objective"] = self.objective
+            for name in ("epochs", "time_speedup"):
+                values = getattr(self, name).tolist()
+                found[name] = [value if math.isfinite(value) else None for value in values]
+        return found

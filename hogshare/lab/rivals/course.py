@@ -1,0 +1,122 @@
+"""What a race is about and what has come of it so far: plan, contestants, and every fit."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hogshare.lab.rivals.contestant import Contestant
+from hogshare.lab.rivals.discipline import Discipline
+from hogshare.lab.rivals.lanes import Lane, Overdue, ProcessLane
+
+Run = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to race.
+
+    `targets` from easy to tight; `limit` in seconds, for a contestant's tuning and again for its
+    rounds.
+    """
+
+    targets: tuple[float, ...] = (1e-1, 1e-2, 1e-3)
+    workers: int = 2
+    rounds: int = 5
+    limit: float = 30.0
+    seed: int = 0
+
+
+@dataclass
+class Entry:
+    """A contestant in this race and what became of it; an empty `reason` means it races."""
+
+    contestant: Contestant
+    lane: Lane | ProcessLane
+    reason: str = ""
+    prepare_seconds: float | None = None
+    warm_up_seconds: float | None = None
+    kept: dict[float, int] = field(default_factory=dict)
+    spent: float = 0.0
+    rounds: int = 0
+    overdue: bool = False  # its last fit was ended, because it took the whole limit
+
+    def __post_init__(self) -> None:
+        self.grid = self.contestant.grid()
+
+
+class Race:
+    """Discipline, reference and every fit so far."""
+
+    def __init__(self, discipline: Discipline, plan: Plan, tell: Callable[[str], None]) -> None:
+        self.plan = plan
+        self.discipline = discipline
+        self.tell = tell
+        tell("reference")
+        self.reference = discipline.find()
+        self.lowest = self.reference.value
+        self.runs: list[Run] = []
+
+    def distance(self, run: Run) -> float:
+        """How far a fit is from the best; infinity if it failed or left the numbers."""
+        if run["objective"] is None:
+            return math.inf
+        return float(self.discipline.distance(run["objective"], self.lowest))
+
+    def reaches(self, run: Run, target: float) -> bool:
+        """Whether a fit is within the target."""
+        return self.distance(run) <= target
+
+    def fit(self, entry: Entry, setting: int, budget: float, round_: int) -> Run:
+        """Fit once, timed, and judge the model; an exception becomes part of the run."""
+        seed = self.plan.seed + round_ + 1
+        run: Run = {
+            "contestant": entry.contestant.name,
+            "round": round_,  # -1 is tuning
+            "setting": setting,
+            "budget": budget,
+            "seconds": None,
+            "objective": None,
+            "error": None,
+        }
+        try:
+            run["seconds"], model = entry.lane.fit(entry.grid[setting], budget, seed)
+            value = self.discipline.judge(model)
+        except Exception as error:  # of a stranger's code: part of its result
+            run["error"] = sentence(error)
+            entry.overdue = isinstance(error, Overdue)
+            return run
+        if math.isfinite(value):
+            run["objective"] = value
+            self.lowest = min(self.lowest, value)
+        return run
+
+    def climb(
+        self,
+        entry: Entry,
+        setting: int,
+        round_: int,
+        ladder: Sequence[float],
+        target: float,
+        allowance: float,
+    ) -> Iterator[Run]:
+        """Fit with growing budgets until the target is reached, or time is up."""
+        begin = time.perf_counter()
+        for i, budget in enumerate(ladder):
+            run = self.fit(entry, setting, budget, round_)
+            self.runs.append(run)
+            yield run
+            if run["error"] or self.reaches(run, target) or i + 1 == len(ladder):
+                return
+            growth = 1.0 if entry.contestant.unit == "tolerance" else ladder[i + 1] / budget
+            if time.perf_counter() - begin + growth * run["seconds"] > allowance:
+                return
+
+
+def sentence(error: Exception) -> str:
+    """What an exception says, on one line that fits into a table."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= 200 else text[:197] + "..."

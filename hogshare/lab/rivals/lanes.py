@@ -1,0 +1,261 @@
+"""Where a contestant runs: in this process, or in one of its own that may crash or hang.
+
+Ownership. `race` makes a lane for each contestant and closes it. Between two requests a lane's
+process is stopped by SIGSTOP: what OpenMP and OpenBLAS do after a fit (their threads spin for up to
+50 ms, measured with scikit-learn's lbfgs) would slow whoever comes next. It holds the rows in the
+library's own format and gets nothing else but requests, one at a time, over a socket pair that it
+shares with this process alone: end of file means death in both directions. It leads a session of
+its own, so that a terminal's Ctrl-C passes it by and whatever it has started ends with it, and the
+kernel ends it with the thread that started it. Its temporary files lie in a folder that this
+process removes.
+
+Pickles are safe on that socket: both ends are processes of one user, and it has no name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from hogshare.lab.rivals.contestant import Contestant, Setting, Task
+from hogshare.runtimes.crew import describe_exit
+
+READY_SECONDS = 600.0  # for preparing rows, and for a first fit, which may compile
+CLOSE_SECONDS = 2.0
+SET_PARENT_DEATH_SIGNAL = 1  # of Linux's prctl
+
+
+class Died(RuntimeError):
+    """The process of a lane has ended by itself."""
+
+
+class Overdue(RuntimeError):
+    """The process of a lane was ended, because it took too long."""
+
+
+class Lane:
+    """A contestant in this process: nothing stops it, and if it crashes, so does the race."""
+
+    def __init__(self, kind: type[Contestant], task: Task) -> None:
+        self._contestant = kind(task)
+        self._workers = task.workers
+        self._prepared: Any = None
+
+    def prepare(self, X: Any, y: Any) -> float:
+        """Bring rows and labels into the library's format; return how many seconds that took."""
+        begin = time.perf_counter()
+        self._prepared = self._contestant.prepare(X, y)
+        return time.perf_counter() - begin
+
+    def fit(self, setting: Setting, budget: float, seed: int) -> tuple[float, Any]:
+        """Fit once; return the seconds that `Contestant.fit` took, and the model."""
+        # at every fit: a library that is loaded late brings its pool along
+        with threadpool_limits(self._workers):
+            begin = time.perf_counter()
+            fitted = self._contestant.fit(self._prepared, setting, budget, seed)
+            seconds = time.perf_counter() - begin
+        return seconds, self._contestant.model(fitted)
+
+    def close(self) -> None:
+        """Give back what was prepared."""
+        if self._prepared is not None:
+            self._contestant.close(self._prepared)
+            self._prepared = None
+
+    def abandon(self) -> None:
+        """End it after a failure: there is nothing that could be killed."""
+        self.close()
+
+
+class ProcessLane:
+    """A contestant in a process of its own.
+
+    After a death the next fit starts another process, prepares the rows again and repeats the
+    first fit that went well, none of which is timed.
+
+    Parameters
+    ----------
+    kind : Contestant class
+        Importable by its name: not one of ``__main__`` or of a function.
+    task : Task
+    limit : float
+        Seconds that a fit may take; preparing and a first fit have `READY_SECONDS`.
+    """
+
+    def __init__(self, kind: type[Contestant], task: Task, limit: float) -> None:
+        self._kind, self._task, self._limit = kind, task, limit
+        self._rows: tuple[Any, Any] | None = None
+        self._warm_up: tuple[Setting, float, int] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._pipe: Connection | None = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+
+    def prepare(self, X: Any, y: Any) -> float:
+        """Start the process and hand it the rows; return the seconds of preparing them.
+
+        Raises
+        ------
+        ImportError, RuntimeError
+            What the contestant raised, in a sentence; `Died` or `Overdue` if it raised nothing.
+        """
+        self._rows = X, y
+        try:
+            self._start()
+            return float(self._ask((self._kind, self._task, X, y), READY_SECONDS))
+        except BaseException:
+            self.abandon()
+            raise
+
+    def fit(self, setting: Setting, budget: float, seed: int) -> tuple[float, Any]:
+        """Fit once; return the seconds that `Contestant.fit` took, and the model.
+
+        Raises
+        ------
+        ImportError, RuntimeError
+            As `prepare`.
+        """
+        if self._process is None:
+            assert self._rows is not None
+            self.prepare(*self._rows)
+            if self._warm_up is not None:
+                self._ask(self._warm_up, READY_SECONDS)
+        patience = READY_SECONDS if self._warm_up is None else self._limit
+        fitted: tuple[float, Any] = self._ask((setting, budget, seed), patience)
+        self._warm_up = self._warm_up or (setting, budget, seed)
+        return fitted
+
+    def close(self) -> None:
+        """Let the process give back what it has taken, and end."""
+        if self._process is None or self._pipe is None:
+            return
+        self._pipe.close()
+        self._signal(signal.SIGCONT)
+        try:
+            self._process.wait(CLOSE_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.abandon()
+        self._forget()
+
+    def abandon(self) -> int:
+        """End the process and what it has started, now; return its exit code."""
+        code = 0
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                # nobody has waited for it yet, so its number is still its group's
+                os.killpg(self._process.pid, signal.SIGKILL)
+            code = self._process.wait()
+        self._forget()
+        return code
+
+    def _signal(self, number: int) -> None:
+        if self._process is not None:
+            os.kill(self._process.pid, number)  # Popen.send_signal would wait for a dead one
+
+    def _forget(self) -> None:
+        if self._pipe is not None:
+            self._pipe.close()
+        if self._folder is not None:
+            self._folder.cleanup()
+        self._process = self._pipe = self._folder = None
+
+    def _start(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(
+            prefix="hogshare-race-", ignore_cleanup_errors=True
+        )
+        self._pipe, theirs = Pipe()
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(os.path.abspath(entry) for entry in sys.path),
+            "TMPDIR": self._folder.name,
+        }
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "hogshare.lab.rivals.lanes", str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,  # what libraries chat is no data of ours
+                env=environment,
+                start_new_session=True,
+            )
+
+    def _ask(self, request: Any, patience: float) -> Any:
+        """Send a request and wait for the answer; after a death there is no process any more."""
+        assert self._pipe is not None
+        try:
+            self._signal(signal.SIGCONT)
+            self._pipe.send(request)
+            if not self._pipe.poll(patience):
+                self.abandon()
+                raise Overdue(f"took longer than {patience:g} s and was ended")
+            answer, failure = self._pipe.recv()
+            if sys.platform == "linux":  # elsewhere it would outlive this process
+                self._signal(signal.SIGSTOP)
+        except (EOFError, OSError):
+            code = self.abandon()
+            how = "died of" if code < 0 else "left with"
+            raise Died(f"{how} {describe_exit(code)}") from None
+        if failure is not None:
+            raise failure
+        return answer
+
+
+def main(fd: int) -> None:
+    """Serve requests until the other end is closed: first the rows, then fits."""
+    end_with_parent()
+    pipe = Connection(fd)
+    # whether somebody has converged is seen from the objective
+    warnings.simplefilter("ignore")
+    lane: Lane | None = None
+    with np.errstate(all="ignore"):
+        while True:
+            answer: Any = None
+            failure: Exception | None = None
+            try:
+                request = pipe.recv()
+                if lane is None:
+                    kind, task, X, y = request
+                    made = Lane(kind, task)
+                    answer = made.prepare(X, y)
+                    lane = made
+                    del X, y
+                else:
+                    answer = lane.fit(*request)
+                del request
+            except (EOFError, ConnectionResetError):
+                break
+            except ImportError as error:
+                failure = ImportError(str(error))
+            except Exception as error:  # a stranger's, and perhaps not fit for a pickle
+                failure = RuntimeError(str(error) or type(error).__name__)
+            try:
+                pipe.send((answer, failure))
+            except BrokenPipeError:
+                break
+    if lane is not None:
+        lane.close()
+
+
+def end_with_parent() -> None:
+    """Ask the kernel to kill this process when its parent ends, in the middle of a fit too."""
+    with contextlib.suppress(OSError, AttributeError):  # not Linux: a fit is ended by its end
+        ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, int(signal.SIGKILL))
+
+
+if __name__ == "__main__":
+    # by its real name, so that there is one copy of this module
+    from hogshare.lab.rivals import lanes
+
+    lanes.main(int(sys.argv[1]))

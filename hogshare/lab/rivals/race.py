@@ -1,0 +1,188 @@
+"""The race: who comes first within a distance of the best, whatever is raced for.
+
+    warm-up   a fit of each contestant (compiling, loading, starting threads), told apart
+    tuning    each setting of each grid climbs a coarse ladder of budgets once; for each target the
+              setting that was first is kept
+    rounds    the contestants take turns; each climbs its whole ladder with the settings that it
+              has kept, every fit from scratch and timed alone
+
+Each contestant runs in a lane (`hogshare.lab.rivals.lanes`), by default a process of its own: one
+that crashes or hangs is reported, and the others go on. Only one of them computes at a time.
+
+How a model is judged, and what its distance from the best is, the discipline says
+(`hogshare.lab.rivals.discipline`). The time to a target in a round is that of the fastest fit that
+reached it; a table row has the median over rounds, the fastest and the slowest. What the stages
+hand on is plain data, which is also the JSON output. Nothing here knows a library.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from hogshare.lab.rivals import standings
+from hogshare.lab.rivals.contestant import Contestant, Task
+from hogshare.lab.rivals.course import Entry, Plan, Race, sentence
+from hogshare.lab.rivals.discipline import Discipline
+from hogshare.lab.rivals.lanes import Lane, ProcessLane
+from hogshare.system import extras
+
+# tuning climbs every second rung
+COARSE = 2
+
+
+def race(
+    discipline: Discipline,
+    kinds: Sequence[type[Contestant]],
+    plan: Plan,
+    tell: Callable[[str], None] = lambda _: None,
+    isolated: bool = True,
+) -> dict[str, Any]:
+    """Race, and return everything that was measured.
+
+    Parameters
+    ----------
+    discipline : Discipline
+    kinds : sequence of Contestant classes
+    plan : Plan
+    tell : callable, default=nothing
+        Told in a few words what is being done.
+    isolated : bool, default=True
+        Whether each contestant runs in a process of its own, which its class has to be importable
+        for. False: all run in this process, and nothing stops one that crashes or hangs.
+
+    Returns
+    -------
+    dict
+        settings, data, reference, versions, machine, contestants, runs, table, notes.
+
+    Raises
+    ------
+    ValueError
+        If there is no reference, or nobody can race.
+    """
+    # whether somebody has converged is seen from the value
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        course = Race(discipline, plan, tell)
+        task = discipline.task(plan.workers)
+        entries = [Entry(kind(task), lane_of(kind, task, plan, isolated)) for kind in kinds]
+        try:
+            for entry in entries:
+                start(course, entry)
+                dismiss_losers(entries)
+            for entry in racing(entries):
+                tune(course, entry)
+                dismiss_losers(entries)
+            for k in range(plan.rounds):
+                # in turn, and beginning with another each time: a slow minute hits all alike
+                shift = k % len(entries)
+                for entry in racing(entries[shift:] + entries[:shift]):
+                    run_round(course, entry, k)
+        except BaseException:
+            for entry in entries:  # one of them may be in the middle of a fit
+                entry.lane.abandon()
+            raise
+        finally:
+            for entry in entries:
+                entry.lane.close()
+    if not course.runs:
+        raise ValueError(
+            "nobody can race: " + "; ".join(f"{e.contestant.name}: {e.reason}" for e in entries)
+        )
+    return standings.result(course, entries)
+
+
+def racing(entries: Sequence[Entry]) -> list[Entry]:
+    """Those that are still in the race."""
+    return [entry for entry in entries if not entry.reason]
+
+
+def dismiss_losers(entries: Sequence[Entry]) -> None:
+    """Free the memory of those who are out."""
+    for entry in entries:
+        if entry.reason:
+            entry.lane.close()
+
+
+def lane_of(kind: type[Contestant], task: Task, plan: Plan, isolated: bool) -> Lane | ProcessLane:
+    """Make the place where a contestant runs."""
+    return ProcessLane(kind, task, plan.limit) if isolated else Lane(kind, task)
+
+
+def start(course: Race, entry: Entry) -> None:
+    """Prepare the data and warm up, with the first setting that works."""
+    course.tell(f"warm-up of {entry.contestant.name}")
+    entry.reason = entry.contestant.refusal()
+    if entry.reason:
+        return
+    try:
+        entry.prepare_seconds = entry.lane.prepare(course.discipline.X, course.discipline.y)
+    except ImportError as error:
+        library = entry.contestant.library
+        how = extras.command_for(library)
+        entry.reason = f"{library} is not installed: {how} ({sentence(error)})"
+        return
+    except Exception as error:
+        entry.reason = f"failed to prepare: {sentence(error)}"
+        return
+    begin = time.perf_counter()
+    first = entry.contestant.ladder()[0]
+    for setting in range(len(entry.grid)):
+        run = course.fit(entry, setting, first, -1)
+        if run["error"] is None:
+            entry.warm_up_seconds = time.perf_counter() - begin
+            entry.reason = ""
+            return
+        entry.reason = f"failed: {run['error']}"
+        if entry.overdue:
+            return
+
+
+def tune(course: Race, entry: Entry) -> None:
+    """Try the grid, and keep for each target the setting that reaches it first."""
+    course.tell(f"tuning of {entry.contestant.name}")
+    targets, ladder = course.plan.targets, entry.contestant.ladder()[::COARSE]
+    best: dict[float, float] = {}
+    closest, failure = math.inf, ""
+    for setting in range(len(entry.grid)):
+        allowance = course.plan.limit / len(entry.grid)
+        for run in course.climb(entry, setting, -1, ladder, targets[-1], allowance):
+            if run["error"]:
+                failure = run["error"]
+                break
+            closest = min(closest, course.distance(run))
+            for target in targets:
+                if course.reaches(run, target) and run["seconds"] < best.get(target, math.inf):
+                    best[target] = run["seconds"]
+                    entry.kept[target] = setting
+            if run["seconds"] > best.get(targets[-1], math.inf):
+                break  # more work cannot be faster
+        if entry.overdue:
+            break  # the limit is for the whole grid
+    if not entry.kept:
+        near = f"closest {closest:.2g}" if closest < math.inf else "no finite model"
+        near += f"; a fit failed: {failure}" if failure else ""
+        entry.reason = f"reached no target within {course.plan.limit:g} s of tuning ({near})"
+
+
+def run_round(course: Race, entry: Entry, k: int) -> None:
+    """Climb once with each setting that is kept, unless the time for that is used up."""
+    if entry.spent + entry.spent / max(1, entry.rounds) > course.plan.limit:
+        return
+    course.tell(f"round {k + 1} of {entry.contestant.name}")
+    begin = time.perf_counter()
+    tightest = {
+        entry.kept[target]: target for target in course.plan.targets if target in entry.kept
+    }
+    for setting, target in tightest.items():
+        left = course.plan.limit - entry.spent - (time.perf_counter() - begin)
+        for _ in course.climb(entry, setting, k, entry.contestant.ladder(), target, left):
+            pass
+    entry.spent += time.perf_counter() - begin
+    entry.rounds += 1

@@ -1,0 +1,140 @@
+"""From a finished race to plain data: what was measured, and one table row a target."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from importlib import metadata
+from typing import Any
+
+from hogshare.lab.rivals.course import Entry, Race, Run
+from hogshare.solvers import outcome
+
+# an error of F* beyond this share of the tightest target makes a race doubtful
+DOUBTFUL = 0.01
+
+
+def result(course: Race, entries: Sequence[Entry]) -> dict[str, Any]:
+    """Gather everything as plain data."""
+    plan, discipline = course.plan, course.discipline
+    for run in course.runs:
+        distance = course.distance(run)
+        run["suboptimality"] = distance if math.isfinite(distance) else None
+    contestants = [facts(entry) for entry in entries]
+    return {
+        "what": discipline.what,
+        "measure": discipline.measure,
+        "settings": {
+            **discipline.settings(),
+            "targets": list(plan.targets),
+            "workers": plan.workers,
+            "rounds": plan.rounds,
+            "limit": plan.limit,
+            "seed": plan.seed,
+        },
+        "data": discipline.facts(),
+        "reference": {
+            "objective": course.lowest,
+            "found_by": course.reference.method
+            if course.lowest == course.reference.value
+            else "a contestant",
+            "method": course.reference.method,
+            "bound": course.reference.bound,
+            "seconds": course.reference.seconds,
+            "at_zero": discipline.at_start(),
+        },
+        "versions": outcome.versions() | versions(entries),
+        "machine": outcome.machine(),
+        "contestants": contestants,
+        "runs": course.runs,
+        "table": tabulate(contestants, course.runs, plan.targets),
+        "notes": notes(course),
+    }
+
+
+def facts(entry: Entry) -> dict[str, Any]:
+    """What is told of a contestant besides its fits."""
+    contestant = entry.contestant
+    return {
+        "name": contestant.name,
+        "library": contestant.library,
+        "unit": contestant.unit,
+        "reason": entry.reason,
+        "prepare_seconds": entry.prepare_seconds,
+        "warm_up_seconds": entry.warm_up_seconds,
+        "rounds": entry.rounds,
+        "grid": entry.grid,
+        "kept": [{"target": t, "setting": setting} for t, setting in entry.kept.items()],
+    }
+
+
+def tabulate(
+    contestants: Sequence[dict[str, Any]], runs: Sequence[Run], targets: Sequence[float]
+) -> list[dict[str, Any]]:
+    """Return a row for each contestant and target: seconds over its rounds.
+
+    A round that does not reach the target counts as infinitely long, so a median is None when half
+    of the rounds do not. Setting and budget are those of the round in the middle.
+    """
+    table = []
+    for contestant in contestants:
+        for target in targets:
+            firsts = []
+            for k in range(contestant["rounds"]):
+                reached = [
+                    run
+                    for run in runs
+                    if run["contestant"] == contestant["name"]
+                    and run["round"] == k
+                    and run["suboptimality"] is not None
+                    and run["suboptimality"] <= target
+                ]
+                if reached:
+                    firsts.append(min(reached, key=lambda run: float(run["seconds"])))
+            missed = contestant["rounds"] - len(firsts)
+            seconds = sorted(run["seconds"] for run in firsts) + [math.inf] * missed
+            middle = statistics.median(seconds) if seconds else math.inf
+            row: dict[str, Any] = {
+                "contestant": contestant["name"],
+                "target": target,
+                "seconds": middle if math.isfinite(middle) else None,
+                "fastest": seconds[0] if firsts else None,
+                "slowest": seconds[-1] if firsts and not missed else None,
+                "rounds": contestant["rounds"],
+                "reached": len(firsts),
+                "setting": None,
+                "budget": None,
+            }
+            if row["seconds"] is not None:
+                typical = min(firsts, key=lambda run: abs(float(run["seconds"]) - middle))
+                row["setting"] = contestant["grid"][typical["setting"]]
+                row["budget"] = typical["budget"]
+            table.append(row)
+    return table
+
+
+def versions(entries: Sequence[Entry]) -> dict[str, str]:
+    """Versions of the rivals' libraries that are installed."""
+    found = {}
+    for library in sorted({entry.contestant.library for entry in entries}):
+        try:
+            found[library] = metadata.version(library)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def notes(course: Race) -> list[str]:
+    """What makes the result doubtful."""
+    bound, tightest = course.reference.bound, course.plan.targets[-1]
+    share = DOUBTFUL * tightest * course.lowest
+    found = []
+    if bound is None:
+        found.append("nobody knows how far the reference is above the optimum")
+    elif bound > share:
+        found.append(f"the reference may be {bound / course.lowest:.1g} above the optimum")
+    gained = course.reference.value - course.lowest
+    if gained > share:
+        found.append(f"a contestant was {gained / course.lowest:.1g} below the reference")
+    return found

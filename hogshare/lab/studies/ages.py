@@ -1,0 +1,172 @@
+"""What stale gradients cost, by experiment: the rates of AsySG, and ASAGA's linear rate.
+
+AsySG's corollaries (Lian et al. 2015) say how the mean squared norm of the gradient falls with the
+number of updates K and the rows M of a gradient, at every age up to a bound; runs here take the
+corollaries' step sizes. ASAGA (Leblond, Pedregosa and Lacoste-Julien 2017) converges linearly at
+ages below a tenth of the rows. Ages come from workers of equal speed on a virtual clock: each of
+T + 1 workers makes its update T updates after it has read.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hogshare import problems
+from hogshare.engine.stops import Stop
+from hogshare.lab import bounds
+from hogshare.lab.studies.made import noisy_classes
+from hogshare.problems.model import Model
+from hogshare.problems.protocol import RowProblem
+from hogshare.simulation import Constant, Simulator
+from hogshare.solvers import asaga_tasks, asysg_con, asysg_incon, solve
+
+N_ROWS, N_FEATURES = 1000, 20
+ALPHA = 0.01
+LOOKS = 100  # at the gradient, in K updates, at least
+NEAR = 0.1  # of a look and the next: by how much the fastest part of the gradient falls between
+PRECISION = 1e-11  # of the optimum, below which a gap says nothing
+
+
+@dataclass(frozen=True)
+class Known:
+    """A logistic problem and what the analysis knows of it.
+
+    L, L_max, L_row : of the gradient, of it along one coordinate, and of one row's
+    """
+
+    problem: RowProblem
+    optimum: float
+    gap: float
+    L: float
+    L_max: float
+    L_row: float
+    sigma: float
+
+
+def drawn(seed: int, n_rows: int = N_ROWS) -> Known:
+    """Normal rows with noisy labels; sigma is the larger of those at the start and the optimum."""
+    X, y = noisy_classes(n_rows, N_FEATURES, seed)
+    problem = problems.linear(X, y, alpha=ALPHA, fit_intercept=False)
+    best = solve(problem, rule="saga", n_workers=1, runtime="caller", stop=200, seed=0, trace=1)
+    start = Model(np.zeros_like(best.model.coef), np.zeros_like(best.model.intercept))
+    assert best.objective is not None
+    return Known(
+        problem,
+        optimum=best.objective,
+        gap=problem.objective(start.coef, start.intercept) - best.objective,
+        L=bounds.lipschitz(problem),
+        L_max=bounds.coordinate_lipschitz(problem),
+        L_row=0.25 * float(np.square(X).sum(axis=1).max()) + ALPHA,
+        sigma=max(bounds.gradient_noise(problem, model, 1) for model in (start, best.model)),
+    )
+
+
+def consistent(known: Known, rows: int, updates: int, age: int, seed: int) -> dict[str, float]:
+    """AsySG-con with the step (9): ``norm``, the mean squared gradient, and ``bound``, (11).
+
+    ``largest_age`` is the one that (10) allows.
+    """
+    facts = bounds.Constants(gap=known.gap, L=known.L, sigma=known.sigma, n_gradients=rows)
+    step = bounds.con_step_size(facts, updates)
+    falls = step * rows * known.L
+    norm = _watched(known, asysg_con, updates, age, seed, falls, batch=rows, step=rows * step)
+    oldest = bounds.con_largest_age(facts, updates)
+    return {
+        "norm": norm,
+        "bound": bounds.con_bound(facts, updates),
+        "largest_age": math.inf if oldest is None else oldest,
+    }
+
+
+def inconsistent(known: Known, rows: int, writes: int, age: int, seed: int) -> dict[str, float]:
+    """As `consistent`, of AsySG-incon with the step (17), a coordinate a write: (19), (18)."""
+    facts = bounds.CoordinateConstants(
+        gap=known.gap,
+        L=known.L,
+        L_max=known.L_max,
+        sigma=known.sigma,
+        n_gradients=rows,
+        n_coordinates=N_FEATURES,
+    )
+    step = bounds.incon_step_size(facts, writes)
+    norm = _watched(
+        known,
+        asysg_incon,
+        writes,
+        age,
+        seed,
+        step * rows * known.L_max / N_FEATURES,
+        batch=rows,
+        step=step,
+        coordinate="uniform",
+    )
+    oldest = bounds.incon_largest_age(facts, writes)
+    return {
+        "norm": norm,
+        "bound": bounds.incon_bound(facts, writes),
+        "largest_age": math.inf if oldest is None else oldest,
+    }
+
+
+def _watched(
+    known: Known, solver: Any, updates: int, age: int, seed: int, falls: float, **settings: Any
+) -> float:
+    """Mean over so many updates of the squared gradient, looked at every now and then.
+
+    Each look stands for what comes until the next. So they are near: else a gradient that falls
+    within a look would count for all of it.
+
+    falls : share of the gradient's fastest part by which an update makes it fall
+    """
+    norms: list[float] = []
+    spacing = min(updates / LOOKS, NEAR / falls)
+    clock = Simulator(
+        block_time=Constant(1.0),
+        watch=lambda seconds, model: norms.append(
+            bounds.gradient(known.problem, model).squared_norm
+        ),
+        watch_seconds=spacing / (age + 1),
+    )
+    solver(
+        known.problem,
+        n_workers=age + 1,
+        runtime=clock,
+        stop=Stop(epochs=math.ceil(updates * settings["batch"] / known.problem.n_rows), tol=None),
+        theory=False,
+        seed=seed,
+        **settings,
+    )
+    return float(np.mean(norms[: round(updates / spacing)]))
+
+
+def asaga_rate(known: Known, age: int, epochs: int, seed: int) -> float:
+    """Slope per epoch of the logarithm of ASAGA's gap, with the step 1 / (3 L) of a row.
+
+    Tasks of one row each: a result is used `age` updates after its task has read the model.
+    """
+    n = age + 1
+    report = asaga_tasks(
+        known.problem,
+        workers=Simulator(block_time=Constant(1.0)),
+        n_workers=n,
+        partitions=n,
+        rate=n / known.problem.n_rows,
+        step=lambda k, result: 1.0 / (3.0 * known.L_row),
+        epochs=epochs,
+        trace=1,
+        seed=seed,
+    )
+    assert report.trace is not None
+    gap = np.asarray(report.trace.objective) / known.optimum - 1.0
+    passes = np.asarray(report.trace.epochs)
+    part = (passes > 0.2 * epochs) & (gap > PRECISION)
+    return float(np.polyfit(passes[part], np.log(gap[part]), 1)[0])
+
+
+def slope(sizes: list[int], values: list[float]) -> float:
+    """Of the logarithms, by least squares."""
+    return float(np.polyfit(np.log(sizes), np.log(values), 1)[0])

@@ -1,0 +1,333 @@
+"""How good the model is behind PSP's five barriers: figures 1d and 2b, with real gradients.
+
+A linear model of so many parameters is fitted by stochastic gradients to rows that it explains
+exactly, on the master's plane (PSP's server) and the virtual clock. A block is one row. The error
+is the distance from the true model, of that at the start (normalised model error).
+
+What step a barrier is given decides the comparison, so it is part of the result. A short step for
+all shows what more updates are worth, a long one what old gradients cost, and each barrier's own
+best of a grid, found with another seed, what it can do. The paper says nothing of its steps.
+
+Results are plain data as those of `hogshare.lab.studies.psp`; besides there are a series' ``step``,
+and ``over_time`` with the mean error and its interval at each whole virtual second.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from hogshare import barriers, problems
+from hogshare.engine.stops import Stop
+from hogshare.lab.psp.progressing import slow
+from hogshare.lab.psp.series import (
+    PAPERS_FACTOR,
+    POLL,
+    Advance,
+    Result,
+    interval,
+    one_percent,
+    strategies,
+)
+from hogshare.planes import Master
+from hogshare.problems.protocol import RowProblem
+from hogshare.rules.sgd import SGD
+from hogshare.rules.steps import StepSize
+from hogshare.simulation import blocktimes
+from hogshare.simulation.simulator import Simulator
+from hogshare.solvers import solve
+from hogshare.system.interrupts import errstate
+from hogshare.system.ranges import count, positive
+
+N_PARAMETERS = 1000
+ROWS_PER_WORKER = 40  # of an epoch: at most two are open, which must hold nobody up
+GRID = (0.25, 0.5, 1.0, 2.0)  # of steps, in units of 1 / (parameters + workers)
+SHORT, LONG = 0.5, 1.8  # steps for all, in the same unit; with 2 the oldest gradients win
+SHARES = (0.0, 0.1, 0.2, 0.3)
+SEED_OF_STEPS = 10_000  # added to the first seed where steps are chosen
+
+
+def figure(
+    name: str,
+    *,
+    n_workers: int = 1000,
+    n_parameters: int = N_PARAMETERS,
+    seconds: float = 40,
+    law: str = "exponential:1",
+    poll: float = POLL,
+    step: float | None = None,
+    seeds: int = 5,
+    seed: int = 0,
+    advance: Advance | None = None,
+) -> Result:
+    """Make a figure of the paper.
+
+    Parameters
+    ----------
+    name : {"1d", "2b"}
+    n_workers : int, default=1000
+    n_parameters : int, default=1000
+        Of the linear model.
+    seconds : int, default=40
+        Virtual seconds of a run, whole ones: the error is taken at each.
+    law : str, default="exponential:1"
+        Block time, as `hogshare.simulation.blocktimes.parse` reads it.
+    poll : float, default=0.05
+        Virtual seconds after which who may not pass polls again.
+    step : float, default=None
+        Constant step of every barrier. None: in units of 1 / (parameters + workers) a half, and in
+        1d beside it 1.8, and each barrier's best of a quarter to 2, chosen with another seed.
+    seeds : int, default=5
+        Runs of each setting; each has its own rows, block times and slow workers.
+    seed : int, default=0
+        The first one's.
+    advance : callable, default=None
+        Told what comes next before each run.
+
+    Returns
+    -------
+    dict
+        See the head of this file and that of `hogshare.lab.studies.psp`.
+
+    Raises
+    ------
+    ValueError
+        If there is no such figure, or a setting has no meaning.
+
+    Examples
+    --------
+    >>> from hogshare.lab.studies.model_error import figure
+    >>> result = figure("1d", n_workers=20, n_parameters=10, seconds=5.0, step=0.02, seeds=1)
+    >>> [series["barrier"] for series in result["series"]]
+    ['bsp', 'ssp:4', 'pbsp:1', 'pssp:1,4', 'asp']
+    """
+    if name not in FIGURES:
+        raise ValueError(f"there is no figure {name!r}; choose from {', '.join(FIGURES)}.")
+    count(2, n_workers=n_workers)
+    count(1, n_parameters=n_parameters, seeds=seeds)
+    count(0, seed=seed)
+    positive(poll=poll, **{"the law's mean": blocktimes.parse(law).mean})
+    if seconds != int(seconds) or seconds < 1:
+        raise ValueError(f"seconds must be whole ones, at least 1; got {seconds!r}.")
+    if step is not None:
+        positive(step=step)
+    settings = {
+        "n_workers": n_workers,
+        "n_parameters": n_parameters,
+        "seconds": float(seconds),
+        "laws": [blocktimes.written(blocktimes.parse(law))],
+        "poll": float(poll),
+        "step": step,
+        "seeds": seeds,
+        "seed": seed,
+    }
+    result = FIGURES[name](settings, advance or (lambda what: None))
+    return {"figure": name, "settings": settings, **result}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows, and the model that explains them."""
+
+    problem: RowProblem
+    truth: np.ndarray
+
+
+def rows(n_workers: int, n_parameters: int, seed: int) -> Rows:
+    """Draw standard normal rows and a model."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((ROWS_PER_WORKER * n_workers, n_parameters), dtype=np.float32)
+    truth = rng.standard_normal(n_parameters, dtype=np.float32)
+    problem = problems.linear(
+        X, X @ truth, loss="squared_error", penalty=None, fit_intercept=False, task="regression"
+    )
+    return Rows(problem, truth)
+
+
+def errors(
+    barrier: str, law: str, step: float, settings: Result, data: Rows, seed: int, share: float = 0.0
+) -> np.ndarray:
+    """The error at each whole virtual second of one run; infinite where the model has diverged."""
+    n, seconds = settings["n_workers"], settings["seconds"]
+    block_time = blocktimes.parse(law)
+    # twice what a worker gets done on average: the time is over before
+    epochs = math.ceil(2.0 * seconds / block_time.mean / ROWS_PER_WORKER) + 2
+    seen: list[float] = []
+    truth = data.truth.astype(np.float64)
+    size = float(np.linalg.norm(truth))
+
+    def watch(_: float, model: Any) -> None:
+        distance = np.linalg.norm(model.coef[0] - truth)
+        seen.append(float(distance) / size)
+
+    simulator = Simulator(
+        block_time=block_time,
+        seconds=seconds,
+        poll=settings["poll"],
+        slowness=slow(n, share, PAPERS_FACTOR, seed).tolist(),
+        watch=watch,
+        seed=seed,
+    )
+    run = functools.partial(
+        solve,
+        data.problem,
+        rule=SGD(),
+        plane=Master(),
+        barrier=barriers.parse(barrier),
+        runtime=simulator,
+        n_workers=n,
+        block=1,
+        step=StepSize("constant", eta0=step),
+        stop=Stop(epochs=epochs),
+        seed=seed,
+    )
+    with errstate(all="ignore") as held, warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # an error above 1 says it
+        try:
+            held.outside(run)
+        except ValueError:  # it has diverged
+            seen.append(np.inf)
+    found = np.full(int(seconds) + 1, seen[-1])
+    found[: len(seen)] = seen[: len(found)]
+    return np.where(np.isnan(found), np.inf, found)
+
+
+def unit(settings: Result) -> float:
+    """The step that a row of so many parameters and a model so many updates old can take, about."""
+    return 1.0 / float(settings["n_parameters"] + settings["n_workers"])
+
+
+def best_steps(settings: Result, law: str, names: Sequence[str], advance: Advance) -> list[float]:
+    """Each barrier's step of the grid with the least error in the end, with another seed."""
+    seed = settings["seed"] + SEED_OF_STEPS
+    data = rows(settings["n_workers"], settings["n_parameters"], seed)
+    chosen = []
+    for name in names:
+        ends = []
+        for factor in GRID:
+            advance(f"({name}, {factor:g} of the step)")
+            ends.append(errors(name, law, factor * unit(settings), settings, data, seed)[-1])
+        chosen.append(GRID[int(np.argmin(ends))] * unit(settings))
+    return chosen
+
+
+def common_step(settings: Result) -> float:
+    """One step for all: the one that was asked for, or `SHORT`."""
+    return float(settings["step"] or SHORT * unit(settings))
+
+
+def over_time(settings: Result, advance: Advance) -> Result:
+    """Figure 1d: the error as time passes, with steps for all and with each one's best."""
+    names = strategies(one_percent(settings))
+    law = settings["laws"][0]
+    ways = {"a step for all": [common_step(settings)] * len(names)}
+    if settings["step"] is None:
+        ways = {"a short step for all": ways["a step for all"]}
+        ways["a long step for all"] = [LONG * unit(settings)] * len(names)
+        ways["each its best step"] = best_steps(settings, law, names, advance)
+    # of two ways that give a barrier the same step, one run serves
+    wanted = dict.fromkeys(
+        (name, step) for steps in ways.values() for name, step in zip(names, steps, strict=True)
+    )
+    found: dict[tuple[str, float], list[np.ndarray]] = {key: [] for key in wanted}
+    for seed in range(settings["seed"], settings["seed"] + settings["seeds"]):
+        data = rows(settings["n_workers"], settings["n_parameters"], seed)
+        for name, step in wanted:
+            advance(f"({name}, seed {seed})")
+            found[name, step].append(errors(name, law, step, settings, data, seed))
+    series = []
+    for way, steps in ways.items():
+        for name, step in zip(names, steps, strict=True):
+            runs = np.array(found[name, step])
+            intervals = [interval(moment.tolist()) for moment in runs.T]
+            series.append(
+                {
+                    "law": law,
+                    "panel": way,
+                    "barrier": name,
+                    "step": step,
+                    "points": [{"x": None, "error": intervals[-1]}],
+                    "over_time": {
+                        "seconds": list(range(runs.shape[1])),
+                        **{k: [one[k] for one in intervals] for k in ("mean", "low", "high")},
+                    },
+                }
+            )
+    return {
+        "title": "Normalised model error",
+        "kind": "error_over_time",
+        "axes": {"x": "virtual seconds", "y": "model error"},
+        "series": series,
+        "notes": [first_of(series, way) for way in ways],
+    }
+
+
+def first_of(series: Sequence[Result], way: str) -> str:
+    """Which barrier ends with the least error, in words."""
+    ends = {
+        one["barrier"]: one["points"][0]["error"]["mean"] for one in series if one["panel"] == way
+    }
+    first = min(ends, key=lambda name: ends[name])
+    return f"With {way} {first} ends with the least error" + (
+        ", as in the paper." if first.startswith("pbsp") else "; in the paper pBSP does."
+    )
+
+
+def with_stragglers(settings: Result, advance: Advance) -> Result:
+    """Figure 2b: the error in the end, with more and more slow workers."""
+    names = strategies(one_percent(settings))
+    law = settings["laws"][0]
+    steps = [common_step(settings)] * len(names)
+    ends: dict[tuple[str, float], list[float]] = {}
+    for seed in range(settings["seed"], settings["seed"] + settings["seeds"]):
+        data = rows(settings["n_workers"], settings["n_parameters"], seed)
+        for name, step in zip(names, steps, strict=True):
+            for share in SHARES:
+                advance(f"({name}, {share:.0%} slow, seed {seed})")
+                run = errors(name, law, step, settings, data, seed, share)
+                ends.setdefault((name, share), []).append(float(run[-1]))
+    series = []
+    for name, step in zip(names, steps, strict=True):
+        points = []
+        for share in SHARES:
+            increase = [
+                end / first
+                for end, first in zip(ends[name, share], ends[name, SHARES[0]], strict=True)
+            ]
+            points.append(
+                {"x": share, "error": interval(ends[name, share]), "ratio": interval(increase)}
+            )
+        series.append({"law": law, "barrier": name, "step": step, "points": points})
+    return {
+        "title": f"Model error with workers that are {PAPERS_FACTOR:g} times as slow",
+        "kind": "error",
+        "axes": {"x": "share of slow workers", "y": "model error, of that without slow ones"},
+        "series": series,
+        "notes": [most_sensitive(series)],
+    }
+
+
+def most_sensitive(series: Sequence[Result]) -> str:
+    """Whose error grows most, in words."""
+    growth = {one["barrier"]: one["points"][-1]["ratio"]["mean"] for one in series}
+    most = max(growth, key=lambda name: growth[name])
+    return f"The error of {most} grows most, {growth[most]:.2g} times" + (
+        ", as in the paper." if most == "asp" else "; in the paper that of ASP does."
+    )
+
+
+def most_runs(name: str, seeds: int, tuned: bool) -> int:
+    """How many times `figure` calls `advance` at most; `tuned` is whether no step is given."""
+    if name == "2b":
+        return 5 * len(SHARES) * seeds
+    return 5 * seeds * (1 + 2 * tuned) + 5 * len(GRID) * tuned
+
+
+FIGURES = {"1d": over_time, "2b": with_stragglers}

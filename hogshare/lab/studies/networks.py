@@ -1,0 +1,167 @@
+"""Networks by name: of units, and the two of Caffe that AsySG's tables 1 and 2 are of.
+
+Source: Lian et al. 2015, section 5: LENET (431,080 parameters) with mini-batches of 60,
+CIFAR10-FULL (89,578) of 100, and 400-100-50-20-10 (46,380) with M = 50 and gamma = 1e-3 for the
+sum, 0.05 for the mean. The step of the first two is by trial; theirs are not told.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hogshare.lab.studies import made
+from hogshare.problems.gradient import GradientProblem
+from hogshare.problems.layers import Convolution, Dense, Layer, LocalResponse, Pooling
+from hogshare.problems.network import network
+
+Shape = tuple[int, int, int]
+LENET: tuple[Layer, ...] = (
+    Convolution(20, 5, activation="identity"),
+    Pooling(2),
+    Convolution(50, 5, activation="identity"),
+    Pooling(2),
+    Dense(500),
+)
+CIFAR10_FULL: tuple[Layer, ...] = (
+    Convolution(32, 5, padding=2),
+    Pooling(3, 2),
+    LocalResponse(3),
+    Convolution(32, 5, padding=2),
+    Pooling(3, 2, kind="average"),
+    LocalResponse(3),
+    Convolution(64, 5, padding=2),
+    Pooling(3, 2, kind="average"),
+)
+
+
+@dataclass(frozen=True)
+class Network:
+    """A network, relu within and a softmax at the end, or a logistic function of one output.
+
+    Parameters
+    ----------
+    name : str
+    layers : tuple of Layer
+        All but that of the outputs.
+    n_inputs, n_outputs : int
+    image : (int, int, int), default=None
+        Height, width and channels of a row, if it is an image.
+    """
+
+    name: str
+    layers: tuple[Layer, ...]
+    n_inputs: int
+    n_outputs: int
+    makes: int
+    rows_of_a_gradient: int
+    constant_step: float
+    image: Shape | None = None
+    reads: str = "rows"
+
+    @property
+    def n_classes(self) -> int:
+        """Two have one output."""
+        return max(2, self.n_outputs)
+
+    def data(self, given: Any, n_rows: int, dtype: Any, seed: int) -> tuple[Any, np.ndarray]:
+        """Rows and labels; those of images that are given are divided by their largest number."""
+        if given is None:
+            n_rows = max(n_rows, self.n_classes)
+            if self.image is None:
+                return made.mixture(n_rows, self.n_inputs, self.n_classes, dtype, seed)
+            return made.images(n_rows, self.image, self.n_classes, dtype, seed)
+        X, y = given
+        n_classes = len(np.unique(y))
+        if X.shape[1] != self.n_inputs:
+            raise ValueError(
+                f"the rows have {X.shape[1]} columns, and {self.name} takes {self.n_inputs}"
+            )
+        if n_classes != self.n_classes:
+            raise ValueError(
+                f"the labels are of {n_classes} classes, and {self.name} tells {self.n_classes} "
+                "apart"
+            )
+        if self.image is not None and (largest := abs(X).max()) > 0.0:
+            X = (X / largest).astype(X.dtype)
+        return X, y
+
+    def state(self, data: tuple[Any, np.ndarray]) -> GradientProblem:
+        """The problem on such rows."""
+        return network(*data, layers=self.layers, shape=self.image)
+
+    def what(self, problem: GradientProblem) -> str:
+        """Name and size."""
+        return f"{self.name}, {problem.n_params:,} parameters"
+
+    def batch(self, algorithm: str) -> int:
+        """Whatever the algorithm is."""
+        return self.rows_of_a_gradient
+
+    def step(self, problem: GradientProblem) -> float:
+        """Of a mean."""
+        return self.constant_step
+
+
+IMAGES: dict[str, dict[str, Any]] = {
+    "lenet": {
+        "layers": LENET,
+        "image": (28, 28, 1),
+        "makes": 6_000,
+        "rows_of_a_gradient": 60,
+        "constant_step": 0.01,
+    },
+    "cifar10-full": {
+        "layers": CIFAR10_FULL,
+        "image": (32, 32, 3),
+        "makes": 5_000,
+        "rows_of_a_gradient": 100,
+        "constant_step": 0.01,
+    },
+}
+OUTPUTS = 10  # of both
+BATCH, STEP = 50, 0.05  # of others
+ROWS = 20_000
+EXAMPLE = "network:400-100-50-20-10"
+
+
+def of_images(name: str) -> Network:
+    """LENET, or CIFAR10-FULL."""
+    settings = IMAGES[name]
+    height, width, channels = settings["image"]
+    return Network(name, n_inputs=height * width * channels, n_outputs=OUTPUTS, **settings)
+
+
+def of_units(name: str, units: str) -> Network:
+    """A network of layers that are connected wholly.
+
+    Parameters
+    ----------
+    name : str
+        As it was written, for messages.
+    units : str
+        Of the inputs, the hidden layers and the outputs, with hyphens between.
+
+    Raises
+    ------
+    ValueError
+    """
+    parts = units.split("-")
+    for part in parts:
+        if not (part.isascii() and part.isdigit() and int(part) >= 1):
+            raise ValueError(
+                f"{name!r}: {part!r} is no number of units; a network is written by those of its "
+                f"inputs, hidden layers and outputs, such as {EXAMPLE}"
+            )
+    numbers = [int(part) for part in parts]
+    if len(numbers) < 3:
+        raise ValueError(
+            f"{name!r}: a network has inputs, at least one hidden layer, and outputs, such as "
+            f"{EXAMPLE}"
+        )
+    if numbers[-1] == 2:
+        raise ValueError(f"{name!r}: two classes have one output: let it end with -1")
+    layers = tuple(Dense(n) for n in numbers[1:-1])
+    return Network(name, layers, numbers[0], numbers[-1], ROWS, BATCH, STEP)

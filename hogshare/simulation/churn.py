@@ -1,0 +1,120 @@
+"""Who is in a simulated run, and when: workers that join late, leave or die."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from hogshare.system.ranges import is_worker, not_negative, seconds, whole
+
+JOIN, LEAVE, DIE = "joins", "leaves", "deaths"
+
+
+@dataclass(frozen=True)
+class Churn:
+    """Workers join, leave and die at times of their own.
+
+    Parameters
+    ----------
+    joins : mapping of int to float, default={}
+        When a worker starts, in virtual seconds; at 0 if nothing is said.
+    leaves : mapping of int to float, default={}
+        When a worker wishes to leave: it finishes the block in hand first.
+    deaths : mapping of int to float, default={}
+        When a worker dies, in the middle of whatever it does. Others do its block again.
+    leave_rate, death_rate : float, default=0.0
+        Leaves and deaths per worker and virtual second, at random, besides those named.
+    join_seconds : float, default=0.0
+        Workers start at random times between 0 and this, besides those named.
+    seed : int, default=0
+        Of what is random.
+
+    Examples
+    --------
+    >>> from hogshare.simulation import Churn
+    >>> Churn(joins={2: 1.5}, deaths={0: 4.0}).schedule(3)
+    [(0.0, 'joins', 0), (0.0, 'joins', 1), (1.5, 'joins', 2), (4.0, 'deaths', 0)]
+    """
+
+    joins: Mapping[int, float] = field(default_factory=dict)
+    leaves: Mapping[int, float] = field(default_factory=dict)
+    deaths: Mapping[int, float] = field(default_factory=dict)
+    leave_rate: float = 0.0
+    death_rate: float = 0.0
+    join_seconds: float = 0.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        not_negative(leave_rate=self.leave_rate, death_rate=self.death_rate)
+        seconds(join_seconds=self.join_seconds)
+        whole(seed=self.seed)
+        for name in (JOIN, LEAVE, DIE):
+            if not isinstance(getattr(self, name), Mapping):
+                raise TypeError(
+                    f"{name} of Churn must map workers to seconds, such as {{3: 1.5}}; got "
+                    f"{getattr(self, name)!r}."
+                )
+            for worker, when in getattr(self, name).items():
+                not_negative(**{f"{name}[{worker!r}]": when})
+
+    def __bool__(self) -> bool:
+        """Whether anybody comes late or goes early."""
+        named = self.joins or self.leaves or self.deaths
+        return bool(named or self.leave_rate or self.death_rate or self.join_seconds)
+
+    def check(self, n_workers: int) -> None:
+        """Refuse workers that the run does not have, and any that goes before it has come.
+
+        Raises
+        ------
+        ValueError
+        """
+        for name in (JOIN, LEAVE, DIE):
+            for worker in getattr(self, name):
+                if not is_worker(worker, n_workers):
+                    raise ValueError(
+                        f"{name} of Churn names worker {worker!r}, and the run has {n_workers}: 0 "
+                        f"to {n_workers - 1}."
+                    )
+        for name in (LEAVE, DIE):
+            for worker, when in getattr(self, name).items():
+                if when < self.joins.get(worker, 0.0):
+                    raise ValueError(
+                        f"Churn has worker {worker} in {name} at {when} s, before it joins at "
+                        f"{self.joins[worker]} s."
+                    )
+
+    def schedule(self, n_workers: int) -> list[tuple[float, str, int]]:
+        """All that happens, in order: ``(virtual seconds, "joins" | "leaves" | "deaths", worker)``.
+
+        Parameters
+        ----------
+        n_workers : int
+            Of the run, those that join late among them.
+        """
+        rng = np.random.default_rng(self.seed)
+        start = rng.uniform(0.0, self.join_seconds, n_workers) if self.join_seconds else None
+        ends = {
+            LEAVE: _lifetimes(rng, self.leave_rate, n_workers),
+            DIE: _lifetimes(rng, self.death_rate, n_workers),
+        }
+        events = []
+        for k in range(n_workers):
+            begin = self.joins.get(k, 0.0 if start is None else float(start[k]))
+            events.append((begin, JOIN, k))
+            for name, drawn in ends.items():
+                end = getattr(self, name).get(k, begin + float(drawn[k]))
+                if end < math.inf:
+                    events.append((max(begin, end), name, k))
+        # who comes, comes before who goes; each kind by worker
+        rank = {JOIN: 0, LEAVE: 1, DIE: 2}
+        return sorted(events, key=lambda event: (event[0], rank[event[1]], event[2]))
+
+
+def _lifetimes(rng: np.random.Generator, rate: float, n_workers: int) -> np.ndarray:
+    if rate == 0.0:
+        return np.full(n_workers, math.inf)
+    return rng.exponential(1.0 / rate, n_workers)

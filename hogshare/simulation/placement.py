@@ -1,0 +1,151 @@
+"""Where the model and the workers' clocks are kept, and which barriers that allows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from hogshare.barriers import ANY_NUMBER, Barrier, barrier_of, name_of, numbers_of
+from hogshare.kernels import barriers as codes
+from hogshare.system.ranges import count, not_negative
+
+PLACES = ("central", "distributed")
+ASK_AND_ANSWER = 2  # messages
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where the model is and where the state, each worker's clock, is.
+
+    ============= ============= ========================================================
+    model         state         barriers
+    ============= ============= ========================================================
+    central       central       all: the server has the clocks, and samples for who asks
+    central       distributed   those that need nobody's clock, or a sample's
+    distributed   distributed   the same
+    distributed   central       none: it has no use
+    ============= ============= ========================================================
+
+    Parameters
+    ----------
+    model : {"central", "distributed"}, default="central"
+    state : {"central", "distributed"}, default="central"
+
+    Raises
+    ------
+    ValueError
+        If there is no such place.
+
+    Notes
+    -----
+    Source: Wang, Catterall and Mortier 2017. The barriers that the paper does not have
+    go by the same rule: `Fraction` with a sample asks a sample, `Throttled` and a function of the
+    user's ask everybody.
+
+    Examples
+    --------
+    >>> from hogshare import BSP, PBSP
+    >>> from hogshare.simulation import Placement
+    >>> nowhere = Placement(model="distributed", state="distributed")
+    >>> nowhere.check(PBSP(10))
+    >>> nowhere.messages(PBSP(10), hops=58)
+    78.0
+    >>> nowhere.check(BSP())
+    Traceback (most recent call last):
+        ...
+    ValueError: BSP() needs everybody's clock, ...
+    """
+
+    model: str = "central"
+    state: str = "central"
+
+    def __post_init__(self) -> None:
+        for name in ("model", "state"):
+            value = getattr(self, name)
+            if value not in PLACES:
+                raise ValueError(f"{name} must be 'central' or 'distributed'; got {value!r}.")
+
+    def check(self, barrier: Barrier, n_workers: int | None = None) -> None:
+        """Refuse a barrier that this placement does not allow.
+
+        Parameters
+        ----------
+        barrier : Barrier
+        n_workers : int or None, default=None
+            How many there are, to tell a sample that is everybody; None: more than any sample.
+
+        Raises
+        ------
+        ValueError
+            Why it does not, and what does.
+        TypeError
+            If it is no barrier.
+        """
+        barrier = barrier_of(barrier)
+        numbers = _numbers(barrier, n_workers)
+        if self.state == "central":
+            if self.model == "distributed":
+                raise ValueError(
+                    "A distributed model with central state is of no use: every worker depends on "
+                    "the server of the clocks, which could keep the model as well. Take "
+                    "model='central', or state='distributed'."
+                )
+            return
+        if numbers["barrier"] == codes.FREE or _sampled(numbers):
+            return
+        needs = f"{name_of(barrier)} needs everybody's clock"
+        if getattr(barrier, "sample", None) is not None:
+            needs = f"{name_of(barrier)} samples everybody of {n_workers} workers"
+        raise ValueError(
+            f"{needs}, and with distributed state nobody has them all. Take a barrier that asks a "
+            "sample, as PBSP(10), PSSP(10, 4) or Fraction(0.9, sample=10), or ASP(); or "
+            "state='central'."
+        )
+
+    def messages(
+        self, barrier: Barrier, n_workers: int | None = None, *, hops: float = 0.0
+    ) -> float:
+        """How many control messages one poll of a worker's takes.
+
+        Parameters
+        ----------
+        barrier : Barrier
+        n_workers : int or None, default=None
+            As of `check`.
+        hops : float, default=0
+            What finding a sample of that size takes: with an `Overlay` the sum of `Drawn.hops`, or
+            its mean. Nothing with a `Membership`. It does not count where state is central.
+
+        Returns
+        -------
+        float
+            0 if nobody's clock is needed. With central state 2, whatever the barrier: a question to
+            the server and its answer. With distributed state 2 for each worker of the sample, and
+            the hops.
+
+        Raises
+        ------
+        ValueError
+            As `check` does, or if the hops are no number of at least 0.
+        TypeError
+            If it is no barrier.
+        """
+        barrier = barrier_of(barrier)
+        self.check(barrier, n_workers)
+        not_negative(hops=hops)
+        numbers = _numbers(barrier, n_workers)
+        if numbers["barrier"] == codes.FREE:
+            return 0.0
+        if self.state == "central":
+            return float(ASK_AND_ANSWER)
+        return float(ASK_AND_ANSWER * numbers["sample"] + hops)
+
+
+def _numbers(barrier: Barrier, n_workers: int | None) -> dict[str, Any]:
+    if n_workers is not None:
+        count(1, n_workers=n_workers)
+    return numbers_of(barrier, ANY_NUMBER if n_workers is None else n_workers)
+
+
+def _sampled(numbers: dict[str, Any]) -> bool:
+    return bool(numbers["barrier"] == codes.LAG and numbers["sample"] != codes.EVERYBODY)

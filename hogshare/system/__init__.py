@@ -1,0 +1,1 @@
+"""What the process and its machine are: signals, forks, memory, imports, messages."""

@@ -1,0 +1,204 @@
+"""Folders that nobody else can change, nor put another in the place of: for files that are run.
+
+A path is walked from the root. Each level is looked at only when those above it are known to be
+out of others' reach: what it is then, it stays, and nothing needs to be held open against a change
+between the look and the use. A level is safe if it belongs to this user or to root, and nobody else
+may write to it. Above the folders of ours, two more are: one that is sticky, as ``/tmp``, where
+others can neither remove nor rename what is not theirs; and one of whoever owns the root folder,
+which in a container without root may be nobody. A link that is this user's or root's is followed,
+and where it leads is looked at in the same way.
+
+Nothing is mended: what is not safe is refused, with the level's name. Where owners and modes are
+not POSIX's, on Windows, nothing is looked at.
+"""
+
+import contextlib
+import errno
+import os
+import stat
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+POSIX = os.name == "posix"
+READ = os.O_RDONLY  # no link, and of a pipe nobody waits for the other end
+for _flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"):
+    READ |= getattr(os, _flag, 0)
+LINKS = 40  # that follow each other, at most, as the kernel has it
+ABOVE, OURS, MADE = range(3)  # a level's kind; one that we alone make is never a link
+
+
+class Unsafe(OSError):
+    """Others might change what is there, or have; or it is a link where there must be none."""
+
+    def __init__(self, reason: str, path: str) -> None:
+        super().__init__(errno.EPERM, reason, path)
+
+
+def cache_root() -> Path:
+    """The user's folder of all that is kept: one folder per version of the kernels, and what the
+    machine's constants were measured to be.
+
+    Raises
+    ------
+    RuntimeError
+        If the user has no home.
+    """
+    if chosen := os.environ.get("HOGSHARE_CACHE_DIR"):
+        return Path(chosen)
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or str(Path.home())
+    elif sys.platform == "darwin":
+        base = str(Path.home() / "Library" / "Caches")
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(base) / "hogshare"
+
+
+def require(folder: Path, made: bool = False, make: bool = False) -> None:
+    """Find out that a folder of ours is safe.
+
+    Parameters
+    ----------
+    folder : Path
+    made : bool, default=False
+        Whether it is one that we alone make, in another one of ours. Otherwise it is one that the
+        user may have put there, or have named.
+    make : bool, default=False
+        Make what is missing: folders of ours for this user alone.
+
+    Raises
+    ------
+    Unsafe
+        If it is not; its `filename` is the level.
+    OSError
+        If it is not there, or cannot be made.
+    """
+    if not POSIX:
+        if make:
+            folder.mkdir(parents=True, exist_ok=True)
+        return
+    kinds = [OURS, MADE] if made else [OURS]
+    left = _levels(folder.absolute().parts[1:], kinds)
+    level, n_links = "/", 0
+    root = os.lstat(level)
+    owners = {0, os.geteuid()}
+    _examine(level, root, ABOVE, owners | {root.st_uid})
+    while left:
+        name, kind = left.pop()
+        level = os.path.dirname(level) if name == ".." else os.path.join(level, name)
+        status = _status(level, kind, make)
+        if stat.S_ISLNK(status.st_mode):
+            n_links += 1
+            if kind == MADE or n_links > LINKS:
+                raise Unsafe("it is a link", level)
+            _examine_owner(level, status, owners)
+            path = Path(os.readlink(level))
+            level = "/" if path.is_absolute() else os.path.dirname(level)
+            left += _levels(path.parts[path.is_absolute() :], [kind])
+        else:
+            _examine(level, status, kind, owners if kind else owners | {root.st_uid})
+
+
+def read(path: Path, made: bool = False) -> bytes:
+    """Return what a file in a folder of ours holds.
+
+    Raises
+    ------
+    Unsafe
+        If its folder or the file itself may be somebody else's, or is a link, or no file.
+    OSError
+        If there is none, or it cannot be read.
+    """
+    require(path.parent, made)
+    try:
+        descriptor = os.open(path, READ)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise Unsafe("it is a link", str(path)) from None
+        raise
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise Unsafe("it is no file", str(path))
+        if reason := distrust(status, str(path)):
+            raise Unsafe(reason, str(path))
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(descriptor)
+
+
+def distrust(status: os.stat_result, path: str) -> str:
+    """Say why what is there may be somebody else's; nothing if it is this user's or root's."""
+    if not POSIX:
+        return ""
+    if status.st_uid not in (0, os.geteuid()):
+        return "it belongs to another user"
+    if _others_may_write(status, path):
+        return "others may write to it"
+    return ""
+
+
+def _levels(names: Sequence[str], kinds: list[int]) -> list[tuple[str, int]]:
+    """Names with their kinds, the next one last; the kinds are those of the last ones."""
+    names = list(names)
+    kinds = [ABOVE] * (len(names) - len(kinds)) + kinds[max(0, len(kinds) - len(names)) :]
+    return list(zip(names, kinds, strict=True))[::-1]
+
+
+def _status(level: str, kind: int, make: bool) -> os.stat_result:
+    try:
+        return os.lstat(level)
+    except FileNotFoundError:
+        if not make:
+            raise
+    with contextlib.suppress(FileExistsError):  # somebody has: it is looked at as any other
+        os.mkdir(level, 0o755 if kind == ABOVE else 0o700)
+    return os.lstat(level)
+
+
+def _examine(level: str, status: os.stat_result, kind: int, owners: set[int]) -> None:
+    if not stat.S_ISDIR(status.st_mode):
+        raise Unsafe(os.strerror(errno.ENOTDIR), level)
+    _examine_owner(level, status, owners)
+    is_sticky = kind == ABOVE and status.st_mode & stat.S_ISVTX
+    if not is_sticky and _others_may_write(status, level):
+        raise Unsafe("others may write to it", level)
+
+
+def _examine_owner(level: str, status: os.stat_result, owners: set[int]) -> None:
+    if status.st_uid not in owners:
+        raise Unsafe("it belongs to another user", level)
+
+
+def _others_may_write(status: os.stat_result, path: str) -> bool:
+    if status.st_mode & stat.S_IWOTH:
+        return True
+    return bool(status.st_mode & stat.S_IWGRP) and not _is_private(status, path)
+
+
+def _is_private(status: os.stat_result, path: str) -> bool:
+    """Whether a group has this user alone, and no list says more of who may write.
+
+    Many systems give each user such a group, and have new folders writable for it.
+    """
+    me = os.geteuid()
+    if status.st_uid != me:
+        return False
+    try:
+        import grp
+        import pwd
+
+        user, group = pwd.getpwuid(me), grp.getgrgid(status.st_gid)
+    except (ImportError, KeyError):
+        return False
+    if user.pw_gid != status.st_gid or group.gr_name != user.pw_name:
+        return False
+    if set(group.gr_mem) - {user.pw_name} or not hasattr(os, "getxattr"):
+        return False
+    try:
+        os.getxattr(path, "system.posix_acl_access", follow_symlinks=False)
+    except OSError as error:
+        return error.errno in (errno.ENODATA, errno.ENOTSUP)
+    return False
