@@ -2,6 +2,8 @@
 
 import doctest
 import inspect
+import re
+import subprocess
 import sys
 
 import pytest
@@ -65,3 +67,38 @@ def test_example_runs(test):
 @pytest.mark.parametrize("name", sorted(set(hogshare.__all__) - NO_EXAMPLE))
 def test_public_name_has_an_example(name):
     assert f"hogshare.{name}" in {test.name for test in TESTS}
+
+
+def is_estimator(name):
+    return hasattr(getattr(hogshare, name), "get_params")
+
+
+@pytest.mark.parametrize("name", sorted(filter(is_estimator, hogshare.__all__)))
+def test_an_estimator_describes_every_parameter(name):
+    """Also those whose text is that of a class which it is made of."""
+    kind = getattr(hogshare, name)
+    documented = inspect.getdoc(kind)
+    described = re.findall(r"^(\w[\w, ]*)(?: : |$)", documented.split("Attributes\n---")[0], re.M)
+    described = [one for names in described for one in names.split(", ")]
+    parameters = list(inspect.signature(kind).parameters)
+    assert [one for one in described if one in parameters] == sorted(
+        parameters, key=described.index
+    )
+    for attribute in ("report_", "n_iter_"):
+        assert re.search(rf"^{attribute} : ", documented, re.M)
+
+
+def test_docstrings_may_be_left_out():
+    code = "from hogshare import Lasso; assert Lasso.__doc__ is None; Lasso(2.0)"
+    subprocess.run([sys.executable, "-OO", "-W", "ignore", "-c", code], check=True)
+
+
+def test_what_a_user_derives_has_a_docstring_of_its_own():
+    class Mine(hogshare.Lasso):
+        """Mine."""
+
+        def __init__(self, alpha=1.0):
+            super().__init__(alpha)
+
+    assert Mine.__doc__ == "Mine."
+    assert Mine(3.0).get_params() == {"alpha": 3.0}

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from hogshare import SGDClassifier
-from hogshare.estimators import workers
+from hogshare.estimators import validation
 from hogshare.kernels import survey as survey_module
 from hogshare.kernels.jit import JIT_DISABLED
 from hogshare.kernels.parts import NOBODY, Helpers
@@ -200,7 +200,7 @@ def test_a_fit_with_several_looks_its_rows_over_with_several(dense, seams, monke
         asked.append((n_values, n_jobs, helpers.count))
         return helpers
 
-    monkeypatch.setattr(workers, "helpers_for", spied)
+    monkeypatch.setattr(validation, "helpers_for", spied)
     models = [
         SGDClassifier(n_jobs=n_jobs, runtime="auto", max_iter=3, tol=None, random_state=0).fit(X, y)
         for n_jobs in (1, 3)

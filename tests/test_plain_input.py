@@ -16,8 +16,8 @@ from sklearn.utils.validation import validate_data
 
 from hogshare import LogisticRegression, Ridge, SGDClassifier, SGDRegressor
 from hogshare.engine.arrays import private_memory
-from hogshare.estimators import parameters, plain, workers
-from hogshare.estimators.draws import generator_of
+from hogshare.estimators import parameters, validation
+from hogshare.estimators.parameters import generator_of
 from hogshare.problems.linear.rows import as_rows, check_sparse
 from hogshare.shm.spacing import APART
 
@@ -109,7 +109,7 @@ SETTINGS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": 
 def test_what_is_accepted_is_what_scikit_learn_hands_back(rows, target):
     X, y = PLAIN_ROWS[rows], PLAIN_TARGETS[target]
     ours, theirs = SGDClassifier(), SGDClassifier()
-    assert plain.accept(ours, X, y, reset=True)
+    assert validation.accept(ours, X, y, reset=True)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for settings in ({}, {"multi_output": True, "y_numeric": True}):
@@ -124,29 +124,29 @@ def test_what_is_accepted_is_what_scikit_learn_hands_back(rows, target):
 @pytest.mark.parametrize("rows", OTHER_ROWS)
 def test_other_rows_go_scikit_learns_way(rows):
     estimator = SGDClassifier()
-    assert not plain.accept(estimator, OTHER_ROWS[rows], LABELS, reset=True)
+    assert not validation.accept(estimator, OTHER_ROWS[rows], LABELS, reset=True)
     assert not hasattr(estimator, "n_features_in_")
 
 
 @pytest.mark.parametrize("target", OTHER_TARGETS)
 def test_other_targets_go_scikit_learns_way(target):
-    assert not plain.accept(SGDClassifier(), ROWS, OTHER_TARGETS[target], reset=True)
+    assert not validation.accept(SGDClassifier(), ROWS, OTHER_TARGETS[target], reset=True)
 
 
 def test_rows_and_targets_of_different_lengths_go_scikit_learns_way():
-    assert not plain.accept(SGDClassifier(), ROWS, LABELS[:3], reset=True)
+    assert not validation.accept(SGDClassifier(), ROWS, LABELS[:3], reset=True)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         SGDClassifier().fit(ROWS, LABELS[:3])
 
 
 def test_features_are_compared_with_those_of_the_first_pass():
     model = SGDClassifier().partial_fit(ROWS, LABELS, classes=[0, 1])
-    assert plain.accept(model, ROWS, LABELS, reset=False)
-    assert not plain.accept(model, ROWS[:, :2].copy(), LABELS, reset=False)
+    assert validation.accept(model, ROWS, LABELS, reset=False)
+    assert not validation.accept(model, ROWS[:, :2].copy(), LABELS, reset=False)
     with pytest.raises(ValueError, match="X has 2 features"):
         model.partial_fit(ROWS[:, :2].copy(), LABELS)
     model.feature_names_in_ = np.array(["a", "b", "c"], dtype=object)
-    assert not plain.accept(model, ROWS, LABELS, reset=False)
+    assert not validation.accept(model, ROWS, LABELS, reset=False)
     with pytest.warns(UserWarning, match="does not have valid feature names"):
         model.partial_fit(ROWS, LABELS)
     model.fit(ROWS, LABELS)
@@ -158,20 +158,20 @@ def test_infinity_of_both_signs_is_found():
     X[0, 0], X[1, 0] = np.inf, -np.inf
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert not plain.is_finite(X)
+        assert not validation.is_finite(X)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_many_values_are_looked_at_as_few_are(bad, monkeypatch):
-    monkeypatch.setattr(plain, "MANY", 10)
+    monkeypatch.setattr(validation, "MANY", 10)
     for dtype in (np.float32, np.float64):
         values = np.full((30, 8), -1.0, dtype)
         unaligned = np.frombuffer(b"." + values.tobytes(), np.uint8)[1:].view(dtype)
         forms = (values, values[:, ::2], np.asfortranarray(values), unaligned)
-        assert all(plain.is_finite(form) for form in forms)
+        assert all(validation.is_finite(form) for form in forms)
         values[29, 6] = bad
-        assert not any(plain.is_finite(form) for form in forms[:2])
-        assert not plain.is_finite(np.asfortranarray(values))
+        assert not any(validation.is_finite(form) for form in forms[:2])
+        assert not validation.is_finite(np.asfortranarray(values))
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_many_values_are_looked_at_as_few_are(bad, monkeypatch):
 )
 def test_plain_classes_are_scikit_learns(y):
     classes = np.unique(y)
-    assert plain.are_plain_classes(classes)
+    assert validation.are_plain_classes(classes)
     theirs = unique_labels(classes)
     np.testing.assert_array_equal(classes, theirs)
     assert classes.dtype == theirs.dtype
@@ -198,26 +198,26 @@ def test_plain_classes_are_scikit_learns(y):
     [[0, 1], np.array([0.5, 1.0]), np.array([0.0, 1e300]), np.array(["a", "b"]), np.arange(11)],
 )
 def test_other_classes_go_scikit_learns_way(classes):
-    assert not plain.are_plain_classes(classes)
+    assert not validation.are_plain_classes(classes)
 
 
 @pytest.mark.parametrize(
     "y", [[0, 1, 1], [2.0, -1.0, 2.0], [True, False], ["b", "a"], list(range(11)) * 3]
 )
 def test_classes_of_targets_are_sorted_labels(y):
-    classes = plain.classes_of(np.array(y))
+    classes = validation.classes_of(np.array(y))
     assert list(classes) == sorted(set(y)) and classes.dtype == np.array(y).dtype
 
 
 @pytest.mark.parametrize("y", [[0.5, 1.0, 2.0], [[0.5, 1.0], [1.0, 1.0]]])
 def test_targets_that_are_no_classes_are_refused_in_scikit_learns_words(y):
     with pytest.raises(ValueError, match="label type"):
-        plain.classes_of(np.array(y))
+        validation.classes_of(np.array(y))
 
 
 def test_scikit_learn_warns_of_many_classes():
     with pytest.warns(UserWarning, match="greater than 50%"):
-        plain.classes_of(np.arange(30) % 16)
+        validation.classes_of(np.arange(30) % 16)
 
 
 def test_fractions_are_no_classes():
@@ -440,16 +440,16 @@ def test_the_model_is_that_of_rows_that_nobody_has_surveyed(name, monkeypatch):
     X = sp.random_array((400, 30), density=0.3, format="csr", rng=rng)
     y = X @ rng.standard_normal(30) > 0.0
     found = []
-    survey = workers.survey_rows
+    survey = validation.survey_rows
 
     def spied(*given):
         found.append(survey(*given))
         return found[-1]
 
-    monkeypatch.setattr(workers, "survey_rows", spied)
+    monkeypatch.setattr(validation, "survey_rows", spied)
     with_survey = SURVEYED[name]().fit(X, y.astype(np.float64))
     assert any(seen is not None and seen.counts is not None for seen in found)
-    monkeypatch.setattr(workers, "survey_rows", lambda *given: None)
+    monkeypatch.setattr(validation, "survey_rows", lambda *given: None)
     without = SURVEYED[name]().fit(X, y.astype(np.float64))
     np.testing.assert_array_equal(with_survey.coef_, without.coef_)
     np.testing.assert_array_equal(with_survey.intercept_, without.intercept_)

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import hogshare
-from hogshare.estimators.workers import for_scikit_learn
+from hogshare.estimators.validation import for_scikit_learn
 
 RNG = np.random.default_rng(0)
 ROWS = sp.csr_array(RNG.normal(size=(120, 5)) * (RNG.random((120, 5)) < 0.5))

@@ -228,7 +228,7 @@ def without_rows() -> None:
     """Compile what is the same whatever is fitted."""
     import numpy as np
 
-    from hogshare.estimators import plain
+    from hogshare.estimators import validation
     from hogshare.kernels import layout, repair
     from hogshare.problems.arrays import FLOATS
     from hogshare.problems.linear import labels, rows
@@ -236,7 +236,7 @@ def without_rows() -> None:
     for kind in labels.NUMBERS:
         labels.pair_of(np.zeros(1, kind))
     for kind in FLOATS:
-        plain.is_finite(np.zeros(rows.MANY, kind))
+        validation.is_finite(np.zeros(rows.MANY, kind))
     repair.refuse(np.zeros(layout.WORD, np.int64))  # ends runs of processes
 
 

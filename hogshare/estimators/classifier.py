@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from sklearn.base import _fit_context
+import numpy as np
 from sklearn.linear_model import SGDClassifier as _SGDClassifier
+from sklearn.utils import check_random_state, compute_class_weight
+from sklearn.utils.multiclass import _check_partial_fit_first_call
 
-from hogshare.estimators.accuracy import Accuracy
-from hogshare.estimators.common import LEARNING_RATES
-from hogshare.estimators.parameters import always_checked
-from hogshare.estimators.passes import ClassifierPass
-from hogshare.estimators.ranks import with_all_ranks
-from hogshare.estimators.told import told
-from hogshare.estimators.workers import WORKER_CONSTRAINTS
+from hogshare.estimators.fits import fits
+from hogshare.estimators.linear import Accuracy
+from hogshare.estimators.parameters import generator_of
+from hogshare.estimators.sgd import LEARNING_RATES, MAX_INT, SGDMixin
+from hogshare.estimators.validation import are_among, are_plain_classes, are_the_same
+from hogshare.estimators.workers import constraints_of
+from hogshare.problems.linear.labels import distinct, own_type
+from hogshare.problems.weights import class_weights, row_weights
+from hogshare.system.clusters import is_collection
 
 
-class SGDClassifier(Accuracy, ClassifierPass, _SGDClassifier):
+class SGDClassifier(Accuracy, SGDMixin, _SGDClassifier):
     """Linear classifier fitted by stochastic gradient descent, on every core.
 
     A drop-in replacement of `sklearn.linear_model.SGDClassifier`, and a subclass of it: the same
@@ -32,45 +36,6 @@ class SGDClassifier(Accuracy, ClassifierPass, _SGDClassifier):
         'hinge' is a linear support vector machine, 'log_loss' logistic regression. 'log_loss' and
         'modified_huber' give probabilities.
 
-    penalty : {'l2', 'l1', 'elasticnet', None}, default='l2'
-        The penalty on the coefficients (never on the intercept). 'l1' and 'elasticnet' set
-        coefficients to exactly zero.
-
-    alpha : float, default=0.0001
-        Factor of the penalty; the 'optimal' learning rate is computed from it too.
-
-    l1_ratio : float or None, default=0.15
-        Share of l1 in 'elasticnet', between 0 and 1. None is possible with other penalties.
-
-    fit_intercept : bool, default=True
-        Whether to fit an intercept.
-
-    max_iter : int, default=1000
-        Passes over the rows (epochs) at the most, in `fit`.
-
-    tol : float or None, default=1e-3
-        Stop when an epoch's mean loss plus penalty (with `early_stopping` the score on held-out
-        rows) has not improved by `tol` for `n_iter_no_change` epochs in a row. None: never.
-
-    shuffle : bool, default=True
-        Whether each epoch visits the rows in a new order.
-
-    verbose : int, default=0
-        If positive, print the model's norm, nonzeros, intercept and objective after each epoch.
-
-    epsilon : float, default=0.1
-        Threshold of 'huber' and of the epsilon-insensitive losses.
-
-    n_jobs : int or None, default=None
-        Workers that fit the model together, for any number of classes. None is one (or what a
-        surrounding joblib context says), -1 all usable cores. With ``runtime="auto"`` it is a
-        ceiling, and one worker is used where more cannot pay or others have the cores now; with a
-        runtime named, so many start.
-
-    random_state : int, RandomState or None, default=None
-        Of the row order and of the split for early stopping. With one worker an int gives the
-        same model bit for bit in every call; with more workers the model depends on their timing.
-
     learning_rate : str, default='optimal'
         The schedule of the step size: 'constant' (eta0), 'optimal' (``1 / (alpha (t + t0))``, t0
         by Bottou's heuristic), 'invscaling' (``eta0 / t**power_t``), 'adaptive' (eta0, divided by
@@ -81,47 +46,11 @@ class SGDClassifier(Accuracy, ClassifierPass, _SGDClassifier):
         optimum, for columns of very unlike sizes, warns. Averaging, warm starts and `partial_fit`
         are refused.
 
-    eta0 : float, default=0.01
-        The step size of 'constant', the first of 'invscaling' and 'adaptive', and C of 'pa1' and
-        'pa2'.
-
     power_t : float, default=0.5
         Exponent of 'invscaling'. Negative values are deprecated, as in scikit-learn.
 
-    early_stopping : bool, default=False
-        Whether to hold out a stratified fraction of the rows and stop when the score on them no
-        longer improves; see `tol`.
-
-    validation_fraction : float, default=0.1
-        Fraction of the rows to hold out for early stopping.
-
-    n_iter_no_change : int, default=5
-        Epochs without improvement to wait for.
-
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes; "balanced" is ``n_samples / (n_classes * np.bincount(y))``.
-
-    warm_start : bool, default=False
-        Whether `fit` starts from the last fit's solution. The step counter starts anew;
-        `partial_fit` goes on with it.
-
-    average : bool or int, default=False
-        Whether `coef_` is the average of the iterates; an int above 1 begins to average after
-        so many rows.
-
-    plane : {"shared", "master"}, Shared, Master or None, default="shared"
-        Where the model lives while several workers fit it. "shared" (and None) is
-        ``hogshare.Shared()``: private copies that are exchanged now and then;
-        ``Shared(exchange=None)`` is Hogwild!, one vector that all write without locks.
-
-    barrier : Barrier, callable or str, default=None
-        When a worker may go on after a block of rows: `ASP` (and None: nobody waits), `BSP`, `SSP`,
-        `PBSP`, `PSSP`, `Fraction`, `Throttled`, one of these in words ("bsp", "ssp:4"), or a
-        function ``(table, me) -> bool``; see `hogshare.barriers`. One worker alone never waits.
-
-    runtime : {"auto", "caller", "threads", "processes", "mpi"} or Runtime, default="auto"
-        Who runs the workers. "auto" takes threads, or processes if the rows come from
-        `hogshare.share`. "mpi": ranks, each of which gives rows of its own (`hogshare.MPI`).
 
     Attributes
     ----------
@@ -138,18 +67,6 @@ class SGDClassifier(Accuracy, ClassifierPass, _SGDClassifier):
     classes_ : ndarray of shape (n_classes,)
         The labels.
 
-    t_ : float
-        Step counter: 1 plus rows times epochs.
-
-    n_features_in_ : int
-        Number of features seen during `fit`.
-
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of features seen during `fit`, where `X` has names that are all strings.
-
-    report_ : Report
-        How the last fit (or `partial_fit`) went: workers, staleness, seconds, settings.
-
     See Also
     --------
     SGDRegressor : The same for regression.
@@ -160,11 +77,6 @@ class SGDClassifier(Accuracy, ClassifierPass, _SGDClassifier):
     One worker does per row exactly what scikit-learn does, and a binary fit with the same int
     `random_state` gives scikit-learn's coefficients up to rounding. Where this class departs:
 
-    - With more than one worker a fit is not reproducible: workers meet as they are scheduled. The
-      tag ``non_deterministic`` says so.
-    - Rows of more than 16 MB are shuffled by windows: eight neighbours from each of eight random
-      places in turn, which a processor fetches in a fifth to a third less time. The model is then
-      as good as, and not the same as, scikit-learn's of that seed; ``shuffle=False`` is the same.
     - All classes are fitted in one pass over a row, so they share one row order; scikit-learn
       draws one per class.
     - Averages of a fit are sums in float64; scikit-learn keeps a running mean in the dtype of `X`,
@@ -175,9 +87,6 @@ class SGDClassifier(Accuracy, ClassifierPass, _SGDClassifier):
       and leaves out the scale factor of an l2 penalty.
     - `verbose` prints one group of lines per epoch for all classes, and the objective of the model
       at the end of the epoch.
-    - Matrices with 64-bit indices are accepted.
-    - scikit-learn's callbacks (``set_callbacks``) are supported in `fit`, with a task per epoch; a
-      hook that asks to stop ends the fit after its epoch.
 
     Examples
     --------
@@ -191,11 +100,8 @@ class SGDClassifier(Accuracy, ClassifierPass, _SGDClassifier):
     True
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
-        **_SGDClassifier._parameter_constraints,
-        **WORKER_CONSTRAINTS,
-        "learning_rate": LEARNING_RATES,
-    }
+    _parameter_constraints = constraints_of(_SGDClassifier, learning_rate=LEARNING_RATES)
+    classes_: np.ndarray
 
     def __init__(
         self,
@@ -225,36 +131,9 @@ class SGDClassifier(Accuracy, ClassifierPass, _SGDClassifier):
         barrier: Any = None,
         runtime: str = "auto",
     ) -> None:
-        super().__init__(
-            loss=loss,
-            penalty=penalty,
-            alpha=alpha,
-            l1_ratio=l1_ratio,
-            fit_intercept=fit_intercept,
-            max_iter=max_iter,
-            tol=tol,
-            shuffle=shuffle,
-            verbose=verbose,
-            epsilon=epsilon,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            learning_rate=learning_rate,
-            eta0=eta0,
-            power_t=power_t,
-            early_stopping=early_stopping,
-            validation_fraction=validation_fraction,
-            n_iter_no_change=n_iter_no_change,
-            class_weight=class_weight,
-            warm_start=warm_start,
-            average=average,
-        )
-        self.plane = plane
-        self.barrier = barrier
-        self.runtime = runtime
+        self._store(locals())
 
-    @with_all_ranks
-    @_fit_context(prefer_skip_nested_validation=True)
-    @told
+    @fits
     def fit(
         self,
         X: Any,
@@ -292,14 +171,10 @@ class SGDClassifier(Accuracy, ClassifierPass, _SGDClassifier):
         if self.warm_start and hasattr(self, "coef_"):
             coef_init = self.coef_ if coef_init is None else coef_init
             intercept_init = self.intercept_ if intercept_init is None else intercept_init
-        with self._in_own_words():
-            self._pass(X, y, None, sample_weight, self.max_iter, (coef_init, intercept_init))
+        self._pass(X, y, None, sample_weight, self.max_iter, (coef_init, intercept_init))
         return self
 
-    @with_all_ranks
-    @always_checked
-    @_fit_context(prefer_skip_nested_validation=True)
-    @told
+    @fits
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
     ) -> SGDClassifier:
@@ -319,14 +194,6 @@ class SGDClassifier(Accuracy, ClassifierPass, _SGDClassifier):
         Returns
         -------
         self : SGDClassifier
-
-        Notes
-        -----
-        As in scikit-learn a call changes `coef_` in place, and with it the coefficients of
-        ``report_.model``; copy what is to be kept. Coefficients that the call before has not made
-        (assigned ones, read-only ones, those of a copied estimator) are copied once, never written.
-        Of a call that raises because the model has left the floating-point range, or that is
-        interrupted, the steps up to there stay in `coef_`.
         """
         if not hasattr(self, "classes_"):
             self._check_settings(for_partial_fit=True)
@@ -339,6 +206,79 @@ class SGDClassifier(Accuracy, ClassifierPass, _SGDClassifier):
                     "resulting weights as the class_weight parameter."
                 )
         init = None if getattr(self, "coef_", None) is not None else (None, None)
-        with self._in_own_words():
-            self._pass(X, y, classes, sample_weight, None, init)
+        self._pass(X, y, classes, sample_weight, None, init)
         return self
+
+    def _pass(
+        self,
+        X: Any,
+        y: Any,
+        classes: Any,
+        sample_weight: Any,
+        max_iter: int | None,
+        init: tuple[Any, Any] | None,
+    ) -> None:
+        """Validate and learn; `init` None goes on from the present model.
+
+        `classes` are for `partial_fit`, whose `max_iter` is None.
+        """
+        if is_collection(X):
+            self._pass_collections(X, y, sample_weight, max_iter, init)
+            return
+        anew = max_iter is not None
+        X, y, seen = self._check_rows(X, own_type(y), reset=anew or not hasattr(self, "classes_"))
+        if anew:
+            classes = distinct(y)
+            if hasattr(self, "classes_"):
+                del self.classes_  # only now: input that is refused leaves the model as it is
+        own = anew and are_plain_classes(classes)  # all that `y` holds
+        if own:
+            self.classes_ = classes
+        elif not are_the_same(getattr(self, "classes_", None), classes):
+            _check_partial_fit_first_call(self, classes)
+        n_classes = len(self.classes_)
+        if self.class_weight is None and (own or are_among(y, self.classes_)):
+            class_weight = np.ones(n_classes)
+        else:
+            class_weight = class_weights(
+                compute_class_weight(self.class_weight, classes=self.classes_, y=y)
+            )
+        weight = None
+        if sample_weight is not None:
+            # with early stopping a better message comes from the split
+            zeros = self.early_stopping
+            weight = row_weights(sample_weight, X, X.dtype, allow_all_zero_weights=zeros)
+        shape = (1 if n_classes <= 2 else n_classes, X.shape[1])
+        start = self._start(shape, X, y, weight, init, anew)
+        if n_classes < 2:
+            raise ValueError(
+                "The number of classes has to be greater than one; "
+                f"got {n_classes} class{'' if n_classes == 1 else 'es'}."
+            )
+        validation, seed = self._draw(y, weight)
+        self._learn(
+            self._problem(X, y, seen, weight, class_weight, self.classes_),
+            X,
+            y,
+            start=start,
+            validation=validation,
+            seed=seed,
+            max_iter=max_iter,
+            sample_weight=sample_weight,
+        )
+
+    def _draw(self, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray | None, int]:
+        """Split and seed of the row order, drawn in scikit-learn's order.
+
+        With several classes the order is the one that scikit-learn has for the first of them.
+        """
+        if len(self.classes_) > 2:
+            validation = self._held_out(y, weight)
+            seeds = check_random_state(self.random_state).randint(MAX_INT, size=len(self.classes_))
+            generator = np.random.RandomState(seeds[0])
+            generator.randint(1, MAX_INT)
+        else:
+            generator = generator_of(self.random_state)
+            generator.randint(1, MAX_INT)
+            validation = self._held_out(y, weight)
+        return validation, int(generator.randint(MAX_INT))

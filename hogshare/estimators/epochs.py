@@ -26,7 +26,7 @@ class EpochTasks:
         Its callbacks are called.
     problem : RowProblem
         For the objective that `verbose` prints.
-    X, y, metadata
+    X, y, sample_weight
         What hooks are given.
     max_iter : int or None
         Epochs at the most; None for `partial_fit`, which calls no hooks.
@@ -40,12 +40,13 @@ class EpochTasks:
         problem: RowProblem,
         X: Any,
         y: np.ndarray,
-        metadata: dict[str, Any] | None,
+        sample_weight: Any,
         max_iter: int | None,
         attributes: Callable[[Model], dict[str, Any]],
     ) -> None:
         self.estimator = estimator
         self.problem = problem
+        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
         self.data: dict[str, Any] = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
         self.max_iter = max_iter
         self.attributes = attributes

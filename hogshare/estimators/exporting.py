@@ -11,14 +11,24 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from hogshare.estimators import fitted
+from hogshare.estimators.parameters import KnownParameters
 from hogshare.system.callers import users_line
 
 NARROW = ("SGDClassifier", "MLPClassifier")  # of which skl2onnx casts labels to 32 bits
 NAMES_ITS_SOLVER = ("Ridge", "RidgeClassifier")  # in scikit-learn
 
 
-class Exporting:
-    """For an estimator that is a class of scikit-learn's with more to it."""
+class Exporting(KnownParameters):
+    """For an estimator that is a class of scikit-learn's with more to it.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features seen during `fit`.
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of features seen during `fit`, where `X` has names that are all strings.
+    """
 
     def to_sklearn(self) -> Any:
         """Return the scikit-learn estimator that this one replaces, fitted.

@@ -9,16 +9,14 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit
-from sklearn.base import BaseEstimator, _fit_context
+from sklearn.base import BaseEstimator
 from sklearn.metrics import r2_score
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from hogshare.engine.stops import Stop
-from hogshare.estimators.draws import generator_of
-from hogshare.estimators.parameters import SGD_WORDS, KnownParameters, always_checked
-from hogshare.estimators.ranks import with_all_ranks
-from hogshare.estimators.told import told
+from hogshare.estimators.fits import fits
+from hogshare.estimators.parameters import SGD_WORDS, KnownParameters, generator_of
 from hogshare.estimators.vocabulary import NOBODY, Vocabulary, as_array, distinct, is_one
 from hogshare.estimators.workers import WORKER_CONSTRAINTS
 from hogshare.planes import Shared
@@ -129,9 +127,6 @@ class MatrixFactorization(KnownParameters, BaseEstimator):
     barrier : Barrier, callable or str, default=None
         When a worker may go on after a block of ratings; see `hogshare.barriers`.
 
-    runtime : {"auto", "caller", "threads", "processes", "mpi"} or Runtime, default="auto"
-        Who runs the workers. "mpi": ranks, each of which gives rows of its own (`hogshare.MPI`).
-
     Attributes
     ----------
     users_, items_ : ndarray of shape (n_users,), (n_items,)
@@ -185,7 +180,7 @@ class MatrixFactorization(KnownParameters, BaseEstimator):
     """
 
     _words = SGD_WORDS
-    _on_epoch: OnEpoch | None = None  # who is told of epochs: the command
+    _on_epoch: OnEpoch | None = None  # who hears of epochs: the command
     user_counts_: np.ndarray
     item_counts_: np.ndarray
     seen_: sp.csr_array
@@ -211,7 +206,6 @@ class MatrixFactorization(KnownParameters, BaseEstimator):
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
         "unknown": [StrOptions({"warn", "ignore", "raise"})],
         "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
         **WORKER_CONSTRAINTS,
     }
 
@@ -237,30 +231,11 @@ class MatrixFactorization(KnownParameters, BaseEstimator):
         barrier: Any = None,
         runtime: str = "auto",
     ) -> None:
-        self.n_factors = n_factors
-        self.biases = biases
-        self.loss = loss
-        self.alpha = alpha
-        self.bias_alpha = bias_alpha
-        self.nonnegative = nonnegative
-        self.learning_rate = learning_rate
-        self.eta0 = eta0
-        self.power_t = power_t
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_iter_no_change = n_iter_no_change
-        self.unknown = unknown
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.plane = plane
-        self.barrier = barrier
-        self.runtime = runtime
+        self._store(locals())
 
     # -- fitting
 
-    @with_all_ranks
-    @_fit_context(prefer_skip_nested_validation=True)
-    @told
+    @fits
     def fit(self, users: Any, items: Any = None, ratings: Any = None) -> MatrixFactorization:
         """Fit the model.
 
@@ -307,10 +282,7 @@ class MatrixFactorization(KnownParameters, BaseEstimator):
         self._learn(known, lines, values, self.max_iter, anew=True)
         return self
 
-    @with_all_ranks
-    @always_checked
-    @_fit_context(prefer_skip_nested_validation=True)
-    @told
+    @fits
     def partial_fit(
         self, users: Any, items: Any = None, ratings: Any = None
     ) -> MatrixFactorization:

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import time
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import _fit_context
 from sklearn.linear_model import ElasticNet as _ElasticNet
 from sklearn.linear_model import Lasso as _Lasso
 
 from hogshare.engine.stops import Stop
-from hogshare.estimators.elsewhere import report_of
-from hogshare.estimators.exporting import Exporting
-from hogshare.estimators.parameters import KnownParameters
-from hogshare.estimators.ranks import with_all_ranks
-from hogshare.estimators.solver_report import SolverReport
+from hogshare.estimators.fits import fits
+from hogshare.estimators.linear import ToTheOptimum
+from hogshare.estimators.solver_report import report_of
 from hogshare.estimators.squares import Squares, fit_targets, solver_names
-from hogshare.estimators.told import told
+from hogshare.estimators.validation import check_rows, for_scikit_learn
 from hogshare.estimators.workers import (
-    WORKER_CONSTRAINTS,
-    check_rows,
     chooses_runtime,
-    for_scikit_learn,
+    constraints_of,
     may_choose_runtime,
     require_square,
     require_workers,
@@ -37,18 +31,16 @@ from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
 from hogshare.problems.weights import row_weights
 from hogshare.report import Report
-from hogshare.runtimes.hooks import OnEpoch
 
 MAX_ITER = 1000
 GAP_SHARE = 0.01  # of scikit-learn's tolerance; see `tol`
 COORDINATE_DESCENT = "cd"
 SPARSE_VALUES = 1_000_000  # up to which coordinate descent is ahead
-CONSTRAINTS: dict[str, list[Any]] = {**WORKER_CONSTRAINTS, "n_jobs": [None, Integral]}
 ADVICE = "Increase max_iter or tol, or scale the data (StandardScaler)."
 OTHERWISE = " Or use runtime='auto', with which scikit-learn's coordinate descent goes on."
 
 
-class ElasticNet(Exporting, KnownParameters, _ElasticNet):
+class ElasticNet(ToTheOptimum, _ElasticNet):
     """Least squares with l1 and l2 penalties, on every core.
 
     A drop-in replacement of `sklearn.linear_model.ElasticNet`, and a subclass of it: the same
@@ -66,9 +58,6 @@ class ElasticNet(Exporting, KnownParameters, _ElasticNet):
     l1_ratio : float, default=0.5
         Share of l1 in the penalty.
 
-    fit_intercept : bool, default=True
-        Whether to fit an intercept, which is not penalised.
-
     precompute : bool or array-like of shape (n_features, n_features), default=False
         A Gram matrix that is given is used, by scikit-learn's coordinate descent. True has no
         effect: the optimum is the same.
@@ -85,9 +74,6 @@ class ElasticNet(Exporting, KnownParameters, _ElasticNet):
         about zero). scikit-learn asks for `tol` itself and, besides, for coefficients that no
         longer move, which makes its models about as good.
 
-    warm_start : bool, default=False
-        Whether `fit` starts from the last fit's solution.
-
     positive : bool, default=False
         Whether coefficients must not be negative; scikit-learn's coordinate descent does that.
 
@@ -98,19 +84,6 @@ class ElasticNet(Exporting, KnownParameters, _ElasticNet):
     selection : {'cyclic', 'random'}, default='cyclic'
         Order of the features in scikit-learn's coordinate descent. It has no effect on the
         workers: the optimum is the same.
-
-    n_jobs : int or None, default=None
-        Workers that fit the model together; see `LogisticRegression`.
-
-    plane : "shared", Shared or None, default="shared"
-        Where the model lives while several workers fit it. "shared" (and None) is
-        ``hogshare.Shared()``: private copies that are exchanged. ``Shared(exchange=None)`` is
-        refused.
-
-    barrier : Barrier, callable or str, default=None
-        When a worker may go on after a block of rows: `ASP` (and None: nobody waits), `BSP`, `SSP`,
-        `PBSP`, `PSSP`, `Fraction`, `Throttled`, one of these in words ("bsp", "ssp:4"), or a
-        function ``(table, me) -> bool``; see `hogshare.barriers`. One worker alone never waits.
 
     runtime : {"auto", "caller", "threads", "processes", "mpi"} or Runtime, default="auto"
         Who runs the workers. With "auto" they are left out where coordinate descent is ahead, and
@@ -132,12 +105,6 @@ class ElasticNet(Exporting, KnownParameters, _ElasticNet):
 
     dual_gap_ : float or ndarray of shape (n_targets,)
         Duality gap of the model that is returned.
-
-    n_features_in_ : int
-        Number of features seen during `fit`.
-
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of features seen during `fit`, where `X` has names that are all strings.
 
     solver_ : str
         What fitted the model: 'sdca', 'saga', 'cd', or as in 'saga, cd'.
@@ -161,13 +128,7 @@ class ElasticNet(Exporting, KnownParameters, _ElasticNet):
     (5, 'sdca')
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
-        **_ElasticNet._parameter_constraints,
-        **CONSTRAINTS,
-    }
-
-    report_: Report | list[Report] | SolverReport
-    _on_epoch: OnEpoch | None = None
+    _parameter_constraints = constraints_of(_ElasticNet)
 
     def __init__(
         self,
@@ -188,27 +149,9 @@ class ElasticNet(Exporting, KnownParameters, _ElasticNet):
         barrier: Any = None,
         runtime: str = "auto",
     ) -> None:
-        super().__init__(
-            alpha=alpha,
-            l1_ratio=l1_ratio,
-            fit_intercept=fit_intercept,
-            precompute=precompute,
-            max_iter=max_iter,
-            copy_X=copy_X,
-            tol=tol,
-            warm_start=warm_start,
-            positive=positive,
-            random_state=random_state,
-            selection=selection,
-        )
-        self.n_jobs = n_jobs
-        self.plane = plane
-        self.barrier = barrier
-        self.runtime = runtime
+        self._store(locals())
 
-    @with_all_ranks
-    @_fit_context(prefer_skip_nested_validation=True)
-    @told
+    @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None, check_input: bool = True) -> Any:
         """Fit the model.
 
@@ -227,27 +170,24 @@ class ElasticNet(Exporting, KnownParameters, _ElasticNet):
         -------
         self : ElasticNet
         """
-        with self._in_own_words():
-            require_workers(self)
-            if reason := self._why_scikit_learn(X):
-                check_sparse(X)
-                if (theirs := for_scikit_learn(X)) is not None:
-                    X = theirs  # else scikit-learn says what it does not take
-                if self.precompute is True and not sp.issparse(X) and np.ndim(X) == 2:
-                    require_square(np.shape(X)[1], "precompute=True")
-                if sample_weight is not None:
-                    row_weights(sample_weight, X)
-                began = time.perf_counter()
-                super().fit(X, y, sample_weight=sample_weight, check_input=check_input)
-                self.solver_ = COORDINATE_DESCENT
-                short = np.max(self.n_iter_) < (
-                    MAX_ITER if self.max_iter is None else self.max_iter
-                )
-                by = f"scikit-learn's coordinate descent ({COORDINATE_DESCENT!r})"
-                self.report_ = report_of(self, by, reason, began, True if short else None)
-                return self
-            X, y, seen = check_rows(self, X, y, sizes=True, multi_output=True, y_numeric=True)
-            self._fit_by_workers(X, y, sample_weight, seen)
+        require_workers(self)
+        if reason := self._why_scikit_learn(X):
+            check_sparse(X)
+            if (theirs := for_scikit_learn(X)) is not None:
+                X = theirs  # else scikit-learn says what it does not take
+            if self.precompute is True and not sp.issparse(X) and np.ndim(X) == 2:
+                require_square(np.shape(X)[1], "precompute=True")
+            if sample_weight is not None:
+                row_weights(sample_weight, X)
+            began = time.perf_counter()
+            super().fit(X, y, sample_weight=sample_weight, check_input=check_input)
+            self.solver_ = COORDINATE_DESCENT
+            short = np.max(self.n_iter_) < (MAX_ITER if self.max_iter is None else self.max_iter)
+            by = f"scikit-learn's coordinate descent ({COORDINATE_DESCENT!r})"
+            self.report_ = report_of(self, by, reason, began, True if short else None)
+            return self
+        X, y, seen = check_rows(self, X, y, sizes=True, multi_output=True, y_numeric=True)
+        self._fit_by_workers(X, y, sample_weight, seen)
         return self
 
     def _why_scikit_learn(self, X: Any) -> str:
@@ -350,11 +290,6 @@ class ElasticNet(Exporting, KnownParameters, _ElasticNet):
             f"{np.sum(theirs.n_iter_)} iterations, because {failed.stop_reason}"
         )
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.non_deterministic = self.n_jobs not in (None, 1)
-        return tags
-
 
 class Lasso(ElasticNet, _Lasso):
     """Least squares with an l1 penalty, on every core.
@@ -363,25 +298,6 @@ class Lasso(ElasticNet, _Lasso):
     ``|y - Xw|^2 / (2 n) + alpha |w|_1``, parameters, defaults and attributes, plus those of
     `ElasticNet` here. It is a subclass of both, as scikit-learn's is of scikit-learn's. The
     workers' rule is SAGA; which rows they fit, and which coordinate descent, is said there.
-
-    Parameters
-    ----------
-    alpha : float, default=1.0
-        Factor of the penalty.
-
-    fit_intercept, precompute, copy_X, max_iter, tol, warm_start, positive, random_state, selection
-        As in `ElasticNet`.
-
-    n_jobs, plane, barrier, runtime
-        As in `ElasticNet`.
-
-    Attributes
-    ----------
-    coef_, sparse_coef_, intercept_, n_iter_, dual_gap_, n_features_in_, feature_names_in_
-        As in `ElasticNet`.
-
-    solver_, report_
-        As in `ElasticNet`.
 
     See Also
     --------
@@ -421,21 +337,4 @@ class Lasso(ElasticNet, _Lasso):
         barrier: Any = None,
         runtime: str = "auto",
     ) -> None:
-        # scikit-learn's, which sets l1_ratio; that is a parameter of ElasticNet's
-        _Lasso.__init__(
-            self,
-            alpha=alpha,
-            fit_intercept=fit_intercept,
-            precompute=precompute,
-            copy_X=copy_X,
-            max_iter=max_iter,
-            tol=tol,
-            warm_start=warm_start,
-            positive=positive,
-            random_state=random_state,
-            selection=selection,
-        )
-        self.n_jobs = n_jobs
-        self.plane = plane
-        self.barrier = barrier
-        self.runtime = runtime
+        self._store(locals())

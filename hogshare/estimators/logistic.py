@@ -8,17 +8,15 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import _fit_context
 from sklearn.callback import CallbackSupportMixin
 from sklearn.linear_model import LogisticRegression as _LogisticRegression
 from sklearn.linear_model._logistic import _check_solver
 from sklearn.utils import compute_class_weight
 
 from hogshare.engine.stops import Stop
-from hogshare.estimators.accuracy import Accuracy
-from hogshare.estimators.elsewhere import report_of
 from hogshare.estimators.epochs import EpochTasks
-from hogshare.estimators.exporting import Exporting
+from hogshare.estimators.fits import fits
+from hogshare.estimators.linear import Accuracy, ToTheOptimum
 from hogshare.estimators.logistic_finish import (
     ADVICE,
     NO_FINISHER,
@@ -31,15 +29,12 @@ from hogshare.estimators.logistic_finish import (
     warn_unless_good,
     with_finish,
 )
-from hogshare.estimators.parameters import LOGISTIC_WORDS, KnownParameters
-from hogshare.estimators.plain import classes_of
-from hogshare.estimators.ranks import with_all_ranks
-from hogshare.estimators.solver_report import SolverReport
-from hogshare.estimators.told import told
+from hogshare.estimators.parameters import LOGISTIC_WORDS
+from hogshare.estimators.solver_report import report_of
+from hogshare.estimators.validation import check_rows, classes_of
 from hogshare.estimators.workers import (
-    WORKER_CONSTRAINTS,
     Shape,
-    check_rows,
+    constraints_of,
     may_choose_runtime,
     require_workers,
     strength,
@@ -53,7 +48,6 @@ from hogshare.problems.linear.labels import own_type
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
 from hogshare.problems.weights import class_weights, row_weights
-from hogshare.report import Report
 from hogshare.system.callers import users_line
 from hogshare.system.clusters import is_collection
 
@@ -61,7 +55,7 @@ DRAWS = ("liblinear", "sag", "saga")
 GAP_SHARE = 500.0  # relative duality gap asked for, in units of tol: one in twenty by default
 
 
-class LogisticRegression(Accuracy, Exporting, KnownParameters, _LogisticRegression):
+class LogisticRegression(Accuracy, ToTheOptimum, _LogisticRegression):
     """Logistic regression to a tolerance, on every core.
 
     A drop-in replacement of `sklearn.linear_model.LogisticRegression`, and a subclass of it: the
@@ -91,9 +85,6 @@ class LogisticRegression(Accuracy, Exporting, KnownParameters, _LogisticRegressi
         evaluated at the model itself, by passes over all rows. On features of one size the former
         is scikit-learn's criterion for 'lbfgs'; the formula is in `hogshare.Stop`.
 
-    fit_intercept : bool, default=True
-        Whether to fit an intercept, which is not penalised.
-
     intercept_scaling : float, default=1
         With ``solver='liblinear'``, the value of the feature whose coefficient, which is penalised,
         makes the intercept.
@@ -122,28 +113,6 @@ class LogisticRegression(Accuracy, Exporting, KnownParameters, _LogisticRegressi
     verbose : int, default=0
         If positive, print the model's norm, nonzeros, intercept and objective after each epoch.
 
-    warm_start : bool, default=False
-        Whether `fit` starts from the last fit's solution.
-
-    n_jobs : int or None, default=None
-        Workers that fit the model together. None is one (or what a surrounding joblib context
-        says), -1 all usable cores. With ``runtime="auto"`` it is a ceiling, and one worker is used
-        where more cannot pay or others have the cores now; with a runtime named, so many start.
-
-    plane : "shared", Shared or None, default="shared"
-        Where the model lives while several workers fit it. "shared" (and None) is
-        ``hogshare.Shared()``: private copies that are exchanged. ``Shared(exchange=None)`` is
-        refused.
-
-    barrier : Barrier, callable or str, default=None
-        When a worker may go on after a block of rows: `ASP` (and None: nobody waits), `BSP`, `SSP`,
-        `PBSP`, `PSSP`, `Fraction`, `Throttled`, one of these in words ("bsp", "ssp:4"), or a
-        function ``(table, me) -> bool``; see `hogshare.barriers`. One worker alone never waits.
-
-    runtime : {"auto", "caller", "threads", "processes", "mpi"} or Runtime, default="auto"
-        Who runs the workers. "auto" takes threads, or processes if the rows come from
-        `hogshare.share`. "mpi": ranks, each of which gives rows of its own (`hogshare.MPI`).
-
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
@@ -158,12 +127,6 @@ class LogisticRegression(Accuracy, Exporting, KnownParameters, _LogisticRegressi
     n_iter_ : ndarray of shape (1,)
         Epochs that were finished, plus iterations of a method that finished the fit: at most
         `max_iter`.
-
-    n_features_in_ : int
-        Number of features seen during `fit`.
-
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of features seen during `fit`, where `X` has names that are all strings.
 
     solver_ : str
         What fitted the model: 'sdca' or 'saga', and what finished it, as in
@@ -202,12 +165,8 @@ class LogisticRegression(Accuracy, Exporting, KnownParameters, _LogisticRegressi
     'sdca'
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
-        **_LogisticRegression._parameter_constraints,
-        **WORKER_CONSTRAINTS,
-    }
+    _parameter_constraints = constraints_of(_LogisticRegression)
     _words = LOGISTIC_WORDS
-    report_: Report | SolverReport
 
     def __init__(
         self,
@@ -230,25 +189,7 @@ class LogisticRegression(Accuracy, Exporting, KnownParameters, _LogisticRegressi
         barrier: Any = None,
         runtime: str = "auto",
     ) -> None:
-        super().__init__(
-            penalty=penalty,
-            C=C,
-            l1_ratio=l1_ratio,
-            dual=dual,
-            tol=tol,
-            fit_intercept=fit_intercept,
-            intercept_scaling=intercept_scaling,
-            class_weight=class_weight,
-            random_state=random_state,
-            solver=solver,
-            max_iter=max_iter,
-            verbose=verbose,
-            warm_start=warm_start,
-            n_jobs=n_jobs,
-        )
-        self.plane = plane
-        self.barrier = barrier
-        self.runtime = runtime
+        self._store(locals())
 
     def set_callbacks(self, *callbacks: Any) -> LogisticRegression:
         """Set scikit-learn's callbacks; whatever the solver, they hear of the workers' epochs.
@@ -265,9 +206,7 @@ class LogisticRegression(Accuracy, Exporting, KnownParameters, _LogisticRegressi
         CallbackSupportMixin.set_callbacks(self, *callbacks)
         return self
 
-    @with_all_ranks
-    @_fit_context(prefer_skip_nested_validation=True)
-    @told
+    @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LogisticRegression:
         """Fit the model.
 
@@ -291,19 +230,18 @@ class LogisticRegression(Accuracy, Exporting, KnownParameters, _LogisticRegressi
         ValueError
             If the input or a parameter is not valid, or if the run diverges.
         """
-        with self._in_own_words():
-            require_workers(self)
-            penalty = resolve_penalty(self)
-            _check_solver(self.solver, penalty, self.dual)
-            if is_collection(X):
-                from hogshare.estimators.partitioned_fits import fit_logistic
+        require_workers(self)
+        penalty = resolve_penalty(self)
+        _check_solver(self.solver, penalty, self.dual)
+        if is_collection(X):
+            from hogshare.estimators.partitioned_fits import fit_logistic
 
-                fit_logistic(self, X, y, sample_weight, penalty)
-                return self
-            X, y, seen = check_rows(self, X, own_type(y), sizes=True)
-            self.classes_ = classes_of(y)
-            self._check_classes()
-            self._fit_rows(X, y, sample_weight, penalty, seen=seen)
+            fit_logistic(self, X, y, sample_weight, penalty)
+            return self
+        X, y, seen = check_rows(self, X, own_type(y), sizes=True)
+        self.classes_ = classes_of(y)
+        self._check_classes()
+        self._fit_rows(X, y, sample_weight, penalty, seen=seen)
         return self
 
     def _fit_rows(
@@ -339,12 +277,11 @@ class LogisticRegression(Accuracy, Exporting, KnownParameters, _LogisticRegressi
             seen=seen if rows is X else None,
         )
         start = self._start(problem) if start is None else start
-        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
 
         def attributes(model: Model) -> dict[str, Any]:
             return self._fitted(model, scaling)
 
-        tasks = EpochTasks(self, problem, X, y, metadata, self.max_iter, attributes)
+        tasks = EpochTasks(self, problem, X, y, sample_weight, self.max_iter, attributes)
         tasks.begin(start)
         may_go_on = may_be_finished(self)
         stop = self._stop(problem, epochs_of(self, problem), may_go_on)
@@ -476,12 +413,6 @@ class LogisticRegression(Accuracy, Exporting, KnownParameters, _LogisticRegressi
             setattr(self, name, value)
         self.n_iter_ = np.asarray([n_iter], dtype=np.int32)
         self.solver_ = solver
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.array_api_support = False
-        tags.non_deterministic = self.n_jobs not in (None, 1)
-        return tags
 
 
 def resolve_penalty(estimator: Any) -> str | None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from sklearn import config_context, get_config
-from sklearn.base import _fit_context
 from sklearn.linear_model import LogisticRegressionCV as _LogisticRegressionCV
 from sklearn.linear_model._logistic import _check_solver
 from sklearn.model_selection import check_cv
@@ -20,30 +19,23 @@ from sklearn.utils.metadata_routing import (
     process_routing,
 )
 
-from hogshare.estimators.elsewhere import report_of
-from hogshare.estimators.exporting import Exporting
+from hogshare.estimators.fits import fits
+from hogshare.estimators.linear import ToTheOptimum
 from hogshare.estimators.logistic_choice import Choice, kind_of, settled
 from hogshare.estimators.logistic_path import Path, point, scorer_for
-from hogshare.estimators.parameters import LOGISTIC_WORDS, KnownParameters
-from hogshare.estimators.plain import classes_of
-from hogshare.estimators.ranks import with_all_ranks
-from hogshare.estimators.solver_report import SolverReport
-from hogshare.estimators.told import told
-from hogshare.estimators.workers import (
-    WORKER_CONSTRAINTS,
-    check_rows,
-    chooses_runtime,
-    require_workers,
-)
+from hogshare.estimators.parameters import LOGISTIC_WORDS
+from hogshare.estimators.solver_report import report_of
+from hogshare.estimators.validation import check_rows, classes_of
+from hogshare.estimators.workers import chooses_runtime, constraints_of, require_workers
 from hogshare.problems.linear.labels import own_type
 from hogshare.problems.model import Model
 from hogshare.problems.weights import row_weights
-from hogshare.report import Report
 from hogshare.runtimes.choice import usable_workers
 from hogshare.runtimes.pool import take_turns
+from hogshare.system.words import speaking
 
 
-class LogisticRegressionCV(Exporting, KnownParameters, _LogisticRegressionCV):
+class LogisticRegressionCV(ToTheOptimum, _LogisticRegressionCV):
     """Logistic regression whose `C` and `l1_ratio` are chosen by cross-validation.
 
     A drop-in replacement of `sklearn.linear_model.LogisticRegressionCV`, and a subclass of it: the
@@ -90,12 +82,6 @@ class LogisticRegressionCV(Exporting, KnownParameters, _LogisticRegressionCV):
     use_legacy_attributes : bool, default=True
         The form of the attributes; see scikit-learn's page.
 
-    plane : "shared", Shared or None, default="shared"
-        As in `LogisticRegression`.
-
-    barrier : Barrier, callable or str, default=None
-        As in `LogisticRegression`.
-
     runtime : {"auto", "caller", "threads", "processes", "mpi"} or Runtime, default="auto"
         Who runs the workers; see `n_jobs`.
 
@@ -132,12 +118,6 @@ class LogisticRegressionCV(Exporting, KnownParameters, _LogisticRegressionCV):
     n_iter_ : ndarray of shape (1, n_folds, n_cs, n_l1_ratios) or (n_folds, n_l1_ratios, n_cs)
         Epochs of each fit, plus iterations of a method that finished it: at most `max_iter`.
 
-    n_features_in_ : int
-        Number of features seen during `fit`.
-
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of features seen during `fit`, where `X` has names that are all strings.
-
     solver_ : str
         What fitted all rows in the end, as in `LogisticRegression`; "none" without `refit`.
 
@@ -169,12 +149,8 @@ class LogisticRegressionCV(Exporting, KnownParameters, _LogisticRegressionCV):
     (1.0, (5, 1, 2))
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
-        **_LogisticRegressionCV._parameter_constraints,
-        **WORKER_CONSTRAINTS,
-    }
+    _parameter_constraints = constraints_of(_LogisticRegressionCV)
     _words = LOGISTIC_WORDS
-    report_: Report | SolverReport
 
     def __init__(
         self,
@@ -200,28 +176,7 @@ class LogisticRegressionCV(Exporting, KnownParameters, _LogisticRegressionCV):
         barrier: Any = None,
         runtime: str = "auto",
     ) -> None:
-        super().__init__(
-            Cs=Cs,
-            l1_ratios=l1_ratios,
-            fit_intercept=fit_intercept,
-            cv=cv,
-            dual=dual,
-            penalty=penalty,
-            scoring=scoring,
-            solver=solver,
-            tol=tol,
-            max_iter=max_iter,
-            class_weight=class_weight,
-            n_jobs=n_jobs,
-            verbose=verbose,
-            refit=refit,
-            intercept_scaling=intercept_scaling,
-            random_state=random_state,
-            use_legacy_attributes=use_legacy_attributes,
-        )
-        self.plane = plane
-        self.barrier = barrier
-        self.runtime = runtime
+        self._store(locals())
 
     # these take one of two forms, as scikit-learn's do
     C_: Any
@@ -230,9 +185,7 @@ class LogisticRegressionCV(Exporting, KnownParameters, _LogisticRegressionCV):
     scores_: Any
     coefs_paths_: Any
 
-    @with_all_ranks
-    @_fit_context(prefer_skip_nested_validation=True)
-    @told
+    @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> LogisticRegressionCV:
         """Choose `C` and `l1_ratio` by cross-validation, and fit all rows with them.
 
@@ -258,8 +211,7 @@ class LogisticRegressionCV(Exporting, KnownParameters, _LogisticRegressionCV):
             If the input or a parameter is not valid, or if a run diverges.
         """
         _raise_for_params(params, self, "fit")
-        with self._in_own_words():
-            require_workers(self)
+        require_workers(self)
         choice = settled(self)
         _check_solver(self.solver, choice.penalty, self.dual)
         X, y, _ = check_rows(self, X, own_type(y), sizes=False)  # folds are other rows
@@ -293,7 +245,7 @@ class LogisticRegressionCV(Exporting, KnownParameters, _LogisticRegressionCV):
 
         def follow(path: Path, is_over: Callable[[], bool]) -> Any:
             # which threads do not inherit
-            with config_context(**config), self._in_own_words():
+            with config_context(**config), speaking(self._words):
                 return path.follow(scorer, routed.scorer.score, is_over)
 
         found = take_turns(follow, paths, threads)
@@ -304,8 +256,7 @@ class LogisticRegressionCV(Exporting, KnownParameters, _LogisticRegressionCV):
         self.n_iter_ = n_iter.astype(np.int32).reshape(shape)
         self.Cs_, self.l1_ratios_ = choice.Cs, np.asarray(choice.ratios)
         if self.refit:
-            with self._in_own_words():
-                self._refit(template, choice, X, y, sample_weight)
+            self._refit(template, choice, X, y, sample_weight)
         else:
             self._average(choice)
         if choice.legacy:
@@ -443,8 +394,3 @@ class LogisticRegressionCV(Exporting, KnownParameters, _LogisticRegressionCV):
         self.n_iter_ = legacy(self.n_iter_)[None]
         self.C_ = np.tile(self.C_, len(labels))
         self.l1_ratio_ = np.tile(self.l1_ratio_, len(labels))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.non_deterministic = self.n_jobs not in (None, 1)
-        return tags

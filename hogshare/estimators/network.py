@@ -10,8 +10,7 @@ import math
 import time
 import warnings
 from collections.abc import Mapping
-from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -22,11 +21,9 @@ from sklearn.utils import shuffle
 from hogshare.engine.epochends import EpochEnds, Rest
 from hogshare.engine.stops import Stop
 from hogshare.estimators import optimizers
-from hogshare.estimators.elsewhere import report_of
 from hogshare.estimators.exporting import Exporting
-from hogshare.estimators.parameters import KnownParameters
-from hogshare.estimators.solver_report import SolverReport
-from hogshare.estimators.workers import WORKER_CONSTRAINTS, plane_of
+from hogshare.estimators.fits import fits
+from hogshare.estimators.solver_report import SolverReport, report_of
 from hogshare.kernels import outputs
 from hogshare.problems.gradient import GradientError
 from hogshare.problems.layers import Dense, plan_of
@@ -53,16 +50,167 @@ NOT_FINITE = (  # scikit-learn's own
 SMALLER = "A smaller learning_rate_init might help too."
 MOST_ROWS = 200  # of a mini-batch whose size is "auto"
 LATE = 0.1  # steps that a gradient comes late on the mean, from where on it is told of
-NETWORK_CONSTRAINTS: dict[str, list[Any]] = {**WORKER_CONSTRAINTS, "n_jobs": [None, Integral]}
 
 
-class Network(Exporting, KnownParameters):
-    """For an estimator of scikit-learn's that is a network: workers take its steps."""
+class Network(Exporting):
+    """For an estimator of scikit-learn's that is a network: workers take its steps.
+
+    Parameters
+    ----------
+    hidden_layer_sizes : array-like of int, default=(100,)
+        Units of the hidden layers.
+
+    activation : {"identity", "logistic", "tanh", "relu"}, default="relu"
+        Of the hidden layers.
+
+    solver : {"lbfgs", "sgd", "adam"}, default="adam"
+        "lbfgs" is scikit-learn's own, by one worker.
+
+    alpha : float, default=0.0001
+        Strength of the penalty on coefficients: ``alpha / 2`` times their squares come once to the
+        losses of a mini-batch.
+
+    batch_size : int or "auto", default="auto"
+        Rows of a mini-batch, which is a step; "auto" is 200, or all if there are fewer.
+
+    learning_rate : {"constant", "invscaling", "adaptive"}, default="constant"
+        How the step size of "sgd" goes: as it is; divided by ``(t_ + 1) ** power_t`` at each
+        epoch's end; divided by 5 whenever the fit would end.
+
+    learning_rate_init : float, default=0.001
+        The step size, or its first value.
+
+    power_t : float, default=0.5
+        See `learning_rate`.
+
+    max_iter : int, default=200
+        Epochs at the most.
+
+    shuffle : bool, default=True
+        Whether each epoch visits the rows in a new order.
+
+    random_state : int, RandomState instance or None, default=None
+        Of the first coefficients, of the rows held out, and of the orders.
+
+    tol : float, default=1e-4
+        By how much an epoch's loss, or the score of rows held out, has to be better than the best
+        so far.
+
+    verbose : bool, default=False
+        Whether epochs are printed.
+
+    warm_start : bool, default=False
+        Whether `fit` goes on from the coefficients as they are.
+
+    momentum : float, default=0.9
+        Share of the last step that the next one begins with, for "sgd".
+
+    nesterovs_momentum : bool, default=True
+        Whether a step looks ahead by as much of the next one.
+
+    early_stopping : bool, default=False
+        Whether rows are held out, by whose score the fit ends, and the best network is kept.
+
+    validation_fraction : float, default=0.1
+        Share of the rows that are held out.
+
+    beta_1, beta_2 : float, default=0.9 and 0.999
+        What a step of "adam" leaves of the means of gradients and of their squares.
+
+    epsilon : float, default=1e-8
+        Added to the root by which "adam" divides.
+
+    n_iter_no_change : int, default=10
+        Epochs without an improvement by `tol` after which the fit ends.
+
+    max_fun : int, default=15000
+        Evaluations of the loss at the most, for "lbfgs".
+
+    plane : {"shared", "master"}, Plane or None, default="shared"
+        Where the network lives while several workers train it. "shared" (and None) is
+        ``hogshare.Shared()``, private copies; ``Shared(exchange=None)`` is one vector that all read
+        and write.
+
+    barrier : Barrier, callable or str, default=None
+        When a worker may go on after a mini-batch; see `LogisticRegression`.
+
+    Attributes
+    ----------
+    loss_ : float
+        Mean loss, with the penalty: over the last epoch's mini-batches before their steps, as
+        scikit-learn has it, by one worker; of the last epoch's network by several.
+
+    best_loss_ : float or None
+        The smallest so far; None with `early_stopping`.
+
+    loss_curve_ : list of float
+        Those of all epochs.
+
+    validation_scores_ : list of float or None
+        Scores of the rows held out, epoch by epoch; None without.
+
+    best_validation_score_ : float or None
+        The best of them.
+
+    t_ : int
+        Rows trained on so far.
+
+    coefs_, intercepts_ : list of ndarray
+        By layer.
+
+    n_iter_ : int
+        Epochs of the last `fit`.
+
+    n_layers_ : int
+        Those of inputs and outputs included.
+
+    n_outputs_ : int
+        Units of the last layer.
+
+    out_activation_ : str
+        Of the last layer.
+
+    report_ : Report or SolverReport
+        How the workers' last run went; of "lbfgs" a `SolverReport` says who solved, and why.
+
+    Notes
+    -----
+    Workers pause at the end of each epoch, where it is decided whether there is another: by the
+    loss of that epoch's network, so that a fit may end an epoch or two from where one worker's
+    does. Momentum and moments are the fit's, and `partial_fit` goes on with them. Behind a
+    `barrier` that is named, other than "bsp", they are each worker's own, and go on as the mean of
+    those that worked.
+    """
 
     _words: ClassVar[Mapping[str, str]] = WORDS
 
     report_: Report | SolverReport
-    _on_epoch: OnEpoch | None = None  # who is told of epochs: the command
+    _on_epoch: OnEpoch | None = None  # who hears of epochs: the command
+
+    @fits
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train the network.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Inputs.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Numbers; of a classifier labels, or columns of zeros and ones where a row may have many.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, none of them negative.
+
+        Returns
+        -------
+        self : estimator
+        """
+        self._check_before(X, sample_weight)
+        super().fit(X, self._targets(y), sample_weight=sample_weight)  # type: ignore[misc]
+        return self
+
+    def _targets(self, y: Any) -> Any:
+        """What scikit-learn's class takes for the targets."""
+        raise NotImplementedError
 
     def _check_before(self, X: Any, sample_weight: Any) -> None:
         """Refuse, before anybody reads it, what scikit-learn lets pass."""
@@ -179,7 +327,7 @@ class Training:
             report = solve(
                 problem,
                 rule=optimizers.rule_of(est._optimizer, batch),
-                plane=plane_of(est),
+                plane=est.plane,
                 barrier=est.barrier,
                 runtime=est.runtime,
                 n_workers=est.n_jobs,

@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import itertools
+import threading
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, cast
 
-from sklearn import get_config
+import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import (
     InvalidParameterError,
     StrOptions,
     validate_parameter_constraints,
 )
 
+from hogshare.estimators import docstrings
 from hogshare.runtimes.choice import RUNTIMES
 from hogshare.solvers.choices import KNOWN
 from hogshare.system.ranges import is_integer, is_number
-from hogshare.system.words import nearest, speaking
+from hogshare.system.words import nearest
 
 MOST_EPOCHS = (1 << 31) - 1  # that every solver of scikit-learn's can count
 PLAIN = (bool, int, float, str, type(None))
 MANY = 1 << 10  # values that have passed, as a search over parameters may try; then it starts anew
 
-Method = TypeVar("Method", bound=Callable[..., Any])
 Setting = tuple[str, type, Any]  # a 1 is not a True
 
 # what estimators call the arguments of `hogshare.solve` that their parameters become
@@ -69,19 +71,50 @@ LOGISTIC_WORDS: Mapping[str, str] = {
 }
 
 
-class KnownParameters:
-    """For an estimator of scikit-learn's: its names of parameters, and its checks of them.
+_thread = threading.local()
 
-    Both take a third of a millisecond, which is much for a small fit.
+
+class KnownParameters:
+    """For an estimator: its names of parameters, its checks of them, and what is said of them.
+
+    Names and checks take scikit-learn a third of a millisecond each, which is much for a small fit.
+
+    Parameters
+    ----------
+    n_jobs : int or None, default=None
+        Workers that fit the model together. None is one (or what a surrounding joblib context
+        says), -1 all usable cores. With ``runtime="auto"`` it is a ceiling, and one worker is used
+        where more cannot pay or others have the cores now; with a runtime named, so many start.
+
+    barrier : Barrier, callable or str, default=None
+        When a worker may go on after a block of rows: `ASP` (and None: nobody waits), `BSP`, `SSP`,
+        `PBSP`, `PSSP`, `Fraction`, `Throttled`, one of these in words ("bsp", "ssp:4"), or a
+        function ``(table, me) -> bool``; see `hogshare.barriers`. One worker alone never waits.
+
+    runtime : {"auto", "caller", "threads", "processes", "mpi"} or Runtime, default="auto"
+        Who runs the workers. "auto" takes threads, or processes if the rows come from
+        `hogshare.share`. "mpi": ranks, each of which gives rows of its own (`hogshare.MPI`).
     """
 
     _param_names: ClassVar[list[str]]
     _sound: ClassVar[set[Setting]]
     _words: ClassVar[Mapping[str, str]] = WORDS
 
-    def _in_own_words(self) -> AbstractContextManager[None]:
-        """A block whose errors name the parameters of this estimator, not those of `solve`."""
-        return speaking(self._words)
+    def __init_subclass__(cls, **settings: Any) -> None:
+        super().__init_subclass__(**settings)
+        if cls.__module__.startswith("hogshare."):
+            docstrings.complete(cls)
+
+    def _store(self, given: Mapping[str, Any]) -> None:
+        """Store the parameters, by scikit-learn's `__init__` those that it takes.
+
+        given : `locals()` of our own
+        """
+        theirs: Any = super().__init__
+        taken = _parameters_of(getattr(theirs, "__func__", object.__init__))
+        own = {name: value for name, value in given.items() if name != "self"}
+        theirs(**{name: own.pop(name) for name in taken & own.keys()})
+        vars(self).update(own)
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
@@ -127,20 +160,23 @@ class KnownParameters:
         cls._sound |= {_setting(name, new[name]) for name in plain & new.keys()}
 
 
-def always_checked(method: Method) -> Method:
-    """Look at the parameters in every call of `partial_fit`: scikit-learn does before the first.
+@functools.cache
+def _parameters_of(function: Callable[..., Any]) -> frozenset[str]:
+    return frozenset(inspect.signature(function).parameters)
 
-    What has been set since is refused as it is there, before anything is done. It comes first of a
-    method's decorators, since scikit-learn's has checks left out within.
+
+def generator_of(random_state: Any) -> np.random.RandomState:
+    """As `sklearn.utils.check_random_state`, for draws that are over before the next call.
+
+    A new `RandomState` is seeded by the system first and then by the number that it was given: 0.1
+    ms. Setting one of this thread's own back to that number leaves the same numbers to draw.
     """
-
-    @functools.wraps(method)
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if not get_config()["skip_parameter_validation"]:
-            self._validate_params()
-        return method(self, *args, **kwargs)
-
-    return call  # type: ignore[return-value]
+    if type(random_state) is not int:
+        return check_random_state(random_state)
+    if not hasattr(_thread, "generator"):
+        _thread.generator = np.random.RandomState(0)
+    _thread.generator.seed(random_state)
+    return _thread.generator
 
 
 def _meant(told: str, given: Mapping[str, Any], constraints: Mapping[str, Any]) -> str:

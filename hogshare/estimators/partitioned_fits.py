@@ -11,13 +11,14 @@ import warnings
 from typing import Any, NoReturn
 
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from hogshare.barriers import barrier_of, name_of
-from hogshare.estimators.elsewhere import report_of
-from hogshare.estimators.workers import Shape, chooses_runtime, plane_of, strength
+from hogshare.estimators.solver_report import report_of
+from hogshare.estimators.workers import Shape, chooses_runtime, strength
 from hogshare.partitioned import (
     Descended,
     Meaning,
@@ -33,6 +34,7 @@ from hogshare.report import Report
 from hogshare.rules.sgd import SGD
 from hogshare.runtimes.choice import check_jobs
 from hogshare.solvers import outcome
+from hogshare.solvers.choices import plane_of
 from hogshare.system.callers import users_line
 from hogshare.system.clusters import client_here
 
@@ -40,13 +42,12 @@ MAX_INT = np.iinfo(np.int32).max
 INSTEAD = "What fits in this machine's memory may be handed over as X.compute()."
 
 
-def fit_sgd(
-    est: Any, X: Any, y: Any, sample_weight: Any, init: tuple[Any, Any], *, classifies: bool
-) -> None:
+def fit_sgd(est: Any, X: Any, y: Any, sample_weight: Any, init: tuple[Any, Any]) -> None:
     """Fit an SGD estimator, and set its attributes."""
-    began = time.perf_counter()
+    began, classifies = time.perf_counter(), is_classifier(est)
     check_sgd(est)
     check_workers(est)
+    plane = plane_of(est.plane)
     with PartitionedRows(X, y, sample_weight, with_labels=classifies) as rows:
         classes, by_class = None, None
         if classifies:
@@ -74,7 +75,7 @@ def fit_sgd(
             shuffle=est.shuffle,
             seed=int(check_random_state(est.random_state).randint(MAX_INT)),
             average=int(est.average),
-            exchange=None if plane_of(est).is_automatic else plane_of(est).interval(None),
+            exchange=None if plane.is_automatic else plane.interval(None),
             most=most_of(est),
             heard=say if est.verbose else None,
         )
@@ -103,7 +104,7 @@ def report_on(
 ) -> Report:
     """Report a descent."""
     step = est._step_size()
-    plane = plane_of(est)
+    plane = plane_of(est.plane)
     reason = "the stop criterion was met" if found.converged else "all epochs were done"
     return Report(
         model=found.model,
@@ -275,7 +276,7 @@ def check_workers(est: Any) -> None:
     check_jobs(est.n_jobs)
     if est.n_jobs is not None and est.n_jobs < -1:
         refuse(f"n_jobs={est.n_jobs}", "use None, -1 (all of the cluster's threads) or a number")
-    if not plane_of(est).has_copies:
+    if not plane_of(est.plane).has_copies:
         refuse("a plane without private copies", "use plane='shared'")
     if not chooses_runtime(est):
         refuse(f"runtime={est.runtime!r}", "use runtime='auto', which is the cluster's workers")

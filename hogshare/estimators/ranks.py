@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn import get_config
 
-from hogshare.estimators import given
+from hogshare.estimators import shards
 from hogshare.problems.sharding import Shard
 from hogshare.runtimes.protocol import Runtime
 from hogshare.solvers import choices
@@ -37,7 +37,7 @@ def with_all_ranks(method: Method) -> Method:
         joint = choices.joint_of(self.runtime)
         if joint is None:
             return method(self, *args, **kwargs)
-        return joint.lead(lambda: Fit(self, method, given.arguments_of(method, *args, **kwargs)))
+        return joint.lead(lambda: Fit(self, method, shards.arguments_of(method, *args, **kwargs)))
 
     return call  # type: ignore[return-value]
 
@@ -78,13 +78,13 @@ class Fit:
         said = {k: v for k, v in estimator.get_params(deep=False).items() if k not in OWN}
         if not isinstance(said["random_state"], int):
             del said["random_state"]  # the first process draws
-        rows = [name for name in given.BY_ROW if self.arguments.get(name) is not None]
+        rows = [name for name in shards.BY_ROW if self.arguments.get(name) is not None]
         named = f"{type(estimator).__name__}.{self.method.__name__}"
-        return said | given.others(self.arguments) | {"the method": named, "its rows": rows}
+        return said | shards.others(self.arguments) | {"the method": named, "its rows": rows}
 
     def shard(self, place: int, of: int) -> Shard:
         """The rows that this process gives."""
-        return given.shard_of(self.arguments)
+        return shards.shard_of(self.arguments)
 
     def made(
         self,
@@ -98,7 +98,7 @@ class Fit:
         twin = object.__new__(type(estimator))
         vars(twin).update(vars(estimator))
         twin.runtime, twin.n_jobs = runtime, n_workers
-        rows = given.whole_of(facts, arrays)
+        rows = shards.whole_of(facts, arrays)
         self.method(twin, **{**self.arguments, **rows})
         state = twin.__getstate__()
         return pickle.dumps({k: v for k, v in state.items() if k not in self._parameters})

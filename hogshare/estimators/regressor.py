@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
-from sklearn.base import _fit_context
+import numpy as np
 from sklearn.linear_model import SGDRegressor as _SGDRegressor
 
-from hogshare.estimators.common import LEARNING_RATES
-from hogshare.estimators.parameters import always_checked
-from hogshare.estimators.passes import RegressorPass
-from hogshare.estimators.ranks import with_all_ranks
-from hogshare.estimators.told import told
-from hogshare.estimators.workers import WORKER_CONSTRAINTS
+from hogshare.estimators.fits import fits
+from hogshare.estimators.parameters import generator_of
+from hogshare.estimators.sgd import LEARNING_RATES, MAX_INT, SGDMixin
+from hogshare.estimators.workers import constraints_of
+from hogshare.problems.weights import row_weights
+from hogshare.system.clusters import is_collection
+from hogshare.system.interrupts import errstate
 
 
-class SGDRegressor(RegressorPass, _SGDRegressor):
+class SGDRegressor(SGDMixin, _SGDRegressor):
     """Linear regression fitted by stochastic gradient descent, on every core.
 
     A drop-in replacement of `sklearn.linear_model.SGDRegressor`, and a subclass of it: the same
@@ -29,44 +29,6 @@ class SGDRegressor(RegressorPass, _SGDRegressor):
             default='squared_error'
         The loss of a row.
 
-    penalty : {'l2', 'l1', 'elasticnet', None}, default='l2'
-        The penalty on the coefficients (never on the intercept). 'l1' and 'elasticnet' set
-        coefficients to exactly zero.
-
-    alpha : float, default=0.0001
-        Factor of the penalty; the 'optimal' learning rate is computed from it too.
-
-    l1_ratio : float or None, default=0.15
-        Share of l1 in 'elasticnet', between 0 and 1. None is possible with other penalties.
-
-    fit_intercept : bool, default=True
-        Whether to fit an intercept.
-
-    max_iter : int, default=1000
-        Passes over the rows (epochs) at the most, in `fit`.
-
-    tol : float or None, default=1e-3
-        Stop when an epoch's mean loss plus penalty (with `early_stopping` the score on held-out
-        rows) has not improved by `tol` for `n_iter_no_change` epochs in a row. None: never.
-
-    shuffle : bool, default=True
-        Whether each epoch visits the rows in a new order.
-
-    verbose : int, default=0
-        If positive, print the model's norm, nonzeros, intercept and objective after each epoch.
-
-    epsilon : float, default=0.1
-        Threshold of 'huber' and of the epsilon-insensitive losses.
-
-    n_jobs : int or None, default=None
-        Workers that fit the model together. None is one (or what a surrounding joblib context
-        says), -1 all usable cores. With ``runtime="auto"`` it is a ceiling, and one worker is used
-        where more cannot pay or others have the cores now; with a runtime named, so many start.
-
-    random_state : int, RandomState or None, default=None
-        Of the row order and of the split for early stopping. With one worker an int gives the
-        same model bit for bit in every call; with more workers the model depends on their timing.
-
     learning_rate : str, default='invscaling'
         The schedule of the step size: 'constant' (eta0), 'optimal' (``1 / (alpha (t + t0))``, t0
         by Bottou's heuristic), 'invscaling' (``eta0 / t**power_t``), 'adaptive' (eta0, divided by
@@ -76,44 +38,8 @@ class SGDRegressor(RegressorPass, _SGDRegressor):
         `hogshare.SAGA`, whichever suits the rows; a fit that does not get to the optimum, for
         columns of very unlike sizes, warns. Averaging, warm starts and `partial_fit` are refused.
 
-    eta0 : float, default=0.01
-        The step size of 'constant', the first of 'invscaling' and 'adaptive', and C of 'pa1' and
-        'pa2'.
-
     power_t : float, default=0.25
         Exponent of 'invscaling'. Negative values are deprecated, as in scikit-learn.
-
-    early_stopping : bool, default=False
-        Whether to hold out a fraction of the rows and stop when the score on them no longer
-        improves; see `tol`.
-
-    validation_fraction : float, default=0.1
-        Fraction of the rows to hold out for early stopping.
-
-    n_iter_no_change : int, default=5
-        Epochs without improvement to wait for.
-
-    warm_start : bool, default=False
-        Whether `fit` starts from the last fit's solution. The step counter starts anew;
-        `partial_fit` goes on with it.
-
-    average : bool or int, default=False
-        Whether `coef_` is the average of the iterates; an int above 1 begins to average after
-        so many rows.
-
-    plane : {"shared", "master"}, Shared, Master or None, default="shared"
-        Where the model lives while several workers fit it. "shared" (and None) is
-        ``hogshare.Shared()``: private copies that are exchanged now and then;
-        ``Shared(exchange=None)`` is Hogwild!, one vector that all write without locks.
-
-    barrier : Barrier, callable or str, default=None
-        When a worker may go on after a block of rows: `ASP` (and None: nobody waits), `BSP`, `SSP`,
-        `PBSP`, `PSSP`, `Fraction`, `Throttled`, one of these in words ("bsp", "ssp:4"), or a
-        function ``(table, me) -> bool``; see `hogshare.barriers`. One worker alone never waits.
-
-    runtime : {"auto", "caller", "threads", "processes", "mpi"} or Runtime, default="auto"
-        Who runs the workers. "auto" takes threads, or processes if the rows come from
-        `hogshare.share`. "mpi": ranks, each of which gives rows of its own (`hogshare.MPI`).
 
     Attributes
     ----------
@@ -126,18 +52,6 @@ class SGDRegressor(RegressorPass, _SGDRegressor):
     n_iter_ : int
         Epochs that were finished.
 
-    t_ : float
-        Step counter: 1 plus rows times epochs.
-
-    n_features_in_ : int
-        Number of features seen during `fit`.
-
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of features seen during `fit`, where `X` has names that are all strings.
-
-    report_ : Report
-        How the last fit (or `partial_fit`) went: workers, staleness, seconds, settings.
-
     See Also
     --------
     SGDClassifier : The same for classification.
@@ -148,20 +62,12 @@ class SGDRegressor(RegressorPass, _SGDRegressor):
     One worker does per row exactly what scikit-learn does, and a fit with the same int
     `random_state` gives scikit-learn's coefficients up to rounding. Where this class departs:
 
-    - With more than one worker a fit is not reproducible: workers meet as they are scheduled. The
-      tag ``non_deterministic`` says so.
-    - Rows of more than 16 MB are shuffled by windows: eight neighbours from each of eight random
-      places in turn, which a processor fetches in a fifth to a third less time. The model is then
-      as good as, and not the same as, scikit-learn's of that seed; ``shuffle=False`` is the same.
     - Averages of a fit are sums in float64; scikit-learn keeps a running mean in the dtype of `X`,
       as `partial_fit` does here too.
     - The score that decides early stopping is that of the model as it stands; scikit-learn 1.9.1
       leaves out the scale factor of an l2 penalty.
     - `coef_init` and `intercept_init` count with ``warm_start=True`` too.
     - `verbose` prints the objective of the model at the end of the epoch.
-    - Matrices with 64-bit indices are accepted.
-    - scikit-learn's callbacks (``set_callbacks``) are supported in `fit`, with a task per epoch; a
-      hook that asks to stop ends the fit after its epoch.
 
     Examples
     --------
@@ -175,12 +81,7 @@ class SGDRegressor(RegressorPass, _SGDRegressor):
     True
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
-        **_SGDRegressor._parameter_constraints,
-        **WORKER_CONSTRAINTS,
-        "learning_rate": LEARNING_RATES,
-        "n_jobs": [Integral, None],
-    }
+    _parameter_constraints = constraints_of(_SGDRegressor, learning_rate=LEARNING_RATES)
 
     def __init__(
         self,
@@ -209,35 +110,9 @@ class SGDRegressor(RegressorPass, _SGDRegressor):
         barrier: Any = None,
         runtime: str = "auto",
     ) -> None:
-        super().__init__(
-            loss=loss,
-            penalty=penalty,
-            alpha=alpha,
-            l1_ratio=l1_ratio,
-            fit_intercept=fit_intercept,
-            max_iter=max_iter,
-            tol=tol,
-            shuffle=shuffle,
-            verbose=verbose,
-            epsilon=epsilon,
-            random_state=random_state,
-            learning_rate=learning_rate,
-            eta0=eta0,
-            power_t=power_t,
-            early_stopping=early_stopping,
-            validation_fraction=validation_fraction,
-            n_iter_no_change=n_iter_no_change,
-            warm_start=warm_start,
-            average=average,
-        )
-        self.n_jobs = n_jobs
-        self.plane = plane
-        self.barrier = barrier
-        self.runtime = runtime
+        self._store(locals())
 
-    @with_all_ranks
-    @_fit_context(prefer_skip_nested_validation=True)
-    @told
+    @fits
     def fit(
         self,
         X: Any,
@@ -280,14 +155,10 @@ class SGDRegressor(RegressorPass, _SGDRegressor):
             intercept = self._standard_intercept if averaged else self.intercept_
             coef_init = coef if coef_init is None else coef_init
             intercept_init = intercept if intercept_init is None else intercept_init
-        with self._in_own_words():
-            self._pass(X, y, sample_weight, self.max_iter, not warm, (coef_init, intercept_init))
+        self._pass(X, y, sample_weight, self.max_iter, not warm, (coef_init, intercept_init))
         return self
 
-    @with_all_ranks
-    @always_checked
-    @_fit_context(prefer_skip_nested_validation=True)
-    @told
+    @fits
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> SGDRegressor:
         """Go on for one epoch on the given rows.
 
@@ -303,18 +174,49 @@ class SGDRegressor(RegressorPass, _SGDRegressor):
         Returns
         -------
         self : SGDRegressor
-
-        Notes
-        -----
-        As in scikit-learn a call changes `coef_` in place, and with it the coefficients of
-        ``report_.model``; copy what is to be kept. Coefficients that the call before has not made
-        (assigned ones, read-only ones, those of a copied estimator) are copied once, never written.
-        Of a call that raises because the model has left the floating-point range, or that is
-        interrupted, the steps up to there stay in `coef_`.
         """
         first = getattr(self, "coef_", None) is None
         if first:
             self._check_settings(for_partial_fit=True)
-        with self._in_own_words():
-            self._pass(X, y, sample_weight, None, first, (None, None) if first else None)
+        self._pass(X, y, sample_weight, None, first, (None, None) if first else None)
         return self
+
+    def _pass(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        max_iter: int | None,
+        reset: bool,
+        init: tuple[Any, Any] | None,
+    ) -> None:
+        """Validate and learn; `init` None goes on from the present model."""
+        if is_collection(X):
+            self._pass_collections(X, y, sample_weight, max_iter, init)
+            return
+        X, y, seen = self._check_rows(X, y, reset=reset)
+        with errstate(over="ignore"):  # what is too large for these rows is refused below
+            y = y.astype(X.dtype, copy=False)
+        weight = None
+        if sample_weight is not None:
+            weight = row_weights(sample_weight, X, X.dtype)
+        shape = (1, X.shape[1])
+        start = self._start(shape, X, y, weight, init, max_iter is not None)
+        validation = self._held_out(y, weight)
+        # drawn in scikit-learn's order: of its two numbers the first is the row order's seed
+        generator = generator_of(self.random_state)
+        seed = int(generator.randint(MAX_INT))
+        generator.randint(1, MAX_INT)
+        self._learn(
+            self._problem(X, y, seen, weight),
+            X,
+            y,
+            start=start,
+            validation=validation,
+            seed=seed,
+            max_iter=max_iter,
+            sample_weight=sample_weight,
+        )
+
+    def _shaped(self, coef: np.ndarray) -> np.ndarray:
+        return coef.ravel()

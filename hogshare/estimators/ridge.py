@@ -5,13 +5,11 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import LinAlgWarning
-from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge as _Ridge
 from sklearn.linear_model import RidgeClassifier as _RidgeClassifier
@@ -19,20 +17,15 @@ from sklearn.linear_model._ridge import _BaseRidge
 from sklearn.utils.class_weight import compute_sample_weight
 
 from hogshare.engine.stops import Stop
-from hogshare.estimators.accuracy import Accuracy
 from hogshare.estimators.conjugate import by_conjugate_gradients, gradient_at, missed
-from hogshare.estimators.elsewhere import report_of
-from hogshare.estimators.exporting import Exporting
-from hogshare.estimators.parameters import KnownParameters
-from hogshare.estimators.ranks import with_all_ranks
-from hogshare.estimators.solver_report import SolverReport
+from hogshare.estimators.fits import fits
+from hogshare.estimators.linear import Accuracy, ToTheOptimum
+from hogshare.estimators.solver_report import report_of
 from hogshare.estimators.squares import Squares, fit_targets, solver_names, zeros
-from hogshare.estimators.told import told
+from hogshare.estimators.validation import check_rows, for_scikit_learn
 from hogshare.estimators.workers import (
-    WORKER_CONSTRAINTS,
-    check_rows,
     chooses_runtime,
-    for_scikit_learn,
+    constraints_of,
     require_square,
     require_workers,
     warn_unless_converged,
@@ -45,7 +38,6 @@ from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
 from hogshare.problems.weights import class_weights, row_weights
 from hogshare.report import Report
-from hogshare.runtimes.hooks import OnEpoch
 from hogshare.system.callers import users_line
 from hogshare.system.clusters import is_collection
 from hogshare.system.interrupts import errstate
@@ -61,18 +53,67 @@ SOLVERS = {
     "cholesky": "scikit-learn's 'cholesky'",
 }
 GAP_SHARE = 500.0  # relative duality gap asked for, in units of tol, as of LogisticRegression
-CONSTRAINTS: dict[str, list[Any]] = {**WORKER_CONSTRAINTS, "n_jobs": [None, Integral]}
 ADVICE = "Increase max_iter or tol, scale the data (StandardScaler), or use solver='auto'."
 State = Callable[[int], RowProblem]
 Enough = Callable[[int, float], float]
 
 
-class RidgeMixin(Exporting, KnownParameters):
-    """Fitting by the workers for an estimator with scikit-learn's Ridge parameters."""
+class RidgeMixin(ToTheOptimum):
+    """Fitting by the workers for an estimator with scikit-learn's Ridge parameters.
+
+    Parameters
+    ----------
+    copy_X : bool, default=True
+        For scikit-learn's solvers; the workers never write to `X`.
+
+    max_iter : int or None, default=None
+        Passes over the rows (epochs) at the most for each target, and iterations of conjugate
+        gradients; None is 1000, of the latter as many as there are features if those are more. For
+        scikit-learn's solvers as there.
+
+    tol : float, default=1e-4
+        The workers and conjugate gradients end when the largest component of the gradient, each in
+        the unit of its feature (the formula is in `hogshare.Stop`), is at most `tol` times what it
+        is where all coefficients are zero. That is the criterion of scikit-learn's 'sparse_cg' in
+        the maximum norm, and no choice of units makes it mean less. With ``solver='auto'`` and
+        ``runtime='auto'`` the duality gap has to be at most 500 times `tol` in proportion to the
+        objective, too: of rows with large values or weights the gradient at zero may be nearly
+        all. Whatever does not meet it warns. For scikit-learn's solvers as there.
+
+    solver : {'auto', 'svd', 'cholesky', 'lsqr', 'sparse_cg', 'sag', 'saga', 'lbfgs'}, \
+            default='auto'
+        'auto', 'sag' and 'saga' are the workers, with whichever of dual coordinate ascent and SAGA
+        suits the rows. Unless a `runtime` is named, 'auto' leaves rows of which there are at most
+        400, or that have at most 400 features, to solvers that are faster there: dense ones to
+        scikit-learn's 'cholesky', which is exact, sparse ones to conjugate gradients ('cg'), in
+        which each coefficient has its own unit. Those also finish where the workers foresee that
+        `max_iter` epochs will not do. Dense rows with more features than rows, whose inner products
+        one large feature would leave without the digits of the others, go to 'cg' instead. The
+        other names are scikit-learn's own solvers, its 'sparse_cg' among them, which end as there.
+
+    positive : bool, default=False
+        Whether coefficients must not be negative; scikit-learn's 'lbfgs' does that.
+
+    random_state : int, RandomState or None, default=None
+        Of the row order. None is the same order in every call where scikit-learn's solver of that
+        name draws nothing, so that fits by one worker are repeatable.
+
+    Attributes
+    ----------
+    n_iter_ : None or ndarray of shape (n_targets,)
+        Epochs for each target or class, plus iterations of 'cg'; None after a solver that has no
+        iterations.
+
+    solver_ : str
+        What fitted the model: 'sdca', 'saga', 'cg', or the name of a solver of scikit-learn's;
+        several in their order, as in 'saga, cholesky'.
+
+    report_ : Report, list of Report or SolverReport
+        How the workers' run went, one for each target or class. Where others did all of the fit, a
+        `SolverReport` says who and why.
+    """
 
     coef_: np.ndarray
-    report_: Report | list[Report] | SolverReport
-    _on_epoch: OnEpoch | None = None
 
     @property
     def _chooses(self) -> bool:
@@ -312,60 +353,6 @@ class Ridge(RidgeMixin, _Ridge):
     alpha : float or array-like of shape (n_targets,), default=1.0
         Factor of the penalty; an array has one for each target.
 
-    fit_intercept : bool, default=True
-        Whether to fit an intercept, which is not penalised.
-
-    copy_X : bool, default=True
-        For scikit-learn's solvers; the workers never write to `X`.
-
-    max_iter : int or None, default=None
-        Passes over the rows (epochs) at the most for each target, and iterations of conjugate
-        gradients; None is 1000, of the latter as many as there are features if those are more. For
-        scikit-learn's solvers as there.
-
-    tol : float, default=1e-4
-        The workers and conjugate gradients end when the largest component of the gradient, each in
-        the unit of its feature (the formula is in `hogshare.Stop`), is at most `tol` times what it
-        is where all coefficients are zero. That is the criterion of scikit-learn's 'sparse_cg' in
-        the maximum norm, and no choice of units makes it mean less. With ``solver='auto'`` and
-        ``runtime='auto'`` the duality gap has to be at most 500 times `tol` in proportion to the
-        objective, too: of rows with large values or weights the gradient at zero may be nearly
-        all. Whatever does not meet it warns. For scikit-learn's solvers as there.
-
-    solver : {'auto', 'svd', 'cholesky', 'lsqr', 'sparse_cg', 'sag', 'saga', 'lbfgs'}, \
-            default='auto'
-        'auto', 'sag' and 'saga' are the workers, with whichever of dual coordinate ascent and SAGA
-        suits the rows. Unless a `runtime` is named, 'auto' leaves rows of which there are at most
-        400, or that have at most 400 features, to solvers that are faster there: dense ones to
-        scikit-learn's 'cholesky', which is exact, sparse ones to conjugate gradients ('cg'), in
-        which each coefficient has its own unit. Those also finish where the workers foresee that
-        `max_iter` epochs will not do. Dense rows with more features than rows, whose inner products
-        one large feature would leave without the digits of the others, go to 'cg' instead. The
-        other names are scikit-learn's own solvers, its 'sparse_cg' among them, which end as there.
-
-    positive : bool, default=False
-        Whether coefficients must not be negative; scikit-learn's 'lbfgs' does that.
-
-    random_state : int, RandomState or None, default=None
-        Of the row order. None is the same order in every call where scikit-learn's solver of that
-        name draws nothing, so that fits by one worker are repeatable.
-
-    n_jobs : int or None, default=None
-        Workers that fit the model together; see `LogisticRegression`.
-
-    plane : "shared", Shared or None, default="shared"
-        Where the model lives while several workers fit it. "shared" (and None) is
-        ``hogshare.Shared()``: private copies that are exchanged. ``Shared(exchange=None)`` is
-        refused.
-
-    barrier : Barrier, callable or str, default=None
-        When a worker may go on after a block of rows: `ASP` (and None: nobody waits), `BSP`, `SSP`,
-        `PBSP`, `PSSP`, `Fraction`, `Throttled`, one of these in words ("bsp", "ssp:4"), or a
-        function ``(table, me) -> bool``; see `hogshare.barriers`. One worker alone never waits.
-
-    runtime : {"auto", "caller", "threads", "processes", "mpi"} or Runtime, default="auto"
-        Who runs the workers. "mpi": ranks, each of which gives rows of its own (`hogshare.MPI`).
-
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
@@ -373,23 +360,6 @@ class Ridge(RidgeMixin, _Ridge):
 
     intercept_ : float or ndarray of shape (n_targets,)
         Intercepts.
-
-    n_iter_ : None or ndarray of shape (n_targets,)
-        Epochs for each target, plus iterations of 'cg'; None after a solver that has no iterations.
-
-    solver_ : str
-        What fitted the model: 'sdca', 'saga', 'cg', or the name of a solver of scikit-learn's;
-        several in their order, as in 'saga, cholesky'.
-
-    n_features_in_ : int
-        Number of features seen during `fit`.
-
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of features seen during `fit`, where `X` has names that are all strings.
-
-    report_ : Report, list of Report or SolverReport
-        How the workers' run went, one for each target. Where others did all of the fit, a
-        `SolverReport` says who and why.
 
     See Also
     --------
@@ -409,10 +379,7 @@ class Ridge(RidgeMixin, _Ridge):
     ((500,), 'saga')
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
-        **_Ridge._parameter_constraints,
-        **CONSTRAINTS,
-    }
+    _parameter_constraints = constraints_of(_Ridge)
 
     def __init__(
         self,
@@ -430,24 +397,9 @@ class Ridge(RidgeMixin, _Ridge):
         barrier: Any = None,
         runtime: str = "auto",
     ) -> None:
-        super().__init__(
-            alpha=alpha,
-            fit_intercept=fit_intercept,
-            copy_X=copy_X,
-            max_iter=max_iter,
-            tol=tol,
-            solver=solver,
-            positive=positive,
-            random_state=random_state,
-        )
-        self.n_jobs = n_jobs
-        self.plane = plane
-        self.barrier = barrier
-        self.runtime = runtime
+        self._store(locals())
 
-    @with_all_ranks
-    @_fit_context(prefer_skip_nested_validation=True)
-    @told
+    @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Ridge:
         """Fit the model.
 
@@ -465,27 +417,20 @@ class Ridge(RidgeMixin, _Ridge):
         -------
         self : Ridge
         """
-        with self._in_own_words():
-            require_workers(self)
-            self._strengths()
-            if is_collection(X):
-                from hogshare.estimators.partitioned_fits import fit_ridge
+        require_workers(self)
+        self._strengths()
+        if is_collection(X):
+            from hogshare.estimators.partitioned_fits import fit_ridge
 
-                fit_ridge(self, X, y, sample_weight)
-                return self
-            if reason := self._why_scikit_learn(X):
-                check_sparse(X)
-                self._fit_by_scikit_learn(X, y, sample_weight, reason)
-                return self
-            X, y, seen = check_rows(self, X, y, sizes=True, multi_output=True, y_numeric=True)
-            self._fit_rows(X, y, sample_weight, seen)
+            fit_ridge(self, X, y, sample_weight)
+            return self
+        if reason := self._why_scikit_learn(X):
+            check_sparse(X)
+            self._fit_by_scikit_learn(X, y, sample_weight, reason)
+            return self
+        X, y, seen = check_rows(self, X, y, sizes=True, multi_output=True, y_numeric=True)
+        self._fit_rows(X, y, sample_weight, seen)
         return self
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.array_api_support = False
-        tags.non_deterministic = self.n_jobs not in (None, 1)
-        return tags
 
 
 class RidgeClassifier(Accuracy, RidgeMixin, _RidgeClassifier):
@@ -500,47 +445,9 @@ class RidgeClassifier(Accuracy, RidgeMixin, _RidgeClassifier):
     alpha : float, default=1.0
         Factor of the penalty.
 
-    fit_intercept : bool, default=True
-        Whether to fit an intercept, which is not penalised.
-
-    copy_X : bool, default=True
-        For scikit-learn's solvers; the workers never write to `X`.
-
-    max_iter : int or None, default=None
-        As in `Ridge`.
-
-    tol : float, default=1e-4
-        As in `Ridge`.
-
     class_weight : dict, 'balanced' or None, default=None
         Weights of the classes, multiplied with those of the rows. 'balanced' goes by the sum of
         the rows' weights in each class, where scikit-learn counts rows.
-
-    solver : {'auto', 'svd', 'cholesky', 'lsqr', 'sparse_cg', 'sag', 'saga', 'lbfgs'}, \
-            default='auto'
-        As in `Ridge`.
-
-    positive : bool, default=False
-        Whether coefficients must not be negative; scikit-learn's 'lbfgs' does that.
-
-    random_state : int, RandomState or None, default=None
-        Of the row order.
-
-    n_jobs : int or None, default=None
-        Workers that fit the model together; see `LogisticRegression`.
-
-    plane : "shared", Shared or None, default="shared"
-        Where the model lives while several workers fit it. "shared" (and None) is
-        ``hogshare.Shared()``: private copies that are exchanged. ``Shared(exchange=None)`` is
-        refused.
-
-    barrier : Barrier, callable or str, default=None
-        When a worker may go on after a block of rows: `ASP` (and None: nobody waits), `BSP`, `SSP`,
-        `PBSP`, `PSSP`, `Fraction`, `Throttled`, one of these in words ("bsp", "ssp:4"), or a
-        function ``(table, me) -> bool``; see `hogshare.barriers`. One worker alone never waits.
-
-    runtime : {"auto", "caller", "threads", "processes", "mpi"} or Runtime, default="auto"
-        Who runs the workers. "mpi": ranks, each of which gives rows of its own (`hogshare.MPI`).
 
     Attributes
     ----------
@@ -550,23 +457,8 @@ class RidgeClassifier(Accuracy, RidgeMixin, _RidgeClassifier):
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts.
 
-    n_iter_ : None or ndarray of shape (n_targets,)
-        As in `Ridge`, for each class.
-
     classes_ : ndarray of shape (n_classes,)
         The labels.
-
-    solver_ : str
-        What fitted the model; see `Ridge`.
-
-    n_features_in_ : int
-        Number of features seen during `fit`.
-
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of features seen during `fit`, where `X` has names that are all strings.
-
-    report_ : Report, list of Report or SolverReport
-        As in `Ridge`, for each class.
 
     See Also
     --------
@@ -582,10 +474,7 @@ class RidgeClassifier(Accuracy, RidgeMixin, _RidgeClassifier):
     ('cholesky', True)
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
-        **_RidgeClassifier._parameter_constraints,
-        **CONSTRAINTS,
-    }
+    _parameter_constraints = constraints_of(_RidgeClassifier)
 
     def __init__(
         self,
@@ -604,25 +493,9 @@ class RidgeClassifier(Accuracy, RidgeMixin, _RidgeClassifier):
         barrier: Any = None,
         runtime: str = "auto",
     ) -> None:
-        super().__init__(
-            alpha=alpha,
-            fit_intercept=fit_intercept,
-            copy_X=copy_X,
-            max_iter=max_iter,
-            tol=tol,
-            class_weight=class_weight,
-            solver=solver,
-            positive=positive,
-            random_state=random_state,
-        )
-        self.n_jobs = n_jobs
-        self.plane = plane
-        self.barrier = barrier
-        self.runtime = runtime
+        self._store(locals())
 
-    @with_all_ranks
-    @_fit_context(prefer_skip_nested_validation=True)
-    @told
+    @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RidgeClassifier:
         """Fit the model.
 
@@ -639,25 +512,24 @@ class RidgeClassifier(Accuracy, RidgeMixin, _RidgeClassifier):
         -------
         self : RidgeClassifier
         """
-        with self._in_own_words():
-            require_workers(self)
-            self._strengths()
+        require_workers(self)
+        self._strengths()
+        check_sparse(X)
+        y = own_type(y)
+        if sp.issparse(y) and y.shape[1] == 1:  # of several scikit-learn takes sparse columns
+            require_dense(y)
+        if reason := self._why_scikit_learn(X):
+            self._fit_by_scikit_learn(X, y, sample_weight, reason)
+            return self
+        X, y, weight, targets = self._prepare_data(X, y, sample_weight, "saga")
+        if X.dtype not in (np.float32, np.float64):
+            X = X.astype(np.float64)
+        if sp.issparse(X):
+            X = X.tocsr()  # pandas' frames come as triplets
             check_sparse(X)
-            y = own_type(y)
-            if sp.issparse(y) and y.shape[1] == 1:  # of several scikit-learn takes sparse columns
-                require_dense(y)
-            if reason := self._why_scikit_learn(X):
-                self._fit_by_scikit_learn(X, y, sample_weight, reason)
-                return self
-            X, y, weight, targets = self._prepare_data(X, y, sample_weight, "saga")
-            if X.dtype not in (np.float32, np.float64):
-                X = X.astype(np.float64)
-            if sp.issparse(X):
-                X = X.tocsr()  # pandas' frames come as triplets
-                check_sparse(X)
-            else:
-                X = np.ascontiguousarray(X)
-            self._fit_rows(X, targets, weight)
+        else:
+            X = np.ascontiguousarray(X)
+        self._fit_rows(X, targets, weight)
         return self
 
     def _prepare_data(self, X: Any, y: Any, sample_weight: Any, solver: str) -> Any:
@@ -680,11 +552,6 @@ class RidgeClassifier(Accuracy, RidgeMixin, _RidgeClassifier):
         else:
             own = class_weights(compute_sample_weight(class_weight, y))
         return X, y, np.where(weight > 0.0, weight * own, 0.0).astype(weight.dtype), targets
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.non_deterministic = self.n_jobs not in (None, 1)
-        return tags
 
 
 def balanced(y: Any, weight: np.ndarray) -> np.ndarray:

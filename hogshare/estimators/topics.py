@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import time
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from scipy.special import digamma
-from sklearn.base import _fit_context
 from sklearn.decomposition import LatentDirichletAllocation as _LatentDirichletAllocation
 from sklearn.utils import gen_even_slices
 from sklearn.utils._param_validation import Interval
 
 from hogshare.engine.stops import Stop
-from hogshare.estimators.elsewhere import report_of
 from hogshare.estimators.exporting import Exporting
-from hogshare.estimators.parameters import KnownParameters
-from hogshare.estimators.ranks import with_all_ranks
-from hogshare.estimators.solver_report import SolverReport
-from hogshare.estimators.told import told
-from hogshare.estimators.workers import WORKER_CONSTRAINTS, plane_of
+from hogshare.estimators.fits import fits
+from hogshare.estimators.solver_report import SolverReport, report_of
+from hogshare.estimators.workers import constraints_of
 from hogshare.kernels.topics import topics_bound
 from hogshare.problems.arrays import canonical
 from hogshare.problems.linear.rows import check_sparse
@@ -42,10 +38,11 @@ from hogshare.solvers.solving import solve
 TOLD = "iteration: %d of max_iter: %d"  # as scikit-learn says it
 FORGETS = "learning_decay=0 has each batch replace the topics"
 SURE = 1e20 * LEAST  # of what batches leave: batches that overlap leave a little less
+PRIORS = [None, Interval(Real, LEAST_PRIOR, 1, closed="both")]
 WORDS = {"n_workers": "n_jobs", "epochs": "max_iter", "block": "batch_size"}
 
 
-class LatentDirichletAllocation(Exporting, KnownParameters, _LatentDirichletAllocation):
+class LatentDirichletAllocation(Exporting, _LatentDirichletAllocation):
     """Topics of documents by online variational Bayes, on every core.
 
     A drop-in replacement of `sklearn.decomposition.LatentDirichletAllocation`, and a subclass of
@@ -115,9 +112,6 @@ class LatentDirichletAllocation(Exporting, KnownParameters, _LatentDirichletAllo
     barrier : Barrier, callable or str, default=None
         When a worker may go on after a batch; see `LogisticRegression`.
 
-    runtime : {"auto", "caller", "threads", "processes", "mpi"} or Runtime, default="auto"
-        Who runs the workers. "mpi": ranks, each of which gives rows of its own (`hogshare.MPI`).
-
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
@@ -128,12 +122,6 @@ class LatentDirichletAllocation(Exporting, KnownParameters, _LatentDirichletAllo
 
     n_batch_iter_ : int
         1 plus the steps so far.
-
-    n_features_in_ : int
-        Number of features seen during `fit`.
-
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of features seen during `fit`, where `X` has names that are all strings.
 
     n_iter_ : int
         Epochs.
@@ -172,15 +160,11 @@ class LatentDirichletAllocation(Exporting, KnownParameters, _LatentDirichletAllo
     True
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
-        **_LatentDirichletAllocation._parameter_constraints,
-        **WORKER_CONSTRAINTS,
-        "n_jobs": [None, Integral],
-        "doc_topic_prior": [None, Interval(Real, LEAST_PRIOR, 1, closed="both")],
-        "topic_word_prior": [None, Interval(Real, LEAST_PRIOR, 1, closed="both")],
-    }
+    _parameter_constraints = constraints_of(
+        _LatentDirichletAllocation, doc_topic_prior=PRIORS, topic_word_prior=PRIORS
+    )
     _words: ClassVar[dict[str, str]] = WORDS
-    _on_epoch: OnEpoch | None = None  # who is told of epochs: the command
+    _on_epoch: OnEpoch | None = None  # who hears of epochs: the command
 
     components_: np.ndarray
     n_iter_: int
@@ -210,31 +194,9 @@ class LatentDirichletAllocation(Exporting, KnownParameters, _LatentDirichletAllo
         barrier: Any = None,
         runtime: str = "auto",
     ) -> None:
-        super().__init__(
-            n_components,
-            doc_topic_prior=doc_topic_prior,
-            topic_word_prior=topic_word_prior,
-            learning_method=learning_method,
-            learning_decay=learning_decay,
-            learning_offset=learning_offset,
-            max_iter=max_iter,
-            batch_size=batch_size,
-            evaluate_every=evaluate_every,
-            total_samples=total_samples,
-            perp_tol=perp_tol,
-            mean_change_tol=mean_change_tol,
-            max_doc_update_iter=max_doc_update_iter,
-            n_jobs=n_jobs,
-            verbose=verbose,
-            random_state=random_state,
-        )
-        self.plane = plane
-        self.barrier = barrier
-        self.runtime = runtime
+        self._store(locals())
 
-    @with_all_ranks
-    @_fit_context(prefer_skip_nested_validation=True)
-    @told
+    @fits
     def fit(self, X: Any, y: Any = None) -> LatentDirichletAllocation:
         """Learn the topics.
 
@@ -249,25 +211,22 @@ class LatentDirichletAllocation(Exporting, KnownParameters, _LatentDirichletAllo
         -------
         self : LatentDirichletAllocation
         """
-        with self._in_own_words():
-            check_jobs(self.n_jobs)
-            check_sparse(X)
-            rows = self._check_non_neg_array(X, True, whom="LatentDirichletAllocation.fit")
-            if reason := self._why_scikit_learn(rows.shape[0]):
-                began = time.perf_counter()
-                super().fit(X)
-                self._tell(reason, began)
-                return self
-            X = rows
-            self._init_latent_vars(X.shape[1], dtype=X.dtype)
-            self._fit_epochs(X)
-            shares, _ = self._e_step(X, cal_sstats=False, random_init=False)
-            self.bound_ = self._perplexity_precomp_distr(X, shares)
+        check_jobs(self.n_jobs)
+        check_sparse(X)
+        rows = self._check_non_neg_array(X, True, whom="LatentDirichletAllocation.fit")
+        if reason := self._why_scikit_learn(rows.shape[0]):
+            began = time.perf_counter()
+            super().fit(X)
+            self._tell(reason, began)
+            return self
+        X = rows
+        self._init_latent_vars(X.shape[1], dtype=X.dtype)
+        self._fit_epochs(X)
+        shares, _ = self._e_step(X, cal_sstats=False, random_init=False)
+        self.bound_ = self._perplexity_precomp_distr(X, shares)
         return self
 
-    @with_all_ranks
-    @_fit_context(prefer_skip_nested_validation=True)
-    @told
+    @fits
     def partial_fit(self, X: Any, y: Any = None) -> LatentDirichletAllocation:
         """Go on with some documents, once, in batches.
 
@@ -282,19 +241,18 @@ class LatentDirichletAllocation(Exporting, KnownParameters, _LatentDirichletAllo
         -------
         self : LatentDirichletAllocation
         """
-        with self._in_own_words():
-            check_jobs(self.n_jobs)
-            check_sparse(X)
-            if self.learning_decay == 0.0:
-                began = time.perf_counter()
-                super().partial_fit(X)
-                self._tell(FORGETS, began)
-                return self
-            first = not hasattr(self, "components_")
-            X = self._check_non_neg_array(X, first, "LatentDirichletAllocation.partial_fit")
-            if first:
-                self._init_latent_vars(X.shape[1], dtype=X.dtype)
-            self._run(X, 1, float(self.total_samples))
+        check_jobs(self.n_jobs)
+        check_sparse(X)
+        if self.learning_decay == 0.0:
+            began = time.perf_counter()
+            super().partial_fit(X)
+            self._tell(FORGETS, began)
+            return self
+        first = not hasattr(self, "components_")
+        X = self._check_non_neg_array(X, first, "LatentDirichletAllocation.partial_fit")
+        if first:
+            self._init_latent_vars(X.shape[1], dtype=X.dtype)
+        self._run(X, 1, float(self.total_samples))
         return self
 
     def _check_non_neg_array(self, X: Any, reset_n_features: bool, whom: str) -> Any:
@@ -352,7 +310,7 @@ class LatentDirichletAllocation(Exporting, KnownParameters, _LatentDirichletAllo
         """Have workers take the batches' steps."""
         self.report_ = report = solve(
             self._problem(X, total),
-            plane=plane_of(self),
+            plane=self.plane,
             barrier=self.barrier,
             runtime=self.runtime,
             n_workers=self.n_jobs,

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Options, StrOptions
-from sklearn.utils.validation import validate_data
 
 from hogshare.barriers import barrier_of
 from hogshare.engine.stops import Stop
-from hogshare.estimators import plain
-from hogshare.kernels.survey import Survey
-from hogshare.planes import Plane
-from hogshare.problems.linear.rows import each_column_once, require_dense, survey_rows
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
 from hogshare.report import Report
 from hogshare.rules.automatic import automatic_rule
 from hogshare.runtimes.choice import RUNTIMES, check_jobs
-from hogshare.runtimes.helping import helpers_for
 from hogshare.runtimes.hooks import OnEpoch
 from hogshare.runtimes.protocol import Runtime
 from hogshare.solvers import choices
@@ -76,6 +70,7 @@ class Words(StrOptions):
 
 
 WORKER_CONSTRAINTS: dict[str, list[Any]] = {
+    "n_jobs": [None, Integral],
     "plane": [
         Words(set(choices.PLANES)),
         Meant(choices.plane_of, "a plane such as Shared() or Master(4)"),
@@ -93,9 +88,9 @@ WORKER_CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
-def plane_of(estimator: Any) -> Plane:
-    """The plane that an estimator's parameter names."""
-    return choices.plane_of(estimator.plane)
+def constraints_of(theirs: Any, **others: list[Any]) -> dict[str, list[Any]]:
+    """Constraints of the parameters of an estimator that goes on from a class of scikit-learn's."""
+    return {**theirs._parameter_constraints, **WORKER_CONSTRAINTS, **others}
 
 
 def chooses_runtime(estimator: Any) -> bool:
@@ -117,31 +112,12 @@ def require_workers(estimator: Any) -> None:
         If there are none, or if their plane has no private copies.
     """
     check_jobs(estimator.n_jobs)
-    plane = plane_of(estimator)
+    plane = choices.plane_of(estimator.plane)
     if not plane.has_copies:
         raise ValueError(
             f"{type(estimator).__name__} needs private copies: use plane=Shared() instead of "
             f"{plane}."
         )
-
-
-def check_rows(
-    estimator: Any, X: Any, y: Any, *, sizes: bool, **settings: Any
-) -> tuple[Any, np.ndarray, Survey | None]:
-    """Validate as scikit-learn does; the structure of compressed formats before it is used.
-
-    With rows and targets comes what was seen of the rows on the way, if their `sizes` are asked for
-    and the rows are the ones that were given.
-    """
-    require_dense(y)
-    helpers = helpers_for(plain.n_values(X), estimator.n_jobs)
-    seen = survey_rows(X, sizes, helpers)
-    if plain.accept(estimator, X, y, settings.get("reset", True), seen):
-        return X, y, seen if sizes else None
-    rows, y = validate_data(
-        estimator, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", **settings
-    )
-    return rows, y, seen if sizes and rows is X else None
 
 
 def to_the_optimum(
@@ -164,7 +140,7 @@ def to_the_optimum(
     return solve(
         problem,
         rule=automatic_rule(problem, from_anywhere=forgetful),
-        plane=plane_of(estimator),
+        plane=estimator.plane,
         barrier=estimator.barrier,
         runtime=estimator.runtime,
         n_workers=estimator.n_jobs,
@@ -208,24 +184,6 @@ def strength(C: float, total: float) -> float:
             f"C={C!r} is too small: beside the penalty the losses leave the floating-point range."
         )
     return 1.0 / losses
-
-
-def for_scikit_learn(X: Any) -> Any:
-    """Checked rows as scikit-learn's solvers take them; None if that cannot be.
-
-    That is with 32-bit indices, and each column once per row: its coordinate descent and its step
-    sizes go by the squares of single entries, of which repeated ones are parts.
-    """
-    if not sp.issparse(X):
-        return X
-    rows = each_column_once(X if X.format in ("csr", "csc") else X.tocsr())
-    if rows.indices.dtype == np.int32 == rows.indptr.dtype:
-        return rows
-    limit = np.iinfo(np.int32).max
-    if rows.nnz > limit or max(rows.shape) > limit:
-        return None
-    parts = rows.data, rows.indices.astype(np.int32), rows.indptr.astype(np.int32)
-    return type(rows)(parts, shape=rows.shape)
 
 
 def require_square(n: int, what: str) -> None:

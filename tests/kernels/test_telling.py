@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import hogshare
-from hogshare.estimators import told
+from hogshare.estimators import fits
 from hogshare.kernels import cache, jit, telling, warm
 
 pytestmark = pytest.mark.skipif(jit.JIT_DISABLED, reason="nothing is compiled")
@@ -242,7 +242,7 @@ def test_a_fit_is_a_block_by_its_estimators_name(monkeypatch, name):
         raise InterruptedError  # before there is any work
 
     estimator = getattr(hogshare, name)()
-    monkeypatch.setattr(told.telling, "block", block)
+    monkeypatch.setattr(fits.telling, "block", block)
     for call in filter(None, (estimator.fit, getattr(estimator, "partial_fit", None))):
         with pytest.raises(InterruptedError):
             call(np.eye(2), [0, 1])

@@ -18,9 +18,9 @@ from sklearn.utils._param_validation import StrOptions
 from hogshare.engine.checkpoints import Checkpoint
 from hogshare.engine.stops import Stop
 from hogshare.estimators.epochs import EpochTasks
-from hogshare.estimators.exporting import Exporting
-from hogshare.estimators.parameters import SGD_WORDS, KnownParameters
-from hogshare.estimators.workers import check_rows, plane_of
+from hogshare.estimators.linear import LinearModel
+from hogshare.estimators.parameters import SGD_WORDS
+from hogshare.estimators.validation import check_rows
 from hogshare.kernels import schedules
 from hogshare.kernels.survey import Survey
 from hogshare.problems.linear import build
@@ -34,6 +34,7 @@ from hogshare.rules.protocol import Rule
 from hogshare.rules.sgd import SGD
 from hogshare.rules.steps import StepSize
 from hogshare.runtimes.hooks import OnEpoch
+from hogshare.solvers.choices import plane_of
 from hogshare.solvers.solving import OrderSeed, solve
 from hogshare.system.callers import users_line
 from hogshare.system.interrupts import errstate
@@ -43,11 +44,94 @@ LEARNING_RATES: list[Any] = [StrOptions({"auto", *schedules.CODES})]
 AVERAGES = ("_standard_coef", "_standard_intercept", "_average_coef", "_average_intercept")
 
 
-class SGDMixin(Exporting, KnownParameters, CallbackSupportMixin):
+class SGDMixin(LinearModel, CallbackSupportMixin):
     """Fitting by `hogshare.solve` for an estimator with scikit-learn's SGD parameters.
 
     Who wants a fit saved on its way sets `_checkpoint` and `_resume`, which are those of
     `hogshare.solve`; the command does.
+
+    Parameters
+    ----------
+    penalty : {'l2', 'l1', 'elasticnet', None}, default='l2'
+        The penalty on the coefficients (never on the intercept). 'l1' and 'elasticnet' set
+        coefficients to exactly zero.
+
+    alpha : float, default=0.0001
+        Factor of the penalty; the 'optimal' learning rate is computed from it too.
+
+    l1_ratio : float or None, default=0.15
+        Share of l1 in 'elasticnet', between 0 and 1. None is possible with other penalties.
+
+    max_iter : int, default=1000
+        Passes over the rows (epochs) at the most, in `fit`.
+
+    tol : float or None, default=1e-3
+        Stop when an epoch's mean loss plus penalty (with `early_stopping` the score on held-out
+        rows) has not improved by `tol` for `n_iter_no_change` epochs in a row. None: never.
+
+    shuffle : bool, default=True
+        Whether each epoch visits the rows in a new order.
+
+    verbose : int, default=0
+        If positive, print the model's norm, nonzeros, intercept and objective after each epoch.
+
+    epsilon : float, default=0.1
+        Threshold of 'huber' and of the epsilon-insensitive losses.
+
+    random_state : int, RandomState or None, default=None
+        Of the row order and of the split for early stopping. With one worker an int gives the
+        same model bit for bit in every call; with more workers the model depends on their timing.
+
+    eta0 : float, default=0.01
+        The step size of 'constant', the first of 'invscaling' and 'adaptive', and C of 'pa1' and
+        'pa2'.
+
+    early_stopping : bool, default=False
+        Whether to hold out a fraction of the rows (of a classifier's, of each class) and stop when
+        the score on them no longer improves; see `tol`.
+
+    validation_fraction : float, default=0.1
+        Fraction of the rows to hold out for early stopping.
+
+    n_iter_no_change : int, default=5
+        Epochs without improvement to wait for.
+
+    warm_start : bool, default=False
+        Whether `fit` starts from the last fit's solution. The step counter starts anew;
+        `partial_fit` goes on with it.
+
+    average : bool or int, default=False
+        Whether `coef_` is the average of the iterates; an int above 1 begins to average after
+        so many rows.
+
+    plane : {"shared", "master"}, Shared, Master or None, default="shared"
+        Where the model lives while several workers fit it. "shared" (and None) is
+        ``hogshare.Shared()``: private copies that are exchanged now and then;
+        ``Shared(exchange=None)`` is Hogwild!, one vector that all write without locks.
+
+    Attributes
+    ----------
+    t_ : float
+        Step counter: 1 plus rows times epochs.
+
+    report_ : Report
+        How the last fit (or `partial_fit`) went: workers, staleness, seconds, settings.
+
+    Notes
+    -----
+    - With more than one worker a fit is not reproducible: workers meet as they are scheduled. The
+      tag ``non_deterministic`` says so.
+    - Rows of more than 16 MB are shuffled by windows: eight neighbours from each of eight random
+      places, which a processor fetches in a fifth to a third less time. The model is then
+      as good as, and not the same as, scikit-learn's of that seed; ``shuffle=False`` is the same.
+    - Matrices with 64-bit indices are accepted.
+    - scikit-learn's callbacks (``set_callbacks``) are supported in `fit`, with a task per epoch; a
+      hook that asks to stop ends the fit after its epoch.
+    - As in scikit-learn `partial_fit` changes `coef_` in place, and with it the coefficients of
+      ``report_.model``; copy what is to stay. Coefficients that the call before has not made
+      (assigned ones, read-only ones, those of a copied estimator) are copied once, never written.
+      Of a call that raises because the model has left the floating-point range, or that is
+      interrupted, the steps up to there stay in `coef_`.
     """
 
     _words = SGD_WORDS
@@ -78,8 +162,7 @@ class SGDMixin(Exporting, KnownParameters, CallbackSupportMixin):
     def _check_auto(self, for_partial_fit: bool) -> None:
         """Refuse what the rules that remember rows cannot do, in this class's own words."""
         est: Any = self
-        plane = plane_of(est)
-        if not plane.has_copies:
+        if not plane_of(est.plane).has_copies:
             raise ValueError(
                 "learning_rate='auto' needs private copies: use plane=Shared() instead of "
                 "exchange=None."
@@ -106,15 +189,13 @@ class SGDMixin(Exporting, KnownParameters, CallbackSupportMixin):
         sample_weight: Any,
         max_iter: int | None,
         init: tuple[Any, Any] | None,
-        *,
-        classifies: bool,
     ) -> None:
         """Learn from Dask collections, where they are."""
         from hogshare.estimators.partitioned_fits import fit_sgd, refuse_partial_fit
 
         if max_iter is None or init is None:
             refuse_partial_fit()
-        fit_sgd(self, X, y, sample_weight, init, classifies=classifies)
+        fit_sgd(self, X, y, sample_weight, init)
 
     def _held_out(self, y: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:
         """Mask of the rows that early stopping scores; None without early stopping."""
@@ -273,7 +354,7 @@ class SGDMixin(Exporting, KnownParameters, CallbackSupportMixin):
         validation: np.ndarray | None,
         seed: int,
         max_iter: int | None,
-        metadata: dict[str, Any] | None,
+        sample_weight: Any,
     ) -> None:
         """Run the solver and set the attributes. `max_iter` None is `partial_fit`'s one epoch."""
         est: Any = self
@@ -283,7 +364,7 @@ class SGDMixin(Exporting, KnownParameters, CallbackSupportMixin):
             epochs = round((model.t - start.t) / n_training)
             return self._fitted(model, start.t + epochs * len(y))
 
-        tasks = EpochTasks(self, problem, X, y, metadata, max_iter, attributes)
+        tasks = EpochTasks(self, problem, X, y, sample_weight, max_iter, attributes)
         automatic = est.learning_rate == "auto"
         tasks.begin(start)
         rule: Rule = SGD(average=est.average)
@@ -297,7 +378,7 @@ class SGDMixin(Exporting, KnownParameters, CallbackSupportMixin):
         report = solve(
             problem,
             rule=rule,
-            plane=plane_of(est),
+            plane=est.plane,
             barrier=est.barrier,
             runtime=est.runtime,
             n_workers=est.n_jobs,
@@ -386,13 +467,6 @@ class SGDMixin(Exporting, KnownParameters, CallbackSupportMixin):
                 FutureWarning,
                 stacklevel=users_line(),
             )
-
-    def __sklearn_tags__(self) -> Any:
-        est: Any = self
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.non_deterministic = est.n_jobs not in (None, 1)
-        return tags
 
 
 def _outward(columns: Columns, heard: OnEpoch | None) -> OnEpoch | None:

@@ -1,10 +1,10 @@
-"""Input that scikit-learn's validation would hand back as it is, told at once.
+"""scikit-learn's validation of rows and targets, left out where it would hand back what it gets.
 
 scikit-learn asks of every array which library it is from, whether it has names, how large its
 integers are, and converts what needs it; for rows and labels that takes three quarters of a
-millisecond, as long as a small fit. What passes here meets every condition that `validate_data`
-has with the settings of `hogshare.estimators.workers.check_rows`, so that nothing would be changed
-and nothing refused. Whatever does not pass goes scikit-learn's way, with scikit-learn's words.
+millisecond, as long as a small fit. What passes unseen by it meets every condition that
+`validate_data` has with the settings of `check_rows`, so that nothing would be changed and nothing
+refused. Whatever does not pass goes scikit-learn's way, with scikit-learn's words.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
 
 from hogshare.kernels.sums import total
 from hogshare.kernels.survey import Survey
 from hogshare.problems.arrays import FLOATS, frozen
 from hogshare.problems.linear.labels import distinct, pair_of
-from hogshare.problems.linear.rows import MANY
+from hogshare.problems.linear.rows import MANY, each_column_once, require_dense, survey_rows
+from hogshare.runtimes.helping import helpers_for
 from hogshare.system.interrupts import errstate
 
 COUNTS = (np.dtype(np.int32), np.dtype(np.int64))
@@ -134,3 +136,40 @@ def are_among(y: np.ndarray, classes: np.ndarray) -> bool:
         return False
     places = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
     return bool((classes[places] == y).all())
+
+
+def check_rows(
+    estimator: Any, X: Any, y: Any, *, sizes: bool, **settings: Any
+) -> tuple[Any, np.ndarray, Survey | None]:
+    """Validate as scikit-learn does; the structure of compressed formats before it is used.
+
+    With rows and targets comes what was seen of the rows on the way, if their `sizes` are asked for
+    and the rows are the ones that were given.
+    """
+    require_dense(y)
+    helpers = helpers_for(n_values(X), estimator.n_jobs)
+    seen = survey_rows(X, sizes, helpers)
+    if accept(estimator, X, y, settings.get("reset", True), seen):
+        return X, y, seen if sizes else None
+    rows, y = validate_data(
+        estimator, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", **settings
+    )
+    return rows, y, seen if sizes and rows is X else None
+
+
+def for_scikit_learn(X: Any) -> Any:
+    """Checked rows as scikit-learn's solvers take them; None if that cannot be.
+
+    That is with 32-bit indices, and each column once per row: its coordinate descent and its step
+    sizes go by the squares of single entries, of which repeated ones are parts.
+    """
+    if not sp.issparse(X):
+        return X
+    rows = each_column_once(X if X.format in ("csr", "csc") else X.tocsr())
+    if rows.indices.dtype == np.int32 == rows.indptr.dtype:
+        return rows
+    limit = np.iinfo(np.int32).max
+    if rows.nnz > limit or max(rows.shape) > limit:
+        return None
+    parts = rows.data, rows.indices.astype(np.int32), rows.indptr.astype(np.int32)
+    return type(rows)(parts, shape=rows.shape)
