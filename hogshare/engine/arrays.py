@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from hogshare.engine.homes import PREFIX
-from hogshare.engine.session import ROW_ARRAYS, Session
+from hogshare.engine.session import Session
 from hogshare.engine.stops import Stop
-from hogshare.engine.view import Settings
 from hogshare.engine.workerstates import go_on_with, state_shapes
+from hogshare.engine.workspace import ROW_ARRAYS, Settings
 from hogshare.kernels import (
     barriers,
     coordinate,

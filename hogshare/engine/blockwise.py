@@ -6,8 +6,7 @@ block as many as are worth a worker's while; here a block is a step, or a few.
 
 from __future__ import annotations
 
-from hogshare.engine.choices import Choices
-from hogshare.engine.minibatches import BLOCK_ROWS, rows_of_step
+from hogshare.engine.choices import BLOCK_ROWS, Choices, rows_of_step
 from hogshare.engine.outside import takes_passes
 from hogshare.engine.rowwise import Pace
 from hogshare.kernels import coordinate, epochs, losses, penalties, schedules, sgd, tracking

@@ -55,6 +55,15 @@ MAX_EPOCHS = 1 << 40
 MAX_LOOK = 1 << 60  # epoch of a look that is still to come
 MAX_SEED = (1 << 63) - 1
 SHOWN = 4  # differences that an error names
+HEADER = {  # of `Saved`, as a file's header has them
+    "epochs": int,
+    "facts": dict,
+    "first_t": float,
+    "form": str,
+    "ready": int,
+    "looks": dict,
+    "fields": dict,
+}
 
 
 @dataclass(frozen=True)
@@ -225,13 +234,7 @@ class Saved:
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
             "version": __version__,
-            "epochs": self.epochs,
-            "facts": self.facts,
-            "first_t": self.first_t,
-            "form": self.form,
-            "ready": self.ready,
-            "looks": self.looks,
-            "fields": self.fields,
+            **{name: getattr(self, name) for name in HEADER},
             "own_state": [name for name in self.arrays if name.startswith(OWN_PREFIXES)],
         }
         archives.write(path, header, self.arrays)
@@ -310,17 +313,8 @@ def load(path: str | Path) -> Saved:
     """
     header, arrays = archives.read(path, WHAT, FORMAT, [FORMAT_VERSION], _wanted)
     try:
-        saved = Saved(
-            epochs=int(header["epochs"]),
-            facts=dict(header["facts"]),
-            first_t=float(header["first_t"]),
-            form=str(header["form"]),
-            ready=int(header["ready"]),
-            looks=dict(header["looks"]),
-            fields=dict(header["fields"]),
-            arrays=arrays,
-            path=str(path),
-        )
+        found: dict[str, Any] = {name: kind(header[name]) for name, kind in HEADER.items()}
+        saved = Saved(**found, arrays=arrays, path=str(path))
         rows = int(saved.facts["problem"]["training rows"])
         saved.check_model()
         looks = [int(look["epoch"]) for look in saved.looks_seen]

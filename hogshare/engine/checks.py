@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from hogshare.engine.session import Session
 from hogshare.engine.stops import Stop
 from hogshare.kernels import layout, losses
 from hogshare.kernels.parts import Each
+from hogshare.problems.gradient import GradientProblem
 from hogshare.problems.linear.intercepts import best_intercepts, best_without_features
 from hogshare.problems.linear.optimality import Optimality, components
 from hogshare.problems.model import Model
@@ -40,20 +41,22 @@ NAMES = {
 }
 
 
-class AtRest(Protocol):
-    """What the caller does with a run that rests."""
+class AtRest:
+    """What the caller does with a run that is paused."""
 
     def look(self, session: Session, each: Each = map) -> int | None:
-        """Look at the session, which no worker writes meanwhile.
+        """Evaluate the session, which no worker writes meanwhile.
 
-        Returns the epoch to rest again, or None to stop.
+        Returns the epoch to pause again, or None to stop.
         """
+        raise NotImplementedError
 
     def meanwhile(self) -> Callable[[], None] | None:
-        """What is left to do after a look, in any thread, while the workers go on."""
+        """What is left to do after that, in any thread, while the workers go on; None: nothing."""
+        return None
 
 
-class Checks:
+class Checks(AtRest):
     """The criteria of `Stop.gradient`, `Stop.gap` and `Stop.relative_gap` over one run.
 
     Parameters
@@ -176,10 +179,6 @@ class Checks:
             self.hopeless = stuck or far
         return self.hopeless
 
-    def meanwhile(self) -> Callable[[], None] | None:
-        """Nothing."""
-        return None
-
     def _enough_change(self, kind: str, session: Session, coef: np.ndarray) -> float:
         """Sum of an epoch's squared changes at which a criterion may be met; 0: nobody knows.
 
@@ -235,6 +234,32 @@ class Checks:
             value = self.seen[-1][kind]
             parts.append(f"the {NAMES[kind]} {how} {value:.3g} ({tolerance:.3g} was asked for)")
         return " and ".join(parts)
+
+
+class GradientChecks(Checks):
+    """The criterion of `Stop.gradient` of a problem by a gradient: a pass over all rows."""
+
+    def __init__(self, problem: GradientProblem, stop: Stop) -> None:
+        super().__init__(problem, stop, False)
+
+    def prepare(self) -> None:
+        """Nothing: the gradient is not ours."""
+
+    def look(self, session: Session, each: Each = map) -> int | None:
+        """Evaluate the gradient at the model, as `AtRest.look`."""
+        epoch, model = session.word(layout.EPOCHS), session.model()
+        gradient = self.problem.gradient_at(model)
+        largest = float(np.abs(gradient).max(initial=0.0))
+        objective = self.problem.objective_at(model)
+        self.seen.append({"epoch": epoch, "gradient": largest, "objective": objective})
+        if self.met:
+            return None
+        if epoch == 0:
+            return FIRST_LOOK
+        wanted = self._foreseen("gradient")
+        if self.gives_up(epoch, wanted):
+            return None
+        return epoch + ((epoch + 1) // 2 if math.isinf(wanted) else whole(min(epoch, wanted)))
 
 
 def whole(epochs: float) -> int:

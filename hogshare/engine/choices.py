@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 
 from hogshare.barriers import Barrier, is_bsp
-from hogshare.engine.minibatches import may_split
+from hogshare.engine.outside import takes_passes
 from hogshare.engine.stops import Stop
 from hogshare.kernels import epochs, tracking
 from hogshare.planes import Plane
 from hogshare.rules.protocol import Rule
 from hogshare.rules.steps import StepSize
 from hogshare.system.once import once
+
+BLOCK_ROWS = 64  # whose gradients are one step, where nobody says how many are
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,3 +168,30 @@ class Choices:
     def exchanges_at_ends(self) -> bool:
         """Whether workers exchange at blocks' ends, and nowhere else."""
         return self.mode == epochs.EXCHANGE and (self.is_ordered or self.is_simulated)
+
+
+def rows_of_step(rule: Rule, block: int | None) -> int:
+    """Rows of a step, of which the last one of an epoch may have fewer."""
+    return block or BLOCK_ROWS if rule.batch is None else int(rule.batch)
+
+
+def may_split(problem: Any, rule: Rule, plane: Plane, block: int | None) -> bool:
+    """Whether workers in step compute one mini-batch together, if the other choices allow it.
+
+    Behind `BSP` the workers of a round read the same vector. Where a step has a memory (momentum,
+    the moments of Adam) or is the mean over its rows, n steps from one vector are another optimiser
+    than n steps one after the other. So there the round is one mini-batch: each worker computes the
+    gradient of its part, and one step is taken by the sum (`hogshare.kernels.rounds`). That is
+    synchronous data parallelism, and the steps of one worker up to the order of a sum.
+
+    Not where several steps are asked for between two exchanges, or in a block, or for an update.
+    """
+    if problem.has_rows or plane.has_homes or takes_passes(problem, rule):
+        return False
+    rows = rows_of_step(rule, block)
+    if (block or rows) != rows or plane.numbers()["gradients"] > 1:
+        return False
+    if plane.has_copies and not plane.is_automatic and plane.interval(problem) > rows:
+        return False
+    is_other = problem.by_mean or rule.state(problem.n_params)
+    return bool(is_other and problem.is_separable)  # last: modules of torch try their gradient

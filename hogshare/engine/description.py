@@ -11,7 +11,7 @@ from hogshare.engine.arrays import Shapes, shapes
 from hogshare.engine.blockwise import block_numbers, block_pace
 from hogshare.engine.choices import Choices
 from hogshare.engine.rowwise import row_numbers, row_pace
-from hogshare.engine.view import Settings
+from hogshare.engine.workspace import Settings
 from hogshare.kernels import epochs, sgd
 from hogshare.kernels.epochs import Plan
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from hogshare.engine.checks import AtRest
 from hogshare.engine.session import Session
 from hogshare.engine.stops import Stop
 from hogshare.kernels import layout
@@ -75,7 +76,7 @@ class Rest:
         self._session.schedule.columns[layout.C_ETA] = eta
 
 
-class EpochEnds:
+class EpochEnds(AtRest):
     """Decides at the ends of epochs; `hogshare.solve` takes one as its `on_epoch`.
 
     Parameters
@@ -114,9 +115,6 @@ class EpochEnds:
         rest = Rest(session, each)
         self._decided = rest.epoch
         return None if self.decide(rest) else rest.epoch + 1
-
-    def meanwhile(self) -> None:
-        """Nothing is left to do while workers go on."""
 
     def finish(self, session: Session) -> None:
         """Decide about the last epoch, after which nobody rests."""

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from hogshare.engine.delayed import Delayed
-from hogshare.engine.view import SessionView
+from hogshare.engine.workspace import Workspace
 from hogshare.kernels import layout
 from hogshare.kernels.blocks import subtract
 from hogshare.kernels.shares import span_of
@@ -47,12 +47,12 @@ class Homes:
 
     Parameters
     ----------
-    session : SessionView
+    session : Workspace
     plane : Plane
         Of one's own, with homes.
     """
 
-    def __init__(self, session: SessionView, plane: Plane) -> None:
+    def __init__(self, session: Workspace, plane: Plane) -> None:
         self.session = session
         self.plane = plane
         self.first, self.n_workers = session.settings.first, session.settings.n_everywhere
@@ -238,7 +238,7 @@ class Home:
     me : its number here, from 0; `Home.me` is that among all
     """
 
-    def __init__(self, session: SessionView, homes: Homes, me: int) -> None:
+    def __init__(self, session: Workspace, homes: Homes, me: int) -> None:
         self.me, self._here = homes.first + me, me
         self.n_workers = homes.n_workers
         self.arrays: Mapping[str, np.ndarray] = homes.arrays

@@ -35,7 +35,7 @@ class CheckpointFailed(RuntimeWarning):
     """A checkpoint could not be written; the run goes on, and the file is the one before."""
 
 
-class Keeper:
+class Keeper(AtRest):
     """Writes the checkpoints of one run, between its looks.
 
     Parameters

@@ -28,8 +28,8 @@ from typing import Any
 import numpy as np
 
 from hogshare.engine.sides import Worker
-from hogshare.engine.view import SessionView
 from hogshare.engine.workerstates import State
+from hogshare.engine.workspace import Workspace
 from hogshare.kernels import blocks, descents, epochs, layout, rounds, schedules
 from hogshare.kernels.barriers import FREE
 from hogshare.kernels.exchange import exchange_weight
@@ -99,7 +99,7 @@ def is_known(rule: Rule) -> bool:
 class BlockWorker(Worker):
     """A worker whose steps are taken outside."""
 
-    def __init__(self, session: SessionView, me: int) -> None:
+    def __init__(self, session: Workspace, me: int) -> None:
         super().__init__(session, me)
         outside = session.outside
         assert outside is not None

@@ -12,7 +12,7 @@ from hogshare.engine.arrays import Shapes, fill, private_memory, row_arrays
 from hogshare.engine.outside import BlockWorker, Outside
 from hogshare.engine.session import Session
 from hogshare.engine.stops import Stop
-from hogshare.engine.view import Settings
+from hogshare.engine.workspace import Settings
 from hogshare.kernels import epochs, layout, master, replay, schedules
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import Problem, by_gradient

@@ -39,6 +39,20 @@ FOLDED = "folded"
 ORDERS = ("order", "permutation")
 
 
+def _common(session: Session) -> dict[str, np.ndarray]:
+    """What a state has of every session: the arrays themselves, read and written in place."""
+    names = ["w", *KEPT, "columns", "intercept", "dual_mean"]
+    if session.rule.first_t > session.rule.average > 0:
+        names += ["average_coef", "average_intercept"]  # the mean that the run has begun with
+    return {name: session.arrays[name] for name in names}
+
+
+def _own(session: Session) -> dict[str, np.ndarray]:
+    """What a state has of the only worker."""
+    private = session.private(0)
+    return {name: getattr(private, name) for name in ("local", "lag", "received")}
+
+
 def field_names(prefix: str, count: int) -> list[str]:
     """Names of a table's rows in `layout`, by their place."""
     names = {getattr(layout, name): name for name in vars(layout) if name.startswith(prefix)}
@@ -60,36 +74,19 @@ def form_of(session: Session) -> str:
 
 
 def collect(session: Session, facts: dict[str, Any], looks: dict[str, Any]) -> Saved:
-    """Copy a session's state; nobody computes meanwhile.
-
-    Parameters
-    ----------
-    session : Session
-    facts : dict
-        See `hogshare.engine.checkpoints.facts_of`.
-    looks : dict
-        See `hogshare.engine.checkpoints.Saved`.
-    """
+    """Copy a session's state; nobody computes meanwhile. Facts and looks as of `Saved`."""
     homes = {}
     if session.homes is not None:
         homes = session.homes.state()
         session.homes.gather()
     a, model = session.arrays, session.model()
-    state = homes | {name: a[name] for name in ("w", *KEPT, "columns")}
+    state = homes | _common(session)
     state["history"] = a["history"][: session.word(layout.EPOCHS)]
     if _shuffles_on(session):
         state |= {name: a[name] for name in ORDERS}
-    if session.rule.first_t > session.rule.average > 0:
-        # the mean that the run has begun with
-        state |= {name: a[name] for name in ("average_coef", "average_intercept")}
     state |= states(a)
     form = form_of(session)
-    if form == FOLDED:
-        state |= _folded_sums(session)
-    else:
-        private = session.private(0)
-        state |= {name: getattr(private, name) for name in ("local", "lag", "received")}
-        state |= {name: a[name] for name in ("intercept", "dual_mean")}
+    state |= _folded_sums(session) if form == FOLDED else _own(session)
     arrays = {f"{STATE_PREFIX}{name}": array.copy() for name, array in state.items() if array.size}
     arrays |= {"coef": model.coef, "intercept": model.intercept}
     if model.average_coef is not None and model.average_intercept is not None:
@@ -116,12 +113,11 @@ def _shuffles_on(session: Session) -> bool:
 def _folded_sums(session: Session) -> dict[str, np.ndarray]:
     """What several workers have between them, as if one had done it all and had just folded it."""
     a = session.arrays
-    state = {"intercept": a["intercept"], "dual_mean": a["dual_mean"]}
-    local = _fresh_local(a["w"], session.settings.n_columns)
+    state = {"local": (local := _fresh_local(a["w"], session.settings.n_columns))}
     if a["lag"].size:
         count, state["lag"], bias = session.sums_of_iterates()
         local[layout.L_AVERAGE_COUNT], local[layout.L_AVERAGE_INTERCEPT] = count, bias
-    return {**state, "local": local}
+    return state
 
 
 def _fresh_local(w: np.ndarray, n_columns: int) -> np.ndarray:
@@ -172,22 +168,14 @@ def restore(session: Session, saved: Saved) -> None:
     _check(session, saved, state, exact)
     if not exact:
         state = folded(state, saved.form)
-    for name in ("w", "intercept", "dual_mean", *KEPT, "columns"):
-        if a[name].size:
-            a[name][...] = state[name]
+    for name, array in (_common(session) | (_own(session) if exact else {})).items():
+        if array.size:
+            array[...] = state[name]
     restore_states(a, state)
-    for name in ("average_coef", "average_intercept"):
-        if name in state:
-            a[name][...] = state[name]
     history = state.get("history", a["history"][:0])
     kept = min(len(a["history"]), len(history))
     a["history"][:kept] = history[:kept]
-    if exact:
-        private = session.private(0)
-        for name in ("local", "lag", "received"):
-            if getattr(private, name).size:
-                getattr(private, name)[...] = state[name]
-    else:
+    if not exact:
         _spread(session, state)
     if session.homes is not None:
         session.homes.scatter()
@@ -248,25 +236,16 @@ def _check(session: Session, saved: Saved, state: dict[str, np.ndarray], exact: 
         )
     if saved.form not in FORMS.values():
         raise ValueError(f"{problem}it has the unknown form {saved.form!r}.")
-    n_columns = session.settings.n_columns
-    expected = {name: (a[name].shape, a[name].dtype) for name in ("w", *KEPT, "columns")}
-    expected["intercept"] = expected["dual_mean"] = ((n_columns,), np.dtype(np.float64))
-    expected["local"] = ((layout.N_LOCAL_FIELDS, n_columns), np.dtype(np.float64))
-    expected["history"] = ((min(saved.epochs, MAX_HISTORY),), np.dtype(np.float64))
-    if session.rule.average:
-        expected["lag"] = ((session.size,), np.dtype(np.float64))
-    if exact:
-        received = session.private(0).received
-        expected["received"] = (received.shape, received.dtype)
-    if session.rule.first_t > session.rule.average > 0:
-        for name in ("average_coef", "average_intercept"):
-            expected[name] = (a[name].shape, a[name].dtype)
+    expected = {**_common(session), **_own(session)}
+    if not exact:
+        del expected["received"]
+    expected["history"] = np.empty(min(saved.epochs, MAX_HISTORY))
     if "order" in state or "permutation" in state:
-        expected |= {name: (a[name].shape, a[name].dtype) for name in ORDERS}
-    for name, (shape, kind) in expected.items():
-        if not np.prod(shape):
+        expected |= {name: a[name] for name in ORDERS}
+    for name, array in expected.items():
+        if not array.size:
             continue
-        found = state.get(name)
+        found, shape, kind = state.get(name), array.shape, array.dtype
         if found is None or found.shape != shape or found.dtype != kind:
             raise ValueError(f"{problem}{name} is not {kind} of shape {shape}.")
     for name, array in states(a).items():

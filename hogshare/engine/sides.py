@@ -8,14 +8,13 @@ made it due. Who frees: the session's owner.
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import numpy as np
 from numba import typeof
 
 from hogshare.barriers import LOOKS_PER_BLOCK, BarrierError, ask, name_of
 from hogshare.engine.homes import Home
-from hogshare.engine.view import SessionView
+from hogshare.engine.workspace import Workspace
 from hogshare.kernels import epochs, layout, master, telling, turns
 from hogshare.kernels.barriers import EVERYBODY, LAG
 from hogshare.kernels.jit import JIT_DISABLED
@@ -34,7 +33,7 @@ _PREPARED: set[tuple[str, tuple[int, ...], bool]] = (
 class Worker:
     """One worker's side of a session."""
 
-    def __init__(self, session: SessionView, me: int) -> None:
+    def __init__(self, session: Workspace, me: int) -> None:
         self.session = session
         self.me = me
         self.private = session.private(me)
@@ -279,15 +278,11 @@ class Worker:
         s.arrays["snapshot_times"][slot] = s.clock()
         s.arrays["snapshot_blocks"][slot] = completed
 
-    def snapshot(self) -> Any:
-        """The model as it stands between this worker's turns, as users see it."""
-        return self.session.snapshot()
-
 
 class MasterSide:
     """The master's side of a session."""
 
-    def __init__(self, session: SessionView) -> None:
+    def __init__(self, session: Workspace) -> None:
         self.session = session
 
     def prepare(self) -> None:

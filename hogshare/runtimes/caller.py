@@ -14,7 +14,7 @@ import numpy as np
 
 from hogshare.engine.arrays import NOTHING, Room, Shapes
 from hogshare.engine.checks import AtRest
-from hogshare.engine.loop import worker_loop
+from hogshare.engine.loop import loop_of
 from hogshare.engine.session import Session
 from hogshare.runtimes.driver import drive
 from hogshare.runtimes.hooks import EpochHook, OnEpoch
@@ -53,9 +53,8 @@ class Caller(Runtime):
         """Run to the end."""
         if on_epoch is not None or checks is not None:
             self._room = None
-        worker = session.worker(0)
         with EpochHook(session, on_epoch, checks) as hook:
-            drive(worker_loop(worker), lambda: hook.poll(worker.snapshot))
+            drive(loop_of(session, 0), hook.poll)
             hook.poll()
         return Outcome([])
 

@@ -12,7 +12,6 @@ from hogshare.engine.keeping import OnEpoch as OnEpoch
 from hogshare.engine.session import Session
 from hogshare.kernels import layout
 from hogshare.kernels.parts import Each
-from hogshare.problems.model import Model
 from hogshare.runtimes.pool import pool, wait_for
 from hogshare.system import forks
 from hogshare.system.interrupts import Holding
@@ -61,11 +60,11 @@ class EpochHook:
         finally:  # a checkpoint in the making is worth it; not its error, now
             wait_for([self._meanwhile], to_the_end=True)
 
-    def poll(self, snapshot: Callable[[], Model] | None = None) -> None:
+    def poll(self) -> None:
         """Report the epochs that have ended since the last call; look, if the run rests for it."""
         self.held.deliver()
         self._stay()
-        self._report(snapshot)
+        self._report()
         if self.checks is not None and self.session.rests():
             self._look(self.checks)
 
@@ -92,12 +91,12 @@ class EpochHook:
             wait_for([self._meanwhile])
             self._meanwhile.result()
 
-    def _report(self, snapshot: Callable[[], Model] | None) -> None:
+    def _report(self) -> None:
         while self.on_epoch is not None and self.seen < self.session.word(layout.EPOCHS):
             if self.session.word(layout.STOP) == layout.STOPPED_BY_DIVERGENCE:
                 return
             self.seen += 1
-            is_over = self.held.outside(self.on_epoch, self.seen, snapshot or self.session.snapshot)
+            is_over = self.held.outside(self.on_epoch, self.seen, self.session.snapshot)
             self._stay()
             if is_over:
                 self.session.stop()

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from hogshare.engine.arrays import Shapes
-from hogshare.engine.session import ROW_ARRAYS, Session
-from hogshare.engine.view import Settings
+from hogshare.engine.session import Session
+from hogshare.engine.workspace import ROW_ARRAYS, Settings
 from hogshare.runtimes.luggage import packed
 from hogshare.shm import sharing
 from hogshare.shm.arena import Arena

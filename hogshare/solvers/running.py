@@ -14,17 +14,16 @@ from sklearn.exceptions import ConvergenceWarning
 from hogshare.barriers import BuiltIn
 from hogshare.engine.arrays import Shapes, fill, lent, row_arrays
 from hogshare.engine.checkpoints import Checkpoint, Saved
-from hogshare.engine.checks import FIRST_LOOK, AtRest, Checks
+from hogshare.engine.checks import FIRST_LOOK, AtRest, Checks, GradientChecks
 from hogshare.engine.choices import Choices
 from hogshare.engine.confirming import Confirmation, can_go_on, go_on
 from hogshare.engine.description import describe
 from hogshare.engine.epochends import EpochEnds
-from hogshare.engine.gradient_checks import GradientChecks
 from hogshare.engine.keeping import Keeper
 from hogshare.engine.outside import Outside
 from hogshare.engine.resuming import restore
 from hogshare.engine.session import Session
-from hogshare.engine.view import Settings
+from hogshare.engine.workspace import Settings
 from hogshare.kernels import epochs, layout
 from hogshare.planes.mirrors import Exchanges
 from hogshare.problems.model import Model, sum_of_squares

@@ -11,9 +11,8 @@ from sklearn.utils import check_random_state
 
 from hogshare.barriers import BSP, Barrier, BuiltIn, barrier_of, is_bsp
 from hogshare.engine.checkpoints import Checkpoint, Saved, facts_of, load
-from hogshare.engine.choices import Choices
+from hogshare.engine.choices import Choices, may_split, rows_of_step
 from hogshare.engine.epochends import EpochEnds
-from hogshare.engine.minibatches import may_split, rows_of_step
 from hogshare.engine.stops import Stop
 from hogshare.kernels import epochs, telling, tracking
 from hogshare.planes import Plane

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hogshare.engine.session import Session
-from hogshare.engine.view import Settings
+from hogshare.engine.workspace import Settings
 from hogshare.runtimes.blas import one_thread_each
 from hogshare.runtimes.joint import Parts
 from hogshare.runtimes.mpi import pulse

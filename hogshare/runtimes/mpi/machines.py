@@ -50,7 +50,7 @@ from hogshare.system.interrupts import Holding
 ONE = "the ranks of one machine"
 
 
-class AtEpochs:
+class AtEpochs(AtRest):
     """What a machine does when its workers rest: it waits for the others.
 
     Parameters
@@ -70,10 +70,6 @@ class AtEpochs:
             session.stop(decision.stop)
             return session.word(layout.EPOCHS)
         return decision.epochs + 1
-
-    def meanwhile(self) -> Callable[[], None] | None:
-        """Nothing."""
-        return None
 
 
 class Machines(Runtime):
