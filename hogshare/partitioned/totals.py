@@ -16,7 +16,7 @@ def gradient_total(problem: Any, w: np.ndarray) -> tuple[float, np.ndarray]:
     Parameters
     ----------
     w : ndarray of shape (n_params,)
-        The model as one vector: see `hogshare.problems.linear.vector`.
+        The model as one vector: see `LinearProblem.n_params`.
     """
     out = np.zeros(problem.n_params)
     value = problem.gradient(w, np.arange(problem.n_rows), out)

@@ -13,7 +13,7 @@ from hogshare.planes.protocol import Plane
 from hogshare.system import machine, ranges
 
 if TYPE_CHECKING:
-    from hogshare.problems.protocol import RowProblem, Size
+    from hogshare.problems.protocol import RowProblem
 
 # Fewest and most rows looked at to tell hot features from cold ones, and values of those rows,
 # about: 0.05 ms. Four times as many gave the same objectives within 1 or 2 % (40 seeds).
@@ -28,6 +28,8 @@ LINE_TRANSFERS = 2.0  # of each line of the shared vector per exchange
 LINE_BYTES = 64.0
 SPARSE_CAUTION = 2.0  # a sparse value's time, in that of the plainest loop
 NOBODY = np.empty(0)  # no row has a chance of its own
+# a problem, or what else has its n_rows, n_features, n_columns, nnz, is_sparse and dtype
+Size = Any
 
 
 @dataclass(frozen=True)

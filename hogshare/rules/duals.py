@@ -13,7 +13,7 @@ from hogshare.rules.remembered import check_start
 from hogshare.rules.rowmemory import RowMemory, Run, Shapes, trained
 
 if TYPE_CHECKING:
-    from hogshare.problems.protocol import RowProblem, Size
+    from hogshare.problems.protocol import Problem, RowProblem
 
 
 class Duals(RowMemory):
@@ -23,7 +23,7 @@ class Duals(RowMemory):
     kept: ClassVar[tuple[str, ...]] = ("dual",)
     is_proximal: ClassVar[bool] = True
 
-    def arrays(self, problem: Size) -> Shapes:
+    def arrays(self, problem: Problem) -> Shapes:
         """The rows' numbers."""
         return {"dual": ((problem.n_rows * (1 + problem.n_columns),), problem.dtype.name)}
 

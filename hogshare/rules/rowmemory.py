@@ -21,7 +21,7 @@ from hogshare.kernels.shared import Memory, Schedule
 from hogshare.problems.model import Model
 
 if TYPE_CHECKING:
-    from hogshare.problems.protocol import RowProblem, Size
+    from hogshare.problems.protocol import Problem, RowProblem
 
 Shapes = dict[str, tuple[tuple[int, ...], str]]
 
@@ -53,7 +53,7 @@ class RowMemory:
     # whether steps are proximal: then nobody owes features that rows have not touched any l1
     is_proximal: ClassVar[bool] = False
 
-    def arrays(self, problem: Size) -> Shapes:
+    def arrays(self, problem: Problem) -> Shapes:
         """What it takes besides what every run has: shapes and dtypes by name."""
         return {}
 

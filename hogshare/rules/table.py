@@ -14,7 +14,7 @@ from hogshare.rules.remembered import begins_empty, check_start
 from hogshare.rules.rowmemory import RowMemory, Run, Shapes, trained
 
 if TYPE_CHECKING:
-    from hogshare.problems.protocol import RowProblem, Size
+    from hogshare.problems.protocol import Problem, RowProblem
 
 
 class Table(RowMemory):
@@ -25,7 +25,7 @@ class Table(RowMemory):
     has_average: ClassVar[bool] = True
     is_proximal: ClassVar[bool] = True
 
-    def arrays(self, problem: Size) -> Shapes:
+    def arrays(self, problem: Problem) -> Shapes:
         """The table, its average, and the units that the average is compared in."""
         n_features, n_columns = problem.n_features, problem.n_columns
         return {

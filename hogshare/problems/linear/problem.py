@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hogshare.kernels import losses, penalties
+from hogshare.kernels.chosen import add_gradients
 from hogshare.kernels.moments import nonzeros_of, norms_of, squared_norms
 from hogshare.kernels.rows import Rows
 from hogshare.kernels.scores import add_losses
 from hogshare.kernels.survey import Survey, survey, survey_dense
 from hogshare.problems.arrays import frozen
 from hogshare.problems.digits import DIGITS, digits
-from hogshare.problems.linear import vector
 from hogshare.problems.linear.labels import distinct, own_type
 from hogshare.problems.linear.rows import as_rows, check_sparse, each_column_once, is_sparse
 from hogshare.problems.linear.shards import Labels, shard_of, whole_rows
@@ -296,7 +296,7 @@ class LinearProblem:
             f"{type(start).__name__}{'' if shape is None else f' of shape {shape}'}."
         )
 
-    def objective_at(self, model: Model) -> float:
+    def objective_at(self, model: Any) -> float:
         """Objective at a model."""
         return self.objective(model.coef, model.intercept)
 
@@ -307,7 +307,7 @@ class LinearProblem:
     @property
     def n_params(self) -> int:
         """Numbers of the model as one vector: coefficients feature by feature, then intercepts."""
-        return vector.n_params(self)
+        return self.n_columns * (self.n_features + bool(self.fit_intercept))
 
     def start(self) -> np.ndarray:
         """Where a run begins that is given no start, as one vector: zeros."""
@@ -315,6 +315,8 @@ class LinearProblem:
 
     def gradient(self, w: np.ndarray, rows: np.ndarray, out: np.ndarray) -> float:
         """As `hogshare.problems.GradientProblem.gradient`, at the model as one vector.
+
+        So the mean over all rows is the gradient of the objective; where l1 has a kink it is 0.
 
         Parameters
         ----------
@@ -329,11 +331,36 @@ class LinearProblem:
         float
             The sum of the rows' losses, each with the penalty.
         """
-        return vector.gradient(self, w, rows, out)
+        size, columns = self.n_features * self.n_columns, self.n_columns
+        intercept = w[size:] if self.fit_intercept else np.zeros(columns)
+        of_rows, of_intercepts = np.zeros(size), np.zeros(columns)
+        total = add_gradients(
+            self.rows,
+            losses.CODES[self.loss],
+            float(self.epsilon),
+            np.ascontiguousarray(rows, dtype=np.int64),
+            np.ascontiguousarray(w[:size], dtype=self.dtype),
+            np.ascontiguousarray(intercept, dtype=np.float64),
+            self.positive,
+            self.negative,
+            np.empty(columns),
+            of_rows,
+            of_intercepts,
+        )
+        coef = np.asarray(w[:size], dtype=np.float64).reshape(self.n_features, columns)
+        l1, l2 = (np.reshape(strength, (-1, 1)) for strength in self.strengths)
+        of_rows += len(rows) * (l2 * coef + l1 * np.sign(coef)).reshape(-1)
+        out[:size] += of_rows
+        if self.fit_intercept:
+            out[size:] += of_intercepts
+        return float(total) + len(rows) * self.penalty_at(coef.T)
 
     def model_at(self, params: np.ndarray) -> Model:
         """The model that a vector is."""
-        return vector.model_at(self, params)
+        size = self.n_features * self.n_columns
+        coef = params[:size].reshape(self.n_features, self.n_columns).T
+        intercept = params[size:] if self.fit_intercept else np.zeros(self.n_columns)
+        return Model(coef.copy(), np.array(intercept))
 
     def shard(self) -> Shard:
         """Its rows, as a part of more of them."""
