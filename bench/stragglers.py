@@ -20,12 +20,12 @@ from typing import Any
 from summaries import summarised, text
 
 from hogshare import datasets
-from hogshare.lab import experiments as bench
-from hogshare.lab.experiments.measure import barriers
+from hogshare.lab.experiments import shared
+from hogshare.lab.experiments.barriers import BARRIERS
 from hogshare.stragglers import parse
 
 CASES = ("cds:0", "cds:0.3", "cds:0.6", "cds:1", "pcs")
-SETTINGS = bench.settings_of("barriers", data="dense", base_ms=30.0, points=64)
+SETTINGS = BARRIERS.defaults(data="dense", base_ms=30.0, points=64)
 CONTROLLED = {"workers": 8, "epochs": 2, "barriers": ["asp", "throttled:7", "bsp", "ssp:4"]}
 PRODUCTION = {"workers": 32, "epochs": 1, "barriers": ["asp", "throttled:22", "bsp"]}
 
@@ -33,8 +33,10 @@ PRODUCTION = {"workers": 32, "epochs": 1, "barriers": ["asp", "throttled:22", "b
 def measured(X: Any, y: Any, case: str, settings: dict[str, Any]) -> dict[str, Any]:
     """One case without its traces, with what throughput alone would give BSP to lose."""
     settings = SETTINGS | (PRODUCTION if case == "pcs" else CONTROLLED) | settings
-    result = barriers.measure(X, y, settings | {"stragglers": case})
-    barriers.show(result)
+    settings |= {"stragglers": case, "step": settings["step"] or shared.default_step(X)}
+    problem = shared.stated(X, y, settings)
+    result = BARRIERS.measure(problem, BARRIERS.settle(problem, settings))
+    BARRIERS.show(result)
     law, workers = parse(case, seed=settings["seed"]), settings["workers"]
     late = [1.0 + law.lateness(k, 0, workers, 1.0) for k in range(workers)]
     cores = result["machine"]["usable_cores"]

@@ -39,7 +39,15 @@ def file_of(path: str | Path) -> Path:
     return path if path.suffix else path.with_suffix(".png")
 
 
-def _save(figure: Any, path: str | Path) -> None:
+def side_by_side(count: int, width: float = 4.4, height: float = 3.8) -> tuple[Any, list[Any]]:
+    """Make a figure of so many panels in a row, each of a width in inches; it and their axes."""
+    figure, axes = pyplot().subplots(
+        1, count, figsize=(width * count, height), layout="constrained", squeeze=False
+    )
+    return figure, list(axes[0])
+
+
+def save(figure: Any, path: str | Path) -> None:
     """Write a figure as a whole or not at all, and forget it."""
     path, drawn = file_of(path), io.BytesIO()
     figure.savefig(drawn, format=path.suffix.lower().removeprefix("."))
@@ -249,41 +257,7 @@ def save_speedup(result: dict[str, Any], path: str | Path) -> None:
     speedups.set_ylabel("speedup")
     speedups.legend()
     figure.suptitle(f"{result['settings']['data']}, {result['what']}")
-    _save(figure, path)
-
-
-def save_barriers(result: dict[str, Any], path: str | Path) -> None:
-    """Draw what ``hogshare bench barriers`` measured and write it to a file.
-
-    Three panels: objective against seconds (first round, the target as a line), and for each
-    barrier the seconds to the target (median, fastest to slowest) and what a worker waits in a
-    round.
-    """
-    figure, (by_second, times, waits) = pyplot().subplots(
-        1, 3, figsize=(13.0, 3.8), layout="constrained"
-    )
-    for run in result["runs"]:
-        if run["round"] == 0:
-            by_second.plot(run["trace"]["seconds"], run["trace"]["objective"], label=run["barrier"])
-    by_second.axhline(result["target"], color="black", linewidth=0.8, linestyle=":")
-    by_second.set_xlabel("seconds")
-    by_second.set_ylabel("objective")
-    by_second.set_yscale("log")
-    by_second.legend()
-    rows = result["table"]
-    names = [row["barrier"] for row in rows]
-    for place, row in enumerate(rows):
-        if row["seconds"] is not None:
-            slowest = row["seconds"] if row["slowest"] is None else row["slowest"]
-            spread = [[row["seconds"] - row["fastest"]], [slowest - row["seconds"]]]
-            times.barh(place, row["seconds"], xerr=spread, color=f"C{place}")
-        waits.barh(place, row["waiting_ms_per_round"], color=f"C{place}")
-    for ax, label in ((times, "seconds to the target"), (waits, "ms that a worker waits a round")):
-        ax.set_yticks(range(len(names)), names)
-        ax.invert_yaxis()
-        ax.set_xlabel(label)
-    figure.suptitle(f"{result['settings']['workers']} workers, {result['law']}")
-    _save(figure, path)
+    save(figure, path)
 
 
 def save_centres(result: dict[str, Any], path: str | Path) -> None:
@@ -314,7 +288,7 @@ def save_centres(result: dict[str, Any], path: str | Path) -> None:
     bars.barh(names[::-1], [row["seconds"] or 0.0 for row in result["table"]][::-1])
     bars.set_xlabel(f"{seconds} to the target")
     figure.suptitle(f"{result['settings']['centres']} centres, {result['settings']['data']}")
-    _save(figure, path)
+    save(figure, path)
 
 
 def save_reduces(result: dict[str, Any], path: str | Path) -> None:
@@ -347,7 +321,7 @@ def save_reduces(result: dict[str, Any], path: str | Path) -> None:
     inputs.set_xlabel("in-neighbours' messages that a reduce has used")
     inputs.set_ylabel("share of reduces")
     figure.suptitle(f"{result['settings']['workers']} workers, {result['settings']['data']}")
-    _save(figure, path)
+    save(figure, path)
 
 
 def save_tasks(result: dict[str, Any], path: str | Path) -> None:
@@ -369,7 +343,7 @@ def save_tasks(result: dict[str, Any], path: str | Path) -> None:
         ax.set_ylabel(label)
     times.legend()
     figure.suptitle(f"{result['settings']['workers']} workers, {result['settings']['data']}")
-    _save(figure, path)
+    save(figure, path)
 
 
 def save_race(result: dict[str, Any], path: str | Path) -> None:
@@ -400,7 +374,7 @@ def save_race(result: dict[str, Any], path: str | Path) -> None:
         ax.grid(alpha=0.3)
     figure.legend(*by_second.get_legend_handles_labels(), loc="outside right upper", fontsize=8)
     figure.suptitle(f"{result['settings']['data']}, {result['what']}")
-    _save(figure, path)
+    save(figure, path)
 
 
 def race_curve(runs: Sequence[dict[str, Any]], who: dict[str, Any]) -> list[tuple[float, ...]]:
@@ -453,7 +427,7 @@ def save_psp(result: dict[str, Any], path: str | Path) -> None:
         ax.grid(alpha=0.3)
         ax.legend(fontsize=8)
     figure.suptitle(result["title"])
-    _save(figure, path)
+    save(figure, path)
 
 
 def draw_clocks(series: dict[str, Any], ax: Any, _: str) -> None:
@@ -510,7 +484,7 @@ def save_virtual_speedups(result: dict[str, Any], path: str | Path) -> None:
         ax.grid(alpha=0.3)
         ax.legend(fontsize=8)
     figure.suptitle(result["title"])
-    _save(figure, path)
+    save(figure, path)
 
 
 def draw_points(series: dict[str, Any], ax: Any, what: str) -> None:
@@ -561,7 +535,7 @@ def save_claims(results: Sequence[dict[str, Any]], path: str | Path) -> None:
         "measured)"
     )
     ax.grid(alpha=0.3, axis="x")
-    _save(figure, path)
+    save(figure, path)
 
 
 def draw_bounds(series: dict[str, Any], ax: Any, _: str) -> None:

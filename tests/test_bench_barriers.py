@@ -7,7 +7,8 @@ import pytest
 
 from hogshare import datasets
 from hogshare.cli.main import main
-from hogshare.lab.experiments.measure import barriers
+from hogshare.lab.experiments import barriers, shared
+from hogshare.lab.harness.experiment import reached_by_all
 
 
 def a_run(barrier, number, objective, seconds=1.0, **changes):
@@ -42,7 +43,7 @@ def a_result(runs, names, target=0.5):
         "target": target,
         "runs": runs,
     }
-    result["table"] = barriers.tabulate(result)
+    result["table"] = barriers.BARRIERS.tabulate(result)
     return result
 
 
@@ -69,7 +70,7 @@ def test_a_target_that_was_not_reached(capsys):
     result = a_result(runs, ["asp", "bsp"])
     reached, not_reached = result["table"]
     assert (reached["slowest"], not_reached["seconds"], not_reached["slowest"]) == (1.0, None, None)
-    barriers.show(result)
+    barriers.BARRIERS.show(result)
     captured = capsys.readouterr()
     assert "wait ms/round" in captured.out
     assert "did not reach the target" in captured.err
@@ -77,9 +78,9 @@ def test_a_target_that_was_not_reached(capsys):
 
 def test_the_default_target_is_reached_by_all_that_gain():
     runs = [a_run("asp", 0, [1.0, 0.4]), a_run("bsp", 0, [1.0, 0.5]), a_run("x", 0, [1.0, None])]
-    assert barriers.default_target(runs) == pytest.approx(0.505)
+    assert reached_by_all(runs) == pytest.approx(0.505)
     with pytest.raises(ValueError, match="smaller --step"):
-        barriers.default_target([a_run("asp", 0, [1.0, 2.0])])
+        reached_by_all([a_run("asp", 0, [1.0, 2.0])])
 
 
 def test_throttled_release_is_that_of_the_papers_experiments():
@@ -90,9 +91,9 @@ def test_throttled_release_is_that_of_the_papers_experiments():
 
 def test_computing_that_is_not_small_is_told():
     result = a_result([a_run("bsp", 0, [1.0, 0.5])], ["bsp"])
-    assert barriers.warnings_after(result) == []
+    assert barriers.doubts(result) == []
     result["runs"][0]["cpu_seconds"] = 1.0
-    (warning,) = barriers.warnings_after(result)
+    (warning,) = barriers.doubts(result)
     assert "50% of 2 cores" in warning
 
 
@@ -103,8 +104,8 @@ def test_the_default_step_is_safe_for_log_loss(sparse):
         import scipy.sparse
 
         X = scipy.sparse.csr_array(X)
-    assert barriers.default_step(X) == 1.0 / 5.0
-    assert barriers.default_step(0.0 * X) == 1.0
+    assert shared.default_step(X) == 1.0 / 5.0
+    assert shared.default_step(0.0 * X) == 1.0
 
 
 @pytest.fixture

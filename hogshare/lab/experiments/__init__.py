@@ -15,7 +15,6 @@ from hogshare.lab.experiments import barriers, centres, reduce, rivals, shared, 
 
 BENCHES = {
     "speedup": speedup,
-    "barriers": barriers,
     "reduce": reduce,
     "centres": centres,
     "tasks": tasks,
@@ -27,6 +26,7 @@ def add_parser(commands: Any) -> None:
     """Add the command and its measurements to the parser."""
     parser = commands.add_parser("bench", help="measure speedups, race against other libraries")
     kinds = parser.add_subparsers(title="measurements", metavar="WHAT", required=True)
+    barriers.BARRIERS.add_to(kinds)
     for name, bench in BENCHES.items():
         one = kinds.add_parser(
             name,

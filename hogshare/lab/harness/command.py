@@ -1,0 +1,121 @@
+"""Something that the command measures: options in, one dictionary of plain data out."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hogshare.cli import console, options, outputs, ranks, rows
+from hogshare.lab.harness import settings
+
+Result = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command(abc.ABC):
+    """A part of ``hogshare bench`` or ``hogshare simulate``.
+
+    name : what it is called
+    help : a line in the list of the others
+    description, examples : above and below its options
+    settings : its options
+    check : refuses options that do not go together, before anything is read
+    """
+
+    name: str
+    help: str
+    description: str
+    examples: str
+    settings: Sequence[settings.Declared]
+    check: Callable[[Any], None] | None = None
+
+    def add_to(self, kinds: Any) -> None:
+        """Add it, with its options, to what the command measures."""
+        parser = kinds.add_parser(
+            self.name,
+            help=self.help,
+            description=self.description,
+            epilog=self.examples,
+            formatter_class=options.HelpFormatter,
+        )
+        settings.add_options(parser, self.settings)
+        outputs.add_options(parser)
+        parser.set_defaults(run=self.run, lent={})
+
+    def defaults(self, **others: Any) -> dict[str, Any]:
+        """The settings if the command line says nothing, but for `others`."""
+        return settings.defaults_of(self.settings, self.name, **others)
+
+    def run(self, args: Any) -> int:
+        """Measure, print, and store what was asked for; on ranks of MPI, if those are the runtime.
+
+        Returns
+        -------
+        int
+            The exit code.
+        """
+        if getattr(args, "runtime", "") == options.RANKS:
+            return ranks.run(args, self.run_here)
+        return self.run_here(args)
+
+    def run_here(self, args: Any) -> int:
+        """As `run`, by this process."""
+        if self.check is not None:
+            self.check(args)
+        check_files(args)
+        outputs.store(args, self.result(args), self.show, self.draw)
+        return 0
+
+    @abc.abstractmethod
+    def result(self, args: Any) -> Result:
+        """Measure what a command line asks for."""
+
+    @abc.abstractmethod
+    def show(self, result: Result) -> None:
+        """Print the table, and below it what it is about."""
+
+    @abc.abstractmethod
+    def draw(self, result: Result, path: str) -> None:
+        """Draw it and write the picture to a file."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study(Command):
+    """A command by its functions.
+
+    measure : ``measure(args)``, the result
+    print : prints a result
+    picture : ``picture(result, path)``
+    """
+
+    measure: Callable[[Any], Result]
+    print: Callable[[Result], None]
+    picture: Callable[[Result, str], None]
+
+    def result(self, args: Any) -> Result:
+        """Measure what a command line asks for."""
+        return self.measure(args)
+
+    def show(self, result: Result) -> None:
+        """Print the result."""
+        self.print(result)
+
+    def draw(self, result: Result, path: str) -> None:
+        """Draw the result."""
+        self.picture(result, path)
+
+
+def check_files(args: Any) -> None:
+    """Refuse files that cannot be written, and those that are read as well."""
+    outputs.check(args)
+    if hasattr(args, "data"):
+        read = rows.files_read(args, "--data", **{"--labels": args.labels})
+        outputs.check_distinct({**read, "--json": args.json, "--plot": args.plot})
+
+
+def warn(warnings: Sequence[str]) -> None:
+    """Print what is doubtful."""
+    for warning in warnings:
+        console.say(f"hogshare: warning: {warning}")

@@ -1,0 +1,263 @@
+"""Contestants that run in rounds to a target: all that is asked of an experiment is what differs.
+
+The result is one dictionary of plain data, which is also the JSON output:
+
+    settings, data, versions, machine, warm_up_seconds
+    target   the objective to come down to; ``targets`` by family, where contestants have families
+    runs     one for each contestant and round, with its trace
+    table    one row for each contestant: its numbers over rounds
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from hogshare import figures
+from hogshare.cli import console
+from hogshare.lab.harness import panels, rounds, settings
+from hogshare.lab.harness.command import Command, Result, warn
+from hogshare.lab.harness.numbers import Number, Row, Run, columns_of
+
+if TYPE_CHECKING:
+    from hogshare.report import Report
+
+Settings = dict[str, Any]
+Contestant = tuple[Any, ...]
+
+LAST_PART = 0.01  # share of the gain that a default target leaves out
+
+
+def reached_by_all(runs: Sequence[Row]) -> float:
+    """Return what every run comes down to that ends better than it began.
+
+    That is where the worst of them has made all but a hundredth of its gain.
+    """
+    ends = [(run["trace"]["objective"][0], run["trace"]["objective"][-1]) for run in runs]
+    gains = [(start, end) for start, end in ends if end is not None and end < start]
+    if not gains:
+        raise ValueError("no run has come below its start; take a smaller --step")
+    return float(max(end + LAST_PART * (start - end) for start, end in gains))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment(Command):
+    """An experiment of contestants in rounds.
+
+    axes : what a contestant is made of, by the keys of runs and rows
+    contestants : ``contestants(settings)``, in the order of the table
+    problem : ``problem(args)``, what is minimised; may settle options
+    run_once : ``run_once(problem, settings, contestant, seed)``
+    facts : ``facts(report)``, what JSON has of a run besides its contestant, round and trace
+    numbers : of the table
+    words : ``words(result)``, sentences below the table
+    settle : ``settle(problem, settings)``, the settings with those that follow from others
+    about : ``about(problem, settings)``, what the result has besides
+    briefly : settings of the run that warms up
+    warmed : ``warmed(settings)``, who warms up; the first contestant if nobody else is named
+    family_of : ``family_of(run)``, of those that have a target of their own
+    target_of : ``target_of(runs)``, where none is given
+    doubts_before : ``doubts_before(settings)``, what makes times doubtful before anything has run
+    doubts : ``doubts(result)``, the same by what was measured
+    heading : of the contestants' column
+    rounds : the setting that says how many; a run has its number without the s
+    panels : of the picture
+    title : ``title(result)``, of the picture
+    """
+
+    axes: tuple[str, ...]
+    contestants: Callable[[Settings], list[Contestant]]
+    problem: Callable[[Any], Any]
+    run_once: Callable[[Any, Settings, Contestant, int], Report]
+    facts: Callable[[Report], Row]
+    numbers: Sequence[Number]
+    words: Callable[[Result], Iterable[str]]
+    settle: Callable[[Any, Settings], Settings] = lambda problem, settings: settings
+    about: Callable[[Any, Settings], Result] = lambda problem, settings: {}
+    briefly: Mapping[str, Any] = field(default_factory=lambda: {"epochs": 1})
+    warmed: Callable[[Settings], list[Contestant]] | None = None
+    family_of: Callable[[Row], str] | None = None
+    target_of: Callable[[Sequence[Row]], float] = reached_by_all
+    doubts_before: Callable[[Settings], list[str]] = lambda settings: []
+    doubts: Callable[[Result], list[str]] = lambda result: []
+    heading: str = ""
+    rounds: str = "rounds"
+    panels: Sequence[panels.Panel] = (panels.objective("seconds"), panels.bars("seconds"))
+    title: Callable[[Result], str] = lambda result: str(result["settings"]["data"])
+
+    def result(self, args: Any) -> Result:
+        """Measure what a command line asks for."""
+        problem = self.problem(args)
+        wanted = self.settle(problem, settings.values_of(args, self.settings))
+        warn(self.doubts_before(wanted))
+        workers = args.lent.get("runtime")
+        result = self.measure(problem, wanted, {} if workers is None else {"runtime": workers})
+        warn(self.doubts(result))
+        return result
+
+    def measure(
+        self, problem: Any, settings: Settings, runs_with: Mapping[str, Any] | None = None
+    ) -> Result:
+        """Run every contestant in every round, with a bar of progress.
+
+        Parameters
+        ----------
+        problem : Problem
+        settings : dict
+            All of them, settled; a target of None is found from the runs themselves.
+        runs_with : dict, default=None
+            What takes the place of settings in runs, and not in the result: workers that others
+            have started.
+
+        Returns
+        -------
+        dict
+            See the head of this file.
+        """
+        racing = self.contestants(settings)
+        warmed = racing[:1] if self.warmed is None else self.warmed(settings)
+        about, within = self.about(problem, settings), {**settings, **(runs_with or {})}
+        count = settings[self.rounds]
+        last: list[Report] = []
+        with console.progress(len(warmed) + len(racing) * count, self.name) as progress:
+            began = time.perf_counter()
+            for one in warmed:
+                self.run_once(problem, {**within, **self.briefly}, one, settings["seed"])
+                progress.advance("(warming up)")
+            warm_up = time.perf_counter() - began
+
+            def run(name: str, number: int) -> Row:
+                began = time.process_time()
+                one, seed = by_name[name], settings["seed"] + number
+                last[:] = [self.run_once(problem, within, one, seed)]
+                return self.run_facts(last[0], one, number, time.process_time() - began)
+
+            by_name = {self.name_of(one): one for one in racing}
+            found = rounds.in_rounds(
+                list(by_name), count, run, progress.advance, self.rounds.removesuffix("s")
+            )
+        known = {
+            "settings": settings,
+            "data": {
+                "rows": problem.n_rows,
+                "columns": problem.n_features,
+                "nonzeros": problem.nnz,
+            },
+            "versions": last[0].versions,
+            "machine": last[0].machine,
+            "warm_up_seconds": warm_up,
+            **about,
+        }
+        return self.summed({**known, "runs": [run for runs in found for run in runs]})
+
+    def measure_once(
+        self, problem: Any, settings: Settings, targets: Mapping[str, float] | None = None
+    ) -> Result:
+        """Run every contestant once, with neither a warm-up nor progress: settings, runs, table.
+
+        targets : those of another result, by family
+        """
+        runs = []
+        for one in self.contestants(settings):
+            report = self.run_once(problem, settings, one, settings["seed"])
+            runs.append(self.run_facts(report, one, 0, 0.0))
+        return self.summed({"settings": settings, "runs": runs}, targets)
+
+    def run_facts(
+        self, report: Report, contestant: Contestant, number: int, cpu_seconds: float
+    ) -> Row:
+        """What JSON has of a run."""
+        plain = report.to_dict()
+        return {
+            **self.names_of(contestant),
+            self.rounds.removesuffix("s"): number,
+            **self.facts(report),
+            "cpu_seconds": cpu_seconds,
+            "trace": plain["trace"],
+            "notes": plain["notes"],
+        }
+
+    def names_of(self, contestant: Contestant) -> Row:
+        """What a contestant is made of, and what it is called if that is several things."""
+        parts = dict(zip(self.axes, contestant, strict=True))
+        return {"contestant": self.name_of(contestant), **parts} if len(parts) > 1 else parts
+
+    @staticmethod
+    def name_of(contestant: Contestant) -> str:
+        """What a contestant is called."""
+        return ", ".join(map(str, contestant))
+
+    def summed(self, result: Result, targets: Mapping[str, float] | None = None) -> Result:
+        """A result of runs with its targets and its table."""
+        found = self.targets_of(result) if targets is None else dict(targets)
+        known = {"target": found[""]} if self.family_of is None else {"targets": found}
+        result = {**result, **known}
+        return {**result, "table": self.tabulate(result)}
+
+    def targets_of(self, result: Result) -> dict[str, float]:
+        """What each family has to come down to: what is given, or what its runs can.
+
+        Without families there is one, whose name is empty.
+        """
+        given, families = result["settings"].get("target"), dict[str, list[Row]]()
+        for run in result["runs"]:
+            families.setdefault(self._family(run), []).append(run)
+        return {
+            name: float(self.target_of(families[name]) if given is None else given)
+            for name in sorted(families)
+        }
+
+    def _family(self, run: Row) -> str:
+        return "" if self.family_of is None else self.family_of(run)
+
+    def tabulate(self, result: Result) -> list[Row]:
+        """Return one row for each contestant: its numbers over rounds.
+
+        A run that does not reach the target counts as infinitely long, so that a median is None
+        when half of the runs do not.
+        """
+        targets = result["targets"] if self.family_of else {"": result["target"]}
+        table: list[Row] = []
+        for one in self.contestants(result["settings"]):
+            row = self.names_of(one)
+            runs = [
+                Run(run, targets[self._family(run)])
+                for run in result["runs"]
+                if all(run[axis] == row[axis] for axis in self.axes)
+            ]
+            for number in self.numbers:
+                row |= number.found(runs, row, table)
+            table.append(row)
+        return table
+
+    def show(self, result: Result) -> None:
+        """Print the table, and below it what it is about."""
+        table, clock = result["table"], panels.clock_of(result)
+        headers, rows = columns_of(self.numbers, table)
+        names = [row.get("contestant", row[self.axes[0]]) for row in table]
+        if self.family_of is None:
+            title = f"to objective {result['target']:.6g}"
+        else:
+            each = (f"{name} {value:.6g}" for name, value in result["targets"].items())
+            title = f"to objectives {', '.join(each)}"
+        console.show_table(
+            [self.heading or ", ".join(self.axes), *(h.format(clock=clock) for h in headers)],
+            [[name, *cells] for name, cells in zip(names, rows, strict=True)],
+            title=title,
+        )
+        for sentence in self.words(result):
+            console.say(sentence)
+        if any(row["seconds"] is None for row in table):
+            console.say(
+                "-: most runs did not reach the target; try more --epochs or a higher --target"
+            )
+
+    def draw(self, result: Result, path: str) -> None:
+        """Draw its panels side by side and write the picture to a file."""
+        picture, axes = figures.side_by_side(len(self.panels))
+        for panel, ax in zip(self.panels, axes, strict=True):
+            panel(ax, result)
+        picture.suptitle(self.title(result))
+        figures.save(picture, path)
