@@ -142,7 +142,7 @@ def test_estimators_and_solve_need_no_file_of_the_laboratory():
 
 def test_numpys_warnings_are_changed_in_one_way():
     """In one that an interrupt cannot leave half done; the rivals' races end with the process."""
-    may = {f"lab/rivals/{name}.py" for name in ("race", "lanes", "linear/objective")}
+    may = {f"lab/rivals/{name}.py" for name in ("race", "lanes", "linear/optimum")}
     found = {
         path.relative_to(PACKAGE).as_posix()
         for path in FILES

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hogshare.cli.main import main
-from hogshare.lab.rivals import contestants, disciplines, race
+from hogshare.lab.rivals import disciplines, race
 from hogshare.lab.studies.experiments import family_of
 
 SMALL = {"network:10-5-3": 1500, "network:10-5-1": 1500, "factorisation": 3000, "topics": 200}
@@ -91,7 +91,7 @@ def test_a_race_by_name(capsys, tmp_path, name):
 
 
 def test_who_does_not_fit_is_told():
-    kinds = contestants.select(["implicit"], disciplines.CONTESTANTS["ratings"])
+    kinds = disciplines.select(["implicit"], disciplines.CONTESTANTS["ratings"])
     _, event = a_race("factorisation")
     with pytest.raises(ValueError, match="are of clicks"):
         race.race(event, kinds, race.Plan(workers=1), isolated=False)

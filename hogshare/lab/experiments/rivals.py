@@ -85,10 +85,10 @@ def run(args: Any) -> int:
 
 def linear_race(args: Any) -> tuple[Any, Discipline]:
     """Who races with linear models, and for what."""
-    from hogshare.lab.rivals import contestants
+    from hogshare.lab.rivals import disciplines
     from hogshare.lab.rivals.linear.discipline import LinearRace
 
-    kinds = contestants.of_linear(args.only, args.loss)  # fail before the work, not after it
+    kinds = disciplines.of_linear(args.only, args.loss)  # fail before the work, not after it
     shared.check_files(args)
     args.targets = args.targets or (1e-1, 1e-2, 1e-3)
     return kinds, LinearRace(*shared.rows_of(args), args.loss, args.alpha)
@@ -96,7 +96,7 @@ def linear_race(args: Any) -> tuple[Any, Discipline]:
 
 def named_race(args: Any) -> tuple[Any, Discipline]:
     """Who races with a problem that has a name, and for what."""
-    from hogshare.lab.rivals import contestants, disciplines
+    from hogshare.lab.rivals import disciplines
     from hogshare.lab.studies.experiments import family_of
 
     reads = family_of(args.problem).reads
@@ -105,7 +105,7 @@ def named_race(args: Any) -> tuple[Any, Discipline]:
             "the race of factorisations is on ratings that are made, where everybody's penalty is "
             "the same: leave out --data"
         )
-    kinds = contestants.select(args.only, disciplines.CONTESTANTS[reads])
+    kinds = disciplines.select(args.only, disciplines.CONTESTANTS[reads])
     shared.check_files(args)
     args.targets = args.targets or disciplines.TARGETS[reads]
     return kinds, disciplines.race_of(*experiments.data_of(args), args.seed)

@@ -1,5 +1,5 @@
-"""A race against other libraries: time to sub-optimality on one linear problem.
+"""A race against other libraries: time to sub-optimality.
 
-Cut apart as benchopt does it: the objective and its optimum, the contestants (one file for each
-library, which is imported inside functions only), and the race that knows neither.
+Cut as benchopt does it: the discipline (the objective and its optimum), the contestants, whose
+libraries are imported inside functions only, and the race that knows neither.
 """

@@ -51,11 +51,11 @@ class Entry:
 class Race:
     """Discipline, reference and every fit so far."""
 
-    def __init__(self, discipline: Discipline, plan: Plan, tell: Callable[[str], None]) -> None:
+    def __init__(self, discipline: Discipline, plan: Plan, advance: Callable[[str], None]) -> None:
         self.plan = plan
         self.discipline = discipline
-        self.tell = tell
-        tell("reference")
+        self.advance = advance
+        advance("reference")
         self.reference = discipline.find()
         self.lowest = self.reference.value
         self.runs: list[Run] = []

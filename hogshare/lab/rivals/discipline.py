@@ -1,11 +1,15 @@
-"""What is raced for: the data, what contestants are told of it, and how a model is judged."""
+"""What is raced for: the data, what contestants know of it before, and how a model is judged."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
+
+import numpy as np
 
 from hogshare.lab.rivals.contestant import Task
+
+HELD_OUT = 5  # one row of so many, where unseen rows judge a model
 
 
 @dataclass(frozen=True)
@@ -21,31 +25,35 @@ class Reference:
     seconds: float
 
 
-class Discipline(Protocol):
+class Discipline:
     """What a race is about.
 
     Attributes
     ----------
     X, y : Any
-        What contestants are handed.
+        What contestants are given.
     measure : str
         What targets are of, in words: how a value is far from the best.
     what : str
         The problem, in words.
+    settings, facts : dict
+        What has been chosen of the problem, and the sizes of the data, as plain data.
     """
 
     X: Any
     y: Any
     measure: ClassVar[str]
     what: str
+    settings: dict[str, Any]
+    facts: dict[str, Any]
 
     def task(self, workers: int) -> Task:
-        """What contestants are told before."""
-        ...
+        """What contestants know before."""
+        raise NotImplementedError
 
     def judge(self, model: Any) -> float:
         """The value of a model: the lower the better, and infinity for what is none."""
-        ...
+        raise NotImplementedError
 
     def find(self) -> Reference:
         """The reference, by who does not race.
@@ -55,25 +63,18 @@ class Discipline(Protocol):
         ValueError
             If there can be no distance from it.
         """
-        ...
+        raise NotImplementedError
 
     def distance(self, value: float, lowest: float) -> float:
-        """How far a value is from the lowest that is known."""
-        ...
-
-    def settings(self) -> dict[str, Any]:
-        """What has been chosen of the problem, as plain data."""
-        ...
-
-    def facts(self) -> dict[str, Any]:
-        """Sizes of the data, as plain data."""
-        ...
+        """How far a value is from the lowest that is known: by which share it is above."""
+        return value / lowest - 1.0
 
     def at_start(self) -> float | None:
         """The value of the model of zeros, where that is one."""
-        ...
+        return None
 
 
-def above(value: float, lowest: float) -> float:
-    """By which share a value is above the lowest one."""
-    return value / lowest - 1.0
+def split(n_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of the rows to train on, and of those that are held out."""
+    order = np.random.default_rng(seed).permutation(n_rows)
+    return np.sort(np.delete(order, slice(0, None, HELD_OUT))), np.sort(order[::HELD_OUT])

@@ -1,23 +1,31 @@
-"""Races of problems by their names: who takes part, and what it is about."""
+"""Who may race with problems of which kind, for what, and who of them is asked for."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from hogshare.lab.rivals import networks, ratings, topics
 from hogshare.lab.rivals.contestant import Contestant
 from hogshare.lab.rivals.discipline import Discipline
-from hogshare.lab.rivals.networks import everybody as of_networks
-from hogshare.lab.rivals.networks.discipline import NetworkRace
-from hogshare.lab.rivals.ratings import everybody as of_ratings
-from hogshare.lab.rivals.ratings.discipline import RatingsRace
-from hogshare.lab.rivals.topics import everybody as of_topics
-from hogshare.lab.rivals.topics.discipline import TopicsRace
+from hogshare.lab.rivals.linear import compiled, hogwild, ours, scikit, wabbit
+from hogshare.lab.rivals.linear.discipline import Linear
 
-# by what a family reads
+LINEAR: tuple[type[Linear], ...] = (
+    *(ours.HogshareSGD, ours.HogshareAuto, ours.HogshareLogistic, ours.HogshareOneVector),
+    *(scikit.ScikitSGD, scikit.ScikitAveragedSGD, scikit.ScikitSaga, scikit.ScikitSag),
+    *(scikit.ScikitLiblinear, scikit.ScikitLbfgs, scikit.ScikitCholesky, scikit.ScikitLinearSVC),
+    *(compiled.SnapDual, compiled.SnapDualOne, compiled.SnapPrimal, compiled.SnapPrimalOne),
+    *(compiled.SnapSVM, compiled.SnapSVMOne),
+    *(compiled.LiblinearNewton, compiled.LiblinearDual),
+    *(compiled.TickSVRG, compiled.TickSAGA, compiled.TickSDCA),
+    *(wabbit.WabbitSGD, wabbit.WabbitBFGS, hogwild.TorchHogwild),
+)
+# of problems with a name, by what their family reads
 CONTESTANTS: dict[str, tuple[type[Contestant], ...]] = {
-    "rows": of_networks.ALL,
-    "ratings": of_ratings.ALL,
-    "documents": of_topics.ALL,
+    "rows": networks.CONTESTANTS,
+    "ratings": ratings.CONTESTANTS,
+    "documents": topics.CONTESTANTS,
 }
 TARGETS = {"rows": (0.1, 0.05, 0.03), "ratings": (0.1, 0.01), "documents": (0.1, 0.05, 0.02)}
 
@@ -25,8 +33,39 @@ TARGETS = {"rows": (0.1, 0.05, 0.03), "ratings": (0.1, 0.01), "documents": (0.1,
 def race_of(family: Any, data: Any, seed: int) -> Discipline:
     """The race of a family's data (`hogshare.lab.studies.experiments.Family`)."""
     if family.reads == "rows":
-        return NetworkRace(family, data[0], data[1], seed)
+        return networks.NetworkRace(family, data[0], data[1], seed)
     if family.reads == "ratings":
-        users, items, values, _ = data
-        return RatingsRace(users, items, values)
-    return TopicsRace(data, family.n_topics, family.batch("sgd"), seed)
+        return ratings.RatingsRace(*data[:3])
+    return topics.TopicsRace(data, family.n_topics, family.batch("sgd"), seed)
+
+
+def of_linear(parts: Sequence[str], loss: str) -> list[type[Contestant]]:
+    """Contestants for a loss whose name contains one of the parts; all of them without parts.
+
+    Raises
+    ------
+    ValueError
+        If a part is in nobody's name, or nobody is left for this loss.
+    """
+    chosen = [kind for kind in select(parts, LINEAR) if loss in getattr(kind, "losses", ())]
+    if not chosen:
+        raise ValueError(f"none of these contestants has the loss {loss}")
+    return chosen
+
+
+def select(parts: Sequence[str], kinds: Sequence[type[Contestant]]) -> list[type[Contestant]]:
+    """Those whose name contains one of the parts; all of them without parts.
+
+    Raises
+    ------
+    ValueError
+        If a part is in nobody's name.
+    """
+    for part in parts:
+        if not any(part.lower() in kind.name.lower() for kind in kinds):
+            raise ValueError(
+                f"no contestant's name contains {part!r}; there are "
+                f"{', '.join(kind.name for kind in kinds)}"
+            )
+    wanted = [part.lower() for part in parts] or [""]
+    return [kind for kind in kinds if any(part in kind.name.lower() for part in wanted)]

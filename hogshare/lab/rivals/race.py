@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from hogshare.lab.rivals import standings
-from hogshare.lab.rivals.contestant import Contestant, Task
+from hogshare.lab.rivals.contestant import Contestant
 from hogshare.lab.rivals.course import Entry, Plan, Race, sentence
 from hogshare.lab.rivals.discipline import Discipline
 from hogshare.lab.rivals.lanes import Lane, ProcessLane
@@ -40,7 +40,7 @@ def race(
     discipline: Discipline,
     kinds: Sequence[type[Contestant]],
     plan: Plan,
-    tell: Callable[[str], None] = lambda _: None,
+    advance: Callable[[str], None] = lambda _: None,
     isolated: bool = True,
 ) -> dict[str, Any]:
     """Race, and return everything that was measured.
@@ -50,8 +50,8 @@ def race(
     discipline : Discipline
     kinds : sequence of Contestant classes
     plan : Plan
-    tell : callable, default=nothing
-        Told in a few words what is being done.
+    advance : callable, default=nothing
+        Called with what is done next, in a few words.
     isolated : bool, default=True
         Whether each contestant runs in a process of its own, which its class has to be importable
         for. False: all run in this process, and nothing stops one that crashes or hangs.
@@ -69,9 +69,12 @@ def race(
     # whether somebody has converged is seen from the value
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        course = Race(discipline, plan, tell)
+        course = Race(discipline, plan, advance)
         task = discipline.task(plan.workers)
-        entries = [Entry(kind(task), lane_of(kind, task, plan, isolated)) for kind in kinds]
+        entries = [
+            Entry(kind(task), ProcessLane(kind, task, plan.limit) if isolated else Lane(kind, task))
+            for kind in kinds
+        ]
         try:
             for entry in entries:
                 start(course, entry)
@@ -110,14 +113,9 @@ def dismiss_losers(entries: Sequence[Entry]) -> None:
             entry.lane.close()
 
 
-def lane_of(kind: type[Contestant], task: Task, plan: Plan, isolated: bool) -> Lane | ProcessLane:
-    """Make the place where a contestant runs."""
-    return ProcessLane(kind, task, plan.limit) if isolated else Lane(kind, task)
-
-
 def start(course: Race, entry: Entry) -> None:
     """Prepare the data and warm up, with the first setting that works."""
-    course.tell(f"warm-up of {entry.contestant.name}")
+    course.advance(f"warm-up of {entry.contestant.name}")
     entry.reason = entry.contestant.refusal()
     if entry.reason:
         return
@@ -146,7 +144,7 @@ def start(course: Race, entry: Entry) -> None:
 
 def tune(course: Race, entry: Entry) -> None:
     """Try the grid, and keep for each target the setting that reaches it first."""
-    course.tell(f"tuning of {entry.contestant.name}")
+    course.advance(f"tuning of {entry.contestant.name}")
     targets, ladder = course.plan.targets, entry.contestant.ladder()[::COARSE]
     best: dict[float, float] = {}
     closest, failure = math.inf, ""
@@ -175,7 +173,7 @@ def run_round(course: Race, entry: Entry, k: int) -> None:
     """Climb once with each setting that is kept, unless the time for that is used up."""
     if entry.spent + entry.spent / max(1, entry.rounds) > course.plan.limit:
         return
-    course.tell(f"round {k + 1} of {entry.contestant.name}")
+    course.advance(f"round {k + 1} of {entry.contestant.name}")
     begin = time.perf_counter()
     tightest = {
         entry.kept[target]: target for target in course.plan.targets if target in entry.kept

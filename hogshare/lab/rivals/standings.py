@@ -26,14 +26,14 @@ def result(course: Race, entries: Sequence[Entry]) -> dict[str, Any]:
         "what": discipline.what,
         "measure": discipline.measure,
         "settings": {
-            **discipline.settings(),
+            **discipline.settings,
             "targets": list(plan.targets),
             "workers": plan.workers,
             "rounds": plan.rounds,
             "limit": plan.limit,
             "seed": plan.seed,
         },
-        "data": discipline.facts(),
+        "data": discipline.facts,
         "reference": {
             "objective": course.lowest,
             "found_by": course.reference.method
@@ -54,7 +54,7 @@ def result(course: Race, entries: Sequence[Entry]) -> dict[str, Any]:
 
 
 def facts(entry: Entry) -> dict[str, Any]:
-    """What is told of a contestant besides its fits."""
+    """What there is to say of a contestant besides its fits."""
     contestant = entry.contestant
     return {
         "name": contestant.name,
@@ -79,19 +79,17 @@ def tabulate(
     """
     table = []
     for contestant in contestants:
+        good = [
+            run
+            for run in sorted(runs, key=lambda run: run["seconds"] or 0.0)
+            if run["contestant"] == contestant["name"] and run["suboptimality"] is not None
+        ]
         for target in targets:
-            firsts = []
-            for k in range(contestant["rounds"]):
-                reached = [
-                    run
-                    for run in runs
-                    if run["contestant"] == contestant["name"]
-                    and run["round"] == k
-                    and run["suboptimality"] is not None
-                    and run["suboptimality"] <= target
-                ]
-                if reached:
-                    firsts.append(min(reached, key=lambda run: float(run["seconds"])))
+            of_round: dict[int, Run] = {}
+            for run in good:
+                if run["round"] >= 0 and run["suboptimality"] <= target:
+                    of_round.setdefault(run["round"], run)
+            firsts = [of_round[k] for k in sorted(of_round)]
             missed = contestant["rounds"] - len(firsts)
             seconds = sorted(run["seconds"] for run in firsts) + [math.inf] * missed
             middle = statistics.median(seconds) if seconds else math.inf

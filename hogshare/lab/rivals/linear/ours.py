@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from hogshare.lab.rivals.contestant import TOLERANCES, Setting
-from hogshare.lab.rivals.linear.task import Linear
+from hogshare.lab.rivals.linear.discipline import Linear
 
-LOOSEST = 0.1  # tolerance of `LogisticRegression`: looser ones are met at its first look too
+LOOSEST = 0.1  # tolerance of `LogisticRegression`: its first evaluation meets looser ones too
 
 
 class HogshareSGD(Linear):
@@ -18,22 +18,20 @@ class HogshareSGD(Linear):
 
     name = "hogshare SGD"
     library = "hogshare"
-    extra: ClassVar[Setting] = {}
 
     def prepare(self, X: Any, y: np.ndarray) -> Any:
         # the estimators import Numba: not before somebody races
         from hogshare.estimators import SGDClassifier
-        from hogshare.planes.shared import Shared
 
-        return X, y, SGDClassifier, Shared
+        return X, y, SGDClassifier, self.extra()
+
+    def extra(self) -> Setting:
+        """Its parameters besides the task's."""
+        return {}
 
     def fit(self, prepared: Any, setting: Setting, budget: float, seed: int) -> Any:
-        X, y, kind, _ = prepared
-        return self.made(kind, budget, seed, **self.extra).fit(X, y)
-
-    def made(self, kind: Any, budget: float, seed: int, **extra: Any) -> Any:
-        """Make an estimator that runs all its epochs."""
-        return kind(
+        X, y, kind, extra = prepared
+        model = kind(
             loss=self.task.loss,
             alpha=self.task.alpha,
             fit_intercept=False,
@@ -43,19 +41,34 @@ class HogshareSGD(Linear):
             random_state=seed,
             **extra,
         )
+        return model.fit(X, y)
 
 
 class HogshareAuto(HogshareSGD):
     """The same with the step size that it chooses by itself."""
 
     name = "hogshare auto"
-    extra: ClassVar[Setting] = {"learning_rate": "auto"}
+
+    def extra(self) -> Setting:
+        return {"learning_rate": "auto"}
 
 
-class HogshareLogistic(HogshareSGD):
-    """`hogshare.LogisticRegression`, which looks at the gradient on its way, by its tolerance."""
+class HogshareOneVector(HogshareSGD):
+    """One vector that all workers write without locks: Hogwild! as published."""
+
+    name = "hogshare exchange=None"
+
+    def extra(self) -> Setting:
+        from hogshare.planes.shared import Shared
+
+        return {"plane": Shared(exchange=None), "runtime": "threads"}
+
+
+class HogshareLogistic(Linear):
+    """`hogshare.LogisticRegression`, which evaluates the gradient on its way, by its tolerance."""
 
     name = "hogshare LogisticRegression"
+    library = "hogshare"
     losses = ("log_loss",)
     unit = "tolerance"
 
@@ -65,11 +78,11 @@ class HogshareLogistic(HogshareSGD):
     def prepare(self, X: Any, y: np.ndarray) -> Any:
         from hogshare.estimators import LogisticRegression
 
-        return X, y, LogisticRegression, None
+        return X, y, LogisticRegression
 
-    def made(self, kind: Any, budget: float, seed: int, **extra: Any) -> Any:
-        """Make an estimator that ends by its own criterion."""
-        return kind(
+    def fit(self, prepared: Any, setting: Setting, budget: float, seed: int) -> Any:
+        X, y, kind = prepared
+        model = kind(
             C=self.task.C,
             fit_intercept=False,
             solver="saga",  # nobody else finishes the fit
@@ -77,16 +90,5 @@ class HogshareLogistic(HogshareSGD):
             tol=budget,
             n_jobs=self.task.workers,
             random_state=seed,
-            **extra,
         )
-
-
-class HogshareOneVector(HogshareSGD):
-    """One vector that all workers write without locks: Hogwild! as published."""
-
-    name = "hogshare exchange=None"
-
-    def fit(self, prepared: Any, setting: Setting, budget: float, seed: int) -> Any:
-        X, y, kind, Shared = prepared
-        extra = {"plane": Shared(exchange=None), "runtime": "threads"}
-        return self.made(kind, budget, seed, **extra).fit(X, y)
+        return model.fit(X, y)
