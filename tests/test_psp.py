@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 from hogshare import theory
-from hogshare.lab.psp.series import interval
 from hogshare.lab.studies import psp
+from hogshare.lab.studies.psp import interval
 from hogshare.simulation import progress
 
 SMALL = {"n_workers": 120, "seconds": 6.0, "seeds": 2}

@@ -23,25 +23,26 @@ SETTINGS = {
 
 
 def test_the_error_is_the_distance_from_the_truth_of_that_at_the_start():
-    data = model_error.rows(30, 20, seed=3)
-    assert data.problem.n_rows == 30 * model_error.ROWS_PER_WORKER
+    data = model_error.rows(SETTINGS, seed=3)
+    problem, truth = data
+    assert problem.n_rows == 30 * model_error.ROWS_PER_WORKER
     exact = np.linalg.lstsq(
-        np.asarray(data.problem.rows.data).reshape(-1, 20), np.asarray(data.problem.rows.y)
+        np.asarray(problem.rows.data).reshape(-1, 20), np.asarray(problem.rows.y)
     )[0]
-    np.testing.assert_allclose(exact, data.truth, rtol=1e-3)
-    found = model_error.errors("asp", "exponential:1", 0.01, SETTINGS, data, seed=0)
+    np.testing.assert_allclose(exact, truth, rtol=1e-3)
+    found = model_error.errors("asp", 0.01, SETTINGS, data, seed=0)
     assert found.shape == (13,) and found[0] == 1.0
     assert (np.diff(found) < 0.05).all() and found[-1] < 0.3
-    again = model_error.errors("asp", "exponential:1", 0.01, SETTINGS, data, seed=0)
+    again = model_error.errors("asp", 0.01, SETTINGS, data, seed=0)
     np.testing.assert_array_equal(found, again)
 
 
 def test_a_step_that_is_too_long_is_an_infinite_or_a_large_error_and_not_chosen(monkeypatch):
-    data = model_error.rows(30, 20, seed=3)
-    found = model_error.errors("asp", "exponential:1", 1.0, SETTINGS, data, seed=0)
+    data = model_error.rows(SETTINGS, seed=3)
+    found = model_error.errors("asp", 1.0, SETTINGS, data, seed=0)
     assert found[0] == 1.0 and found[-1] > 1e3
     monkeypatch.setattr(model_error, "GRID", (0.5, 50.0))
-    steps = model_error.best_steps(SETTINGS, "exponential:1", ["asp", "bsp"], lambda what: None)
+    steps = model_error.best_steps(SETTINGS, ["asp", "bsp"], lambda what: None)
     assert steps == [0.5 / 50] * 2
 
 

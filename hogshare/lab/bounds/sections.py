@@ -6,11 +6,12 @@ times. ``docs/theory.md`` says how the paper's counts are read off a run.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -27,75 +28,6 @@ from hogshare.system.interrupts import errstate
 SAMPLE_VALUES = 1 << 20  # of the rows that L is computed from
 SAMPLED_ROWS = 1024  # that it is estimated from, where it is not computed
 MOST_STEPS = 1 << 16  # evaluated between two snapshots
-
-
-@dataclass(frozen=True)
-class Known:
-    """What the analysis needs to know of a run; ages and updates are the model's, not coordinates.
-
-    A model's update is one write cycle on the lock-free plane: with inconsistent reads the analysis
-    counts it as one write per coordinate, or as what it is where it writes just one.
-
-    own : gradients of a worker's own that may be under way when it reads: 1 with a master that it
-        does not wait for
-    """
-
-    of: bounds.CoordinateConstants
-    n_updates: float
-    consistent: bool
-    one_coordinate: bool = False
-    own: int = 0
-
-    def age_of(self, n_workers: int) -> int:
-        """Age that so many workers make: the updates that their gradients under way make."""
-        gradients = n_workers - 1 + self.own
-        return -(-gradients // int(self.of.n_gradients)) if self.consistent else gradients
-
-    def workers_of(self, age: int) -> int:
-        """The most workers that make no larger age; at least 1, who makes none."""
-        gradients = age * int(self.of.n_gradients) if self.consistent else age
-        return max(1, gradients + 1 - self.own)
-
-    @property
-    def writes(self) -> int:
-        """The analysis' iterations in an update."""
-        return 1 if self.consistent or self.one_coordinate else int(self.of.n_coordinates)
-
-    @property
-    def n_writes(self) -> float:
-        """K of the analysis."""
-        return self.n_updates * self.writes
-
-    def step_size(self) -> float:
-        """The paper's constant step, (9) or (17)."""
-        if self.consistent:
-            return bounds.con_step_size(self.of, self.n_updates)
-        return bounds.incon_step_size(self.of, self.n_writes)
-
-    def least_updates(self, age: float) -> int:
-        """Updates that (10) or (18) asks for at an age."""
-        if self.consistent:
-            return bounds.con_least_updates(self.of, age)
-        return math.ceil(bounds.incon_least_writes(self.of, self.writes * age) / self.writes)
-
-    def largest_age(self) -> int | None:
-        """Age that (10) or (18) allows."""
-        if self.consistent:
-            return bounds.con_largest_age(self.of, self.n_updates)
-        age = bounds.incon_largest_age(self.of, self.n_writes)
-        return None if age is None else age // self.writes
-
-    def condition(self, step: float, age: float) -> float:
-        """Left side of (7) or (15)."""
-        if self.consistent:
-            return bounds.con_condition(self.of, step, age)
-        return bounds.incon_condition(self.of, step, self.writes * age)
-
-    def bound(self) -> float:
-        """(11) or (19)."""
-        if self.consistent:
-            return bounds.con_bound(self.of, self.n_updates)
-        return bounds.incon_bound(self.of, self.n_writes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,6 +69,91 @@ class Algorithm:
         return not self.consistent and self.coordinate is None
 
 
+@dataclass(frozen=True)
+class Known:
+    """What the analysis needs to know of a run; ages and updates are the model's, not coordinates.
+
+    A model's update is one write cycle on the lock-free plane: with inconsistent reads the analysis
+    counts it as one write per coordinate, or as what it is where it writes just one. A worker that
+    may read while its own last gradient is on its way adds that to the ages.
+
+    ages : histogram of the ages of the run's updates
+    """
+
+    of: bounds.CoordinateConstants
+    algorithm: Algorithm
+    n_updates: float
+    ages: np.ndarray
+
+    def formula(self, name: str) -> Any:
+        """The paper's, for these reads."""
+        return getattr(bounds, f"{'con' if self.algorithm.consistent else 'incon'}_{name}")
+
+    @property
+    def p95(self) -> int:
+        """Age that 19 of 20 updates have at most."""
+        return p95_of(self.ages)
+
+    @property
+    def oldest(self) -> int:
+        """Largest age of the run."""
+        return largest_of(self.ages)
+
+    @property
+    def in_an_update(self) -> int:
+        """Gradients after which the model is a step older."""
+        return int(self.of.n_gradients) if self.algorithm.consistent else 1
+
+    def age_of(self, n_workers: int) -> int:
+        """Age that so many workers make: the updates that their gradients under way make."""
+        return -(-(n_workers - 1 + self.algorithm.own_under_way) // self.in_an_update)
+
+    @property
+    def writes(self) -> int:
+        """The analysis' iterations in an update."""
+        is_one = self.algorithm.consistent or self.algorithm.coordinate is not None
+        return 1 if is_one else int(self.of.n_coordinates)
+
+    @property
+    def n_writes(self) -> float:
+        """K of the analysis."""
+        return self.n_updates * self.writes
+
+    def step_size(self) -> float:
+        """The paper's constant step, (9) or (17)."""
+        return float(self.formula("step_size")(self.of, self.n_writes))
+
+    def least_updates(self, age: float) -> int:
+        """Updates that (10) or (18) asks for at an age."""
+        least = self.formula("least_updates" if self.algorithm.consistent else "least_writes")
+        return math.ceil(least(self.of, self.writes * age) / self.writes)
+
+    def largest_age(self) -> int | None:
+        """Age that (10) or (18) allows."""
+        age = self.formula("largest_age")(self.of, self.n_writes)
+        return None if age is None else age // self.writes
+
+    def condition(self, step: float, age: float) -> float:
+        """Left side of (7) or (15)."""
+        return float(self.formula("condition")(self.of, step, self.writes * age))
+
+    def bound(self) -> float:
+        """(11) or (19)."""
+        return float(self.formula("bound")(self.of, self.n_writes))
+
+    def up_to(self) -> int:
+        """Workers up to which the condition holds: as many as make no larger age than it allows."""
+        allowed = self.largest_age()
+        if allowed is None:
+            return 1
+        return max(1, allowed * self.in_an_update + 1 - self.algorithm.own_under_way)
+
+    def is_expected(self) -> bool:
+        """Whether two workers or more are allowed, and 19 of 20 ages of the run are."""
+        allowed = self.largest_age()
+        return allowed is not None and self.up_to() >= 2 and allowed >= self.p95
+
+
 def theory_section(
     problem: Problem,
     report: Report,
@@ -175,82 +192,48 @@ def theory_section(
             "the paper's bound for draws from the support, (20), is not certain in its form, and "
             "is not offered"
         )
-    n_gradients, size = algorithm.n_gradients, algorithm.rows_per_gradient
     try:
-        if has_rows(problem):
-            found = _of_rows(problem, report, start, size, algorithm.on_support)
-        else:
-            found = _of_gradient(problem, report, start, size)
+        known_of = _of_rows if has_rows(problem) else _of_gradient
+        found = known_of(problem, report, algorithm, start)  # type: ignore[arg-type]
     except ValueError as error:  # not smooth, or rows whose squared norms overflow
         return _nothing(str(error).rstrip("."))
-    rows = sum(int(worker.get("rows", 0)) for worker in report.workers)
-    gap = found.at_start - found.lowest
-    constants = {"gap": gap, "L": found.L, "L_max": found.L_max, "sigma": found.sigma}
+    constants = {name: found[name] for name in ("gap", "L", "L_max", "sigma")}
     if not all(0.0 < value < math.inf for value in constants.values()):
         told = ", ".join(f"{name}={value:.3g}" for name, value in constants.items())
         return _nothing(f"it needs finite constants above zero, and here {told}")
+    rows = sum(int(worker.get("rows", 0)) for worker in report.workers)
+    n_gradients = algorithm.n_gradients
     known = Known(
         bounds.CoordinateConstants(
-            **constants, n_gradients=n_gradients, n_coordinates=found.n_coordinates
+            **constants, n_gradients=n_gradients, n_coordinates=found["n_coordinates"]
         ),
-        n_updates=max(1.0, rows / (n_gradients * size)),
-        consistent=algorithm.consistent,
-        one_coordinate=algorithm.coordinate is not None,
-        own=int(algorithm.own_under_way),
+        algorithm,
+        n_updates=max(1.0, rows / (n_gradients * algorithm.rows_per_gradient)),
+        ages=report.staleness if report.ages is None else report.ages,
     )
     section: dict[str, Any] = {
         "reads": "consistent" if algorithm.consistent else "inconsistent",
-        "gap": gap,
-        "lower_bound": found.lowest,
-        "lower_bound_from": found.source,
-        "L": found.L,
-        "rows_for_L": found.n_rows,
-        "L_max": found.L_max,
-        "sigma": found.sigma,
-        "n_coordinates": found.n_coordinates,
+        **found,
         "n_gradients": n_gradients,
         "n_updates": known.n_updates,
-        **_ages(known, report),
-        **_steps(known, report, algorithm.step),
+        **_ages(known),
+        **_steps(known),
         "bound": known.bound(),
         **_measured(problem, report, schedule, n_training or problem.n_rows),
     }
     if has_rows(problem) and problem.is_sparse:
-        section |= _sparsity(problem)
-    section["up_to_workers"] = up_to(known)
-    section["speedup_expected"] = is_expected(known, report)
-    section["sentence"] = sentence(known, report, algorithm.step)
+        # the intercept, which all rows share, is left out
+        section |= dataclasses.asdict(bounds.sparsity(as_matrix(problem)))
+    section["up_to_workers"] = known.up_to()
+    section["speedup_expected"] = known.is_expected()
+    section["sentence"] = sentence(known)
     return section
 
 
-class Objective(NamedTuple):
-    """What is known of an objective, for the analysis.
-
-    at_start, lowest : objective where the run began, and what the optimum is taken not to be below
-    source : how that is known
-    L, L_max, sigma : as of the analysis
-    n_rows : rows that L is from
-    n_coordinates : numbers of the model
-    """
-
-    at_start: float
-    lowest: float
-    source: str
-    L: float
-    L_max: float
-    sigma: float
-    n_rows: int
-    n_coordinates: int
-
-
 def _of_rows(
-    problem: RowProblem,
-    report: Report,
-    start: Model | None,
-    rows_per_gradient: int,
-    on_support: bool,
-) -> Objective:
-    """Of a linear problem: in closed form.
+    problem: RowProblem, report: Report, algorithm: Algorithm, start: Model | None
+) -> dict[str, Any]:
+    """What the analysis knows of a linear problem: in closed form.
 
     Raises
     ------
@@ -261,25 +244,39 @@ def _of_rows(
     if reason is not None:
         raise ValueError(f"the analysis is of smooth objectives, and {reason}")
     lowest, source = lower_bound(problem, report.model)
-    at_start, sigma = _start_and_noise(problem, report.model, start, rows_per_gradient, on_support)
+    at_start, sigma = _start_and_noise(problem, report.model, algorithm, start)
     sample = max(1, SAMPLE_VALUES * problem.n_rows // max(1, problem.nnz))
-    smoothness = bounds.lipschitz(problem, n_rows=sample), bounds.coordinate_lipschitz(problem)
-    n_coordinates = (problem.n_features + problem.fit_intercept) * problem.n_columns
-    n_rows = min(sample, problem.n_rows)
-    return Objective(at_start, lowest, source, *smoothness, sigma, n_rows, n_coordinates)
+    return {
+        "gap": at_start - lowest,
+        "lower_bound": lowest,
+        "lower_bound_from": source,
+        "L": bounds.lipschitz(problem, n_rows=sample),
+        "rows_for_L": min(sample, problem.n_rows),
+        "L_max": bounds.coordinate_lipschitz(problem),
+        "sigma": sigma,
+        "n_coordinates": (problem.n_features + problem.fit_intercept) * problem.n_columns,
+    }
 
 
-def _of_gradient(problem: Problem, report: Report, start: Any, rows_per_gradient: int) -> Objective:
-    """Of a gradient of the user's: estimated where the run began and ended."""
+def _of_gradient(
+    problem: Problem, report: Report, algorithm: Algorithm, start: Any
+) -> dict[str, Any]:
+    """The same of a gradient of the user's: estimated where the run began and ended."""
     assert by_gradient(problem)
     first, last = problem.start_model(start).coef[0], report.model.params
-    n_rows = min(problem.n_rows, SAMPLED_ROWS)
+    n_rows, size = min(problem.n_rows, SAMPLED_ROWS), algorithm.rows_per_gradient
     L = max(bounds.sampled_lipschitz(problem, at, n_rows) for at in (first, last))
-    sigma = max(bounds.sampled_noise(problem, at, rows_per_gradient) for at in (first, last))
     lowest = float(problem.objective(last))
-    source = "the last model, which the optimum may be below"
-    at_start = float(problem.objective(first))
-    return Objective(at_start, lowest, source, L, L, sigma, n_rows, problem.n_params)
+    return {
+        "gap": float(problem.objective(first)) - lowest,
+        "lower_bound": lowest,
+        "lower_bound_from": "the last model, which the optimum may be below",
+        "L": L,
+        "rows_for_L": n_rows,
+        "L_max": L,
+        "sigma": max(bounds.sampled_noise(problem, at, size) for at in (first, last)),
+        "n_coordinates": problem.n_params,
+    }
 
 
 def _nothing(reason: str) -> dict[str, Any]:
@@ -287,18 +284,18 @@ def _nothing(reason: str) -> dict[str, Any]:
 
 
 def _start_and_noise(
-    problem: RowProblem, last: Model, start: Model | None, n_rows: int, on_support: bool
+    problem: RowProblem, last: Model, algorithm: Algorithm, start: Model | None
 ) -> tuple[float, float]:
     """Objective where the run started, and the larger of the noises there and at its end."""
     if start is None:
         shape = problem.n_columns, problem.n_features
         start = Model(np.zeros(shape), np.zeros(problem.n_columns))
-    noises = []
+    noises, size = [], algorithm.rows_per_gradient
     for model in (last, start):
-        with errstate(all="ignore") as held:  # what is not finite is told of
+        with errstate(all="ignore") as held:  # what is not finite is refused later
             at = held.outside(bounds.gradient, problem, model)
-            noise = functools.partial(bounds.gradient_noise, on_support=on_support, at=at)
-            noises.append(held.outside(noise, problem, model, n_rows))
+            noise = functools.partial(bounds.gradient_noise, on_support=algorithm.on_support, at=at)
+            noises.append(held.outside(noise, problem, model, size))
     return at.objective, max(noises)
 
 
@@ -315,29 +312,11 @@ def lower_bound(problem: RowProblem, model: Model) -> tuple[float, str]:
     return 0.0, "no loss is negative"
 
 
-def up_to(known: Known) -> int:
-    """Workers up to which the condition holds: as many as make no larger age than it allows."""
-    allowed = known.largest_age()
-    return 1 if allowed is None else known.workers_of(allowed)
-
-
-def is_expected(known: Known, report: Report) -> bool:
-    """Whether two workers or more are allowed, and 19 of 20 ages of the run are."""
-    allowed = known.largest_age()
-    return allowed is not None and up_to(known) >= 2 and allowed >= p95_of(ages_of(report))
-
-
-def ages_of(report: Report) -> np.ndarray:
-    """Histogram of the ages of a run's updates."""
-    return report.staleness if report.ages is None else report.ages
-
-
-def sentence(known: Known, report: Report, step: float | None) -> str:
+def sentence(known: Known) -> str:
     """Whether linear speedup is to be expected, up to how many workers, and why."""
-    law = "(10)" if known.consistent else "(18)"
-    count, workers = f"{known.n_updates:,.0f}", up_to(known)
+    algorithm, count, workers = known.algorithm, f"{known.n_updates:,.0f}", known.up_to()
+    law = "(10)" if algorithm.consistent else "(18)"
     allowed, of_two = known.largest_age(), known.age_of(2)
-    p95, oldest = p95_of(ages_of(report)), largest_of(ages_of(report))
     if allowed is None or workers < 2:
         least = known.least_updates(of_two)
         text = (
@@ -345,25 +324,28 @@ def sentence(known: Known, report: Report, step: float | None) -> str:
             f"condition {law} asks for {least:,} updates and the run had {count}: take "
             f"{_times(least / known.n_updates)} as many epochs, or smaller batches"
         )
-    elif not is_expected(known, report):
+    elif not known.is_expected():
         text = (
             f"Linear speedup is not to be expected of this run, because {count} updates allow an "
             f"age of {allowed:,} by condition {law} (about {workers:,} workers), and one in twenty "
-            f"of its updates was {p95} old or more (the oldest {oldest})"
+            f"of its updates was {known.p95} old or more (the oldest {known.oldest})"
         )
     else:
-        within = f"no update of this run was older than {oldest}"
-        if oldest > allowed:
-            within = f"19 of 20 updates of this run were at most {p95} old, the oldest {oldest}"
+        within = f"no update of this run was older than {known.oldest}"
+        if known.oldest > allowed:
+            within = (
+                f"19 of 20 updates of this run were at most {known.p95} old, the oldest "
+                f"{known.oldest}"
+            )
         text = (
             f"Linear speedup is to be expected up to about {workers:,} workers: {count} updates "
             f"allow an age of {allowed:,} by condition {law}, and {within}"
         )
-    if step is not None and known.condition(step, p95) > 1.0:
-        law = "(7)" if known.consistent else "(15)"
+    if algorithm.step is not None and known.condition(algorithm.step, known.p95) > 1.0:
+        law = "(7)" if algorithm.consistent else "(15)"
         text += (
             f"; this is for the paper's step size {known.step_size():.3g}, and the one used, "
-            f"{step:.3g}, is too long for its condition {law}"
+            f"{algorithm.step:.3g}, is too long for its condition {law}"
         )
     return text + "."
 
@@ -372,23 +354,23 @@ def _times(ratio: float) -> str:
     return f"{ratio:.2g} times" if ratio < 100.0 else f"{ratio:,.0f} times"
 
 
-def _ages(known: Known, report: Report) -> dict[str, Any]:
-    ages = ages_of(report)
-    oldest = largest_of(ages)
+def _ages(known: Known) -> dict[str, Any]:
+    least = known.least_updates(known.oldest)
     return {
-        "age_mean": mean_of(ages),
-        "age_p95": p95_of(ages),
-        "age_max": oldest,
-        "least_updates": known.least_updates(oldest),
-        "condition_holds": known.n_updates >= known.least_updates(oldest),
+        "age_mean": mean_of(known.ages),
+        "age_p95": known.p95,
+        "age_max": known.oldest,
+        "least_updates": least,
+        "condition_holds": known.n_updates >= least,
         "largest_age": known.largest_age(),
     }
 
 
-def _steps(known: Known, report: Report, step: float | None) -> dict[str, Any]:
+def _steps(known: Known) -> dict[str, Any]:
+    step = known.algorithm.step
     steps: dict[str, Any] = {"step": step, "paper_step": known.step_size()}
     if step is not None:
-        left = known.condition(step, largest_of(ages_of(report)))
+        left = known.condition(step, known.oldest)
         steps |= {"step_condition": left, "step_condition_holds": left <= 1.0}
     return steps
 
@@ -437,14 +419,3 @@ def mean_steps(
         middles = np.arange(first, max(end, first + 1.0), together) + 0.5 * (together - 1)
         means.append(float(schedules.step_size(*numbers, middles).mean()))
     return np.array(means)
-
-
-def _sparsity(problem: RowProblem) -> dict[str, Any]:
-    """Hogwild!'s numbers of the features; the intercept, which all rows share, is left out."""
-    found = bounds.sparsity(as_matrix(problem))
-    return {
-        "omega": found.omega,
-        "delta": found.delta,
-        "rho": found.rho,
-        "rho_at_most": found.rho_at_most,
-    }

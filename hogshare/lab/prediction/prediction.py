@@ -116,12 +116,10 @@ class Prediction:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; NaN becomes None."""
+        arrays = ("seconds", "throughput", "speedup", "waiting_share")
         found = {
             "n_workers": list(self.n_workers),
-            "seconds": self.seconds.tolist(),
-            "throughput": self.throughput.tolist(),
-            "speedup": self.speedup.tolist(),
-            "waiting_share": self.waiting_share.tolist(),
+            **{name: getattr(self, name).tolist() for name in arrays},
             "limits": list(self.limits),
             "measured": dict(self.measured),
             "costs": {

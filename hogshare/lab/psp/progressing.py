@@ -18,13 +18,17 @@ from hogshare.barriers import Barrier, BuiltIn, barrier_of, name_of, numbers_of
 from hogshare.kernels import barriers as codes
 from hogshare.kernels import progress as kernel
 from hogshare.kernels import virtual
-from hogshare.simulation.blocktimes import BlockTime, Exponential, law_of
+from hogshare.simulation.blocktimes import BlockTime, Exponential, law_of, written
 from hogshare.system.ranges import count, is_count, is_worker, not_negative, positive
 
 EVENTS_AT_A_TIME = 1 << 20  # after which Ctrl-C is heard
 IN_A_BUCKET = 32  # ends of blocks in a bucket of the calendar, about
 LEAST_POLL = 1e-9  # of the time that is simulated: shorter ones would be lost in rounding
 KINDS = ("completed", "passed", "joined", "left")
+TOTALS = (
+    *("barrier", "law", "n_workers", "seconds", "mean", "sd", "spread", "mean_lead"),
+    *("waiting_share", "updates", "checks", "polls", "passes", "control_messages"),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,20 +113,7 @@ class Progress:
         """Plain data for JSON: totals, distributions as counts, nothing by worker."""
         values, counts = np.unique(self.clock, return_counts=True)
         return {
-            "barrier": self.barrier,
-            "law": self.law,
-            "n_workers": self.n_workers,
-            "seconds": self.seconds,
-            "mean": self.mean,
-            "sd": self.sd,
-            "spread": self.spread,
-            "mean_lead": self.mean_lead,
-            "waiting_share": self.waiting_share,
-            "updates": self.updates,
-            "checks": self.checks,
-            "polls": self.polls,
-            "passes": self.passes,
-            "control_messages": self.control_messages,
+            **{name: getattr(self, name) for name in TOTALS},
             "clocks": {"clock": values.tolist(), "workers": counts.tolist()},
             "leads": self.leads.tolist(),
             "times": self.times.tolist(),
@@ -493,8 +484,6 @@ def _progress(
     end: float,
     kept: list[tuple[float, int, str]],
 ) -> Progress:
-    from hogshare.simulation.blocktimes import written
-
     words = world.words
     checks = int(words[virtual.CHECKS])
     sampled = setting.barrier == codes.LAG and setting.sample != codes.EVERYBODY

@@ -23,9 +23,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from hogshare import problems
-from hogshare.lab.psp.series import Advance, Result, interval
 from hogshare.lab.studies.clock import LAW, virtual
 from hogshare.lab.studies.papers import tables_of
+from hogshare.lab.studies.psp import Advance, Result, interval
 from hogshare.problems.protocol import RowProblem
 from hogshare.report import Report
 from hogshare.simulation import blocktimes

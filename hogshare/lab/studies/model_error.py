@@ -15,10 +15,10 @@ and ``over_time`` with the mean error and its interval at each whole virtual sec
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,15 +27,7 @@ from sklearn.exceptions import ConvergenceWarning
 from hogshare import barriers, problems
 from hogshare.engine.stops import Stop
 from hogshare.lab.psp.progressing import slow
-from hogshare.lab.psp.series import (
-    PAPERS_FACTOR,
-    POLL,
-    Advance,
-    Result,
-    interval,
-    one_percent,
-    strategies,
-)
+from hogshare.lab.studies.psp import PAPERS_FACTOR, POLL, Advance, Result, interval, strategies
 from hogshare.planes import Master
 from hogshare.problems.protocol import RowProblem
 from hogshare.rules.sgd import SGD
@@ -89,7 +81,7 @@ def figure(
     seed : int, default=0
         The first one's.
     advance : callable, default=None
-        Told what comes next before each run.
+        Called before each run, with words for it.
 
     Returns
     -------
@@ -132,40 +124,37 @@ def figure(
     return {"figure": name, "settings": settings, **result}
 
 
-@dataclass(frozen=True)
-class Rows:
-    """Rows, and the model that explains them."""
-
-    problem: RowProblem
-    truth: np.ndarray
-
-
-def rows(n_workers: int, n_parameters: int, seed: int) -> Rows:
-    """Draw standard normal rows and a model."""
+def rows(settings: Result, seed: int) -> tuple[RowProblem, np.ndarray]:
+    """Draw standard normal rows and the model that explains them."""
     rng = np.random.default_rng(seed)
-    X = rng.standard_normal((ROWS_PER_WORKER * n_workers, n_parameters), dtype=np.float32)
+    n_rows, n_parameters = ROWS_PER_WORKER * settings["n_workers"], settings["n_parameters"]
+    X = rng.standard_normal((n_rows, n_parameters), dtype=np.float32)
     truth = rng.standard_normal(n_parameters, dtype=np.float32)
     problem = problems.linear(
         X, X @ truth, loss="squared_error", penalty=None, fit_intercept=False, task="regression"
     )
-    return Rows(problem, truth)
+    return problem, np.asarray(truth, dtype=np.float64)
 
 
 def errors(
-    barrier: str, law: str, step: float, settings: Result, data: Rows, seed: int, share: float = 0.0
+    barrier: str,
+    step: float,
+    settings: Result,
+    data: tuple[RowProblem, np.ndarray],
+    seed: int,
+    share: float = 0.0,
 ) -> np.ndarray:
     """The error at each whole virtual second of one run; infinite where the model has diverged."""
     n, seconds = settings["n_workers"], settings["seconds"]
-    block_time = blocktimes.parse(law)
+    block_time = blocktimes.parse(settings["laws"][0])
     # twice what a worker gets done on average: the time is over before
     epochs = math.ceil(2.0 * seconds / block_time.mean / ROWS_PER_WORKER) + 2
     seen: list[float] = []
-    truth = data.truth.astype(np.float64)
+    problem, truth = data
     size = float(np.linalg.norm(truth))
 
     def watch(_: float, model: Any) -> None:
-        distance = np.linalg.norm(model.coef[0] - truth)
-        seen.append(float(distance) / size)
+        seen.append(float(np.linalg.norm(model.coef[0] - truth)) / size)
 
     simulator = Simulator(
         block_time=block_time,
@@ -177,7 +166,7 @@ def errors(
     )
     run = functools.partial(
         solve,
-        data.problem,
+        problem,
         rule=SGD(),
         plane=Master(),
         barrier=barriers.parse(barrier),
@@ -204,18 +193,23 @@ def unit(settings: Result) -> float:
     return 1.0 / float(settings["n_parameters"] + settings["n_workers"])
 
 
-def best_steps(settings: Result, law: str, names: Sequence[str], advance: Advance) -> list[float]:
+def best_steps(settings: Result, names: Sequence[str], advance: Advance) -> list[float]:
     """Each barrier's step of the grid with the least error in the end, with another seed."""
     seed = settings["seed"] + SEED_OF_STEPS
-    data = rows(settings["n_workers"], settings["n_parameters"], seed)
+    data = rows(settings, seed)
     chosen = []
     for name in names:
         ends = []
         for factor in GRID:
             advance(f"({name}, {factor:g} of the step)")
-            ends.append(errors(name, law, factor * unit(settings), settings, data, seed)[-1])
+            ends.append(errors(name, factor * unit(settings), settings, data, seed)[-1])
         chosen.append(GRID[int(np.argmin(ends))] * unit(settings))
     return chosen
+
+
+def seeds_of(settings: Result) -> range:
+    """Those of the runs."""
+    return range(settings["seed"], settings["seed"] + settings["seeds"])
 
 
 def common_step(settings: Result) -> float:
@@ -225,41 +219,37 @@ def common_step(settings: Result) -> float:
 
 def over_time(settings: Result, advance: Advance) -> Result:
     """Figure 1d: the error as time passes, with steps for all and with each one's best."""
-    names = strategies(one_percent(settings))
-    law = settings["laws"][0]
+    names, law = strategies(settings), settings["laws"][0]
     ways = {"a step for all": [common_step(settings)] * len(names)}
     if settings["step"] is None:
         ways = {"a short step for all": ways["a step for all"]}
         ways["a long step for all"] = [LONG * unit(settings)] * len(names)
-        ways["each its best step"] = best_steps(settings, law, names, advance)
-    # of two ways that give a barrier the same step, one run serves
-    wanted = dict.fromkeys(
-        (name, step) for steps in ways.values() for name, step in zip(names, steps, strict=True)
-    )
-    found: dict[tuple[str, float], list[np.ndarray]] = {key: [] for key in wanted}
-    for seed in range(settings["seed"], settings["seed"] + settings["seeds"]):
-        data = rows(settings["n_workers"], settings["n_parameters"], seed)
-        for name, step in wanted:
+        ways["each its best step"] = best_steps(settings, names, advance)
+    wanted = [(way, *one) for way, steps in ways.items() for one in zip(names, steps, strict=True)]
+    found: dict[tuple[str, float], list[np.ndarray]] = {}
+    for seed in seeds_of(settings):
+        data = rows(settings, seed)
+        # of two ways that give a barrier the same step, one run serves
+        for name, step in dict.fromkeys((name, step) for _, name, step in wanted):
             advance(f"({name}, seed {seed})")
-            found[name, step].append(errors(name, law, step, settings, data, seed))
+            run = errors(name, step, settings, data, seed)
+            found.setdefault((name, step), []).append(run)
     series = []
-    for way, steps in ways.items():
-        for name, step in zip(names, steps, strict=True):
-            runs = np.array(found[name, step])
-            intervals = [interval(moment.tolist()) for moment in runs.T]
-            series.append(
-                {
-                    "law": law,
-                    "panel": way,
-                    "barrier": name,
-                    "step": step,
-                    "points": [{"x": None, "error": intervals[-1]}],
-                    "over_time": {
-                        "seconds": list(range(runs.shape[1])),
-                        **{k: [one[k] for one in intervals] for k in ("mean", "low", "high")},
-                    },
-                }
-            )
+    for way, name, step in wanted:
+        intervals = [interval(moment.tolist()) for moment in np.array(found[name, step]).T]
+        series.append(
+            {
+                "law": law,
+                "panel": way,
+                "barrier": name,
+                "step": step,
+                "points": [{"x": None, "error": intervals[-1]}],
+                "over_time": {
+                    "seconds": list(range(len(intervals))),
+                    **{k: [one[k] for one in intervals] for k in ("mean", "low", "high")},
+                },
+            }
+        )
     return {
         "title": "Normalised model error",
         "kind": "error_over_time",
@@ -282,28 +272,21 @@ def first_of(series: Sequence[Result], way: str) -> str:
 
 def with_stragglers(settings: Result, advance: Advance) -> Result:
     """Figure 2b: the error in the end, with more and more slow workers."""
-    names = strategies(one_percent(settings))
-    law = settings["laws"][0]
-    steps = [common_step(settings)] * len(names)
+    names, law, step = strategies(settings), settings["laws"][0], common_step(settings)
     ends: dict[tuple[str, float], list[float]] = {}
-    for seed in range(settings["seed"], settings["seed"] + settings["seeds"]):
-        data = rows(settings["n_workers"], settings["n_parameters"], seed)
-        for name, step in zip(names, steps, strict=True):
-            for share in SHARES:
-                advance(f"({name}, {share:.0%} slow, seed {seed})")
-                run = errors(name, law, step, settings, data, seed, share)
-                ends.setdefault((name, share), []).append(float(run[-1]))
+    for seed in seeds_of(settings):
+        data = rows(settings, seed)
+        for name, share in itertools.product(names, SHARES):
+            advance(f"({name}, {share:.0%} slow, seed {seed})")
+            run = errors(name, step, settings, data, seed, share)
+            ends.setdefault((name, share), []).append(float(run[-1]))
     series = []
-    for name, step in zip(names, steps, strict=True):
+    for name in names:
         points = []
         for share in SHARES:
-            increase = [
-                end / first
-                for end, first in zip(ends[name, share], ends[name, SHARES[0]], strict=True)
-            ]
-            points.append(
-                {"x": share, "error": interval(ends[name, share]), "ratio": interval(increase)}
-            )
+            pairs = zip(ends[name, share], ends[name, SHARES[0]], strict=True)
+            ratio = interval([end / first for end, first in pairs])
+            points.append({"x": share, "error": interval(ends[name, share]), "ratio": ratio})
         series.append({"law": law, "barrier": name, "step": step, "points": points})
     return {
         "title": f"Model error with workers that are {PAPERS_FACTOR:g} times as slow",
