@@ -157,15 +157,6 @@ class SGDClassifier(Accuracy, SGDMixin, _SGDClassifier):
             Intercepts to start from.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, multiplied with those of the classes; none is negative.
-
-        Returns
-        -------
-        self : SGDClassifier
-
-        Raises
-        ------
-        ValueError
-            If the input or a parameter is not valid, or if the run diverges.
         """
         self._check_settings()
         if self.warm_start and hasattr(self, "coef_"):
@@ -182,18 +173,10 @@ class SGDClassifier(Accuracy, SGDMixin, _SGDClassifier):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
         y : array-like of shape (n_samples,)
             Labels.
         classes : array-like of shape (n_classes,), default=None
             All labels that will ever occur; needed in the first call.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, none of them negative.
-
-        Returns
-        -------
-        self : SGDClassifier
         """
         if not hasattr(self, "classes_"):
             self._check_settings(for_partial_fit=True)

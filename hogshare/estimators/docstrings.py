@@ -1,50 +1,42 @@
-"""Docstrings of estimators: what a class does not describe is described by what it is made of."""
+"""Docstrings of estimators: what many of them would say is written once, and filled into each."""
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 HEADING = re.compile(r"^(\w[\w ]*)\n-+\n", re.MULTILINE)
 ENTRY = re.compile(r"^\S.*(?:\n(?: .*)?)*", re.MULTILINE)  # with the lines that are indented
-ORDER = (
-    "",
-    "Parameters",
-    "Attributes",
-    "See Also",
-    "Notes",
-)  # as numpydoc has them; "" comes first
+ORDER = ("", "Parameters", "Attributes", "Returns", "Raises", "Warns", "See Also", "Notes")
 
 
-def complete(kind: type) -> None:
-    """Describe all parameters and attributes of an estimator in its own docstring.
+def complete(thing: type | Callable[..., Any], shared: Iterable[str | None]) -> None:
+    """Have a docstring say all, with what it leaves out from the first of others that has it.
 
-    Those that it leaves out are taken from the next class of its bases that has them: parameters in
-    the order of the signature, attributes after its own. Its notes go on with those of its mixins.
+    Parameters are described in the order of the signature, and attributes after those of its own;
+    its notes go on with those of the others. With -OO there are no docstrings, and all is left.
     """
-    if kind.__doc__ is None or "__init__" not in vars(kind):  # with -OO nobody has one
+    if thing.__doc__ is None:
         return
-    ours = [base for base in kind.__mro__ if base.__module__.startswith("hogshare.")]
-    documented = [_sections(base.__doc__ or "") for base in ours]
-    mixins = [found for base, found in zip(ours, documented, strict=True) if not _is_whole(base)]
+    documented = [_sections(text or "") for text in (thing.__doc__, *shared)]
     sections = documented[0]
     parameters, attributes = (_entries(documented, name) for name in ("Parameters", "Attributes"))
-    names = inspect.signature(kind).parameters
+    names = inspect.signature(thing).parameters
     sections["Parameters"] = _joined(parameters[name] for name in names if name in parameters)
     sections["Attributes"] = _joined(attributes.values())
-    sections["Notes"] = "".join(found["Notes"] for found in (sections, *mixins))
+    for other in documented[1:]:
+        for name in ("Returns", "Raises"):
+            sections[name] = sections[name] or other[name]
+        if other["Notes"] not in sections["Notes"]:
+            sections["Notes"] += other["Notes"]
     parts = (f"{name}\n{'-' * len(name)}\n{text}\n" for name, text in sections.items() if text)
-    kind.__doc__ = "".join(parts).removeprefix("\n\n")
-
-
-def _is_whole(kind: type) -> bool:
-    """Whether it is an estimator, which has all that its mixins have, and not one of these."""
-    return "__init__" in vars(kind)
+    thing.__doc__ = "".join(parts).removeprefix("\n\n")
 
 
 def _sections(docstring: str) -> dict[str, str]:
-    """The text under each heading, with one line's end."""
+    """The text under each heading, with one line's end; "" has what comes before them."""
     summary, *parts = HEADING.split(inspect.cleandoc(docstring))
     found = {"": summary, **dict(zip(parts[::2], parts[1::2], strict=True))}
     return dict.fromkeys(ORDER, "") | {name: text.strip() + "\n" for name, text in found.items()}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hogshare.estimators import fitted
 from hogshare.estimators.parameters import KnownParameters
-from hogshare.system.callers import users_line
+from hogshare.system.callers import warn
 
 NARROW = ("SGDClassifier", "MLPClassifier")  # of which skl2onnx casts labels to 32 bits
 NAMES_ITS_SOLVER = ("Ridge", "RidgeClassifier")  # in scikit-learn
@@ -77,23 +76,21 @@ class Exporting(KnownParameters):
         """
         check_is_fitted(self, fitted.mark(self))
         kind = _replaced(type(self))
-        est: Any = self
-        params = est.get_params(deep=False)
+        params = self.get_params(deep=False)
         known = {name: params[name] for name in kind._get_param_names() if name in params}
         known = _translated(self, known)
         made = kind(**{name: clone(value, safe=False) for name, value in known.items()})
-        kept = {"n_features_in_": est.n_features_in_, **fitted.attributes(self)}
+        kept = {"n_features_in_": self.n_features_in_, **fitted.attributes(self)}
         if "_label_binarizer" in vars(self):
-            kept["_label_binarizer"] = est._label_binarizer
+            kept["_label_binarizer"] = self._label_binarizer
         if kind.__name__ not in NAMES_ITS_SOLVER:
             kept.pop("solver_", None)
         for name, value in kept.items():
             setattr(made, name, _copy(value))
         fitted.request(made, fitted.requests(self))
         for fault in _onnx_faults(kind.__name__, vars(made)):
-            warnings.warn(
+            warn(
                 f"{fault} In scikit-learn the model predicts as before; this is about ONNX alone.",
-                stacklevel=users_line(),
             )
         return made
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -34,7 +33,7 @@ from hogshare.rules.steps import StepSize
 from hogshare.runtimes.hooks import OnEpoch
 from hogshare.solvers.solving import solve
 from hogshare.system import ranges
-from hogshare.system.callers import users_line
+from hogshare.system.callers import warn
 from hogshare.system.words import speaking
 
 AUTO = "auto"
@@ -250,10 +249,6 @@ class MatrixFactorization(KnownParameters, BaseEstimator):
         ratings : array-like of shape (n_ratings,)
             How.
 
-        Returns
-        -------
-        self : MatrixFactorization
-
         Raises
         ------
         TypeError, ValueError
@@ -266,12 +261,10 @@ class MatrixFactorization(KnownParameters, BaseEstimator):
         """
         ids, values = self._triples(users, items, ratings)
         if len(values) > 1 and values.min() == values.max():
-            warnings.warn(
+            warn(
                 f"All {len(values):,} ratings are {values[0]:g}, and so is every prediction then: "
                 "nothing says what anybody would like less. If they are clicks or purchases, give "
                 "pairs without one as 0 as well, with loss='logistic'.",
-                UserWarning,
-                stacklevel=users_line(),
             )
         if sp.issparse(users):
             known = [Vocabulary(np.arange(n)) for n in users.shape]
@@ -294,10 +287,6 @@ class MatrixFactorization(KnownParameters, BaseEstimator):
             As of `fit`. New ids are added after those that there are. A penalty is shared out among
             all ratings that its line has had so far, of which a pair that is given again, in
             another pass, is none.
-
-        Returns
-        -------
-        self : MatrixFactorization
         """
         if getattr(self, "user_factors_", None) is None:
             ids, values = self._triples(users, items, ratings)
@@ -594,11 +583,9 @@ class MatrixFactorization(KnownParameters, BaseEstimator):
         told = " and ".join(f"{name} that were in no fit, such as {one}" for name, one in missing)
         if self.unknown == "raise":
             raise ValueError(f"There are {told}; unknown='ignore' predicts what is known.")
-        warnings.warn(
+        warn(
             f"There are {told}: predicted from the mean and what is known of the other; "
             "unknown='ignore' says nothing.",
-            UserWarning,
-            stacklevel=users_line(),
         )
 
     def _predicted(self, users: np.ndarray, items: np.ndarray) -> np.ndarray:

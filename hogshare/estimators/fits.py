@@ -9,12 +9,32 @@ from typing import Any, TypeVar
 from sklearn import get_config
 from sklearn.base import _fit_context
 
+from hogshare.estimators import docstrings
 from hogshare.estimators.ranks import with_all_ranks
 from hogshare.kernels import telling
 from hogshare.system.interrupts import leaves_numpy
 from hogshare.system.words import speaking
 
 Method = TypeVar("Method", bound=Callable[..., Any])
+
+# what the docstrings of all of them say, where they do not say otherwise
+SAID = """
+Parameters
+----------
+X : {array-like, sparse matrix} of shape (n_samples, n_features)
+    Rows. float32 and float64, dense in C order or CSR, are used without a copy.
+sample_weight : array-like of shape (n_samples,), default=None
+    Weights of the rows, none of them negative.
+
+Returns
+-------
+self : estimator
+
+Raises
+------
+ValueError
+    If the input or a parameter is not valid, or if the run diverges.
+"""
 
 
 def fits(method: Method) -> Method:
@@ -24,6 +44,7 @@ def fits(method: Method) -> Method:
     announced once, as what the estimator needs. The ranks come first, so that whatever others find
     wrong is raised in all of them.
     """
+    docstrings.complete(method, [SAID])
 
     @functools.wraps(method)
     @leaves_numpy

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
@@ -12,11 +11,11 @@ from sklearn.linear_model import Lasso as _Lasso
 
 from hogshare.engine.stops import Stop
 from hogshare.estimators.fits import fits
-from hogshare.estimators.linear import ToTheOptimum
 from hogshare.estimators.solver_report import report_of
-from hogshare.estimators.squares import Squares, fit_targets, solver_names
+from hogshare.estimators.squares import LeastSquares, Squares
 from hogshare.estimators.validation import check_rows, for_scikit_learn
 from hogshare.estimators.workers import (
+    SCALE,
     chooses_runtime,
     constraints_of,
     may_choose_runtime,
@@ -26,21 +25,18 @@ from hogshare.estimators.workers import (
     with_mean_one,
 )
 from hogshare.kernels.survey import Survey
-from hogshare.problems.linear.rows import check_sparse
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
 from hogshare.problems.weights import row_weights
 from hogshare.report import Report
 
-MAX_ITER = 1000
 GAP_SHARE = 0.01  # of scikit-learn's tolerance; see `tol`
 COORDINATE_DESCENT = "cd"
 SPARSE_VALUES = 1_000_000  # up to which coordinate descent is ahead
-ADVICE = "Increase max_iter or tol, or scale the data (StandardScaler)."
 OTHERWISE = " Or use runtime='auto', with which scikit-learn's coordinate descent goes on."
 
 
-class ElasticNet(ToTheOptimum, _ElasticNet):
+class ElasticNet(LeastSquares, _ElasticNet):
     """Least squares with l1 and l2 penalties, on every core.
 
     A drop-in replacement of `sklearn.linear_model.ElasticNet`, and a subclass of it: the same
@@ -77,10 +73,6 @@ class ElasticNet(ToTheOptimum, _ElasticNet):
     positive : bool, default=False
         Whether coefficients must not be negative; scikit-learn's coordinate descent does that.
 
-    random_state : int, RandomState or None, default=None
-        Of the row order. None is the same order in every call where scikit-learn's solver of that
-        name draws nothing, so that fits by one worker are repeatable.
-
     selection : {'cyclic', 'random'}, default='cyclic'
         Order of the features in scikit-learn's coordinate descent. It has no effect on the
         workers: the optimum is the same.
@@ -96,9 +88,6 @@ class ElasticNet(ToTheOptimum, _ElasticNet):
 
     sparse_coef_ : sparse matrix of shape (1, n_features) or (n_targets, n_features)
         The same, sparse.
-
-    intercept_ : float or ndarray of shape (n_targets,)
-        Intercepts.
 
     n_iter_ : int or list of int
         Epochs for each target.
@@ -157,34 +146,22 @@ class ElasticNet(ToTheOptimum, _ElasticNet):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows. float32 and float64 are kept; dense in C order or CSR is used without a copy.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Targets.
         sample_weight : float or array-like of shape (n_samples,), default=None
             Weights of the rows; only their ratios count. Negative ones are refused.
         check_input : bool, default=True
             For scikit-learn's coordinate descent; the workers always check.
-
-        Returns
-        -------
-        self : ElasticNet
         """
         require_workers(self)
         if reason := self._why_scikit_learn(X):
-            check_sparse(X)
-            if (theirs := for_scikit_learn(X)) is not None:
-                X = theirs  # else scikit-learn says what it does not take
             if self.precompute is True and not sp.issparse(X) and np.ndim(X) == 2:
                 require_square(np.shape(X)[1], "precompute=True")
-            if sample_weight is not None:
-                row_weights(sample_weight, X)
-            began = time.perf_counter()
-            super().fit(X, y, sample_weight=sample_weight, check_input=check_input)
+            began = self._fit_by_scikit_learn(X, y, sample_weight, check_input=check_input)
             self.solver_ = COORDINATE_DESCENT
-            short = np.max(self.n_iter_) < (MAX_ITER if self.max_iter is None else self.max_iter)
             by = f"scikit-learn's coordinate descent ({COORDINATE_DESCENT!r})"
-            self.report_ = report_of(self, by, reason, began, True if short else None)
+            converged = True if np.max(self.n_iter_) < self._most_epochs else None
+            self.report_ = report_of(self, by, reason, began, converged)
             return self
         X, y, seen = check_rows(self, X, y, sizes=True, multi_output=True, y_numeric=True)
         self._fit_by_workers(X, y, sample_weight, seen)
@@ -220,10 +197,10 @@ class ElasticNet(ToTheOptimum, _ElasticNet):
             return squares.problem(target, penalty, float(self.alpha), float(self.l1_ratio))
 
         def begin(target: int, problem: RowProblem) -> tuple[Stop, Model | None]:
-            epochs = MAX_ITER if self.max_iter is None else self.max_iter
             gap = GAP_SHARE * self.tol * squares.spread(target)
             floor = squares.rounding(target) ** 2
-            return Stop(epochs=epochs, gap=max(gap, floor), give_up=finish), start(target)
+            stop = Stop(epochs=self._most_epochs, gap=max(gap, floor), give_up=finish)
+            return stop, start(target)
 
         def start(target: int) -> Model | None:
             before = getattr(self, "coef_", None) if self.warm_start else None
@@ -239,27 +216,19 @@ class ElasticNet(ToTheOptimum, _ElasticNet):
             before = before.reshape(-1, X.shape[1])[target]
             return squares.start(target, before, float(np.ravel(self.intercept_)[target]))
 
-        coef, intercept, reports = fit_targets(
-            self, squares, state, begin, draws=self.selection == "random"
-        )
+        reports = self._fit_targets(y, squares, state, begin, draws=self.selection == "random")
         single = squares.n_targets == 1
         gaps = np.array([report.checks[-1]["gap"] for report in reports], X.dtype)
         epochs = [report.n_epochs for report in reports]
-        self.coef_ = coef[0] if single else coef
-        self.intercept_ = intercept[0] if np.ndim(y) == 1 else intercept
-        if not self.fit_intercept:
-            self.intercept_ = 0.0
         self.dual_gap_ = gaps[0] if single else gaps
         self.n_iter_ = epochs[0] if single else epochs
-        self.solver_ = solver_names(reports)
-        self.report_ = reports[0] if single else reports
         failed = next((report for report in reports if not report.converged), None)
         if failed is None:
             return
         theirs = for_scikit_learn(X) if finish else None
         if theirs is None:
             otherwise = OTHERWISE if may_choose_runtime(self) else ""
-            warn_unless_converged(failed, f"{ADVICE}{otherwise}")
+            warn_unless_converged(failed, f"{SCALE}{otherwise}")
             return
         self._finish(failed, theirs, y, sample_weight, epochs)
 
@@ -267,17 +236,9 @@ class ElasticNet(ToTheOptimum, _ElasticNet):
         self, failed: Report, X: Any, y: np.ndarray, sample_weight: Any, epochs: list[int]
     ) -> None:
         """Let scikit-learn's coordinate descent go on from the workers' model."""
-        theirs = _ElasticNet(
-            alpha=self.alpha,
-            l1_ratio=self.l1_ratio,
-            fit_intercept=self.fit_intercept,
-            precompute=self.precompute,
-            max_iter=MAX_ITER if self.max_iter is None else self.max_iter,
-            tol=self.tol,
-            warm_start=True,
-            random_state=self.random_state,
-            selection=self.selection,
-        )
+        settings = {name: getattr(self, name) for name in _ElasticNet._get_param_names()}
+        settings |= {"copy_X": True, "max_iter": self._most_epochs, "warm_start": True}
+        theirs = _ElasticNet(**settings)
         theirs.coef_, theirs.intercept_ = np.array(self.coef_), self.intercept_
         theirs.fit(X, y, sample_weight=sample_weight)
         self.coef_, self.intercept_ = theirs.coef_, theirs.intercept_

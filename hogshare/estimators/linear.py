@@ -24,10 +24,9 @@ class LinearModel(Exporting):
     """
 
     def __sklearn_tags__(self) -> Any:
-        est: Any = self
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.array_api_support = False
-        tags.non_deterministic = est.n_jobs not in (None, 1)
+        tags.non_deterministic = self.n_jobs not in (None, 1)
         return tags
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from typing import Any
 
 import numpy as np
@@ -48,7 +47,7 @@ from hogshare.problems.linear.labels import own_type
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
 from hogshare.problems.weights import class_weights, row_weights
-from hogshare.system.callers import users_line
+from hogshare.system.callers import warn
 from hogshare.system.clusters import is_collection
 
 DRAWS = ("liblinear", "sag", "saga")
@@ -220,15 +219,6 @@ class LogisticRegression(Accuracy, ToTheOptimum, _LogisticRegression):
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, multiplied with those of the classes. Negative ones are refused,
             which scikit-learn accepts: the problem need not have a solution then.
-
-        Returns
-        -------
-        self : LogisticRegression
-
-        Raises
-        ------
-        ValueError
-            If the input or a parameter is not valid, or if the run diverges.
         """
         require_workers(self)
         penalty = resolve_penalty(self)
@@ -420,41 +410,36 @@ def resolve_penalty(estimator: Any) -> str | None:
     est = estimator
     if est.penalty == "deprecated":
         if est.l1_ratio is None:
-            warnings.warn(
+            warn(
                 "'l1_ratio=None' was deprecated in version 1.8 and will trigger an error in 1.10. "
                 "Use 0<=l1_ratio<=1 instead.",
                 FutureWarning,
-                stacklevel=users_line(),
             )
         if np.isinf(est.C):
             return None
         return {0.0: "l2", None: "l2", 1.0: "l1"}.get(est.l1_ratio, "elasticnet")
-    warnings.warn(
+    warn(
         "'penalty' was deprecated in version 1.8 and will be removed in 1.10. To avoid this "
         "warning, leave 'penalty' set to its default value and use 'l1_ratio' or 'C' instead. Use "
         "l1_ratio=0 instead of penalty='l2', l1_ratio=1 instead of penalty='l1', l1_ratio set to "
         "any float between 0 and 1 instead of penalty='elasticnet', and C=np.inf instead of "
         "penalty=None.",
         FutureWarning,
-        stacklevel=users_line(),
     )
     if est.penalty != "elasticnet" and est.l1_ratio is not None and 0 < est.l1_ratio < 1:
-        warnings.warn(
+        warn(
             "l1_ratio parameter is only used when penalty is 'elasticnet'. Got "
             f"(penalty={est.penalty})",
-            stacklevel=users_line(),
         )
     if est.penalty in ("l1", "l2") and est.l1_ratio != {"l1": 1, "l2": 0}[est.penalty]:
-        warnings.warn(
+        warn(
             f"Inconsistent values: penalty={est.penalty} with l1_ratio={est.l1_ratio}. penalty is "
             "deprecated. Please use l1_ratio only.",
-            stacklevel=users_line(),
         )
     if est.penalty == "elasticnet" and est.l1_ratio is None:
         raise ValueError("l1_ratio must be specified when penalty is elasticnet.")
     if est.penalty is None and est.C != 1.0:
-        warnings.warn(
+        warn(
             "Setting penalty=None will ignore the C and l1_ratio parameters",
-            stacklevel=users_line(),
         )
     return est.penalty

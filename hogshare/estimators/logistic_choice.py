@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hogshare.system import memory
-from hogshare.system.callers import users_line
+from hogshare.system.callers import warn
 from hogshare.system.ranges import meaning, whole
 
 COPIES = 3  # that making a scale takes
@@ -67,10 +66,9 @@ def settled(estimator: Any) -> Choice:
             "Cs=(np.inf,) instead of penalty=None."
         )
         if penalty != "elasticnet" and ratios is not None:
-            warnings.warn(
+            warn(
                 "l1_ratios parameter is only used when penalty is 'elasticnet'. Got "
                 f"(penalty={penalty})",
-                stacklevel=users_line(),
             )
     if penalty == "elasticnet":
         given = ratios is not None and len(ratios) > 0
@@ -111,4 +109,4 @@ def settled(estimator: Any) -> Choice:
 
 
 def _warn_of_change(text: str) -> None:
-    warnings.warn(text, FutureWarning, stacklevel=users_line())
+    warn(text, FutureWarning)

@@ -191,8 +191,6 @@ class LogisticRegressionCV(ToTheOptimum, _LogisticRegressionCV):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
         y : array-like of shape (n_samples,)
             Labels.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -200,15 +198,6 @@ class LogisticRegressionCV(ToTheOptimum, _LogisticRegressionCV):
             refused.
         **params : dict
             For the splitter and the scorer, with scikit-learn's metadata routing enabled.
-
-        Returns
-        -------
-        self : LogisticRegressionCV
-
-        Raises
-        ------
-        ValueError
-            If the input or a parameter is not valid, or if a run diverges.
         """
         _raise_for_params(params, self, "fit")
         require_workers(self)

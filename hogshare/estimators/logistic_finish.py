@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
@@ -12,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from hogshare.engine.checks import Checks
 from hogshare.engine.stops import Stop
-from hogshare.estimators.workers import chooses_runtime
+from hogshare.estimators.workers import chooses_runtime, warn_unconverged
 from hogshare.problems.linear.optimality import Optimality
 from hogshare.problems.linear.separation import separates
 from hogshare.problems.model import Model
@@ -21,7 +20,7 @@ from hogshare.report import Report
 from hogshare.runtimes.choice import usable_workers
 from hogshare.runtimes.pool import take_turns
 from hogshare.solvers.finishing import Finish, finish, method_for
-from hogshare.system.callers import users_line
+from hogshare.system.callers import warn
 
 FINISHERS = ("lbfgs", "newton-cg", "newton-cholesky", "liblinear")
 SHARE = 4  # one part in so many of `max_iter` is kept for Newton's method
@@ -92,16 +91,13 @@ def warn_of_what_is_left(report: Report, iterations: int, left: int, problem: Ro
     """A `ConvergenceWarning` where a fit that others finished does not meet its criterion."""
     if report.converged:
         return
-    reached = "The max_iter was reached which means the coef_ did not converge"
-    if iterations < left:
-        reached = "The coef_ did not converge"
+    what = f"after {report.n_epochs} epochs {report.stop_reason}."
+    if iterations >= left:
+        warn_unconverged(f"{what} {ADVICE}")
+        return
     wider = ", or use float64 rows" if problem.dtype == np.float32 else ""
-    advice = ADVICE if iterations >= left else ROUNDED.format(dtype=problem.dtype, wider=wider)
-    warnings.warn(
-        f"{reached}: after {report.n_epochs} epochs {report.stop_reason}. {advice}",
-        ConvergenceWarning,
-        stacklevel=users_line(),
-    )
+    advice = ROUNDED.format(dtype=problem.dtype, wider=wider)
+    warn(f"The coef_ did not converge: {what} {advice}", ConvergenceWarning)
 
 
 def warn_unless_good(problem: RowProblem, model: Model, stop: Stop) -> None:
@@ -109,20 +105,14 @@ def warn_unless_good(problem: RowProblem, model: Model, stop: Stop) -> None:
     checks = Checks(problem, stop, settles=False)
     checks.note(0, Optimality(problem, model))
     if not checks.met:
-        warnings.warn(
-            "The max_iter was reached which means the coef_ did not converge: after 0 epochs "
-            f"{checks.sentence()}. Increase max_iter.",
-            ConvergenceWarning,
-            stacklevel=users_line(),
-        )
+        warn_unconverged(f"after 0 epochs {checks.sentence()}. Increase max_iter.")
 
 
 def warn_if_there_is_no_optimum(problem: RowProblem, model: Model) -> None:
     """A `ConvergenceWarning` where the classes are separated and nothing is penalised."""
     if problem.penalty is None and separates(problem, model):
-        warnings.warn(
+        warn(
             "The model separates the classes and there is no penalty, so that no coef_ is best: "
             "the larger, the better, and tol alone has ended the fit. Choose a finite C.",
             ConvergenceWarning,
-            stacklevel=users_line(),
         )

@@ -91,18 +91,10 @@ class MLPClassifier(Accuracy, Network, _MLPClassifier):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Inputs.
         y : array-like of shape (n_samples,) or (n_samples, n_labels)
             Labels, or columns of zeros and ones where a row may have many.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, none of them negative.
         classes : array-like of shape (n_classes,), default=None
             All labels that there are; needed in the first call.
-
-        Returns
-        -------
-        self : MLPClassifier
         """
         self._check_before(X, sample_weight)
         super().partial_fit(X, self._targets(y), sample_weight=sample_weight, classes=classes)
@@ -185,16 +177,8 @@ class MLPRegressor(Network, _MLPRegressor):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Inputs.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Numbers.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, none of them negative.
-
-        Returns
-        -------
-        self : MLPRegressor
         """
         self._check_before(X, sample_weight)
         super().partial_fit(X, self._targets(y), sample_weight=sample_weight)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
@@ -36,7 +35,7 @@ from hogshare.runtimes.choice import check_jobs
 from hogshare.runtimes.hooks import OnEpoch
 from hogshare.solvers.running import Diverged
 from hogshare.solvers.solving import solve
-from hogshare.system.callers import users_line
+from hogshare.system.callers import warn
 
 WORDS = {
     "n_workers": "n_jobs",
@@ -193,16 +192,8 @@ class Network(Exporting):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Inputs.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Numbers; of a classifier labels, or columns of zeros and ones where a row may have many.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, none of them negative.
-
-        Returns
-        -------
-        self : estimator
         """
         self._check_before(X, sample_weight)
         super().fit(X, self._targets(y), sample_weight=sample_weight)  # type: ignore[misc]
@@ -214,7 +205,7 @@ class Network(Exporting):
 
     def _check_before(self, X: Any, sample_weight: Any) -> None:
         """Refuse, before anybody reads it, what scikit-learn lets pass."""
-        check_jobs(self.n_jobs)  # type: ignore[attr-defined]
+        check_jobs(self.n_jobs)
         check_sparse(X)
         if sample_weight is not None:
             row_weights(sample_weight, X)
@@ -342,18 +333,17 @@ class Training:
             self._diverged(began)
             return
         except KeyboardInterrupt:
-            warnings.warn("Training interrupted by user.", stacklevel=users_line())
+            warn("Training interrupted by user.")
             return
         self._take(report.model.params, problem.shapes)
         optimizers.keep(est._optimizer, report, problem.shapes)
         est.report_ = report.without_memory()
         self._warn_of_late_steps(report)
         if not (self.over or self.incremental):
-            warnings.warn(
+            warn(
                 f"Stochastic Optimizer: Maximum iterations ({est.max_iter}) reached and the "
                 "optimization hasn't converged yet.",
                 ConvergenceWarning,
-                stacklevel=users_line(),
             )
 
     def _decide(self, rest: Rest) -> bool:
@@ -388,13 +378,12 @@ class Training:
         """Say where steps by gradients of long ago have made another optimiser of it."""
         lateness = report.staleness_mean
         if self.is_late and lateness >= LATE:
-            warnings.warn(
+            warn(
                 f"Behind {report.settings['barrier']} steps came {lateness:.1f} steps late on the "
                 "mean, which is another optimiser than one worker's: where the loss is sharp they "
                 "overshoot. With no barrier named, nor exchanges or sums of the plane's, workers "
                 "compute each mini-batch together; or compare loss_ with that of n_jobs=1.",
                 ConvergenceWarning,
-                stacklevel=users_line(),
             )
 
     def _ends(self, loss: float) -> bool:
@@ -439,11 +428,10 @@ class Training:
         est.loss_curve_.append(math.nan)
         est.validation_scores_.append(math.nan)
         est._tell("workers, until then", "the network has left the range of numbers", began)
-        warnings.warn(
+        warn(
             f"The steps have left the range of numbers in epoch {est.n_iter_}, and the network of "
             f"the epoch with the best validation score is kept. {SMALLER}",
             ConvergenceWarning,
-            stacklevel=users_line(),
         )
 
 
@@ -479,9 +467,8 @@ def _batch_rows(est: Any, n_rows: int) -> int:
     if est.batch_size == "auto":
         return min(MOST_ROWS, n_rows)
     if est.batch_size > n_rows:
-        warnings.warn(
+        warn(
             "Got `batch_size` less than 1 or larger than sample size. It is going to be clipped",
-            stacklevel=users_line(),
         )
     return int(min(est.batch_size, n_rows))
 

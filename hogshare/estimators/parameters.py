@@ -7,7 +7,7 @@ import inspect
 import itertools
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -100,10 +100,16 @@ class KnownParameters:
     _sound: ClassVar[set[Setting]]
     _words: ClassVar[Mapping[str, str]] = WORDS
 
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """What scikit-learn's class has, which is named after this one."""
+
     def __init_subclass__(cls, **settings: Any) -> None:
         super().__init_subclass__(**settings)
-        if cls.__module__.startswith("hogshare."):
-            docstrings.complete(cls)
+        ours = [base for base in cls.__mro__ if base.__module__.startswith("hogshare.")]
+        if ours[0] is cls and "__init__" in vars(cls):
+            docstrings.complete(cls, [base.__doc__ for base in ours[1:]])
 
     def _store(self, given: Mapping[str, Any]) -> None:
         """Store the parameters, by scikit-learn's `__init__` those that it takes.

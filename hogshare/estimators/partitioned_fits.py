@@ -18,7 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from hogshare.barriers import barrier_of, name_of
 from hogshare.estimators.solver_report import report_of
-from hogshare.estimators.workers import Shape, chooses_runtime, strength
+from hogshare.estimators.workers import SCALE, Shape, chooses_runtime, strength, warn_unconverged
 from hogshare.partitioned import (
     Descended,
     Meaning,
@@ -35,7 +35,7 @@ from hogshare.rules.sgd import SGD
 from hogshare.runtimes.choice import check_jobs
 from hogshare.solvers import outcome
 from hogshare.solvers.choices import plane_of
-from hogshare.system.callers import users_line
+from hogshare.system.callers import warn
 from hogshare.system.clusters import client_here
 
 MAX_INT = np.iinfo(np.int32).max
@@ -88,8 +88,9 @@ def fit_sgd(est: Any, X: Any, y: Any, sample_weight: Any, init: tuple[Any, Any])
     t = 1.0 + found.n_epochs * rows_of(report)
     est._keep(report, lambda model: est._fitted(model, t))
     if found.absurd:
-        warnings.warn(
-            outcome.absurd(SGD(), est._step_size()), ConvergenceWarning, stacklevel=users_line()
+        warn(
+            outcome.absurd(SGD(), est._step_size()),
+            ConvergenceWarning,
         )
     est._warn(report, est.max_iter)
 
@@ -196,9 +197,9 @@ def fit_logistic(est: Any, X: Any, y: Any, sample_weight: Any, penalty: str | No
         f"objective {found.objective:.9g}"
     )
     if not found.converged:
-        warn(
-            f"the largest component of the gradient is {found.gradient:.3g}, and tol={est.tol:g}",
-            found.n_iter,
+        warn_unconverged(
+            f"after {found.n_iter} iterations the largest component of the gradient is "
+            f"{found.gradient:.3g}, and tol={est.tol:g}. {SCALE}"
         )
 
 
@@ -238,7 +239,10 @@ def fit_ridge(est: Any, X: Any, y: Any, sample_weight: Any) -> None:
     )
     est.report_.notes.append(f"{found.passes} passes over the rows; residual {found.miss:.3g}")
     if converged is False:
-        warn(f"the residual is {found.miss:.3g}, and tol={est.tol:g}", int(found.n_iter or 0))
+        warn_unconverged(
+            f"after {found.n_iter} iterations the residual is {found.miss:.3g}, and "
+            f"tol={est.tol:g}. {SCALE}"
+        )
 
 
 def refuse_partial_fit() -> NoReturn:
@@ -330,14 +334,4 @@ def say(epoch: int, value: float, model: Model) -> None:
         f"-- Epoch {epoch}\nNorm: {np.linalg.norm(model.coef):.2f}, "
         f"NNZs: {np.count_nonzero(model.coef)}, Bias: {bias}, T: {int(model.t) - 1}, "
         f"Avg. loss and penalty: {value:f}"
-    )
-
-
-def warn(what: str, n_iter: int) -> None:
-    """scikit-learn's warning of a fit that has not converged."""
-    warnings.warn(
-        f"The max_iter was reached which means the coef_ did not converge: after {n_iter} "
-        f"iterations {what}. Increase max_iter or tol, or scale the data (StandardScaler).",
-        ConvergenceWarning,
-        stacklevel=users_line(),
     )

@@ -134,17 +134,6 @@ class SGDRegressor(SGDMixin, _SGDRegressor):
             Coefficients to start from.
         intercept_init : ndarray of shape (1,), default=None
             Intercept to start from.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, none of them negative.
-
-        Returns
-        -------
-        self : SGDRegressor
-
-        Raises
-        ------
-        ValueError
-            If the input or a parameter is not valid, or if the run diverges.
         """
         self._check_settings()
         warm = self.warm_start and getattr(self, "coef_", None) is not None
@@ -164,16 +153,8 @@ class SGDRegressor(SGDMixin, _SGDRegressor):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
         y : array-like of shape (n_samples,)
             Targets.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, none of them negative.
-
-        Returns
-        -------
-        self : SGDRegressor
         """
         first = getattr(self, "coef_", None) is None
         if first:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import LinAlgWarning
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge as _Ridge
 from sklearn.linear_model import RidgeClassifier as _RidgeClassifier
 from sklearn.linear_model._ridge import _BaseRidge
@@ -19,15 +18,17 @@ from sklearn.utils.class_weight import compute_sample_weight
 from hogshare.engine.stops import Stop
 from hogshare.estimators.conjugate import by_conjugate_gradients, gradient_at, missed
 from hogshare.estimators.fits import fits
-from hogshare.estimators.linear import Accuracy, ToTheOptimum
+from hogshare.estimators.linear import Accuracy
 from hogshare.estimators.solver_report import report_of
-from hogshare.estimators.squares import Squares, fit_targets, solver_names, zeros
-from hogshare.estimators.validation import check_rows, for_scikit_learn
+from hogshare.estimators.squares import LeastSquares, Squares, zeros
+from hogshare.estimators.validation import check_rows
 from hogshare.estimators.workers import (
+    SCALE,
     chooses_runtime,
     constraints_of,
     require_square,
     require_workers,
+    warn_unconverged,
     warn_unless_converged,
     with_mean_one,
 )
@@ -38,13 +39,11 @@ from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
 from hogshare.problems.weights import class_weights, row_weights
 from hogshare.report import Report
-from hogshare.system.callers import users_line
 from hogshare.system.clusters import is_collection
 from hogshare.system.interrupts import errstate
 from hogshare.system.ranges import meaning
 
 DIRECT_SIZE = 400  # rows or features up to which a system is solved sooner than approached
-MAX_ITER = 1000
 LOST = 1e-7  # of all features' squares, which rounding the largest one's may take up
 CONJUGATE_GRADIENTS = "cg"
 EXACT = ("cholesky", "svd")  # of scikit-learn's, which have no criterion to miss
@@ -58,7 +57,7 @@ State = Callable[[int], RowProblem]
 Enough = Callable[[int, float], float]
 
 
-class RidgeMixin(ToTheOptimum):
+class RidgeMixin(LeastSquares):
     """Fitting by the workers for an estimator with scikit-learn's Ridge parameters.
 
     Parameters
@@ -94,10 +93,6 @@ class RidgeMixin(ToTheOptimum):
     positive : bool, default=False
         Whether coefficients must not be negative; scikit-learn's 'lbfgs' does that.
 
-    random_state : int, RandomState or None, default=None
-        Of the row order. None is the same order in every call where scikit-learn's solver of that
-        name draws nothing, so that fits by one worker are repeatable.
-
     Attributes
     ----------
     n_iter_ : None or ndarray of shape (n_targets,)
@@ -113,30 +108,27 @@ class RidgeMixin(ToTheOptimum):
         `SolverReport` says who and why.
     """
 
-    coef_: np.ndarray
+    class_weight: Any
 
     @property
     def _chooses(self) -> bool:
         """Whether the tool is ours to choose."""
-        est: Any = self
-        return est.solver == "auto" and chooses_runtime(est)
+        return self.solver == "auto" and chooses_runtime(self)
 
     def _strengths(self) -> np.ndarray:
         """The penalty's factors, one or one for each target: scikit-learn believes what it gets."""
-        est: Any = self
         with meaning("alpha must be a number, or hold one for each target"):
-            alpha = np.asarray(est.alpha, np.float64).ravel()
+            alpha = np.asarray(self.alpha, np.float64).ravel()
         if not (np.isfinite(alpha) & (alpha >= 0.0)).all():
-            raise ValueError(f"alpha must be finite and at least 0; got {est.alpha!r}.")
+            raise ValueError(f"alpha must be finite and at least 0; got {self.alpha!r}.")
         return alpha
 
     def _why_scikit_learn(self, X: Any) -> str:
         """Why these rows are simply for a solver of scikit-learn's; empty if they are not."""
-        est: Any = self
-        if est.positive:
+        if self.positive:
             return "nothing else takes positive=True"
-        if est.solver not in ("auto", "sag", "saga"):
-            return f"solver={est.solver!r} asks for it"
+        if self.solver not in ("auto", "sag", "saga"):
+            return f"solver={self.solver!r} asks for it"
         if not self._chooses:
             return ""
         shape = getattr(X, "shape", None)
@@ -147,28 +139,21 @@ class RidgeMixin(ToTheOptimum):
             return ""
         return f"the rows are dense and {few(shape)}: an exact solution is faster than workers"
 
-    def _fit_by_scikit_learn(self, X: Any, y: Any, sample_weight: Any, reason: str) -> None:
-        """Leave it to scikit-learn's own `fit`."""
-        est: Any = self
-        if est.solver == "cholesky" and len(shape := getattr(X, "shape", ())) == 2:
+    def _leave(self, X: Any, y: Any, sample_weight: Any, reason: str) -> None:
+        """Leave it to scikit-learn's own `fit`, and say why."""
+        if self.solver == "cholesky" and len(shape := getattr(X, "shape", ())) == 2:
             require_square(min(shape), "solver='cholesky'")
-        if sample_weight is not None:
-            row_weights(sample_weight, X)
-        began = time.perf_counter()
-        theirs = for_scikit_learn(X)  # None: scikit-learn says what it does not take
-        super().fit(X if theirs is None else theirs, y, sample_weight=sample_weight)  # type: ignore[misc]
-        exact = est.solver_ in EXACT
-        by = f"scikit-learn's {est.solver_!r}"
-        self.report_ = report_of(self, by, reason, began, True if exact else None)
+        began = self._fit_by_scikit_learn(X, y, sample_weight)
+        by = f"scikit-learn's {self.solver_!r}"
+        self.report_ = report_of(self, by, reason, began, True if self.solver_ in EXACT else None)
 
     def _fit_rows(
         self, X: Any, y: np.ndarray, sample_weight: Any, seen: Survey | None = None
     ) -> None:
         """Fit checked rows: by the workers, unless they are few and the tool is ours to choose."""
-        est: Any = self
         weight = row_weights(sample_weight, X, X.dtype)
         weight, total = with_mean_one(weight)
-        squares = Squares(X, y, weight, est.fit_intercept, seen)
+        squares = Squares(X, y, weight, self.fit_intercept, seen)
         alpha = self._strengths()
         if alpha.size not in (1, squares.n_targets):
             raise ValueError(
@@ -182,7 +167,7 @@ class RidgeMixin(ToTheOptimum):
             return squares.problem(target, "l2", float(alpha[target]) / total, 0.0)
 
         def enough(target: int, steepest: float) -> float:
-            return max(float(est.tol * steepest), squares.rounding(target))
+            return max(float(self.tol * steepest), squares.rounding(target))
 
         failed: list[Report] = []
         began = time.perf_counter()
@@ -195,13 +180,13 @@ class RidgeMixin(ToTheOptimum):
                 return
         good = self._finish(X, y, sample_weight, squares, state, enough, fitted=bool(failed))
         if not failed:
-            by = " and ".join(SOLVERS[name] for name in est.solver_.split(", "))
+            by = " and ".join(SOLVERS[name] for name in self.solver_.split(", "))
             what = "are sparse and" if sp.issparse(X) else "have one very large feature and"
             reason = f"the rows {what} {few(X.shape)}: that is faster than workers"
             self.report_ = report_of(self, by, reason, began, good)
         for report in failed:
             report.notes.append(
-                f"the fit was done by {est.solver_.split(', ')[-1]!r} in the end, because "
+                f"the fit was done by {self.solver_.split(', ')[-1]!r} in the end, because "
                 f"{report.stop_reason}"
             )
 
@@ -209,14 +194,12 @@ class RidgeMixin(ToTheOptimum):
         self, y: np.ndarray, squares: Squares, state: State, enough: Enough
     ) -> list[Report]:
         """Let the workers fit target by target; returns the reports of those that failed."""
-        est: Any = self
 
         def begin(target: int, problem: RowProblem) -> tuple[Stop, Model | None]:
-            epochs = MAX_ITER if est.max_iter is None else est.max_iter
             steepest = gradient_at(problem, zeros(problem))
-            gap = GAP_SHARE * est.tol if self._chooses and problem.l2 > 0.0 else None
+            gap = GAP_SHARE * self.tol if self._chooses and problem.l2 > 0.0 else None
             stop = Stop(
-                epochs,
+                self._most_epochs,
                 gradient=enough(target, steepest),
                 relative_gap=gap,
                 give_up=self._chooses,
@@ -225,12 +208,8 @@ class RidgeMixin(ToTheOptimum):
             good = steepest <= squares.rounding(target)
             return stop, zeros(problem) if good else None
 
-        draws = est.solver != "auto"
-        coef, intercept, reports = fit_targets(self, squares, state, begin, draws=draws)
-        self._keep(y, coef, intercept)
-        est.n_iter_ = np.array([report.n_epochs for report in reports], np.int32)
-        est.solver_ = solver_names(reports)
-        self.report_ = reports[0] if len(reports) == 1 else reports
+        reports = self._fit_targets(y, squares, state, begin, draws=self.solver != "auto")
+        self.n_iter_ = np.array([report.n_epochs for report in reports], np.int32)
         return [report for report in reports if not report.converged]
 
     def _finish(
@@ -248,29 +227,28 @@ class RidgeMixin(ToTheOptimum):
         Whatever has been fitted (`fitted`: the workers have) is looked at, and what is not good
         enough warns. Returns whether all is.
         """
-        est: Any = self
-        names = [est.solver_] if fitted else []
-        counts = np.ravel(est.n_iter_).astype(np.int32) if fitted else None
+        names = [self.solver_] if fitted else []
+        counts = np.ravel(self.n_iter_).astype(np.int32) if fitted else None
         exact = not (sp.issparse(X) or loses_digits(X))
         if exact:
             with warnings.catch_warnings():
                 # of digits that may have been lost, by the condition in the units that there are
                 warnings.simplefilter("ignore", LinAlgWarning)
-                _BaseRidge.fit(est, X, y, sample_weight=sample_weight)
-            names.append(est.solver_)
+                _BaseRidge.fit(self, X, y, sample_weight=sample_weight)
+            names.append(self.solver_)
             fitted = True
         coef = np.zeros((squares.n_targets, X.shape[1]), X.dtype)
         intercept = np.zeros(squares.n_targets, X.dtype)
         if fitted:
-            coef[:], intercept[:] = np.reshape(est.coef_, coef.shape), est.intercept_
+            coef[:], intercept[:] = np.reshape(self.coef_, coef.shape), self.intercept_
         n_iter = np.zeros(squares.n_targets, np.int32) if counts is None else counts
-        limit = max(MAX_ITER, X.shape[1]) if est.max_iter is None else est.max_iter
+        limit = max(self._most_epochs, X.shape[1] if self.max_iter is None else 0)
         worst, moved = 1.0, False
         for target in range(squares.n_targets):
             problem = state(target)
             wanted = enough(target, gradient_at(problem, zeros(problem)))
             # what is left of an exact solution's gap is rounding
-            gap = np.inf if exact else GAP_SHARE * float(est.tol)
+            gap = np.inf if exact else GAP_SHARE * float(self.tol)
             asked = wanted, gap, squares.rounding(target)
             model = squares.start(target, coef[target], float(intercept[target]))
             miss = missed(problem, model, *asked)
@@ -286,27 +264,14 @@ class RidgeMixin(ToTheOptimum):
         if moved or not exact:
             names.append(CONJUGATE_GRADIENTS)
             self._keep(y, coef, intercept)
-            est.n_iter_ = n_iter
-        est.solver_ = ", ".join(names)
+            self.n_iter_ = n_iter
+        self.solver_ = ", ".join(names)
         if not worst <= 1.0:
-            warnings.warn(
-                "The max_iter was reached which means the coef_ did not converge: gradient or "
-                f"duality gap are still {worst:.3g} times what tol asks for, after "
-                f"{int(n_iter.max())} iterations. Increase max_iter or tol, or scale the data "
-                "(StandardScaler).",
-                ConvergenceWarning,
-                stacklevel=users_line(),
+            warn_unconverged(
+                f"gradient or duality gap are still {worst:.3g} times what tol asks for, after "
+                f"{int(n_iter.max())} iterations. {SCALE}"
             )
         return worst <= 1.0
-
-    def _keep(self, y: np.ndarray, coef: np.ndarray, intercept: np.ndarray) -> None:
-        """Keep coefficients and intercepts of all targets, in the shapes of scikit-learn's."""
-        est: Any = self
-        several = np.ndim(y) > 1
-        self.coef_ = coef if several and len(coef) > 1 else coef[0]
-        est.intercept_ = intercept if several else intercept[0]
-        if not est.fit_intercept:
-            est.intercept_ = 0.0
 
 
 def few(shape: tuple[int, ...]) -> str:
@@ -357,9 +322,6 @@ class Ridge(RidgeMixin, _Ridge):
     ----------
     coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
         Coefficients.
-
-    intercept_ : float or ndarray of shape (n_targets,)
-        Intercepts.
 
     See Also
     --------
@@ -412,10 +374,6 @@ class Ridge(RidgeMixin, _Ridge):
             Targets.
         sample_weight : float or array-like of shape (n_samples,), default=None
             Weights of the rows. Negative ones are refused.
-
-        Returns
-        -------
-        self : Ridge
         """
         require_workers(self)
         self._strengths()
@@ -425,8 +383,7 @@ class Ridge(RidgeMixin, _Ridge):
             fit_ridge(self, X, y, sample_weight)
             return self
         if reason := self._why_scikit_learn(X):
-            check_sparse(X)
-            self._fit_by_scikit_learn(X, y, sample_weight, reason)
+            self._leave(X, y, sample_weight, reason)
             return self
         X, y, seen = check_rows(self, X, y, sizes=True, multi_output=True, y_numeric=True)
         self._fit_rows(X, y, sample_weight, seen)
@@ -501,26 +458,20 @@ class RidgeClassifier(Accuracy, RidgeMixin, _RidgeClassifier):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows. float32 and float64 are kept.
         y : array-like of shape (n_samples,) or (n_samples, n_labels)
             Labels.
         sample_weight : float or array-like of shape (n_samples,), default=None
             Weights of the rows. Negative ones are refused.
-
-        Returns
-        -------
-        self : RidgeClassifier
         """
         require_workers(self)
         self._strengths()
-        check_sparse(X)
         y = own_type(y)
         if sp.issparse(y) and y.shape[1] == 1:  # of several scikit-learn takes sparse columns
             require_dense(y)
         if reason := self._why_scikit_learn(X):
-            self._fit_by_scikit_learn(X, y, sample_weight, reason)
+            self._leave(X, y, sample_weight, reason)
             return self
+        check_sparse(X)
         X, y, weight, targets = self._prepare_data(X, y, sample_weight, "saga")
         if X.dtype not in (np.float32, np.float64):
             X = X.astype(np.float64)
@@ -537,14 +488,13 @@ class RidgeClassifier(Accuracy, RidgeMixin, _RidgeClassifier):
 
         scikit-learn counts rows there, so that a weight of two is not a row that comes twice.
         """
-        est: Any = self
         if sample_weight is not None:
             sample_weight = row_weights(sample_weight, X)
-        class_weight, est.class_weight = est.class_weight, None
+        class_weight, self.class_weight = self.class_weight, None
         try:
             X, y, weight, targets = super()._prepare_data(X, y, sample_weight, solver)
         finally:
-            est.class_weight = class_weight
+            self.class_weight = class_weight
         if class_weight is None:
             return X, y, weight, targets
         if isinstance(class_weight, str):  # the only word that is accepted

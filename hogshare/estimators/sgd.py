@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -36,7 +35,7 @@ from hogshare.rules.steps import StepSize
 from hogshare.runtimes.hooks import OnEpoch
 from hogshare.solvers.choices import plane_of
 from hogshare.solvers.solving import OrderSeed, solve
-from hogshare.system.callers import users_line
+from hogshare.system.callers import warn
 from hogshare.system.interrupts import errstate
 
 MAX_INT = np.iinfo(np.int32).max
@@ -140,38 +139,36 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
 
     def _check_settings(self, for_partial_fit: bool = False) -> None:
         """Refuse combinations of parameters; each by itself has been checked already."""
-        est: Any = self
-        if est.early_stopping and for_partial_fit:
+        if self.early_stopping and for_partial_fit:
             raise ValueError("early_stopping should be False with partial_fit")
-        if est.learning_rate == "auto":
+        if self.learning_rate == "auto":
             self._check_auto(for_partial_fit)
-        if est.learning_rate == "optimal" and est.alpha == 0:
+        if self.learning_rate == "optimal" and self.alpha == 0:
             raise ValueError(
                 "alpha must be > 0 since learning_rate is 'optimal'. "
                 "alpha is used to compute the optimal learning rate."
             )
-        if est.learning_rate in ("pa1", "pa2"):
+        if self.learning_rate in ("pa1", "pa2"):
             wanted = "hinge" if is_classifier(self) else "epsilon_insensitive"
-            if est.loss != wanted:
+            if self.loss != wanted:
                 raise ValueError(
-                    f"Learning rate '{est.learning_rate}' only works with loss '{wanted}'."
+                    f"Learning rate '{self.learning_rate}' only works with loss '{wanted}'."
                 )
-        if est.penalty == "elasticnet" and est.l1_ratio is None:
+        if self.penalty == "elasticnet" and self.l1_ratio is None:
             raise ValueError("l1_ratio must be set when penalty is 'elasticnet'")
 
     def _check_auto(self, for_partial_fit: bool) -> None:
         """Refuse what the rules that remember rows cannot do, in this class's own words."""
-        est: Any = self
-        if not plane_of(est.plane).has_copies:
+        if not plane_of(self.plane).has_copies:
             raise ValueError(
                 "learning_rate='auto' needs private copies: use plane=Shared() instead of "
                 "exchange=None."
             )
-        if est.average:
+        if self.average:
             raise ValueError(
                 "learning_rate='auto' leaves no noise to average away; use average=False."
             )
-        if for_partial_fit or est.warm_start:
+        if for_partial_fit or self.warm_start:
             raise ValueError(
                 "learning_rate='auto' keeps a number for every row of one fit and cannot go on "
                 "from an earlier model: use fit with warm_start=False, or another learning_rate."
@@ -179,8 +176,7 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
 
     def _check_rows(self, X: Any, y: Any, reset: bool) -> tuple[Any, np.ndarray, Survey | None]:
         """Validate; scikit-learn's step sizes do not go by how large rows are."""
-        est: Any = self
-        return check_rows(self, X, y, sizes=est.learning_rate == "auto", reset=reset)
+        return check_rows(self, X, y, sizes=self.learning_rate == "auto", reset=reset)
 
     def _pass_collections(
         self,
@@ -199,27 +195,25 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
 
     def _held_out(self, y: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:
         """Mask of the rows that early stopping scores; None without early stopping."""
-        est: Any = self
-        if not est.early_stopping:
+        if not self.early_stopping:
             return None
         splitter = StratifiedShuffleSplit if is_classifier(self) else ShuffleSplit
-        split = splitter(test_size=est.validation_fraction, random_state=est.random_state)
+        split = splitter(test_size=self.validation_fraction, random_state=self.random_state)
         training, held_out = next(split.split(np.zeros((len(y), 1)), y))
         if sample_weight is not None:
             require_weight(validation=sample_weight[held_out], training=sample_weight[training])
         if len(training) == 0 or len(held_out) == 0:
             raise ValueError(
                 f"Splitting {len(y)} samples into a train set and a validation set with "
-                f"validation_fraction={est.validation_fraction!r} led to an empty set "
+                f"validation_fraction={self.validation_fraction!r} led to an empty set "
                 f"({len(training)} and {len(held_out)} samples). Please either change "
                 "validation_fraction, increase number of samples, or disable early_stopping."
             )
         if len(held_out) < 2 and not is_classifier(self):
-            warnings.warn(
+            warn(
                 "early_stopping holds out a single row, whose R^2 score is not well-defined, so "
                 "that it decides nothing: increase validation_fraction or the number of samples.",
                 UndefinedMetricWarning,
-                stacklevel=users_line(),
             )
         mask = np.zeros(len(y), dtype=bool)
         mask[held_out] = True
@@ -271,23 +265,22 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
 
         X, data : what is learnt from, which may be in none of them
         """
-        est: Any = self
-        if est.learning_rate == "auto":
+        if self.learning_rate == "auto":
             self._check_auto(for_partial_fit=True)
         rows = X.data if sp.issparse(X) else X
         others = [part for part in (rows, *data) if type(part) is np.ndarray]
         t = float(getattr(self, "t_", 1.0))
-        averaged = est.average and getattr(self, "_average_coef", None) is not None
-        coef = est._standard_coef if averaged else est.coef_
+        averaged = self.average and getattr(self, "_average_coef", None) is not None
+        coef = self._standard_coef if averaged else self.coef_
         coef = self._going_on(coef, shape, X.dtype, others)
-        intercept = np.atleast_1d(est._standard_intercept if averaged else est.intercept_)
-        if not est.average:
+        intercept = np.atleast_1d(self._standard_intercept if averaged else self.intercept_)
+        if not self.average:
             return Handed(coef, intercept, t)
         if not averaged:
             # averaging was switched on meanwhile: the model so far stands for its own average
             return Handed(coef, intercept, t, coef.copy("K"), intercept)
-        average = self._going_on(est._average_coef, shape, X.dtype, [*others, coef])
-        return Handed(coef, intercept, t, average, est._average_intercept)
+        average = self._going_on(self._average_coef, shape, X.dtype, [*others, coef])
+        return Handed(coef, intercept, t, average, self._average_intercept)
 
     def _going_on(
         self, coef: Any, shape: tuple[int, int], dtype: np.dtype, others: list[np.ndarray]
@@ -328,16 +321,15 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
         classes: np.ndarray | None = None,
     ) -> RowProblem:
         """What is minimised."""
-        est: Any = self
         return build(
             X,
             y,
-            loss=est.loss,
-            penalty=est.penalty,
-            alpha=est.alpha,
-            l1_ratio=est.l1_ratio or 0.0,
-            fit_intercept=est.fit_intercept,
-            epsilon=est.epsilon,
+            loss=self.loss,
+            penalty=self.penalty,
+            alpha=self.alpha,
+            l1_ratio=self.l1_ratio or 0.0,
+            fit_intercept=self.fit_intercept,
+            epsilon=self.epsilon,
             sample_weight=sample_weight,
             class_weight=class_weight,
             classes=classes,
@@ -357,7 +349,6 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
         sample_weight: Any,
     ) -> None:
         """Run the solver and set the attributes. `max_iter` None is `partial_fit`'s one epoch."""
-        est: Any = self
         n_training = len(y) if validation is None else int(np.count_nonzero(~validation))
 
         def attributes(model: Model) -> dict[str, Any]:
@@ -365,39 +356,42 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
             return self._fitted(model, start.t + epochs * len(y))
 
         tasks = EpochTasks(self, problem, X, y, sample_weight, max_iter, attributes)
-        automatic = est.learning_rate == "auto"
+        automatic = self.learning_rate == "auto"
         tasks.begin(start)
-        rule: Rule = SGD(average=est.average)
+        rule: Rule = SGD(average=self.average)
         columns = suited(problem) if automatic else None
         heard: OnEpoch | None = tasks if tasks.wanted else None
         if columns is not None:
             problem, start = columns.recast(problem), columns.inward(start)
             heard = _outward(columns, heard)
         if automatic:
-            rule = automatic_rule(problem, est.shuffle, from_anywhere=not start.is_zero())
+            rule = automatic_rule(problem, self.shuffle, from_anywhere=not start.is_zero())
         report = solve(
             problem,
             rule=rule,
-            plane=est.plane,
-            barrier=est.barrier,
-            runtime=est.runtime,
-            n_workers=est.n_jobs,
+            plane=self.plane,
+            barrier=self.barrier,
+            runtime=self.runtime,
+            n_workers=self.n_jobs,
             step=None if automatic else self._step_size(),
             stop=Stop(
                 epochs=max_iter or 1,
                 # a single epoch needs no criterion, and is cheaper without
-                tol=est.tol if max_iter else None,
-                patience=est.n_iter_no_change,
+                tol=self.tol if max_iter else None,
+                patience=self.n_iter_no_change,
                 validation=validation,
-                confirm=automatic and validation is None and est.tol is not None and bool(max_iter),
+                confirm=automatic
+                and validation is None
+                and self.tol is not None
+                and bool(max_iter),
             ),
-            shuffle=est.shuffle,
+            shuffle=self.shuffle,
             # without a seed of its own, a run that goes on has that of the checkpoint
-            seed=None if est._resume and est.random_state is None else OrderSeed(seed),
-            start=None if est._resume else start,
+            seed=None if self._resume and self.random_state is None else OrderSeed(seed),
+            start=None if self._resume else start,
             on_epoch=heard,
-            checkpoint=est._checkpoint,
-            resume=est._resume,
+            checkpoint=self._checkpoint,
+            resume=self._resume,
         )
         if columns is not None:
             report = dataclasses.replace(report, model=columns.outward(report.model))
@@ -407,15 +401,13 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
             self._warn(report, max_iter)
 
     def _step_size(self) -> StepSize:
-        est: Any = self
-        return StepSize(est.learning_rate, eta0=est.eta0, power_t=est.power_t)
+        return StepSize(self.learning_rate, eta0=self.eta0, power_t=self.power_t)
 
     def _fitted(self, model: Model, t: float) -> dict[str, Any]:
         """Fitted attributes that belong to a model."""
-        est: Any = self
         coef, intercept = model.coef, model.intercept
         # counted in the rows that were trained on: with early stopping `t` counts the others too
-        if est.average and est.average <= model.t - 1.0 and model.average_coef is not None:
+        if self.average and self.average <= model.t - 1.0 and model.average_coef is not None:
             assert model.average_intercept is not None
             coef, intercept = model.average_coef, model.average_intercept
         return {"coef_": self._shaped(coef), "intercept_": intercept, "t_": t}
@@ -444,28 +436,24 @@ class SGDMixin(LinearModel, CallbackSupportMixin):
 
     def _warn(self, report: Report, max_iter: int) -> None:
         """Warnings of `fit`, in scikit-learn's words."""
-        est: Any = self
-        if est.learning_rate == "auto" and report.checks and not report.converged:
+        if self.learning_rate == "auto" and report.checks and not report.converged:
             reason = report.stop_reason if report.n_epochs < max_iter else report.notes[-1]
-            warnings.warn(
+            warn(
                 f"The fit has not converged after {report.n_epochs} epochs: {reason}. Scale the "
                 "data (StandardScaler, or MaxAbsScaler for sparse rows), or increase max_iter.",
                 ConvergenceWarning,
-                stacklevel=users_line(),
             )
-        elif est.tol is not None and report.n_epochs == max_iter:
-            warnings.warn(
+        elif self.tol is not None and report.n_epochs == max_iter:
+            warn(
                 "Maximum number of iteration reached before convergence. Consider increasing "
                 "max_iter to improve the fit.",
                 ConvergenceWarning,
-                stacklevel=users_line(),
             )
-        if est.power_t < 0:
-            warnings.warn(
+        if self.power_t < 0:
+            warn(
                 "Negative values for `power_t` are deprecated in version 1.8 and will raise an "
                 "error in 1.10. Use values in the range [0.0, inf) instead.",
                 FutureWarning,
-                stacklevel=users_line(),
             )
 
 

@@ -7,7 +7,6 @@ a list of what they stand for. A data frame's columns keep their names.
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -17,7 +16,7 @@ from sklearn.utils import assert_all_finite, check_consistent_length
 
 from hogshare.problems.linear.labels import own_type
 from hogshare.problems.sharding import Shard
-from hogshare.system.callers import users_line
+from hogshare.system.callers import warn
 
 BY_ROW = ("X", "y", "sample_weight", "users", "items", "ratings")  # arguments of methods
 COUNT, NAMES = "rows", "names"
@@ -163,11 +162,9 @@ def _check_names(name: str, given: Sequence[tuple[int, Mapping[str, Any]]]) -> N
         )
     without = next((k for k, one in given if NAMES not in one and one[COUNT]), None)
     if without is not None:
-        warnings.warn(
+        warn(
             f"{name} has names of columns on rank {rank}, and none on rank {without}: its columns "
             "are taken in the same order.",
-            UserWarning,
-            stacklevel=users_line(),
         )
 
 

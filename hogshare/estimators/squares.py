@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -9,17 +10,21 @@ import numpy as np
 import scipy.sparse as sp
 
 from hogshare.engine.stops import Stop
+from hogshare.estimators.linear import ToTheOptimum
+from hogshare.estimators.validation import for_scikit_learn
 from hogshare.estimators.workers import to_the_optimum
 from hogshare.kernels.survey import Survey
 from hogshare.problems.linear import build
 from hogshare.problems.linear.columns import in_units, moments_of
-from hogshare.problems.linear.rows import as_rows
+from hogshare.problems.linear.rows import as_rows, check_sparse
 from hogshare.problems.linear.units import Features, features_of
 from hogshare.problems.model import Model
 from hogshare.problems.protocol import RowProblem
+from hogshare.problems.weights import row_weights
 from hogshare.report import Report
 from hogshare.system.interrupts import errstate
 
+MAX_ITER = 1000
 ROUNDING = 8 * np.finfo(np.float64).eps  # of means and products in double precision
 OFF_CENTRE = 0.1  # squares of the features' means, in squares of their deviations
 
@@ -151,38 +156,72 @@ def zeros(problem: RowProblem) -> Model:
     return Model(np.zeros(shape, problem.dtype), np.zeros(shape[0], problem.dtype))
 
 
-def fit_targets(
-    estimator: Any,
-    squares: Squares,
-    state: Callable[[int], RowProblem],
-    begin: Callable[[int, RowProblem], tuple[Stop, Model | None]],
-    *,
-    draws: bool,
-) -> tuple[np.ndarray, np.ndarray, list[Report]]:
-    """Solve the problem of each target, by the criterion and from the start that `begin` names.
+class LeastSquares(ToTheOptimum):
+    """For Ridge, Lasso and ElasticNet: scikit-learn's own fit, or the workers', target by target.
 
-    scikit-learn's callbacks are not for these estimators; who wants to hear of epochs sets the
-    estimator's `_on_epoch`, which is that of `hogshare.solve`.
+    Parameters
+    ----------
+    random_state : int, RandomState or None, default=None
+        Of the row order. None is the same order in every call where scikit-learn's solver of that
+        name draws nothing, so that fits by one worker are repeatable.
 
-    Returns
-    -------
-    coef : ndarray of shape (n_targets, n_features)
-    intercept : ndarray of shape (n_targets,)
-    reports : list of Report
+    Attributes
+    ----------
+    intercept_ : float or ndarray of shape (n_targets,)
+        Intercepts.
     """
-    coef, intercept, reports = [], [], []
-    for target in range(squares.n_targets):
-        problem = state(target)
-        stop, start = begin(target, problem)
-        heard = estimator._on_epoch
-        report = to_the_optimum(estimator, problem, stop, start, heard, draws=draws)
-        coef.append(report.model.coef[0])
-        intercept.append(squares.intercept(target, report.model))
-        reports.append(report.without_memory())
-    return np.array(coef), np.array(intercept, dtype=squares.X.dtype), reports
 
+    coef_: Any
+    intercept_: Any
+    solver_: str
 
-def solver_names(reports: list[Report]) -> str:
-    """The rules that solved, in lower case, each once."""
-    names = dict.fromkeys(report.settings["rule"]["name"].lower() for report in reports)
-    return ", ".join(names)
+    @property
+    def _most_epochs(self) -> int:
+        most: int = MAX_ITER if self.max_iter is None else self.max_iter
+        return most
+
+    def _fit_by_scikit_learn(self, X: Any, y: Any, sample_weight: Any, **others: Any) -> float:
+        """Leave it to scikit-learn's own `fit`; returns when that began."""
+        check_sparse(X)
+        if sample_weight is not None:
+            row_weights(sample_weight, X)
+        began = time.perf_counter()
+        theirs = for_scikit_learn(X)  # None: scikit-learn says what it does not take
+        X = X if theirs is None else theirs
+        super().fit(X, y, sample_weight=sample_weight, **others)  # type: ignore[misc]
+        return began
+
+    def _fit_targets(
+        self,
+        y: np.ndarray,
+        squares: Squares,
+        state: Callable[[int], RowProblem],
+        begin: Callable[[int, RowProblem], tuple[Stop, Model | None]],
+        *,
+        draws: bool,
+    ) -> list[Report]:
+        """Solve each target's problem, by the criterion and from the start that `begin` names.
+
+        scikit-learn's callbacks are not for these estimators; who wants to hear of epochs sets
+        `_on_epoch`, which is that of `hogshare.solve`.
+        """
+        coef, intercept, reports = [], [], []
+        for target in range(squares.n_targets):
+            problem = state(target)
+            stop, start = begin(target, problem)
+            report = to_the_optimum(self, problem, stop, start, self._on_epoch, draws=draws)
+            coef.append(report.model.coef[0])
+            intercept.append(squares.intercept(target, report.model))
+            reports.append(report.without_memory())
+        self._keep(y, np.array(coef), np.array(intercept, dtype=squares.X.dtype))
+        names = dict.fromkeys(report.settings["rule"]["name"].lower() for report in reports)
+        self.solver_ = ", ".join(names)
+        self.report_ = reports[0] if len(reports) == 1 else reports
+        return reports
+
+    def _keep(self, y: np.ndarray, coef: np.ndarray, intercept: np.ndarray) -> None:
+        """Keep coefficients and intercepts of all targets, in the shapes of scikit-learn's."""
+        self.coef_ = coef if len(coef) > 1 else coef[0]
+        self.intercept_ = intercept if np.ndim(y) > 1 else intercept[0]
+        if not self.fit_intercept:
+            self.intercept_ = 0.0

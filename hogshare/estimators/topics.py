@@ -206,10 +206,6 @@ class LatentDirichletAllocation(Exporting, _LatentDirichletAllocation):
             How often each word is in each document.
         y : None
             Ignored.
-
-        Returns
-        -------
-        self : LatentDirichletAllocation
         """
         check_jobs(self.n_jobs)
         check_sparse(X)
@@ -236,10 +232,6 @@ class LatentDirichletAllocation(Exporting, _LatentDirichletAllocation):
             How often each word is in each document.
         y : None
             Ignored.
-
-        Returns
-        -------
-        self : LatentDirichletAllocation
         """
         check_jobs(self.n_jobs)
         check_sparse(X)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -23,7 +22,9 @@ from hogshare.runtimes.protocol import Runtime
 from hogshare.solvers import choices
 from hogshare.solvers.solving import solve
 from hogshare.system import memory
-from hogshare.system.callers import users_line
+from hogshare.system.callers import warn
+
+SCALE = "Increase max_iter or tol, or scale the data (StandardScaler)."
 
 
 class Shape(NamedTuple):
@@ -199,9 +200,12 @@ def require_square(n: int, what: str) -> None:
 def warn_unless_converged(report: Report, advice: str) -> None:
     """scikit-learn's warning, with what the last convergence check found."""
     if not report.converged:
-        warnings.warn(
-            "The max_iter was reached which means the coef_ did not converge: "
-            f"{report.stop_reason}, after {report.n_epochs} epochs. {advice}",
-            ConvergenceWarning,
-            stacklevel=users_line(),
-        )
+        warn_unconverged(f"{report.stop_reason}, after {report.n_epochs} epochs. {advice}")
+
+
+def warn_unconverged(what: str) -> None:
+    """scikit-learn's warning of a fit that has not converged, with what is known of it."""
+    warn(
+        f"The max_iter was reached which means the coef_ did not converge: {what}",
+        ConvergenceWarning,
+    )

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from typing import Any
 
 from hogshare.engine.recording import do_again
 from hogshare.problems.protocol import Problem
 from hogshare.report import Report
 from hogshare.solvers.choices import problem_of
-from hogshare.system.callers import users_line
+from hogshare.system.callers import warn
 from hogshare.system.interrupts import leaves_numpy
 
 
@@ -75,11 +74,10 @@ def replay(problem: Problem, report: Report) -> Any:
             f"{[given.get(name) for name in sizes]}."
         )
     if not recording.exact:
-        warnings.warn(
+        warn(
             "On one vector without locks only the order of blocks is known, and workers wrote it "
             "row by row: the replayed model is near the run's, not equal to it.",
             ApproximateReplay,
-            stacklevel=users_line(),
         )
     model = dataclasses.replace(do_again(problem, recording).model(), t=report.model.t)
     return problem.view(dataclasses.replace(model, memory=getattr(report.model, "memory", None)))

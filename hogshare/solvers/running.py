@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import time
-import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +37,7 @@ from hogshare.solvers import outcome
 from hogshare.solvers.again import Again
 from hogshare.stragglers import Stragglers
 from hogshare.system import memory
-from hogshare.system.callers import users_line
+from hogshare.system.callers import warn
 from hogshare.system.interrupts import errstate
 
 if TYPE_CHECKING:
@@ -237,13 +236,14 @@ class Run:
             self.keeper.finish()
             self.notes += self.keeper.notes
         if outcome.is_absurd(c.problem, model, self.squares):
-            warnings.warn(
-                outcome.absurd(c.rule, c.step), ConvergenceWarning, stacklevel=users_line()
+            warn(
+                outcome.absurd(c.rule, c.step),
+                ConvergenceWarning,
             )
             self.notes.append(outcome.absurd(c.rule, c.step))
         homes = session.homes
         if homes is not None and (remark := homes.plane.remark(homes.arrays)) is not None:
-            warnings.warn(remark, ConvergenceWarning, stacklevel=users_line())
+            warn(remark, ConvergenceWarning)
             self.notes.append(remark)
         if checks is not None:
             model = self._looked_at(checks, model)

@@ -7,6 +7,7 @@ hooks would make a number of frames that is written down wrong again and again.
 from __future__ import annotations
 
 import sys
+import warnings
 from pathlib import PurePath
 
 BETWEEN = sys.stdlib_module_names | {"hogshare", "joblib", "numba", "numpy", "scipy", "sklearn"}
@@ -31,6 +32,21 @@ def users_line() -> int:
             return 2
         frame, level = frame.f_back, level + 1
     return level
+
+
+def warn(text: str, kind: type[Warning] = UserWarning) -> None:
+    """Warn of something at the user's line.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from hogshare.system.callers import warn
+    >>> with warnings.catch_warnings(record=True) as found:
+    ...     warn("The rows are few.")
+    >>> str(found[0].message)
+    'The rows are few.'
+    """
+    warnings.warn(text, kind, stacklevel=users_line())
 
 
 def users_place() -> str:
