@@ -35,7 +35,7 @@ def text(stem: str) -> Callable[[], Rows]:
     def load() -> Rows:
         from sklearn.feature_extraction.text import TfidfTransformer
 
-        from hogshare.io.readers import read_npz
+        from hogshare.io.matrices import read_npz
 
         counts, y = read_npz(Path(os.environ["HOGSHARE_DATA"]) / f"{stem}.npz")
         X = TfidfTransformer(sublinear_tf=True).fit_transform(counts).astype(np.float32)

@@ -17,8 +17,8 @@ import numpy as np
 from scipy import sparse
 
 from hogshare.io import catalogue
-from hogshare.io.libsvm import ZeroBased
-from hogshare.io.readers import read_file, read_libsvm, refuse_zero_based
+from hogshare.io.readers import read_file, read_libsvm, refuse_others
+from hogshare.io.rows import ZeroBased
 from hogshare.system.interrupts import leaves_numpy
 
 __all__ = [
@@ -189,7 +189,7 @@ def known_rank(
 
 def names() -> list[str]:
     """Names that `load` knows, apart from files."""
-    return [*GENERATED, *catalogue.names()]
+    return [*GENERATED, *catalogue.SOURCES]
 
 
 GENERATED = ("zipf", "zipf-small")
@@ -250,15 +250,13 @@ def load(
     text = str(name)
     if (path := locate(name, data_home)) is not None:
         return read_file(path, n_features, dtype, zero_based, label_column)
-    refuse_zero_based(zero_based, text)
-    for parameter, value in (("n_features", n_features), ("label_column", label_column)):
-        if value is not None:
-            raise ValueError(f"{text}: {parameter} is for files, and this is a set that has a name")
+    said = {"zero_based": zero_based, "n_features": n_features, "label_column": label_column}
+    refuse_others(text, None, **said)
     if text == "zipf":
         return zipf_classification(dtype=dtype)
     if text == "zipf-small":
         return zipf_classification(n_samples=40_000, n_features=20_000, dtype=dtype)
-    X, y = catalogue.load(text, _folder(data_home))
+    X, y = catalogue.SOURCES[text](_folder(data_home))
     return X.astype(dtype, copy=False), y
 
 

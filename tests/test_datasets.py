@@ -12,7 +12,7 @@ import pytest
 from scipy import sparse
 
 from hogshare import datasets
-from hogshare.io import catalogue, libsvm, readers, sniffing, sources
+from hogshare.io import catalogue, libsvm, matrices, readers, sniffing, sources
 
 TEXT = b"1 1:0.5 3:2\n-1 2:1.25\n1\n"
 DENSE = np.array([[0.5, 0, 2], [0, 1.25, 0], [0, 0, 0]])
@@ -154,10 +154,10 @@ def test_word_counts_become_tf_idf(tmp_path):
             shape=counts.shape,
             y=labels,
         )
-    transformer = TfidfTransformer().fit(readers.read_npz(tmp_path / "imdb_train_counts.npz")[0])
+    transformer = TfidfTransformer().fit(matrices.read_npz(tmp_path / "imdb_train_counts.npz")[0])
     for name, stem in (("imdb", "imdb_train_counts"), ("imdb-test", "imdb_test_counts")):
         X, y = datasets.load(name, data_home=tmp_path)
-        counts, labels = readers.read_npz(tmp_path / f"{stem}.npz")
+        counts, labels = matrices.read_npz(tmp_path / f"{stem}.npz")
         order = np.random.default_rng(0).permutation(len(labels))
         want = transformer.transform(counts)[order]
         np.testing.assert_allclose(X.toarray(), want.toarray(), atol=1e-12)

@@ -173,7 +173,7 @@ def test_no_file_takes_all_memory(tmp_path):
 def test_text_that_is_made_to_fill_the_memory(tmp_path, seams, monkeypatch, content):
     path = tmp_path / "rows.svm.bz2"
     path.write_bytes(bz2.compress(content))
-    monkeypatch.setattr(sources, "LOOK_BYTES", 1 << 18)
+    monkeypatch.setattr(sources, "CHECK_BYTES", 1 << 18)
     with seams.for_now() as now:
         now.memory.plenty = 1 << 20
         with pytest.raises(ValueError, match=r"rows.svm.bz2: .*: made to fill the memory"):

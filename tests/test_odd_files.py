@@ -149,6 +149,7 @@ FITS = [
     ),
     ("sep.csv", csv("sep=;", "a;label", "1;0", "2;1"), [], 0, "float64, semicolons between cells"),
     ("a;b.csv", csv("a;b,label", "1,0", "2,1"), [], 0, "float64, commas between cells"),
+    ("sep.csv", b"sep=;\n", ["--label-column", "1"], 1, "sep.csv: the file has no rows"),
     (
         "colon.csv",
         csv("a:label", "1:0", "2:1"),

@@ -2,16 +2,41 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 from hogshare.cli import console
-from hogshare.cli.expected import Expected
-
-if TYPE_CHECKING:
-    from hogshare.io.csvtext import Choice, Choose
+from hogshare.io.csvtext import listed
+from hogshare.io.rows import Choice, Choose, Rows
+from hogshare.system.words import counted, nearest
 
 # what a column of labels may be called, in small letters, to be known as one without being named
 LABELS = ("label", "labels", "target", "class", "y")
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a model expects of the rows that it is to predict.
+
+    Attributes
+    ----------
+    n_features : int
+        Columns.
+    zero_based : bool or None
+        Whether indices began at 0 in the file that it was fitted to; None if nobody knows.
+    name : str
+        Its file.
+    names : tuple of str or None
+        Of columns, if the file had any.
+    label : str, int or None
+        The column of the labels in that file, by its name or its place from 1.
+    """
+
+    n_features: int
+    zero_based: bool | None
+    name: str
+    names: tuple[str, ...] | None = None
+    label: str | int | None = None
 
 
 def to_fit(args: Any, name: str, labelled: bool = True) -> Choose:
@@ -19,7 +44,6 @@ def to_fit(args: Any, name: str, labelled: bool = True) -> Choose:
 
     Unless there have to be labels (`labelled`), there may be no such column.
     """
-    from hogshare.io.csvtext import Choice, listed
 
     def choose(names: tuple[str, ...] | None, width: int) -> Choice:
         if args.labels:
@@ -60,20 +84,17 @@ def to_predict(args: Any, name: str, expected: Expected) -> Choose:
     return choose
 
 
-def names_of(loaded: Any) -> tuple[tuple[str, ...] | None, str | int | None]:
+def names_of(found: Rows) -> tuple[tuple[str, ...] | None, str | int | None]:
     """Names of the rows' columns, if they have any, and the name or the place of the labels'."""
-    table = loaded.table
-    if table is None:
+    if found.table is None:
         return None, None
-    names, (columns, label) = table.names, table.choice
-    kept = tuple(names[k] for k in columns) if names else None
-    return kept, label if label is None else names[label] if names else label + 1
+    names, (columns, label) = found.table.names, found.table.choice
+    if names is None:
+        return None, label if label is None else label + 1
+    return tuple(names[k] for k in columns), label if label is None else names[label]
 
 
 def _by_name(args: Any, name: str, expected: Expected, names: tuple[str, ...]) -> Choice:
-    from hogshare.io.csvtext import Choice, listed
-    from hogshare.system.words import nearest
-
     wanted = expected.names or ()
     missing = [n for n in wanted if n not in names]
     if missing:
@@ -105,9 +126,6 @@ def _by_name(args: Any, name: str, expected: Expected, names: tuple[str, ...]) -
 def _by_order(
     args: Any, name: str, expected: Expected, names: tuple[str, ...] | None, width: int
 ) -> Choice:
-    from hogshare.io.csvtext import Choice
-    from hogshare.system.words import counted
-
     label = None
     if args.label_column is not None:
         label = _place(args.label_column, names, width, name)
@@ -130,25 +148,19 @@ def _by_order(
 
 def _place(column: str, names: tuple[str, ...] | None, width: int, name: str) -> int:
     """The place, from 0, of a column by its name or its number from 1 (-1: the last)."""
-    from hogshare.io.csvtext import listed
-    from hogshare.system.words import counted, nearest
-
     if names is not None and column in names:
         return names.index(column)
-    number = _whole(column)
-    if number is not None and 1 <= abs(number) <= width:
-        return number - 1 if number > 0 else width + number
-    if number is not None:
-        raise ValueError(f"{name}: --label-column {column}, and it has {counted(width, 'column')}")
-    there = f"there are {listed(names)}" if names else "its first line has no names; take a number"
-    meant = nearest(column, names or ())
-    raise ValueError(
-        f"{name}: no column is called {column!r} (--label-column); {there}{meant and '.' + meant}"
-    )
-
-
-def _whole(text: str) -> int | None:
     try:
-        return int(text)
+        number = int(column)
     except ValueError:
-        return None
+        known = (
+            f"there are {listed(names)}" if names else "its first line has no names; take a number"
+        )
+        meant = nearest(column, names or ())
+        raise ValueError(
+            f"{name}: no column is called {column!r} (--label-column); {known}"
+            f"{meant and '.' + meant}"
+        ) from None
+    if not 1 <= abs(number) <= width:
+        raise ValueError(f"{name}: --label-column {column}, and it has {counted(width, 'column')}")
+    return number - 1 if number > 0 else width + number

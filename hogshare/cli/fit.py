@@ -207,42 +207,26 @@ def section(args: Any, place: int, of: int) -> Any:
     """Rows of a rank's section of the file, where it has any (`hogshare.cli.rows.section`)."""
     if args.estimator == ratings.ESTIMATOR:
         return None
-    return rows.section(args, args.data, kinds.KINDS[args.estimator].labelled, place, of)
+    return rows.section(args, kinds.KINDS[args.estimator].labelled, place, of)
 
 
 def fit(args: Any, gathered: Any = None) -> int:
     """As `run`, in this process; rows of LIBSVM text may have been `gathered`."""
-    if args.estimator == ratings.ESTIMATOR:
-        return ratings.fit(args)
-    kind = kinds.KINDS[args.estimator]
     import numpy as np
 
     from hogshare.io.models import modelfile, saving
-    from hogshare.system import files
 
-    written = {"--model": args.model, "--checkpoint": args.checkpoint, "--json": args.json}
-    labels = {"--labels": args.labels}
-    read = rows.files_read(args, "DATA", **labels)
-    outputs.check_distinct({**read, **written})
-    outputs.check_no_print(written, "--json")
-    files.check(args.model)
-    outputs.check_file(args.json)
-    outputs.check_file(args.checkpoint)
-    loaded = rows.load(args, args.data, kind.labelled, gathered)
-    X, whose = loaded.X, args.labels or args.data
-    params = kinds.parameters(args)
-    if kind.labelled:
-        y = rows.need_labels(loaded.y, whose)
-        task = kinds.task_of(args, y, whose)
-        y = rows.labels_for(task, y, whose)
-        check_memory(args.data, X.shape[1], 1 if task == "regression" else len(np.unique(y)))
+    read = rows.files_read(args, "DATA", **{"--labels": args.labels})
+    written = {"--model": args.model, "--json": args.json, "--checkpoint": args.checkpoint}
+    outputs.check_all(read, written, "--json")
+    loaded = rows.Loaded(None, None, None)
+    if args.estimator == ratings.ESTIMATOR:
+        task, *given = kinds.task_of(args, None, args.data), *ratings.load(args, args.data)
     else:
-        y, task = None, kinds.task_of(args, None, whose)
-        rows.check_counts(X, args.data)
-        rows.tell_ignored(loaded.y, args.data)
-        check_memory(args.data, X.shape[1], params.get("n_components", 10), "topics")
+        loaded = rows.load(args, args.data, kinds.KINDS[args.estimator].labelled, gathered)
+        task, *given = checked(args, loaded)
     began = time.perf_counter()
-    estimator = fitted(task, params, args, X, y)
+    estimator = fitted(task, args, *given)
     seconds = time.perf_counter() - began
     saved = saving.to_saved(estimator, loaded.zero_based)
     saved.label_column = loaded.label
@@ -254,8 +238,33 @@ def fit(args: Any, gathered: Any = None) -> int:
     if args.json:
         outputs.tell_json(args.json, report_of(estimator))
     if args.json != outputs.PRINT:
-        outputs.show_fit(args, summary(estimator, task, seconds, X, y))
+        outputs.show_fit(args, summary(estimator, task, seconds, given))
     return 0
+
+
+def checked(args: Any, loaded: rows.Loaded) -> tuple[str, Any, Any]:
+    """The task, and rows and labels that are for it, if the model fits into memory.
+
+    Raises
+    ------
+    ValueError, WrongCommandLine, MemoryError
+    """
+    import numpy as np
+
+    from hogshare.cli import labels
+
+    X, y, whose = loaded.X, loaded.y, args.labels or args.data
+    if kinds.KINDS[args.estimator].labelled:
+        y = rows.need_labels(y, whose)
+        task = kinds.task_of(args, y, whose)
+        y = labels.labels_for(task, y, whose)
+        check_memory(args.data, X.shape[1], 1 if task == "regression" else len(np.unique(y)))
+        return task, X, y
+    labels.check_counts(X, args.data)
+    labels.tell_ignored(y, args.data)
+    n_topics = kinds.parameters(args).get("n_components", 10)
+    check_memory(args.data, X.shape[1], n_topics, "topics")
+    return kinds.task_of(args, None, whose), X, None
 
 
 def check_memory(data: str, n_features: int, n_vectors: int, called: str = "classes") -> None:
@@ -276,7 +285,7 @@ def check_memory(data: str, n_features: int, n_vectors: int, called: str = "clas
     )
 
 
-def fitted(task: str, params: dict[str, Any], args: Any, X: Any, y: Any) -> Any:
+def fitted(task: str, args: Any, *given: Any) -> Any:
     """Fit with progress on standard error."""
     import hogshare
     import hogshare.barriers
@@ -284,22 +293,22 @@ def fitted(task: str, params: dict[str, Any], args: Any, X: Any, y: Any) -> Any:
     kind = getattr(hogshare, kinds.KINDS[args.estimator].classes[task])
     workers = options.workers(args)
     estimator = kind(
-        **params,
+        **kinds.parameters(args),
         **{**workers, **args.lent},
         barrier=None if args.barrier is None else hogshare.barriers.parse(args.barrier),
         random_state=args.seed,
     )
     if args.checkpoint:
-        keep(estimator, args.checkpoint, args.resume)
+        save_on_the_way(estimator, args.checkpoint, args.resume)
     with console.progress(estimator.max_iter or 1000, "fit") as progress:
         if hasattr(estimator, "set_callbacks"):
             estimator.set_callbacks(EpochProgress(progress))
         else:
             estimator._on_epoch = lambda epoch, snapshot: progress.advance()
-        return estimator.fit(X, y).set_params(**workers)
+        return estimator.fit(*given).set_params(**workers)
 
 
-def keep(estimator: Any, path: str, resume: bool) -> None:
+def save_on_the_way(estimator: Any, path: str, resume: bool) -> None:
     """Have a fit saved on its way, and go on where the file says."""
     import hogshare
 
@@ -344,26 +353,32 @@ def report_of(estimator: Any) -> Any:
     for report in reports:
         if not report.workers:
             console.say(f"no workers ran: {report.headline()}")
-    told = [report.to_dict() for report in reports]
-    return told[0] if len(told) == 1 else told
+    found = [report.to_dict() for report in reports]
+    return found[0] if len(found) == 1 else found
 
 
-def summary(estimator: Any, task: str, seconds: float, X: Any, y: Any) -> list[tuple[str, str]]:
-    """Return what to tell about a fit, by name."""
+def summary(estimator: Any, task: str, seconds: float, given: list[Any]) -> list[tuple[str, str]]:
+    """Return what to report of a fit, by name."""
     reports = reports_of(estimator)
-    facts = [("task", task), ("estimator", type(estimator).__name__)]
-    facts += [(name, getattr(estimator, name)) for name in ("loss",) if hasattr(estimator, name)]
-    facts += [("solver", estimator.solver_)] if hasattr(estimator, "solver_") else []
+    name, n_epochs = type(estimator).__name__, max(report.n_epochs for report in reports)
+    if name == ratings.CLASS:
+        counts = [("users", estimator.users_), ("items", estimator.items_), ("ratings", given[2])]
+        facts = [("estimator", name), *((thing, cell(len(those))) for thing, those in counts)]
+        facts += [("loss", estimator.loss), ("alpha", cell(estimator.alpha_))]
+        n_epochs = estimator.n_iter_
+    else:
+        facts = [("task", task), ("estimator", name)]
+        of_estimator = {"loss": "loss", "solver": "solver_"}
+        facts += [
+            (k, getattr(estimator, v)) for k, v in of_estimator.items() if hasattr(estimator, v)
+        ]
     if any(report.workers for report in reports):
         facts += [
             ("workers", cell(max(report.n_workers for report in reports))),
-            ("epochs", cell(max(report.n_epochs for report in reports))),
+            ("epochs", cell(n_epochs)),
             ("ended because", "; ".join(dict.fromkeys(r.stop_reason for r in reports))),
         ]
     else:
         facts += [("no workers", "; ".join(report.headline() for report in reports))]
-    return [
-        *facts,
-        ("seconds", cell(seconds)),
-        (SCORES[task], cell(float(estimator.bound_ if y is None else estimator.score(X, y)))),
-    ]
+    score = estimator.bound_ if task == "topics" else estimator.score(*given)
+    return [*facts, ("seconds", cell(seconds)), (SCORES[task], cell(float(score)))]

@@ -116,7 +116,7 @@ def check(args: Any) -> None:
     """
     kind, named = KINDS[args.estimator], given(args)
     for name, value in named.items():
-        flag = f"--{name.replace('_', '-')}"
+        flag = options.flag_of(name)
         if name not in kind.options:
             others = [other for other, k in KINDS.items() if name in k.options]
             raise options.WrongCommandLine(
@@ -234,10 +234,10 @@ def task_of(args: Any, y: Any, data: str) -> str:
     WrongCommandLine
         If an option is for the other task.
     """
-    from hogshare.cli import rows
+    from hogshare.cli import labels
 
     if (task := _said_task(args)) is None:
-        task = rows.task_of(y, data)
+        task = labels.task_of(y, data)
         check_task(args, task)
     return task
 

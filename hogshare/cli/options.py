@@ -132,7 +132,7 @@ def words_of(args: argparse.Namespace) -> Callable[[str], str]:
                 dest = options[0]
             if dest is None:
                 return found[0]
-            name, value = f"--{dest.replace('_', '-')}", found["value"]
+            name, value = flag_of(dest), found["value"]
             if value:
                 return f"{name} {value[1:-1]}"
             return f"{name} " if found[0].endswith("=") else name
@@ -365,9 +365,11 @@ def workers(args: Any) -> dict[str, Any]:
     return {"n_jobs": jobs, "runtime": args.runtime}
 
 
-def flag_of_base(zero_based: bool) -> str:
-    """Return the option that says where indices begin."""
-    return "--zero-based" if zero_based else "--one-based"
+def flag_of(name: str, value: Any = None) -> str:
+    """The option that gives a value to a name of the parsed command line."""
+    if name == "zero_based" and value is False:
+        return "--one-based"
+    return f"--{name.replace('_', '-')}"
 
 
 def add_loss_options(parser: Any, default: str | None, default_help: str) -> None:

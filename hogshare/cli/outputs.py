@@ -54,6 +54,29 @@ def check(args: Any) -> None:
     files.check(path)
 
 
+def check_all(read: dict[str, str | None], written: dict[str, str | None], *printed: str) -> None:
+    """Refuse files that a command would read and write, before it does.
+
+    Parameters
+    ----------
+    read, written : dict of str to str or None
+        Files by how the command line calls them.
+    *printed : str
+        Those that are written of which - prints.
+
+    Raises
+    ------
+    WrongCommandLine
+        As `check_distinct` and `check_no_print`.
+    OSError
+        If one cannot be written.
+    """
+    check_distinct({**read, **written})
+    check_no_print(written, *printed)
+    for path in written.values():
+        check_file(path)
+
+
 def check_file(path: str | None) -> None:
     """Refuse a file that cannot be written; None and - are none."""
     if path is not None and path != PRINT:

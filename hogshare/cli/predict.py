@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hogshare.cli import console, options, outputs, ratings, rows
-from hogshare.cli.expected import Expected
-from hogshare.cli.scores import Score
+
+if TYPE_CHECKING:
+    from hogshare.cli.scores import Score
 
 DESCRIPTION = """\
 Print one prediction a line. With --proba, the first line has the classes and every other line their
@@ -52,7 +53,9 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: Any) -> int:
-    """Predict and print; tell the score where the rows have labels."""
+    """Predict and print; say the score where the rows have labels."""
+    from hogshare.cli.columns import Expected
+    from hogshare.cli.scores import Score
     from hogshare.estimators import fitted
     from hogshare.io.models import modelfile, saving
 
@@ -64,40 +67,45 @@ def run(args: Any) -> int:
     names = saved.attributes.pop("feature_names_in_", None)
     estimator = saving.to_estimator(saved, args.model)
     check_probabilities(estimator, args.proba)
+    score = Score(estimator)
     if saved.class_name == ratings.CLASS:
-        return ratings.predict(args, estimator, writer)
-    args.dtype = fitted.dtype(estimator).name
-    expected = Expected(
-        n_features=saved.n_features,
-        zero_based=saved.zero_based,
-        name=args.model,
-        names=None if names is None else tuple(names.tolist()),
-        label=saved.label_column,
-    )
+        parts = ratings.predict(args, estimator)
+    else:
+        args.dtype = fitted.dtype(estimator).name
+        names = None if names is None else tuple(names.tolist())
+        expected = Expected(
+            saved.n_features, saved.zero_based, args.model, names, saved.label_column
+        )
+        parts = predicted(args, estimator, rows.iterate(args, expected), score)
     with writer(args.out) as write:
-        if not hasattr(estimator, "predict"):
-            put_shares(args, estimator, expected, write)
-            return 0
-        score, begun = Score(estimator), False
-        for X, y, *_ in rows.iterate(args, args.data, expected):
-            labels = estimator.predict(X) if y is not None or not args.proba else None
-            text = [] if begun or not args.proba else [header(estimator)]
-            text += probabilities(estimator, X) if args.proba else lines(labels)
-            write("".join(f"{line}\n" for line in text))
-            begun = True
-            score.add(y, labels)
-    if (told := score.told()) is not None:
-        console.say(told)
+        for lines in parts:
+            write("".join(f"{line}\n" for line in lines))
+    if (said := score.in_words()) is not None:
+        console.say(said)
     return 0
 
 
-def put_shares(args: Any, estimator: Any, expected: Expected, write: Callable[[str], None]) -> None:
-    """Print which share of each document each topic has."""
-    told = False
-    for X, y, *_ in rows.iterate(args, args.data, expected):
-        rows.check_counts(X, args.data)
-        told = told or rows.tell_ignored(y, args.data)
-        write("".join(f"{line}\n" for line in table(estimator.transform(X))))
+def predicted(args: Any, estimator: Any, parts: Any, score: Score) -> Iterator[list[str]]:
+    """Lines of predictions, part by part: labels, probabilities, or each document's topics."""
+    from hogshare.cli import labels
+
+    begun = is_said = False
+    for X, y in parts:
+        if not hasattr(estimator, "predict"):
+            labels.check_counts(X, args.data)
+            is_said = is_said or labels.tell_ignored(y, args.data)
+            yield table(estimator.transform(X))
+            continue
+        found = None
+        if y is not None or not args.proba:
+            found = estimator.predict(X)
+            lines = [str(label) for label in found.tolist()]
+        if args.proba:
+            names = [] if begun else ["\t".join(map(str, estimator.classes_.tolist()))]
+            lines = names + table(estimator.predict_proba(X))
+        yield lines
+        begun = True
+        score.add(y, found)
 
 
 @contextmanager
@@ -132,21 +140,6 @@ def check_probabilities(estimator: Any, proba: bool) -> None:
             f"a {type(estimator).__name__}{loss} has no probabilities; fit a classification with "
             "--estimator logistic, or with --loss log_loss"
         )
-
-
-def lines(labels: Any) -> list[str]:
-    """Return a line for each label."""
-    return [str(label) for label in labels.tolist()]
-
-
-def header(estimator: Any) -> str:
-    """Return the classes."""
-    return "\t".join(str(name) for name in estimator.classes_.tolist())
-
-
-def probabilities(estimator: Any, X: Any) -> list[str]:
-    """Return a line for each row."""
-    return table(estimator.predict_proba(X))
 
 
 def table(values: Any) -> list[str]:

@@ -77,7 +77,7 @@ class Command:
         found = None if self.part is None else self.part(self.args, place, of)
         if found is None:
             return Shard({})
-        facts = {"some": found.some, "beyond": found.beyond and found.beyond.told}
+        facts = {"some": found.some, "beyond": found.beyond and found.beyond.parts}
         return Shard({name: getattr(found, name) for name in ARRAYS}, facts)
 
     def made(

@@ -9,13 +9,10 @@ from __future__ import annotations
 import itertools
 import math
 import re
-import time
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from hogshare.cli import console, kinds, options, outputs, rows
-from hogshare.io.sniffing import is_number
-from hogshare.io.tables import cell
+from hogshare.cli import console, options, rows
 
 ESTIMATOR, CLASS = options.FACTORISATION, "MatrixFactorization"
 MISSING = {"", "nan", "NaN", "NaT", "<NA>"}  # what programs write for an id that is missing
@@ -59,12 +56,11 @@ def load(args: Any, data: str, known: Known | None = None) -> Ratings:
     ------
     WrongCommandLine, ValueError
     """
-    for name, value in REFUSED.items():
-        if getattr(args, name, value) != value:
-            flag = "--one-based" if args.zero_based is False else "--zero-based"
-            flag = flag if name == "zero_based" else f"--{name.replace('_', '-')}"
+    for name, default in REFUSED.items():
+        if (value := getattr(args, name, default)) != default:
             raise options.WrongCommandLine(
-                f"{flag} is not for {ESTIMATOR}: a line of its files is user, item and rating"
+                f"{options.flag_of(name, value)} is not for {ESTIMATOR}: a line of its files is "
+                "user, item and rating"
             )
     if args.format not in (None, "csv"):
         raise options.WrongCommandLine(
@@ -73,7 +69,7 @@ def load(args: Any, data: str, known: Known | None = None) -> Ratings:
         )
     found = Ratings([], [], [])
     widths, rated = set(), known is None
-    for place, cells in _without_names(args, _cells(args, data), known or NOBODY):
+    for place, cells in _without_names(args, _cells(args), known or NOBODY):
         if len(cells) < (3 if rated else 2):
             what = "user, item and rating" if rated else "user and item"
             raise ValueError(f"{place}: {what} were expected, and there are {len(cells)} cells")
@@ -95,27 +91,17 @@ def load(args: Any, data: str, known: Known | None = None) -> Ratings:
     return found
 
 
-def _cells(args: Any, data: str) -> Iterator[Line]:
+def _cells(args: Any) -> Iterator[Line]:
     """Each record's place and cells."""
     from hogshare.io import csvrecords
 
-    with rows.opened(args, data) as source:
+    with rows.opened(args) as source:
         if source is None:
-            raise ValueError(f"{data}: no file of that name, and no data set of ratings")
-        blocks = source.lines()
-        first = next(blocks, None)
-        if first is None:
-            raise ValueError(f"{source.name}: the file has no rows")
-        mark = args.delimiter or csvrecords.delimiter_of(first)
-        whole = csvrecords.whole(itertools.chain([first], blocks), mark)
-        for lines in whole:
-            for number, record in csvrecords.records(lines, mark):
-                place = f"{lines.name}, line {number}"
-                try:
-                    cells = csvrecords.split(record, mark)
-                except ValueError as error:
-                    raise ValueError(f"{place}: {error}") from None
-                yield place, cells
+            raise ValueError(f"{args.data}: no file of that name, and no data set of ratings")
+        mark, blocks = csvrecords.opened(source, args.delimiter)
+        for lines in blocks:
+            for number, cells in csvrecords.cells(lines, mark):
+                yield f"{lines.name}, line {number}", cells
 
 
 def _without_names(args: Any, cells: Iterator[Line], known: Known) -> Iterator[Line]:
@@ -130,9 +116,11 @@ def _without_names(args: Any, cells: Iterator[Line], known: Known) -> Iterator[L
 def _are_names(cells: list[str], others: list[str], known: Known) -> bool:
     """Whether a first line says what the others have.
 
-    It has a word where ratings are; or neither of its ids is the model's, and it has a word above
-    a number, or two that are used as names and that no id of the model is like.
+    It has no number where ratings are; or neither of its ids is the model's, and it has anything
+    else above a number, or two that are used as names and that no id of the model is like.
     """
+    from hogshare.io.sniffing import is_number
+
     if len(cells) > 2:
         return not is_number(cells[2])
     if len(cells) < 2 or known.count(cells):
@@ -154,67 +142,13 @@ def _number(text: str, place: str) -> float:
     return value
 
 
-def fit(args: Any) -> int:
-    """Fit, store the model, print what came out."""
-    from hogshare import MatrixFactorization, barriers
-    from hogshare.io.models import modelfile, saving
-    from hogshare.system import files
-
-    written = {"--model": args.model, "--json": args.json}
-    read = rows.files_read(args, "DATA")
-    outputs.check_distinct({**read, **written})
-    outputs.check_no_print(written, "--json")
-    files.check(args.model)
-    outputs.check_file(args.json)
-    found = load(args, args.data)
-    began = time.perf_counter()
-    workers = options.workers(args)
-    estimator = MatrixFactorization(
-        **kinds.parameters(args),
-        **{**workers, **args.lent},
-        barrier=None if args.barrier is None else barriers.parse(args.barrier),
-        random_state=args.seed,
-    )
-    with console.progress(estimator.max_iter, "fit") as progress:
-
-        def told(epoch: int, snapshot: Any) -> bool:
-            progress.advance()
-            return False
-
-        estimator._on_epoch = told
-        estimator.fit(*found).set_params(**workers)
-    seconds = time.perf_counter() - began
-    outputs.check_distinct({**read, **written})  # of which one may be a link to another by now
-    modelfile.save(args.model, saving.to_saved(estimator))
-    if args.json:
-        outputs.tell_json(args.json, estimator.report_.to_dict())
-    if args.json != outputs.PRINT:
-        report = estimator.report_
-        facts = [
-            ("estimator", CLASS),
-            ("users", cell(len(estimator.users_))),
-            ("items", cell(len(estimator.items_))),
-            ("ratings", cell(len(found.values))),
-            ("loss", estimator.loss),
-            ("alpha", cell(estimator.alpha_)),
-            ("workers", cell(report.n_workers)),
-            ("epochs", cell(estimator.n_iter_)),
-            ("ended because", report.stop_reason),
-            ("seconds", cell(seconds)),
-            ("training R2", cell(estimator.score(*found))),
-        ]
-        outputs.show_fit(args, facts)
-    return 0
-
-
-def predict(args: Any, estimator: Any, writer: Any) -> int:
-    """Print a prediction for each line; tell the score where there are ratings."""
+def predict(args: Any, estimator: Any) -> Iterator[list[str]]:
+    """All predictions, one for each line; say the score where there are ratings."""
     known = Known(frozenset(estimator.users_.tolist()), frozenset(estimator.items_.tolist()))
     found = load(args, args.data, known)
     estimator.set_params(unknown="ignore")
     predicted = estimator.predict(found.users, found.items)
-    with writer(args.out) as write:
-        write("".join(f"{value:.9g}\n" for value in predicted.tolist()))
+    yield [f"{value:.9g}" for value in predicted.tolist()]
     strange = [known.count(pair) for pair in zip(found.users, found.items, strict=True)]
     if missing := sum(count < 2 for count in strange):
         first = ", the first line among them (--header yes: it has names)"
@@ -225,4 +159,3 @@ def predict(args: Any, estimator: Any, writer: Any) -> int:
         )
     if found.values and len(found.values) > 1:
         console.say(f"R2: {estimator.score(*found):.6g}, of {len(found.values):,} ratings")
-    return 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hogshare.cli import rows
+from hogshare.cli import labels
 
 
 class Score:
@@ -30,7 +30,7 @@ class Score:
             return
         numbers = y.dtype.kind in "iufb"
         wanted = self.classes is None or self.classes.dtype.kind in "iufb"
-        if rows.missing(y).size:
+        if labels.missing(y).size:
             self.why = "some are missing"
         elif numbers != wanted:
             kinds = ("words", "numbers")
@@ -40,7 +40,7 @@ class Score:
             return
         self.n += len(y)
         if self.classes is not None:
-            self.right += int((rows.class_labels(y) == predicted).sum())
+            self.right += int((labels.class_labels(y) == predicted).sum())
             return
         mean, before = float(y.mean()), self.n - len(y)
         self.squares += float(((y - mean) ** 2).sum())
@@ -48,7 +48,7 @@ class Score:
         self.errors += float(((y - predicted) ** 2).sum())
         self.mean += (mean - self.mean) * len(y) / self.n
 
-    def told(self) -> str | None:
+    def in_words(self) -> str | None:
         """Say it; None if there is none."""
         if self.why:
             return f"the file's labels are not compared: {self.why}"

@@ -6,7 +6,6 @@ in a folder. Each name is one small function from that folder (or None) to rows 
 
 from __future__ import annotations
 
-import gzip
 import math
 from collections.abc import Callable
 from functools import partial
@@ -16,27 +15,18 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from hogshare.io.readers import read_libsvm, read_npz
-from hogshare.io.sources import DAMAGE, OPENERS
+from hogshare.io.matrices import read_npz
+from hogshare.io.readers import read, read_libsvm
+from hogshare.io.rows import Wanted
+from hogshare.io.sources import OPENERS, Source
 from hogshare.system import memory
 
 Rows = tuple[Any, np.ndarray]
-Source = Callable[[Path | None], Rows]
-
-
-def load(name: str, folder: Path | None) -> Rows:
-    """Rows and labels of a known name; local files are looked for in the folder."""
-    return SOURCES[name](folder)
-
-
-def names() -> list[str]:
-    """Every name that `load` knows."""
-    return list(SOURCES)
 
 
 def zero_based(name: str) -> bool | None:
-    """Whether indices of a known name's file begin at 0; None if it is not LIBSVM text."""
-    return False if getattr(SOURCES[name], "func", None) is libsvm else None
+    """Whether indices of a name's file begin at 0; None if it is not LIBSVM text."""
+    return False if getattr(SOURCES.get(name), "func", None) is libsvm else None
 
 
 def standardised(X: np.ndarray) -> np.ndarray:
@@ -110,15 +100,11 @@ def libsvm(stem: str, n_features: int, folder: Path | None) -> Rows:
     return read_libsvm(find(folder, stem), n_features, zero_based=False)
 
 
-def csv(stem: str, folder: Path | None, delimiter: str = ",") -> np.ndarray:
-    """Return a table of numbers, one row a line."""
-    path = find(folder, stem)
-    opener = OPENERS.get(path.suffix, open)
-    try:
-        with opener(path, "rt") as lines:
-            return np.loadtxt(lines, delimiter=delimiter)
-    except (*DAMAGE, ValueError) as error:
-        raise ValueError(f"{path}: not a table of numbers, or cut off ({error})") from error
+def table(stem: str, folder: Path | None) -> np.ndarray:
+    """A table of numbers, one row a line."""
+    with Source(find(folder, stem)) as source:
+        X: np.ndarray = read(source, Wanted(kind="csv", header=False, delimiter=",")).X
+    return X
 
 
 def tf_idf(stem: str, reference: str, folder: Path | None) -> Rows:
@@ -139,15 +125,15 @@ def tf_idf(stem: str, reference: str, folder: Path | None) -> Rows:
 
 def covtype_20k(folder: Path | None) -> Rows:
     """A sample of Covertype, class 2 against the rest, standardised and shuffled."""
-    table = csv("covtype.20k.data", folder)
-    table = table[np.random.default_rng(0).permutation(len(table))]
-    return standardised(table[:, :-1]), (table[:, -1] == 2).astype(np.int64)
+    rows = table("covtype.20k.data", folder)
+    rows = rows[np.random.default_rng(0).permutation(len(rows))]
+    return standardised(rows[:, :-1]), (rows[:, -1] == 2).astype(np.int64)
 
 
 def cal_housing(folder: Path | None) -> Rows:
     """Median house value in units of 100,000 dollars, columns standardised."""
-    table = csv("cal_housing.data", folder)
-    return standardised(table[:, :-1]), table[:, -1] / 100_000.0
+    rows = table("cal_housing.data", folder)
+    return standardised(rows[:, :-1]), rows[:, -1] / 100_000.0
 
 
 def mnist(stem: str, folder: Path | None) -> Rows:
@@ -166,25 +152,22 @@ def mnist_digits(stem: str, folder: Path | None) -> Rows:
 
 def idx(path: Path) -> np.ndarray:
     """Read a file of unsigned bytes in MNIST's IDX format: two zeros, type, axes, sizes, bytes."""
-    size = path.stat().st_size
-    try:
-        with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file:
-            start = file.read(4)
-            if len(start) < 4 or start[:3] != b"\x00\x00\x08":
-                raise ValueError(f"{path}: not an IDX file of bytes")
-            sizes = file.read(4 * start[3])
-            shape = np.frombuffer(sizes[: len(sizes) // 4 * 4], dtype=">u4").tolist()
-            n_bytes = math.prod(shape)
-            memory.require_for_file(n_bytes, size, f"{path}: an array of these sizes")
-            content = file.read(n_bytes + 1)
-    except DAMAGE as error:
-        raise ValueError(f"{path}: truncated or damaged ({error})") from error
+    with Source(path) as source:
+        file, _ = source.whole()
+        start = file.read(4)
+        if len(start) < 4 or start[:3] != b"\x00\x00\x08":
+            raise ValueError(f"{path}: not an IDX file of bytes")
+        sizes = file.read(4 * start[3])
+        shape = np.frombuffer(sizes[: len(sizes) // 4 * 4], dtype=">u4").tolist()
+        n_bytes = math.prod(shape)
+        memory.require_for_file(n_bytes, path.stat().st_size, f"{path}: an array of these sizes")
+        content = file.read(n_bytes + 1)
     if len(shape) != start[3] or len(content) != n_bytes:
         raise ValueError(f"{path}: truncated IDX file")
     return np.frombuffer(content, dtype=np.uint8).reshape(shape)
 
 
-SOURCES: dict[str, Source] = {
+SOURCES: dict[str, Callable[[Path | None], Rows]] = {
     "breast_cancer": partial(bundled, "load_breast_cancer"),
     "diabetes": partial(bundled, "load_diabetes"),
     "digits": digits,

@@ -11,30 +11,47 @@ import itertools
 import re
 from collections.abc import Iterator
 
-from hogshare.io.sources import Lines
+from hogshare.io.sources import Lines, Source
 
 DELIMITERS = ("\t", ";", "|", ",")  # tried in this order: a comma may be that of a decimal
 BLANKS = " \t"  # any number of either
 NAMES = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|", "blanks": BLANKS}
 
 LONGEST = 1 << 20  # bytes of a record that has quotes: a quote that nobody closes ends here
-LOOKED_AT = 10  # records that say what is between cells
+FIRST = 10  # records that say what is between cells
 
 _QUOTED = re.compile(rb'"(?:[^"]|"")*"')
 _SEP = re.compile(rb'"?sep=([,;|\t])"?\r?\n')
 _WORD = re.compile(r'"(?:[^"]|"")*"|\S+')
 
 
-def whole(blocks: Iterator[Lines], marks: str, least: int = 1) -> Iterator[Lines]:
-    """The same text in blocks that end where a record does.
+def opened(source: Source, mark: str | None, now: bool = False) -> tuple[str, Iterator[Lines]]:
+    """What is between cells, if nobody has said it, and the text in blocks of whole records.
 
-    Parameters
-    ----------
-    blocks : iterator of Lines
-    marks : str
-        What may be between cells.
-    least : int, default=1
-        Records of the first block, if there are as many.
+    Raises
+    ------
+    ValueError
+        If there are none; and as `whole`.
+    """
+    blocks = source.lines(now)
+    first = next(blocks, None)
+    if first is None:
+        raise ValueError(f"{source.name}: the file is empty")
+    while len(list(filter(bytes.strip, first.text.splitlines()))) < 2:
+        if (more := next(blocks, None)) is None:
+            break
+        first = first.followed_by(more)
+    if said := _SEP.match(first.text):  # a first line by which Excel says it
+        first = first.after(said.end())
+        mark = mark or said[1].decode("latin-1")
+    if not first.text.strip():
+        raise ValueError(f"{source.name}: the file has no rows")
+    mark = mark or delimiter_of(first)
+    return mark, whole(itertools.chain([first], blocks), mark)
+
+
+def whole(blocks: Iterator[Lines], marks: str) -> Iterator[Lines]:
+    """The same text in blocks that end where a record does; the first has two, if there are two.
 
     Raises
     ------
@@ -47,17 +64,17 @@ def whole(blocks: Iterator[Lines], marks: str, least: int = 1) -> Iterator[Lines
         if (place := lines.text.find(b"\0")) >= 0:
             raise ValueError(f"{lines.place(place)}: a zero byte, of which text has none")
         if rest is not None:
-            lines = Lines(rest.text + lines.text, rest.number, lines.name, lines.packed)
+            lines = rest.followed_by(lines)
         done = _end_of_records(lines.text, marks)
         if len(lines.text) - done > LONGEST:
             raise _not_closed(lines, done)
-        begun = begun or has(lines, marks, least)
-        if not begun or done < len(lines.text):
-            rest = after(lines, done if begun else 0)
-        else:
-            rest = None
-        if begun and done:
-            yield lines if rest is None else before(lines, done)
+        begun = begun or len(list(itertools.islice(records(lines, marks), 2))) == 2
+        if not begun:
+            rest = lines
+            continue
+        if done:
+            yield lines.until(done)
+        rest = lines.after(done) if done < len(lines.text) else None
     if rest is None:
         return
     if (done := _end_of_records(rest.text, marks)) < len(rest.text):
@@ -76,30 +93,23 @@ def records(lines: Lines, marks: str) -> Iterator[tuple[int, bytes]]:
         begin = end
 
 
-def has(lines: Lines, marks: str, n: int) -> bool:
-    """Whether there are `n` records."""
-    return len(list(itertools.islice(records(lines, marks), n))) == n
-
-
-def before(lines: Lines, position: int) -> Lines:
-    """What comes before a position, where a line begins."""
-    return Lines(lines.text[:position], lines.number, lines.name, lines.packed)
-
-
-def after(lines: Lines, position: int) -> Lines:
-    """What comes from a position on, where a line begins."""
-    number = lines.number + lines.text.count(b"\n", 0, position)
-    return Lines(lines.text[position:], number, lines.name, lines.packed)
-
-
-def split(record: bytes, mark: str) -> list[str]:
-    """Cells of a record, without blanks and quotes around them.
+def cells(lines: Lines, mark: str) -> Iterator[tuple[int, list[str]]]:
+    """Cells of the records.
 
     Raises
     ------
     ValueError
-        If it is no UTF-8, or a line ends in the middle of it: the end of a sentence about it.
+        If a record is no UTF-8, or a line ends in the middle of it; it names the line.
     """
+    for number, record in records(lines, mark):
+        try:
+            yield number, split(record, mark)
+        except ValueError as error:
+            raise ValueError(f"{lines.name}, line {number}: {error}") from None
+
+
+def split(record: bytes, mark: str) -> list[str]:
+    """Cells of a record, without blanks and quotes around them; a ValueError ends a sentence."""
     try:
         text = record.decode().rstrip("\r\n")
     except UnicodeDecodeError as error:
@@ -119,15 +129,7 @@ def split(record: bytes, mark: str) -> list[str]:
     return [cell.strip() for cell in cells]
 
 
-def without_sep(lines: Lines) -> tuple[Lines, str | None]:
-    """The text without a first line in which Excel says what is between cells, and what it says."""
-    found = _SEP.match(lines.text)
-    if found is None:
-        return lines, None
-    return after(lines, found.end()), found[1].decode("latin-1")
-
-
-def told(mark: str) -> str:
+def in_words(mark: str) -> str:
     """What is between cells, in words."""
     name = next((name for name, known in NAMES.items() if known == mark), None)
     return repr(mark) if name is None else name if mark == BLANKS else f"{name}s"
@@ -140,9 +142,9 @@ def has_quotes_after_blanks(text: bytes, mark: str) -> bool:
 
 def delimiter_of(lines: Lines) -> str:
     """What is between cells, by the first records: what makes as many cells of each."""
-    begun = itertools.islice(records(lines, "".join(DELIMITERS)), LOOKED_AT)
+    begun = itertools.islice(records(lines, "".join(DELIMITERS)), FIRST)
     # none, if a quote is taken for open that is none
-    found = [record for _, record in begun] or lines.text.splitlines()[:LOOKED_AT]
+    found = [record for _, record in begun] or lines.text.splitlines()[:FIRST]
     bare = [_QUOTED.sub(b'""', record).strip(b"\r\n") for record in found]
     counts = {mark: [record.count(mark.encode()) for record in bare] for mark in DELIMITERS}
     for mark, each in counts.items():
@@ -170,14 +172,11 @@ def _ends(text: bytes, marks: str) -> Iterator[int]:
 def _end_of_records(text: bytes, marks: str) -> int:
     if _is_one_a_line(text, marks):
         return len(text)
-    done = 0
-    for end in _ends(text, marks):
-        done = end
-    return done
+    return max(_ends(text, marks), default=0)
 
 
 def _is_one_a_line(text: bytes, marks: str) -> bool:
-    """Whether all quotes open and close in a line, as far as that is seen without a look at each.
+    """Whether all quotes open and close in a line, as far as a count shows it.
 
     They do if every other one is where a cell begins, and no line ends before the next.
     """

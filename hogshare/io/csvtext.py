@@ -12,16 +12,17 @@ from __future__ import annotations
 import io
 import itertools
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
-from hogshare.io import csvrecords, sources
+from hogshare.io import csvrecords
 from hogshare.io.csvrecords import BLANKS
 from hogshare.io.growing import Growing
+from hogshare.io.rows import Choice, Choose, Rows, Wanted
 from hogshare.io.sniffing import FEATURE, is_number
+from hogshare.io.sources import Lines, Source
 from hogshare.system.interrupts import errstate
 from hogshare.system.words import counted, escaped
 
@@ -39,46 +40,18 @@ class NotCSV(ValueError):
     is_other = False
 
 
-class Choice(NamedTuple):
-    """Which columns are wanted, counted from 0: the rows' and, if there is one, the labels'."""
-
-    columns: Sequence[int]
-    label: int | None
-
-
-Choose = Callable[[tuple[str, ...] | None, int], Choice]
-
-
-@dataclass(frozen=True)
-class Part:
-    """Rows of some lines."""
-
-    X: np.ndarray
-    y: np.ndarray | None
-    lines: sources.Lines
+Part = tuple[np.ndarray, np.ndarray | None]  # rows of some lines, and their labels
 
 
 class Table:
-    """A text of rows, whose first lines are looked at when it is made.
+    """A text of rows, whose first lines are parsed when it is made; iterate for its parts.
 
     Parameters
     ----------
     source : Source
-    dtype : dtype
-        Of the rows.
-    choose : callable
-        Given the names of all columns, or None if the text has none, and their number, returns the
-        `Choice` of those that are wanted.
-    header : bool or None, default=None
-        Whether the first line has names; None goes by what it looks like.
-    delimiter : str or None, default=None
-        The character between cells, `csvrecords.BLANKS` for blanks; None goes by the first lines.
-    finite : bool, default=False
-        Refuse values that are NaN or infinite.
+    wanted : Wanted
     now : bool, default=False
         Hand out rows as soon as they are there.
-    compared : bool, default=False
-        Labels are only compared with others: those of a part that lacks some are NaN, and no error.
 
     Attributes
     ----------
@@ -96,60 +69,35 @@ class Table:
         If the text is malformed. The message names it, and the line and the column.
     """
 
-    def __init__(
-        self,
-        source: sources.Source,
-        dtype: Any,
-        choose: Choose,
-        header: bool | None = None,
-        delimiter: str | None = None,
-        finite: bool = False,
-        now: bool = False,
-        compared: bool = False,
-    ) -> None:
+    def __init__(self, source: Source, wanted: Wanted, now: bool = False) -> None:
         self.name = source.name
-        self.dtype = np.dtype(dtype)
-        self.finite = finite
-        self.compared = compared
-        blocks = source.lines(now)
-        first = next(blocks, None)
-        if first is None:
-            raise ValueError(f"{self.name}: the file is empty")
-        while len(list(filter(bytes.strip, first.text.splitlines()))) < 2:
-            if (more := next(blocks, None)) is None:
-                break
-            first = sources.Lines(first.text + more.text, first.number, self.name, first.packed)
-        if not first.text.strip():
-            raise ValueError(f"{self.name}: the file has no rows")
-        first, said = csvrecords.without_sep(first)
-        self.delimiter = delimiter or said or csvrecords.delimiter_of(first)
-        self._blocks = csvrecords.whole(itertools.chain([first], blocks), self.delimiter, least=2)
+        self.wanted, self.dtype = wanted, np.dtype(wanted.dtype)
+        self.delimiter, self._blocks = csvrecords.opened(source, wanted.delimiter, now)
         first = next(self._blocks)
-        (number, head), *others = itertools.islice(csvrecords.records(first, self.delimiter), 2)
-        cells = [self._cells(record, line) for line, record in ((number, head), *others)]
-        self.width = len(cells[0])
+        (number, cells), *others = itertools.islice(csvrecords.cells(first, self.delimiter), 2)
+        self.width = len(cells)
+        sample = others[0][1] if others else cells
         if self.delimiter == BLANKS or self.width == 1:
-            self._refuse_features([*cells[0], *cells[-1]])
-        if others and len(cells[1]) != self.width:
-            here = counted(len(cells[0]), "cell")
+            self._refuse_features([*cells, *sample])
+        if len(sample) != self.width:
             raise NotCSV(
-                f"{self.name}: line {number} has {here}, and line {others[0][0]} has "
-                f"{len(cells[1])}, with {csvrecords.told(self.delimiter)} between them"
+                f"{self.name}: line {number} has {counted(self.width, 'cell')}, and line "
+                f"{others[0][0]} has {len(sample)}, with {csvrecords.in_words(self.delimiter)} "
+                "between them"
             )
-        named = _has_names(cells) if header is None else header
-        self.is_doubtful = bool(header is None and named and any(map(is_number, cells[0])))
-        self.names = self._named(cells[0], number) if named else None
-        self.choice = choose(self.names, self.width)
-        self._kinds = ["f"] * self.width
-        wanted = {*self.choice.columns, self.choice.label}
-        for column in range(self.width):
-            if column not in wanted:
-                self._kinds[column] = "O"
-        label, sample = self.choice.label, cells[1 if named and len(cells) > 1 else 0]
-        if label is not None and (compared or not is_number(sample[label])):
-            self._kinds[label] = "O"
-        end = first.text.index(head) + len(head)
-        self._rest = csvrecords.after(first, end) if named else first
+        named = _has_names(cells, sample) if wanted.header is None else wanted.header
+        self.is_doubtful = wanted.header is None and named and any(map(is_number, cells))
+        self.names = self._named(cells, number) if named else None
+        self.choice = wanted.choose(self.names, self.width)
+        columns, label = self.choice
+        self._kinds = ["f" if k in {*columns, label} else "O" for k in range(self.width)]
+        if label is not None:  # whose kind the first row says
+            row = sample if named else cells
+            self._kinds[label] = "f" if is_number(row[label]) and not wanted.compared else "O"
+        if named:
+            _, head = next(csvrecords.records(first, self.delimiter))
+            first = first.after(first.text.index(head) + len(head))
+        self._rest = first
 
     def __iter__(self) -> Iterator[Part]:
         for lines in itertools.chain([self._rest], self._blocks):
@@ -167,24 +115,23 @@ class Table:
         """Name a column, counted from 0, in words."""
         return f"column {place + 1}" + (f" ({self.names[place]!r})" if self.names else "")
 
-    def _part(self, lines: sources.Lines) -> Part:
+    def _part(self, lines: Lines) -> Part:
         with errstate(over="ignore"):  # a number beyond the range of float32 becomes infinite
             try:
                 X, y = self._parsed(lines)
             except ValueError:
                 X, y = self._by_cells(lines)
-        if y is not None and self.compared:
+        if y is not None and self.wanted.compared:
             y = _to_compare(y)
-        if self.finite:
+        if self.wanted.finite:
             self._check_finite(X, y, lines)
-        return Part(X, y, lines)
+        return X, y
 
-    def _check_finite(self, X: np.ndarray, y: np.ndarray | None, lines: sources.Lines) -> None:
-        label = self.choice.label
-        if not self.compared and y is not None and y.dtype.kind == "f" and not np.isfinite(y).all():
-            row = int(np.flatnonzero(~np.isfinite(y))[0])
-            place = self._place_of_row(lines, row)
-            raise ValueError(f"{place}, {self.column(int(label or 0))}: the label is {y[row]}")
+    def _check_finite(self, X: np.ndarray, y: np.ndarray | None, lines: Lines) -> None:
+        if y is not None and y.dtype.kind == "f" and not self.wanted.compared:
+            for row in np.flatnonzero(~np.isfinite(y)).tolist():
+                place, label = self._place_of_row(lines, row), self.column(self.choice.label or 0)
+                raise ValueError(f"{place}, {label}: the label is {y[row]}")
         if not np.isfinite(X).all():
             row, k = (int(i) for i in np.argwhere(~np.isfinite(X))[0])
             place = self._place_of_row(lines, row)
@@ -193,12 +140,12 @@ class Table:
                 "model needs finite ones; fill it in, or leave the row out"
             )
 
-    def _place_of_row(self, lines: sources.Lines, row: int) -> str:
+    def _place_of_row(self, lines: Lines, row: int) -> str:
         found = csvrecords.records(lines, self.delimiter)
         number, _ = next(itertools.islice(found, row, None))
         return f"{self.name}, line {number}"
 
-    def _parsed(self, lines: sources.Lines) -> tuple[np.ndarray, np.ndarray | None]:
+    def _parsed(self, lines: Lines) -> Part:
         """Rows and labels, or a ValueError that names no place."""
         mark = None if self.delimiter == BLANKS else self.delimiter
         settings: dict[str, Any] = {"delimiter": mark, "comments": None}
@@ -228,17 +175,17 @@ class Table:
         y = rows[str(label)]
         if self._kinds[label] == "O":
             words = [word.strip() for word in y.tolist()]
-            if not self.compared and any(word.lower() in MISSING for word in words):
+            if not self.wanted.compared and any(word.lower() in MISSING for word in words):
                 raise ValueError
             y = np.array(words, dtype=str)
         return X, y
 
-    def _by_cells(self, lines: sources.Lines) -> tuple[np.ndarray, np.ndarray | None]:
+    def _by_cells(self, lines: Lines) -> Part:
         """The same cell by cell; an error names line and column."""
         columns, label = self.choice
         rows, labels = [], []
-        for number, record in csvrecords.records(lines, self.delimiter):
-            cells, place = self._cells(record, number), f"{self.name}, line {number}"
+        for number, cells in csvrecords.cells(lines, self.delimiter):
+            place = f"{self.name}, line {number}"
             if len(cells) != self.width:
                 raise NotCSV(
                     f"{place}: {counted(len(cells), 'cell')}, and the first line has {self.width}"
@@ -274,19 +221,13 @@ class Table:
 
     def _label(self, cell: str, column: int, place: str) -> str:
         where = f"{place}, {self.column(column)}"
-        if self.compared:
+        if self.wanted.compared:
             return cell
         if cell.lower() in MISSING:
             raise ValueError(f"{where}: the label is missing")
         if self._kinds[column] == "f" and not is_number(cell):
             raise ValueError(f"{where}: the label {_shown(cell)} is no number, as those before are")
         return cell
-
-    def _cells(self, record: bytes, number: int) -> list[str]:
-        try:
-            return csvrecords.split(record, self.delimiter)
-        except ValueError as error:
-            raise ValueError(f"{self.name}, line {number}: {error}") from None
 
     def _named(self, cells: list[str], number: int) -> tuple[str, ...]:
         seen: set[str] = set()
@@ -297,7 +238,7 @@ class Table:
         return tuple(cells)
 
 
-def read(table: Table) -> tuple[np.ndarray, np.ndarray | None]:
+def read(source: Source, wanted: Wanted) -> Rows:
     """All rows and, if there are any, labels.
 
     Raises
@@ -305,22 +246,31 @@ def read(table: Table) -> tuple[np.ndarray, np.ndarray | None]:
     ValueError
         If there are no rows, or the text is malformed.
     """
-    cells, numbers, words = Growing(table.dtype), Growing(np.float64), []
+    table = Table(source, wanted)
+    values, numbers, words = Growing(table.dtype), Growing(np.float64), []
     part = None
     for part in table:
-        cells.add(part.X)
-        if part.y is not None and part.y.dtype.kind == "f":
-            numbers.add(part.y)
-        elif part.y is not None:
-            words.append(part.y)
+        X, y = part
+        values.add(X)
+        if y is not None and y.dtype.kind == "f":
+            numbers.add(y)
+        elif y is not None:
+            words.append(y)
     if part is None:
         raise ValueError(
             f"{table.name}: the file has {'names of columns and ' if table.names else ''}no rows"
         )
-    X = cells.taken().reshape(-1, len(table.choice.columns))
+    X = values.taken().reshape(-1, len(table.choice.columns))
     if table.choice.label is None:
-        return X, None
-    return X, np.concatenate(words) if words else numbers.taken()
+        return Rows(X, None, table)
+    return Rows(X, np.concatenate(words) if words else numbers.taken(), table)
+
+
+def iterate(source: Source, wanted: Wanted) -> Iterator[Rows]:
+    """As `read`, part by part as soon as each is there; nothing of a text without rows."""
+    table = Table(source, wanted, now=True)
+    for X, y in table:
+        yield Rows(X, y, table)
 
 
 def labels_at(column: str | int, name: str) -> Choose:
@@ -353,9 +303,8 @@ def listed(names: Sequence[str]) -> str:
     return shown if len(names) <= SHOWN else f"{shown}, ... ({len(names):,} in all)"
 
 
-def _has_names(cells: list[list[str]]) -> bool:
+def _has_names(first: list[str], second: list[str]) -> bool:
     """Whether the first line has names: no cell is a number, or one is above a number and none."""
-    first, second = cells[0], cells[1] if len(cells) > 1 else []
     said = [cell for cell in first if cell.lower() not in MISSING]
     if said and not any(is_number(cell) for cell in said):
         return True

@@ -1,8 +1,8 @@
 """LIBSVM text (``label index:value ...``): rows, labels, and where its indices begin.
 
-scikit-learn parses it, a few megabytes at a time. Here is what that leaves open: indices in any
-order, a file that is cut off, which line is wrong, and whether indices begin at 0 or at 1, which
-the text does not say.
+scikit-learn parses it, a few megabytes at a time. This module adds what that leaves open: indices
+in any order, a file that is cut off, which line is wrong, and whether indices begin at 0 or at 1,
+which the text does not say.
 """
 
 from __future__ import annotations
@@ -10,61 +10,25 @@ from __future__ import annotations
 import io
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from hogshare.io import sources
+from hogshare.io import matrices
 from hogshare.io.growing import Growing
+from hogshare.io.rows import CERTAIN, LIKELY, UNSURE, Rows, Wanted
+from hogshare.io.sources import Lines, Source
 from hogshare.system import memory
 from hogshare.system.callers import users_line
 
-ZeroBased = bool | Literal["auto"]
-
-# how sure it is where the indices begin
-CERTAIN = "certain"  # it was said, or the indices leave no choice
-LIKELY = "likely"  # the smallest index is 1
-UNSURE = "unsure"  # it is larger
-
 COLUMN_BYTES = 40  # of memory that a fit takes for each column, about
-SPARSE = 100  # columns for each value from which they are looked at
+SPARSE = 100  # columns for each value from which they are counted
 
 LARGEST_INDEX = 2**31 - 1  # that scikit-learn's parser takes
 
 
-@dataclass(frozen=True, kw_only=True)
-class Text:
-    """What a file of LIBSVM text holds.
-
-    Attributes
-    ----------
-    parts : tuple of ndarray
-        Values, columns and row ends of the rows as a CSR matrix. Column 0 is the first, whatever
-        its index in the text.
-    shape : tuple of int
-    y : ndarray of float64 of shape (n_rows,)
-    zero_based : bool or None
-        Whether indices begin at 0; None if the text has none.
-    guess : {"certain", "likely", "unsure"}
-        How sure that is.
-    first : int or None
-        The smallest index of the text.
-    left_out : int
-        How many values were in columns beyond `n_features`, and were left out.
-    """
-
-    parts: tuple[np.ndarray, np.ndarray, np.ndarray]
-    shape: tuple[int, int]
-    y: np.ndarray
-    zero_based: bool | None
-    guess: str
-    first: int | None
-    left_out: int
-
-
 class NotLibsvm(ValueError):
-    """A line is no LIBSVM text; `is_other`: nor is any word of it as in such text."""
+    """A line is no LIBSVM text; `is_other`: nor is any part of it as in such text."""
 
     is_other = False
 
@@ -78,12 +42,13 @@ class IndexZero(ValueError):
 
 
 class IndexBeyond(ValueError):
-    """There is an index for which there is no column; `place` names file and line."""
+    """There is an index for which there is no column; made again of its `parts`."""
 
-    def __init__(self, place: str, index: int, n_features: int, said: str = "n_features") -> None:
-        super().__init__(f"{place}: index {index} is beyond the {n_features:,} columns of {said}")
-        self.told = place, index, n_features
-        self.place, self.index, self.n_features = self.told
+    def __init__(self, place: str, index: int, n_features: int) -> None:
+        super().__init__(
+            f"{place}: index {index} is beyond the {n_features:,} columns of n_features"
+        )
+        self.parts = place, index, n_features
 
 
 def guess_base(first: int, last: int, n_features: int | None) -> tuple[bool, str]:
@@ -91,7 +56,7 @@ def guess_base(first: int, last: int, n_features: int | None) -> tuple[bool, str
 
     An index 0 is there in files that begin at 0 only, and an index as large as the number of
     columns in files that begin at 1 only. All else might be either: no index 0 may mean that
-    column 0 is empty. scikit-learn's "auto" then takes 1, and so it is here. The guess is *likely*
+    column 0 is empty. scikit-learn's "auto" then takes 1, and so does this. The guess is *likely*
     where the smallest index is 1, as in all but the rarest files of that kind: a file that begins
     at 0 looks like that only if its column 0 is empty and column 1 is not. Where neither index
     occurs, nothing in the file speaks for 1, and the guess is *unsure*.
@@ -103,141 +68,15 @@ def guess_base(first: int, last: int, n_features: int | None) -> tuple[bool, str
     return False, LIKELY if first == 1 else UNSURE
 
 
-def check_zero_based(zero_based: Any) -> None:
-    """Refuse what is none of True, False and "auto".
-
-    Raises
-    ------
-    ValueError
-    """
-    if not (isinstance(zero_based, bool | np.bool_) or zero_based == "auto"):
-        raise ValueError(f"zero_based must be True, False or 'auto'; got {zero_based!r}.")
-
-
-@dataclass(frozen=True)
-class Part:
-    """Rows of some lines of text, with columns by what was said of the indices.
-
-    Attributes
-    ----------
-    data, indices, indptr : ndarray
-        Of a CSR matrix.
-    y : ndarray of float64
-    lines : Lines
-        Where they stand.
-    """
-
-    data: np.ndarray
-    indices: np.ndarray
-    indptr: np.ndarray
-    y: np.ndarray
-    lines: sources.Lines
-
-
-class Parts:
-    """The rows of a text, part by part.
-
-    Parameters
-    ----------
-    source : Source
-    n_features : int or None
-        Number of columns; None if nobody has said it.
-    dtype : dtype
-        Of the values.
-    zero_based : bool or "auto"
-        Whether indices begin at 0. With "auto", columns of the parts are the indices of the text.
-    leave_out : bool, default=False
-        Let indices be beyond `n_features`.
-    finite : bool, default=False
-        Refuse values that are NaN or infinite.
-    now : bool, default=False
-        Hand out rows as soon as they are there.
-    """
-
-    def __init__(
-        self,
-        source: sources.Source,
-        n_features: int | None,
-        dtype: Any,
-        zero_based: ZeroBased,
-        leave_out: bool = False,
-        finite: bool = False,
-        now: bool = False,
-    ) -> None:
-        check_zero_based(zero_based)
-        self.source = source
-        self.dtype = dtype
-        self.zero_based = zero_based
-        self.one_based = zero_based != "auto" and not zero_based
-        self.limit = None if leave_out else n_features
-        self.finite = finite
-        self.now = now
-        self.beyond: IndexBeyond | None = None  # an index that is too large if any is 0
-
-    def __iter__(self) -> Iterator[Part]:
-        for lines in self.source.lines(self.now):
-            if b"_" in lines.text:
-                _refuse_underscores(lines)
-            X, y = _parse(lines, self.dtype, self.one_based, is_in_order=False)
-            part = Part(X.data, X.indices, X.indptr, y, lines)
-            if self.limit is not None:
-                self._check_indices(part)
-            if self.finite:
-                _check_finite(part)
-            if lines.is_cut:
-                # a decompressor knows the end of its file
-                warnings.warn(
-                    f"{lines.name}: the last line has no end; if the file was cut off, its last "
-                    "number may have been, too",
-                    stacklevel=users_line(),
-                )
-            yield part
-
-    def _check_indices(self, part: Part) -> None:
-        """Refuse an index for which there is no column."""
-        limit = cast(int, self.limit)
-        most = int(part.indices.max()) if len(part.indices) else -1
-        if most < limit:
-            return
-        doubtful = self.zero_based == "auto" and most == limit
-        if doubtful and self.beyond:
-            return
-        place = part.lines.place_of_row(_row_of(part, int(part.indices.argmax())), _words)
-        self.beyond = IndexBeyond(place, most + self.one_based, limit)
-        if not doubtful:
-            raise self.beyond
-
-
-def read(
-    source: sources.Source,
-    n_features: int | None,
-    dtype: Any,
-    zero_based: ZeroBased,
-    leave_out: bool = False,
-    finite: bool = False,
-) -> Text:
+def read(source: Source, wanted: Wanted) -> Rows:
     """Read LIBSVM text as a whole.
-
-    Parameters
-    ----------
-    source : Source
-    n_features : int or None
-        Number of columns; None takes the largest index that occurs.
-    dtype : dtype
-        Of the values.
-    zero_based : bool or "auto"
-        Whether indices begin at 0; "auto" guesses as `guess_base` does.
-    leave_out : bool, default=False
-        Leave out what is in columns beyond `n_features`, instead of refusing the file.
-    finite : bool, default=False
-        Refuse values that are NaN or infinite.
 
     Raises
     ------
     IndexZero
-        If there is an index 0 where `zero_based` is False.
+        If there is an index 0 where `wanted.zero_based` is False.
     IndexBeyond
-        If there is an index beyond `n_features`.
+        If there is an index beyond `wanted.n_features`.
     ValueError
         If the text is truncated or malformed. The message names it, and the line if it is one's.
 
@@ -246,12 +85,26 @@ def read(
     UserWarning
         If the last line of plain text has no end.
     """
-    parts = Parts(source, n_features, dtype, zero_based, leave_out, finite)
-    return whole(source.name, gather(parts), n_features, zero_based)
+    return whole(source.name, gather(source, wanted), wanted)
+
+
+def iterate(source: Source, wanted: Wanted) -> Iterator[Rows]:
+    """As `read`, part by part as soon as each is there, if it is said where indices begin."""
+    n_features = wanted.n_features
+    if wanted.zero_based == "auto" or n_features is None:
+        yield read(source, wanted)
+        return
+    for part in _parts(source, wanted, now=True):
+        X = part.X
+        if X.shape[0]:  # and not comments and blank lines alone
+            first = int(X.indices.min()) + wanted.is_one_based if len(X.indices) else None
+            columns = X.data, X.indices, X.indptr
+            base = bool(wanted.zero_based), CERTAIN, first
+            yield _rows(source.name, columns, n_features, part.y, base)
 
 
 class Gathered(NamedTuple):
-    """Rows of a text whose columns are not settled: of a text with parts, those of one.
+    """Rows of a text whose columns are not settled: of a text with sections, those of one.
 
     data, columns : of all rows, one after the other; columns are the text's indices, less 1 where
         it was said that they begin at 1
@@ -269,28 +122,29 @@ class Gathered(NamedTuple):
     beyond: IndexBeyond | None
 
 
-def gather(parts: Parts) -> Gathered:
-    """All rows of a text, or of a section of one.
-
-    Raises
-    ------
-    IndexZero, IndexBeyond, ValueError
-        As `read`.
-    """
-    data, y, lengths = Growing(parts.dtype), Growing(np.float64), Growing(np.int64)
-    indices = Growing(np.int32)
+def gather(source: Source, wanted: Wanted) -> Gathered:
+    """All rows of a text, or of a section of one; raises as `read`."""
+    data, y, lengths = Growing(wanted.dtype), Growing(np.float64), Growing(np.int64)
+    columns = Growing(np.int32)
     part = None
-    for part in parts:
-        if part.indices.dtype != indices.dtype:
-            indices = _of_dtype(indices, part.indices.dtype)
-        lengths.add(np.diff(part.indptr).astype(np.int64))
-        for grown, more in ((data, part.data), (indices, part.indices), (y, part.y)):
+    for part in _parts(source, wanted):
+        X = part.X
+        if X.indices.dtype != columns.dtype:
+            columns = _widened(columns, X.indices.dtype)
+        lengths.add(np.diff(X.indptr).astype(np.int64))
+        for grown, more in ((data, X.data), (columns, X.indices), (y, part.y)):
             grown.add(more)
-    taken = data.taken(), indices.taken(), lengths.taken(), y.taken()
-    return Gathered(*taken, part is not None, parts.beyond)
+    arrays = data.taken(), columns.taken(), lengths.taken(), y.taken()
+    return Gathered(*arrays, part is not None, part.beyond if part else None)
 
 
-def whole(name: str, rows: Gathered, n_features: int | None, zero_based: ZeroBased) -> Text:
+def _widened(grown: Growing, dtype: Any) -> Growing:
+    wider = Growing(dtype)
+    wider.add(grown.taken())
+    return wider
+
+
+def whole(name: str, gathered: Gathered, wanted: Wanted) -> Rows:
     """A text, of all its rows: where indices begin, and how many columns there are.
 
     Raises
@@ -298,67 +152,49 @@ def whole(name: str, rows: Gathered, n_features: int | None, zero_based: ZeroBas
     IndexBeyond, ValueError
         As `read`.
     """
-    if not rows.some:
+    if not gathered.some:
         raise ValueError(f"{name}: the file is empty")
-    if not len(rows.lengths):
+    if not len(gathered.lengths):
         raise ValueError(f"{name}: the file has no rows")
-    columns = rows.columns
-    one_based = zero_based != "auto" and not zero_based
-    first, known, guess = None, None, CERTAIN
+    columns, n_features = gathered.columns, wanted.n_features
+    first, zero_based, guess = None, None, CERTAIN
     if len(columns):
-        first, known = int(columns.min()) + one_based, not one_based
-        if zero_based == "auto":
-            known, guess = guess_base(first, int(columns.max()), n_features)
-            if known and rows.beyond:
-                raise rows.beyond
-            if not known:
+        first = int(columns.min()) + wanted.is_one_based
+        zero_based = not wanted.is_one_based
+        if wanted.zero_based == "auto":
+            zero_based, guess = guess_base(first, int(columns.max()), n_features)
+            if zero_based and gathered.beyond:
+                raise gathered.beyond
+            if not zero_based:
                 columns = columns - 1
     if n_features is None:
         n_features = int(columns.max()) + 1 if len(columns) else 1
         _check_columns(name, n_features, len(columns))
-    indptr = np.concatenate([[0], np.cumsum(rows.lengths)])
-    return _text((rows.data, columns, indptr), n_features, rows.y, known, guess, first)
+    indptr = np.concatenate([[0], np.cumsum(gathered.lengths)])
+    base = zero_based, guess, first
+    return _rows(name, (gathered.data, columns, indptr), n_features, gathered.y, base)
 
 
-def of_part(part: Part, n_features: int, zero_based: bool) -> Text:
-    """What some lines hold, of which it is said where indices begin; the rest is left out."""
-    first = int(part.indices.min()) + (not zero_based) if len(part.indices) else None
-    rows = (part.data, part.indices, part.indptr)
-    return _text(rows, n_features, part.y, zero_based, CERTAIN, first)
-
-
-def _text(
+def _rows(
+    name: str,
     parts: tuple[np.ndarray, np.ndarray, np.ndarray],
     n_features: int,
     y: np.ndarray,
-    zero_based: bool | None,
-    guess: str,
-    first: int | None,
-) -> Text:
-    """Put together a text, without what is in columns beyond."""
-    data, indices, indptr = parts
+    base: tuple[bool | None, str, int | None],
+) -> Rows:
+    """Rows without what is in columns beyond; `base` is where indices begin, how sure, the first.
+
+    `parts` are values, columns and row ends of a CSR matrix.
+    """
+    data, columns, indptr = parts
     left_out = 0
-    if len(indices) and indices.max() >= n_features:
-        kept = indices < n_features
-        left_out = len(kept) - int(np.count_nonzero(kept))
-        ends = np.concatenate([[0], np.cumsum(kept)])[indptr]
-        data, indices, indptr = data[kept], indices[kept], ends
-    return Text(
-        parts=(data, indices, indptr),
-        shape=(len(indptr) - 1, n_features),
-        y=y,
-        zero_based=zero_based,
-        guess=guess,
-        first=first,
-        left_out=left_out,
-    )
-
-
-def _of_dtype(grown: Growing, dtype: Any) -> Growing:
-    """The same numbers as a wider type."""
-    wider = Growing(dtype)
-    wider.add(grown.taken())
-    return wider
+    if len(columns) and columns.max() >= n_features:
+        inside = columns < n_features
+        left_out = len(inside) - int(np.count_nonzero(inside))
+        indptr = np.concatenate([[0], np.cumsum(inside)])[indptr]
+        data, columns = data[inside], columns[inside]
+    X = matrices.csr(name, data, columns, indptr, (len(indptr) - 1, n_features))
+    return Rows(X, y, None, *base, left_out)
 
 
 def _check_columns(name: str, n_features: int, n_values: int) -> None:
@@ -374,8 +210,67 @@ def _check_columns(name: str, n_features: int, n_values: int) -> None:
     warnings.warn(f"{what} takes some {memory.amount(nbytes)} of memory", stacklevel=users_line())
 
 
+# -- lines
+
+
+class _Part(NamedTuple):
+    """Rows of some lines; `beyond` is an index that is too large if any is 0, so far."""
+
+    X: Any
+    y: np.ndarray
+    lines: Lines
+    beyond: IndexBeyond | None = None
+
+    def place_of(self, value: int) -> str:
+        """Name the line of a value."""
+        row = int(np.searchsorted(self.X.indptr, value, side="right")) - 1
+        return self.lines.place_of_row(row, _words)
+
+
+def _parts(source: Source, wanted: Wanted, now: bool = False) -> Iterator[_Part]:
+    """The rows of a text, part by part, whose columns are as in `Gathered`.
+
+    With `now` they come as soon as they are there.
+    """
+    beyond = None
+    for lines in source.lines(now):
+        if b"_" in lines.text:
+            _refuse_underscores(lines)
+        X, y = _parse(lines, wanted.dtype, wanted.is_one_based)
+        part = _Part(X, y, lines)
+        beyond = _beyond(part, wanted, beyond)
+        if wanted.finite and not np.isfinite(X.data).all():
+            k = int(np.flatnonzero(~np.isfinite(X.data))[0])
+            raise ValueError(
+                f"{part.place_of(k)}: a value is {X.data[k]}, and a model needs finite ones"
+            )
+        if lines.is_cut:
+            # a decompressor knows the end of its file
+            warnings.warn(
+                f"{lines.name}: the last line has no end; if the file was cut off, its last "
+                "number may have been, too",
+                stacklevel=users_line(),
+            )
+        yield part._replace(beyond=beyond)
+
+
+def _beyond(part: _Part, wanted: Wanted, known: IndexBeyond | None) -> IndexBeyond | None:
+    """Refuse an index for which there is no column; return one that is wrong if any is 0."""
+    limit = None if wanted.leave_out else wanted.n_features
+    indices = part.X.indices
+    most = int(indices.max()) if len(indices) else -1
+    is_doubtful = wanted.zero_based == "auto" and most == limit
+    if limit is None or most < limit or (is_doubtful and known):
+        return known
+    place = part.place_of(int(indices.argmax()))
+    found = IndexBeyond(place, most + wanted.is_one_based, limit)
+    if not is_doubtful:
+        raise found
+    return found
+
+
 def _parse(
-    lines: sources.Lines, dtype: Any, one_based: bool, is_in_order: bool
+    lines: Lines, dtype: Any, one_based: bool, is_in_order: bool = False
 ) -> tuple[Any, np.ndarray]:
     """Rows with the indices of the text, less one where it is `one_based`, and labels.
 
@@ -392,7 +287,7 @@ def _parse(
     except MemoryError as error:
         raise MemoryError(f"{lines.name}: takes more memory than there is") from error
     except (ValueError, OverflowError) as error:
-        parsed = sources.Lines(text, lines.number, lines.name, lines.packed)
+        parsed = Lines(text, lines.number, lines.name, lines.packed)
         begin, line = parsed.before(stream.tell())
         place, why = parsed.place(begin), fault(line)
         if why is None and one_based and 0 in _indices(line):
@@ -421,7 +316,7 @@ def _in_order(text: bytes) -> bytes:
     return b"".join(ordered)
 
 
-def _refuse_underscores(lines: sources.Lines) -> None:
+def _refuse_underscores(lines: Lines) -> None:
     """Refuse numbers that Python reads and nobody else: an underscore that is in no comment."""
     text, place = lines.text, lines.text.find(b"_")
     while place >= 0:
@@ -434,19 +329,6 @@ def _refuse_underscores(lines: sources.Lines) -> None:
                 f"{lines.place(begin)}: not LIBSVM text: {_shown(word)} has an underscore"
             )
         place = text.find(b"_", end) if end >= 0 else -1
-
-
-def _check_finite(part: Part) -> None:
-    if np.isfinite(part.data).all():
-        return
-    k = int(np.flatnonzero(~np.isfinite(part.data))[0])
-    place = part.lines.place_of_row(_row_of(part, k), _words)
-    raise ValueError(f"{place}: a value is {part.data[k]}, and a model needs finite ones")
-
-
-def _row_of(part: Part, k: int) -> int:
-    """The row of a value."""
-    return int(np.searchsorted(part.indptr, k, side="right")) - 1
 
 
 def fault(line: bytes) -> str | None:

@@ -9,15 +9,12 @@ from __future__ import annotations
 import codecs
 import re
 from pathlib import Path
-from typing import Literal
 
 from hogshare.io.csvrecords import DELIMITERS
+from hogshare.io.rows import Kind
 from hogshare.io.sources import MAGIC as PACKED
 from hogshare.io.sources import OPENERS, Source
 
-Kind = Literal["libsvm", "csv", "npz", "npy"]
-
-KINDS: tuple[Kind, ...] = ("libsvm", "csv", "npz", "npy")
 MAGIC: dict[bytes, Kind] = {b"\x93NUMPY": "npy", b"PK\x03\x04": "npz", b"PK\x05\x06": "npz"}
 CSV_FROM = "write CSV with the program that made it"
 # what is no text, by its first bytes, and what to do about it
@@ -64,7 +61,7 @@ def kind_by_name(path: str | Path) -> Kind | None:
 
 
 def kind_of(source: Source) -> Kind:
-    """The kind of rows that a source holds, of which nothing is used up.
+    """The kind of rows that a source has, of which nothing is used up.
 
     Raises
     ------
@@ -73,20 +70,30 @@ def kind_of(source: Source) -> Kind:
     """
     named = kind_by_name(source.name)
 
-    def look(head: bytes, done: bool) -> Kind | None:
-        magic = next((kind for start, kind in MAGIC.items() if head.startswith(start)), None)
-        if not magic and (other := _other(head)):
+    def settle(head: bytes, done: bool) -> Kind | None:
+        arrays = _arrays(head)
+        if not arrays and (other := _other(head)):
             raise ValueError(f"{source.name}: {other}")
-        if magic or named:
-            return magic or named
+        if arrays or named:
+            return arrays or named
         if b"\0" in head and not head.startswith((b"\xff\xfe", b"\xfe\xff")):
             raise ValueError(
                 f"{source.name}: neither text nor a file of arrays (.npz, .npy) that is known here"
             )
         return kind_of_text(head, done)
 
-    found: Kind = source.head(look)
+    found: Kind = source.head(settle)
     return found
+
+
+def arrays_of(source: Source) -> Kind | None:
+    """The kind of a file of arrays, of which nothing is used up; None if it is anything else."""
+    head: bytes = source.head(lambda head, _: head[:8])
+    return _arrays(head)
+
+
+def _arrays(head: bytes) -> Kind | None:
+    return next((kind for start, kind in MAGIC.items() if head.startswith(start)), None)
 
 
 def _other(head: bytes) -> str:

@@ -1,7 +1,7 @@
 """Where the bytes of rows come from: files, pipes and standard input, compressed or not.
 
-A source is opened once and read once, front to back, and nothing is written to the disk. How it is
-compressed is told by its first bytes, so that a pipe needs no name. Text comes in blocks of whole
+A source is opened once and read once, front to back, and nothing is written to the disk. Its first
+bytes say how it is compressed, so that a pipe needs no name. Text comes in blocks of whole
 lines, each of which knows where it stands; everything else is read as a whole. Both watch the
 memory that is left.
 """
@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from hogshare.system import memory
-from hogshare.system.once import once
 from hogshare.system.words import escaped
 
 STDIN = "/dev/stdin"
@@ -40,7 +39,7 @@ DAMAGE = (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile)
 
 PIECE = 1 << 20  # bytes of one read
 BLOCK = 1 << 20  # bytes of text that are parsed at a time, about
-LOOK_BYTES = 1 << 25  # that are read between two looks at the memory that is left
+CHECK_BYTES = 1 << 25  # that are read between two checks of the memory that is left
 
 
 class Source:
@@ -83,11 +82,13 @@ class Source:
         except BaseException:
             self._raw.close()
             raise
-        self._ahead: list[bytes] = []  # what was read to look at it
+        self._ahead = b""  # what was read for the sake of `head`
         self._content = bytearray()
         self._offset = 0
-        self._next_look = LOOK_BYTES
+        self._next_check = CHECK_BYTES
         self._at_first = memory.free()
+        self._number = 1  # of the first line
+        self._left: int | None = None  # bytes of a section
 
     def __enter__(self) -> Source:
         return self
@@ -107,7 +108,7 @@ class Source:
         return self.size is not None and not self.packed
 
     def head(self, enough: Callable[[bytes, bool], Any], most: int = 1 << 16) -> Any:
-        """Look at the beginning, which stays to be read.
+        """Return what is made of the beginning, which stays to be read.
 
         Parameters
         ----------
@@ -117,24 +118,52 @@ class Source:
         most : int
             Bytes after which no more are read.
         """
-        held = b"".join(self._ahead)
         while True:
-            done = len(held) >= most
-            if held and (told := enough(held, done)) is not None:
-                break
+            done = len(self._ahead) >= most
+            if self._ahead and (made := enough(self._ahead, done)) is not None:
+                return made
             more = b"" if done else self._read(PIECE, True)
             if not more:
-                told = enough(held, True)
-                break
-            held += more
-        self._ahead = [held] if held else []
-        return told
+                return enough(self._ahead, True)
+            self._ahead += more
 
     def read(self, n: int, now: bool = False) -> bytes:
         """Read some bytes; b"" at the end. With `now`, do not wait for more than there is."""
         if self._ahead:
-            return self._ahead.pop(0)
+            ahead, self._ahead = self._ahead, b""
+            return ahead
         return self._read(n, now)
+
+    def narrow(self, place: int, of: int) -> None:
+        """Have the text be one of several sections of a plain file, which have its lines.
+
+        A line is in the section in which it begins. So each reader of a large text has to read,
+        and to parse, its own part only.
+
+        Parameters
+        ----------
+        place, of : int
+            Which section, from 0, of how many.
+        """
+        if not self.is_plain_file:
+            raise ValueError(f"{self.name}: only a plain file is read in sections")
+        size = cast(int, self.size)
+        begin, end = (self._line_from(size * k // of) for k in (place, place + 1))
+        self._raw.seek(begin)
+        self._ahead, self._left = b"", end - begin
+        self._number = 1 + sum(
+            os.pread(self._raw.fileno(), min(PIECE, begin - at), at).count(b"\n")
+            for at in range(0, begin, PIECE)
+        )
+
+    def _line_from(self, offset: int) -> int:
+        """Where the first line begins that does so at an offset or later."""
+        at = offset - 1
+        while offset and (piece := os.pread(self._raw.fileno(), PIECE, at)):
+            if (found := piece.find(b"\n")) >= 0:
+                return at + found + 1
+            at += len(piece)
+        return at if offset else 0
 
     def lines(self, now: bool = False) -> Iterator[Lines]:
         """Iterate over the text, in blocks of whole lines.
@@ -149,23 +178,23 @@ class Source:
         ValueError
             If it is text of another encoding, or its lines end in CR alone.
         """
-        number, size = 1, 0
-        held: list[bytes] = []
-        rest, begun = True, False
-        while rest:
+        number, size = self._number, 0
+        pieces: list[bytes] = []
+        more, begun = True, False
+        while more:
             piece = self.read(PIECE, now)
-            held.append(piece)
+            pieces.append(piece)
             size += len(piece)
-            rest = bool(piece)
-            if rest and not (b"\n" in piece and (size >= BLOCK or now)):
+            more = bool(piece)
+            if more and not (b"\n" in piece and (size >= BLOCK or now)):
                 continue
-            text = b"".join(held)
+            text = b"".join(pieces)
             if not begun:
                 text, begun = self._decoded(text), True
-            end = text.rfind(b"\n") + 1 if rest else len(text)
-            held, size = [text[end:]], len(text) - end
+            end = text.rfind(b"\n") + 1 if more else len(text)
+            pieces, size = [text[end:]], len(text) - end
             if end:
-                lines = Lines(text[:end] if held[0] else text, number, self.name, self.packed)
+                lines = Lines(text[:end], number, self.name, self.packed)
                 _check_text(lines)
                 yield lines
             number += text.count(b"\n", 0, end)
@@ -182,7 +211,7 @@ class Source:
     def whole(self) -> tuple[BinaryIO, int]:
         """A stream of all bytes that can be read at any place, and how many they are.
 
-        What is no plain file is kept, so that it can be asked for again.
+        What is no plain file stays in memory, so that it can be asked for again.
 
         Raises
         ------
@@ -202,8 +231,8 @@ class Source:
         return io.BytesIO(self._content), len(self._content)
 
     def _read(self, n: int, now: bool) -> bytes:
-        if self._offset >= self._next_look:
-            self._look_at_memory()
+        if self._offset >= self._next_check:
+            self._check_memory()
         try:
             piece = self._piece(n, now)
         except DAMAGE as error:
@@ -220,21 +249,25 @@ class Source:
     def _piece(self, n: int, now: bool) -> bytes:
         if self.packed:
             return bytes(self._stream.read1(n) if now else self._stream.read(n))
+        if self._left is not None:
+            n = min(n, self._left)
         piece = bytes(self._stream.read(n))  # of a pipe: what is there
+        if self._left is not None:
+            self._left -= len(piece)
         if self.size is not None or not piece:
             return piece
-        held, size = [piece], len(piece)
+        pieces, size = [piece], len(piece)
         while size < n and (not now or _is_ready(self._raw)):
             piece = bytes(self._stream.read(n - size))
             if not piece:
                 break
-            held.append(piece)
+            pieces.append(piece)
             size += len(piece)
-        return b"".join(held)
+        return b"".join(pieces)
 
-    def _look_at_memory(self) -> None:
+    def _check_memory(self) -> None:
         """End what would not fit when it is done, or is more than a file of its size can mean."""
-        self._next_look = self._offset + LOOK_BYTES
+        self._next_check = self._offset + CHECK_BYTES
         if self.size is not None and self._offset > max(memory.PLENTY, memory.FOLD * self.size):
             raise ValueError(
                 f"{self.name}: {memory.amount(self.size)} that are more than "
@@ -272,62 +305,6 @@ class Source:
         return _Again(first, self._raw)
 
 
-class Section(Source):
-    """One of several sections of a plain file of text, which have its lines between them.
-
-    A line is in the section in which it begins. So each reader of a large text has to read, and to
-    parse, its own part only.
-
-    Parameters
-    ----------
-    path : str or Path
-    place, of : int
-        Which section, from 0, of how many.
-    """
-
-    def __init__(self, path: str | Path, place: int, of: int) -> None:
-        super().__init__(path)
-        self._left = 0
-        if self.size is None or self.packed:
-            self.__exit__()
-            raise ValueError(f"{self.name}: only a plain file is read in sections")
-        begin, end = (self._line_from(self.size * k // of) for k in (place, place + 1))
-        self._raw.seek(begin)
-        self._left = end - begin
-        self._before = begin
-
-    def lines(self, now: bool = False) -> Iterator[Lines]:
-        """As of a source; lines are counted in the whole file."""
-        for lines in super().lines(now):
-            yield replace(lines, number=lines.number + self._lines_before)
-
-    @once
-    def _lines_before(self) -> int:
-        """Lines before this section; looked at once, in a pass over their bytes."""
-        count, at = 0, 0
-        with open(self.name, "rb") as file:
-            while at < self._before and (piece := file.read(min(PIECE, self._before - at))):
-                count, at = count + piece.count(b"\n"), at + len(piece)
-        return count
-
-    def _piece(self, n: int, now: bool) -> bytes:
-        piece = super()._piece(min(n, self._left), now) if self._left else b""
-        self._left -= len(piece)
-        return piece
-
-    def _line_from(self, offset: int) -> int:
-        """Where the first line begins that does so at an offset or later."""
-        if not offset:
-            return 0
-        self._raw.seek(offset - 1)
-        at = offset - 1
-        while piece := bytes(self._raw.read(PIECE)):
-            if (found := piece.find(b"\n")) >= 0:
-                return at + found + 1
-            at += len(piece)
-        return at
-
-
 @dataclass(frozen=True)
 class Lines:
     """Some lines of a text.
@@ -357,6 +334,19 @@ class Lines:
         """Where the line begins that ends at a position, and that line."""
         begin = self.text.rfind(b"\n", 0, max(0, position - 1)) + 1
         return begin, self.text[begin:position]
+
+    def until(self, position: int) -> Lines:
+        """The lines before a position, where one begins."""
+        return replace(self, text=self.text[:position])
+
+    def after(self, position: int) -> Lines:
+        """The lines from a position on, where one begins."""
+        number = self.number + self.text.count(b"\n", 0, position)
+        return replace(self, text=self.text[position:], number=number)
+
+    def followed_by(self, others: Lines) -> Lines:
+        """These lines and those that come next."""
+        return replace(self, text=self.text + others.text)
 
     def place_of_row(self, row: int, is_row: Callable[[bytes], object]) -> str:
         """Name the line of a row, counted from 0 in these lines; not every line is a row."""
