@@ -30,13 +30,14 @@ from hogshare.kernels import layout, losses, schedules
 from hogshare.partitioned.blocks import Meaning
 from hogshare.partitioned.calls import Call, Fetched
 from hogshare.partitioned.folding import Weighing
-from hogshare.partitioned.rows import MEMBERS_SECONDS, PartitionedRows, failure
+from hogshare.partitioned.rows import PartitionedRows, failure
 from hogshare.partitioned.turns import Pull, Push, turn
 from hogshare.planes.shared import DESCENT_SPREAD
 from hogshare.problems.linear import effective_l1_ratio
 from hogshare.problems.model import Model
 from hogshare.rules.sgd import SGD
 from hogshare.rules.steps import StepSize, optimal_start
+from hogshare.system.clusters import MEMBERS_SECONDS
 
 TURN_SECONDS = 0.01  # that handing out and taking in a turn costs; its rows should take as long
 MOST_SHARE = 4  # rows per row that all workers have on their way, at least

@@ -18,9 +18,7 @@ from hogshare.partitioned.blocks import Meaning
 from hogshare.partitioned.rows import PartitionedRows
 from hogshare.partitioned.totals import gradient_total, moment_total
 from hogshare.problems.model import Model
-
-FLATTEST = 1e-2  # of the largest curvature: coordinates that bend less count as if they bent so
-EVALUATIONS = 50  # in one line search
+from hogshare.solvers.finishing import EVALUATIONS, FLATTEST
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 A worker that has gone leaves its partitions to those that have the fewest. One that has come takes
 some of those that have the most, no more than make them even, since each that moves is a copy or is
-computed again. (`hogshare.tasks.ownership` is for partitions that cost nothing to move.)
+computed again. (`hogshare.tasks.partitions.owner_of` is for partitions that cost nothing to move.)
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from hogshare.partitioned.blocks import Facts, Meaning, block_of, facts_of, prob
 from hogshare.partitioned.calls import Call, Fetched
 from hogshare.partitioned.owners import Owners
 from hogshare.system.clusters import (
+    MEMBERS_SECONDS,
     client_here,
     cut_alike,
     delayed,
@@ -30,7 +31,6 @@ from hogshare.system.clusters import (
     threads_of,
 )
 
-MEMBERS_SECONDS = 0.25  # between two questions who is there
 MOST_NAMES = 8  # of columns in a sentence
 WITHOUT_WORKERS_SECONDS = 60.0  # until a cluster is given up that has no workers left
 

@@ -12,7 +12,7 @@ from hogshare.problems.protocol import Problem
 from hogshare.report import Report
 from hogshare.solvers.taskruns import TaskRun, by_ranks
 from hogshare.tasks import steps
-from hogshare.tasks.differences import DifferenceOf
+from hogshare.tasks.plans import DifferenceOf
 
 SHARE = 1 / 3  # of one over the largest curvature: SAGA's step
 

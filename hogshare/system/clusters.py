@@ -13,6 +13,7 @@ import numpy as np
 
 from hogshare.system import extras
 
+MEMBERS_SECONDS = 0.25  # between two questions who is there
 NO_LIBRARY = (
     "X is a Dask collection, and dask.distributed, which would fit it where it is, cannot be "
     "imported: {how}. What fits in this machine's memory may be handed over as X.compute()."

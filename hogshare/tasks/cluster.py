@@ -37,28 +37,15 @@ from typing import Any
 import numpy as np
 
 from hogshare.runtimes.luggage import packed
-from hogshare.system.clusters import fetch, large_graphs, this_worker
+from hogshare.system.clusters import MEMBERS_SECONDS, fetch, large_graphs, this_worker
 from hogshare.tasks.blocks import Block, as_block
-from hogshare.tasks.executor import Back, Event, Joined, Lost
+from hogshare.tasks.executor import Back, Event, Joined, Lost, Remote
 from hogshare.tasks.partitions import Partitions, Recipe
-from hogshare.tasks.shelf import Sent, Shelf
-from hogshare.tasks.work import Key, Outcome, Store, Task, line_of, work
+from hogshare.tasks.shelf import Shelf
+from hogshare.tasks.work import Key, Order, Outcome, Store, Task, line_of, work
 
-MEMBERS_SECONDS = 0.25  # between two questions who is there
-REMEDY = "a client of threads: Client(processes=False)"
 STORES = "_hogshare_stores"  # on Dask's workers
 _numbers = itertools.count()
-
-
-@dataclass(frozen=True)
-class Order:
-    """A task, packed things that it needs, versions, and what the store need not keep."""
-
-    context: str
-    task: Task
-    parcels: dict[Key, bytes]
-    values: dict[Key, np.ndarray]
-    forget: tuple[Key, ...]
 
 
 @dataclass(frozen=True)
@@ -109,7 +96,7 @@ class Made:
     address: str | None
 
 
-class Cluster:
+class Cluster(Remote):
     """The executor of a `dask.distributed.Client`.
 
     Parameters
@@ -122,20 +109,17 @@ class Cluster:
     """
 
     name = "dask"
-    passes_time, may_join = True, True
-    traffic = None
+    may_join = True
+    remedy = "a client of threads: Client(processes=False)"
 
     def __init__(self, shelf: Shelf, client: Any, n_workers: int | None) -> None:
-        self._shelf, self._client, self._most = shelf, client, n_workers
-        self._sent = Sent(shelf)
+        super().__init__(shelf)
+        self._client, self._most = client, n_workers
         self._context = f"{os.getpid()}-{next(_numbers)}"
         self._addresses: list[str | None] = []  # of each worker; None: it is gone
         self._done: SimpleQueue[tuple[int, Fetched]] = SimpleQueue()
         self._tasks: dict[int, Sending] = {}
         self._blocks: dict[tuple[Key, int], Made] = {}
-        self._packed: dict[Key, bytes] = {}
-        packed_ones = self._packed
-        shelf.told.append(lambda key: packed_ones.pop(key, None))  # without `self`: no circle
         self._asked = 0.0
         self._members()
         count = len(self.workers)
@@ -172,13 +156,11 @@ class Cluster:
     def submit(self, worker: int, task: Task) -> None:
         """As `Executor.submit`."""
         needs = task.needs - {task.data}
+        self._pack(needs)
         self._send(worker, task, self._sent.missing(worker, needs))
 
     def _send(self, worker: int, task: Task, keys: Sequence[Key]) -> None:
-        parcels = {key: self._parcel(key) for key in keys if key[0] != "value"}
-        values = {key: self._shelf.things[key] for key in keys if key[0] == "value"}
-        forget = tuple(self._sent.forget(worker))
-        order = Order(self._context, task, parcels, values, forget)
+        order = self._order(worker, task, keys, self._context)
         blocks = [self._block(task.data, p, worker) for p in task.sizes]
         with large_graphs():
             future = self._client.submit(
@@ -196,11 +178,6 @@ class Cluster:
             return {}
         return {"workers": [address], "allow_other_workers": True}
 
-    def _parcel(self, key: Key) -> bytes:
-        if key not in self._packed:
-            self._packed[key] = packed("function", self._shelf.things[key], remedy=REMEDY)
-        return self._packed[key]
-
     def _block(self, data: Key, p: int, worker: int) -> Any:
         """The future of a partition."""
         if (data, p) not in self._blocks:
@@ -211,7 +188,7 @@ class Cluster:
                     given = self._client.compute(list(args), sync=False)
                     future = self._client.submit(function, *given, pure=False, **place)
                 else:
-                    content = packed("loader", Recipe(function, args), remedy=REMEDY)
+                    content = packed("loader", Recipe(function, args), remedy=self.remedy)
                     future = self._client.submit(_made, content, pure=False, **place)
             self._blocks[data, p] = Made(future, self._addresses[worker])
         return self._blocks[data, p].future
@@ -251,7 +228,9 @@ class Cluster:
     def _send_anew(self, number: int) -> None:
         """Send a task with all that it needs."""
         worker, task = self._tasks[number].worker, self._tasks[number].task
-        self._send(worker, task, sorted(task.needs - {task.data}, key=str))
+        needs = sorted(task.needs - {task.data}, key=str)
+        self._pack(needs)
+        self._send(worker, task, needs)
 
     def _members(self) -> list[Event]:
         """Who has come and gone, asked now and then."""
@@ -297,10 +276,6 @@ class Cluster:
         if old:
             self._client.cancel(old)
 
-    def now(self) -> float:
-        """As `Executor.now`."""
-        return time.perf_counter()
-
     def close(self) -> None:
         """As `Executor.close`."""
         futures = [sending.future for sending in self._tasks.values()]
@@ -311,7 +286,7 @@ class Cluster:
         except Exception:
             pass  # a cluster that is gone has nothing left to free
         self._blocks.clear()
-        self._packed.clear()
+        self._parcels.clear()
 
 
 def run_order(order: Order, *blocks: Block) -> Outcome | Lacking:
@@ -319,10 +294,7 @@ def run_order(order: Order, *blocks: Block) -> Outcome | Lacking:
     here = this_worker()
     stores: dict[str, Store] = here.__dict__.setdefault(STORES, {})
     store = stores.setdefault(order.context, Store())
-    store.let_go(order.forget)
-    for key, content in order.parcels.items():
-        store.things[key] = pickle.loads(content)
-    store.keep(order.values)
+    store.take(order)
     task = order.task
     store.things[task.data] = None  # its partitions are at hand, as blocks
     if store.lacks(task):

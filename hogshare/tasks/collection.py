@@ -8,34 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from hogshare.shm.table import ProgressTable
 from hogshare.system.ranges import is_number
 from hogshare.tasks.broadcasts import Broadcast
-from hogshare.tasks.dispatch import Data
+from hogshare.tasks.dispatch import Data, Dispatch
 from hogshare.tasks.gate import Gate
 from hogshare.tasks.plans import GradientOf, Plan
 
 EACH = ("block", "row")
 NO_PLAN = Plan(None)
-
-
-class Owner(Protocol):
-    """The context, as a collection knows it."""
-
-    number: int
-    seed: int
-
-    def hand_out(
-        self,
-        collection: Any,
-        plan: Plan,
-        broadcasts: tuple[Broadcast, ...],
-        timeout: float | None,
-    ) -> list[int]:
-        """Wait for the barrier and hand out tasks."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +35,7 @@ class Collection:
     n_partitions : int
     """
 
-    owner: Owner
+    dispatch: Dispatch
     data: Data
     gate: Gate
     plan: Plan = NO_PLAN
@@ -85,7 +68,7 @@ class Collection:
         -------
         Collection
         """
-        return replace(self, gate=Gate(barrier, self.owner.seed))
+        return replace(self, gate=Gate(barrier, self.dispatch.seed))
 
     def sample(self, rate: float, replace: bool = False) -> Collection:
         """Draw rows anew for every task.
@@ -202,7 +185,7 @@ class Collection:
         """
         if not callable(op):
             raise TypeError(f"op must be a function of two values; got {op!r}.")
-        return self.owner.hand_out(self, self._planned(op=op), self.broadcasts, timeout)
+        return self._hand_out(self._planned(op=op), timeout)
 
     def aggregate(
         self,
@@ -233,7 +216,7 @@ class Collection:
             if not callable(op):
                 raise TypeError(f"{name} must be a function of two values; got {op!r}.")
         plan = self._planned(aggregate=(zero, seq_op, comb_op))
-        return self.owner.hand_out(self, plan, self.broadcasts, timeout)
+        return self._hand_out(plan, timeout)
 
     def _problem_of(self, f: Any) -> Any:
         """The problem whose gradient is meant, if one is."""
@@ -258,7 +241,7 @@ class Collection:
                 raise TypeError(
                     f"what follows the function must come from broadcast(); got {one!r:.80}."
                 )
-            if one.context != self.owner.number:
+            if one.context != self.dispatch.context:
                 raise ValueError(f"{one!r} is another context's.")
         names = [one.name for one in broadcasts]
         if history and len(set(names)) < len(names):
@@ -280,14 +263,18 @@ class Collection:
             )
         return plan
 
+    def _hand_out(self, plan: Plan, timeout: float | None) -> list[int]:
+        self.dispatch.check_open()
+        given = [(one.variable, one.version) for one in self.broadcasts]
+        return self.dispatch.give(plan, self.data, self.gate, given, timeout)
+
     def _with(self, **of_plan: Any) -> Collection:
         return replace(self, plan=replace(self.plan, **of_plan))
 
     @property
     def stat(self) -> ProgressTable:
         """The progress table, as of the context."""
-        table: ProgressTable = self.owner.stat  # type: ignore[attr-defined]
-        return table
+        return self.dispatch.table
 
     def __repr__(self) -> str:
         return f"<Collection of {self.n_rows} rows in {self.n_partitions} partitions>"

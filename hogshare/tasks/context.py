@@ -21,18 +21,15 @@ from hogshare.shm.table import ProgressTable
 from hogshare.stragglers import check_workers, stragglers_of
 from hogshare.system import memory as system
 from hogshare.system.ranges import positive, whole
-from hogshare.tasks.broadcasts import Broadcast
+from hogshare.tasks.broadcasts import Broadcast, Variable
 from hogshare.tasks.collection import Collection
 from hogshare.tasks.dispatch import Data, Dispatch
-from hogshare.tasks.executor import Executor
 from hogshare.tasks.executors import executor_of, job_of
 from hogshare.tasks.gate import Gate
-from hogshare.tasks.partitions import LoadedParts
+from hogshare.tasks.partitions import LoadedParts, parts_of
 from hogshare.tasks.plans import Plan
 from hogshare.tasks.results import Failure, Result, TaskError
 from hogshare.tasks.shelf import Shelf
-from hogshare.tasks.sources import parts_of
-from hogshare.tasks.versions import Variable
 
 POLL_SECONDS = 0.0005  # between two polls of who iterates with ``async for``
 SHARE_OF_MEMORY = 0.5  # of what is free, that versions may take
@@ -135,10 +132,10 @@ class AsyncContext:
         try:
             check_workers(law, count)
             self._dispatched = Dispatch(
-                executor, self._shelf, count, self.seed, int(retries), cutoff, law
+                executor, self._shelf, count, self.number, self.seed, int(retries), cutoff, law
             )
         except BaseException as error:
-            _tell(executor, error)
+            executor.fail(error)
             executor.close()
             raise
         self.n_workers = count
@@ -178,8 +175,7 @@ class AsyncContext:
         """
         self._check_open()
         executor = self._dispatch.executor
-        adopt = getattr(executor, "adopt", None)  # who has rows of its own kind
-        parts = None if adopt is None or partitions is not None else adopt(X, y)
+        parts = None if partitions is not None else executor.adopt(X, y)
         if parts is None:
             parts = parts_of(X, y, loaders, partitions, len(executor.workers))
         data = Data(self._n_data, parts, X if hasattr(X, "objective_at") else None)
@@ -187,7 +183,7 @@ class AsyncContext:
         self._shelf.put(data.key, parts)
         if isinstance(parts, LoadedParts):
             data = Data(data.number, replace(parts, bounds=self._counted(data)))
-        return Collection(self, data, Gate(None, self.seed))
+        return Collection(self._dispatch, data, Gate(None, self.seed))
 
     def _counted(self, data: Data) -> np.ndarray:
         """Have workers load their partitions, to know how many rows these have."""
@@ -205,19 +201,6 @@ class AsyncContext:
                 sizes |= result.value
         lengths = [sizes[p] for p in range(data.n_parts)]
         return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-
-    def hand_out(
-        self,
-        collection: Any,
-        plan: Plan,
-        broadcasts: tuple[Broadcast, ...],
-        timeout: float | None,
-    ) -> list[int]:
-        """Wait for a collection's barrier and hand out tasks; what `reduce` calls."""
-        self._check_open()
-        data: Data = collection.data
-        given = [(one.variable, one.version) for one in broadcasts]
-        return self._dispatch.give(plan, data, collection.gate, given, timeout)
 
     # --- broadcasts ----------------------------------------------------------------------------
 
@@ -426,8 +409,8 @@ class AsyncContext:
             self._shelf.clear()
 
     def _check_open(self) -> None:
-        if self._closed and self.leads:
-            raise RuntimeError("this context is closed: make another AsyncContext.")
+        if self._dispatched is not None:
+            self._dispatched.check_open()
 
     def __enter__(self) -> AsyncContext:
         self._check_open()
@@ -443,7 +426,7 @@ class AsyncContext:
         trace: TracebackType | None,
     ) -> None:
         if error is not None and self._dispatched is not None and not self._closed:
-            _tell(self._dispatched.executor, error)
+            self._dispatched.executor.fail(error)
         self.close()
 
     def __repr__(self) -> str:
@@ -451,13 +434,6 @@ class AsyncContext:
             return "<AsyncContext on mpi: runs tasks of rank 0>"
         how = "closed" if self._closed else self._dispatch.describe()
         return f"<AsyncContext on {self._dispatch.executor.name}: {how}>"
-
-
-def _tell(executor: Executor, error: BaseException) -> None:
-    """Have those who wait for tasks know why there are no more, if they ask."""
-    fail = getattr(executor, "fail", None)
-    if fail is not None:
-        fail(error)
 
 
 def _value_of(result: Result | Failure) -> Result:

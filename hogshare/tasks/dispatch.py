@@ -22,16 +22,15 @@ import numpy as np
 from hogshare.barriers import BarrierError, name_of
 from hogshare.shm.table import ProgressTable
 from hogshare.stragglers import FIRST_BLOCKS, Stragglers, asked
+from hogshare.tasks.broadcasts import Variable, hold_all, let_go_of_all
 from hogshare.tasks.draws import draws_of_task
 from hogshare.tasks.executor import Back, Event, Executor, Joined, Lost
 from hogshare.tasks.gate import Gate
-from hogshare.tasks.ownership import owner_of
-from hogshare.tasks.partitions import Partitions
+from hogshare.tasks.partitions import Partitions, owner_of
 from hogshare.tasks.plans import ADDS, Plan, shape_of
 from hogshare.tasks.progress import Progress
 from hogshare.tasks.results import Failure, Result, TaskError
 from hogshare.tasks.shelf import Shelf
-from hogshare.tasks.versions import Variable, hold_all, let_go_of_all
 from hogshare.tasks.work import Key, Outcome, Task, Value
 
 TICK_SECONDS = 0.001  # between two polls of a barrier while nobody computes
@@ -88,8 +87,7 @@ class Dispatch:
     Parameters
     ----------
     executor, shelf
-    n_workers : int
-    seed : int
+    n_workers, context, seed : int
     retries : int
         Deaths of workers in one task, after which it is an error.
     cutoff : int or None
@@ -102,6 +100,7 @@ class Dispatch:
         executor: Executor,
         shelf: Shelf,
         n_workers: int,
+        context: int,
         seed: int,
         retries: int,
         cutoff: int | None,
@@ -112,7 +111,8 @@ class Dispatch:
         self.ready: deque[Result | Failure] = deque()
         self.accepted = self.dropped = self.rounds = self.repeated = 0
         self.flights: dict[int, Flight] = {}
-        self._seed, self._retries, self._cutoff = seed, retries, cutoff
+        self.context, self.seed, self.is_closed = context, seed, False
+        self._retries, self._cutoff = retries, cutoff
         self._law = None if law is None else asked(law)
         self._first: list[float] = []  # seconds of the first tasks, for the law
         self._next = 0
@@ -231,7 +231,7 @@ class Dispatch:
         sizes, bounds = data.sizes(parts), data.parts.bounds
         rows, by_part = None, dict[int, np.ndarray]()
         if plan.history:
-            drawn = draws_of_task(self._seed, number, sizes, plan.rate)
+            drawn = draws_of_task(self.seed, number, sizes, plan.rate)
             by_part = {p: bounds[p] + places for p, places in drawn.items()}
             rows = np.concatenate([*by_part.values()])
         values = []
@@ -245,7 +245,7 @@ class Dispatch:
             self._next,
             key,
             data.key,
-            self._seed,
+            self.seed,
             number,
             sizes,
             {p: int(bounds[p]) for p in parts},
@@ -447,8 +447,14 @@ class Dispatch:
             f"available; {len(self.flights)} tasks are under way"
         )
 
+    def check_open(self) -> None:
+        """Refuse a context that is closed; raises RuntimeError."""
+        if self.is_closed:
+            raise RuntimeError("this context is closed: make another AsyncContext.")
+
     def close(self) -> None:
         """End everything."""
+        self.is_closed = True
         self.executor.close()
         self.flights.clear()
         self.ready.clear()

@@ -1,4 +1,4 @@
-"""What the front end asks of whoever runs tasks: four methods, and what they tell.
+"""What the front end asks of whoever runs tasks: four methods, and what they report.
 
 An executor knows no collection, barrier or history; the front end knows no thread, process or
 cluster. Workers are numbered from 0. `submit` hands a task to a worker that has none. A worker
@@ -7,12 +7,18 @@ whose process is replaced keeps its number. All methods are called by one thread
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any
+
+import numpy as np
 
 from hogshare.links.network import Traffic
-from hogshare.tasks.work import Outcome, Task
+from hogshare.runtimes.luggage import packed
+from hogshare.tasks.partitions import Partitions
+from hogshare.tasks.shelf import Sent, Shelf
+from hogshare.tasks.work import VALUE, Key, Order, Outcome, Task
 
 
 @dataclass(frozen=True)
@@ -43,48 +49,87 @@ class Joined:
 Event = Back | Lost | Joined
 
 
-class Executor(Protocol):
-    """Whoever runs tasks."""
+class Executor:
+    """Whoever runs tasks.
+
+    passes_time : whether time goes on while nobody waits, as it does but in a simulation
+    traffic : what tasks and results were in bytes, where that is counted
+    """
 
     name: str
-    passes_time: bool  # whether time goes on while nobody waits, as it does but in a simulation
+    passes_time = True
+    traffic: Traffic | None = None
 
     @property
     def may_join(self) -> bool:
         """Whether a worker may still come while no task is under way."""
-        ...
-
-    @property
-    def traffic(self) -> Traffic | None:
-        """What tasks and results were in bytes, where that is counted."""
-        ...
+        return False
 
     @property
     def workers(self) -> Sequence[int]:
         """Who is there."""
-        ...
+        raise NotImplementedError
+
+    def adopt(self, X: Any, y: Any) -> Partitions | None:
+        """Partitions of a collection of the executor's own kind; None: it is none."""
+        return None
 
     def submit(self, worker: int, task: Task) -> None:
         """Hand a task to a worker, who has none, and return.
 
-        Raises
-        ------
-        ValueError
-            If something of the task cannot be sent to workers; nothing has been handed over then.
+        Raises ValueError if something of the task cannot be sent to workers; nothing has been
+        handed over then.
         """
-        ...
+        raise NotImplementedError
 
     def poll(self, seconds: float | None) -> list[Event]:
         """What has come back and who has come or gone; wait for the first of it at most so long.
 
         None waits for ever. With nothing under way it returns at once.
         """
-        ...
+        raise NotImplementedError
 
     def now(self) -> float:
         """Seconds on the executor's clock."""
-        ...
+        return time.perf_counter()
+
+    def fail(self, error: BaseException) -> None:
+        """Have those who wait for tasks raise what has ended the context, if any do."""
 
     def close(self) -> None:
         """End all workers, in the middle of a task too; never raises, and may be called twice."""
-        ...
+        raise NotImplementedError
+
+
+class Remote(Executor):
+    """An executor whose workers have copies of what tasks need, each of it sent once.
+
+    Who writes: the caller's thread. Who frees: what the shelf drops is packed no longer.
+    """
+
+    remedy = "workers='threads'"  # what needs no sending
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf, self._sent = shelf, Sent(shelf)
+        self._parcels = parcels = dict[Key, Any]()
+        shelf.told.append(lambda key: parcels.pop(key, None))  # without `self`: no circle
+
+    def _parcel(self, key: Key) -> Any:
+        """A thing as it travels."""
+        return packed("function", self._shelf.things[key], remedy=self.remedy)
+
+    def _pack(self, needs: Iterable[Key]) -> None:
+        """Make parcels of all but values, which go as they are."""
+        for key in needs:
+            if key not in self._parcels and key[0] != VALUE:
+                self._parcels[key] = self._parcel(key)
+
+    def _order(self, worker: int, task: Task, keys: Iterable[Key], context: str = "") -> Order:
+        """A task with these things, which have been packed."""
+        parcels, values = dict[Key, Any](), dict[Key, np.ndarray]()
+        for key in keys:
+            if key[0] == VALUE:
+                values[key] = self._shelf.things[key]
+            else:
+                parcels[key] = self._parcels[key]
+        return Order(task, parcels, values, tuple(self._sent.forget(worker)), context)

@@ -32,16 +32,15 @@ from hogshare.shm.arena import Arena
 from hogshare.system.callers import users_line
 from hogshare.system.interrupts import Holding
 from hogshare.tasks import wire
-from hogshare.tasks.executor import Back, Event, Joined, Lost
-from hogshare.tasks.serving import Order, Parcel
-from hogshare.tasks.shelf import Sent, Shelf
+from hogshare.tasks.executor import Back, Event, Joined, Lost, Remote
+from hogshare.tasks.serving import Parcel
+from hogshare.tasks.shelf import Shelf
 from hogshare.tasks.work import Key, Task
 
 START_SECONDS = 60.0  # that a process may take to come up on a busy machine
 VAIN_STARTS = 3  # deaths in a row outside of tasks, after which a worker is not replaced
 GRACE_SECONDS = 0.1  # that closing waits for tasks to end
 ROOM = 1 << 22  # bytes of a socket's queue, or what the system allows: nobody waits to send
-REMEDY = "workers='threads'"
 
 
 @dataclass
@@ -57,7 +56,7 @@ class _Worker:
         self.sock.close()  # of a context that is dropped without `close`: the member ends too
 
 
-class Processes:
+class Processes(Remote):
     """The executor of processes.
 
     Parameters
@@ -67,13 +66,9 @@ class Processes:
     """
 
     name = "processes"
-    passes_time, may_join = True, False
-    traffic = None
 
     def __init__(self, shelf: Shelf, n_workers: int) -> None:
-        self._shelf, self._sent = shelf, Sent(shelf)
-        self._parcels = parcels = dict[Key, tuple[Parcel, Arena | None]]()
-        shelf.told.append(lambda key: parcels.pop(key, None))  # without `self`: no circle
+        super().__init__(shelf)
         self._workers: dict[int, _Worker] = {}
         self._news: list[Event] = []
         self._poller: select.poll | None = None  # of all sockets; None: they have changed
@@ -103,37 +98,21 @@ class Processes:
         self._pack(task.needs)
         with Holding():
             self._wait_until_up(there)
-            parcels: dict[Key, Parcel] = {}
-            values: dict[Key, np.ndarray] = {}
-            files: list[int] = []
-            for key in self._sent.missing(worker, task.needs):
-                if key in self._parcels:
-                    parcels[key], arena = self._parcels[key]
-                    files += [] if arena is None else [arena.fileno()]
-                else:
-                    values[key] = self._shelf.things[key]
+            order = self._order(worker, task, self._sent.missing(worker, task.needs))
+            arenas = [parcel.arena for parcel in order.parcels.values()]
             there.task = task.number
-            order = Order(task, parcels, values, tuple(self._sent.forget(worker)))
-            with contextlib.suppress(OSError):  # it is gone: `poll` tells
-                wire.send(there.sock, order, files)
+            with contextlib.suppress(OSError):  # it is gone: `poll` reports it
+                wire.send(there.sock, order, [one.fileno() for one in arenas if one is not None])
 
-    def _pack(self, needs: set[Key]) -> None:
-        """Make parcels of all but values, which go as they are."""
-        for key in needs:
-            thing = self._shelf.things[key]
-            if key in self._parcels or isinstance(thing, np.ndarray):
-                continue
-            large: list[memoryview] = []
-            content = packed("function", thing, large, remedy=REMEDY)
-            arena = None
-            if large:
-                arena = Arena.create({f"{k}": (p.nbytes, "uint8") for k, p in enumerate(large)})
-                for k, part in enumerate(large):
-                    arena.fill(f"{k}", np.frombuffer(part, np.uint8))
-            self._parcels[key] = (
-                Parcel(content, None if arena is None else arena.describe()),
-                arena,
-            )
+    def _parcel(self, key: Key) -> Parcel:
+        large: list[memoryview] = []
+        content = packed("function", self._shelf.things[key], large, remedy=self.remedy)
+        if not large:
+            return Parcel(content)
+        arena = Arena.create({f"{k}": (part.nbytes, "uint8") for k, part in enumerate(large)})
+        for k, part in enumerate(large):
+            arena.fill(f"{k}", np.frombuffer(part, np.uint8))
+        return Parcel(content, arena.describe(), arena)
 
     def poll(self, seconds: float | None) -> list[Event]:
         """As `Executor.poll`."""
@@ -230,10 +209,6 @@ class Processes:
             poller.register(there.member.fileno(), select.POLLIN)
             poller.poll(100)
             there.member.poll()
-
-    def now(self) -> float:
-        """As `Executor.now`."""
-        return time.perf_counter()
 
     def _let_end(self) -> None:
         """Give tasks a moment: who is ended in the middle of one has to be started anew."""

@@ -16,12 +16,8 @@ time. Who frees: a rank lets go of what an order says, and of everything when th
 from __future__ import annotations
 
 import pickle
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from hogshare.runtimes.luggage import packed
 from hogshare.runtimes.mpi.calls import Call
@@ -29,24 +25,13 @@ from hogshare.runtimes.mpi.runtime import MPI
 from hogshare.system import missed
 from hogshare.system.interrupts import Holding
 from hogshare.tasks.blocks import Block
-from hogshare.tasks.executor import Back, Event
+from hogshare.tasks.executor import Back, Event, Remote
 from hogshare.tasks.partitions import Recipe
-from hogshare.tasks.shelf import Sent, Shelf
-from hogshare.tasks.work import Key, Outcome, Store, Task, line_of, may_be_a_signal_s, work
+from hogshare.tasks.shelf import Shelf
+from hogshare.tasks.work import Key, Order, Outcome, Store, Task, line_of, may_be_a_signal_s, work
 
 ORDER, OUTCOME, OVER = "order", "outcome", "over"
 PART = "part"  # the kind of a partition's key
-REMEDY = "workers='threads'"
-
-
-@dataclass(frozen=True)
-class Order:
-    """A task, packed things and partitions that it needs, versions, and what need not be kept."""
-
-    task: Task
-    parcels: dict[Key, bytes]
-    values: dict[Key, np.ndarray]
-    forget: tuple[Key, ...]
 
 
 class Job:
@@ -107,7 +92,7 @@ class Job:
             return call.spread(OUTCOME, thing)
 
 
-class Ranks:
+class Ranks(Remote):
     """The executor of the rank that leads.
 
     Parameters
@@ -124,8 +109,7 @@ class Ranks:
     """
 
     name = "mpi"
-    passes_time, may_join = True, False
-    traffic = None
+    workers: Sequence[int] = ()
 
     def __init__(self, shelf: Shelf, job: Job, n_workers: int | None) -> None:
         there = job.call.talk.size - 1
@@ -135,11 +119,9 @@ class Ranks:
                     f"n_workers is {n_workers}, and of {there + 1} ranks {there} can run tasks, "
                     "for rank 0 hands them out: start one rank more than workers."
                 )
-        self._shelf, self._call, self._sent = shelf, job.call, Sent(shelf)
-        self._packed: dict[Key, bytes] = {}
-        shelf.told.append(lambda key: self._packed.pop(key, None))
-        self._busy: set[int] = set()
-        self.workers: Sequence[int] = range(there if n_workers is None else n_workers)
+        super().__init__(shelf)
+        self._call, self._busy = job.call, set[int]()
+        self.workers = range(there if n_workers is None else n_workers)
         self._is_open = True
         for worker in self.workers:
             self._sent.begin(worker)
@@ -147,26 +129,18 @@ class Ranks:
     def submit(self, worker: int, task: Task) -> None:
         """As `Executor.submit`."""
         needs = task.needs - {task.data} | {(PART, task.data, p) for p in task.sizes}
-        for key in needs:
-            self._pack(key)
+        self._pack(needs)
         with Holding():
-            missing = self._sent.missing(worker, needs)
-            parcels = {key: self._packed[key] for key in missing if key in self._packed}
-            values = {key: self._shelf.things[key] for key in missing if key not in parcels}
-            order = Order(task, parcels, values, tuple(self._sent.forget(worker)))
+            order = self._order(worker, task, self._sent.missing(worker, needs))
             self._call.post(worker + 1, ORDER, order)
             self._busy.add(worker)
 
-    def _pack(self, key: Key) -> None:
-        """Pack all but values, which go as they are."""
-        if key in self._packed:
-            return
-        if key[0] == PART:
-            _, data, p = key
-            recipe = Recipe(*self._shelf.things[data].recipe(p))
-            self._packed[key] = packed("loader", recipe, remedy=REMEDY)
-        elif not isinstance(self._shelf.things[key], np.ndarray):
-            self._packed[key] = packed("function", self._shelf.things[key], remedy=REMEDY)
+    def _parcel(self, key: Key) -> bytes:
+        if key[0] != PART:
+            return packed("function", self._shelf.things[key], remedy=self.remedy)
+        _, data, p = key
+        recipe = Recipe(*self._shelf.things[data].recipe(p))
+        return packed("loader", recipe, remedy=self.remedy)
 
     def poll(self, seconds: float | None) -> list[Event]:
         """As `Executor.poll`."""
@@ -191,10 +165,6 @@ class Ranks:
                 found.append(Back(outcome.content))
         return found
 
-    def now(self) -> float:
-        """As `Executor.now`."""
-        return time.perf_counter()
-
     def fail(self, error: BaseException) -> None:
         """Have the others raise what has ended the context."""
         if self._is_open:
@@ -208,31 +178,30 @@ class Ranks:
             self._is_open = False
             missed.taken()
             self._call.post_all(OVER)
-        self._packed.clear()
+        self._parcels.clear()
 
 
 def follow(order: Order, store: Store) -> Outcome:
     """On a rank that serves: do a task with what came along and what is there."""
-    store.let_go(order.forget)
     task = order.task
     try:
-        for key, content in order.parcels.items():
-            thing = pickle.loads(content)
-            store.things[key] = thing() if isinstance(thing, Recipe) else thing
+        store.take(order, _made)
     except BaseException as error:
         if may_be_a_signal_s(error):
             raise
         return Outcome.failed(task.number, line_of(error))
-    store.keep(order.values)
     store.things[task.data] = None  # its partitions are at hand, as blocks
     blocks: dict[int, Block] = {p: store.things[PART, task.data, p] for p in task.sizes}
     return work(task, store, blocks)
 
 
+def _made(content: bytes) -> Any:
+    thing = pickle.loads(content)
+    return thing() if isinstance(thing, Recipe) else thing
+
+
 def _answer(call: Call, outcome: Outcome) -> None:
-    """Send an outcome, or in its place that its value cannot be sent."""
     try:
         call.post(0, OUTCOME, outcome)
     except Exception as error:  # it is pickled first
-        line = f"what the task returned cannot be sent: {line_of(error)}"
-        call.post(0, OUTCOME, Outcome.failed(outcome.number, line, outcome.seconds))
+        call.post(0, OUTCOME, outcome.unsent(error))

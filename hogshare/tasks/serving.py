@@ -10,36 +10,29 @@ from __future__ import annotations
 import os
 import pickle
 import socket
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from hogshare.runtimes.fork_helper import Channel
 from hogshare.shm.arena import Arena
 from hogshare.tasks import wire
-from hogshare.tasks.work import Key, Outcome, Store, Task, line_of, work
+from hogshare.tasks.work import Order, Outcome, Store, line_of, work
 
 
 @dataclass(frozen=True)
 class Parcel:
-    """A thing on its way: a pickle, and the layout of the shared memory with its large arrays."""
+    """A thing on its way: a pickle, and the layout of the shared memory with its large arrays.
+
+    Descriptors come with an order, one for each parcel that has a layout, in their order.
+    """
 
     content: bytes
     layout: dict[str, Any] | None = None
+    arena: Arena | None = None  # the caller's
 
-
-@dataclass(frozen=True)
-class Order:
-    """A task, what it needs that the worker has not, and what the worker need not keep.
-
-    Descriptors come with it, one for each parcel that has a layout, in their order.
-    """
-
-    task: Task
-    parcels: dict[Key, Parcel] = field(default_factory=dict)
-    values: dict[Key, np.ndarray] = field(default_factory=dict)
-    forget: tuple[Key, ...] = ()
+    def __getstate__(self) -> dict[str, Any]:
+        return {"content": self.content, "layout": self.layout, "arena": None}
 
 
 def serve(channel: Channel, fds: list[int]) -> None:
@@ -65,17 +58,13 @@ def serve(channel: Channel, fds: list[int]) -> None:
             except OSError:
                 return
             except BaseException as error:  # its value cannot be pickled
-                line = f"what the task returned cannot be sent: {line_of(error)}"
-                wire.send(sock, Outcome.failed(outcome.number, line, outcome.seconds))
+                wire.send(sock, outcome.unsent(error))
 
 
 def _follow(order: Order, files: list[int], store: Store) -> Outcome:
-    store.let_go(order.forget)
     left = iter(files)
     try:
-        for key, parcel in order.parcels.items():
-            store.things[key] = opened(parcel, None if parcel.layout is None else next(left))
-        store.keep(order.values)
+        store.take(order, lambda parcel: opened(parcel, left))
     except BaseException as error:
         line = f"what the task needs cannot be read in a worker: {line_of(error)}"
         return Outcome.failed(order.task.number, line)
@@ -85,12 +74,11 @@ def _follow(order: Order, files: list[int], store: Store) -> Outcome:
     return work(order.task, store)
 
 
-def opened(parcel: Parcel, fd: int | None) -> Any:
+def opened(parcel: Parcel, files: Iterator[int]) -> Any:
     """What is in a parcel; its large arrays stay in shared memory, and are read-only."""
     buffers: list[memoryview] = []
-    if fd is not None:
-        assert parcel.layout is not None
-        arena = Arena.attach(fd, parcel.layout)
+    if parcel.layout is not None:
+        arena = Arena.attach(next(files), parcel.layout)
         buffers = [arena[name].data.toreadonly() for name in arena.names]
         arena.close()
     return pickle.loads(parcel.content, buffers=buffers)

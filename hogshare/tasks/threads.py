@@ -28,7 +28,7 @@ from hogshare.runtimes import ending
 from hogshare.runtimes.pool import pool
 from hogshare.system.callers import users_line
 from hogshare.system.interrupts import Holding
-from hogshare.tasks.executor import Back, Event
+from hogshare.tasks.executor import Back, Event, Executor
 from hogshare.tasks.plans import GradientOf, Plan
 from hogshare.tasks.shelf import Shelf
 from hogshare.tasks.work import Key, Outcome, Store, Task, work
@@ -36,7 +36,7 @@ from hogshare.tasks.work import Key, Outcome, Store, Task, work
 STUCK_SECONDS = 2.0  # that closing waits for a task to end
 
 
-class Threads:
+class Threads(Executor):
     """The executor of threads.
 
     Parameters
@@ -46,8 +46,6 @@ class Threads:
     """
 
     name = "threads"
-    passes_time, may_join = True, False
-    traffic = None
 
     def __init__(self, shelf: Shelf, n_workers: int) -> None:
         self._outcomes: SimpleQueue[Outcome] = SimpleQueue()
@@ -84,10 +82,6 @@ class Threads:
                 break
             self._under_way -= 1
         return events
-
-    def now(self) -> float:
-        """As `Executor.now`."""
-        return time.perf_counter()
 
     def close(self) -> None:
         """As `Executor.close`."""

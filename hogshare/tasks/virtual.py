@@ -21,7 +21,7 @@ from hogshare.links.network import Traffic
 from hogshare.shm.mailbox import HEADER_BYTES
 from hogshare.simulation.churn import DIE, JOIN
 from hogshare.simulation.simulator import SimulationError, Simulator
-from hogshare.tasks.executor import Back, Event, Joined, Lost
+from hogshare.tasks.executor import Back, Event, Executor, Joined, Lost
 from hogshare.tasks.shelf import Sent, Shelf
 from hogshare.tasks.work import Key, Store, Task, work
 
@@ -30,7 +30,7 @@ UNUSED = ("poll", "parts", "placement", "overlay", "watch", "watch_seconds")
 NUMBER_BYTES = 8  # of a row's version, and of a task's few numbers
 
 
-class Virtual:
+class Virtual(Executor):
     """The executor of a simulated run.
 
     Parameters
@@ -51,8 +51,7 @@ class Virtual:
     def __init__(self, shelf: Shelf, n_workers: int, simulator: Simulator) -> None:
         _check(simulator, n_workers)
         self._simulator, self._shelf, self._sent = simulator, shelf, Sent(shelf)
-        self._n_workers = n_workers
-        self.traffic = Traffic()
+        self.traffic: Traffic = Traffic()
         self._seconds = 0.0
         self._order = 0
         self._events: list[tuple[float, int, Event | int]] = []  # an int: a worker wishes to leave

@@ -6,11 +6,12 @@ Who writes: the caller makes a `Task`, which nobody changes; a worker its own `S
 
 from __future__ import annotations
 
+import pickle
 import signal
 import threading
 import time
 import traceback
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +23,7 @@ from hogshare.tasks.handles import Handle
 from hogshare.tasks.plans import Plan
 
 Key = tuple[Any, ...]  # of a thing that tasks need: its kind, and numbers
+VALUE = "value"  # the kind of a broadcast's version
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class Value:
 
     def key(self, version: int) -> Key:
         """Of a version of it."""
-        return "value", self.variable, version
+        return VALUE, self.variable, version
 
     @property
     def needs(self) -> set[Key]:
@@ -81,6 +83,22 @@ class Task:
 
 
 @dataclass(frozen=True)
+class Order:
+    """A task, what it needs that the worker has not, and what the worker need not keep.
+
+    parcels : packed things, as `Store.take` opens them
+    values : versions of broadcasts
+    context : whose, where a worker has tasks of several
+    """
+
+    task: Task
+    parcels: dict[Key, Any]
+    values: dict[Key, np.ndarray]
+    forget: tuple[Key, ...]
+    context: str = ""
+
+
+@dataclass(frozen=True)
 class Outcome:
     """What came of a task.
 
@@ -111,6 +129,11 @@ class Outcome:
         """Of a task that has come to nothing, for what a line says."""
         return cls(number, None, 0, seconds, 0.0, (line, f"{line}\n"))
 
+    def unsent(self, error: BaseException) -> Outcome:
+        """What is sent in place of one whose value cannot be."""
+        line = f"what the task returned cannot be sent: {line_of(error)}"
+        return Outcome.failed(self.number, line, self.seconds)
+
 
 @dataclass
 class Store:
@@ -119,14 +142,13 @@ class Store:
     things: dict[Key, Any] = field(default_factory=dict)
     ended: float | None = None  # when its last task did
 
-    def let_go(self, keys: Iterable[Key]) -> None:
-        """Keep these no longer."""
-        for key in keys:
+    def take(self, order: Order, opened: Callable[[Any], Any] = pickle.loads) -> None:
+        """Let go of what an order says, and have at hand what came with it: values, read-only."""
+        for key in order.forget:
             self.things.pop(key, None)
-
-    def keep(self, values: Mapping[Key, np.ndarray]) -> None:
-        """Have versions at hand, which nobody writes."""
-        for key, array in values.items():
+        for key, parcel in order.parcels.items():
+            self.things[key] = opened(parcel)
+        for key, array in order.values.items():
             kept = np.asarray(array).view()
             kept.flags.writeable = False
             self.things[key] = kept
